@@ -1,0 +1,24 @@
+# The distribution's packages. hwloc, expat and the C++ runtime are linked statically, so that the
+# binary starts on a node that has none of them; header-only libraries need no linking.
+find_package(nlohmann_json 3.10 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+
+find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
+find_library(HWLOC_STATIC NAMES libhwloc.a REQUIRED)
+find_path(EXPAT_INCLUDE_DIR expat.h REQUIRED)
+find_library(EXPAT_STATIC NAMES libexpat.a REQUIRED)
+find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+
+add_library(shmemctl_dependencies INTERFACE)
+target_include_directories(shmemctl_dependencies SYSTEM INTERFACE
+  ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR})
+target_link_libraries(shmemctl_dependencies INTERFACE
+  nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt-header-only
+  ${HWLOC_STATIC} ${EXPAT_STATIC} Threads::Threads ${CMAKE_DL_LIBS} m)
+
+# libstdc++ is linked statically, except under a sanitizer, whose runtime must see it.
+if(NOT SHMEMCTL_SANITIZE)
+  target_link_options(shmemctl_dependencies INTERFACE -static-libstdc++ -static-libgcc)
+endif()

@@ -1,0 +1,95 @@
+// The report: one document for every subcommand that measures or checks (schema 1.0.0).
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/base/finding.h"
+
+namespace shmemctl {
+
+inline constexpr const char* report_schema_name = "shmemctl.report";
+inline constexpr const char* report_schema_version = "1.0.0";
+
+struct ToolInfo {
+  std::string version, git_revision;
+  std::optional<bool> git_dirty;            ///< unknown outside a checkout
+  std::map<std::string, std::string> build; ///< "cuda": "13.0" or "none", "compiler": ...
+};
+/// Of this binary.
+ToolInfo tool_info();
+
+enum class ReportStatus { complete, incomplete, failed };
+enum class Verified { passed, failed, unchecked };
+enum class RowStatus { pass, fail, skip };
+
+struct Stats {
+  std::size_t n = 0;
+  std::optional<double> min, p50, p90, p99, max, mean, stddev; ///< p99 only from 100 samples
+};
+
+/// One row per tuple of independent variables.
+struct ResultRow {
+  std::string case_name; ///< key "case"
+  nlohmann::json params = nlohmann::json::object();
+  std::optional<Stats> stats;
+  std::string unit;
+  std::optional<double> bandwidth_GBps, link_fraction;
+  std::optional<std::string> limited_by;
+  Verified verified = Verified::unchecked;
+  RowStatus status = RowStatus::pass;
+  std::string reason; ///< why unchecked, failed or skipped
+};
+
+struct NicCounter {
+  std::string host, device, counter;
+  int port = 1;
+  std::optional<std::uint64_t> before, after;
+  std::optional<std::int64_t> delta;
+};
+
+struct Job {
+  int pes = 1, nodes = 1;
+  std::string bootstrap = "none", launcher = "none";
+};
+
+/// `doctor`'s answers: key "checks", one per precondition.
+struct CheckRow {
+  std::string id; ///< kebab-case
+  std::string title;
+  std::string status;   ///< "pass", "warning", "fail", "skipped"
+  std::string reason;   ///< one sentence
+  std::string evidence; ///< the file or call read, and what it said
+  std::string fix;      ///< "" if it passed
+};
+
+struct Report {
+  ToolInfo tool = tool_info();
+  std::string started_at, finished_at; ///< RFC 3339, UTC
+  std::vector<std::string> command;    ///< argv
+  ReportStatus status = ReportStatus::incomplete;
+  ExitCode exit_code = ExitCode::ok;
+  Job job;
+  nlohmann::json hosts = nlohmann::json::array();
+  std::map<std::string, std::string> env; ///< options that were set, from the allow-list
+  nlohmann::json topology;                ///< null if there is none
+  nlohmann::json mapping;
+  std::vector<CheckRow> checks;
+  std::vector<ResultRow> results;
+  std::vector<NicCounter> nic_counters;
+  Findings findings;
+};
+
+nlohmann::json to_json(const Report& report);
+/// Throws Error (usage), naming the key, for a document that is not a report of this schema's
+/// major version.
+Report report_from_json(const nlohmann::json& document, const std::string& subject);
+
+/// "2026-11-21T03:33:00.123Z" now.
+std::string utc_now();
+
+} // namespace shmemctl

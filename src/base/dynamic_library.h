@@ -1,0 +1,43 @@
+// System libraries that a node may lack, opened at run time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// A shared library opened with dlopen, closed when the object goes. Moves, does not copy.
+class DynamicLibrary {
+public:
+  /// Tries the versioned names in order (e.g. "libibverbs.so.1"); nothing if none opens. `why`
+  /// receives the loader's own message of the last attempt.
+  static std::optional<DynamicLibrary> open(const std::vector<std::string>& names,
+                                            std::string* why = nullptr);
+
+  DynamicLibrary(DynamicLibrary&& other) noexcept;
+  DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
+  DynamicLibrary(const DynamicLibrary&) = delete;
+  DynamicLibrary& operator=(const DynamicLibrary&) = delete;
+  ~DynamicLibrary();
+
+  /// The name that opened.
+  const std::string& name() const { return name_; }
+  /// The file that the loader chose, e.g. "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.44.0".
+  std::string file() const;
+
+  /// A function by name, or nullptr if this version of the library has none.
+  template <class Function>
+  Function* function(const char* symbol) const {
+    return reinterpret_cast<Function*>(address(symbol));
+  }
+
+private:
+  DynamicLibrary(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
+  void* address(const char* symbol) const;
+
+  void* handle_ = nullptr;
+  std::string name_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,72 @@
+#include "src/base/error.h"
+
+#include <cstring>
+
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string compose(const std::string& subject, const std::string& attempted,
+                    const std::string& system_message, const Where& where) {
+  std::string line = "cannot " + attempted + " " + subject;
+  std::string place;
+  auto add = [&place](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };
+  if (!where.host.empty())
+    add("host " + where.host);
+  if (where.pe)
+    add("PE " + std::to_string(*where.pe));
+  if (!where.device.empty())
+    add("device " + where.device);
+  if (where.port)
+    add("port " + std::to_string(*where.port));
+  if (!place.empty())
+    line += " (" + place + ")";
+  if (!system_message.empty())
+    line += ": " + system_message;
+  return printable(line, 1000);
+}
+
+} // namespace
+
+Error::Error(ExitCode code, std::string subject, std::string attempted, std::string system_message,
+             std::string fix, Where where)
+    : code_(code), subject_(std::move(subject)), attempted_(std::move(attempted)),
+      system_message_(std::move(system_message)), fix_(printable(fix, 1000)),
+      where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
+
+Error input_error(std::string subject, const std::string& position, const std::string& problem,
+                  std::string fix) {
+  return Error(ExitCode::usage, std::move(subject), "read",
+               position.empty() ? problem : position + ": " + problem, std::move(fix));
+}
+
+Error system_error(std::string subject, std::string attempted, int error_number, std::string fix) {
+  return Error(ExitCode::unavailable, std::move(subject), std::move(attempted),
+               std::strerror(error_number), std::move(fix));
+}
+
+std::string printable(const std::string& text, std::size_t max_bytes) {
+  static const char* const digits = "0123456789abcdef";
+  std::string out;
+  std::size_t at = 0;
+  while (at < text.size() && out.size() < max_bytes) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const std::size_t length = utf8_sequence_length(text, at);
+    if (length == 0 || byte < 0x20 || byte == 0x7f) {
+      out += "\\x";
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+      at += 1;
+    } else {
+      out.append(text, at, length);
+      at += length;
+    }
+  }
+  if (at < text.size())
+    out += "...";
+  return out;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,21 @@
+// Leveled logging with subsystems, on stderr: stdout belongs to data.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shmemctl {
+
+enum class LogLevel { error, warning, info, debug };
+
+/// Sets what is printed. `subsystems` is a comma list ("topo,doctor"); empty means all of them.
+void configure_log(LogLevel level, std::string_view subsystems = {});
+/// "error", "warning", "info", "debug"; false if it is none of them.
+bool parse_log_level(std::string_view text, LogLevel& level);
+bool log_enabled(LogLevel level, std::string_view subsystem);
+
+/// One line on stderr: "shmemctl: warning: topo: <message>". Messages are lower-case sentences.
+/// Thread safe: a line is written by one write().
+void log(LogLevel level, std::string_view subsystem, std::string_view message);
+
+} // namespace shmemctl

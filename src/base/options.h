@@ -1,0 +1,85 @@
+// The options registry: one table that the parser, `shmemctl env` and the documentation read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shmemctl {
+
+/// The environment as a value, so that every use of it can be tested.
+using Environment = std::map<std::string, std::string>;
+Environment current_environment();
+
+enum class OptionType { boolean, integer, size, number, text, choice };
+const char* to_string(OptionType type);
+
+/// One option. It is read from the command line, then `SHMEMCTL_<name>`, then `NVSHMEM_<name>` if
+/// `nvshmem_alias` says that NVSHMEM knows that name, then the configuration file.
+struct OptionSpec {
+  std::string name; ///< upper case without prefix: "HCA_LIST"
+  OptionType type = OptionType::text;
+  std::string default_value; ///< "" means unset
+  std::string doc;           ///< one sentence
+  bool nvshmem_alias = false;
+  std::vector<std::string> choices = {};           ///< for OptionType::choice
+  std::optional<long long> minimum = std::nullopt; ///< for integer and number
+  std::optional<long long> maximum = std::nullopt;
+};
+
+/// All options, sorted by name.
+const std::vector<OptionSpec>& option_table();
+/// The row of a name without prefix; throws std::logic_error for a name that is not in the table.
+const OptionSpec& option_spec(std::string_view name);
+
+enum class OptionOrigin {
+  default_value,
+  config_file,
+  nvshmem_environment,
+  environment,
+  command_line
+};
+const char* to_string(OptionOrigin origin);
+
+/// What an option is set to and why.
+struct OptionValue {
+  std::string text;
+  OptionOrigin origin = OptionOrigin::default_value;
+  std::string origin_name; ///< the flag, variable or file it came from; "" for the default
+  std::string problem;     ///< why the text is not valid; "" if it is
+  bool set() const { return origin != OptionOrigin::default_value; }
+};
+
+/// The options of one run. Reading never fails: what is invalid is kept with its problem, for
+/// `env` to show; `require_valid()` is what a run that depends on them calls.
+class Options {
+public:
+  /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
+  /// @param config       option name -> text, from --config
+  Options(const Environment& environment, std::map<std::string, std::string> command_line = {},
+          std::map<std::string, std::string> config = {});
+
+  const OptionValue& value(std::string_view name) const;
+  std::string text(std::string_view name) const { return value(name).text; }
+  /// Typed reads of a valid value; an invalid or unset one gives the type's zero. A boolean that
+  /// came from NVSHMEM_<name> is read by NVSHMEM's rule: false only if it begins with 0, n, N, f
+  /// or F; anything else, the empty string included, is true.
+  bool boolean(std::string_view name) const;
+  long long integer(std::string_view name) const;
+  std::uint64_t size_bytes(std::string_view name) const;
+  double number(std::string_view name) const;
+
+  /// Throws Error (usage) for the first of these options whose value is invalid.
+  void require_valid(const std::vector<std::string>& names) const;
+
+private:
+  std::map<std::string, OptionValue, std::less<>> values_;
+};
+
+/// Why `text` is not a value of this option, in words that name what is legal; "" if it is one.
+std::string option_problem(const OptionSpec& spec, const std::string& text, OptionOrigin origin);
+
+} // namespace shmemctl

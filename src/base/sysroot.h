@@ -1,0 +1,49 @@
+// Reads the files of a machine: the live one, or somebody's copy of /sys and /proc under a folder.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// The file system below one root. Every path given is absolute as the machine would write it
+/// ("/sys/class/net"); symbolic links, absolute or relative, are resolved inside the root and can
+/// never leave it. Nothing here throws for a missing file: absence is an answer.
+class Sysroot {
+public:
+  /// The live machine.
+  Sysroot() : Sysroot("/") {}
+  /// @param root an existing folder; throws Error (usage) if it is not one.
+  explicit Sysroot(const std::string& root);
+
+  /// True if this is "/": only then may libraries, system calls and devices be asked as well.
+  bool live() const { return root_ == "/"; }
+  const std::string& root() const { return root_; }
+
+  /// First `max_bytes` of a file, or nothing if it cannot be read. A sysfs file may exist and
+  /// refuse (EINVAL, EOPNOTSUPP); that is "nothing" too.
+  std::optional<std::string> read(const std::string& path, std::size_t max_bytes = 1 << 20) const;
+  /// As read(), with white space trimmed at both ends.
+  std::optional<std::string> read_line(const std::string& path) const;
+  std::optional<long long> read_integer(const std::string& path, int base = 10) const;
+
+  bool exists(const std::string& path) const;
+  bool is_directory(const std::string& path) const;
+  /// Names in a folder, naturally sorted (mlx5_2 before mlx5_10); empty if there is none.
+  std::vector<std::string> list(const std::string& path) const;
+  /// The path with every link resolved, as the machine would write it ("/sys/devices/..."), or
+  /// nothing if it does not exist or links run in a circle.
+  std::optional<std::string> realpath(const std::string& path) const;
+
+  /// The real path on this machine, for libraries that take one. Links in it are not resolved.
+  std::string host_path(const std::string& path) const;
+
+private:
+  std::optional<std::string> resolved_host_path(const std::string& path) const;
+  std::string root_; ///< "/" or an absolute path without a trailing slash
+};
+
+} // namespace shmemctl

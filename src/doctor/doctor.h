@@ -1,0 +1,54 @@
+// The preconditions of one-sided GPU communication on this node, one small check each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/base/sysroot.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+enum class CheckStatus { pass, warning, fail, skipped };
+const char* to_string(CheckStatus status);
+
+/// What one check found.
+struct CheckResult {
+  CheckStatus status = CheckStatus::skipped;
+  std::string reason;   ///< one sentence: what is so, or why it was skipped
+  std::string evidence; ///< the file or call that was read, and what it said
+  std::string fix;      ///< one line; empty only if it passed or was skipped for good
+};
+
+/// What checks may look at. Files only through `sysroot`; the live system (libraries, system calls,
+/// devices) only if sysroot.live().
+struct CheckContext {
+  const Sysroot& sysroot;
+  const Node& node;
+  const Environment& environment;
+};
+
+/// One precondition. The table in checks.cpp lists all of them: a page that shows what is checked.
+struct Check {
+  std::string id;    ///< kebab-case, stable
+  std::string group; ///< "driver", "gpu", "pcie", "rdma", "memory", "system", "library"
+  std::string title; ///< one line for --list
+  std::function<CheckResult(const CheckContext&)> run;
+};
+const std::vector<Check>& all_checks();
+
+struct CheckOutcome {
+  const Check* check = nullptr;
+  CheckResult result;
+};
+
+/// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that
+/// throws is reported as skipped with the error's message; the others still run. Throws Error
+/// (usage), with the nearest spelling, for an id that does not exist.
+std::vector<CheckOutcome> run_checks(const CheckContext& context,
+                                     const std::vector<std::string>& only,
+                                     const std::vector<std::string>& skip);
+
+} // namespace shmemctl

@@ -1,0 +1,33 @@
+// How far apart two devices are, in the words of `nvidia-smi topo`.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// "X", "NV18", "PIX", ... ; "?" if unknown.
+std::string to_string(const Distance& distance);
+const char* to_string(PathClass path);
+/// The reverse: "NV12" -> {nvlink, 12}. Nothing for other words.
+std::optional<Distance> parse_distance(std::string_view word);
+
+/// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:
+/// PIX  one switch (or bridge) at most on the way; PXB  several, but no host bridge;
+/// PHB  the same host bridge; NODE  another host bridge of the same NUMA node; SYS  another one.
+/// Unknown if the NUMA node of either is, and only that would decide.
+Distance pci_distance(const Node& node, int left, int right);
+
+/// Distance of two devices, numbered GPUs first, then NICs. A recorded matrix wins. NVLink between
+/// two GPUs wins over PCIe: directly, or through NVSwitches (the smaller of both GPUs' link
+/// counts).
+Distance distance(const Node& node, int left, int right);
+/// All of them: (GPUs + NICs) squared, symmetric, PathClass::self on the diagonal.
+DistanceMatrix distance_matrix(const Node& node);
+
+/// As distance(), but never by NVLink: what the PCIe way between two GPUs would be (topo -mp).
+Distance distance_by_pcie(const Node& node, int left, int right);
+
+} // namespace shmemctl

@@ -1,0 +1,87 @@
+// Which NICs each PE will use: one input, three policies, one answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/topo/mapping/nvshmem.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+enum class Policy { nvshmem, nccl, optimal };
+const char* to_string(Policy policy);
+
+/// Which PEs of the node share one NVSHMEM world.
+enum class World {
+  node,      ///< all of them
+  deepep_ht, ///< DeepEP's high-throughput mode: each local rank alone (npes_node = 1)
+  deepep_ll  ///< DeepEP's low-latency mode: all local ranks in one world
+};
+const char* to_string(World world); ///< "node", "deepep-ht", "deepep-ll"
+
+struct MappingRequest {
+  Policy policy = Policy::nvshmem;
+  World world = World::node;
+  NvshmemSettings nvshmem;
+  std::vector<int> gpus; ///< GPU index of each PE; PE i of the node is at position i
+};
+
+/// PEs to GPUs: `gpu_list` as given, else PE i to GPU i modulo the GPUs; `pes` < 0 means one PE
+/// per listed GPU. A node without GPUs gives PEs with GPU -1.
+std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list);
+
+struct NicUse {
+  int nic = 0; ///< index in Node::nics
+  int port = 1;
+  Distance distance; ///< by nvidia-smi's rules, to the PE's GPU
+  bool operator==(const NicUse& other) const { return nic == other.nic && port == other.port; }
+};
+struct PeMapping {
+  int pe = 0;
+  int gpu = -1;
+  std::vector<NicUse> nics; ///< what the policy chose, in its order, duplicates kept
+  int used = 0;             ///< how many of them carry traffic: the first only, unless the
+                            ///< transport uses all
+  std::string chosen_by;    ///< "distance", "NVSHMEM_ENABLE_NIC_PE_MAPPING", "nccl", ...
+  std::string reason;       ///< why it has none; else ""
+};
+struct NicLoad {
+  int nic = 0;
+  int port = 1;
+  std::vector<int> pes;
+  double load = 0;        ///< sum over PEs of 1 / (their used NICs)
+  double load_factor = 0; ///< load over the even share: (sum of loads) / (eligible NICs)
+};
+struct Mapping {
+  MappingRequest request;
+  std::vector<PeMapping> pes;
+  std::vector<NicLoad> nics;   ///< every eligible (NIC, port), used or not, in node order
+  double load_factor = 0;      ///< of the busiest
+  DeviceTable table;           ///< policy nvshmem: the table with the reasons for exclusions
+  std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
+};
+
+/// The (NIC, port) pairs that can carry traffic: RDMA not known to be absent, port not known to be
+/// down, and not virtual while others are real. A NIC whose ports the source does not tell counts
+/// as port 1, active.
+std::vector<NicUse> usable_ports(const Node& node);
+/// Of those, the compute fabric: the group (link layer, rate) with the largest total rate (or
+/// number, where rates are unknown); ports of unknown kind belong to it.
+std::vector<NicUse> fabric_ports(const Node& node);
+
+Mapping map_nics(const Node& node, const MappingRequest& request);
+
+/// The policies themselves; map_nics() dispatches to them and then fills the loads.
+Mapping map_nvshmem(const Node& node, const MappingRequest& request);
+/// NCCL: nearest by path type; among equals by GPU index (research: ncclTopoGetLocalNet).
+Mapping map_nccl(const Node& node, const MappingRequest& request);
+/// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
+/// flow over fabric_ports(), ties to the lower PE and NIC, so that it is stable.
+/// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
+Mapping map_optimal(const Node& node, const MappingRequest& request);
+
+/// Fills `nics` and the load factors from `pes`.
+void fill_loads(const Node& node, Mapping& mapping);
+
+} // namespace shmemctl

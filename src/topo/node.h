@@ -1,0 +1,194 @@
+// One model of a node: what every reader fills and everything else reads. Plain values only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/topo/pci_address.h"
+
+namespace shmemctl {
+
+/// A value with where it came from ("/sys/bus/pci/devices/0000:18:00.0/numa_node", "line 12"), or
+/// no value with the reason ("numa_node reads -1"). Unknown stays unknown: no defaults.
+template <class T>
+struct Fact {
+  std::optional<T> value;
+  std::string origin;
+
+  bool known() const { return value.has_value(); }
+  explicit operator bool() const { return known(); }
+  const T& operator*() const { return *value; }
+};
+
+template <class T>
+Fact<T> known(T value, std::string origin) {
+  return Fact<T>{std::move(value), std::move(origin)};
+}
+template <class T>
+Fact<T> unknown(std::string reason) {
+  return Fact<T>{std::nullopt, std::move(reason)};
+}
+
+struct Package {
+  int os_index = 0;
+  Fact<std::string> model; ///< CPU model name
+};
+
+enum class NumaKind { cpu, gpu_memory, other_memory }; ///< other: CXL, HBM, no CPUs of its own
+struct NumaNode {
+  int os_index = 0;
+  NumaKind kind = NumaKind::cpu;
+  Fact<int> package;      ///< os_index of the package
+  Fact<std::string> cpus; ///< Linux cpulist: "0-15,64-79"
+  Fact<std::uint64_t> memory_bytes;
+};
+
+struct PcieLink {
+  Fact<double> speed_GTps;     ///< now: 2.5, 5, 8, 16, 32, 64
+  Fact<int> width;             ///< lanes now
+  Fact<double> max_speed_GTps; ///< what the device can do
+  Fact<int> max_width;
+};
+
+/// What one entry of `Node::pci` stands for.
+enum class PciKind {
+  endpoint,
+  bridge,      ///< one bridge function: a root port, or one port of a switch (sysfs, hwloc)
+  whole_switch ///< a whole switch in one entry, all its ports (NCCL's XML)
+};
+
+struct PciDevice {
+  PciAddress address;
+  PciKind kind = PciKind::endpoint;
+  /// Index in Node::pci of the bridge above, -1 directly below a host bridge. Parents come first.
+  int parent = -1;
+  /// Index in Node::host_bridges, -1 if the source does not tell.
+  int host_bridge = -1;
+  Fact<std::uint32_t> class_code; ///< 24 bits: 0x030200
+  Fact<std::uint16_t> vendor, device, subsystem_vendor, subsystem_device;
+  Fact<int> numa; ///< os_index; unknown where the kernel says -1
+  PcieLink link;
+  /// Canonical "/sys/devices/pci0000:15/..." where the source has it, else "".
+  std::string sysfs_path;
+};
+
+struct HostBridge {
+  std::uint32_t domain = 0;
+  std::uint8_t bus = 0; ///< its root bus
+  Fact<int> numa;
+  Fact<int> package; ///< os_index, where only that is known
+  /// False where the source groups devices per CPU but not per host bridge (NCCL's XML): devices
+  /// below it may or may not share a host bridge; NCCL counts them as PHB.
+  bool exact = true;
+};
+
+enum class GpuLinkKind { nvlink, xgmi, c2c };
+enum class LinkTarget { gpu, nvswitch, cpu, unknown };
+struct GpuLink {
+  GpuLinkKind kind = GpuLinkKind::nvlink;
+  LinkTarget target = LinkTarget::unknown;
+  std::optional<PciAddress> target_address;
+  int count = 1;               ///< active links to that target
+  Fact<double> bandwidth_GBps; ///< one link, one direction
+};
+
+struct Gpu {
+  int index = 0;      ///< in PCI bus order (or the source's own order where it has no addresses)
+  int pci = -1;       ///< index in Node::pci, -1 if the source has no PCI address
+  std::string vendor; ///< "nvidia", "amd", "intel", or "" if unknown
+  Fact<std::string> name, uuid;
+  Fact<int> numa;
+  Fact<std::string> cpus; ///< CPU affinity as a cpulist, if the source gives it
+  Fact<int> driver_index; ///< NVML's or the source's own number, if it differs from `index`
+  std::vector<GpuLink> links;
+};
+
+enum class PortState { down, init, armed, active };
+enum class LinkLayer { infiniband, ethernet, other };
+struct Gid {
+  int index = 0;
+  std::string value;      ///< "fe80:0000:...": as sysfs writes it
+  Fact<std::string> type; ///< "IB/RoCE v1", "RoCE v2"
+  Fact<std::string> netdev;
+};
+struct NicPort {
+  int number = 1; ///< from 1
+  Fact<PortState> state;
+  Fact<LinkLayer> link_layer;
+  Fact<double> rate_Gbps;
+  Fact<int> lid;
+  Fact<int> active_mtu_bytes;
+  Fact<std::string> netdev;
+  std::vector<Gid> gids; ///< only slots in use
+};
+
+/// A network device: an HCA (RDMA) or another NIC.
+struct Nic {
+  std::string name; ///< RDMA device name; netdev name for others; "nic0" where the source has none
+  int pci = -1;     ///< index in Node::pci of the function it is on, -1 for virtual ones
+  Fact<bool> rdma;
+  Fact<std::string> driver; ///< "mlx5_core", "efa", "rdma_rxe"
+  Fact<int> numa;
+  Fact<std::string> firmware, node_guid;
+  bool virtual_device = false;  ///< no PCI function of its own and none behind its netdev
+  Fact<PciAddress> data_direct; ///< mlx5 data-direct function
+  std::vector<NicPort> ports;   ///< empty: the source does not tell about ports
+};
+
+/// Words of `nvidia-smi topo`, from near to far.
+enum class PathClass { self, nvlink, pix, pxb, phb, node, sys };
+struct Distance {
+  std::optional<PathClass> path; ///< unknown where the facts do not decide
+  int links = 0;                 ///< NVLinks (or xGMI links) for PathClass::nvlink
+  std::string reason;            ///< why it is unknown; else ""
+
+  bool operator==(const Distance& other) const {
+    return path == other.path && links == other.links;
+  }
+};
+
+/// Distances that a source states itself (a recorded `nvidia-smi topo` matrix). Devices are
+/// numbered GPUs first (by index), then NICs (by position in Node::nics).
+using DistanceMatrix = std::vector<std::vector<Distance>>;
+
+struct Node {
+  std::string hostname; ///< "" if unknown
+  std::string format;   ///< "live", "sysroot", "hwloc-xml", "nccl-xml", "nvidia-smi", "report"
+  std::vector<Package> packages;
+  std::vector<NumaNode> numa_nodes;
+  std::vector<HostBridge> host_bridges;
+  std::vector<PciDevice> pci; ///< bridges, GPUs and NICs; other endpoints are left out
+  std::vector<Gpu> gpus;      ///< index == position
+  std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
+  int nvswitches = 0;         ///< NVSwitch PCI functions seen
+  std::optional<DistanceMatrix> recorded;
+  std::vector<std::string> notes; ///< what the reader could not use, in words
+};
+
+/// Reorders GPUs into PCI bus order, renumbers them, and puts RDMA devices before other NICs
+/// (keeping each group's order), mending `recorded` too. Every reader ends with it.
+void normalize(Node& node);
+
+/// Everything that could matter is equal; the origins of facts, `format` and `notes` are not
+/// compared.
+bool same_model(const Node& left, const Node& right);
+/// For test failures: the first difference in words, "" if same_model.
+std::string first_difference(const Node& left, const Node& right);
+
+/// PCI vendor ids, class codes and such, in one place.
+namespace pci_ids {
+inline constexpr std::uint16_t nvidia = 0x10de, amd = 0x1002, intel = 0x8086, mellanox = 0x15b3;
+inline constexpr std::uint16_t amazon = 0x1d0f, broadcom_nic = 0x14e4;
+bool is_bridge(std::uint32_t class_code);                         ///< 0x0604xx
+bool is_network(std::uint32_t class_code);                        ///< 0x02xxxx
+bool is_nvswitch(std::uint32_t class_code, std::uint16_t vendor); ///< 0x0680 of NVIDIA
+/// A GPU as compute device: NVIDIA or AMD with class 0x0300, 0x0302, 0x0380 or 0x1200, or Intel.
+/// Intel's 0x0300 (integrated graphics) and other vendors' (BMC) VGA are not.
+bool is_gpu(std::uint32_t class_code, std::uint16_t vendor);
+const char* gpu_vendor(std::uint16_t vendor); ///< "nvidia", "amd", "intel", ""
+} // namespace pci_ids
+
+} // namespace shmemctl

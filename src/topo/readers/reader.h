@@ -1,0 +1,34 @@
+// From a file or a machine to a node model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/sysroot.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+enum class TopoFormat { hwloc_xml, nccl_xml, nvidia_smi, report };
+const char* to_string(TopoFormat format); ///< "hwloc-xml", "nccl-xml", "nvidia-smi", "report"
+std::optional<TopoFormat> parse_topo_format(std::string_view name);
+
+/// Recognises a format by content (not by the file's name). Throws Error (usage) if it is none.
+TopoFormat detect_format(const std::string& text, const std::string& subject);
+
+/// Reads a recorded node. All of them throw Error (usage) with line and column for input that is
+/// truncated, malformed, not UTF-8, nested too deep or of another kind.
+/// @param subject the file's name, for messages
+Node read_hwloc_xml(const std::string& text, const std::string& subject);
+Node read_nccl_xml(const std::string& text, const std::string& subject);
+Node read_nvidia_smi(const std::string& text, const std::string& subject);
+Node read_report(const std::string& text, const std::string& subject);
+Node read_recorded(const std::string& text, const std::string& subject,
+                   std::optional<TopoFormat> forced = std::nullopt);
+
+/// Reads the machine under `sysroot`: CPUs and NUMA nodes through hwloc, PCI, RDMA and network
+/// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for something
+/// that is missing.
+Node read_machine(const Sysroot& sysroot);
+
+} // namespace shmemctl

@@ -1,0 +1,27 @@
+#include "src/base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace shmemctl {
+
+TEST(Text, NaturalOrderComparesDigitsByValue) {
+  EXPECT_TRUE(natural_less("mlx5_2", "mlx5_10"));
+  EXPECT_FALSE(natural_less("mlx5_10", "mlx5_2"));
+  EXPECT_TRUE(natural_less("mlx5_2", "mlx5_2a"));
+  EXPECT_FALSE(natural_less("mlx5_2", "mlx5_2"));
+}
+
+TEST(Text, NearestSpellingFindsATypoAndRefusesAStranger) {
+  const std::vector<std::string> names = {"mlx5_0", "mlx5_1", "mlx5_bond_0"};
+  EXPECT_EQ(nearest_spelling("mlx_1", names), "mlx5_1");
+  EXPECT_EQ(nearest_spelling("ibp14s0", names), std::nullopt);
+}
+
+TEST(Text, Utf8RefusesOverlongFormsAndSurrogates) {
+  EXPECT_EQ(first_non_utf8("caf\xc3\xa9"), std::nullopt);
+  EXPECT_EQ(first_non_utf8("a\xc0\xaf"), 1U);
+  EXPECT_EQ(first_non_utf8("ab\xed\xa0\x80"), 2U);
+  EXPECT_EQ(first_non_utf8("\xf4\x90\x80\x80"), 0U);
+}
+
+} // namespace shmemctl
