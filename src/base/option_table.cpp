@@ -1,51 +1,91 @@
+// Every option, on one page.
 #include "src/base/options.h"
 
 #include <algorithm>
 
 namespace shmemctl {
 
+namespace {
+
+OptionSpec choice(std::string name, std::string default_value, std::vector<std::string> choices,
+                  std::string doc, bool nvshmem_alias = false) {
+  OptionSpec spec{std::move(name), OptionType::choice, std::move(default_value), std::move(doc),
+                  nvshmem_alias};
+  spec.choices = std::move(choices);
+  return spec;
+}
+
+OptionSpec number(std::string name, std::string default_value, long long minimum, long long maximum,
+                  std::string doc) {
+  OptionSpec spec{std::move(name), OptionType::number, std::move(default_value), std::move(doc)};
+  spec.minimum = minimum;
+  spec.maximum = maximum;
+  return spec;
+}
+
+OptionSpec integer(std::string name, std::string default_value, long long minimum,
+                   long long maximum, std::string doc) {
+  OptionSpec spec =
+      number(std::move(name), std::move(default_value), minimum, maximum, std::move(doc));
+  spec.type = OptionType::integer;
+  return spec;
+}
+
+std::vector<OptionSpec> make_table() {
+  constexpr bool in_nvshmem = true;
+  return {
+      choice("COLOR", "auto", {"auto", "always", "never"}, "Colour on the terminal."),
+      number("TIMEOUT", "60", 1, 86400, "Deadline of every wait, in seconds."),
+      choice("LOG_LEVEL", "warning", {"error", "warning", "info", "debug"},
+             "What is logged on stderr."),
+      {"LOG_SUBSYSTEMS", OptionType::text, "", "Comma list of subsystems to log; empty is all."},
+      {"SYSROOT", OptionType::text, "",
+       "Folder with a copy of a machine's /sys and /proc to read instead of this machine."},
+      {"NVML_LIBRARY", OptionType::text, "libnvidia-ml.so.1",
+       "The file that is opened as NVIDIA's management library."},
+      choice("POLICY", "nvshmem", {"nvshmem", "nccl", "optimal"},
+             "Whose choice of NICs to show: NVSHMEM's, NCCL's, or the best one."),
+      choice(
+          "WORLD", "node", {"node", "deepep-ht", "deepep-ll"},
+          "Which PEs of the node share one NVSHMEM world: all of them, each alone as in DeepEP's "
+          "high-throughput mode, or all as in its low-latency mode."),
+      {"NVSHMEM_VERSION", OptionType::text, "",
+       "The NVSHMEM release to simulate, as X.Y.Z; empty is the newest that is known."},
+      integer("PES_PER_NODE", "0", 0, 4096, "PEs on the node; 0 is one per GPU."),
+      {"GPUS", OptionType::text, "", "Comma list: the GPU of each PE; empty is PE i on GPU i."},
+      {"HCA_LIST", OptionType::text, "",
+       "Comma list of name[:port] that may be used; a leading ^ excludes them instead.",
+       in_nvshmem},
+      {"HCA_PE_MAPPING", OptionType::text, "",
+       "Comma list of name:port:count: it filters and replicates devices.", in_nvshmem},
+      {"ENABLE_NIC_PE_MAPPING", OptionType::boolean, "0",
+       "Give PE i the device i modulo the number of devices, instead of choosing by distance.",
+       in_nvshmem},
+      {"HCA_PREFIX", OptionType::text, "",
+       "Devices that IBGDA and IBDEVX accept: a part of their name; after ^, one they must not "
+       "have.",
+       in_nvshmem},
+      {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
+       "Take distances from the HCA's own PCI path, not from its data-direct function's.",
+       in_nvshmem},
+      {"NETDEVS_POLICY", OptionType::text, "AUTO",
+       "Among whom NVSHMEM 3.7 shares the NICs: AUTO (the PEs) or "
+       "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
+       in_nvshmem},
+      choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
+             "The transport to other nodes.", in_nvshmem),
+      {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
+       "Post work requests to the HCA from the GPU (IBGDA).", in_nvshmem},
+      {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
+       "Let IBGDA use every NIC that a PE was given, not only the first.", in_nvshmem},
+  };
+}
+
+} // namespace
+
 const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = [] {
-    std::vector<OptionSpec> rows = {
-        {"COLOR",
-         OptionType::choice,
-         "auto",
-         "Colour on the terminal.",
-         false,
-         {"auto", "always", "never"}},
-        {"TIMEOUT", OptionType::number, "60", "Deadline of every wait, in seconds.", false, {}, 0},
-        {"LOG_LEVEL",
-         OptionType::choice,
-         "warning",
-         "What is logged on stderr.",
-         false,
-         {"error", "warning", "info", "debug"}},
-        {"LOG_SUBSYSTEMS", OptionType::text, "", "Comma list of subsystems to log; empty is all."},
-        {"HCA_LIST", OptionType::text, "",
-         "Comma list of name[:port] that may be used; a leading ^ excludes instead.", true},
-        {"HCA_PE_MAPPING", OptionType::text, "",
-         "Comma list of name:port:count; filters and replicates devices.", true},
-        {"ENABLE_NIC_PE_MAPPING", OptionType::boolean, "0",
-         "Give PE i the device i modulo the number of devices, instead of choosing by distance.",
-         true},
-        {"HCA_PREFIX", OptionType::text, "",
-         "Devices that IBGDA and IBDEVX accept: a part of their name, after ^ a part they must not "
-         "have.",
-         true},
-        {"DISABLE_DATA_DIRECT", OptionType::boolean, "0",
-         "Use the HCA's own PCI path for distance, not that of its data-direct function.", true},
-        {"NETDEVS_POLICY", OptionType::text, "AUTO",
-         "Which entities share the NICs in NVSHMEM 3.7 and newer.", true},
-        {"REMOTE_TRANSPORT",
-         OptionType::choice,
-         "ibrc",
-         "The transport to other nodes.",
-         true,
-         {"none", "ibrc", "ucx", "ibdevx", "libfabric"}},
-        {"IB_ENABLE_IBGDA", OptionType::boolean, "0", "Post work requests from the GPU.", true},
-        {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
-         "Let IBGDA use every NIC of a PE, not only the first.", true},
-    };
+    std::vector<OptionSpec> rows = make_table();
     std::sort(rows.begin(), rows.end(),
               [](const OptionSpec& a, const OptionSpec& b) { return a.name < b.name; });
     return rows;

@@ -59,8 +59,9 @@ class Options {
 public:
   /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
   /// @param config       option name -> text, from --config
-  Options(const Environment& environment, std::map<std::string, std::string> command_line = {},
-          std::map<std::string, std::string> config = {});
+  explicit Options(const Environment& environment,
+                   std::map<std::string, std::string> command_line = {},
+                   std::map<std::string, std::string> config = {});
 
   const OptionValue& value(std::string_view name) const;
   std::string text(std::string_view name) const { return value(name).text; }

@@ -80,8 +80,8 @@ struct HostBridge {
   std::uint8_t bus = 0; ///< its root bus
   Fact<int> numa;
   Fact<int> package; ///< os_index, where only that is known
-  /// False where the source groups devices per CPU but not per host bridge (NCCL's XML): devices
-  /// below it may or may not share a host bridge; NCCL counts them as PHB.
+  /// False where the source groups devices by CPU and tells no host bridges (NCCL's XML): devices
+  /// below it share the NUMA node, so they are NODE; whether they are PHB cannot be known.
   bool exact = true;
 };
 

@@ -1,0 +1,86 @@
+#include "cli/context.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "src/base/input.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// "hca-list", "HCA_LIST" -> "HCA_LIST"
+std::string registry_name(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  });
+  return name;
+}
+
+std::map<std::string, std::string> read_config(const std::string& path) {
+  std::map<std::string, std::string> values;
+  if (path.empty())
+    return values;
+  std::istringstream stream(read_input(path));
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigINI().from_config(stream);
+  } catch (const CLI::Error& error) {
+    throw input_error(path, "", error.what(), "write lines of the form name = value");
+  }
+  std::vector<std::string> names;
+  for (const OptionSpec& spec : option_table())
+    names.push_back(spec.name);
+  for (const CLI::ConfigItem& item : items) {
+    if (item.name == "++" || item.name == "--") // how CLI11 marks the ends of sections
+      continue;
+    const std::string name = registry_name(item.name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const auto near = nearest_spelling(name, names);
+      throw input_error(path, "", "no option is called " + item.name,
+                        near ? "did you mean " + lower(*near) + "?"
+                             : "shmemctl env lists every option");
+    }
+    values[name] = join(item.inputs, ",");
+  }
+  return values;
+}
+
+} // namespace
+
+Options Context::options() const {
+  return Options(environment, command_line, read_config(config_path));
+}
+
+CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
+                        const std::string& flag) {
+  const OptionSpec& spec = option_spec(name);
+  std::string long_flag = "--" + lower(name);
+  std::replace(long_flag.begin(), long_flag.end(), '_', '-');
+  const std::string flags = flag.empty() ? long_flag : flag;
+  auto store = [&context, name](const std::string& text) { context.command_line[name] = text; };
+  std::string doc = spec.doc + " [SHMEMCTL_" + name +
+                    (spec.nvshmem_alias ? ", NVSHMEM_" + name : "") +
+                    (spec.default_value.empty() ? "" : "; default " + spec.default_value) + "]";
+  CLI::Option* option = nullptr;
+  if (spec.type == OptionType::boolean) {
+    option = app.add_flag_function(
+        flags + "{1}", [store](std::int64_t) { store("1"); }, doc);
+    // A value may be given: --enable-nic-pe-mapping=0.
+    option->expected(0, 1)->each([store](const std::string& text) { store(text); });
+  } else {
+    option = app.add_option_function<std::string>(flags, store, doc);
+    option->type_name(spec.type == OptionType::choice ? "{" + join(spec.choices, ",") + "}"
+                                                      : std::string("TEXT"));
+  }
+  option->check(
+      [&spec](const std::string& text) {
+        const std::string problem = option_problem(spec, text, OptionOrigin::command_line);
+        return problem.empty() ? std::string() : printable(text) + " is " + problem;
+      },
+      "", "");
+  return option;
+}
+
+} // namespace shmemctl

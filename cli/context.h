@@ -1,0 +1,40 @@
+// What every subcommand gets: the flags that all share, the options, and where output goes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+/// The common flags and what was read from outside. Filled while the command line is parsed.
+struct Context {
+  std::vector<std::string> argv;
+  Environment environment;
+  std::map<std::string, std::string> command_line; ///< option name -> text, of flags given
+  std::string json_path, csv_path, config_path;
+  bool quiet = false, verbose = false, no_progress = false, force = false;
+  std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
+
+  /// Command line, environment and --config put together.
+  Options options() const;
+};
+
+/// Adds `--<name>` for a row of the option table; its text lands in context.command_line.
+CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
+                        const std::string& flag = "");
+
+/// One function per subcommand, in the file of its name.
+void add_topo(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_env(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
+void add_check(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+
+} // namespace shmemctl

@@ -1,0 +1,56 @@
+// `shmemctl doctor`: the preconditions of one-sided GPU communication on this node.
+#include <iostream>
+
+#include "cli/session.h"
+#include "reports/table.h"
+#include "src/doctor/doctor.h"
+
+namespace shmemctl {
+
+namespace {
+
+struct DoctorFlags {
+  std::vector<std::string> only, skip;
+  bool list = false;
+};
+
+ExitCode list_checks() {
+  Table table({{"check"}, {"group"}, {"what it looks at"}});
+  for (const Check& check : all_checks())
+    table.add_row({check.id, check.group, check.title});
+  table.write(std::cout, TextStyle{});
+  return ExitCode::ok;
+}
+
+} // namespace
+
+void add_doctor(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "The preconditions: libraries, drivers, limits, ports, GIDs, links, peer memory");
+  command->footer("Examples:\n"
+                  "  shmemctl doctor\n"
+                  "  shmemctl doctor --only rdma,memlock --verbose\n"
+                  "  shmemctl doctor --sysroot copy-of-a-node --json doctor.json");
+  auto flags = std::make_shared<DoctorFlags>();
+  add_option(*command, context, "SYSROOT");
+  command->add_flag("--list", flags->list, "List the checks and do nothing else");
+  command->add_option("--only", flags->only, "Only these checks or groups (comma list)")
+      ->delimiter(',')
+      ->type_name("ID");
+  command->add_option("--skip", flags->skip, "Not these checks or groups (comma list)")
+      ->delimiter(',')
+      ->type_name("ID");
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) {
+      if (flags->list)
+        return list_checks();
+      return with_session(run_context, [&](Session& session, const Options&) {
+        const NodeSource source = session.load({});
+        run_doctor(session, source, run_context.environment, flags->only, flags->skip);
+        return session.finish();
+      });
+    };
+  });
+}
+
+} // namespace shmemctl

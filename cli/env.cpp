@@ -1,0 +1,87 @@
+// `shmemctl env`: every option, its value, where it came from, and whether it is valid.
+#include <iostream>
+
+#include "cli/session.h"
+#include "reports/table.h"
+#include "reports/text.h"
+#include "src/base/describe_env.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : printable(text);
+}
+
+void print_options(const EnvDescription& env, const TextStyle& style) {
+  Table table(
+      {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
+  for (const OptionRow& row : env.options)
+    table.add_row({"SHMEMCTL_" + row.name, or_dash(row.value),
+                   row.origin_name.empty() ? row.origin : row.origin_name,
+                   or_dash(row.default_value), row.type,
+                   row.problem.empty() ? "yes" : "no: " + row.problem, row.doc});
+  table.write(std::cout, style);
+}
+
+void print_foreign(const EnvDescription& env, const TextStyle& style) {
+  if (env.foreign.empty())
+    return;
+  std::cout << "\nSet for other libraries:\n";
+  Table table({{"variable"}, {"value"}, {"what it does here"}});
+  for (const ForeignVariable& variable : env.foreign)
+    table.add_row({printable(variable.name), or_dash(variable.value), variable.meaning});
+  table.write(std::cout, style);
+}
+
+void print_known_foreign(const TextStyle& style) {
+  std::cout << "\nVariables of other libraries that bear on what shmemctl shows:\n";
+  Table table({{"variable"}, {"what it does here"}});
+  for (const OptionSpec& spec : option_table())
+    if (spec.nvshmem_alias)
+      table.add_row({"NVSHMEM_" + spec.name, "read as SHMEMCTL_" + spec.name});
+  for (const auto& [name, meaning] : foreign_variable_table())
+    table.add_row({name, meaning});
+  table.write(std::cout, style);
+}
+
+std::vector<OptionEntry> option_entries(const EnvDescription& env) {
+  std::vector<OptionEntry> entries;
+  for (const OptionRow& row : env.options)
+    entries.push_back({"SHMEMCTL_" + row.name, row.value, row.origin, row.origin_name,
+                       row.default_value, row.type, row.doc, row.problem});
+  return entries;
+}
+
+} // namespace
+
+void add_env(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("env", "Every option: value, where it came from, default, validity");
+  command->footer("Options are read from the command line, then SHMEMCTL_<NAME>, then "
+                  "NVSHMEM_<NAME> where NVSHMEM has that name, then --config.");
+  auto all = std::make_shared<bool>(false);
+  command->add_flag("--all", *all, "Also list variables of other libraries that are not set");
+  add_mapping_flags(*command, context);
+  add_option(*command, context, "SYSROOT");
+  command->callback([&context, all] {
+    context.run = [all](Context& run_context) {
+      return with_session(run_context, [&](Session& session, const Options& options) {
+        const EnvDescription env = describe_environment(options, run_context.environment);
+        session.report().options = option_entries(env);
+        session.report().findings = env.findings;
+        if (session.wants_text()) {
+          const TextStyle style = text_style(run_context, options);
+          print_options(env, style);
+          print_foreign(env, style);
+          if (*all)
+            print_known_foreign(style);
+        }
+        return session.finish();
+      });
+    };
+  });
+}
+
+} // namespace shmemctl

@@ -1,0 +1,62 @@
+// `shmemctl report show|validate`: what can be done with a report that was written before.
+#include <iostream>
+
+#include "cli/session.h"
+#include "reports/text.h"
+#include "reports/validate.h"
+#include "src/base/input.h"
+
+namespace shmemctl {
+
+namespace {
+
+ExitCode show(Context& context, const std::string& path) {
+  const Options options = context.options();
+  const Report report = report_from_json(parse_json(read_input(path), path), path);
+  write_text(std::cout, report, text_style(context, options));
+  return ExitCode::ok;
+}
+
+ExitCode validate(const Context& context, const std::vector<std::string>& paths) {
+  ExitCode code = ExitCode::ok;
+  for (const std::string& path : paths) {
+    const auto violations = validate_report(parse_json(read_input(path), path));
+    for (const SchemaViolation& violation : violations)
+      std::cout << printable(path) << ": " << printable(violation.pointer) << ": "
+                << printable(violation.message, 500) << '\n';
+    if (!violations.empty())
+      code = ExitCode::finding;
+    else if (!context.quiet)
+      std::cout << printable(path) << ": valid\n";
+  }
+  return code;
+}
+
+} // namespace
+
+void add_report(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("report", "Show a report, or check it against the schema");
+  command->require_subcommand(1);
+  auto paths = std::make_shared<std::vector<std::string>>();
+  CLI::App* show_command = command->add_subcommand("show", "Print a report as text");
+  auto path = std::make_shared<std::string>();
+  show_command->add_option("file", *path, "The report; - is stdin")->required();
+  show_command->callback([&context, path] {
+    context.run = [path](Context& run_context) { return show(run_context, *path); };
+  });
+  CLI::App* validate_command = command->add_subcommand(
+      "validate", "Check reports against the schema: exit 1 if one is not valid");
+  validate_command->add_option("files", *paths, "The reports; - is stdin")->required();
+  validate_command->callback([&context, paths] {
+    context.run = [paths](Context& run_context) { return validate(run_context, *paths); };
+  });
+  CLI::App* schema_command = command->add_subcommand("schema", "Print the JSON Schema");
+  schema_command->callback([&context] {
+    context.run = [](Context&) {
+      std::cout << report_schema_text();
+      return ExitCode::ok;
+    };
+  });
+}
+
+} // namespace shmemctl

@@ -1,0 +1,186 @@
+#include "cli/session.h"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "reports/text.h"
+#include "src/base/input.h"
+#include "src/base/text.h"
+#include "src/doctor/doctor.h"
+#include "src/topo/advice/advice.h"
+#include "src/topo/mapping/mapping_json.h"
+#include "src/topo/mapping/request.h"
+#include "src/topo/readers/reader.h"
+#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::map<std::string, std::string> options_set(const Options& options) {
+  std::map<std::string, std::string> set;
+  for (const OptionSpec& spec : option_table())
+    if (const OptionValue& value = options.value(spec.name); value.set())
+      set["SHMEMCTL_" + spec.name] = value.text;
+  return set;
+}
+
+Report new_report(const Context& context, const Options& options) {
+  Report report;
+  report.started_at = utc_now();
+  report.command = context.argv;
+  report.env = options_set(options);
+  return report;
+}
+
+/// Text goes to stdout unless data does.
+bool wants_text(const Context& context) {
+  return !context.quiet && context.json_path != "-" && context.csv_path != "-";
+}
+
+std::string seconds_text(double seconds) {
+  std::string text = std::to_string(seconds);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.')
+    text.pop_back();
+  return text + " s";
+}
+
+} // namespace
+
+TextStyle text_style(const Context& context, const Options& options) {
+  const std::string color = lower(options.text("COLOR"));
+  auto variable = [&context](const char* name) {
+    const auto found = context.environment.find(name);
+    return found == context.environment.end() ? std::string() : found->second;
+  };
+  TextStyle style;
+  style.color = color == "always" || (color == "auto" && ::isatty(STDOUT_FILENO) == 1 &&
+                                      variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+  style.verbose = context.verbose;
+  std::string locale = variable("LC_ALL");
+  if (locale.empty())
+    locale = variable("LC_CTYPE");
+  if (locale.empty())
+    locale = variable("LANG");
+  style.utf8 = lower(locale).find("utf") != std::string::npos;
+  return style;
+}
+
+Session::Session(const Context& context, const Options& options)
+    : context_(context), options_(options), report_(new_report(context, options)),
+      output_({context.json_path, context.csv_path, context.force}, report_),
+      watchdog_(
+          std::chrono::duration<double>(options.number("TIMEOUT")),
+          [this, seconds = options.number("TIMEOUT")](const std::string& phase) {
+            const std::string line =
+                "shmemctl: error: the deadline of " + seconds_text(seconds) + " passed while " +
+                printable(phase) +
+                "\nshmemctl: fix: give more time with --timeout SECONDS, or look at what that "
+                "step waits for\n";
+            [[maybe_unused]] const ssize_t written =
+                ::write(STDERR_FILENO, line.data(), line.size());
+            output_.end_incomplete(ExitCode::deadline);
+          }) {}
+
+NodeSource Session::load(const SourceFlags& flags) {
+  NodeSource source;
+  if (!flags.from.empty()) {
+    phase("reading " + flags.from);
+    std::optional<TopoFormat> format;
+    if (!flags.format.empty())
+      format = parse_topo_format(flags.format);
+    source.node = read_recorded(read_input(flags.from), flags.from, format);
+    return source;
+  }
+  const std::string root = options_.text("SYSROOT");
+  source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
+  phase("reading the machine under " + source.sysroot->root());
+  source.node = read_machine(*source.sysroot, options_.text("NVML_LIBRARY"));
+  return source;
+}
+
+ExitCode Session::finish() {
+  report_.finished_at = utc_now();
+  report_.status = ReportStatus::complete;
+  report_.exit_code = has_error(report_.findings) ? ExitCode::finding : ExitCode::ok;
+  if (wants_text(context_))
+    write_text(std::cout, report_, text_style(context_, options_));
+  output_.write(report_);
+  return report_.exit_code;
+}
+
+ExitCode with_session(Context& context,
+                      const std::function<ExitCode(Session&, const Options&)>& body) {
+  const Options options = context.options();
+  Session session(context, options);
+  try {
+    return body(session, options);
+  } catch (const Error& error) {
+    session.fail(error);
+    throw;
+  }
+}
+
+void Session::fail(const Error& error) {
+  report_.finished_at = utc_now();
+  report_.status = ReportStatus::failed;
+  report_.exit_code = error.code();
+  output_.write(report_);
+}
+
+void run_topo(Session& session, const Options& options, const NodeSource& source) {
+  const Node& node = source.node;
+  session.phase("mapping PEs to NICs");
+  MappingRequest request = mapping_request(options, node);
+  const Mapping mapping = map_nics(node, request);
+  request.policy = Policy::optimal;
+  const Mapping optimal = map_nics(node, request);
+  Report& report = session.report();
+  report.job.pes = static_cast<int>(mapping.pes.size());
+  report.hosts = nlohmann::json::array({host_json(node, source.sysroot.get())});
+  report.topology = topology_json(node);
+  report.mapping = mapping_json(node, mapping, advise(node, optimal));
+  for (const Findings& findings : {check_node(node), check_mapping(node, mapping)})
+    report.findings.insert(report.findings.end(), findings.begin(), findings.end());
+  session.checkpoint();
+}
+
+void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
+                const std::vector<std::string>& only, const std::vector<std::string>& skip) {
+  const CheckContext context{*source.sysroot, source.node, environment};
+  Report& report = session.report();
+  if (report.hosts.empty())
+    report.hosts = nlohmann::json::array({host_json(source.node, source.sysroot.get())});
+  run_checks(context, only, skip, [&](const CheckOutcome& outcome) {
+    const Check& check = *outcome.check;
+    const CheckResult& result = outcome.result;
+    report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,
+                             result.evidence, result.fix});
+    if (result.status == CheckStatus::fail || result.status == CheckStatus::warning)
+      report.findings.push_back(
+          {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,
+           check.title, result.reason, result.fix});
+    session.checkpoint();
+  });
+}
+
+void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to) {
+  command
+      .add_option("--from", to->from,
+                  "Read a recorded machine: hwloc XML, NCCL topology XML, the text of nvidia-smi "
+                  "topo -m, or a report of this tool; - is stdin")
+      ->type_name("FILE");
+  command.add_option("--format", to->format, "Take --from for this format, whatever it looks like")
+      ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "nvidia-smi", "report"}));
+  add_option(command, context, "SYSROOT");
+}
+
+void add_mapping_flags(CLI::App& command, Context& context) {
+  for (const std::string& name : mapping_option_names())
+    add_option(command, context, name);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,73 @@
+// What topo, doctor and check share: where the node comes from, the report, its deadline, its end.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/context.h"
+#include "reports/output.h"
+#include "reports/report.h"
+#include "src/base/sysroot.h"
+#include "src/base/watchdog.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// A node and the tree it was read from; no tree for a recorded file.
+struct NodeSource {
+  Node node;
+  std::unique_ptr<Sysroot> sysroot;
+};
+
+/// Where a subcommand is told to read from.
+struct SourceFlags {
+  std::string from;   ///< a recorded file, or "-"
+  std::string format; ///< forces its format
+};
+
+/// One run of a subcommand that writes a report. The report is kept current, so that it is written
+/// as `incomplete` if the run is interrupted, its deadline passes or it fails.
+class Session {
+public:
+  Session(const Context& context, const Options& options);
+
+  /// Reads the node: --from, else --sysroot, else this machine.
+  NodeSource load(const SourceFlags& flags);
+  /// What is being done, for the message of a deadline that passes.
+  void phase(const std::string& words) { watchdog_.phase(words); }
+
+  Report& report() { return report_; }
+  /// Hands a copy of the report to the output, as what is to be written if the run dies now.
+  void checkpoint() { output_.update(report_); }
+  /// Sets the end, writes the files, prints the text unless it is not wanted; the exit code is 1
+  /// if there is a finding of severity error.
+  ExitCode finish();
+  /// Writes the report as `failed`, with what had been found until then.
+  void fail(const Error& error);
+
+private:
+  const Context& context_;
+  const Options& options_;
+  Report report_;
+  ReportOutput output_;
+  Watchdog watchdog_;
+};
+
+/// Runs `body` with a session; an Error marks the report `failed`, with what had been found.
+ExitCode with_session(Context& context,
+                      const std::function<ExitCode(Session&, const Options&)>& body);
+
+/// How text is to look on this terminal.
+TextStyle text_style(const Context& context, const Options& options);
+
+/// Steps of topo and doctor, which check runs one after the other.
+void run_topo(Session& session, const Options& options, const NodeSource& source);
+void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
+                const std::vector<std::string>& only, const std::vector<std::string>& skip);
+
+/// Adds --from and --format, and --sysroot.
+void add_source_flags(CLI::App& command, Context& context, const std::shared_ptr<SourceFlags>& to);
+void add_mapping_flags(CLI::App& command, Context& context);
+
+} // namespace shmemctl

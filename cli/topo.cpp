@@ -1,0 +1,61 @@
+// `shmemctl topo`: what is connected to what, which NIC each PE will use, what is wrong with that.
+#include <iostream>
+
+#include "cli/session.h"
+#include "src/topo/mapping/compare_versions.h"
+#include "src/topo/mapping/request.h"
+#include "src/topo/writers/writer.h"
+
+namespace shmemctl {
+
+namespace {
+
+struct TopoFlags {
+  std::string dump;
+  bool compare_versions = false;
+};
+
+ExitCode dump_node(const Node& node, const std::string& format) {
+  std::cout << (format == "hwloc-xml" ? write_hwloc_xml(node) : write_nccl_xml(node));
+  return ExitCode::ok;
+}
+
+} // namespace
+
+void add_topo(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "topo", "What is connected to what, which NIC each PE will use, what is wrong with that");
+  command->footer("Examples:\n"
+                  "  shmemctl topo\n"
+                  "  shmemctl topo --world deepep-ht --enable-nic-pe-mapping\n"
+                  "  shmemctl topo --from topo.xml --policy optimal --json topo.json\n"
+                  "  nvidia-smi topo -m | shmemctl topo --from - --nvshmem-version 3.4.5");
+  auto source_flags = std::make_shared<SourceFlags>();
+  auto flags = std::make_shared<TopoFlags>();
+  add_source_flags(*command, context, source_flags);
+  add_mapping_flags(*command, context);
+  command
+      ->add_option("--dump", flags->dump,
+                   "Write the model to stdout in this format instead, to be read back by --from")
+      ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
+  command->add_flag("--compare-versions", flags->compare_versions,
+                    "Show where releases of NVSHMEM choose differently on this node");
+  command->callback([&context, source_flags, flags] {
+    context.run = [source_flags, flags](Context& run_context) {
+      if (flags->dump == "report")
+        run_context.json_path = "-";
+      return with_session(run_context, [&](Session& session, const Options& options) {
+        const NodeSource source = session.load(*source_flags);
+        if (!flags->dump.empty() && flags->dump != "report")
+          return dump_node(source.node, flags->dump);
+        run_topo(session, options, source);
+        if (flags->compare_versions)
+          session.report().mapping["compare_versions"] =
+              compare_versions_json(source.node, mapping_request(options, source.node));
+        return session.finish();
+      });
+    };
+  });
+}
+
+} // namespace shmemctl

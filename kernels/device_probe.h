@@ -1,0 +1,24 @@
+// Does each GPU run a kernel of this binary, and does its memory give back what was written?
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// The answer of one device, in CUDA's order.
+struct DeviceProbe {
+  int device = 0;
+  std::string name;
+  bool passed = false;
+  std::string error; ///< the failed call with CUDA's own message, or the first wrong word; "" if ok
+};
+
+/// On every visible device: a kernel writes `words` 64-bit words that depend on their index and on
+/// the device, and the host compares each of them. Takes milliseconds once a context exists, and a
+/// few hundred per device to make one. Empty if there is no device; `why` then holds the reason
+/// (no driver, no device, built without CUDA).
+std::vector<DeviceProbe> probe_devices(std::string& why, std::size_t words = 1 << 20);
+
+} // namespace shmemctl

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Builds a preset: scripts/build.sh [release|debug|asan|tsan|no-cuda|fuzz] [ninja arguments...]
+# CMAKE_ARGS in the environment holds further arguments for cmake.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/packages.sh
+preset=${1:-release}
+[ $# -eq 0 ] || shift
+# shellcheck disable=SC2086 # lists of words
+install_packages $build_packages
+build="build-$preset"
+[ "$preset" != release ] || build=build
+if [ ! -f "$build/build.ninja" ] || [ -n "${CMAKE_ARGS:-}" ]; then
+  log=$(mktemp)
+  # shellcheck disable=SC2086
+  if ! cmake --preset "$preset" ${CMAKE_ARGS:-} >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    exit 3
+  fi
+  rm -f "$log"
+  echo "scripts: building into $build/ (about two minutes on two cores)" >&2
+fi
+ninja -C "$build" --quiet "$@" >&2

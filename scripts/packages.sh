@@ -1,0 +1,39 @@
+# Installs what is missing from the distribution's packages. Sourced by the other scripts.
+# Needs root or sudo only if something is missing.
+
+build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
+  libcli11-dev libfmt-dev libvalijson-dev"
+test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
+  python3-jsonschema hwloc-nox"
+
+# The packages of "$@" that are not installed.
+missing_packages() {
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+      echo "$package"
+  done
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "scripts: this is not Debian or Ubuntu; if the build fails, install what these" \
+      "packages hold: $*" >&2
+    return 0
+  fi
+  missing=$(missing_packages "$@")
+  [ -n "$missing" ] || return 0
+  as_root=""
+  if [ "$(id -u)" -ne 0 ]; then
+    as_root="sudo"
+    command -v sudo >/dev/null || {
+      echo "scripts: cannot install packages: not root, and sudo is missing" >&2
+      echo "scripts: as root, run: apt-get install" $missing >&2
+      return 3
+    }
+  fi
+  echo "scripts: installing" $missing >&2
+  $as_root apt-get update -qq >&2
+  # shellcheck disable=SC2086 # a list of words
+  DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends \
+    $missing >&2
+}

@@ -1,0 +1,37 @@
+// What the environment means to this tool: `shmemctl env` as a function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+/// One option with everything `env` tells about it.
+struct OptionRow {
+  std::string name, value, origin, origin_name, default_value, type, doc, problem;
+  std::string nvshmem_name; ///< "NVSHMEM_<NAME>" if that is read too
+};
+
+/// A variable of another library that is set, and what it does here.
+struct ForeignVariable {
+  std::string name, value, meaning;
+};
+
+struct EnvDescription {
+  std::vector<OptionRow> options;
+  std::vector<ForeignVariable> foreign;
+  /// env-unknown (with the nearest name), env-invalid, env-shadowed, env-no-such-nvshmem-variable,
+  /// env-surprising-boolean
+  Findings findings;
+};
+
+EnvDescription describe_environment(const Options& options, const Environment& environment);
+
+/// Variables of NVSHMEM, NCCL, UCX and libfabric that bear on what this tool shows, with one
+/// sentence each about what they do here; shown by `env --all` even when they are not set.
+const std::vector<std::pair<std::string, std::string>>& foreign_variable_table();
+
+} // namespace shmemctl

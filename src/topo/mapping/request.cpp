@@ -1,0 +1,113 @@
+#include "src/topo/mapping/request.h"
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::optional<std::string> text_if_set(const Options& options, const std::string& name) {
+  const OptionValue& value = options.value(name);
+  return value.set() ? std::optional(value.text) : std::nullopt;
+}
+
+NvshmemTransport transport_of(const Options& options) {
+  if (options.boolean("IB_ENABLE_IBGDA"))
+    return NvshmemTransport::ibgda;
+  const std::string name = lower(options.text("REMOTE_TRANSPORT"));
+  if (name == "none")
+    return NvshmemTransport::none;
+  if (name == "ucx")
+    return NvshmemTransport::ucx;
+  if (name == "ibdevx")
+    return NvshmemTransport::ibdevx;
+  if (name == "libfabric")
+    return NvshmemTransport::libfabric;
+  return NvshmemTransport::ibrc;
+}
+
+Policy policy_of(const Options& options) {
+  const std::string name = lower(options.text("POLICY"));
+  for (Policy policy : {Policy::nvshmem, Policy::nccl, Policy::optimal})
+    if (name == to_string(policy))
+      return policy;
+  return Policy::nvshmem;
+}
+
+World world_of(const Options& options) {
+  const std::string name = lower(options.text("WORLD"));
+  for (World world : {World::node, World::deepep_ht, World::deepep_ll})
+    if (name == to_string(world))
+      return world;
+  return World::node;
+}
+
+std::vector<int> gpu_list(const Options& options, const Node& node) {
+  std::vector<int> gpus;
+  const std::string text = options.text("GPUS");
+  if (trim(text).empty())
+    return gpus;
+  for (const std::string& part : split(text, ',')) {
+    const std::optional<long long> gpu = parse_integer(trim(part));
+    if (!gpu || *gpu < 0 || *gpu >= static_cast<long long>(node.gpus.size()))
+      throw Error(ExitCode::usage, "--gpus " + text, "use",
+                  "no GPU " + part + " on this node, which has " + std::to_string(node.gpus.size()),
+                  "give GPU numbers as topo shows them, separated by commas");
+    gpus.push_back(static_cast<int>(*gpu));
+  }
+  return gpus;
+}
+
+} // namespace
+
+const std::vector<std::string>& mapping_option_names() {
+  static const std::vector<std::string> names = {"POLICY",
+                                                 "WORLD",
+                                                 "NVSHMEM_VERSION",
+                                                 "PES_PER_NODE",
+                                                 "GPUS",
+                                                 "HCA_LIST",
+                                                 "HCA_PE_MAPPING",
+                                                 "ENABLE_NIC_PE_MAPPING",
+                                                 "HCA_PREFIX",
+                                                 "NETDEVS_POLICY",
+                                                 "DISABLE_DATA_DIRECT",
+                                                 "REMOTE_TRANSPORT",
+                                                 "IB_ENABLE_IBGDA",
+                                                 "IBGDA_ENABLE_MULTI_PORT"};
+  return names;
+}
+
+NvshmemSettings nvshmem_settings(const Options& options) {
+  NvshmemSettings settings;
+  if (const std::string text = options.text("NVSHMEM_VERSION"); !text.empty()) {
+    const std::optional<NvshmemVersion> version = parse_nvshmem_version(text);
+    if (!version)
+      throw Error(ExitCode::usage, "--nvshmem-version " + text, "use", "not a version",
+                  "give a release of NVSHMEM, such as 3.4.5");
+    settings.version = *version;
+  }
+  settings.transport = transport_of(options);
+  settings.hca_list = text_if_set(options, "HCA_LIST");
+  settings.hca_pe_mapping = text_if_set(options, "HCA_PE_MAPPING");
+  settings.hca_prefix = text_if_set(options, "HCA_PREFIX");
+  settings.enable_nic_pe_mapping = options.boolean("ENABLE_NIC_PE_MAPPING");
+  settings.ibgda_multi_port = options.boolean("IBGDA_ENABLE_MULTI_PORT");
+  settings.disable_data_direct = options.boolean("DISABLE_DATA_DIRECT");
+  settings.netdevs_policy = options.text("NETDEVS_POLICY");
+  return settings;
+}
+
+MappingRequest mapping_request(const Options& options, const Node& node) {
+  options.require_valid(mapping_option_names());
+  MappingRequest request;
+  request.policy = policy_of(options);
+  request.world = world_of(options);
+  request.nvshmem = nvshmem_settings(options);
+  const long long pes = options.integer("PES_PER_NODE");
+  request.gpus = assign_gpus(node, pes > 0 ? static_cast<int>(pes) : -1, gpu_list(options, node));
+  return request;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,238 @@
+"""The contract: exit codes, where output goes, what an error looks like."""
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import support
+from support import DATA, CliTest, report_of, run
+
+NODE = DATA / "nccl" / "hgx-8gpu-8nic.xml"
+
+
+class ExitCodes(CliTest):
+    def test_help_and_version_are_0(self):
+        for arguments in (["--help"], ["topo", "--help"], ["doctor", "--help"], ["--version"],
+                          ["report", "validate", "--help"]):
+            code, out, err = run(*arguments)
+            self.assertEqual((code, err), (0, ""), arguments)
+            self.assertTrue(out)
+
+    def test_version_tells_the_build(self):
+        out = run("--version")[1]
+        for word in ("shmemctl", "cuda:", "compiler:", "never run on real hardware"):
+            self.assertIn(word, out)
+
+    def test_bad_invocations_are_2(self):
+        for arguments in ([], ["nothing"], ["topo", "--no-such-flag"], ["topo", "--world", "mars"],
+                          ["topo", "--pes-per-node", "-1"], ["topo", "--nvshmem-version", "x"],
+                          ["topo", "--timeout", "0"], ["report"], ["report", "show"],
+                          ["doctor", "--only", "no-such-check"], ["completion", "tcsh"],
+                          ["topo", "--from", str(NODE), "--gpus", "0,99"],
+                          ["topo", "--from", str(NODE), "--format", "nvidia-smi"]):
+            self.assert_refused(run(*arguments))
+
+    def test_a_misspelt_check_gets_the_nearest_one(self):
+        self.assertIn("memlock", self.assert_refused(run("doctor", "--only", "memlok")))
+
+    def test_flags_stand_in_any_order(self):
+        before = run("--quiet", "topo", "--from", NODE)
+        after = run("topo", "--from", NODE, "--quiet")
+        self.assertEqual(before, after)
+        self.assertEqual(before[1], "")
+
+
+class Output(CliTest):
+    def test_json_on_stdout_is_alone_there(self):
+        code, document = report_of("topo", "--from", NODE)
+        self.assertEqual(code, document["exit_code"])
+        self.assertEqual(document["status"], "complete")
+
+    def test_show_prints_what_topo_printed(self):
+        text = run("topo", "--from", NODE)[1]
+        document = run("topo", "--from", NODE, "--json", "-")[1]
+        shown = run("report", "show", "-", stdin=document.encode())[1]
+        self.assertEqual(text, shown)
+
+    def test_an_existing_file_is_kept_without_force(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            path.write_text("mine")
+            self.assert_refused(run("topo", "--from", NODE, "--json", path))
+            self.assertEqual(path.read_text(), "mine")
+            code = run("topo", "--from", NODE, "--json", path, "--force")[0]
+            self.assertIn(code, (0, 1))
+            self.assertEqual(json.loads(path.read_text())["schema"]["name"], "shmemctl.report")
+            self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], ["report.json"])
+
+    def test_a_full_disk_is_3(self):
+        code, _, err = run("topo", "--from", NODE, "--json", "/dev/full")
+        self.assertEqual(code, 3)
+        self.assertIn("No space left on device", err)
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([support.BINARY, "topo", "--from", str(NODE)], stdout=full,
+                                  stderr=subprocess.PIPE, env=support.clean_environment(), check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(len(support.error_lines(done.stderr.decode())), 1)
+
+    def test_a_folder_that_is_not_there_is_3(self):
+        self.assertEqual(run("topo", "--from", NODE, "--json", "/no/such/folder/x.json")[0], 3)
+
+    def test_colour_only_when_asked_for(self):
+        self.assertNotIn("\x1b[", run("topo", "--from", NODE)[1])
+        self.assertIn("\x1b[", run("topo", "--from", NODE, "--color", "always")[1])
+
+    def test_config_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "c.ini"
+            path.write_text("world = deepep-ht\n")
+            document = report_of("topo", "--from", NODE, "--config", path)[1]
+            self.assertEqual(document["mapping"]["world"], "deepep-ht")
+            path.write_text("wrold = node\n")
+            self.assertIn("did you mean world", self.assert_refused(
+                run("topo", "--from", NODE, "--config", path)))
+
+    def test_completion_scripts_parse_and_complete(self):
+        script = run("completion", "bash")[1]
+        subprocess.run(["bash", "-n"], input=script.encode(), check=True)
+        probe = script + ('\nCOMP_WORDS=(shmemctl topo --com); COMP_CWORD=2; _shmemctl; '
+                          'printf "%s\\n" "${COMPREPLY[@]}"')
+        out = subprocess.run(["bash", "-c", probe], capture_output=True, check=True).stdout.decode()
+        self.assertEqual(out.split(), ["--compare-versions"])
+        self.assertIn("complete -c shmemctl", run("completion", "fish")[1])
+
+
+class Dying(CliTest):
+    """Interrupted, or out of time: the report is written all the same."""
+
+    def start(self, folder, *arguments):
+        return subprocess.Popen(
+            [support.BINARY, "topo", "--from", "-", "--json", str(folder / "r.json"), *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=support.clean_environment())
+
+    def check_incomplete(self, folder, exit_code):
+        document = json.loads((folder / "r.json").read_text())
+        self.assertEqual(document["status"], "incomplete")
+        self.assertEqual(document["exit_code"], exit_code)
+        self.assertEqual(run("report", "validate", folder / "r.json")[0], 0)
+
+    def test_signals(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                process = self.start(folder)
+                self.wait_until_it_reads(process)
+                process.send_signal(number)
+                process.communicate(timeout=30)
+                self.assertEqual(process.returncode, 130)
+                self.check_incomplete(folder, 130)
+
+    def wait_until_it_reads(self, process):
+        """Until its main thread sleeps in read(): only then is it past its start."""
+        for _ in range(1000):
+            path = pathlib.Path(f"/proc/{process.pid}/syscall")
+            try:
+                if path.read_text().startswith("0 0x0 "):
+                    return
+            except OSError:
+                pass
+            time.sleep(0.01)
+
+    def test_a_deadline_names_what_was_waited_for(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            process = self.start(folder, "--timeout", "1")
+            process.wait(timeout=30) # its stdin stays open: nothing ever comes
+            err = process.stderr.read().decode()
+            process.communicate()
+            self.assertEqual(process.returncode, 124)
+            self.assertIn("deadline of 1 s passed while reading -", err)
+            self.check_incomplete(folder, 124)
+
+
+class BadInput(CliTest):
+    def refuse_bytes(self, data, *words):
+        err = self.assert_refused(run("topo", "--from", "-", stdin=data))
+        for word in words:
+            self.assertIn(word, err)
+
+    def test_not_any_format(self):
+        for data in (b"", b"\n\n", b"hello", b"\x00\x01\x02", b"<html></html>", b"{}", b"[1, 2]",
+                     b"\xff\xfe<\x00a\x00", b"<graphs version='1'></graphs>"):
+            self.refuse_bytes(data)
+
+    def test_truncated(self):
+        self.refuse_bytes(NODE.read_bytes()[:-100], "line")
+
+    def test_not_utf8(self):
+        data = NODE.read_bytes().replace(b"mlx5_0", b"mlx\xff_0")
+        self.refuse_bytes(data, "line")
+
+    def test_a_newer_schema(self):
+        document = report_of("topo", "--from", NODE)[1]
+        document["schema"]["version"] = "2.0.0"
+        self.refuse_bytes(json.dumps(document).encode(), "2.0.0")
+
+    def test_entities_are_not_expanded(self):
+        laughs = b'<?xml version="1.0"?><!DOCTYPE system [<!ENTITY a "aaaaaaaaaa">'
+        for i in range(10):
+            laughs += f'<!ENTITY {chr(98 + i)} "{("&" + chr(97 + i) + ";") * 10}">'.encode()
+        self.refuse_bytes(laughs + b']><system version="1">&k;</system>')
+
+    def test_a_gigabyte_of_nesting_costs_no_memory(self):
+        for opening in (b"<system version='1'>" + b"<cpu>" * 200000, b"[" * 1000000, b'{"a":' * 200000):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            process = subprocess.Popen([support.BINARY, "topo", "--from", "-"],
+                                       stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env=support.clean_environment())
+            sent = 0
+            try:
+                while sent < 1 << 30:
+                    process.stdin.write(opening)
+                    sent += len(opening)
+                process.stdin.close()
+            except BrokenPipeError: # refused early: that is right
+                pass
+            process.wait(timeout=60)
+            self.assertEqual(process.returncode, 2, process.stderr.read())
+            process.stderr.close()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            self.assertLess(max(before, after), 300 * 1024, "KiB resident")
+
+
+class Environment(CliTest):
+    def test_env_lists_every_option_and_its_origin(self):
+        code, out, _ = run("env", env={"NVSHMEM_HCA_LIST": "mlx5_3"})
+        self.assertEqual(code, 0)
+        row = next(line for line in out.splitlines() if line.startswith("SHMEMCTL_HCA_LIST"))
+        self.assertIn("mlx5_3", row)
+        self.assertIn("NVSHMEM_HCA_LIST", row)
+
+    def test_an_invalid_value_is_1_in_env_and_2_where_it_matters(self):
+        env = {"SHMEMCTL_WORLD": "mars"}
+        self.assertEqual(run("env", env=env)[0], 1)
+        self.assert_refused(run("topo", "--from", NODE, env=env))
+
+    def test_env_report_is_valid(self):
+        document = report_of("env")[1]
+        self.assertIn("SHMEMCTL_HCA_LIST", [row["name"] for row in document["options"]])
+
+
+class Live(CliTest):
+    def test_this_machine(self):
+        code, out, err = run("topo")
+        self.assertIn(code, (0, 1), err)
+        self.assertTrue(out)
+        code, document = report_of("check")
+        self.assertEqual(code, document["exit_code"])
+        self.assertTrue(document["checks"])
+
+
+if __name__ == "__main__":
+    unittest.main()

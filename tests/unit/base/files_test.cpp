@@ -1,0 +1,150 @@
+// Sysroot, input and atomic files: what reads and writes the disk.
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <thread>
+
+#include "src/base/atomic_file.h"
+#include "src/base/error.h"
+#include "src/base/input.h"
+#include "src/base/sysroot.h"
+#include "tests/support/temporary_folder.h"
+
+namespace shmemctl {
+
+namespace fs = std::filesystem;
+
+namespace {
+template <class Action>
+Error error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error(ExitCode::ok, "", "", "", "");
+}
+} // namespace
+
+TEST(Sysroot, AbsoluteLinksStayInsideTheRoot) {
+  const TemporaryFolder folder;
+  folder.write("etc/hostname", "inside\n");
+  fs::create_symlink("/etc/hostname", folder.path() + "/link");
+  fs::create_symlink("../../../../../../etc/hostname", folder.path() + "/etc/climbing");
+  const Sysroot root(folder.path());
+  EXPECT_EQ(root.read_line("/link"), "inside");
+  EXPECT_EQ(root.read_line("/etc/climbing"), "inside");
+  EXPECT_EQ(root.realpath("/link"), "/etc/hostname");
+}
+
+TEST(Sysroot, LinksInACircleAreAbsence) {
+  const TemporaryFolder folder;
+  fs::create_symlink("b", folder.path() + "/a");
+  fs::create_symlink("a", folder.path() + "/b");
+  const Sysroot root(folder.path());
+  EXPECT_EQ(root.read("/a"), std::nullopt);
+  EXPECT_EQ(root.realpath("/a/x"), std::nullopt);
+  EXPECT_FALSE(root.exists("/a"));
+}
+
+TEST(Sysroot, AFifoDoesNotHangTheReader) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder.path() + "/fifo").c_str(), 0600), 0);
+  EXPECT_EQ(Sysroot(folder.path()).read("/fifo"), std::nullopt);
+}
+
+TEST(Sysroot, ReadsAreBounded) {
+  const TemporaryFolder folder;
+  folder.write("big", std::string(10000, 'x'));
+  EXPECT_EQ(Sysroot(folder.path()).read("/big", 100)->size(), 100U);
+}
+
+TEST(Sysroot, ListsInNaturalOrder) {
+  const TemporaryFolder folder;
+  for (const char* name : {"mlx5_10", "mlx5_2", "mlx5_1"})
+    folder.write(std::string("d/") + name, "");
+  EXPECT_EQ(Sysroot(folder.path()).list("/d"),
+            (std::vector<std::string>{"mlx5_1", "mlx5_2", "mlx5_10"}));
+}
+
+TEST(Sysroot, AFileIsNoRoot) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("f", "");
+  EXPECT_EQ(error_of([&] { Sysroot root(file); }).code(), ExitCode::usage);
+  EXPECT_EQ(error_of([&] { Sysroot root(folder.path() + "/none"); }).code(), ExitCode::usage);
+}
+
+TEST(Input, RefusesFoldersMissingFilesAndLargeOnes) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("f", std::string(2000, 'x'));
+  EXPECT_EQ(read_input(file, 2000).size(), 2000U);
+  EXPECT_NE(error_of([&] { read_input(file, 1999); }).message().find("larger than the limit"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { read_input(folder.path()); }).message().find("folder"),
+            std::string::npos);
+  EXPECT_EQ(error_of([&] { read_input(folder.path() + "/none"); }).code(), ExitCode::usage);
+}
+
+TEST(Input, AnEndlessStreamIsRefusedAtTheLimit) {
+  EXPECT_NE(error_of([] { read_input("/dev/zero", 1 << 20); }).message().find("limit"),
+            std::string::npos);
+}
+
+TEST(Json, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(error_of([] { parse_json("{\n  \"a\": ]\n}", "r.json"); }).message(),
+            "cannot read r.json: line 2, column 8: not valid JSON");
+  EXPECT_NE(error_of([] { parse_json(" \n", "r.json"); }).message().find("the file is empty"),
+            std::string::npos);
+  EXPECT_EQ(error_of([] { parse_json("[\"\xff\"]", "r.json"); }).code(), ExitCode::usage);
+}
+
+TEST(Json, DeepNestingIsRefusedBeforeItIsParsed) {
+  EXPECT_NE(error_of([] { parse_json(std::string(10'000'000, '['), "r.json"); })
+                .message()
+                .find("nested deeper"),
+            std::string::npos);
+  EXPECT_EQ(parse_json("[\"[[[[\\\"[\"]", "r.json").size(), 1U) << "brackets in strings count not";
+}
+
+TEST(AtomicFile, RefusesAnExistingFileWithoutForce) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("f", "old");
+  EXPECT_EQ(error_of([&] { write_file_atomically(file, "new", false); }).code(), ExitCode::usage);
+  EXPECT_EQ(folder.read("f"), "old");
+  write_file_atomically(file, "new", true);
+  EXPECT_EQ(folder.read("f"), "new");
+}
+
+TEST(AtomicFile, LeavesNothingBehindWhenItFails) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(error_of([&] { write_file_atomically(folder.path() + "/no/f", "x", false); }).code(),
+            ExitCode::unavailable);
+  EXPECT_EQ(error_of([] { write_file_atomically("/dev/full", "x", true); }).code(),
+            ExitCode::unavailable);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
+TEST(AtomicFile, OfManyWritersOneWinsAndItsFileIsWhole) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/f";
+  std::atomic<int> winners{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        write_file_atomically(file, std::string(100000, static_cast<char>('a' + i)), false);
+        ++winners;
+      } catch (const Error&) { // lost the race
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(winners, 1);
+  const std::string content = folder.read("f");
+  EXPECT_EQ(content, std::string(100000, content[0]));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+} // namespace shmemctl

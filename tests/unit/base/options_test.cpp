@@ -1,0 +1,127 @@
+#include "src/base/options.h"
+
+#include <gtest/gtest.h>
+
+#include "src/base/describe_env.h"
+#include "src/base/error.h"
+
+namespace shmemctl {
+
+TEST(Options, CommandLineWinsOverOwnVariableOverNvshmemOverConfig) {
+  const Environment both = {{"SHMEMCTL_HCA_LIST", "own"}, {"NVSHMEM_HCA_LIST", "theirs"}};
+  EXPECT_EQ(Options(both, {{"HCA_LIST", "flag"}}).text("HCA_LIST"), "flag");
+  EXPECT_EQ(Options(both).text("HCA_LIST"), "own");
+  EXPECT_EQ(Options(Environment{{"NVSHMEM_HCA_LIST", "theirs"}}, {}, {{"HCA_LIST", "file"}})
+                .text("HCA_LIST"),
+            "theirs");
+  const Options from_file({}, {}, {{"HCA_LIST", "file"}});
+  EXPECT_EQ(from_file.text("HCA_LIST"), "file");
+  EXPECT_EQ(from_file.value("HCA_LIST").origin, OptionOrigin::config_file);
+}
+
+TEST(Options, NvshmemNamesAreReadOnlyWhereNvshmemHasThem) {
+  EXPECT_EQ(Options(Environment{{"NVSHMEM_TIMEOUT", "5"}}).text("TIMEOUT"), "60");
+}
+
+TEST(Options, NvshmemBooleansFollowNvshmemsRule) {
+  auto read = [](const std::string& text) {
+    return Options(Environment{{"NVSHMEM_ENABLE_NIC_PE_MAPPING", text}})
+        .boolean("ENABLE_NIC_PE_MAPPING");
+  };
+  for (const char* text : {"0", "n", "No", "f", "False", "0x1"})
+    EXPECT_FALSE(read(text)) << text;
+  for (const char* text : {"1", "", "off", "yes", "true", " 0"})
+    EXPECT_TRUE(read(text)) << text;
+}
+
+TEST(Options, OwnBooleansAreStrict) {
+  EXPECT_TRUE(Options(Environment{{"SHMEMCTL_ENABLE_NIC_PE_MAPPING", "on"}})
+                  .boolean("ENABLE_NIC_PE_MAPPING"));
+  EXPECT_FALSE(Options(Environment{{"SHMEMCTL_ENABLE_NIC_PE_MAPPING", "off"}})
+                   .boolean("ENABLE_NIC_PE_MAPPING"));
+  EXPECT_NE(Options(Environment{{"SHMEMCTL_ENABLE_NIC_PE_MAPPING", "perhaps"}})
+                .value("ENABLE_NIC_PE_MAPPING")
+                .problem,
+            "");
+}
+
+TEST(Options, InvalidValuesAreNamedWithTheirLegalOnes) {
+  const Options options(Environment{{"SHMEMCTL_TIMEOUT", "-3"}, {"SHMEMCTL_POLICY", "best"}});
+  EXPECT_EQ(options.value("TIMEOUT").problem, "not a number of at least 1 and at most 86400");
+  EXPECT_EQ(options.value("POLICY").problem, "not one of nvshmem, nccl, optimal");
+  try {
+    options.require_valid({"COLOR", "TIMEOUT"});
+    FAIL() << "an invalid TIMEOUT was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(error.message().find("SHMEMCTL_TIMEOUT=-3"), std::string::npos);
+  }
+}
+
+TEST(Options, TheTableIsWellFormed) {
+  std::string previous;
+  for (const OptionSpec& spec : option_table()) {
+    EXPECT_LT(previous, spec.name) << "sorted, no duplicates";
+    previous = spec.name;
+    EXPECT_FALSE(spec.doc.empty()) << spec.name;
+    if (!spec.default_value.empty()) {
+      EXPECT_EQ(option_problem(spec, spec.default_value, OptionOrigin::default_value), "")
+          << spec.name;
+    }
+    EXPECT_EQ(spec.type == OptionType::choice, !spec.choices.empty()) << spec.name;
+  }
+}
+
+namespace {
+bool has(const Findings& findings, const std::string& id, const std::string& subject) {
+  for (const Finding& finding : findings)
+    if (finding.id == id && finding.subject == subject)
+      return true;
+  return false;
+}
+} // namespace
+
+TEST(DescribeEnv, UnknownOwnNamesGetTheNearestKnownOne) {
+  const Environment environment = {{"SHMEMCTL_HCA_LITS", "mlx5_0"}, {"SHMEMCTL_ZZZZZZZ", "1"}};
+  const EnvDescription env = describe_environment(Options(environment), environment);
+  ASSERT_TRUE(has(env.findings, "env-unknown", "SHMEMCTL_HCA_LITS"));
+  ASSERT_TRUE(has(env.findings, "env-unknown", "SHMEMCTL_ZZZZZZZ"));
+  for (const Finding& finding : env.findings) {
+    if (finding.subject == "SHMEMCTL_HCA_LITS") {
+      EXPECT_EQ(finding.fix, "did you mean SHMEMCTL_HCA_LIST?");
+    }
+  }
+}
+
+TEST(DescribeEnv, ForeignVariablesSayWhatTheyDoHere) {
+  const Environment environment = {{"NVSHMEM_HCA_LIST", "mlx5_0"},
+                                   {"NVSHMEM_HCA_PREFIX", "mlx"},
+                                   {"SHMEMCTL_HCA_PREFIX", "ibp"},
+                                   {"NCCL_IB_HCA", "mlx5"},
+                                   {"NVSHMEM_DISABLE_IB", "1"},
+                                   {"UCX_SOMETHING", "1"},
+                                   {"HOME", "/"}};
+  const EnvDescription env = describe_environment(Options(environment), environment);
+  std::map<std::string, std::string> meanings;
+  for (const ForeignVariable& variable : env.foreign)
+    meanings[variable.name] = variable.meaning;
+  EXPECT_EQ(meanings["NVSHMEM_HCA_LIST"], "read as SHMEMCTL_HCA_LIST");
+  EXPECT_EQ(meanings["NVSHMEM_HCA_PREFIX"], "overridden by SHMEMCTL_HCA_PREFIX");
+  EXPECT_EQ(meanings["UCX_SOMETHING"], "not read here");
+  EXPECT_EQ(meanings.count("HOME"), 0U);
+  EXPECT_TRUE(has(env.findings, "env-shadowed", "NVSHMEM_HCA_PREFIX"));
+  EXPECT_TRUE(has(env.findings, "env-no-such-nvshmem-variable", "NVSHMEM_DISABLE_IB"));
+}
+
+TEST(DescribeEnv, OffMeansOnForNvshmem) {
+  const Environment environment = {{"NVSHMEM_IB_ENABLE_IBGDA", "off"}};
+  EXPECT_TRUE(has(describe_environment(Options(environment), environment).findings,
+                  "env-surprising-boolean", "NVSHMEM_IB_ENABLE_IBGDA"));
+}
+
+TEST(DescribeEnv, InvalidValuesAreErrors) {
+  const Environment environment = {{"SHMEMCTL_PES_PER_NODE", "many"}};
+  EXPECT_TRUE(has_error(describe_environment(Options(environment), environment).findings));
+}
+
+} // namespace shmemctl
