@@ -51,7 +51,7 @@ struct NicLoad {
   int port = 1;
   std::vector<int> pes;
   double load = 0;        ///< sum over PEs of 1 / (their used NICs)
-  double load_factor = 0; ///< load over the even share: (sum of loads) / (eligible NICs)
+  double load_factor = 0; ///< load over the even share: (sum of loads) / (eligible ports)
 };
 struct Mapping {
   MappingRequest request;
@@ -67,21 +67,25 @@ struct Mapping {
 /// as port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
 /// Of those, the compute fabric: the group (link layer, rate) with the largest total rate (or
-/// number, where rates are unknown); ports of unknown kind belong to it.
+/// number, where rates are unknown). Ports that no known fact sets apart from it belong to it, and
+/// so do slower ports of the same NIC model. Where the link layer is unknown, the device's name may
+/// tell it (rdma-core: ib*, roce*, iw*).
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
 
 /// The policies themselves; map_nics() dispatches to them and then fills the loads.
 Mapping map_nvshmem(const Node& node, const MappingRequest& request);
-/// NCCL: nearest by path type; among equals by GPU index (research: ncclTopoGetLocalNet).
+/// NCCL: nearest by path type; among equals by GPU number, as its newer releases do (map_nccl.cpp
+/// says what is followed and what is not). A PE's NICs are those of its channels, channel 0 first.
 Mapping map_nccl(const Node& node, const MappingRequest& request);
 /// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
 /// flow over fabric_ports(), ties to the lower PE and NIC, so that it is stable.
 /// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
-/// Fills `nics` and the load factors from `pes`.
+/// Fills `nics` and the load factors from `pes`. Eligible are the ports in NVSHMEM's table, for
+/// the other policies the fabric's. A PE that names a port twice loads it twice.
 void fill_loads(const Node& node, Mapping& mapping);
 
 } // namespace shmemctl

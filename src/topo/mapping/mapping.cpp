@@ -1,0 +1,110 @@
+#include "src/topo/mapping/mapping.h"
+
+#include <algorithm>
+#include <map>
+
+#include "src/base/error.h"
+#include "src/topo/mapping/ports.h"
+
+namespace shmemctl {
+
+namespace {
+
+using PortKey = std::pair<int, int>; // NIC, port
+
+/// The (NIC, port) pairs that the policy chose from.
+std::vector<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
+  std::vector<PortKey> eligible;
+  if (mapping.request.policy == Policy::nvshmem) {
+    for (const TableEntry& row : mapping.table.entries) {
+      const auto device = static_cast<std::size_t>(row.device);
+      if (device < mapping.table_nics.size())
+        eligible.emplace_back(mapping.table_nics[device], row.port);
+    }
+  } else {
+    for (const NicUse& use : candidate_ports(node))
+      eligible.emplace_back(use.nic, use.port);
+  }
+  std::sort(eligible.begin(), eligible.end());
+  eligible.erase(std::unique(eligible.begin(), eligible.end()), eligible.end());
+  return eligible;
+}
+
+} // namespace
+
+const char* to_string(Policy policy) {
+  switch (policy) {
+  case Policy::nvshmem:
+    return "nvshmem";
+  case Policy::nccl:
+    return "nccl";
+  case Policy::optimal:
+    return "optimal";
+  }
+  return "nvshmem";
+}
+
+const char* to_string(World world) {
+  switch (world) {
+  case World::node:
+    return "node";
+  case World::deepep_ht:
+    return "deepep-ht";
+  case World::deepep_ll:
+    return "deepep-ll";
+  }
+  return "node";
+}
+
+std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list) {
+  const auto gpu_count = static_cast<int>(node.gpus.size());
+  for (int gpu : gpu_list)
+    if (gpu < 0 || gpu >= gpu_count)
+      throw input_error("--gpus", "", "there is no GPU " + std::to_string(gpu),
+                        gpu_count == 0
+                            ? "leave --gpus out: this node has no GPU"
+                            : "give GPU numbers from 0 to " + std::to_string(gpu_count - 1));
+  std::vector<int> available = gpu_list;
+  if (available.empty())
+    for (int gpu = 0; gpu < gpu_count; ++gpu)
+      available.push_back(gpu);
+  if (pes < 0)
+    return available;
+  std::vector<int> gpus(static_cast<std::size_t>(pes), -1);
+  if (!available.empty())
+    for (std::size_t pe = 0; pe < gpus.size(); ++pe)
+      gpus[pe] = available[pe % available.size()];
+  return gpus;
+}
+
+void fill_loads(const Node& node, Mapping& mapping) {
+  std::map<PortKey, NicLoad> loads;
+  const std::vector<PortKey> eligible = eligible_ports(node, mapping);
+  for (const PortKey& key : eligible)
+    loads[key] = NicLoad{key.first, key.second, {}, 0, 0};
+  double total = 0;
+  for (const PeMapping& pe : mapping.pes) {
+    const std::size_t used =
+        std::min(pe.nics.size(), static_cast<std::size_t>(std::max(pe.used, 0)));
+    for (std::size_t i = 0; i < used; ++i) {
+      const NicUse& use = pe.nics[i];
+      NicLoad& load = loads.try_emplace({use.nic, use.port}, NicLoad{use.nic, use.port, {}, 0, 0})
+                          .first->second;
+      if (load.pes.empty() || load.pes.back() != pe.pe)
+        load.pes.push_back(pe.pe);
+      load.load += 1.0 / static_cast<double>(used);
+    }
+    total += used > 0 ? 1 : 0;
+  }
+  mapping.nics.clear();
+  mapping.load_factor = 0;
+  for (auto& [key, load] : loads) {
+    if (total > 0)
+      load.load_factor =
+          load.load * static_cast<double>(std::max<std::size_t>(1, eligible.size())) / total;
+    mapping.load_factor = std::max(mapping.load_factor, load.load_factor);
+    mapping.nics.push_back(std::move(load));
+  }
+}
+
+} // namespace shmemctl

@@ -1,0 +1,18 @@
+// The report's `mapping` object.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "src/topo/advice/advice.h"
+#include "src/topo/mapping/mapping.h"
+
+namespace shmemctl {
+
+/// Keys of the contract (policy, version, world, pes, nics), and beside them generation,
+/// load_factor, table, exclusions, list, advice. What is unknown or does not apply is null, with
+/// the reason in `<key>_reason` beside it.
+nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
+                            const std::vector<Advice>& advice);
+
+} // namespace shmemctl
