@@ -1,0 +1,101 @@
+#include "src/topo/readers/xml.h"
+
+#include <gtest/gtest.h>
+
+#include "src/base/error.h"
+#include "src/base/input.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string message_of(const std::string& text) {
+  try {
+    parse_xml(text, "x.xml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_FALSE(error.fix().empty());
+    return error.message();
+  }
+  return "no error";
+}
+
+std::string nested(int levels) {
+  std::string text;
+  for (int i = 0; i < levels; ++i)
+    text += "<a>";
+  for (int i = 0; i < levels; ++i)
+    text += "</a>";
+  return text;
+}
+
+} // namespace
+
+TEST(Xml, GivesATreeWithPositionsAttributesAndText) {
+  const XmlElement root =
+      parse_xml("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<a x=\"1\" y=\"&lt;&#65;\">\n"
+                "  <b> some text </b><b/>\n</a>",
+                "x.xml");
+  EXPECT_EQ(root.name, "a");
+  EXPECT_EQ(root.position(), "line 2, column 1");
+  EXPECT_EQ(root.get("x"), "1");
+  EXPECT_EQ(root.get("y"), "<A");
+  EXPECT_EQ(root.find("z"), nullptr);
+  ASSERT_EQ(root.children.size(), 2U);
+  EXPECT_EQ(root.children[0].text, "some text");
+  EXPECT_EQ(root.children[1].position(), "line 3, column 21");
+}
+
+TEST(Xml, IgnoresAnExternalDoctype) {
+  EXPECT_EQ(parse_xml("<!DOCTYPE topology SYSTEM \"hwloc.dtd\"><topology/>", "x.xml").name,
+            "topology");
+}
+
+TEST(Xml, RefusesEveryDeclarationInsideDoctype) {
+  const std::string laughs = "<!DOCTYPE a [<!ENTITY l \"lol\"><!ENTITY m \"&l;&l;\">]>\n<a>&m;</a>";
+  EXPECT_NE(message_of(laughs).find("declarations inside DOCTYPE"), std::string::npos);
+  const std::string defaults = "<!DOCTYPE a [<!ATTLIST a x CDATA \"much\">]><a/>";
+  EXPECT_NE(message_of(defaults).find("declarations inside DOCTYPE"), std::string::npos);
+  const std::string skipped = "<!DOCTYPE a SYSTEM \"x.dtd\"><a>&m;</a>";
+  EXPECT_NE(message_of(skipped).find("unknown entity &m;"), std::string::npos);
+}
+
+TEST(Xml, AllowsTheNestingLimitAndRefusesOneMore) {
+  EXPECT_EQ(parse_xml(nested(max_nesting), "x.xml").name, "a");
+  const std::string message = message_of(nested(max_nesting + 1));
+  EXPECT_NE(message.find("line 1, column 601: nested deeper than 200 levels"), std::string::npos)
+      << message;
+  EXPECT_NE(message_of(std::string(std::size_t{3} << 20, '<')).find("line 1"), std::string::npos);
+}
+
+TEST(Xml, SaysWhereItEndsTooEarly) {
+  EXPECT_EQ(message_of("<a>\n <b>"), "cannot read x.xml: line 2, column 5: no element found");
+  EXPECT_EQ(message_of("<a></b>"), "cannot read x.xml: line 1, column 6: mismatched tag");
+  EXPECT_EQ(message_of(" \n"), "cannot read x.xml: line 1, column 1: the file is empty");
+  EXPECT_EQ(message_of("<a/><a/>"),
+            "cannot read x.xml: line 1, column 5: junk after document element");
+}
+
+TEST(Xml, RefusesWhatIsNotUtf8) {
+  EXPECT_EQ(message_of("<a x=\"\xe9\"/>"), "cannot read x.xml: line 1, column 7: not UTF-8 text");
+  EXPECT_NE(message_of("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><a/>").find("not UTF-8"),
+            std::string::npos);
+  const std::string utf16 = std::string("<\0a\0/\0>\0", 8);
+  EXPECT_NE(message_of(utf16).find("line 1, column 2: a NUL byte"), std::string::npos);
+}
+
+TEST(Xml, LimitsElementsAndAttributes) {
+  std::string elements = "<a>";
+  for (int i = 0; i < 1'000'000; ++i)
+    elements += "<b/>";
+  EXPECT_NE(message_of(elements + "</a>").find("more than 1000000 elements"), std::string::npos);
+}
+
+TEST(Xml, EscapeIsReadBackAsItWas) {
+  const std::string value = "a<b>&\"'\t\n\r caf\xc3\xa9";
+  EXPECT_EQ(parse_xml("<a x=\"" + xml_escape(value) + "\"/>", "x.xml").get("x"), value);
+  EXPECT_EQ(xml_escape(std::string("\x01\xff\xef\xbf\xbf", 5)),
+            "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+} // namespace shmemctl
