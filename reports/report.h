@@ -9,11 +9,9 @@
 
 #include "src/base/error.h"
 #include "src/base/finding.h"
+#include "src/base/report_schema.h"
 
 namespace shmemctl {
-
-inline constexpr const char* report_schema_name = "shmemctl.report";
-inline constexpr const char* report_schema_version = "1.0.0";
 
 struct ToolInfo {
   std::string version, git_revision;
@@ -65,6 +63,7 @@ struct CheckRow {
   std::string reason;   ///< one sentence
   std::string evidence; ///< the file or call read, and what it said
   std::string fix;      ///< "" if it passed
+  std::string group;    ///< "driver", "gpu", ...; "" if it has none
 };
 
 struct Report {
@@ -84,9 +83,16 @@ struct Report {
   Findings findings;
 };
 
+const char* to_string(ReportStatus status);
+const char* to_string(Verified verified);
+const char* to_string(RowStatus status);
+
 nlohmann::json to_json(const Report& report);
+/// The document as text, indented, with a newline at its end. Bytes that are not UTF-8 become
+/// U+FFFD.
+std::string to_text(const nlohmann::json& document);
 /// Throws Error (usage), naming the key, for a document that is not a report of this schema's
-/// major version.
+/// major version or breaks its schema. Keys that a newer minor version added are ignored.
 Report report_from_json(const nlohmann::json& document, const std::string& subject);
 
 /// "2026-11-21T03:33:00.123Z" now.

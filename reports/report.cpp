@@ -1,0 +1,212 @@
+#include "reports/report.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "build_info.h"
+#include "revision.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// Sets `key`, or null with `<key>_reason`: the convention for what is unknown.
+template <class T>
+void set(json& object, const std::string& key, const std::optional<T>& value, const char* reason) {
+  if (value) {
+    object[key] = *value;
+    return;
+  }
+  object[key] = nullptr;
+  object[key + "_reason"] = reason;
+}
+
+/// JSON has no NaN and no infinity: such a number is unknown.
+void set_number(json& object, const std::string& key, const std::optional<double>& value,
+                const char* reason) {
+  if (value && !std::isfinite(*value))
+    set<double>(object, key, std::nullopt, "not a finite number");
+  else
+    set(object, key, value, reason);
+}
+
+std::optional<std::string> unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional<std::string>(text);
+}
+
+json tool_json(const ToolInfo& tool) {
+  json object{{"name", "shmemctl"}, {"version", tool.version}, {"build", tool.build}};
+  set(object, "git_revision", unless_empty(tool.git_revision), "built outside a checkout");
+  set(object, "git_dirty", tool.git_dirty, "built outside a checkout");
+  return object;
+}
+
+json stats_json(const Stats& stats) {
+  json object{{"n", stats.n}};
+  const char* const unmeasured = "not measured";
+  set_number(object, "min", stats.min, unmeasured);
+  set_number(object, "p50", stats.p50, unmeasured);
+  set_number(object, "p90", stats.p90, unmeasured);
+  set_number(object, "p99", stats.p99, stats.n < 100 ? "fewer than 100 samples" : unmeasured);
+  set_number(object, "max", stats.max, unmeasured);
+  set_number(object, "mean", stats.mean, unmeasured);
+  set_number(object, "stddev", stats.stddev, unmeasured);
+  return object;
+}
+
+json row_json(const ResultRow& row) {
+  json object{{"case", row.case_name},
+              {"params", row.params},
+              {"unit", row.unit},
+              {"verified", to_string(row.verified)},
+              {"status", to_string(row.status)}};
+  if (row.stats)
+    object["stats"] = stats_json(*row.stats);
+  set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
+  set_number(object, "link_fraction", row.link_fraction, "the link's limit is not known");
+  set(object, "limited_by", row.limited_by, "the link is not known");
+  if (!row.reason.empty())
+    object["reason"] = row.reason;
+  return object;
+}
+
+json counter_json(const NicCounter& counter) {
+  json object{{"host", counter.host},
+              {"device", counter.device},
+              {"port", counter.port},
+              {"counter", counter.counter}};
+  set(object, "before", counter.before, "not read");
+  set(object, "after", counter.after, "not read");
+  set(object, "delta", counter.delta, "one reading is missing");
+  return object;
+}
+
+json check_json(const CheckRow& row) {
+  json object{{"id", row.id},         {"title", row.title},       {"status", row.status},
+              {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
+  if (!row.group.empty())
+    object["group"] = row.group;
+  return object;
+}
+
+json finding_json(const Finding& finding) {
+  return {{"id", finding.id},
+          {"severity", to_string(finding.severity)},
+          {"subject", finding.subject},
+          {"message", finding.message},
+          {"fix", finding.fix}};
+}
+
+template <class T, class ToJson>
+json list_json(const std::vector<T>& items, ToJson convert) {
+  json list = json::array();
+  for (const T& item : items)
+    list.push_back(convert(item));
+  return list;
+}
+
+} // namespace
+
+const char* to_string(ReportStatus status) {
+  switch (status) {
+  case ReportStatus::complete:
+    return "complete";
+  case ReportStatus::incomplete:
+    return "incomplete";
+  case ReportStatus::failed:
+    return "failed";
+  }
+  return "incomplete";
+}
+
+const char* to_string(Verified verified) {
+  switch (verified) {
+  case Verified::passed:
+    return "passed";
+  case Verified::failed:
+    return "failed";
+  case Verified::unchecked:
+    return "unchecked";
+  }
+  return "unchecked";
+}
+
+const char* to_string(RowStatus status) {
+  switch (status) {
+  case RowStatus::pass:
+    return "pass";
+  case RowStatus::fail:
+    return "fail";
+  case RowStatus::skip:
+    return "skip";
+  }
+  return "skip";
+}
+
+ToolInfo tool_info() {
+  ToolInfo tool;
+  tool.version = SHMEMCTL_VERSION;
+  const std::string revision = SHMEMCTL_GIT_REVISION;
+  tool.git_revision = revision == "unknown" ? "" : revision;
+  if (SHMEMCTL_GIT_DIRTY >= 0)
+    tool.git_dirty = SHMEMCTL_GIT_DIRTY != 0;
+  tool.build = {{"cuda", SHMEMCTL_CUDA_VERSION},
+                {"compiler", SHMEMCTL_COMPILER},
+                {"type", SHMEMCTL_BUILD_TYPE}};
+  if (SHMEMCTL_HAVE_CUDA != 0)
+    tool.build["cuda_architectures"] = SHMEMCTL_CUDA_ARCHITECTURES;
+  if (const std::string sanitize = SHMEMCTL_SANITIZE; !sanitize.empty())
+    tool.build["sanitize"] = sanitize;
+  return tool;
+}
+
+json to_json(const Report& report) {
+  json document{
+      {"schema", {{"name", report_schema_name}, {"version", report_schema_version}}},
+      {"tool", tool_json(report.tool)},
+      {"command", report.command},
+      {"status", to_string(report.status)},
+      {"exit_code", static_cast<int>(report.exit_code)},
+      {"job",
+       {{"pes", report.job.pes},
+        {"nodes", report.job.nodes},
+        {"bootstrap", report.job.bootstrap},
+        {"launcher", report.job.launcher}}},
+      {"hosts", report.hosts},
+      {"env", report.env},
+      {"checks", list_json(report.checks, check_json)},
+      {"results", list_json(report.results, row_json)},
+      {"nic_counters", list_json(report.nic_counters, counter_json)},
+      {"findings", list_json(report.findings, finding_json)},
+  };
+  set(document, "started_at", unless_empty(report.started_at), "not recorded");
+  set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
+  if (!report.topology.is_null())
+    document["topology"] = report.topology;
+  if (!report.mapping.is_null())
+    document["mapping"] = report.mapping;
+  return document;
+}
+
+std::string to_text(const json& document) {
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string utc_now() {
+  std::timespec now{};
+  std::timespec_get(&now, TIME_UTC);
+  std::tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  std::array<char, 32> seconds{};
+  std::strftime(seconds.data(), seconds.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 8> milliseconds{};
+  std::snprintf(milliseconds.data(), milliseconds.size(), ".%03dZ",
+                static_cast<int>(now.tv_nsec / 1000000 % 1000));
+  return std::string(seconds.data()) + milliseconds.data();
+}
+
+} // namespace shmemctl

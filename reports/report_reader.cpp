@@ -1,0 +1,157 @@
+// From a document back to the report model. The schema is checked first, so that what is read here
+// has the right types; only enumerations and ranges of C++ types are left to convert.
+#include "reports/report.h"
+#include "reports/validate.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+const json* member(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string text(const json& object, const char* key) {
+  const json* value = member(object, key);
+  return value ? value->get<std::string>() : "";
+}
+
+template <class T>
+std::optional<T> optional(const json& object, const char* key) {
+  const json* value = member(object, key);
+  return value ? std::optional<T>(value->get<T>()) : std::nullopt;
+}
+
+/// The value of an enumeration whose word this is; the schema lets no other word pass.
+template <class Enum>
+Enum from_word(const std::string& word, std::initializer_list<Enum> values, Enum fallback) {
+  for (Enum value : values)
+    if (word == to_string(value))
+      return value;
+  return fallback;
+}
+
+ToolInfo read_tool(const json& object) {
+  ToolInfo tool;
+  tool.version = text(object, "version");
+  tool.git_revision = text(object, "git_revision");
+  tool.git_dirty = optional<bool>(object, "git_dirty");
+  tool.build = object.at("build").get<std::map<std::string, std::string>>();
+  return tool;
+}
+
+Stats read_stats(const json& object) {
+  Stats stats;
+  stats.n = object.at("n").get<std::size_t>();
+  stats.min = optional<double>(object, "min");
+  stats.p50 = optional<double>(object, "p50");
+  stats.p90 = optional<double>(object, "p90");
+  stats.p99 = optional<double>(object, "p99");
+  stats.max = optional<double>(object, "max");
+  stats.mean = optional<double>(object, "mean");
+  stats.stddev = optional<double>(object, "stddev");
+  return stats;
+}
+
+ResultRow read_row(const json& object) {
+  ResultRow row;
+  row.case_name = text(object, "case");
+  row.params = object.at("params");
+  if (const json* stats = member(object, "stats"))
+    row.stats = read_stats(*stats);
+  row.unit = text(object, "unit");
+  row.bandwidth_GBps = optional<double>(object, "bandwidth_GBps");
+  row.link_fraction = optional<double>(object, "link_fraction");
+  row.limited_by = optional<std::string>(object, "limited_by");
+  row.verified =
+      from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},
+                Verified::unchecked);
+  row.status = from_word(text(object, "status"),
+                         {RowStatus::pass, RowStatus::fail, RowStatus::skip}, RowStatus::skip);
+  row.reason = text(object, "reason");
+  return row;
+}
+
+NicCounter read_counter(const json& object) {
+  NicCounter counter;
+  counter.host = text(object, "host");
+  counter.device = text(object, "device");
+  counter.port = object.at("port").get<int>();
+  counter.counter = text(object, "counter");
+  counter.before = optional<std::uint64_t>(object, "before");
+  counter.after = optional<std::uint64_t>(object, "after");
+  counter.delta = optional<std::int64_t>(object, "delta");
+  return counter;
+}
+
+CheckRow read_check(const json& object) {
+  CheckRow row;
+  row.id = text(object, "id");
+  row.title = text(object, "title");
+  row.status = text(object, "status");
+  row.reason = text(object, "reason");
+  row.evidence = text(object, "evidence");
+  row.fix = text(object, "fix");
+  row.group = text(object, "group");
+  return row;
+}
+
+Finding read_finding(const json& object) {
+  const Severity severity =
+      from_word(text(object, "severity"), {Severity::info, Severity::warning, Severity::error},
+                Severity::error);
+  return {text(object, "id"), severity, text(object, "subject"), text(object, "message"),
+          text(object, "fix")};
+}
+
+template <class T, class Read>
+std::vector<T> read_list(const json& document, const char* key, Read read) {
+  std::vector<T> items;
+  if (const json* list = member(document, key))
+    for (const json& item : *list)
+      items.push_back(read(item));
+  return items;
+}
+
+} // namespace
+
+Report report_from_json(const json& document, const std::string& subject) {
+  require_report_schema(document, subject);
+  const std::vector<SchemaViolation> violations = validate_report(document);
+  if (!violations.empty()) {
+    const std::string more =
+        violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
+    throw input_error(subject, violations[0].pointer, violations[0].message + more,
+                      "run shmemctl report validate on it to see every violation");
+  }
+  Report report;
+  report.tool = read_tool(document.at("tool"));
+  report.started_at = text(document, "started_at");
+  report.finished_at = text(document, "finished_at");
+  report.command = document.at("command").get<std::vector<std::string>>();
+  report.status =
+      from_word(text(document, "status"),
+                {ReportStatus::complete, ReportStatus::incomplete, ReportStatus::failed},
+                ReportStatus::incomplete);
+  report.exit_code = static_cast<ExitCode>(document.at("exit_code").get<int>());
+  const json& job = document.at("job");
+  report.job = {job.at("pes").get<int>(), job.at("nodes").get<int>(), text(job, "bootstrap"),
+                text(job, "launcher")};
+  report.hosts = document.at("hosts");
+  report.env = document.at("env").get<std::map<std::string, std::string>>();
+  if (const json* topology = member(document, "topology"))
+    report.topology = *topology;
+  if (const json* mapping = member(document, "mapping"))
+    report.mapping = *mapping;
+  report.checks = read_list<CheckRow>(document, "checks", read_check);
+  report.results = read_list<ResultRow>(document, "results", read_row);
+  report.nic_counters = read_list<NicCounter>(document, "nic_counters", read_counter);
+  report.findings = read_list<Finding>(document, "findings", read_finding);
+  return report;
+}
+
+} // namespace shmemctl

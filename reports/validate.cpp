@@ -1,0 +1,178 @@
+#include "reports/validate.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "src/base/error.h"
+#include "src/base/report_schema.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+using Adapter = valijson::adapters::NlohmannJsonAdapter;
+
+/// Longer than any string with a `pattern` may be (their maxLength is below). The library matches
+/// patterns by recursion per character, which a hostile string of a megabyte would turn into a
+/// stack overflow; a cut string breaks the same rule as the whole one.
+constexpr std::size_t longest_string = 4096;
+
+/// Values that are looked at to say where a document breaks the schema.
+constexpr std::size_t most_values = 200'000;
+
+/// The document as the library needs it: whole numbers as integers (1.0 is an integer in JSON
+/// Schema), integers that do not fit 64 bits with sign as what they are, too large; long strings
+/// cut.
+json prepared(const json& value) {
+  switch (value.type()) {
+  case json::value_t::object: {
+    json object = json::object();
+    for (const auto& [key, member] : value.items())
+      object[key] = prepared(member);
+    return object;
+  }
+  case json::value_t::array: {
+    json array = json::array();
+    for (const json& item : value)
+      array.push_back(prepared(item));
+    return array;
+  }
+  case json::value_t::number_float: {
+    const double number = value.get<double>();
+    if (std::abs(number) < 9.0e18 && number == std::trunc(number))
+      return static_cast<std::int64_t>(number);
+    return value;
+  }
+  case json::value_t::number_unsigned:
+    if (value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()})
+      return static_cast<double>(value.get<std::uint64_t>());
+    return value;
+  case json::value_t::string:
+    if (value.get_ref<const std::string&>().size() > longest_string)
+      return value.get_ref<const std::string&>().substr(0, longest_string);
+    return value;
+  default:
+    return value;
+  }
+}
+
+/// Drops items of lists once `budget` values have been seen, so that the list of violations stays
+/// bounded whatever the document is. True if anything was dropped.
+bool shorten(json& value, std::size_t& budget) {
+  budget -= budget > 0 ? 1 : 0;
+  bool dropped = false;
+  if (value.is_object())
+    for (json& member : value)
+      dropped = shorten(member, budget) || dropped;
+  if (!value.is_array())
+    return dropped;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (budget == 0) {
+      value.erase(value.begin() + static_cast<std::ptrdiff_t>(i), value.end());
+      return true;
+    }
+    dropped = shorten(value[i], budget) || dropped;
+  }
+  return dropped;
+}
+
+/// The schema as a newer minor version may break it: every object may have more keys.
+void allow_more_keys(json& schema) {
+  if (schema.is_object()) {
+    const auto found = schema.find("additionalProperties");
+    if (found != schema.end() && *found == json(false))
+      schema.erase(found);
+  }
+  if (schema.is_structured())
+    for (json& member : schema)
+      allow_more_keys(member);
+}
+
+/// ["<root>", "[results]", "[3]"] -> "/results/3".
+std::string pointer_of(const std::vector<std::string>& context) {
+  std::string pointer;
+  for (const std::string& step : context) {
+    if (step.size() < 2 || step.front() != '[' || step.back() != ']')
+      continue;
+    pointer += '/';
+    for (char c : step.substr(1, step.size() - 2))
+      pointer += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  }
+  return pointer;
+}
+
+/// The library also says at each level above that something below failed; that helps nobody.
+bool only_an_echo(const std::string& message) {
+  return starts_with(message, "Failed to validate against child schema") ||
+         starts_with(message, "Failed to validate against schema") ||
+         starts_with(message, "Failed to validate item #") ||
+         starts_with(message, "Failed to validate against a conditional schema") ||
+         starts_with(message, "Failed to validate against all child schemas");
+}
+
+std::vector<SchemaViolation> collect(valijson::ValidationResults& results) {
+  std::vector<SchemaViolation> violations;
+  std::vector<SchemaViolation> echoes;
+  std::set<std::pair<std::string, std::string>> seen;
+  valijson::ValidationResults::Error error;
+  while (results.popError(error)) {
+    SchemaViolation violation{pointer_of(error.context), printable(error.description, 300)};
+    if (!seen.emplace(violation.pointer, violation.message).second)
+      continue;
+    (only_an_echo(error.description) ? echoes : violations).push_back(std::move(violation));
+  }
+  return violations.empty() ? echoes : violations;
+}
+
+/// Why the document's schema cannot be read at all; nothing if it can.
+std::optional<SchemaViolation> refused(const json& document) {
+  try {
+    require_report_schema(document, "the document");
+    return std::nullopt;
+  } catch (const Error& error) {
+    std::string text = error.system_message();
+    for (const char* pointer : {"/schema/name", "/schema/version"})
+      if (starts_with(text, std::string(pointer) + ": "))
+        return SchemaViolation{pointer, text.substr(std::string(pointer).size() + 2)};
+    return SchemaViolation{"/schema/version", text};
+  }
+}
+
+} // namespace
+
+std::vector<SchemaViolation> validate_report(const json& document) {
+  if (const std::optional<SchemaViolation> violation = refused(document))
+    return {*violation};
+  json schema_document = json::parse(report_schema_text());
+  if (!require_report_schema(document, "").empty())
+    allow_more_keys(schema_document);
+  valijson::Schema schema;
+  valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+  parser.populateSchema(Adapter(schema_document), schema);
+  valijson::Validator validator;
+  json target = prepared(document);
+  if (validator.validate(schema, Adapter(target), nullptr))
+    return {};
+  std::size_t budget = most_values;
+  const bool shortened = shorten(target, budget);
+  valijson::ValidationResults results;
+  validator.validate(schema, Adapter(target), &results);
+  std::vector<SchemaViolation> violations = collect(results);
+  if (violations.empty())
+    violations.push_back({"", shortened ? "the document breaks the schema beyond its first " +
+                                              std::to_string(most_values) + " values"
+                                        : "the document breaks the schema"});
+  return violations;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,24 @@
+// Does a document follow the report's schema?
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// One place where a document breaks the schema.
+struct SchemaViolation {
+  std::string pointer; ///< JSON pointer (RFC 6901): "/results/3/stats/n"; "" is the whole document
+  std::string message; ///< one line
+};
+
+/// The JSON Schema (2020-12) that is embedded in this binary.
+std::string report_schema_text();
+
+/// Every violation, in document order where the validator gives one; empty if the document is a
+/// report. A newer minor version may have keys that this one does not know; a newer major version
+/// is one violation. Never throws for any document.
+std::vector<SchemaViolation> validate_report(const nlohmann::json& document);
+
+} // namespace shmemctl

@@ -1,0 +1,115 @@
+#include "reports/report.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+#include <regex>
+
+#include "reports/validate.h"
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl {
+namespace {
+
+using nlohmann::json;
+
+std::string all(const std::vector<SchemaViolation>& violations) {
+  std::string text;
+  for (const SchemaViolation& violation : violations)
+    text += violation.pointer + ": " + violation.message + "\n";
+  return text;
+}
+
+TEST(Report, FollowsItsSchema) {
+  EXPECT_EQ(all(validate_report(to_json(sample_report()))), "");
+}
+
+TEST(Report, AnEmptyOneFollowsItsSchemaToo) {
+  EXPECT_EQ(all(validate_report(to_json(Report{}))), "");
+}
+
+TEST(Report, ReadingBackGivesTheSameDocument) {
+  const json document = to_json(sample_report());
+  EXPECT_EQ(to_json(report_from_json(document, "sample")), document);
+  const json again = json::parse(to_text(document));
+  EXPECT_EQ(to_json(report_from_json(again, "sample")), document);
+}
+
+TEST(Report, UnknownNumbersAreNullWithAReason) {
+  Report report = sample_report();
+  report.results[0].bandwidth_GBps = std::numeric_limits<double>::quiet_NaN();
+  report.results[0].stats->max = std::numeric_limits<double>::infinity();
+  const json row = to_json(report)["results"][0];
+  EXPECT_TRUE(row["bandwidth_GBps"].is_null());
+  EXPECT_EQ(row["bandwidth_GBps_reason"], "not a finite number");
+  EXPECT_EQ(row["stats"]["max_reason"], "not a finite number");
+  EXPECT_EQ(row["stats"]["p99_reason"], "fewer than 100 samples");
+  EXPECT_EQ(all(validate_report(to_json(report))), "");
+}
+
+TEST(Report, BytesThatAreNotUtf8BecomeReplacementCharacters) {
+  Report report = sample_report();
+  report.command = {"shmemctl", "\xff\xfe"};
+  EXPECT_NE(to_text(to_json(report)).find("\xef\xbf\xbd"), std::string::npos);
+}
+
+TEST(Report, NamesTheKeyThatBreaksTheSchema) {
+  json document = to_json(sample_report());
+  document["results"][1]["params"]["size_bytes"] = -1;
+  try {
+    report_from_json(document, "r.json");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(error.message().find("/results/1/params/size_bytes"), std::string::npos)
+        << error.message();
+  }
+}
+
+TEST(Report, RefusesANewerMajorVersionInOneLine) {
+  json document = to_json(sample_report());
+  document["schema"]["version"] = "2.0.0";
+  try {
+    report_from_json(document, "r.json");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.message(), "cannot read r.json: schema 2.0.0 is newer than this tool's 1.0.0");
+    EXPECT_EQ(error.fix(), "use a newer shmemctl");
+  }
+}
+
+TEST(Report, ANewerMinorVersionMayHaveMoreKeys) {
+  json document = to_json(sample_report());
+  document["surprise"] = 1;
+  document["findings"][0]["colour"] = "red";
+  EXPECT_THROW(report_from_json(document, "r.json"), Error);
+  document["schema"]["version"] = "1.7.0";
+  EXPECT_EQ(report_from_json(document, "r.json").findings.size(), 2u);
+  EXPECT_EQ(require_report_schema(document, "r.json"),
+            "schema 1.7.0 is newer than this tool's 1.0.0: keys that this tool does not know are "
+            "ignored");
+}
+
+TEST(Report, ToolSaysHowItWasBuilt) {
+  const ToolInfo tool = tool_info();
+  EXPECT_TRUE(std::regex_match(tool.version, std::regex("[0-9]+\\.[0-9]+\\.[0-9]+")));
+  EXPECT_EQ(tool.build.count("cuda"), 1u);
+  EXPECT_NE(tool.build.at("compiler"), "");
+}
+
+TEST(Report, TimeIsRfc3339Utc) {
+  EXPECT_TRUE(std::regex_match(
+      utc_now(), std::regex("20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
+                            "\\.[0-9]{3}Z")))
+      << utc_now();
+}
+
+TEST(SchemaVersion, IsThreeNumbersWithoutLeadingZeros) {
+  EXPECT_EQ(parse_schema_version("1.20.3"), (SchemaVersion{1, 20, 3}));
+  for (const char* text :
+       {"", "1", "1.0", "1.0.0.0", "01.0.0", "1.0.x", "1.-1.0", "1.0.0 ", "9999999999.0.0", "1..0"})
+    EXPECT_FALSE(parse_schema_version(text)) << text;
+}
+
+} // namespace
+} // namespace shmemctl

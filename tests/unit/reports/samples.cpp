@@ -1,0 +1,96 @@
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl {
+
+using nlohmann::json;
+
+json sample_topology() {
+  return json::parse(R"({
+    "hostname": "node7", "source": "hwloc-xml", "notes": [],
+    "gpus": [
+      {"index": 0, "pci": "0000:18:00.0", "numa": 0, "name": "GPU A", "uuid": null,
+       "uuid_reason": "no driver", "vendor": "nvidia", "cpu_affinity": "0-15"},
+      {"index": 1, "pci": "0000:2a:00.0", "numa": null, "numa_reason": "numa_node reads -1",
+       "vendor": "nvidia", "cpu_affinity": null, "cpu_affinity_reason": "numa_node reads -1"}],
+    "nics": [
+      {"name": "mlx5_0", "pci": "0000:19:00.0", "numa": 0, "rdma": true, "link_layer": "infiniband",
+       "rate_Gbps": 400.0,
+       "pcie": {"speed_GTps": 32.0, "width": 16, "max_speed_GTps": 32.0, "max_width": 16},
+       "ports": [{"number": 1, "state": "active", "link_layer": "infiniband", "rate_Gbps": 400.0,
+                  "gids": []}]},
+      {"name": "mlx5_1", "pci": null, "pci_reason": "not in the dump", "numa": 0, "rdma": null,
+       "rdma_reason": "not told", "ports": []}],
+    "other_nics": [{"name": "eth0", "pci": "0000:01:00.0", "numa": 0, "rdma": false, "ports": []}],
+    "distances": {
+      "labels": ["GPU0", "GPU1", "mlx5_0", "mlx5_1"],
+      "matrix": [["X", "NV18", "PIX", null], ["NV18", "X", "SYS", null],
+                 ["PIX", "SYS", "X", null], [null, null, null, "X"]],
+      "unknown": [{"reason": "no PCI address known",
+                   "cells": [[0, 3], [1, 3], [2, 3], [3, 0], [3, 1], [3, 2]]}]}})");
+}
+
+json sample_mapping() {
+  return json::parse(R"({
+    "policy": "nvshmem", "version": "3.5.0", "generation": "E", "world": "node",
+    "load_factor": 2.0,
+    "pes": [
+      {"pe": 0, "gpu": 0, "nics": [{"device": "mlx5_0", "port": 1, "distance": "PIX"}], "used": 1,
+       "chosen_by": "distance", "reason": ""},
+      {"pe": 1, "gpu": 1, "nics": [{"device": "mlx5_0", "port": 1, "distance": "SYS"}], "used": 1,
+       "chosen_by": "distance", "reason": ""}],
+    "nics": [{"device": "mlx5_0", "port": 1, "pes": [0, 1], "load": 2.0, "load_factor": 2.0},
+             {"device": "mlx5_1", "port": 1, "pes": [], "load": 0.0, "load_factor": 0.0}],
+    "table": [{"device": "mlx5_0", "port": 1}],
+    "exclusions": [{"device": "mlx5_2", "port": 1, "reason": "the port is down"}],
+    "list": null,
+    "advice": [{"world": "node", "library": "nvshmem",
+                "lines": ["export NVSHMEM_ENABLE_NIC_PE_MAPPING=1"], "note": ""}]})");
+}
+
+Report sample_report() {
+  Report report;
+  report.started_at = "2026-11-21T03:33:00.123Z";
+  report.finished_at = "2026-11-21T03:33:01Z";
+  report.command = {"shmemctl", "topo", "--from", "node.xml"};
+  report.status = ReportStatus::complete;
+  report.exit_code = ExitCode::finding;
+  report.hosts = json::parse(R"([{"name": "node7", "kernel": "6.1.0",
+    "gpus": [{"index": 0, "uuid": "GPU-1", "pci": "0000:18:00.0", "numa": 0}],
+    "hcas": [{"name": "mlx5_0", "port": 1, "firmware": null, "firmware_reason": "not told",
+              "rate_Gbps": 400, "link_width": 16, "link_speed_GTps": 32}],
+    "versions": {"libibverbs": null, "nvidia_driver": "550.54"}}])");
+  report.env = {{"HCA_LIST", "mlx5_0"}};
+  report.topology = sample_topology();
+  report.mapping = sample_mapping();
+  report.checks = {
+      {"memlock", "locked memory", "pass", "unlimited", "RLIMIT_MEMLOCK", "", "memory"},
+      {"peer-memory", "GPU memory registration", "fail", "no module is loaded", "/proc/modules",
+       "modprobe nvidia_peermem", "gpu"}};
+  ResultRow row;
+  row.case_name = "put";
+  row.params = {{"size_bytes", 4096}, {"scope", "block"}};
+  row.stats = Stats{50, 1.0, 1.5, 2.0, std::nullopt, 3.0, 1.6, 0.2};
+  row.unit = "us";
+  row.bandwidth_GBps = 12.5;
+  row.link_fraction = 0.25;
+  row.limited_by = "mlx5_0/1";
+  row.verified = Verified::passed;
+  report.results = {row};
+  row.verified = Verified::unchecked;
+  row.status = RowStatus::skip;
+  row.reason = "no peer";
+  row.stats.reset();
+  row.bandwidth_GBps.reset();
+  row.link_fraction.reset();
+  row.limited_by.reset();
+  report.results.push_back(row);
+  report.nic_counters = {{"node7", "mlx5_0", "port_xmit_data", 1, 10, 30, 20},
+                         {"node7", "mlx5_0", "port_rcv_data", 1, 10, std::nullopt, std::nullopt}};
+  report.findings = {{"nic-hotspot", Severity::error, "mlx5_0", "PE 0 and PE 1 share mlx5_0",
+                      "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1"},
+                     {"numa-unknown", Severity::warning, "GPU1", "NUMA node of GPU1 is unknown",
+                      "look at the BIOS"}};
+  return report;
+}
+
+} // namespace shmemctl

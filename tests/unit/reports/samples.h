@@ -1,0 +1,14 @@
+// Reports that the tests of this folder share.
+#pragma once
+
+#include "reports/report.h"
+
+namespace shmemctl {
+
+/// A report with something in every section; follows the schema.
+Report sample_report();
+/// topology of sample_report(): two GPUs, two HCAs, one Ethernet NIC.
+nlohmann::json sample_topology();
+nlohmann::json sample_mapping();
+
+} // namespace shmemctl
