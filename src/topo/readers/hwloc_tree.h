@@ -1,0 +1,66 @@
+// What an hwloc XML document says about one machine, in hwloc's own terms.
+//
+// Three dialects: 1.x (no version; sockets, NUMA nodes that contain), 2.x (memory children) and 3.x
+// (OS device types as bit masks, infos at the top level).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/topo/cpu_set.h"
+#include "src/topo/node.h"
+#include "src/topo/readers/xml.h"
+
+namespace shmemctl::hwloc {
+
+/// Kinds of OS devices that matter here; a device may be of several (bit masks in 3.x).
+struct OsDevice {
+  std::string name;
+  std::string backend; ///< "CUDA", "NVML", "RSMI", "LevelZero", "OpenCL", ... or ""
+  bool network = false;
+  bool openfabrics = false;
+  bool gpu = false; ///< GPU or co-processor
+  std::string gp_index;
+  const XmlElement* element = nullptr;
+  Fact<int> numa;
+
+  std::string info(const std::string& key) const;
+};
+
+/// A PCI function that is no bridge, with the OS devices on it.
+struct PciFunction {
+  PciDevice device;     ///< parent and host_bridge are set
+  std::string subtype;  ///< "NVSwitch"
+  std::string gp_index; ///< names it in distance matrices
+  std::string name;     ///< info PCIDevice
+  bool below_bridge = false;
+  std::vector<OsDevice> os_devices;
+};
+
+/// Everything found. Bridges are already in `node.pci`; functions are not.
+struct Tree {
+  Node node;
+  std::vector<PciFunction> functions;
+  std::vector<OsDevice> loose;         ///< OS devices that are on no PCI function
+  std::map<PciAddress, int> endpoints; ///< functions that are in node.pci
+};
+
+/// Value of <info name="key" .../> directly below `element`, or nullptr.
+const std::string* find_info(const XmlElement& element, const std::string& key);
+
+/// Walks a document whose root is <topology>. Throws Error (usage) with line and column for objects
+/// that lack what makes them what they are.
+Tree read_tree(const XmlElement& topology, const std::string& subject);
+
+/// GPUs of the functions (and loose ones), added to `tree.node`, with their links.
+void add_gpus(Tree& tree);
+/// Links from the matrices of `topology` (NVLinkBandwidth, XGMIBandwidth); called after add_gpus().
+void add_gpu_links(Tree& tree, const XmlElement& topology);
+/// NICs of the functions (and loose ones), added to `tree.node`.
+void add_nics(Tree& tree);
+
+/// Position of the function in node.pci; appended to it if it is not there yet.
+int pci_entry(Tree& tree, const PciFunction& function);
+
+} // namespace shmemctl::hwloc
