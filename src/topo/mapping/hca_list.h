@@ -29,7 +29,7 @@ struct HcaList {
 };
 
 /// @param capacity entries beyond it are dropped and the last accepted one loses its count:
-///                 48 for HCA_LIST, 32 for HCA_PE_MAPPING (16 before 3.3.9)
+///                 48 for HCA_LIST (16 before 3.3.9), 32 for HCA_PE_MAPPING
 /// Never throws; any bytes give some list (research: "Lists: exact semantics").
 HcaList parse_hca_list(const std::string& text, std::size_t capacity);
 

@@ -33,6 +33,7 @@ struct NvshmemSettings {
   std::optional<std::string> hca_list, hca_pe_mapping, hca_prefix;
   bool enable_nic_pe_mapping = false;
   bool ibgda_multi_port = false;
+  bool disable_data_direct = false;
   std::string netdevs_policy = "AUTO"; ///< generation F
 };
 
@@ -65,7 +66,8 @@ struct DeviceTable {
   HcaList list;                        ///< the list that took effect, parsed
   std::string list_name;               ///< "HCA_LIST", "HCA_PE_MAPPING" or ""
   std::vector<HcaListEntry> unmatched; ///< entries that matched no device or port
-  bool pe_mapping_ignored = false;     ///< both lists set
+  bool pe_mapping_ignored = false;     ///< both lists set, or a release that never reads it
+  bool overruns = false;               ///< more rows than NVSHMEM's arrays hold (32)
 };
 /// Step 1 (research section 1 and 2): which devices NVSHMEM considers, in its order.
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,

@@ -1,0 +1,227 @@
+#include "src/topo/mapping/nvshmem_mapping.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/text.h"
+#include "src/topo/distance.h"
+#include "src/topo/mapping/node_paths.h"
+#include "src/topo/mapping/nvshmem_versions.h"
+
+namespace shmemctl {
+
+namespace {
+
+using Rows = std::vector<std::vector<int>>;
+
+/// IBGDA and IBDEVX need mlx5; where nothing is known of a device they go by its name alone.
+bool may_be_mlx5(const Node& node, const Nic& nic) {
+  if (nic.name.find("mlx5") != std::string::npos)
+    return true;
+  if (nic.driver)
+    return starts_with(*nic.driver, "mlx5");
+  if (nic.pci < 0)
+    return true;
+  const Fact<std::uint16_t>& vendor = node.pci[static_cast<std::size_t>(nic.pci)].vendor;
+  return !vendor || *vendor == pci_ids::mellanox;
+}
+
+std::vector<HcaPortFacts> port_facts(const Nic& nic) {
+  if (nic.ports.empty())
+    return {HcaPortFacts{}};
+  std::vector<HcaPortFacts> facts;
+  for (const NicPort& port : nic.ports)
+    facts.push_back({port.number, port.state.value.value_or(PortState::active) == PortState::active,
+                     port.link_layer.value.value_or(LinkLayer::infiniband)});
+  return facts;
+}
+
+bool equal_ignoring_case(const std::string& left, const char* right) {
+  return lower(left) == lower(right);
+}
+
+/// Everything that the choice for one node needs, computed once.
+class Simulation {
+public:
+  Simulation(const Node& node, const MappingRequest& request)
+      : node_(node), request_(request), settings_(request.nvshmem),
+        generation_(generation_of(settings_.version)), enumeration_(enumerate_hcas(node)),
+        distances_(node, enumeration_.nics,
+                   uses_data_direct_path(settings_.version) && !settings_.disable_data_direct),
+        classes_of_gpu_(node.gpus.size()) {}
+
+  Mapping run() {
+    mapping_.request = request_;
+    mapping_.table = build_device_table(enumeration_.devices, settings_);
+    mapping_.table_nics = enumeration_.nics;
+    for (std::size_t pe = 0; pe < request_.gpus.size(); ++pe)
+      mapping_.pes.push_back(start_pe(static_cast<int>(pe)));
+    for (const std::vector<int>& world : worlds())
+      answer_world(world);
+    return std::move(mapping_);
+  }
+
+private:
+  int table_size() const { return static_cast<int>(mapping_.table.entries.size()); }
+  PeMapping& pe_at(int pe) { return mapping_.pes[static_cast<std::size_t>(pe)]; }
+
+  PeMapping start_pe(int pe) const {
+    PeMapping answer;
+    answer.pe = pe;
+    answer.gpu = request_.gpus[static_cast<std::size_t>(pe)];
+    if (answer.gpu < 0)
+      answer.reason = "it has no GPU";
+    else if (answer.gpu >= static_cast<int>(node_.gpus.size()))
+      answer.reason = fmt::format("the node has no GPU{}", answer.gpu);
+    return answer;
+  }
+
+  /// The PEs that choose together: those with a GPU, all of the node, or each alone.
+  std::vector<std::vector<int>> worlds() const {
+    std::vector<std::vector<int>> worlds;
+    for (const PeMapping& pe : mapping_.pes) {
+      if (!pe.reason.empty())
+        continue;
+      if (worlds.empty() || request_.world == World::deepep_ht)
+        worlds.emplace_back();
+      worlds.back().push_back(pe.pe);
+    }
+    return worlds;
+  }
+
+  const GpuClasses& classes_of(int gpu) {
+    std::optional<GpuClasses>& cached = classes_of_gpu_[static_cast<std::size_t>(gpu)];
+    if (!cached)
+      cached = distances_.of_gpu(gpu);
+    return *cached;
+  }
+
+  /// One row of the class matrix: to each row of the device table.
+  std::vector<PathClass> classes_to_rows(int gpu) {
+    const GpuClasses& classes = classes_of(gpu);
+    std::vector<PathClass> to_rows;
+    for (const TableEntry& entry : mapping_.table.entries)
+      to_rows.push_back(classes.to_nic[static_cast<std::size_t>(entry.device)]);
+    return to_rows;
+  }
+
+  bool is_exclusive() const {
+    return generation_ == Generation::F &&
+           equal_ignoring_case(settings_.netdevs_policy,
+                               "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE");
+  }
+
+  /// The functions that the nvidia driver is bound to, by bus id. A source that does not tell the
+  /// vendor is taken to speak of NVIDIA GPUs.
+  std::vector<int> nvidia_gpus() const {
+    std::vector<int> gpus;
+    for (const Gpu& gpu : node_.gpus)
+      if (gpu.vendor == "nvidia" || gpu.vendor.empty())
+        gpus.push_back(gpu.index);
+    const auto bus_id = [this](int gpu) {
+      const int entry = node_.gpus[static_cast<std::size_t>(gpu)].pci;
+      return entry < 0 ? std::string()
+                       : to_string(node_.pci[static_cast<std::size_t>(entry)].address);
+    };
+    std::stable_sort(gpus.begin(), gpus.end(),
+                     [&bus_id](int left, int right) { return bus_id(left) < bus_id(right); });
+    return gpus;
+  }
+
+  Rows choose_exclusively(const std::vector<int>& world) {
+    const std::vector<int> gpus = nvidia_gpus();
+    std::vector<std::vector<PathClass>> classes;
+    for (const int gpu : gpus)
+      classes.push_back(classes_to_rows(gpu));
+    std::vector<int> gpu_of_pe;
+    for (const int pe : world) {
+      const auto found = std::find(gpus.begin(), gpus.end(), pe_at(pe).gpu);
+      gpu_of_pe.push_back(found == gpus.end() ? -1 : static_cast<int>(found - gpus.begin()));
+    }
+    return choose_rows_exclusive(table_size(), classes, gpu_of_pe, settings_.enable_nic_pe_mapping);
+  }
+
+  Rows choose(const std::vector<int>& world) {
+    if (is_exclusive())
+      return choose_exclusively(world);
+    std::vector<std::vector<PathClass>> classes;
+    for (const int pe : world)
+      classes.push_back(classes_to_rows(pe_at(pe).gpu));
+    return choose_rows(generation_, table_size(), classes, settings_.enable_nic_pe_mapping);
+  }
+
+  void answer_world(const std::vector<int>& world) {
+    const Rows rows = choose(world);
+    for (std::size_t i = 0; i < world.size(); ++i)
+      fill(pe_at(world[i]), rows[i]);
+  }
+
+  std::string why_none() const {
+    if (settings_.transport == NvshmemTransport::ucx)
+      return "UCX chooses its devices by itself";
+    if (mapping_.table.entries.empty())
+      return "NVSHMEM's device table is empty, so that this transport does not start";
+    return "NETDEVS_POLICY looks at GPUs of the nvidia driver only";
+  }
+
+  void fill(PeMapping& pe, const std::vector<int>& rows) {
+    if (rows.empty()) {
+      pe.reason = why_none();
+      return;
+    }
+    for (const int row : rows)
+      pe.nics.push_back(nic_use(pe.gpu, row));
+    const bool by_distance = table_size() > 1 && !settings_.enable_nic_pe_mapping;
+    pe.chosen_by = by_distance         ? "distance"
+                   : table_size() == 1 ? "only device"
+                                       : "ENABLE_NIC_PE_MAPPING";
+    if (by_distance)
+      pe.reason = classes_of(pe.gpu).doubt;
+    pe.used = used_of(static_cast<int>(rows.size()));
+  }
+
+  NicUse nic_use(int gpu, int row) const {
+    const TableEntry& entry = mapping_.table.entries[static_cast<std::size_t>(row)];
+    const int nic = enumeration_.nics[static_cast<std::size_t>(entry.device)];
+    return {nic, entry.port, distance(node_, gpu, static_cast<int>(node_.gpus.size()) + nic)};
+  }
+
+  int used_of(int chosen) const {
+    constexpr int libfabric_nics_per_pe = 16;
+    if (settings_.transport == NvshmemTransport::ibgda && settings_.ibgda_multi_port)
+      return chosen;
+    if (settings_.transport == NvshmemTransport::libfabric && libfabric_uses_all(settings_.version))
+      return std::min(chosen, libfabric_nics_per_pe);
+    return 1;
+  }
+
+  const Node& node_;
+  const MappingRequest& request_;
+  const NvshmemSettings& settings_;
+  Generation generation_;
+  Enumeration enumeration_;
+  NvshmemDistances distances_;
+  std::vector<std::optional<GpuClasses>> classes_of_gpu_;
+  Mapping mapping_;
+};
+
+} // namespace
+
+Enumeration enumerate_hcas(const Node& node) {
+  Enumeration enumeration;
+  for (std::size_t i = 0; i < node.nics.size(); ++i) {
+    const Nic& nic = node.nics[i];
+    if (nic.rdma && !*nic.rdma)
+      continue;
+    enumeration.devices.push_back({nic.name, port_facts(nic), may_be_mlx5(node, nic)});
+    enumeration.nics.push_back(static_cast<int>(i));
+  }
+  return enumeration;
+}
+
+Mapping simulate_nvshmem(const Node& node, const MappingRequest& request) {
+  return Simulation(node, request).run();
+}
+
+} // namespace shmemctl
