@@ -1,0 +1,28 @@
+// How findings name devices, so that all of them name them alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/finding.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// "mlx5_0/1"
+std::string port_name(const Node& node, int nic, int port);
+/// The NIC's name, safe to print.
+std::string nic_name(const Node& node, int nic);
+/// "a, b and c"; beyond `limit` names "a, b, c and 5 more".
+std::string enumerate(const std::vector<std::string>& names, std::size_t limit = 16);
+/// "GPU 0, 1, 4-7"; "PE 3"; consecutive numbers are joined from three on.
+std::string numbered(const std::string& what, std::vector<int> numbers);
+/// "is" for one, "are" for several.
+const char* is_or_are(std::size_t count);
+/// "half the bandwidth", "1/8 of the bandwidth", "40% of the bandwidth" of one of `sharers`.
+std::string bandwidth_share(double sharers);
+
+/// Most severe first, then by id, then by subject.
+void sort_findings(Findings& findings);
+
+} // namespace shmemctl
