@@ -1,0 +1,250 @@
+#include "src/doctor/cuda_probe.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/dynamic_library.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/text.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds live_deadline{20}; // eight GPUs without persistence mode take ten
+constexpr std::size_t max_answer_bytes = 1 << 20;
+constexpr int max_devices = 256;
+constexpr int attribute_dma_buf_supported = 124; // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
+
+using DriverGetVersion = int(int*);
+using Init = int(unsigned);
+using DeviceGetCount = int(int*);
+using DeviceGetPciBusId = int(char*, int, int);
+using DeviceGetAttribute = int(int*, int, int);
+using DeviceCanAccessPeer = int(int*, int, int);
+
+void ask_devices(const DynamicLibrary& cuda, CudaProbe& probe) {
+  auto* const get_count = cuda.function<DeviceGetCount>("cuDeviceGetCount");
+  auto* const get_bus_id = cuda.function<DeviceGetPciBusId>("cuDeviceGetPCIBusId");
+  auto* const get_attribute = cuda.function<DeviceGetAttribute>("cuDeviceGetAttribute");
+  auto* const can_access = cuda.function<DeviceCanAccessPeer>("cuDeviceCanAccessPeer");
+  int count = 0;
+  if (get_count == nullptr || get_bus_id == nullptr || get_attribute == nullptr ||
+      can_access == nullptr || get_count(&count) != 0)
+    return;
+  count = std::min(count, max_devices);
+  for (int device = 0; device < count; ++device) {
+    char bus_id[32] = {};
+    int dma_buf = 0;
+    CudaDevice& entry = probe.devices.emplace_back();
+    if (get_bus_id(bus_id, sizeof bus_id - 1, device) == 0)
+      entry.address = parse_pci_address(bus_id);
+    entry.dma_buf =
+        get_attribute(&dma_buf, attribute_dma_buf_supported, device) == 0 && dma_buf != 0;
+    std::vector<bool>& row = probe.peers.emplace_back();
+    for (int peer = 0; peer < count; ++peer) {
+      int access = 0;
+      row.push_back(peer != device && can_access(&access, device, peer) == 0 && access != 0);
+    }
+  }
+}
+
+CudaProbe ask_driver() {
+  CudaProbe probe;
+  const std::optional<DynamicLibrary> cuda = DynamicLibrary::open({"libcuda.so.1"}, &probe.problem);
+  if (!cuda)
+    return probe;
+  probe.problem.clear();
+  probe.library = cuda->file();
+  auto* const get_version = cuda->function<DriverGetVersion>("cuDriverGetVersion");
+  auto* const init = cuda->function<Init>("cuInit");
+  if (get_version == nullptr || init == nullptr) {
+    probe.problem = probe.library + " has no cuInit";
+    return probe;
+  }
+  int version = 0;
+  if (get_version(&version) == 0)
+    probe.driver_version = version;
+  probe.init_result = init(0);
+  if (probe.initialized())
+    ask_devices(*cuda, probe);
+  return probe;
+}
+
+[[noreturn]] void answer_in_child(int descriptor) {
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  const std::string text = to_text(ask_driver());
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
+    if (count <= 0)
+      break;
+    done += static_cast<std::size_t>(count);
+  }
+  ::_exit(0); // not exit(): the parent's buffers and destructors are not the child's to run
+}
+
+/// Everything the child writes until it closes the pipe; false if the deadline passed first.
+bool read_answer(int descriptor, Clock::time_point deadline, std::string& text) {
+  while (text.size() < max_answer_bytes) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0)
+      return false;
+    pollfd entry{descriptor, POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0)
+      continue;
+    char buffer[4096];
+    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return true;
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+CudaProbe problem(const std::string& text) {
+  CudaProbe probe;
+  probe.problem = text;
+  return probe;
+}
+
+} // namespace
+
+CudaProbe probe_cuda(std::chrono::milliseconds deadline) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return problem(std::string("pipe2: ") + std::strerror(errno));
+  const FileDescriptor read_end(ends[0]);
+  FileDescriptor write_end(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0)
+    return problem(std::string("fork: ") + std::strerror(errno));
+  if (child == 0)
+    answer_in_child(write_end.get());
+  write_end.reset();
+  std::string text;
+  const bool in_time = read_answer(read_end.get(), Clock::now() + deadline, text);
+  if (!in_time)
+    ::kill(child, SIGKILL);
+  int status = 0;
+  // A child stuck in the kernel cannot be reaped; it must not hang us as well.
+  while (::waitpid(child, &status, in_time ? 0 : WNOHANG) < 0 && errno == EINTR) {
+  }
+  if (!in_time)
+    return problem("cuInit did not return within " + std::to_string(deadline.count()) + " ms");
+  if (WIFSIGNALED(status))
+    return problem("libcuda died of signal " + std::to_string(WTERMSIG(status)));
+  return parse_cuda_probe(text);
+}
+
+const CudaProbe& live_cuda() {
+  static const CudaProbe probe = probe_cuda(live_deadline);
+  return probe;
+}
+
+std::string to_text(const CudaProbe& probe) {
+  std::string text;
+  auto add = [&](const std::string& key, const std::string& value) {
+    text += key + " " + value + "\n";
+  };
+  if (!probe.problem.empty())
+    add("problem", probe.problem);
+  if (!probe.library.empty())
+    add("library", probe.library);
+  if (probe.driver_version)
+    add("driver_version", std::to_string(*probe.driver_version));
+  if (probe.init_result)
+    add("init_result", std::to_string(*probe.init_result));
+  for (const CudaDevice& device : probe.devices)
+    add("device", (device.address ? to_string(*device.address) : std::string("unknown")) +
+                      (device.dma_buf ? " 1" : " 0"));
+  for (const std::vector<bool>& row : probe.peers) {
+    std::string bits;
+    for (const bool bit : row)
+      bits += bit ? '1' : '0';
+    add("peers", bits);
+  }
+  return text;
+}
+
+CudaProbe parse_cuda_probe(std::string_view text) {
+  CudaProbe probe;
+  auto integer = [](const std::string& value) -> std::optional<int> {
+    const std::optional<long long> number = parse_integer(value);
+    if (!number || *number < 0 || *number > 1'000'000)
+      return std::nullopt;
+    return static_cast<int>(*number);
+  };
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string::npos)
+      continue;
+    const std::string key = line.substr(0, blank);
+    const std::string value = line.substr(blank + 1);
+    if (key == "problem") {
+      probe.problem = value;
+    } else if (key == "library") {
+      probe.library = value;
+    } else if (key == "driver_version") {
+      probe.driver_version = integer(value);
+    } else if (key == "init_result") {
+      probe.init_result = integer(value);
+    } else if (key == "device") {
+      probe.devices.push_back(
+          {parse_pci_address(value.substr(0, value.find(' '))), ends_with(value, " 1")});
+    } else if (key == "peers") {
+      std::vector<bool>& row = probe.peers.emplace_back();
+      for (const char bit : value)
+        row.push_back(bit == '1');
+    }
+  }
+  if (probe.problem.empty() && !probe.init_result)
+    probe.problem = "the CUDA driver gave no answer";
+  return probe;
+}
+
+std::string cuda_error_name(int result) {
+  switch (result) {
+  case 0:
+    return "CUDA_SUCCESS";
+  case 3:
+    return "CUDA_ERROR_NOT_INITIALIZED";
+  case 34:
+    return "CUDA_ERROR_STUB_LIBRARY";
+  case 46:
+    return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+  case 100:
+    return "CUDA_ERROR_NO_DEVICE";
+  case 101:
+    return "CUDA_ERROR_INVALID_DEVICE";
+  case 304:
+    return "CUDA_ERROR_OPERATING_SYSTEM";
+  case 802:
+    return "CUDA_ERROR_SYSTEM_NOT_READY";
+  case 803:
+    return "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH";
+  case 804:
+    return "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE";
+  case 999:
+    return "CUDA_ERROR_UNKNOWN";
+  default:
+    return "error " + std::to_string(result);
+  }
+}
+
+std::string cuda_version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+} // namespace shmemctl::doctor

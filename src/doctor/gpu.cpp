@@ -1,0 +1,160 @@
+// The GPUs themselves and the links between them.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "src/base/text.h"
+#include "src/doctor/checks.h"
+#include "src/doctor/support.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+constexpr const char* driver_gpus_path = "/proc/driver/nvidia/gpus";
+
+std::string address_text(const Node& node, const Gpu& gpu) {
+  return gpu.pci < 0 ? "" : to_string(node.pci[static_cast<std::size_t>(gpu.pci)].address);
+}
+
+std::string gpu_name(const Node& node, const Gpu& gpu) {
+  const std::string address = address_text(node, gpu);
+  return "GPU" + std::to_string(gpu.index) + (address.empty() ? "" : " (" + address + ")");
+}
+
+int nvlink_count(const Gpu& gpu) {
+  int count = 0;
+  for (const GpuLink& link : gpu.links)
+    if (link.kind == GpuLinkKind::nvlink)
+      count += link.count;
+  return count;
+}
+
+/// GPUs of one model must have the same number of links: links by model name.
+std::map<std::string, int> most_links_by_model(const Node& node) {
+  std::map<std::string, int> most;
+  for (const Gpu& gpu : node.gpus) {
+    int& entry = most[gpu.name.value.value_or("")];
+    entry = std::max(entry, nvlink_count(gpu));
+  }
+  return most;
+}
+
+} // namespace
+
+CheckResult gpus_visible(const CheckContext& context) {
+  const Node& node = context.node;
+  if (const auto reason = no_nvidia_gpu(node))
+    return skipped(*reason);
+  if (!context.sysroot.exists(driver_gpus_path))
+    return skipped("the NVIDIA driver is not loaded: see nvidia-driver", absent(driver_gpus_path));
+  std::set<PciAddress> of_driver;
+  for (const std::string& name : context.sysroot.list(driver_gpus_path))
+    if (const auto address = parse_pci_address(name))
+      of_driver.insert(*address);
+  std::vector<std::string> missing;
+  std::vector<std::string> lent; // to a virtual machine or another driver
+  std::string evidence = std::string(driver_gpus_path) + ": " + std::to_string(of_driver.size()) +
+                         " GPUs; PCI: " + std::to_string(node.gpus.size());
+  for (const Gpu& gpu : node.gpus) {
+    if (gpu.vendor != "nvidia" || gpu.pci < 0)
+      continue;
+    const PciAddress& address = node.pci[static_cast<std::size_t>(gpu.pci)].address;
+    if (of_driver.count(address) != 0)
+      continue;
+    const std::string driver_path = sysfs_path(address) + "/driver";
+    const auto driver = link_target(context.sysroot, driver_path);
+    const std::string bound = driver ? driver->substr(driver->rfind('/') + 1) : "none";
+    if (bound != "nvidia" && bound != "none") {
+      lent.push_back(gpu_name(node, gpu));
+      evidence += "; " + said(driver_path, bound);
+    } else {
+      missing.push_back(gpu_name(node, gpu));
+    }
+  }
+  if (!missing.empty() && container_evidence(context.sysroot, context.environment))
+    return warned("the driver shows this container fewer GPUs than PCI has: without " +
+                      name_list(missing),
+                  evidence, "docker run --gpus all");
+  if (!missing.empty())
+    return failed("the driver does not see " + name_list(missing), evidence,
+                  "dmesg | grep -i -E 'nvrm|xid' | tail -n 20; nvidia-smi -L");
+  if (!lent.empty())
+    return warned(
+        "another driver holds " + name_list(lent), evidence,
+        "for d in /sys/bus/pci/devices/*/driver; do readlink -f $d; done | sort | uniq -c");
+  return passed("the driver sees every GPU", evidence);
+}
+
+CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
+  if (!probe.initialized())
+    return skipped("CUDA does not start: see cuda-driver", probe.problem);
+  const std::size_t count = probe.devices.size();
+  if (count < 2)
+    return skipped("fewer than two GPUs", "cuDeviceGetCount: " + std::to_string(count));
+  std::vector<std::string> apart;
+  for (std::size_t from = 0; from < probe.peers.size(); ++from)
+    for (std::size_t to = from + 1; to < probe.peers[from].size(); ++to)
+      if (!probe.peers[from][to] || to >= probe.peers.size() || from >= probe.peers[to].size() ||
+          !probe.peers[to][from])
+        apart.push_back(std::to_string(from) + "-" + std::to_string(to));
+  const std::string pairs = std::to_string(count * (count - 1) / 2) + " pairs";
+  if (apart.empty())
+    return passed("every GPU reaches every other one's memory",
+                  "cuDeviceCanAccessPeer: yes for all " + pairs);
+  const std::string reason = std::to_string(apart.size()) + " of " + pairs +
+                             " cannot reach each other's memory: " + name_list(apart);
+  const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + name_list(apart);
+  const std::string fix = "nvidia-smi topo -p2p r  # then see pcie-acs and iommu";
+  return nvlinks ? failed(reason, evidence, fix) : warned(reason, evidence, fix);
+}
+
+CheckResult gpu_p2p(const CheckContext& context) {
+  if (const auto reason = no_nvidia_gpu(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("a copied tree cannot be asked: needs the live machine");
+  if (context.node.gpus.size() < 2)
+    return skipped("only one GPU on this node");
+  const std::vector<Gpu>& gpus = context.node.gpus;
+  return judge_gpu_p2p(live_cuda(), std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
+                         return nvlink_count(gpu) > 0;
+                       }));
+}
+
+CheckResult nvlink_state(const CheckContext& context) {
+  const Node& node = context.node;
+  if (const auto reason = no_nvidia_gpu(node))
+    return skipped(*reason);
+  const std::map<std::string, int> most = most_links_by_model(node);
+  if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))
+    return skipped("no active NVLink on any GPU: none built in, or none that the source tells of");
+  std::vector<std::string> short_of;
+  std::vector<std::string> counts;
+  std::string smi_fix;
+  bool cut_off = false;
+  for (const Gpu& gpu : node.gpus) {
+    const int count = nvlink_count(gpu);
+    const int expected = most.at(gpu.name.value.value_or(""));
+    counts.push_back("GPU" + std::to_string(gpu.index) + " " + std::to_string(count));
+    if (count == expected)
+      continue;
+    cut_off = cut_off || count == 0;
+    short_of.push_back(gpu_name(node, gpu) + " has " + std::to_string(count) + " of " +
+                       std::to_string(expected));
+    if (smi_fix.empty()) {
+      const std::string address = address_text(node, gpu);
+      smi_fix = "nvidia-smi nvlink --status -i " +
+                (address.empty() ? std::to_string(gpu.index) : address) +
+                " && nvidia-smi nvlink --errorcounters -i " +
+                (address.empty() ? std::to_string(gpu.index) : address);
+    }
+  }
+  const std::string evidence = "active NVLinks: " + join(counts, ", ");
+  if (short_of.empty())
+    return passed("all GPUs of a model have the same number of active NVLinks", evidence);
+  const std::string reason = "NVLinks are down: " + name_list(short_of);
+  return cut_off ? failed(reason, evidence, smi_fix) : warned(reason, evidence, smi_fix);
+}
+
+} // namespace shmemctl::doctor

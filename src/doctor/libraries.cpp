@@ -1,0 +1,266 @@
+// The libraries that are opened at run time: presence, version, what each enables.
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "src/base/dynamic_library.h"
+#include "src/base/text.h"
+#include "src/doctor/checks.h"
+#include "src/doctor/library_files.h"
+#include "src/doctor/proc_text.h"
+#include "src/doctor/support.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+enum class Need { nvidia_gpu, rdma, mlx5, gpu_and_rdma, launcher };
+
+using VersionCall = std::optional<std::string>(const DynamicLibrary&);
+
+std::optional<std::string> cuda_version(const DynamicLibrary& library) {
+  auto* const call = library.function<int(int*)>("cuDriverGetVersion");
+  int version = 0;
+  if (call == nullptr || call(&version) != 0)
+    return std::nullopt;
+  return "cuDriverGetVersion says " + cuda_version_text(version);
+}
+
+std::optional<std::string> fabric_version(const DynamicLibrary& library) {
+  auto* const call = library.function<std::uint32_t()>("fi_version");
+  if (call == nullptr)
+    return std::nullopt;
+  const std::uint32_t version = call();
+  return fmt::format("fi_version says {}.{}", version >> 16, version & 0xffffU);
+}
+
+std::optional<std::string> ucp_version(const DynamicLibrary& library) {
+  auto* const call = library.function<void(unsigned*, unsigned*, unsigned*)>("ucp_get_version");
+  if (call == nullptr)
+    return std::nullopt;
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  call(&major, &minor, &release);
+  return fmt::format("ucp_get_version says {}.{}.{}", major, minor, release);
+}
+
+std::optional<std::string> mpi_version(const DynamicLibrary& library) {
+  constexpr std::size_t longest = 8192; // MPICH's MPI_MAX_LIBRARY_VERSION_STRING; Open MPI's is 256
+  auto* const call = library.function<int(char*, int*)>("MPI_Get_library_version");
+  std::string text(longest, '\0');
+  int length = 0;
+  if (call == nullptr || call(text.data(), &length) != 0)
+    return std::nullopt;
+  const std::string line = split(text.c_str(), '\n').front();
+  return "MPI_Get_library_version says " + line.substr(0, line.find(','));
+}
+
+std::optional<std::string> pmix_version(const DynamicLibrary& library) {
+  auto* const call = library.function<const char*()>("PMIx_Get_version");
+  const char* const text = call != nullptr ? call() : nullptr;
+  if (text == nullptr)
+    return std::nullopt;
+  return "PMIx_Get_version says " + split(text, ',').front();
+}
+
+std::optional<std::string> gdrcopy_version(const DynamicLibrary& library) {
+  auto* const call = library.function<void(int*, int*)>("gdr_runtime_get_version");
+  if (call == nullptr)
+    return std::nullopt;
+  int major = 0;
+  int minor = 0;
+  call(&major, &minor);
+  return fmt::format("gdr_runtime_get_version says {}.{}", major, minor);
+}
+
+/// One library. Package names are the distributions' own, except NVIDIA's, which are those of
+/// NVIDIA's repositories.
+struct Library {
+  const char* id;
+  std::vector<std::string> names; ///< in the order they are tried
+  Need need;
+  const char* enables;
+  const char* debian;
+  const char* redhat;
+  VersionCall* version_call;
+};
+
+const std::vector<Library>& library_table() {
+  static const std::vector<Library> table = {
+      {"libcuda",
+       {"libcuda.so.1"},
+       Need::nvidia_gpu,
+       "GPU memory and kernels",
+       "libnvidia-compute || apt-get install -y libcuda1",
+       "nvidia-driver-cuda-libs",
+       cuda_version},
+      {"libnvidia-ml",
+       {"libnvidia-ml.so.1"},
+       Need::nvidia_gpu,
+       "NVLink and GPU health (NVML)",
+       "libnvidia-compute || apt-get install -y libnvidia-ml1",
+       "nvidia-driver-cuda",
+       nullptr},
+      {"libibverbs",
+       {"libibverbs.so.1"},
+       Need::rdma,
+       "the transport ibrc",
+       "libibverbs1 ibverbs-providers",
+       "libibverbs",
+       nullptr},
+      {"libmlx5",
+       {"libmlx5.so.1"},
+       Need::mlx5,
+       "the transports ibdevx and ibgda",
+       "ibverbs-providers",
+       "libibverbs",
+       nullptr},
+      {"librdmacm",
+       {"librdmacm.so.1"},
+       Need::rdma,
+       "libfabric's verbs provider",
+       "librdmacm1",
+       "librdmacm",
+       nullptr},
+      {"libfabric",
+       {"libfabric.so.1"},
+       Need::rdma,
+       "the transport libfabric",
+       "libfabric1",
+       "libfabric",
+       fabric_version},
+      {"libucp", {"libucp.so.0"}, Need::rdma, "the transport ucx", "libucx0", "ucx", ucp_version},
+      {"libmpi",
+       {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"},
+       Need::launcher,
+       "the bootstrap mpi",
+       "openmpi-bin",
+       "openmpi",
+       mpi_version},
+      {"libpmix",
+       {"libpmix.so.2"},
+       Need::launcher,
+       "the bootstrap pmix",
+       "libpmix2",
+       "pmix",
+       pmix_version},
+      {"libpmi",
+       {"libpmi.so.0"},
+       Need::launcher,
+       "the bootstrap pmi",
+       "libpmi0",
+       "slurm-libpmi",
+       nullptr},
+      {"libpmi2",
+       {"libpmi2.so.0"},
+       Need::launcher,
+       "the bootstrap pmi2",
+       "libpmi2-0",
+       "slurm-libpmi",
+       nullptr},
+      {"liboshmem",
+       {"liboshmem.so.40"},
+       Need::launcher,
+       "the bootstrap openshmem",
+       "openmpi-bin",
+       "openmpi",
+       nullptr},
+      {"libgdrapi",
+       {"libgdrapi.so.2"},
+       Need::gpu_and_rdma,
+       "atomics on GPU memory by the CPU (GDRCopy)",
+       "libgdrapi",
+       "gdrcopy",
+       gdrcopy_version},
+  };
+  return table;
+}
+
+/// Why the library is not needed on this node; nothing if it may be.
+std::optional<std::string> not_needed(const Library& library, const Node& node) {
+  switch (library.need) {
+  case Need::nvidia_gpu:
+    return no_nvidia_gpu(node);
+  case Need::rdma:
+    return no_rdma_device(node);
+  case Need::gpu_and_rdma:
+    return no_gpu_or_rdma(node);
+  case Need::mlx5: {
+    const std::vector<const Nic*> nics = rdma_nics(node);
+    for (const Nic* nic : nics)
+      if (starts_with(nic->driver.value.value_or(""), "mlx5"))
+        return std::nullopt;
+    return "no mlx5 device on this node";
+  }
+  case Need::launcher:
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Where the library is and of which version, or why it is not.
+struct Found {
+  bool present = false;
+  std::string version, evidence;
+};
+
+Found look_live(const Library& library) {
+  std::string why;
+  const std::optional<DynamicLibrary> opened = DynamicLibrary::open(library.names, &why);
+  if (!opened)
+    return {false, "", "dlopen: " + why};
+  const std::string file = opened->file();
+  std::string evidence = "dlopen(\"" + opened->name() + "\"): " + file;
+  if (library.version_call != nullptr)
+    if (const auto told = library.version_call(*opened))
+      evidence += "; " + *told;
+  return {true, version_in_file_name(file).value_or("of unknown version"), evidence};
+}
+
+Found look_copied(const Library& library, const Sysroot& sysroot) {
+  const auto found = find_library(sysroot, library.names);
+  if (!found)
+    return {false, "", library.names.front() + ": in no library folder"};
+  return {true, version_in_file_name(found->file).value_or("of unknown version"),
+          found->path + ": is " + found->file};
+}
+
+/// "550" of the loaded driver: Ubuntu's packages of its libraries carry it in their names.
+std::string driver_branch(const Sysroot& sysroot) {
+  const auto text = sysroot.read("/proc/driver/nvidia/version");
+  const auto version = parse_nvidia_version(text.value_or(""));
+  return version ? "-" + split(version->version, '.').front() : "";
+}
+
+std::string install_fix(const Library& library, const Sysroot& sysroot) {
+  std::string debian = library.debian;
+  const std::string branched = "libnvidia-compute";
+  if (starts_with(debian, branched))
+    debian.insert(branched.size(), driver_branch(sysroot));
+  return install_command(sysroot, debian, library.redhat);
+}
+
+CheckResult check_library(const Library& library, const CheckContext& context) {
+  const Sysroot& sysroot = context.sysroot;
+  if (!sysroot.live() && library_folders(sysroot).empty())
+    return skipped("the copied tree has no library folders", absent("/usr/lib"));
+  const Found found = sysroot.live() ? look_live(library) : look_copied(library, sysroot);
+  if (found.present)
+    return passed(fmt::format("version {}; enables {}", found.version, library.enables),
+                  found.evidence);
+  if (const auto reason = not_needed(library, context.node))
+    return skipped("not installed, and not needed: " + *reason, found.evidence);
+  const std::string missing = fmt::format("missing; it would enable {}", library.enables);
+  return warned(missing, found.evidence, install_fix(library, sysroot));
+}
+
+} // namespace
+
+std::function<CheckResult(const CheckContext&)> library(const std::string& id) {
+  for (const Library& entry : library_table())
+    if (id == entry.id)
+      return [&entry](const CheckContext& context) { return check_library(entry, context); };
+  throw std::logic_error("no library " + id);
+}
+
+} // namespace shmemctl::doctor

@@ -1,0 +1,85 @@
+// What the checks share: building results, the hardware that a check needs, small look-ups.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/doctor/doctor.h"
+
+namespace shmemctl::doctor {
+
+CheckResult passed(std::string reason, std::string evidence);
+CheckResult warned(std::string reason, std::string evidence, std::string fix);
+CheckResult failed(std::string reason, std::string evidence, std::string fix);
+CheckResult skipped(std::string reason, std::string evidence = "", std::string fix = "");
+
+/// "path: what it said", in one printable line.
+std::string said(const std::string& path, const std::string& text);
+/// "path: not there".
+std::string absent(const std::string& path);
+/// At most eight names, then how many more: "a, b and 3 more".
+std::string name_list(const std::vector<std::string>& names);
+
+bool has_nvidia_gpu(const Node& node);
+/// Why a check that needs an NVIDIA GPU does not apply; nothing if there is one.
+std::optional<std::string> no_nvidia_gpu(const Node& node);
+std::vector<const Nic*> rdma_nics(const Node& node);
+/// Why a check that needs an RDMA device does not apply; nothing if there is one.
+std::optional<std::string> no_rdma_device(const Node& node);
+/// As both together, for what needs a GPU and a NIC.
+std::optional<std::string> no_gpu_or_rdma(const Node& node);
+
+/// One port of an RDMA device.
+struct RdmaPort {
+  const Nic* nic = nullptr;
+  const NicPort* port = nullptr;
+  std::string name() const { return nic->name + ":" + std::to_string(port->number); }
+};
+std::vector<RdmaPort> rdma_ports(const Node& node);
+/// Those whose state is known to be active.
+std::vector<RdmaPort> active_rdma_ports(const Node& node);
+
+/// Addresses of the PCI functions: the GPUs', the RDMA devices', or both.
+std::vector<PciAddress> gpu_addresses(const Node& node);
+std::vector<PciAddress> rdma_addresses(const Node& node);
+std::string sysfs_path(const PciAddress& address);
+
+/// Where a kernel module shows that it is loaded (or built in), or nothing.
+std::optional<std::string> module_evidence(const Sysroot& sysroot, const std::string& module);
+
+/// Release of the running kernel as "major.minor": /proc/sys/kernel/osrelease.
+struct KernelVersion {
+  int major = 0;
+  int minor = 0;
+  std::string release;
+  auto number() const { return std::array<int, 2>{major, minor}; }
+};
+inline constexpr const char* osrelease_path = "/proc/sys/kernel/osrelease";
+std::optional<KernelVersion> kernel_version(const Sysroot& sysroot);
+
+/// How we know that this is inside a container; nothing if no sign of one was found.
+std::optional<std::string> container_evidence(const Sysroot& sysroot,
+                                              const Environment& environment);
+
+/// A process of that name (/proc/<pid>/comm keeps 15 characters): the file, or nothing.
+std::optional<std::string> process_evidence(const Sysroot& sysroot, const std::string& name);
+
+/// Where a symbolic link points, unresolved: "pid:[4026531836]" of /proc/self/ns/pid.
+std::optional<std::string> link_target(const Sysroot& sysroot, const std::string& path);
+
+/// Whether the tree has device nodes at all: a copy of /sys and /proc has none.
+bool has_device_nodes(const Sysroot& sysroot);
+
+/// The command that installs a package here: apt-get or dnf by /etc/os-release, both if neither.
+std::string install_command(const Sysroot& sysroot, const std::string& debian,
+                            const std::string& redhat);
+
+/// Bits of CapEff in /proc/self/status (linux/capability.h).
+inline constexpr int cap_ipc_lock = 14, cap_sys_ptrace = 19, cap_sys_nice = 23;
+inline constexpr const char* status_path = "/proc/self/status";
+std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot);
+bool has_capability(unsigned long long capabilities, int bit);
+
+} // namespace shmemctl::doctor
