@@ -1,0 +1,54 @@
+// Aligned tables for terminals.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+/// How a report is printed.
+struct TextStyle {
+  bool color = false;
+  int width = 0; ///< columns of the terminal; 0: lines are never broken
+  bool verbose = false;
+  bool utf8 = true; ///< false: ASCII marks
+};
+
+enum class Align { left, right };
+struct Column {
+  std::string header;
+  Align align = Align::left;
+};
+
+/// Rows under a header; every cell is text that is safe to print (safe_text()).
+class Table {
+public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// Missing cells are empty, cells beyond the columns are dropped.
+  void add(std::vector<std::string> row);
+  bool empty() const { return rows_.empty(); }
+  /// One line per row, two blanks between columns, none at a line's end; header in bold if `color`.
+  std::string text(const TextStyle& style) const;
+
+private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Columns that UTF-8 text takes on a terminal: combining marks take none, East Asian wide
+/// characters and emoji two.
+int display_width(const std::string& text);
+
+/// Text from a document, made harmless: printable(), and no C1 control (U+009B is an escape
+/// sequence's start), bidirectional override or line separator either.
+std::string safe_text(const std::string& text);
+
+/// Breaks a line at blanks so that it fits `width` (0: never); further lines begin with `indent`
+/// blanks.
+std::string wrapped(const std::string& line, int width, int indent);
+
+enum class Colour { red, yellow, green, blue, bold };
+/// `text` in colour if the style has any.
+std::string coloured(const std::string& text, Colour colour, const TextStyle& style);
+
+} // namespace shmemctl

@@ -1,0 +1,125 @@
+#include "reports/text.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "reports/json_view.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string counted(std::size_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+/// "3 findings (1 error, 2 warnings)": kinds without any are left out.
+std::string with_kinds(const std::string& total,
+                       std::initializer_list<std::pair<std::size_t, std::string>> kinds) {
+  std::string inner;
+  for (const auto& [count, words] : kinds)
+    if (count > 0)
+      inner += (inner.empty() ? "" : ", ") + words;
+  return total + (inner.empty() ? "" : " (" + inner + ")") + ".";
+}
+
+std::string findings_summary(const Findings& findings) {
+  const auto count = [&findings](Severity severity) {
+    return static_cast<std::size_t>(
+        std::count_if(findings.begin(), findings.end(),
+                      [severity](const Finding& finding) { return finding.severity == severity; }));
+  };
+  if (findings.empty())
+    return "No findings.";
+  const std::size_t errors = count(Severity::error);
+  const std::size_t warnings = count(Severity::warning);
+  const std::size_t infos = count(Severity::info);
+  return with_kinds(counted(findings.size(), "finding"),
+                    {{errors, counted(errors, "error")},
+                     {warnings, counted(warnings, "warning")},
+                     {infos, std::to_string(infos) + " info"}});
+}
+
+std::string checks_summary(const std::vector<CheckRow>& checks) {
+  const auto count = [&checks](const char* status) {
+    return static_cast<std::size_t>(
+        std::count_if(checks.begin(), checks.end(),
+                      [status](const CheckRow& check) { return check.status == status; }));
+  };
+  const std::size_t passed = count("pass");
+  const std::size_t warnings = count("warning");
+  const std::size_t failed = count("fail");
+  const std::size_t skipped = count("skipped");
+  return with_kinds(counted(checks.size(), "check"),
+                    {{passed, std::to_string(passed) + " passed"},
+                     {warnings, counted(warnings, "warning")},
+                     {failed, std::to_string(failed) + " failed"},
+                     {skipped, std::to_string(skipped) + " skipped"}});
+}
+
+std::string results_summary(const std::vector<ResultRow>& results) {
+  const auto count = [&results](RowStatus status) {
+    return static_cast<std::size_t>(
+        std::count_if(results.begin(), results.end(),
+                      [status](const ResultRow& row) { return row.status == status; }));
+  };
+  const std::size_t passed = count(RowStatus::pass);
+  const std::size_t failed = count(RowStatus::fail);
+  const std::size_t skipped = count(RowStatus::skip);
+  return with_kinds(counted(results.size(), "result"),
+                    {{passed, std::to_string(passed) + " passed"},
+                     {failed, std::to_string(failed) + " failed"},
+                     {skipped, std::to_string(skipped) + " skipped"}});
+}
+
+} // namespace
+
+std::string findings_text(const Findings& findings, const TextStyle& style) {
+  std::string out;
+  for (const Finding& finding : findings) {
+    const bool error = finding.severity == Severity::error;
+    const bool warning = finding.severity == Severity::warning;
+    const std::string mark = error ? "[x]" : warning ? "[!]" : "[i]";
+    const Colour colour = error ? Colour::red : warning ? Colour::yellow : Colour::blue;
+    const std::string line = wrapped(
+        mark + " " + safe_text(finding.id) + "  " + safe_text(finding.message), style.width, 4);
+    out += coloured(mark, colour, style) + line.substr(mark.size()) + "\n";
+    // A fix is there to be pasted: it is never broken.
+    if (!finding.fix.empty())
+      out += "    fix: " + safe_text(finding.fix) + "\n";
+  }
+  return out;
+}
+
+std::string summary_text(const Report& report) {
+  std::string out;
+  const auto add = [&out](const std::string& sentence) {
+    out += (out.empty() ? "" : " ") + sentence;
+  };
+  if (report.status == ReportStatus::incomplete)
+    add("Incomplete: the run ended on the way.");
+  else if (report.status == ReportStatus::failed)
+    add("Failed: the run could not be carried out.");
+  if (report.topology.is_object())
+    add(counted(view::list(report.topology, "gpus").size(), "GPU") + ", " +
+        counted(view::list(report.topology, "nics").size(), "NIC") + ".");
+  if (!report.checks.empty())
+    add(checks_summary(report.checks));
+  if (!report.results.empty())
+    add(results_summary(report.results));
+  add(findings_summary(report.findings));
+  return out + "\n";
+}
+
+void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
+  for (const std::string& section :
+       {topology_text(report.topology), mapping_text(report, style),
+        advice_text(report.mapping, style), checks_text(report.checks, style),
+        results_text(report.results, style), counters_text(report.nic_counters, style),
+        findings_text(report.findings, style)})
+    if (!section.empty())
+      out << section << "\n";
+  out << summary_text(report);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,28 @@
+// A report for people.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "reports/report.h"
+#include "reports/table.h"
+
+namespace shmemctl {
+
+/// The whole report: matrix in the layout of `nvidia-smi topo -m`, mapping, advice, checks,
+/// results, counters, findings, and a closing line that counts. Prints what is there; never throws
+/// for a report that report_from_json() gave, whatever its strings hold.
+void write_text(std::ostream& out, const Report& report, const TextStyle& style);
+
+/// The sections of it, each "" if the report has nothing for it.
+std::string topology_text(const nlohmann::json& topology);
+std::string mapping_text(const Report& report, const TextStyle& style);
+std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
+std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
+std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
+std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
+std::string findings_text(const Findings& findings, const TextStyle& style);
+/// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
+std::string summary_text(const Report& report);
+
+} // namespace shmemctl

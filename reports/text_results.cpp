@@ -1,0 +1,112 @@
+// Measurements and counters as tables; the columns follow the independent variables.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "reports/json_view.h"
+#include "reports/text.h"
+#include "src/base/units.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// No case has more independent variables; a made-up document may.
+constexpr std::size_t most_parameters = 16;
+
+/// Names of the parameters in order of appearance, size first.
+std::vector<std::string> parameter_names(const std::vector<ResultRow>& results) {
+  std::vector<std::string> names;
+  for (const ResultRow& row : results) {
+    if (!row.params.is_object())
+      continue;
+    for (const auto& [name, value] : row.params.items()) {
+      if (names.size() >= most_parameters)
+        return names;
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+    }
+  }
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name == "size_bytes"; });
+  return names;
+}
+
+std::string parameter(const ResultRow& row, const std::string& name) {
+  const json& value = view::member(row.params, name.c_str());
+  if (name == "size_bytes" && value.is_number_unsigned())
+    return format_size_bytes(value.get<std::uint64_t>());
+  const std::optional<std::string> text = view::scalar(value);
+  return text ? safe_text(*text) : "-";
+}
+
+std::string optional_number(const std::optional<double>& value) {
+  return value ? view::decimal(*value) : "-";
+}
+
+std::string link_cell(const ResultRow& row) {
+  if (!row.link_fraction)
+    return "-";
+  const std::string percent = fmt::format("{:.1f}%", *row.link_fraction * 100);
+  return row.limited_by ? percent + " of " + safe_text(*row.limited_by) : percent;
+}
+
+std::string verdict(const ResultRow& row) {
+  std::string out = to_string(row.verified);
+  if (row.status != RowStatus::pass)
+    out = std::string(to_string(row.status)) + ", " + out;
+  return row.reason.empty() ? out : out + ": " + safe_text(row.reason);
+}
+
+} // namespace
+
+std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style) {
+  if (results.empty())
+    return "";
+  const std::vector<std::string> names = parameter_names(results);
+  const std::string unit = results.front().unit;
+  const bool one_unit = std::all_of(results.begin(), results.end(),
+                                    [&unit](const ResultRow& row) { return row.unit == unit; });
+  std::vector<Column> columns{{"case"}};
+  for (const std::string& name : names)
+    columns.push_back({name == "size_bytes" ? "size" : safe_text(name), Align::right});
+  const std::string suffix = one_unit && !unit.empty() ? " [" + safe_text(unit) + "]" : "";
+  for (const char* header : {"min", "p50", "p99", "max"})
+    columns.push_back({header + suffix, Align::right});
+  if (!one_unit)
+    columns.push_back({"unit"});
+  columns.push_back({"GB/s", Align::right});
+  columns.push_back({"of link", Align::right});
+  columns.push_back({"verified"});
+  Table table(std::move(columns));
+  for (const ResultRow& row : results) {
+    std::vector<std::string> cells{safe_text(row.case_name)};
+    for (const std::string& name : names)
+      cells.push_back(parameter(row, name));
+    const Stats stats = row.stats.value_or(Stats{});
+    for (const auto& value : {stats.min, stats.p50, stats.p99, stats.max})
+      cells.push_back(optional_number(value));
+    if (!one_unit)
+      cells.push_back(safe_text(row.unit));
+    cells.push_back(optional_number(row.bandwidth_GBps));
+    cells.push_back(link_cell(row));
+    cells.push_back(verdict(row));
+    table.add(std::move(cells));
+  }
+  return table.text(style);
+}
+
+std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style) {
+  Table table({{"host"}, {"NIC"}, {"counter"}, {"change", Align::right}});
+  for (const NicCounter& counter : counters) {
+    if (counter.delta && *counter.delta == 0 && !style.verbose)
+      continue;
+    table.add({safe_text(counter.host),
+               safe_text(counter.device) + "/" + std::to_string(counter.port),
+               safe_text(counter.counter), counter.delta ? std::to_string(*counter.delta) : "?"});
+  }
+  return table.empty() ? "" : table.text(style);
+}
+
+} // namespace shmemctl
