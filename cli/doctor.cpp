@@ -17,8 +17,8 @@ struct DoctorFlags {
 ExitCode list_checks() {
   Table table({{"check"}, {"group"}, {"what it looks at"}});
   for (const Check& check : all_checks())
-    table.add_row({check.id, check.group, check.title});
-  table.write(std::cout, TextStyle{});
+    table.add({check.id, check.group, check.title});
+  std::cout << table.text(TextStyle{});
   return ExitCode::ok;
 }
 

@@ -18,11 +18,11 @@ void print_options(const EnvDescription& env, const TextStyle& style) {
   Table table(
       {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
   for (const OptionRow& row : env.options)
-    table.add_row({"SHMEMCTL_" + row.name, or_dash(row.value),
+    table.add({"SHMEMCTL_" + row.name, or_dash(row.value),
                    row.origin_name.empty() ? row.origin : row.origin_name,
                    or_dash(row.default_value), row.type,
                    row.problem.empty() ? "yes" : "no: " + row.problem, row.doc});
-  table.write(std::cout, style);
+  std::cout << table.text(style);
 }
 
 void print_foreign(const EnvDescription& env, const TextStyle& style) {
@@ -31,8 +31,8 @@ void print_foreign(const EnvDescription& env, const TextStyle& style) {
   std::cout << "\nSet for other libraries:\n";
   Table table({{"variable"}, {"value"}, {"what it does here"}});
   for (const ForeignVariable& variable : env.foreign)
-    table.add_row({printable(variable.name), or_dash(variable.value), variable.meaning});
-  table.write(std::cout, style);
+    table.add({printable(variable.name), or_dash(variable.value), variable.meaning});
+  std::cout << table.text(style);
 }
 
 void print_known_foreign(const TextStyle& style) {
@@ -40,10 +40,10 @@ void print_known_foreign(const TextStyle& style) {
   Table table({{"variable"}, {"what it does here"}});
   for (const OptionSpec& spec : option_table())
     if (spec.nvshmem_alias)
-      table.add_row({"NVSHMEM_" + spec.name, "read as SHMEMCTL_" + spec.name});
+      table.add({"NVSHMEM_" + spec.name, "read as SHMEMCTL_" + spec.name});
   for (const auto& [name, meaning] : foreign_variable_table())
-    table.add_row({name, meaning});
-  table.write(std::cout, style);
+    table.add({name, meaning});
+  std::cout << table.text(style);
 }
 
 std::vector<OptionEntry> option_entries(const EnvDescription& env) {

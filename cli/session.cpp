@@ -98,7 +98,8 @@ NodeSource Session::load(const SourceFlags& flags) {
   const std::string root = options_.text("SYSROOT");
   source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
   phase("reading the machine under " + source.sysroot->root());
-  source.node = read_machine(*source.sysroot, options_.text("NVML_LIBRARY"));
+  source.node = source.sysroot->live() ? read_machine(*source.sysroot, options_.text("NVML_LIBRARY"))
+                                       : read_machine(*source.sysroot);
   return source;
 }
 
