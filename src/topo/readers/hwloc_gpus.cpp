@@ -44,7 +44,8 @@ Fact<std::string> first_info(const std::vector<const OsDevice*>& devices,
                              std::initializer_list<const char*> keys, const std::string& missing) {
   for (const char* key : keys)
     for (const OsDevice* device : devices)
-      if (const std::string value = device->info(key); !value.empty())
+      if (const std::string value = device->info(key);
+          value.find_first_not_of("0-") != std::string::npos) // a driver without one says zero
         return known(value,
                      fmt::format("line {}: {} of {}", device->element->line, key, device->name));
   return unknown<std::string>(missing);

@@ -1,0 +1,174 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/topo/distance.h"
+#include "src/topo/node_shape.h"
+#include "src/topo/readers/reader.h"
+#include "src/topo/writers/writer.h"
+#include "tests/support/random_node.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string message_of(const std::string& text) {
+  try {
+    read_hwloc_xml(text, "dump.xml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.message();
+  }
+  return "no error";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// A node with one of everything, so that a test can name it.
+Node small_node() {
+  Node node;
+  node.hostname = "a\nb";
+  node.packages.push_back({0, known<std::string>("CPU", "")});
+  NumaNode numa;
+  numa.package = known(0, "");
+  numa.cpus = known<std::string>("0-3", "");
+  node.numa_nodes.push_back(numa);
+  HostBridge bridge;
+  bridge.bus = 0x10;
+  bridge.numa = known(0, "");
+  node.host_bridges.push_back(bridge);
+  PciDevice entry;
+  entry.address = {0, 0x10, 1, 0};
+  entry.kind = PciKind::bridge;
+  entry.host_bridge = 0;
+  node.pci.push_back(entry);
+  entry.address = {0, 0x11, 0, 0};
+  entry.kind = PciKind::endpoint;
+  entry.parent = 0;
+  entry.class_code = known<std::uint32_t>(0x030200, "");
+  entry.vendor = known<std::uint16_t>(0x10de, "");
+  entry.device = known<std::uint16_t>(0x2330, "");
+  entry.subsystem_vendor = known<std::uint16_t>(0x10de, "");
+  entry.subsystem_device = known<std::uint16_t>(1, "");
+  node.pci.push_back(entry);
+  Gpu gpu;
+  gpu.pci = 1;
+  gpu.vendor = "nvidia";
+  gpu.links.push_back(
+      {GpuLinkKind::nvlink, LinkTarget::nvswitch, std::nullopt, 18, known(26.5625, "")});
+  node.gpus.push_back(gpu);
+  Nic nic;
+  nic.name = "mlx5_0";
+  nic.rdma = known(true, "");
+  nic.firmware = unknown<std::string>("not = told; 100%");
+  NicPort port;
+  port.gids.push_back({3, "fe80::1", known<std::string>("RoCE v2", ""), {}});
+  nic.ports.push_back(port);
+  node.nics.push_back(nic);
+  return node;
+}
+
+} // namespace
+
+TEST(HwlocDump, ReadingBackARandomNodeIsTheIdentity) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    std::mt19937_64 random(seed);
+    const Node node = test::random_node(random);
+    ASSERT_EQ(shape_problem(node), "") << "seed " << seed;
+    const std::string text = write_hwloc_xml(node);
+    const Node again = read_hwloc_xml(text, "dump.xml");
+    ASSERT_EQ(first_difference(node, again), "") << "seed " << seed;
+    ASSERT_EQ(write_hwloc_xml(again), text) << "seed " << seed; // reasons and notes survive too
+    EXPECT_EQ(again.format, "hwloc-xml");
+  }
+}
+
+TEST(HwlocDump, KeepsReasonsAndNotes) {
+  Node node = small_node();
+  node.notes = {"note; one", "two"};
+  const Node again = read_hwloc_xml(write_hwloc_xml(node), "dump.xml");
+  EXPECT_EQ(again.nics.at(0).firmware.origin, "not = told; 100%");
+  EXPECT_EQ(again.notes, node.notes);
+  EXPECT_EQ(again.hostname, "a\nb");
+}
+
+TEST(HwlocDump, AnEmptyNodeIsADumpToo) {
+  EXPECT_EQ(first_difference(read_hwloc_xml(write_hwloc_xml({}), "dump.xml"), {}), "");
+}
+
+TEST(HwlocDump, RefusesRecordsThatDoNotFit) {
+  const std::string dump = write_hwloc_xml(small_node());
+  EXPECT_NE(message_of(replaced(dump, "at=1;address", "at=2;address")).find("the field at"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "parent=0;", "parent=7;"))
+                .find("the bridge above 0000:11:00.0 does not come before it"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "kind=bridge;", "kind=tunnel;")).find("the field kind"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "at=0;pci=1;", "at=0;pci=99;"))
+                .find("the PCI function of GPU 0 does not exist"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "count=18;", "count=2000000000;")).find("GPU 0 has"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "recorded=false", "recorded=true")).find("0 rows for 2"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "100%25", "100%2")).find("the field firmware"),
+            std::string::npos);
+  EXPECT_NE(message_of(replaced(dump, "at=0.0.0;", "at=0.7.0;")).find("the field at"),
+            std::string::npos);
+  EXPECT_NE(message_of(dump).find("no error"), std::string::npos);
+}
+
+TEST(HwlocDump, WithoutOurRecordsItIsWhatLstopoWouldSay) {
+  const Node node = small_node();
+  std::string native;
+  for (const std::string& line : split(write_hwloc_xml(node), '\n'))
+    if (line.find("shmemctl:") == std::string::npos)
+      native += line + "\n";
+  const Node again = read_hwloc_xml(native, "native.xml");
+  ASSERT_EQ(again.gpus.size(), 1U);
+  ASSERT_EQ(again.nics.size(), 1U);
+  EXPECT_EQ(again.nics[0].name, "mlx5_0");
+  EXPECT_EQ(again.gpus[0].numa.value, 0);
+  EXPECT_EQ(again.pci.size(), 2U);
+  EXPECT_EQ(again.host_bridges.at(0).bus, 0x10);
+  EXPECT_EQ(again.packages.at(0).model.value, "CPU");
+  EXPECT_EQ(again.numa_nodes.at(0).cpus.value, "0-3");
+}
+
+TEST(HwlocDump, LstopoLoadsIt) {
+  if (std::system("lstopo-no-graphics --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "lstopo-no-graphics is not installed";
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("shmemctl-dump-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string in = (folder / "in.xml").string();
+  const std::string out = (folder / "out.xml").string();
+  for (std::uint64_t seed = 0; seed <= 120; ++seed) {
+    std::mt19937_64 random(seed);
+    const Node node = seed == 120 ? small_node() : test::random_node(random);
+    std::ofstream(in) << write_hwloc_xml(node);
+    const std::string log = (folder / "log").string();
+    const std::string command = "HWLOC_DEBUG_CHECK=1 lstopo-no-graphics -i " + in +
+                                " --whole-io -f --of xml " + out + " >" + log + " 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << "seed " << seed;
+    std::ifstream said(log);
+    const std::string words((std::istreambuf_iterator<char>(said)), {});
+    ASSERT_EQ(words, "") << "seed " << seed;
+    std::ifstream file(out);
+    const std::string passed((std::istreambuf_iterator<char>(file)), {});
+    // hwloc keeps our infos, so that even its own copy of the dump is a dump.
+    EXPECT_EQ(first_difference(node, read_hwloc_xml(passed, out)), "") << "seed " << seed;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+} // namespace shmemctl
