@@ -1,0 +1,51 @@
+#include "src/topo/sysfs_path.h"
+
+#include <fmt/format.h>
+
+namespace shmemctl {
+
+namespace {
+
+const PciDevice& at(const Node& node, int entry) {
+  return node.pci[static_cast<std::size_t>(entry)];
+}
+
+/// "/sys/devices/pci0000:15". Sources that know CPUs only (HostBridge::exact is false) may give
+/// several the same bus; those must not look like one.
+std::string host_bridge_path(const Node& node, int index) {
+  const HostBridge& bridge = node.host_bridges[static_cast<std::size_t>(index)];
+  std::string path = fmt::format("/sys/devices/pci{:04x}:{:02x}", bridge.domain, bridge.bus);
+  for (int i = 0; i < index; ++i) {
+    const HostBridge& earlier = node.host_bridges[static_cast<std::size_t>(i)];
+    if (earlier.domain == bridge.domain && earlier.bus == bridge.bus)
+      return path + fmt::format(".{}", index);
+  }
+  return path;
+}
+
+} // namespace
+
+std::string synthesized_sysfs_path(const Node& node, int pci_entry) {
+  std::string below; // what follows the part that is still to be found
+  int entry = pci_entry;
+  for (;;) {
+    const PciDevice& device = at(node, entry);
+    if (!device.sysfs_path.empty())
+      return device.sysfs_path + below;
+    const std::string name = to_string(device.address);
+    below = "/" + name + below;
+    if (device.parent < 0)
+      break;
+    if (at(node, device.parent).kind == PciKind::whole_switch)
+      below = "/" + to_string(at(node, device.parent).address) + ":dp." + name + below;
+    entry = device.parent;
+  }
+  const PciDevice& top = at(node, entry);
+  if (top.host_bridge < 0)
+    return "";
+  if (top.kind == PciKind::whole_switch)
+    below = "/" + to_string(top.address) + ":rp" + below;
+  return host_bridge_path(node, top.host_bridge) + below;
+}
+
+} // namespace shmemctl
