@@ -11,12 +11,13 @@
 namespace shmemctl {
 
 /// Facts about the machine alone: port-down, port-slow, pcie-degraded, gpu-without-nic,
-/// nic-without-gpu, numa-unknown, nic-not-rdma.
+/// nic-without-gpu, numa-unknown, nic-not-rdma. Most severe first, then by id.
 Findings check_node(const Node& node);
 
 /// The mapping and the lists: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
 /// mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate, mapping-malformed,
-/// hca-unknown, port-unknown.
+/// hca-unknown, port-unknown, nic-not-rdma (a list names one), mapping-empty (a list or a prefix
+/// leaves no device). Most severe first, then by id; fixes come from the optimal mapping.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 
 /// Lines of environment that give the optimal mapping.
@@ -25,7 +26,13 @@ struct Advice {
   std::string library;            ///< "nvshmem", "nccl", "ucx"
   std::vector<std::string> lines; ///< `export NAME=value`, or one per local rank
   std::string note;               ///< why one per rank, or why it cannot be expressed
+  /// nvshmem only: what the lines set, per local rank, for a simulation to confirm.
+  std::vector<NvshmemSettings> settings_per_rank;
 };
+/// For NVSHMEM one per world, each confirmed by simulating it: no setting at all where that is
+/// enough, else NVSHMEM_HCA_PE_MAPPING, else one NVSHMEM_HCA_LIST per local rank; no lines if
+/// none of them does it. For NCCL and UCX one each, which hold in every world.
+/// Nothing if a PE has no NIC.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

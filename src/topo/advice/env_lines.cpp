@@ -16,7 +16,6 @@ constexpr const char* local_rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALI
 /// NVSHMEM's arrays of devices hold so many rows, and its list one entry fewer without harm.
 constexpr std::size_t max_rows = 32;
 constexpr std::size_t max_entries = 31;
-constexpr std::size_t max_entries_before_3_3_9 = 15;
 
 std::string device_port(const Node& node, const NicUse& use) {
   return node.nics[static_cast<std::size_t>(use.nic)].name + ":" + std::to_string(use.port);
@@ -93,8 +92,7 @@ std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping&
     entries.push_back(device_port(node, choice[i]) + ":" + std::to_string(end - i));
     i = end;
   }
-  const bool old = mapping.request.nvshmem.version < NvshmemVersion{3, 3, 9};
-  if (entries.empty() || entries.size() > (old ? max_entries_before_3_3_9 : max_entries))
+  if (entries.empty() || entries.size() > max_entries)
     return std::nullopt;
   return join(entries, ",");
 }
@@ -110,6 +108,25 @@ std::vector<std::string> lines_per_rank(const std::string& variable,
   const std::string array = "by_rank";
   return {array + "=(" + join(words, " ") + ")",
           "export " + variable + "=${" + array + "[" + local_rank + "]}"};
+}
+
+std::string common_prefix(const Node& node, const Mapping& mapping) {
+  std::optional<std::string> common;
+  for (const PeMapping& pe : mapping.pes)
+    for (const NicUse& use : pe.nics) {
+      const std::string& name = node.nics[static_cast<std::size_t>(use.nic)].name;
+      if (!common) {
+        common = name;
+        continue;
+      }
+      const auto [differs, unused] =
+          std::mismatch(common->begin(), common->end(), name.begin(), name.end());
+      common->erase(differs, common->end());
+    }
+  std::string prefix = common.value_or("");
+  while (!prefix.empty() && std::isdigit(static_cast<unsigned char>(prefix.back())) != 0)
+    prefix.pop_back();
+  return prefix;
 }
 
 std::string mending_line(const Node& node, const MappingRequest& request, const Mapping& optimal) {

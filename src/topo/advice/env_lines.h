@@ -28,6 +28,10 @@ std::optional<std::string> hca_pe_mapping_value(const Node& node, const Mapping&
 std::vector<std::string> lines_per_rank(const std::string& variable,
                                         const std::vector<std::string>& values);
 
+/// The longest beginning that all the mapping's device names share, without digits at its end: what
+/// NVSHMEM_HCA_PREFIX would have to be; "" if there is none.
+std::string common_prefix(const Node& node, const Mapping& mapping);
+
 /// One line that mends a mapping: how to get `optimal` in the world and library of `request`.
 std::string mending_line(const Node& node, const MappingRequest& request, const Mapping& optimal);
 

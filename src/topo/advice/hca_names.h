@@ -1,0 +1,40 @@
+// What the entries of the user's list mean on this node, and what they were probably meant to be.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/topo/mapping/mapping.h"
+
+namespace shmemctl {
+
+/// The variable whose list took effect, or whose text was read and names nothing: its name with
+/// the NVSHMEM_ prefix and its text.
+struct ListSource {
+  std::string variable;
+  std::string text;
+  bool is_pe_mapping = false;
+};
+std::optional<ListSource> list_source(const Mapping& mapping);
+
+/// Index of the RDMA device of that name; nothing for other NICs.
+std::optional<int> find_hca(const Node& node, const std::string& name);
+/// Index of a NIC of that name without RDMA.
+std::optional<int> find_plain_nic(const Node& node, const std::string& name);
+/// Index of the RDMA device whose port has that network interface.
+std::optional<int> find_hca_of_netdev(const Node& node, const std::string& name);
+/// The RDMA device whose name is nearest to what was written: blanks and ^ removed, a network
+/// interface translated, or a small edit distance.
+std::optional<int> nearest_hca(const Node& node, const std::string& name);
+bool has_port(const Node& node, int nic, int port);
+
+/// The list as it was probably meant, in NVSHMEM's order: known devices and ports, no duplicates,
+/// counts of 1 or more; "" if nothing is left.
+std::string mended_list(const Node& node, const Mapping& mapping);
+/// `export VARIABLE=<mended list>`, or `unset VARIABLE` if nothing is left of it.
+std::string mended_export(const Node& node, const Mapping& mapping);
+/// One "device:port" per row that the user's list states, in the user's own order, counts included.
+std::vector<NicUse> rows_as_written(const Node& node, const Mapping& mapping);
+
+} // namespace shmemctl
