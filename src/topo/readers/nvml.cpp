@@ -1,0 +1,308 @@
+#include "src/topo/readers/nvml.h"
+
+#include <climits>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/topo/readers/nvml_session.h"
+#include "src/topo/readers/sysfs_values.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nvml_abi::Device;
+constexpr const char* origin = "NVML: ";
+
+/// A string that NVML wrote into a buffer of ours; it may have forgotten the terminating zero.
+template <std::size_t Size>
+std::string text_of(const char (&buffer)[Size]) {
+  return printable(std::string(buffer, ::strnlen(buffer, Size)));
+}
+
+/// Bits in words of unsigned long, as NVML fills them for CPUs and NUMA nodes.
+template <std::size_t Size>
+CpuRanges ranges_of(const unsigned long (&words)[Size]) {
+  constexpr int word_bits = static_cast<int>(sizeof(unsigned long) * CHAR_BIT);
+  CpuRanges ranges;
+  for (int bit = 0; bit < static_cast<int>(Size) * word_bits; ++bit) {
+    if ((words[bit / word_bits] >> (bit % word_bits) & 1UL) == 0)
+      continue;
+    if (!ranges.empty() && ranges.back().last == bit - 1)
+      ranges.back().last = bit;
+    else
+      ranges.push_back({bit, bit});
+  }
+  return ranges;
+}
+
+constexpr unsigned affinity_words = 128; // 8192 CPUs
+
+} // namespace
+
+Nvml::Session::~Session() {
+  if (initialised)
+    call("nvmlShutdown");
+}
+
+NvmlOutcome Nvml::Session::outcome(const char* function, int code) const {
+  if (code == nvml_abi::success)
+    return {};
+  auto* words = library.function<const char*(int)>("nvmlErrorString");
+  const char* text = words != nullptr ? words(code) : nullptr;
+  const std::string message =
+      text != nullptr ? printable(text) : "NVML error " + std::to_string(code);
+  return {code, std::string(function) + ": " + message};
+}
+
+std::pair<Device, std::string> Nvml::Session::device(int index) const {
+  Device device = nullptr;
+  const NvmlOutcome result =
+      call("nvmlDeviceGetHandleByIndex_v2", static_cast<unsigned>(index), &device);
+  return {result ? device : nullptr, result.reason};
+}
+
+Fact<std::uint64_t> Nvml::Session::field(Device device, unsigned field_id, unsigned scope) const {
+  const std::string name = "nvmlDeviceGetFieldValues(" + std::to_string(field_id) + ")";
+  nvml_abi::FieldValue field;
+  field.field_id = field_id;
+  field.scope_id = scope;
+  if (const NvmlOutcome result = call("nvmlDeviceGetFieldValues", device, 1, &field); !result)
+    return unknown<std::uint64_t>(result.reason);
+  if (const NvmlOutcome result = outcome(name.c_str(), field.result); !result)
+    return unknown<std::uint64_t>(result.reason);
+  switch (field.value_type) {
+  case nvml_abi::value_is_unsigned:
+    return known<std::uint64_t>(field.value.unsigned_32, origin + name);
+  case nvml_abi::value_is_unsigned_long:
+  case nvml_abi::value_is_unsigned_long_long:
+    return known<std::uint64_t>(field.value.unsigned_64, origin + name);
+  default:
+    return unknown<std::uint64_t>(name + ": not a count");
+  }
+}
+
+Nvml::Nvml(std::unique_ptr<Session> session) : session_(std::move(session)) {}
+Nvml::Nvml(Nvml&&) noexcept = default;
+Nvml& Nvml::operator=(Nvml&&) noexcept = default;
+Nvml::~Nvml() = default;
+
+std::optional<Nvml> Nvml::open(const std::string& library, std::string& why) {
+  std::optional<DynamicLibrary> opened = DynamicLibrary::open({library}, &why);
+  if (!opened)
+    return std::nullopt;
+  auto session = std::make_unique<Session>(std::move(*opened));
+  const NvmlOutcome result = session->call("nvmlInit_v2");
+  if (!result) {
+    why = result.reason;
+    return std::nullopt;
+  }
+  session->initialised = true;
+  return Nvml(std::move(session));
+}
+
+std::string Nvml::file() const {
+  return session_->library.file();
+}
+
+Fact<std::string> Nvml::driver_version() const {
+  char text[80] = {};
+  const NvmlOutcome result =
+      session_->call("nvmlSystemGetDriverVersion", static_cast<char*>(text), 80U);
+  return result ? known(text_of(text), "NVML: nvmlSystemGetDriverVersion")
+                : unknown<std::string>(result.reason);
+}
+
+Fact<std::string> Nvml::cuda_version() const {
+  int version = 0; // 1000 * major + 10 * minor
+  const NvmlOutcome result = session_->call("nvmlSystemGetCudaDriverVersion_v2", &version);
+  if (!result)
+    return unknown<std::string>(result.reason);
+  return known(std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10),
+               "NVML: nvmlSystemGetCudaDriverVersion_v2");
+}
+
+Fact<int> Nvml::device_count() const {
+  unsigned count = 0;
+  const NvmlOutcome result = session_->call("nvmlDeviceGetCount_v2", &count);
+  if (!result)
+    return unknown<int>(result.reason);
+  if (count > 4096)
+    return unknown<int>("nvmlDeviceGetCount_v2: " + std::to_string(count) + " GPUs cannot be");
+  return known(static_cast<int>(count), "NVML: nvmlDeviceGetCount_v2");
+}
+
+namespace {
+
+/// One question about a device with one answer: calls and wraps it.
+template <class T, class Session, class Ask>
+Fact<T> ask(const Session& session, const char* function, Ask question) {
+  T value{};
+  const NvmlOutcome result = question(session, function, value);
+  return result ? known<T>(std::move(value), std::string(origin) + function)
+                : unknown<T>(result.reason);
+}
+
+template <class Session>
+Fact<std::string> ask_text(const Session& session, const char* function, Device device) {
+  char text[96] = {};
+  const NvmlOutcome result = session.call(function, device, static_cast<char*>(text), 96U);
+  return result ? known(text_of(text), std::string(origin) + function)
+                : unknown<std::string>(result.reason);
+}
+
+/// nvmlEnableState_t as a flag.
+template <class Session>
+Fact<bool> ask_flag(const Session& session, const char* function, Device device) {
+  return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
+    int state = 0;
+    NvmlOutcome result = to.call(name, device, &state);
+    value = state == 1;
+    return result;
+  });
+}
+
+/// nvmlEnableState_t, now and after the next reset; the first counts.
+template <class Session>
+Fact<bool> ask_mode(const Session& session, const char* function, Device device) {
+  return ask<bool>(session, function, [device](const Session& to, const char* name, bool& value) {
+    unsigned current = 0, pending = 0;
+    NvmlOutcome result = to.call(name, device, &current, &pending);
+    value = current == 1;
+    return result;
+  });
+}
+
+template <class Session>
+Fact<PciAddress> ask_address(const Session& session, Device device) {
+  nvml_abi::PciInfo pci{};
+  const NvmlOutcome result = session.call("nvmlDeviceGetPciInfo_v3", device, &pci);
+  if (!result)
+    return unknown<PciAddress>(result.reason);
+  const std::string text = text_of(pci.bus_id);
+  const std::optional<PciAddress> address = parse_pci_address(text);
+  return address ? known(*address, "NVML: nvmlDeviceGetPciInfo_v3")
+                 : unknown<PciAddress>("nvmlDeviceGetPciInfo_v3: \"" + text + "\" is no address");
+}
+
+template <class Session>
+Fact<std::string> ask_cpus(const Session& session, Device device) {
+  unsigned long words[affinity_words] = {};
+  const NvmlOutcome result = session.call("nvmlDeviceGetCpuAffinity", device, affinity_words,
+                                          static_cast<unsigned long*>(words));
+  return result ? known(to_cpulist(ranges_of(words)), "NVML: nvmlDeviceGetCpuAffinity")
+                : unknown<std::string>(result.reason);
+}
+
+template <class Session>
+Fact<int> ask_numa(const Session& session, Device device) {
+  unsigned long words[affinity_words] = {};
+  const NvmlOutcome result = session.call("nvmlDeviceGetMemoryAffinity", device, affinity_words,
+                                          static_cast<unsigned long*>(words), nvml_abi::scope_node);
+  if (!result)
+    return unknown<int>(result.reason);
+  const CpuRanges nodes = ranges_of(words);
+  if (nodes.size() != 1 || nodes[0].first != nodes[0].last)
+    return unknown<int>("nvmlDeviceGetMemoryAffinity names NUMA nodes \"" + to_cpulist(nodes) +
+                        "\"");
+  return known(nodes[0].first, "NVML: nvmlDeviceGetMemoryAffinity");
+}
+
+} // namespace
+
+NvmlGpu Nvml::gpu(int index) const {
+  NvmlGpu gpu;
+  gpu.index = index;
+  const auto [device, reason] = session_->device(index);
+  if (device == nullptr) {
+    gpu.address.origin = gpu.name.origin = gpu.uuid.origin = gpu.minor.origin = gpu.cpus.origin =
+        gpu.numa.origin = gpu.mig_enabled.origin = gpu.links.origin = gpu.nvlinks_present.origin =
+            gpu.nvlinks_active.origin = reason;
+    return gpu;
+  }
+  gpu.address = ask_address(*session_, device);
+  gpu.name = ask_text(*session_, "nvmlDeviceGetName", device);
+  gpu.uuid = ask_text(*session_, "nvmlDeviceGetUUID", device);
+  gpu.minor = ask<int>(*session_, "nvmlDeviceGetMinorNumber",
+                       [handle = device](const Session& to, const char* name, int& value) {
+                         unsigned minor = 0;
+                         NvmlOutcome result = to.call(name, handle, &minor);
+                         value = static_cast<int>(minor);
+                         return result;
+                       });
+  gpu.cpus = ask_cpus(*session_, device);
+  gpu.numa = ask_numa(*session_, device);
+  gpu.mig_enabled = ask_mode(*session_, "nvmlDeviceGetMigMode", device);
+  session_->read_links(device, gpu);
+  return gpu;
+}
+
+NvmlHealth Nvml::health(int index) const {
+  NvmlHealth health;
+  const auto [device, reason] = session_->device(index);
+  if (device == nullptr) {
+    health.persistence_mode.origin = health.ecc_enabled.origin =
+        health.uncorrected_ecc_errors.origin = health.remapped_rows.origin =
+            health.retired_pages_pending.origin = health.throttle_reasons.origin =
+                health.fabric_state.origin = health.fabric_status.origin = reason;
+    return health;
+  }
+  const Session& session = *session_;
+  const Device handle = device;
+  health.persistence_mode = ask_flag(session, "nvmlDeviceGetPersistenceMode", handle);
+  health.ecc_enabled = ask_mode(session, "nvmlDeviceGetEccMode", handle);
+  health.retired_pages_pending =
+      ask_flag(session, "nvmlDeviceGetRetiredPagesPendingStatus", handle);
+  health.uncorrected_ecc_errors =
+      ask<std::uint64_t>(session, "nvmlDeviceGetTotalEccErrors",
+                         [handle](const Session& to, const char* name, std::uint64_t& value) {
+                           unsigned long long count = 0;
+                           NvmlOutcome result = to.call(name, handle, nvml_abi::uncorrected_error,
+                                                        nvml_abi::volatile_counter, &count);
+                           value = count;
+                           return result;
+                         });
+  health.throttle_reasons =
+      ask<std::uint64_t>(session, "nvmlDeviceGetCurrentClocksThrottleReasons",
+                         [handle](const Session& to, const char* name, std::uint64_t& value) {
+                           unsigned long long bits = 0;
+                           NvmlOutcome result = to.call(name, handle, &bits);
+                           value = bits;
+                           return result;
+                         });
+  health.remapped_rows =
+      ask<NvmlRemappedRows>(session, "nvmlDeviceGetRemappedRows",
+                            [handle](const Session& to, const char* name, NvmlRemappedRows& rows) {
+                              unsigned pending = 0, failed = 0;
+                              NvmlOutcome result = to.call(name, handle, &rows.correctable,
+                                                           &rows.uncorrectable, &pending, &failed);
+                              rows.pending = pending != 0;
+                              rows.failed = failed != 0;
+                              return result;
+                            });
+  nvml_abi::FabricInfo fabric{};
+  const NvmlOutcome result = session.call("nvmlDeviceGetGpuFabricInfo", handle, &fabric);
+  if (!result || fabric.state > static_cast<unsigned char>(FabricState::completed)) {
+    health.fabric_state.origin = health.fabric_status.origin =
+        result ? "nvmlDeviceGetGpuFabricInfo: state " + std::to_string(fabric.state)
+               : result.reason;
+    return health;
+  }
+  health.fabric_state =
+      known(static_cast<FabricState>(fabric.state), "NVML: nvmlDeviceGetGpuFabricInfo");
+  health.fabric_status = known(fabric.status, "NVML: nvmlDeviceGetGpuFabricInfo");
+  return health;
+}
+
+Fact<int> Nvml::p2p_status(int left, int right, P2pAccess access) const {
+  const auto [left_device, left_reason] = session_->device(left);
+  const auto [right_device, right_reason] = session_->device(right);
+  if (left_device == nullptr || right_device == nullptr)
+    return unknown<int>(left_device == nullptr ? left_reason : right_reason);
+  int status = 0;
+  const NvmlOutcome result = session_->call("nvmlDeviceGetP2PStatus", left_device, right_device,
+                                            static_cast<int>(access), &status);
+  return result ? known(status, "NVML: nvmlDeviceGetP2PStatus") : unknown<int>(result.reason);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,89 @@
+// NVML, the management library of NVIDIA's driver, opened at run time. Every answer is a fact or
+// the library's own reason for having none: a GPU that is lost, a function that an old driver
+// lacks, a card without NVLink.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// What identifies one GPU and connects it.
+struct NvmlGpu {
+  int index = 0; ///< NVML's own number
+  Fact<PciAddress> address;
+  Fact<std::string> name, uuid;
+  Fact<int> minor;        ///< N of /dev/nvidiaN
+  Fact<std::string> cpus; ///< CPU affinity as a cpulist
+  Fact<int> numa;         ///< the CPU NUMA node next to it, if NVML names exactly one
+  Fact<bool> mig_enabled;
+  /// Active NVLinks and C2C links, one entry per target. Known and empty: the GPU has none.
+  Fact<std::vector<GpuLink>> links;
+  Fact<int> nvlinks_present, nvlinks_active;
+};
+
+struct NvmlRemappedRows {
+  unsigned correctable = 0, uncorrectable = 0;
+  bool pending = false; ///< a reset would remap more
+  bool failed = false;  ///< a row could not be remapped: replace the GPU
+};
+
+/// NVML's nvmlGpuFabricState_t: how far the GPU's registration with the fabric manager got.
+enum class FabricState { not_supported, not_started, in_progress, completed };
+const char* to_string(FabricState state); ///< "not supported", "not started", ...
+
+/// Whether a GPU is fit for work.
+struct NvmlHealth {
+  Fact<bool> persistence_mode;
+  Fact<bool> ecc_enabled;
+  Fact<std::uint64_t> uncorrected_ecc_errors; ///< since the driver was loaded
+  Fact<NvmlRemappedRows> remapped_rows;       ///< from the A100 on
+  Fact<bool> retired_pages_pending;           ///< before the A100
+  Fact<std::uint64_t> throttle_reasons;       ///< bits, see throttle_words()
+  Fact<FabricState> fabric_state;
+  Fact<int> fabric_status; ///< nvmlReturn_t of the registration; meaningful once completed
+};
+/// Those reasons in the bits that mean that the GPU is held back by heat or power: "hardware
+/// thermal slowdown", "software power cap", ... Idle clocks and the user's own settings are not.
+std::vector<std::string> throttle_words(std::uint64_t reasons);
+
+/// What two GPUs may do with each other's memory (nvmlGpuP2PCapsIndex_t).
+enum class P2pAccess { read = 0, write = 1, nvlink = 2, atomics = 3 };
+/// "ok", or NVML's reason: "chipset not supported", "disabled by regkey", ...
+const char* p2p_status_word(int status);
+
+/// An initialised NVML; shut down and closed when the object goes. Moves, does not copy.
+class Nvml {
+public:
+  /// Loads the library and initialises it; nothing, with the reason in `why`, if either fails.
+  /// @param library a file name as for dlopen, e.g. default_library
+  static std::optional<Nvml> open(const std::string& library, std::string& why);
+  static constexpr const char* default_library = "libnvidia-ml.so.1";
+
+  Nvml(Nvml&&) noexcept;
+  Nvml& operator=(Nvml&&) noexcept;
+  ~Nvml();
+
+  /// The file that was loaded.
+  std::string file() const;
+  Fact<std::string> driver_version() const; ///< "580.159.03"
+  Fact<std::string> cuda_version() const;   ///< newest CUDA that the driver serves: "13.0"
+  Fact<int> device_count() const;
+
+  NvmlGpu gpu(int index) const;
+  NvmlHealth health(int index) const;
+  /// NVML's status code for a pair, 0 if that access works; see p2p_status_word().
+  Fact<int> p2p_status(int left, int right, P2pAccess access) const;
+
+private:
+  struct Session;
+  explicit Nvml(std::unique_ptr<Session> session);
+  std::unique_ptr<Session> session_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,63 @@
+// The words of sysfs and /proc attribute files, parsed. Pure functions: any bytes give a value or
+// nothing, and nothing is the answer for a word that is not understood.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// "4: ACTIVE" (/sys/class/infiniband/*/ports/*/state) by its number: 1 down, 2 init, 3 armed,
+/// 4 and 5 (ACTIVE_DEFER) active.
+std::optional<PortState> parse_port_state(std::string_view text);
+
+/// "InfiniBand", "Ethernet"; "Unknown" and "Unspecified" are the kernel's words for a device that
+/// has neither (EFA): LinkLayer::other.
+std::optional<LinkLayer> parse_link_layer(std::string_view text);
+
+/// "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)" -> Gbit/s; nothing for 0 and for other units.
+std::optional<double> parse_rate_Gbps(std::string_view text);
+
+/// "0x1a" or "26" -> 0..65535.
+std::optional<int> parse_lid(std::string_view text);
+
+/// A GID as sysfs writes it, eight groups of four hexadecimal digits, in lower case.
+std::optional<std::string> parse_gid(std::string_view text);
+/// True for "0000:0000:...": an empty slot.
+bool is_zero_gid(std::string_view gid);
+
+/// Lanes from current_link_width; nothing for 0 and 255 (the link is down) or anything over 32.
+std::optional<int> parse_link_width(std::string_view text);
+
+/// CPUs `first` to `last`, both included.
+struct CpuRange {
+  int first = 0;
+  int last = 0;
+  bool operator==(const CpuRange&) const = default;
+};
+/// Ranges that are sorted, apart by at least one CPU, and none of them empty.
+using CpuRanges = std::vector<CpuRange>;
+
+/// A Linux cpulist: "0-15,64-79", "3", "" (no CPU). Nothing for numbers over max_cpu.
+std::optional<CpuRanges> parse_cpulist(std::string_view text);
+/// A Linux cpumap: words of 32 bits in hexadecimal, the highest first: "00000000,000000ff".
+std::optional<CpuRanges> parse_cpumap(std::string_view text);
+std::string to_cpulist(const CpuRanges& ranges);
+/// CPUs that are in both.
+CpuRanges intersection(const CpuRanges& left, const CpuRanges& right);
+/// More CPUs than any kernel is built for; bounds the memory that a hostile list could claim.
+inline constexpr int max_cpu = (1 << 20) - 1;
+
+/// MemTotal of /sys/devices/system/node/node*/meminfo or /proc/meminfo, in bytes.
+std::optional<std::uint64_t> parse_memory_total_bytes(std::string_view text);
+
+/// The value of "<key>:  value" in text of such lines, trimmed: /proc/driver/nvidia/gpus/*/
+/// information and numa_status, /proc/cpuinfo. The first one wins.
+std::optional<std::string> parse_field(std::string_view text, std::string_view key);
+
+} // namespace shmemctl
