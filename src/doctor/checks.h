@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
@@ -75,5 +76,15 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 // Verdicts on what only a live machine can tell, apart from the asking, so that tests can state it.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
+
+/// What NVML says about one GPU's memory; nothing where this GPU or driver does not count it.
+struct GpuHealth {
+  std::string address;
+  std::optional<unsigned long long> uncorrected_errors; ///< ECC, since the last reset
+  std::optional<bool> remapping_failed;                 ///< no spare rows left
+  std::optional<bool> remapping_pending;                ///< at the next reset
+  std::optional<bool> retirement_pending;               ///< of pages, on GPUs before Ampere
+};
+CheckResult judge_gpu_health(const std::vector<GpuHealth>& gpus);
 
 } // namespace shmemctl::doctor
