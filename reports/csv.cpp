@@ -1,5 +1,6 @@
 #include "reports/csv.h"
 
+#include <cmath>
 #include <set>
 
 #include "reports/json_view.h"
@@ -38,9 +39,8 @@ private:
 };
 
 /// A number as JSON writes it: the shortest text that reads back the same.
-template <class T>
-std::string cell(const std::optional<T>& value) {
-  return value ? json(*value).dump() : "";
+std::string cell(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? json(*value).dump() : "";
 }
 std::string cell(const json& value) {
   return value.is_string()                          ? value.get<std::string>()

@@ -1,0 +1,176 @@
+#include "reports/output.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <thread>
+#include <unistd.h>
+
+#include "reports/csv.h"
+#include "src/base/atomic_file.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/log.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// Fails now rather than after an hour of measuring.
+void check_folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw system_error(path, "write", errno, "name a folder that exists and is writable");
+}
+
+/// A device or pipe needs a writable name, not a writable folder.
+void check_target(const std::string& path, bool force) {
+  if (path.empty() || path == "-")
+    return;
+  check_output_path(path, force);
+  if (::access(path.c_str(), F_OK) != 0)
+    check_folder_of(path);
+  else if (::access(path.c_str(), W_OK) != 0)
+    throw system_error(path, "write", errno, "name a writable file");
+}
+
+sigset_t ending_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+/// Blocks the signals in this thread and restores the mask when it goes.
+class BlockedSignals {
+public:
+  BlockedSignals() {
+    const sigset_t signals = ending_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+  sigset_t before_{};
+};
+
+void set_finished(Report& report) {
+  if (report.finished_at.empty())
+    report.finished_at = utc_now();
+}
+
+} // namespace
+
+struct ReportOutput::State {
+  ReportTargets targets;
+  std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
+  Report snapshot;
+  bool written = false;
+  BlockedSignals blocked;
+  FileDescriptor signals, stop;
+  std::thread watcher;
+
+  /// Call with the mutex held.
+  void write(const Report& report) {
+    written = true; // also if it fails: a second attempt would only fail again
+    if (!targets.json_path.empty())
+      write_file_atomically(targets.json_path, to_text(to_json(report)), targets.force);
+    if (!targets.csv_path.empty())
+      write_file_atomically(targets.csv_path, write_csv(report), targets.force);
+  }
+
+  /// Call with the mutex held.
+  void write_incomplete(ExitCode code) noexcept {
+    if (written)
+      return;
+    try {
+      snapshot.status = ReportStatus::incomplete;
+      snapshot.exit_code = code;
+      set_finished(snapshot);
+      write(snapshot);
+    } catch (const Error& error) {
+      log(LogLevel::error, "report", error.message() + "; " + error.fix());
+    } catch (const std::exception& error) {
+      log(LogLevel::error, "report", error.what());
+    }
+  }
+
+  void watch() {
+    pollfd waiting[] = {{signals.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
+    while (::poll(waiting, 2, -1) < 0)
+      if (errno != EINTR)
+        return;
+    if ((waiting[0].revents & POLLIN) == 0)
+      return;
+    // The pending signal is taken first, then the next one has its default effect in this thread.
+    signalfd_siginfo taken{};
+    if (::read(signals.get(), &taken, sizeof taken) != sizeof taken)
+      return;
+    const sigset_t next = ending_signals();
+    pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
+    const std::lock_guard lock(mutex);
+    write_incomplete(ExitCode::interrupted);
+    ::_exit(static_cast<int>(ExitCode::interrupted));
+  }
+};
+
+ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
+  if (!targets.json_path.empty() && targets.json_path == targets.csv_path)
+    throw Error(ExitCode::usage, targets.json_path, "write", "--json and --csv name the same file",
+                "give them different names");
+  check_target(targets.json_path, targets.force);
+  check_target(targets.csv_path, targets.force);
+  state_ = std::make_unique<State>();
+  state_->targets = std::move(targets);
+  state_->snapshot = report;
+  const sigset_t signals = ending_signals();
+  state_->signals = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC));
+  state_->stop = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
+  if (!state_->signals || !state_->stop)
+    throw system_error("signals", "wait for", errno, "raise the limit of open files");
+  state_->watcher = std::thread([state = state_.get()] { state->watch(); });
+}
+
+ReportOutput::~ReportOutput() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->write_incomplete(ExitCode::unavailable);
+  }
+  const std::uint64_t one = 1;
+  if (::write(state_->stop.get(), &one, sizeof one) != sizeof one)
+    log(LogLevel::error, "report", "the signal thread cannot be stopped");
+  state_->watcher.join();
+}
+
+void ReportOutput::update(const Report& report) {
+  const std::lock_guard lock(state_->mutex);
+  state_->snapshot = report;
+}
+
+void ReportOutput::finish(Report report) {
+  set_finished(report);
+  const std::lock_guard lock(state_->mutex);
+  state_->write(report);
+}
+
+void ReportOutput::died(const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  Report report = state_->snapshot;
+  report.status = ReportStatus::incomplete;
+  report.exit_code = error.code();
+  report.findings.push_back({"run-aborted", Severity::error, error.subject(), error.message(),
+                             error.fix().empty() ? "see the message" : error.fix()});
+  set_finished(report);
+  state_->write(report);
+}
+
+} // namespace shmemctl
