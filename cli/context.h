@@ -29,6 +29,9 @@ struct Context {
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
                         const std::string& flag = "");
 
+/// Two lines on stderr: what failed, and what to do.
+void print_error(const Error& error);
+
 /// One function per subcommand, in the file of its name.
 void add_topo(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);

@@ -19,9 +19,8 @@ void print_options(const EnvDescription& env, const TextStyle& style) {
       {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
   for (const OptionRow& row : env.options)
     table.add({"SHMEMCTL_" + row.name, or_dash(row.value),
-                   row.origin_name.empty() ? row.origin : row.origin_name,
-                   or_dash(row.default_value), row.type,
-                   row.problem.empty() ? "yes" : "no: " + row.problem, row.doc});
+               row.origin_name.empty() ? row.origin : row.origin_name, or_dash(row.default_value),
+               row.type, row.problem.empty() ? "yes" : "no: " + row.problem, row.doc});
   std::cout << table.text(style);
 }
 

@@ -37,12 +37,6 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-void print_error(const Error& error) {
-  std::cerr << "shmemctl: error: " << error.message() << '\n';
-  if (!error.fix().empty())
-    std::cerr << "shmemctl: fix: " << error.fix() << '\n';
-}
-
 int parse_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);

@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -35,11 +36,6 @@ Report new_report(const Context& context, const Options& options) {
   return report;
 }
 
-/// Text goes to stdout unless data does.
-bool wants_text(const Context& context) {
-  return !context.quiet && context.json_path != "-" && context.csv_path != "-";
-}
-
 std::string seconds_text(double seconds) {
   std::string text = std::to_string(seconds);
   text.erase(text.find_last_not_of('0') + 1);
@@ -72,18 +68,25 @@ TextStyle text_style(const Context& context, const Options& options) {
 Session::Session(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
       output_({context.json_path, context.csv_path, context.force}, report_),
-      watchdog_(
-          std::chrono::duration<double>(options.number("TIMEOUT")),
-          [this, seconds = options.number("TIMEOUT")](const std::string& phase) {
-            const std::string line =
-                "shmemctl: error: the deadline of " + seconds_text(seconds) + " passed while " +
-                printable(phase) +
-                "\nshmemctl: fix: give more time with --timeout SECONDS, or look at what that "
-                "step waits for\n";
-            [[maybe_unused]] const ssize_t written =
-                ::write(STDERR_FILENO, line.data(), line.size());
-            output_.end_incomplete(ExitCode::deadline);
-          }) {}
+      watchdog_(std::chrono::duration<double>(options.number("TIMEOUT")),
+                [this](const std::string& phase) { expire(phase); }) {}
+
+void Session::expire(const std::string& phase) {
+  const Error error(ExitCode::deadline, phase, "finish",
+                    "the deadline of " + seconds_text(options_.number("TIMEOUT")) + " passed",
+                    "give more time with --timeout SECONDS, or look at what that step waits for");
+  print_error(error);
+  try {
+    output_.died(error);
+  } catch (const Error& second) {
+    print_error(second);
+  }
+  std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
+}
+
+bool Session::wants_text() const {
+  return !context_.quiet && context_.json_path != "-" && context_.csv_path != "-";
+}
 
 NodeSource Session::load(const SourceFlags& flags) {
   NodeSource source;
@@ -98,18 +101,19 @@ NodeSource Session::load(const SourceFlags& flags) {
   const std::string root = options_.text("SYSROOT");
   source.sysroot = std::make_unique<Sysroot>(root.empty() ? "/" : root);
   phase("reading the machine under " + source.sysroot->root());
-  source.node = source.sysroot->live() ? read_machine(*source.sysroot, options_.text("NVML_LIBRARY"))
-                                       : read_machine(*source.sysroot);
+  source.node = source.sysroot->live()
+                    ? read_machine(*source.sysroot, options_.text("NVML_LIBRARY"))
+                    : read_machine(*source.sysroot);
   return source;
 }
 
-ExitCode Session::finish() {
+ExitCode Session::finish(bool print_text) {
   report_.finished_at = utc_now();
   report_.status = ReportStatus::complete;
   report_.exit_code = has_error(report_.findings) ? ExitCode::finding : ExitCode::ok;
-  if (wants_text(context_))
+  if (wants_text() && print_text)
     write_text(std::cout, report_, text_style(context_, options_));
-  output_.write(report_);
+  output_.finish(report_);
   return report_.exit_code;
 }
 
@@ -120,16 +124,9 @@ ExitCode with_session(Context& context,
   try {
     return body(session, options);
   } catch (const Error& error) {
-    session.fail(error);
+    session.output().died(error);
     throw;
   }
-}
-
-void Session::fail(const Error& error) {
-  report_.finished_at = utc_now();
-  report_.status = ReportStatus::failed;
-  report_.exit_code = error.code();
-  output_.write(report_);
 }
 
 void run_topo(Session& session, const Options& options, const NodeSource& source) {

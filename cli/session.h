@@ -40,13 +40,17 @@ public:
   Report& report() { return report_; }
   /// Hands a copy of the report to the output, as what is to be written if the run dies now.
   void checkpoint() { output_.update(report_); }
-  /// Sets the end, writes the files, prints the text unless it is not wanted; the exit code is 1
-  /// if there is a finding of severity error.
-  ExitCode finish();
-  /// Writes the report as `failed`, with what had been found until then.
-  void fail(const Error& error);
+  /// False if stdout carries data, or --quiet.
+  bool wants_text() const;
+  /// Sets the end, writes the files and prints the report's text; the exit code is 1 if there is
+  /// a finding of severity error.
+  ExitCode finish(bool print_text = true);
+  ReportOutput& output() { return output_; }
 
 private:
+  /// The deadline has passed: says so, writes the report as `incomplete`, ends the process.
+  [[noreturn]] void expire(const std::string& phase);
+
   const Context& context_;
   const Options& options_;
   Report report_;
@@ -54,7 +58,8 @@ private:
   Watchdog watchdog_;
 };
 
-/// Runs `body` with a session; an Error marks the report `failed`, with what had been found.
+/// Runs `body` with a session; after an Error the report is written as `incomplete`, with what had
+/// been found.
 ExitCode with_session(Context& context,
                       const std::function<ExitCode(Session&, const Options&)>& body);
 

@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "cli/session.h"
-#include "src/topo/mapping/compare_versions.h"
+#include "src/topo/mapping/mapping_json.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/writer.h"
 

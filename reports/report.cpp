@@ -93,6 +93,13 @@ json check_json(const CheckRow& row) {
   return object;
 }
 
+json option_json(const OptionEntry& entry) {
+  return {
+      {"name", entry.name},        {"value", entry.value},           {"origin", entry.origin},
+      {"from", entry.origin_name}, {"default", entry.default_value}, {"type", entry.type},
+      {"doc", entry.doc},          {"valid", entry.problem.empty()}, {"problem", entry.problem}};
+}
+
 json finding_json(const Finding& finding) {
   return {{"id", finding.id},
           {"severity", to_string(finding.severity)},
@@ -185,6 +192,8 @@ json to_json(const Report& report) {
   };
   set(document, "started_at", unless_empty(report.started_at), "not recorded");
   set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
+  if (!report.options.empty())
+    document["options"] = list_json(report.options, option_json);
   if (!report.topology.is_null())
     document["topology"] = report.topology;
   if (!report.mapping.is_null())

@@ -66,6 +66,15 @@ struct CheckRow {
   std::string group;    ///< "driver", "gpu", ...; "" if it has none
 };
 
+/// `env`'s answers: key "options", one per option of the tool.
+struct OptionEntry {
+  std::string name, value;
+  std::string origin;      ///< "default", "config", "nvshmem", "environment", "command line"
+  std::string origin_name; ///< the flag, variable or file; "" for the default
+  std::string default_value, type, doc;
+  std::string problem; ///< why it is not valid; "" if it is
+};
+
 struct Report {
   ToolInfo tool = tool_info();
   std::string started_at, finished_at; ///< RFC 3339, UTC
@@ -75,7 +84,8 @@ struct Report {
   Job job;
   nlohmann::json hosts = nlohmann::json::array();
   std::map<std::string, std::string> env; ///< options that were set, from the allow-list
-  nlohmann::json topology;                ///< null if there is none
+  std::vector<OptionEntry> options;
+  nlohmann::json topology; ///< null if there is none
   nlohmann::json mapping;
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;

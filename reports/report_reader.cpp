@@ -100,6 +100,12 @@ CheckRow read_check(const json& object) {
   return row;
 }
 
+OptionEntry read_option(const json& object) {
+  return {text(object, "name"), text(object, "value"),   text(object, "origin"),
+          text(object, "from"), text(object, "default"), text(object, "type"),
+          text(object, "doc"),  text(object, "problem")};
+}
+
 Finding read_finding(const json& object) {
   const Severity severity =
       from_word(text(object, "severity"), {Severity::info, Severity::warning, Severity::error},
@@ -147,6 +153,7 @@ Report report_from_json(const json& document, const std::string& subject) {
     report.topology = *topology;
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
+  report.options = read_list<OptionEntry>(document, "options", read_option);
   report.checks = read_list<CheckRow>(document, "checks", read_check);
   report.results = read_list<ResultRow>(document, "results", read_row);
   report.nic_counters = read_list<NicCounter>(document, "nic_counters", read_counter);

@@ -47,8 +47,10 @@ struct CheckOutcome {
 /// Runs the checks whose id or group is in `only` (empty: all) and not in `skip`. A check that
 /// throws is reported as skipped with the error's message; the others still run. Throws Error
 /// (usage), with the nearest spelling, for an id that does not exist.
+/// @param observe called after each check, so that a run that dies on the way leaves what it had
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
-                                     const std::vector<std::string>& skip);
+                                     const std::vector<std::string>& skip,
+                                     const std::function<void(const CheckOutcome&)>& observe = {});
 
 } // namespace shmemctl

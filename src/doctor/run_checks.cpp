@@ -53,13 +53,18 @@ CheckResult run_guarded(const Check& check, const CheckContext& context) {
 
 std::vector<CheckOutcome> run_checks(const CheckContext& context,
                                      const std::vector<std::string>& only,
-                                     const std::vector<std::string>& skip) {
+                                     const std::vector<std::string>& skip,
+                                     const std::function<void(const CheckOutcome&)>& observe) {
   require_known(only);
   require_known(skip);
   std::vector<CheckOutcome> outcomes;
-  for (const Check& check : all_checks())
-    if ((only.empty() || among(check, only)) && !among(check, skip))
-      outcomes.push_back({&check, run_guarded(check, context)});
+  for (const Check& check : all_checks()) {
+    if ((!only.empty() && !among(check, only)) || among(check, skip))
+      continue;
+    outcomes.push_back({&check, run_guarded(check, context)});
+    if (observe)
+      observe(outcomes.back());
+  }
   return outcomes;
 }
 

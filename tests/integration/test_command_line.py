@@ -152,7 +152,7 @@ class Dying(CliTest):
             err = process.stderr.read().decode()
             process.communicate()
             self.assertEqual(process.returncode, 124)
-            self.assertIn("deadline of 1 s passed while reading -", err)
+            self.assertIn("cannot finish reading -: the deadline of 1 s passed", err)
             self.check_incomplete(folder, 124)
 
 

@@ -151,6 +151,14 @@ DeviceTable libfabric_table(const std::vector<HcaFacts>& devices) {
   return table;
 }
 
+/// A table without rows, for the same reason for each device.
+DeviceTable empty_table(const std::vector<HcaFacts>& devices, const char* reason) {
+  DeviceTable table;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    table.exclusions.push_back({static_cast<int>(i), 0, reason});
+  return table;
+}
+
 DeviceTable verbs_table(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings) {
   DeviceTable table;
   ActiveList active_list = choose_list(settings);
@@ -177,12 +185,10 @@ DeviceTable verbs_table(const std::vector<HcaFacts>& devices, const NvshmemSetti
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
                                const NvshmemSettings& settings) {
   switch (settings.transport) {
-  case NvshmemTransport::ucx: {
-    DeviceTable table;
-    for (std::size_t i = 0; i < devices.size(); ++i)
-      table.exclusions.push_back({static_cast<int>(i), 0, "UCX chooses its devices by itself"});
-    return table;
-  }
+  case NvshmemTransport::none:
+    return empty_table(devices, "no remote transport is used");
+  case NvshmemTransport::ucx:
+    return empty_table(devices, "UCX chooses its devices by itself");
   case NvshmemTransport::libfabric:
     return libfabric_table(devices);
   case NvshmemTransport::ibrc:

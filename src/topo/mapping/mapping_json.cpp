@@ -1,5 +1,7 @@
 #include "src/topo/mapping/mapping_json.h"
 
+#include "src/topo/mapping/compare_versions.h"
+
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
@@ -129,6 +131,19 @@ nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                                 {"lines", each.lines},
                                 {"note", each.note}});
   return object;
+}
+
+nlohmann::json compare_versions_json(const Node& node, const MappingRequest& request) {
+  json groups = json::array();
+  for (const VersionDifference& group : compare_versions(node, request)) {
+    json object = {{"versions", json::array()}, {"pes", json::array()}};
+    for (const NvshmemVersion& version : group.versions)
+      object["versions"].push_back(to_string(version));
+    for (const PeMapping& pe : group.pes)
+      object["pes"].push_back(pe_json(node, pe));
+    groups.push_back(object);
+  }
+  return groups;
 }
 
 } // namespace shmemctl

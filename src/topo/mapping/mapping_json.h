@@ -15,4 +15,7 @@ namespace shmemctl {
 nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                             const std::vector<Advice>& advice);
 
+/// `compare_versions` of the report's mapping: releases that choose alike, with their choice.
+nlohmann::json compare_versions_json(const Node& node, const MappingRequest& request);
+
 } // namespace shmemctl

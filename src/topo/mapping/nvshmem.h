@@ -24,7 +24,7 @@ Generation generation_of(const NvshmemVersion& version);
 /// The newest release of each generation that is known, oldest first.
 std::vector<NvshmemVersion> representative_versions();
 
-enum class NvshmemTransport { ibrc, ibdevx, ibgda, libfabric, ucx };
+enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
 
 /// The variables that matter, as values.
 struct NvshmemSettings {

@@ -160,6 +160,8 @@ private:
   std::string why_none() const {
     if (settings_.transport == NvshmemTransport::ucx)
       return "UCX chooses its devices by itself";
+    if (settings_.transport == NvshmemTransport::none)
+      return "no remote transport is used";
     if (mapping_.table.entries.empty())
       return "NVSHMEM's device table is empty, so that this transport does not start";
     return "NETDEVS_POLICY looks at GPUs of the nvidia driver only";

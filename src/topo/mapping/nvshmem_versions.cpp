@@ -110,6 +110,7 @@ bool libfabric_uses_all(const NvshmemVersion& version) {
 
 bool has_transport(const NvshmemVersion& version, NvshmemTransport transport) {
   switch (transport) {
+  case NvshmemTransport::none:
   case NvshmemTransport::ibrc:
     return true;
   case NvshmemTransport::ibdevx:

@@ -12,10 +12,6 @@
 
 namespace shmemctl {
 
-/// As read_machine(sysroot), but asks the NVML library in this file, whatever the root is; its
-/// GPUs are matched with the tree's by PCI address. "" asks none.
-Node read_machine(const Sysroot& sysroot, const std::string& nvml_library);
-
 /// One attribute file: its trimmed text, or why there is none. Text that is not printable UTF-8 or
 /// longer than an attribute can be is none, so that a hostile tree never reaches a fact.
 struct Attribute {

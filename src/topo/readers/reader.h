@@ -30,5 +30,7 @@ Node read_recorded(const std::string& text, const std::string& subject,
 /// devices from sysfs, and, if the root is live, GPUs through NVML. Never throws for something
 /// that is missing.
 Node read_machine(const Sysroot& sysroot);
+/// As above, but asks the NVML library in this file, whatever the root is.
+Node read_machine(const Sysroot& sysroot, const std::string& nvml_library);
 
 } // namespace shmemctl
