@@ -156,7 +156,7 @@ void run_doctor(Session& session, const NodeSource& source, const Environment& e
     const Check& check = *outcome.check;
     const CheckResult& result = outcome.result;
     report.checks.push_back({check.id, check.title, to_string(result.status), result.reason,
-                             result.evidence, result.fix});
+                             result.evidence, result.fix, check.group});
     if (result.status == CheckStatus::fail || result.status == CheckStatus::warning)
       report.findings.push_back(
           {check.id, result.status == CheckStatus::fail ? Severity::error : Severity::warning,

@@ -8,6 +8,7 @@
 #include "cli/context.h"
 #include "reports/output.h"
 #include "reports/report.h"
+#include "reports/table.h"
 #include "src/base/sysroot.h"
 #include "src/base/watchdog.h"
 #include "src/topo/node.h"
