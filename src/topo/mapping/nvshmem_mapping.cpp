@@ -106,6 +106,14 @@ private:
     return to_rows;
   }
 
+  std::vector<std::vector<PathClass>> class_matrix(const std::vector<int>& gpus) {
+    std::vector<std::vector<PathClass>> classes;
+    classes.reserve(gpus.size());
+    for (const int gpu : gpus)
+      classes.push_back(classes_to_rows(gpu));
+    return classes;
+  }
+
   bool is_exclusive() const {
     return generation_ == Generation::F &&
            equal_ignoring_case(settings_.netdevs_policy,
@@ -131,24 +139,25 @@ private:
 
   Rows choose_exclusively(const std::vector<int>& world) {
     const std::vector<int> gpus = nvidia_gpus();
-    std::vector<std::vector<PathClass>> classes;
-    for (const int gpu : gpus)
-      classes.push_back(classes_to_rows(gpu));
     std::vector<int> gpu_of_pe;
+    gpu_of_pe.reserve(world.size());
     for (const int pe : world) {
       const auto found = std::find(gpus.begin(), gpus.end(), pe_at(pe).gpu);
       gpu_of_pe.push_back(found == gpus.end() ? -1 : static_cast<int>(found - gpus.begin()));
     }
-    return choose_rows_exclusive(table_size(), classes, gpu_of_pe, settings_.enable_nic_pe_mapping);
+    return choose_rows_exclusive(table_size(), class_matrix(gpus), gpu_of_pe,
+                                 settings_.enable_nic_pe_mapping);
   }
 
   Rows choose(const std::vector<int>& world) {
     if (is_exclusive())
       return choose_exclusively(world);
-    std::vector<std::vector<PathClass>> classes;
+    std::vector<int> gpus;
+    gpus.reserve(world.size());
     for (const int pe : world)
-      classes.push_back(classes_to_rows(pe_at(pe).gpu));
-    return choose_rows(generation_, table_size(), classes, settings_.enable_nic_pe_mapping);
+      gpus.push_back(pe_at(pe).gpu);
+    return choose_rows(generation_, table_size(), class_matrix(gpus),
+                       settings_.enable_nic_pe_mapping);
   }
 
   void answer_world(const std::vector<int>& world) {
