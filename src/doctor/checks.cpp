@@ -32,7 +32,7 @@ const std::vector<Check>& all_checks() {
       {"gdrcopy", "driver", "GDRCopy: module, device and library", gdrcopy},
 
       {"gpus-visible", "gpu", "driver sees every GPU that PCI shows", gpus_visible},
-//      {"gpu-health", "gpu", "ECC errors, remapped rows, retired pages", gpu_health},
+      {"gpu-health", "gpu", "ECC errors, remapped rows, retired pages", gpu_health},
       {"gpu-p2p", "gpu", "GPUs reach each other's memory", gpu_p2p},
       {"nvlink-state", "gpu", "all NVLinks of every GPU are active", nvlink_state},
       {"nvidia-persistence", "gpu", "GPUs stay initialised between jobs", persistence},

@@ -4,10 +4,10 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
+#include "src/doctor/nvml_survey.h"
 
 namespace shmemctl::doctor {
 
@@ -15,6 +15,8 @@ namespace shmemctl::doctor {
 CheckResult nvidia_driver(const CheckContext& context);
 CheckResult cuda_driver(const CheckContext& context);
 CheckResult nvidia_devices(const CheckContext& context);
+
+// daemons.cpp
 CheckResult fabric_manager(const CheckContext& context);
 CheckResult persistence(const CheckContext& context);
 
@@ -29,6 +31,8 @@ CheckResult gdrcopy(const CheckContext& context);
 CheckResult gpus_visible(const CheckContext& context);
 CheckResult gpu_health(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
+
+// nvlink.cpp
 CheckResult nvlink_state(const CheckContext& context);
 
 // pcie.cpp
@@ -76,15 +80,11 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 // Verdicts on what only a live machine can tell, apart from the asking, so that tests can state it.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
-
-/// What NVML says about one GPU's memory; nothing where this GPU or driver does not count it.
-struct GpuHealth {
-  std::string address;
-  std::optional<unsigned long long> uncorrected_errors; ///< ECC, since the last reset
-  std::optional<bool> remapping_failed;                 ///< no spare rows left
-  std::optional<bool> remapping_pending;                ///< at the next reset
-  std::optional<bool> retirement_pending;               ///< of pages, on GPUs before Ampere
-};
-CheckResult judge_gpu_health(const std::vector<GpuHealth>& gpus);
+CheckResult judge_gpu_health(const NvmlSurvey& survey);
+CheckResult judge_persistence(const NvmlSurvey& survey);
+/// Nothing if NVML does not tell the state of the fabric.
+std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
+/// Nothing if NVML does not tell how many NVLinks a GPU has; else of every GPU: active == present.
+std::optional<CheckResult> judge_nvlinks(const NvmlSurvey& survey);
 
 } // namespace shmemctl::doctor

@@ -1,4 +1,4 @@
-// The NVIDIA kernel driver, CUDA's user-mode driver, and the daemons beside them.
+// The NVIDIA kernel driver and CUDA's user-mode driver.
 #include <unistd.h>
 
 #include "build_info.h"
@@ -69,15 +69,6 @@ CheckResult init_failure(const CudaProbe& probe, const std::string& evidence) {
   default:
     return failed(reason, evidence, "dmesg | grep -i -E 'nvrm|xid' | tail -n 20");
   }
-}
-
-/// The NVSwitch fabric of a single node has its manager on that node.
-bool has_nvswitch_target(const Node& node) {
-  for (const Gpu& gpu : node.gpus)
-    for (const GpuLink& link : gpu.links)
-      if (link.kind == GpuLinkKind::nvlink && link.target == LinkTarget::nvswitch)
-        return true;
-  return false;
 }
 
 std::optional<std::string> unusable_device(const Sysroot& sysroot, const std::string& path) {
@@ -188,51 +179,6 @@ CheckResult nvidia_devices(const CheckContext& context) {
   if (usable < gpus)
     return warned("only " + count, "/dev: " + std::to_string(usable) + " nodes nvidia<N>", fix);
   return passed(count + " that can be opened", "/dev/nvidiactl, /dev/nvidia-uvm: there");
-}
-
-CheckResult fabric_manager(const CheckContext& context) {
-  if (const auto reason = no_nvidia_gpu(context.node))
-    return skipped(*reason);
-  const Node& node = context.node;
-  if (node.nvswitches == 0 && !has_nvswitch_target(node))
-    return skipped("no NVSwitch on this node: no fabric manager is needed");
-  const std::string switches = std::to_string(node.nvswitches) + " NVSwitch functions";
-  if (const auto process = process_evidence(context.sysroot, "nv-fabricmanager"))
-    return passed("the fabric manager runs", *process);
-  // CUDA refuses to start (802) until the fabric is configured, whoever configures it.
-  if (context.sysroot.live() && live_cuda().initialized())
-    return passed("the NVSwitch fabric is configured; its manager is not visible from here",
-                  live_cuda().library + ": cuInit returned 0");
-  const std::string evidence = "/proc/*/comm: no nv-fabricmanager; " + switches;
-  if (const auto container = container_evidence(context.sysroot, context.environment))
-    return skipped("the host's processes are not visible in a container: " + *container, evidence);
-  if (node.nvswitches == 0)
-    return skipped("the NVSwitches are not on this node (a VM, or a rack's switch trays): their "
-                   "manager runs elsewhere",
-                   evidence);
-  if (context.sysroot.list("/proc").empty() || !context.sysroot.exists("/proc/1/comm"))
-    return skipped("the tree does not show the processes", absent("/proc/1/comm"));
-  return failed("the node has NVSwitches, but no fabric manager runs: NVLink between GPUs is off",
-                evidence, "systemctl enable --now nvidia-fabricmanager");
-}
-
-CheckResult persistence(const CheckContext& context) {
-  if (const auto reason = no_nvidia_gpu(context.node))
-    return skipped(*reason);
-  const Sysroot& sysroot = context.sysroot;
-  if (const auto process = process_evidence(sysroot, "nvidia-persistenced"))
-    return passed("the persistence daemon keeps the GPUs initialised", *process);
-  const std::string socket = "/run/nvidia-persistenced/socket";
-  if (sysroot.exists(socket))
-    return passed("the persistence daemon keeps the GPUs initialised", socket + ": there");
-  if (const auto container = container_evidence(sysroot, context.environment))
-    return skipped("the host's processes are not visible in a container: " + *container);
-  if (!sysroot.exists("/proc/1/comm"))
-    return skipped("the tree does not show the processes", absent("/proc/1/comm"));
-  return warned("no persistence daemon: each start without another GPU process initialises the "
-                "GPUs anew, which takes seconds",
-                "/proc/*/comm: no nvidia-persistenced; " + absent(socket),
-                "systemctl enable --now nvidia-persistenced || nvidia-smi -pm 1");
 }
 
 } // namespace shmemctl::doctor

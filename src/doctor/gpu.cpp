@@ -1,6 +1,5 @@
 // The GPUs themselves and the links between them.
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "src/base/text.h"
@@ -12,33 +11,6 @@ namespace shmemctl::doctor {
 namespace {
 
 constexpr const char* driver_gpus_path = "/proc/driver/nvidia/gpus";
-
-std::string address_text(const Node& node, const Gpu& gpu) {
-  return gpu.pci < 0 ? "" : to_string(node.pci[static_cast<std::size_t>(gpu.pci)].address);
-}
-
-std::string gpu_name(const Node& node, const Gpu& gpu) {
-  const std::string address = address_text(node, gpu);
-  return "GPU" + std::to_string(gpu.index) + (address.empty() ? "" : " (" + address + ")");
-}
-
-int nvlink_count(const Gpu& gpu) {
-  int count = 0;
-  for (const GpuLink& link : gpu.links)
-    if (link.kind == GpuLinkKind::nvlink)
-      count += link.count;
-  return count;
-}
-
-/// GPUs of one model must have the same number of links: links by model name.
-std::map<std::string, int> most_links_by_model(const Node& node) {
-  std::map<std::string, int> most;
-  for (const Gpu& gpu : node.gpus) {
-    int& entry = most[gpu.name.value.value_or("")];
-    entry = std::max(entry, nvlink_count(gpu));
-  }
-  return most;
-}
 
 } // namespace
 
@@ -120,41 +92,6 @@ CheckResult gpu_p2p(const CheckContext& context) {
   return judge_gpu_p2p(live_cuda(), std::any_of(gpus.begin(), gpus.end(), [](const Gpu& gpu) {
                          return nvlink_count(gpu) > 0;
                        }));
-}
-
-CheckResult nvlink_state(const CheckContext& context) {
-  const Node& node = context.node;
-  if (const auto reason = no_nvidia_gpu(node))
-    return skipped(*reason);
-  const std::map<std::string, int> most = most_links_by_model(node);
-  if (std::all_of(most.begin(), most.end(), [](const auto& entry) { return entry.second == 0; }))
-    return skipped("no active NVLink on any GPU: none built in, or none that the source tells of");
-  std::vector<std::string> short_of;
-  std::vector<std::string> counts;
-  std::string smi_fix;
-  bool cut_off = false;
-  for (const Gpu& gpu : node.gpus) {
-    const int count = nvlink_count(gpu);
-    const int expected = most.at(gpu.name.value.value_or(""));
-    counts.push_back("GPU" + std::to_string(gpu.index) + " " + std::to_string(count));
-    if (count == expected)
-      continue;
-    cut_off = cut_off || count == 0;
-    short_of.push_back(gpu_name(node, gpu) + " has " + std::to_string(count) + " of " +
-                       std::to_string(expected));
-    if (smi_fix.empty()) {
-      const std::string address = address_text(node, gpu);
-      smi_fix = "nvidia-smi nvlink --status -i " +
-                (address.empty() ? std::to_string(gpu.index) : address) +
-                " && nvidia-smi nvlink --errorcounters -i " +
-                (address.empty() ? std::to_string(gpu.index) : address);
-    }
-  }
-  const std::string evidence = "active NVLinks: " + join(counts, ", ");
-  if (short_of.empty())
-    return passed("all GPUs of a model have the same number of active NVLinks", evidence);
-  const std::string reason = "NVLinks are down: " + name_list(short_of);
-  return cut_off ? failed(reason, evidence, smi_fix) : warned(reason, evidence, smi_fix);
 }
 
 } // namespace shmemctl::doctor

@@ -61,6 +61,21 @@ std::optional<std::string> no_nvidia_gpu(const Node& node) {
   return node.gpus.empty() ? "no GPU on this node" : "no NVIDIA GPU on this node";
 }
 
+std::string gpu_name(const Node& node, const Gpu& gpu) {
+  const std::string name = "GPU" + std::to_string(gpu.index);
+  if (gpu.pci < 0)
+    return name;
+  return name + " (" + to_string(node.pci[static_cast<std::size_t>(gpu.pci)].address) + ")";
+}
+
+int nvlink_count(const Gpu& gpu) {
+  int count = 0;
+  for (const GpuLink& link : gpu.links)
+    if (link.kind == GpuLinkKind::nvlink)
+      count += link.count;
+  return count;
+}
+
 std::vector<const Nic*> rdma_nics(const Node& node) {
   std::vector<const Nic*> result;
   for (const Nic& nic : node.nics)

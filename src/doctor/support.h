@@ -25,6 +25,10 @@ std::string name_list(const std::vector<std::string>& names);
 bool has_nvidia_gpu(const Node& node);
 /// Why a check that needs an NVIDIA GPU does not apply; nothing if there is one.
 std::optional<std::string> no_nvidia_gpu(const Node& node);
+/// "GPU3 (0000:5d:00.0)".
+std::string gpu_name(const Node& node, const Gpu& gpu);
+/// Active NVLinks of one GPU.
+int nvlink_count(const Gpu& gpu);
 std::vector<const Nic*> rdma_nics(const Node& node);
 /// Why a check that needs an RDMA device does not apply; nothing if there is one.
 std::optional<std::string> no_rdma_device(const Node& node);

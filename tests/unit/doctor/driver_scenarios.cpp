@@ -55,8 +55,9 @@ doctor::CudaProbe not_started(int result) {
 
 Scenario cuda(const std::string& name, const doctor::CudaProbe& probe, CheckStatus status,
               const std::string& evidence, const std::string& fix) {
-  return {"cuda-driver", name, nullptr, status, evidence, fix,
-          [probe] { return doctor::judge_cuda_driver(probe, "13.0"); }};
+  return {"cuda-driver", name, nullptr, status, evidence, fix, [probe] {
+            return doctor::judge_cuda_driver(probe, "13.0");
+          }};
 }
 
 Scenarios kernel_driver() {
@@ -141,8 +142,8 @@ Scenarios devices() {
        ""},
       {id, "fewer nodes than GPUs", [](Machine& m) { with_device_nodes(m, 1); }, warning,
        "/dev: 1 nodes", "nvidia-modprobe"},
-      {id, "no GPU's node", [](Machine& m) { with_device_nodes(m, 0); }, fail,
-       "/dev: no nvidia0", "nvidia-modprobe"},
+      {id, "no GPU's node", [](Machine& m) { with_device_nodes(m, 0); }, fail, "/dev: no nvidia0",
+       "nvidia-modprobe"},
       {id, "no nvidia-uvm",
        [](Machine& m) {
          with_device_nodes(m, 2);

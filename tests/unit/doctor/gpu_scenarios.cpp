@@ -25,18 +25,40 @@ doctor::CudaProbe probe_of(std::vector<std::vector<bool>> peers) {
 
 Scenario p2p(const std::string& name, const doctor::CudaProbe& probe, bool nvlinks,
              CheckStatus status, const std::string& evidence, const std::string& fix) {
-  return {"gpu-p2p", name, nullptr, status, evidence, fix,
-          [probe, nvlinks] { return doctor::judge_gpu_p2p(probe, nvlinks); }};
+  return {"gpu-p2p", name, nullptr, status, evidence, fix, [probe, nvlinks] {
+            return doctor::judge_gpu_p2p(probe, nvlinks);
+          }};
 }
 
-Scenario health(const std::string& name, const std::vector<doctor::GpuHealth>& gpus,
-                CheckStatus status, const std::string& evidence, const std::string& fix) {
-  return {"gpu-health", name, nullptr, status, evidence, fix,
-          [gpus] { return doctor::judge_gpu_health(gpus); }};
+doctor::SurveyedGpu surveyed(const char* address) {
+  doctor::SurveyedGpu each;
+  each.gpu.address = known(parse_pci_address(address).value(), "test");
+  each.gpu.nvlinks_present = known(18, "test");
+  each.gpu.nvlinks_active = known(18, "test");
+  each.health.uncorrected_ecc_errors = known<std::uint64_t>(0, "test");
+  each.health.remapped_rows = known(NvmlRemappedRows{}, "test");
+  each.health.persistence_mode = known(true, "test");
+  each.health.throttle_reasons = known<std::uint64_t>(1, "test"); // idle
+  each.health.fabric_state = known(FabricState::completed, "test");
+  each.health.fabric_status = known(0, "test");
+  return each;
 }
 
-doctor::GpuHealth well(const char* address) {
-  return {address, 0, false, false, false};
+/// Two GPUs as they should be, except for what `change` does to the second.
+doctor::NvmlSurvey survey(const std::function<void(doctor::SurveyedGpu&)>& change = nullptr) {
+  doctor::NvmlSurvey result{"", "libnvidia-ml.so.580", {}};
+  for (const char* address : gpu_address)
+    result.gpus.push_back(surveyed(address));
+  if (change)
+    change(result.gpus.back());
+  return result;
+}
+
+Scenario health(const std::string& name, const doctor::NvmlSurvey& gpus, CheckStatus status,
+                const std::string& evidence, const std::string& fix) {
+  return {"gpu-health", name, nullptr, status, evidence, fix, [gpus] {
+            return doctor::judge_gpu_health(gpus);
+          }};
 }
 
 Scenarios visible() {
@@ -120,31 +142,77 @@ Scenarios peers() {
 }
 
 Scenarios healths() {
-  doctor::GpuHealth worn = well("0000:23:00.0");
-  worn.remapping_failed = true;
-  doctor::GpuHealth pending = well("0000:23:00.0");
-  pending.remapping_pending = true;
-  doctor::GpuHealth retiring = well("0000:23:00.0");
-  retiring.retirement_pending = true;
-  doctor::GpuHealth errors = well("0000:23:00.0");
-  errors.uncorrected_errors = 3;
+  doctor::NvmlSurvey closed;
+  closed.problem = "nvmlInit_v2: Driver/library version mismatch";
   return {
-      health("all well", {well("0000:13:00.0"), well("0000:23:00.0")}, pass,
-             "0000:13:00.0, 0000:23:00.0", ""),
-      health("no spare rows left", {well("0000:13:00.0"), worn}, fail,
-             "nvmlDeviceGetRemappedRows: failure on 0000:23:00.0", "0000:23:00.0"),
-      health("remapping waits for a reset", {pending}, warning,
+      health("all well", survey(), pass, "0000:13:00.0, 0000:23:00.0", ""),
+      health("no spare rows left",
+             survey([](auto& each) { each.health.remapped_rows.value->failed = true; }), fail,
+             "nvmlDeviceGetRemappedRows: failure on 0000:23:00.0",
+             "nvidia-smi -q -d ROW_REMAPPER -i 0000:23:00.0"),
+      health("remapping waits for a reset",
+             survey([](auto& each) { each.health.remapped_rows.value->pending = true; }), warning,
              "nvmlDeviceGetRemappedRows: pending on 0000:23:00.0",
              "nvidia-smi --gpu-reset -i 0000:23:00.0"),
-      health("retirement waits for a reset", {retiring}, warning,
-             "nvmlDeviceGetRetiredPagesPendingStatus: pending on 0000:23:00.0",
+      health("retirement waits for a reset",
+             survey([](auto& each) { each.health.retired_pages_pending = known(true, "test"); }),
+             warning, "nvmlDeviceGetRetiredPagesPendingStatus: pending on 0000:23:00.0",
              "nvidia-smi --gpu-reset -i 0000:23:00.0"),
-      health("uncorrected errors since the last reset", {errors}, warning,
-             "nvmlDeviceGetTotalEccErrors: 3 uncorrected on 0000:23:00.0",
+      health("uncorrected errors", survey([](auto& each) {
+               each.health.uncorrected_ecc_errors = known<std::uint64_t>(3, "test");
+             }),
+             warning, "nvmlDeviceGetTotalEccErrors: uncorrected on 0000:23:00.0",
              "nvidia-smi --gpu-reset -i 0000:23:00.0"),
-      health("GPUs that count nothing", {{"0000:13:00.0", {}, {}, {}, {}}}, skipped, "NVML", ""),
+      health("too hot", survey([](auto& each) {
+               each.health.throttle_reasons = known<std::uint64_t>(0x40, "test");
+             }),
+             warning, "0000:23:00.0 (hardware thermal slowdown)", "TEMPERATURE"),
+      health("NVML does not start", closed, warning, "version mismatch", "nvidia-smi -q"),
+      health("GPUs that count nothing", {"", "libnvidia-ml.so.580", {doctor::SurveyedGpu{}}},
+             skipped, "NVML", ""),
       {"gpu-health", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},
       {"gpu-health", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
+  };
+}
+
+/// Verdicts that NVML decides where it can be asked; files decide in driver.cpp's scenarios.
+Scenarios nvml_verdicts() {
+  auto links = [](int active) {
+    return [active] {
+      return *doctor::judge_nvlinks(
+          survey([&](auto& each) { each.gpu.nvlinks_active = known(active, "test"); }));
+    };
+  };
+  auto fabric = [](FabricState state, int status) {
+    return [state, status] {
+      return *doctor::judge_fabric_state(survey([&](auto& each) {
+        each.health.fabric_state = known(state, "test");
+        each.health.fabric_status = known(status, "test");
+      }));
+    };
+  };
+  auto persistence = [](bool on) {
+    return [on] {
+      return doctor::judge_persistence(
+          survey([&](auto& each) { each.health.persistence_mode = known(on, "test"); }));
+    };
+  };
+  return {
+      {"nvlink-state", "NVML: all active", nullptr, pass, "0000:23:00.0 18/18", "", links(18)},
+      {"nvlink-state", "NVML: one down", nullptr, warning, "0000:23:00.0 17/18",
+       "nvidia-smi nvlink --status -i 0000:23:00.0", links(17)},
+      {"nvlink-state", "NVML: all down", nullptr, fail, "0000:23:00.0 0/18", "nvlink --status",
+       links(0)},
+      {"fabric-manager", "NVML: registered", nullptr, pass, "0000:23:00.0 completed", "",
+       fabric(FabricState::completed, 0)},
+      {"fabric-manager", "NVML: on the way", nullptr, fail, "0000:23:00.0 in progress",
+       "nvidia-fabricmanager", fabric(FabricState::in_progress, 0)},
+      {"fabric-manager", "NVML: refused", nullptr, fail, "completed with error 999",
+       "nvidia-fabricmanager", fabric(FabricState::completed, 999)},
+      {"nvidia-persistence", "NVML: on", nullptr, pass, "nvmlDeviceGetPersistenceMode: on", "",
+       persistence(true)},
+      {"nvidia-persistence", "NVML: off", nullptr, warning, "off for 0000:23:00.0",
+       "nvidia-persistenced", persistence(false)},
   };
 }
 
@@ -152,7 +220,7 @@ Scenarios healths() {
 
 Scenarios gpu_scenarios() {
   Scenarios all;
-  for (const Scenarios& part : {visible(), links(), peers(), healths()})
+  for (const Scenarios& part : {visible(), links(), peers(), healths(), nvml_verdicts()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

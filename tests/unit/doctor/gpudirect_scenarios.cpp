@@ -12,9 +12,9 @@ constexpr const char* module_line = "options nvidia NVreg_EnableStreamMemOPs=1 "
 
 void with_params(Machine& m, const std::string& memops, const std::string& registry) {
   m.node = healthy_node();
-  m.files.write("/proc/driver/nvidia/params", "ResmanDebugLevel: 4294967295\nEnableStreamMemOPs: " +
-                                                  memops + "\nRegistryDwords: \"" + registry +
-                                                  "\"\nRegistryDwordsPerDevice: \"\"\n");
+  m.files.write("/proc/driver/nvidia/params",
+                "ResmanDebugLevel: 4294967295\nEnableStreamMemOPs: " + memops +
+                    "\nRegistryDwords: \"" + registry + "\"\nRegistryDwordsPerDevice: \"\"\n");
 }
 
 void with_kernel(Machine& m, const std::string& release) {
@@ -112,10 +112,9 @@ Scenarios ways() {
       {"dma-buf", "kernel without it",
        [](Machine& m) {
          with_open_modules(m);
-         m.files.write("/boot/config-6.8.0-45-generic",
-                       "# CONFIG_DMA_SHARED_BUFFER is not set\n");
+         m.files.write("/boot/config-6.8.0-45-generic", "# CONFIG_DMA_SHARED_BUFFER is not set\n");
        },
-       warning, "CONFIG_DMA_SHARED_BUFFER: not set", "reboot"},
+       warning, "CONFIG_DMA_SHARED_BUFFER: not set", "linux-image"},
       {"dma-buf", "old kernel",
        [](Machine& m) {
          with_open_modules(m);

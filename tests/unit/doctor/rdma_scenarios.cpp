@@ -8,9 +8,15 @@ constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
                       fail = CheckStatus::fail, skipped = CheckStatus::skipped;
 constexpr const char* origin = "test";
 
-void healthy(Machine& m) { m.node = healthy_node(); }
-void without_rdma(Machine& m) { m.node = node_without_rdma(); }
-NicPort& port_of(Machine& m, std::size_t nic) { return m.node.nics[nic].ports.front(); }
+void healthy(Machine& m) {
+  m.node = healthy_node();
+}
+void without_rdma(Machine& m) {
+  m.node = node_without_rdma();
+}
+NicPort& port_of(Machine& m, std::size_t nic) {
+  return m.node.nics[nic].ports.front();
+}
 
 Scenarios devices() {
   const std::string id = "rdma-devices";
@@ -144,8 +150,7 @@ Scenarios mtus() {
        "/sys/class/net/eth0/mtu: 9000, so mlx5_0:1 carries 4096", ""},
       {id, "4200 is enough", [](Machine& m) { with_netdev_mtu(m, "4200"); }, pass, "4096", ""},
       {id, "one port at 1500", [](Machine& m) { with_netdev_mtu(m, "1500"); }, warning,
-       "/sys/class/net/eth1/mtu: 1500, so mlx5_1:1 carries 1024",
-       "ip link set dev eth1 mtu 9000"},
+       "/sys/class/net/eth1/mtu: 1500, so mlx5_1:1 carries 1024", "ip link set dev eth1 mtu 9000"},
       {id, "InfiniBand tells 2048",
        [](Machine& m) {
          healthy(m);
@@ -153,7 +158,8 @@ Scenarios mtus() {
          port_of(m, 1).active_mtu_bytes = known(2048, origin);
        },
        warning, "mlx5_1:1: active MTU 2048", "mtu=5"},
-      {id, "a netdev that says nonsense", [](Machine& m) {
+      {id, "a netdev that says nonsense",
+       [](Machine& m) {
          m.node = roce_node();
          m.files.write("/sys/class/net/eth0/mtu", "many\n");
        },
@@ -280,8 +286,7 @@ Scenarios gid_scenarios() {
          second.index = 5;
          port_of(m, 0).gids.push_back(second);
        },
-       warning, "mlx5_0:1 3/5, mlx5_1:1 5",
-       "export NVSHMEM_IB_GID_INDEX=5 NCCL_IB_GID_INDEX=5"},
+       warning, "mlx5_0:1 3/5, mlx5_1:1 5", "export NVSHMEM_IB_GID_INDEX=5 NCCL_IB_GID_INDEX=5"},
       {index, "a setting that fits",
        [roce](Machine& m) {
          roce(m);

@@ -121,19 +121,18 @@ PciDevice& function_at(Node& node, const std::string& address) {
 
 std::string config_bytes(std::size_t size, std::uint16_t device_control,
                          std::uint16_t acs_control) {
-  std::string bytes(size, '\0');
-  put_word(bytes, 0x06, 0x10);      // status: has capabilities
-  put_byte(bytes, 0x34, 0x40);      // the first one: power management
-  put_word(bytes, 0x40, 0x6001);    // id 0x01, next at 0x60
-  put_word(bytes, 0x60, 0x0010);    // id 0x10 (PCI Express), the last
+  std::string bytes(4096, '\0');
+  put_word(bytes, 0x06, 0x10);   // status: has capabilities
+  put_byte(bytes, 0x34, 0x40);   // the first one: power management
+  put_word(bytes, 0x40, 0x6001); // id 0x01, next at 0x60
+  put_word(bytes, 0x60, 0x0010); // id 0x10 (PCI Express), the last
   put_word(bytes, 0x68, device_control);
-  if (size > 0x100) {
-    put_word(bytes, 0x100, 0x0001); // advanced error reporting, version 2, next at 0x148
-    put_word(bytes, 0x102, 0x1482);
-    put_word(bytes, 0x148, 0x000d); // ACS, version 1, the last
-    put_word(bytes, 0x14a, 0x0001);
-    put_word(bytes, 0x14e, acs_control);
-  }
+  put_word(bytes, 0x100, 0x0001); // advanced error reporting, version 2, next at 0x148
+  put_word(bytes, 0x102, 0x1482);
+  put_word(bytes, 0x148, 0x000d); // ACS, version 1, the last
+  put_word(bytes, 0x14a, 0x0001);
+  put_word(bytes, 0x14e, acs_control);
+  bytes.resize(size);
   return bytes;
 }
 

@@ -53,8 +53,8 @@ inline constexpr const char* nic_address[] = {"0000:14:00.0", "0000:24:00.0"};
 inline constexpr const char* switch_to_gpu[] = {"0000:12:00.0", "0000:22:00.0"};
 PciDevice& function_at(Node& node, const std::string& address);
 
-/// 256 or 4096 bytes of configuration space: PCIe capability with that device control, and, in
-/// 4096 bytes, an ACS capability with that control.
+/// The first `size` bytes of a configuration space of 4096: a PCIe capability with that device
+/// control, and, beyond 256 bytes, an ACS capability with that control.
 std::string config_bytes(std::size_t size, std::uint16_t device_control, std::uint16_t acs_control);
 
 } // namespace shmemctl

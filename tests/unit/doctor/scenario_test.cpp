@@ -37,8 +37,7 @@ void expect(const Scenario& scenario) {
   EXPECT_FALSE(result.reason.empty());
   for (const std::string& text : {result.reason, result.evidence, result.fix})
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  const bool problem =
-      result.status == CheckStatus::warning || result.status == CheckStatus::fail;
+  const bool problem = result.status == CheckStatus::warning || result.status == CheckStatus::fail;
   if (problem) {
     EXPECT_FALSE(result.fix.empty());
     EXPECT_FALSE(result.evidence.empty());
@@ -58,25 +57,42 @@ void expect_all(const Scenarios& scenarios) {
 
 Scenarios all_scenarios() {
   Scenarios all;
-  for (Scenarios part :
-       {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), pcie_scenarios(),
-        rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
-        library_scenarios()})
+  for (Scenarios part : {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(),
+                         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(),
+                         system_scenarios(), library_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
 
 } // namespace
 
-TEST(DoctorScenarios, Driver) { expect_all(driver_scenarios()); }
-TEST(DoctorScenarios, GpuDirect) { expect_all(gpudirect_scenarios()); }
-TEST(DoctorScenarios, Gpu) { expect_all(gpu_scenarios()); }
-TEST(DoctorScenarios, Pcie) { expect_all(pcie_scenarios()); }
-TEST(DoctorScenarios, Rdma) { expect_all(rdma_scenarios()); }
-TEST(DoctorScenarios, Gid) { expect_all(gid_scenarios()); }
-TEST(DoctorScenarios, Memory) { expect_all(memory_scenarios()); }
-TEST(DoctorScenarios, System) { expect_all(system_scenarios()); }
-TEST(DoctorScenarios, Library) { expect_all(library_scenarios()); }
+TEST(DoctorScenarios, Driver) {
+  expect_all(driver_scenarios());
+}
+TEST(DoctorScenarios, GpuDirect) {
+  expect_all(gpudirect_scenarios());
+}
+TEST(DoctorScenarios, Gpu) {
+  expect_all(gpu_scenarios());
+}
+TEST(DoctorScenarios, Pcie) {
+  expect_all(pcie_scenarios());
+}
+TEST(DoctorScenarios, Rdma) {
+  expect_all(rdma_scenarios());
+}
+TEST(DoctorScenarios, Gid) {
+  expect_all(gid_scenarios());
+}
+TEST(DoctorScenarios, Memory) {
+  expect_all(memory_scenarios());
+}
+TEST(DoctorScenarios, System) {
+  expect_all(system_scenarios());
+}
+TEST(DoctorScenarios, Library) {
+  expect_all(library_scenarios());
+}
 
 TEST(DoctorScenarios, EveryCheckIsTestedHealthyBrokenAndAbsent) {
   std::map<std::string, std::set<CheckStatus>> seen;
