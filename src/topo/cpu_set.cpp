@@ -8,7 +8,7 @@
 
 namespace shmemctl {
 
-std::optional<CpuSet> parse_cpulist(std::string_view text) {
+std::optional<CpuSet> parse_cpu_set(std::string_view text) {
   CpuSet cpus;
   if (trim(text).empty())
     return cpus;
@@ -29,7 +29,7 @@ std::optional<CpuSet> parse_cpulist(std::string_view text) {
   return cpus;
 }
 
-std::string format_cpulist(const CpuSet& cpus) {
+std::string format_cpu_set(const CpuSet& cpus) {
   std::string text;
   for (std::size_t i = 0; i < cpus.size();) {
     std::size_t last = i;

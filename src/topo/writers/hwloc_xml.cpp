@@ -70,7 +70,7 @@ private:
     std::set<int> taken;
     std::set<int> indices;
     for (const NumaNode& numa : node_.numa_nodes) {
-      const auto cpus = numa.cpus ? parse_cpulist(*numa.cpus) : std::nullopt;
+      const auto cpus = numa.cpus ? parse_cpu_set(*numa.cpus) : std::nullopt;
       if (numa.kind != NumaKind::cpu || !cpus || numa.os_index < 0 || numa.os_index >= max_cpus)
         continue;
       Place place{&numa, {}};

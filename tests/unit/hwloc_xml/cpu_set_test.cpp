@@ -5,11 +5,11 @@
 namespace shmemctl {
 
 TEST(CpuSet, ReadsAndWritesLinuxLists) {
-  EXPECT_EQ(parse_cpulist("0-2,8,4-5"), (CpuSet{0, 1, 2, 4, 5, 8}));
-  EXPECT_EQ(parse_cpulist(""), CpuSet{});
-  EXPECT_EQ(format_cpulist({0, 1, 2, 4, 5, 8}), "0-2,4-5,8");
+  EXPECT_EQ(parse_cpu_set("0-2,8,4-5"), (CpuSet{0, 1, 2, 4, 5, 8}));
+  EXPECT_EQ(parse_cpu_set(""), CpuSet{});
+  EXPECT_EQ(format_cpu_set({0, 1, 2, 4, 5, 8}), "0-2,4-5,8");
   for (const char* bad : {"1-", "-1", "2-1", "1-2-3", "x", "0,,1", "99999", "0-99999999999"})
-    EXPECT_EQ(parse_cpulist(bad), std::nullopt) << bad;
+    EXPECT_EQ(parse_cpu_set(bad), std::nullopt) << bad;
 }
 
 TEST(CpuSet, ReadsAndWritesHwlocBitmaps) {
