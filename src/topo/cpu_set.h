@@ -15,8 +15,8 @@ inline constexpr int max_cpus = 16384;
 using CpuSet = std::vector<int>;
 
 /// Linux's cpulist: "0-15,64-79". Nothing if it is malformed or names a CPU from max_cpus on.
-std::optional<CpuSet> parse_cpulist(std::string_view text);
-std::string format_cpulist(const CpuSet& cpus);
+std::optional<CpuSet> parse_cpu_set(std::string_view text);
+std::string format_cpu_set(const CpuSet& cpus);
 
 /// hwloc's bitmap: 32-bit words in hexadecimal, the highest first, with empty words for zero:
 /// "0x0000ffff,,0xffffffff". Nothing if it is malformed, infinite ("0xf...f") or too large.
