@@ -138,7 +138,7 @@ private:
       numa.kind = NumaKind::other_memory;
     numa.package = package_of(cpus);
     if (numa.kind == NumaKind::cpu) {
-      numa.cpus = known(format_cpulist(cpus), origin(object));
+      numa.cpus = known(format_cpu_set(cpus), origin(object));
       for (const int cpu : cpus)
         numa_of_cpu_.emplace(cpu, numa.os_index);
       cpu_nodes_.insert(numa.os_index);
