@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 import unittest
 
-BINARY = os.environ["SHMEMCTL_BINARY"]
+BINARY = os.environ.get("SHMEMCTL_BINARY", str(pathlib.Path(__file__).resolve().parents[2] / "build" / "shmemctl"))
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 DATA = SOURCE / "tests" / "data"
 RECORDED = SOURCE.parent / "shared" / "topologies"

@@ -1,6 +1,9 @@
 #include "src/topo/writers/host_json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -8,33 +11,53 @@ namespace {
 
 using nlohmann::json;
 
+/// `key`, or null with the reason beside it.
 template <class T>
-json value_or_null(const Fact<T>& fact) {
-  return fact ? json(*fact) : json(nullptr);
+void put(json& object, const std::string& key, const Fact<T>& fact) {
+  if (fact) {
+    object[key] = *fact;
+    return;
+  }
+  object[key] = nullptr;
+  object[key + "_reason"] = fact.origin.empty() ? "the source does not tell" : fact.origin;
 }
 
-json pci_of(const Node& node, int entry) {
+Fact<std::string> pci_of(const Node& node, int entry) {
   if (entry < 0)
-    return nullptr;
-  return to_string(node.pci[static_cast<std::size_t>(entry)].address);
+    return unknown<std::string>("the source gives no PCI address");
+  return known(to_string(node.pci[static_cast<std::size_t>(entry)].address), "");
 }
 
-json link_of(const Node& node, int entry, const char* which) {
-  if (entry < 0)
-    return nullptr;
-  const PcieLink& link = node.pci[static_cast<std::size_t>(entry)].link;
-  return which[0] == 'w' ? value_or_null(link.width) : value_or_null(link.speed_GTps);
+const PcieLink& link_of(const Node& node, int entry) {
+  static const PcieLink none;
+  return entry < 0 ? none : node.pci[static_cast<std::size_t>(entry)].link;
 }
 
 json gpus_json(const Node& node) {
   json gpus = json::array();
-  for (const Gpu& gpu : node.gpus)
-    gpus.push_back({{"index", gpu.index},
-                    {"name", value_or_null(gpu.name)},
-                    {"uuid", value_or_null(gpu.uuid)},
-                    {"pci", pci_of(node, gpu.pci)},
-                    {"numa", value_or_null(gpu.numa)}});
+  for (const Gpu& gpu : node.gpus) {
+    json object = {{"index", gpu.index}};
+    put(object, "name", gpu.name);
+    put(object, "uuid", gpu.uuid);
+    put(object, "pci", pci_of(node, gpu.pci));
+    put(object, "numa", gpu.numa);
+    gpus.push_back(object);
+  }
   return gpus;
+}
+
+json hca_json(const Node& node, const Nic& nic, const NicPort* port) {
+  const std::string no_ports = "the source does not tell of ports";
+  json object = {{"name", nic.name}};
+  put(object, "port", port != nullptr ? known(port->number, "") : unknown<int>(no_ports));
+  put(object, "firmware", nic.firmware);
+  put(object, "guid", nic.node_guid);
+  put(object, "rate_Gbps", port != nullptr ? port->rate_Gbps : unknown<double>(no_ports));
+  put(object, "pci", pci_of(node, nic.pci));
+  put(object, "numa", nic.numa);
+  put(object, "link_width", link_of(node, nic.pci).width);
+  put(object, "link_speed_GTps", link_of(node, nic.pci).speed_GTps);
+  return object;
 }
 
 json hcas_json(const Node& node) {
@@ -42,40 +65,56 @@ json hcas_json(const Node& node) {
   for (const Nic& nic : node.nics) {
     if (nic.rdma && !*nic.rdma)
       continue;
-    // A source that tells nothing of ports still names a device: one row, its port unknown.
-    const std::vector<NicPort> ports = nic.ports.empty() ? std::vector<NicPort>(1) : nic.ports;
-    for (const NicPort& port : ports)
-      hcas.push_back({{"name", nic.name},
-                      {"port", nic.ports.empty() ? json(nullptr) : json(port.number)},
-                      {"firmware", value_or_null(nic.firmware)},
-                      {"guid", value_or_null(nic.node_guid)},
-                      {"rate_Gbps", value_or_null(port.rate_Gbps)},
-                      {"pci", pci_of(node, nic.pci)},
-                      {"numa", value_or_null(nic.numa)},
-                      {"link_width", link_of(node, nic.pci, "width")},
-                      {"link_speed_GTps", link_of(node, nic.pci, "speed")}});
+    if (nic.ports.empty())
+      hcas.push_back(hca_json(node, nic, nullptr));
+    for (const NicPort& port : nic.ports)
+      hcas.push_back(hca_json(node, nic, &port));
   }
   return hcas;
 }
 
-json read_or_null(const Sysroot* sysroot, const char* path) {
+Fact<std::string> line_of(const Sysroot* sysroot, const char* path) {
   const auto text = sysroot != nullptr ? sysroot->read_line(path) : std::nullopt;
-  return text ? json(text->substr(0, 200)) : json(nullptr);
+  if (text && !text->empty() && !first_non_utf8(*text))
+    return known(text->substr(0, 200), path);
+  return unknown<std::string>(sysroot != nullptr ? std::string(path) + " cannot be read"
+                                                 : "the machine itself was not read");
+}
+
+json cpus_json(const Node& node) {
+  json cpus = json::object();
+  put(cpus, "model",
+      node.packages.empty() ? unknown<std::string>("the source does not tell")
+                            : node.packages.front().model);
+  cpus["packages"] = node.packages.size();
+  cpus["numa_nodes"] =
+      std::count_if(node.numa_nodes.begin(), node.numa_nodes.end(),
+                    [](const NumaNode& numa) { return numa.kind == NumaKind::cpu; });
+  return cpus;
+}
+
+json versions_json(const Sysroot* sysroot) {
+  json versions = json::object();
+  for (const auto& [name, path] : {std::pair("nvidia", "/sys/module/nvidia/version"),
+                                   std::pair("mlx5_core", "/sys/module/mlx5_core/version"),
+                                   std::pair("efa", "/sys/module/efa/version")})
+    if (const Fact<std::string> version = line_of(sysroot, path))
+      versions[name] = *version;
+  return versions;
 }
 
 } // namespace
 
 json host_json(const Node& node, const Sysroot* sysroot) {
-  json cpus = json::array();
-  for (const Package& package : node.packages)
-    cpus.push_back({{"package", package.os_index}, {"model", value_or_null(package.model)}});
-  return {{"name", node.hostname.empty() ? json(nullptr) : json(node.hostname)},
-          {"kernel", read_or_null(sysroot, "/proc/sys/kernel/osrelease")},
-          {"cpus", cpus},
-          {"numa_nodes", node.numa_nodes.size()},
-          {"gpus", gpus_json(node)},
-          {"hcas", hcas_json(node)},
-          {"nvidia_driver", read_or_null(sysroot, "/sys/module/nvidia/version")}};
+  json host = {{"cpus", cpus_json(node)},
+               {"gpus", gpus_json(node)},
+               {"hcas", hcas_json(node)},
+               {"versions", versions_json(sysroot)}};
+  put(host, "name",
+      node.hostname.empty() ? unknown<std::string>("the source does not tell")
+                            : known(node.hostname, ""));
+  put(host, "kernel", line_of(sysroot, "/proc/sys/kernel/osrelease"));
+  return host;
 }
 
 } // namespace shmemctl
