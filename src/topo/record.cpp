@@ -1,5 +1,6 @@
 #include "src/topo/record.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <limits>
 
@@ -7,6 +8,10 @@
 #include "src/base/text.h"
 
 namespace shmemctl {
+
+namespace {
+constexpr int max_fields = 64; ///< of one record
+}
 
 namespace record_value {
 
@@ -205,6 +210,8 @@ void RecordWriter::add(const char* key, const std::string& value) {
 
 RecordReader::RecordReader(const std::string& text, std::string subject, std::string position)
     : subject_(std::move(subject)), position_(std::move(position)) {
+  if (std::count(text.begin(), text.end(), ';') > max_fields)
+    fail("list");
   for (const std::string& field : split(text, ';')) {
     const std::size_t equals = field.find('=');
     if (equals == std::string::npos ||

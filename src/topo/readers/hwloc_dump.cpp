@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/topo/distance.h"
+#include "src/topo/limits.h"
 #include "src/topo/node_records.h"
 #include "src/topo/node_shape.h"
 #include "src/topo/record.h"
@@ -19,10 +20,10 @@ const char* const fix = "dump the node again with shmemctl topo --dump";
 
 /// Where a record belongs: {2} or, below an owner, {2, 0}.
 using Place = std::vector<int>;
+/// A record is parsed when it is used: a million of them parsed at once would be gigabytes.
 struct Found {
   Place place;
-  RecordReader fields;
-  std::string position;
+  const XmlElement* element = nullptr;
 };
 using Records = std::map<std::string, std::vector<Found>>;
 
@@ -44,14 +45,16 @@ const std::string* record_name(const XmlElement& element) {
   return name != nullptr && starts_with(*name, hwloc_info_prefix) ? name : nullptr;
 }
 
+RecordReader parse(const XmlElement& element, const std::string& subject) {
+  return RecordReader(element.get("value"), subject, element.position());
+}
+
 void collect(const XmlElement& element, const std::string& subject, Records& to) {
   if (const std::string* name = record_name(element)) {
-    RecordReader fields(element.get("value"), subject, element.position());
+    RecordReader fields = parse(element, subject);
     std::string at;
     fields("at", at);
-    Place place = parse_place(at, fields);
-    to[name->substr(std::strlen(hwloc_info_prefix))].push_back(
-        {std::move(place), std::move(fields), element.position()});
+    to[name->substr(std::strlen(hwloc_info_prefix))].push_back({parse_place(at, fields), &element});
   }
   for (const XmlElement& child : element.children)
     collect(child, subject, to);
@@ -64,11 +67,12 @@ public:
 
   Node node() {
     Node node;
-    for (Found& found : records_["dump"]) {
-      found.fields("hostname", node.hostname);
-      found.fields("nvswitches", node.nvswitches);
+    for (const Found& found : records_["dump"]) {
+      RecordReader fields = parse(*found.element, subject_);
+      fields("hostname", node.hostname);
+      fields("nvswitches", node.nvswitches);
       bool recorded = false;
-      found.fields("recorded", recorded);
+      fields("recorded", recorded);
       if (recorded)
         node.recorded.emplace();
     }
@@ -96,47 +100,53 @@ private:
     return found;
   }
 
+  [[noreturn]] void fail(const Found& found, const char* field) const {
+    parse(*found.element, subject_).fail(field);
+  }
+
   /// Appends; the record's last number must be the next position.
   template <class T, class Read>
-  void append(Found& found, std::vector<T>& to, Read read) {
-    if (static_cast<std::size_t>(found.place.back()) != to.size())
-      found.fields.fail("at");
-    read(found.fields, to.emplace_back());
+  void append(const Found& found, std::vector<T>& to, Read read) {
+    if (static_cast<std::size_t>(found.place.back()) != to.size() ||
+        to.size() >= static_cast<std::size_t>(topo_limits::max_pci_entries))
+      fail(found, "at");
+    RecordReader fields = parse(*found.element, subject_);
+    read(fields, to.emplace_back());
   }
 
   template <class T, class Read>
   void list(const char* name, std::vector<T>& to, Read read) {
-    for (Found& found : sorted(name)) {
+    for (const Found& found : sorted(name)) {
       expect_depth(found, 1);
       append(found, to, read);
     }
   }
 
-  static void expect_depth(const Found& found, std::size_t depth) {
+  void expect_depth(const Found& found, std::size_t depth) const {
     if (found.place.size() != depth)
-      found.fields.fail("at");
+      fail(found, "at");
   }
 
   template <class T>
-  static T& owner(const Found& found, std::vector<T>& owners, std::size_t level) {
+  T& owner(const Found& found, std::vector<T>& owners, std::size_t level) const {
     const auto index = static_cast<std::size_t>(found.place[level]);
     if (index >= owners.size())
-      found.fields.fail("at");
+      fail(found, "at");
     return owners[index];
   }
 
   void lists_below(Node& node) {
-    for (Found& found : sorted("gpu_link")) {
+    for (const Found& found : sorted("gpu_link")) {
       expect_depth(found, 2);
       append(found, owner(found, node.gpus, 0).links,
              [](auto& to, auto& it) { node_records::gpu_link(to, it); });
     }
-    for (Found& found : sorted("nic_port")) {
+    for (const Found& found : sorted("nic_port")) {
       expect_depth(found, 2);
       append(found, owner(found, node.nics, 0).ports,
              [](auto& to, auto& it) { node_records::nic_port(to, it); });
     }
-    for (Found& found : sorted("gid")) {
+    for (const Found& found : sorted("gid")) {
       expect_depth(found, 3);
       append(found, owner(found, owner(found, node.nics, 0).ports, 1).gids,
              [](auto& to, auto& it) { node_records::gid(to, it); });
@@ -144,13 +154,16 @@ private:
   }
 
   void rows(Node& node) {
-    for (Found& found : sorted("row")) {
+    for (const Found& found : sorted("row")) {
       expect_depth(found, 1);
-      if (!node.recorded)
-        found.fields.fail("recorded");
+      if (!node.recorded || node.recorded->size() >= topo_limits::max_devices)
+        fail(found, "at");
       append(found, *node.recorded, [](RecordReader& to, std::vector<Distance>& row) {
         std::string cells;
         to("cells", cells);
+        // Two characters a cell at least: one that is longer than the limit needs no look.
+        if (cells.size() > std::size_t{topo_limits::max_devices} * 1000)
+          to.fail("cells");
         for (const std::string& cell : split_blanks(cells))
           row.push_back(parse_cell(cell, to));
       });

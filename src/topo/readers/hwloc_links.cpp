@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t max_objects = 2 * topo_limits::max_devices;
 
+constexpr std::size_t max_matrix_bytes = std::size_t{8} << 20;
+
 /// A matrix between objects, each named "OSDev:802" or "PCIDev:449".
 struct Matrix {
   std::string name;
@@ -19,11 +21,13 @@ struct Matrix {
   std::vector<long long> values; ///< MB/s, row by row
 };
 
-/// Several children of one name hold pieces of one list.
+/// Several children of one name hold pieces of one list; what is longer than any machine's is
+/// cut, so that it does not fit.
 std::vector<std::string> words_of(const XmlElement& element, const std::string& child_name) {
   std::vector<std::string> words;
+  std::size_t size = 0;
   for (const XmlElement& child : element.children)
-    if (child.name == child_name)
+    if (child.name == child_name && (size += child.text.size()) <= max_matrix_bytes)
       for (std::string& word : split_blanks(child.text))
         words.push_back(std::move(word));
   return words;

@@ -10,6 +10,7 @@ namespace shmemctl::hwloc {
 namespace {
 
 constexpr int max_ports = 16;
+constexpr std::size_t max_gids = 4096;
 
 template <class T>
 Fact<T> not_told(const char* what) {
@@ -70,7 +71,7 @@ std::vector<Gid> gids_of(const OsDevice& device, const std::string& prefix) {
     if (child.name != "info" || !starts_with(key, prefix + "GID"))
       continue;
     const auto index = parse_integer(key.substr(prefix.size() + 3));
-    if (!index || *index < 0 || *index > 65535)
+    if (!index || *index < 0 || *index > 65535 || gids.size() >= max_gids)
       continue;
     gids.push_back({static_cast<int>(*index), child.get("value"),
                     not_told<std::string>("the type of a GID"),

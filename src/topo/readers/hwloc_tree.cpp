@@ -340,6 +340,8 @@ private:
       device.network = *type == 2;
       device.openfabrics = *type == 3;
     }
+    if (++os_devices_ > topo_limits::max_os_devices)
+      fail(object, "too many OS devices");
     if (around.function >= 0)
       tree_.functions[static_cast<std::size_t>(around.function)].os_devices.push_back(device);
     else
@@ -349,6 +351,7 @@ private:
   std::string subject_;
   Dialect dialect_;
   Tree tree_;
+  int os_devices_ = 0;
   std::vector<const XmlElement*> packages_;
   std::vector<const XmlElement*> numa_;
   std::map<int, int> package_of_cpu_;
