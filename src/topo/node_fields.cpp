@@ -1,6 +1,7 @@
 #include "src/topo/node_fields.h"
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/error.h"
 #include "src/topo/field_text.h"
@@ -20,12 +21,15 @@ struct Keys {
 class Namer {
 public:
   std::string operator()(const std::string& key) {
-    const int count = ++seen_[key];
-    return count == 1 ? key : key + "#" + std::to_string(count);
+    std::string name = key;
+    for (int& count = seen_[key]; !taken_.insert(name).second;)
+      name = key + "#" + std::to_string(++count + 1);
+    return name;
   }
 
 private:
-  std::map<std::string, int> seen_;
+  std::map<std::string, int> seen_; ///< how often a key has been given a number
+  std::set<std::string> taken_;
 };
 
 Keys keys_of(const Node& node) {

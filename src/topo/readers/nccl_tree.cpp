@@ -164,17 +164,18 @@ private:
     return device;
   }
 
+  /// NCCL writes what device and port can both do (their max_link_speed), not what they do now.
   static PcieLink link_of(const XmlElement& pci) {
     PcieLink link;
     const std::optional<double> speed = parse_link_speed_GTps(pci.get("link_speed"));
     const std::optional<long long> width = parse_integer(pci.get("link_width"));
-    link.speed_GTps = speed && *speed > 0 ? known(*speed, line_of(pci) + ", link_speed")
-                                          : unknown<double>(silent);
-    link.width = width && *width > 0 && *width <= 64
-                     ? known(static_cast<int>(*width), line_of(pci) + ", link_width")
-                     : unknown<int>(silent);
-    link.max_speed_GTps = unknown<double>(silent);
-    link.max_width = unknown<int>(silent);
+    link.speed_GTps = unknown<double>(silent);
+    link.width = unknown<int>(silent);
+    link.max_speed_GTps = speed && *speed > 0 ? known(*speed, line_of(pci) + ", link_speed")
+                                              : unknown<double>(silent);
+    link.max_width = width && *width > 0 && *width <= 64
+                         ? known(static_cast<int>(*width), line_of(pci) + ", link_width")
+                         : unknown<int>(silent);
     return link;
   }
 

@@ -81,8 +81,11 @@ public:
   /// From <system> to the last <cpu>; </system> is left to the caller.
   std::string write() {
     out_ = "<system version=\"1\">\n";
-    bool virtual_nics = true;
+    bool virtual_nics = true; // still to be written
     for (const Group& group : groups_) {
+      // NCCL learns the architecture of a CPU from the machine only where a device is below it.
+      if (group.roots.empty() && !(virtual_nics && !nics_at_[-1].empty()))
+        continue;
       Tag cpu(out_, 1, "cpu");
       cpu.attribute("numaid", std::to_string(group.numa));
       if (const std::string mask = affinity(group.numa); !mask.empty())
@@ -203,9 +206,13 @@ private:
     tag.hexadecimal("device", device.device, 4);
     tag.hexadecimal("subsystem_vendor", device.subsystem_vendor, 4);
     tag.hexadecimal("subsystem_device", device.subsystem_device, 4);
-    // NCCL asks for both and takes these two for unknown.
-    tag.attribute("link_speed", speed_text(device.link.speed_GTps));
-    tag.attribute("link_width", std::to_string(device.link.width ? *device.link.width : 0));
+    // NCCL asks for both, means what the link can do (an idle GPU's runs slower), and takes "" and
+    // 0 for unknown.
+    const PcieLink& link = device.link;
+    tag.attribute("link_speed",
+                  speed_text(link.max_speed_GTps ? link.max_speed_GTps : link.speed_GTps));
+    const Fact<int>& width = link.max_width ? link.max_width : link.width;
+    tag.attribute("link_width", std::to_string(width ? *width : 0));
     tag.open();
     for (std::size_t gpu : gpus_at_[entry])
       write_gpu(node_.gpus[gpu], depth + 1);
