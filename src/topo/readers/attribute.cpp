@@ -5,7 +5,16 @@ namespace shmemctl {
 
 namespace {
 constexpr std::size_t max_attribute_bytes = 4096; // sysfs gives a page at most
+
+/// UTF-8 without control characters other than those in `allowed`.
+bool is_text(std::string_view text, std::string_view allowed) {
+  for (const char c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 || c == 0x7f) &&
+        allowed.find(c) == std::string_view::npos)
+      return false;
+  return !first_non_utf8(text);
 }
+} // namespace
 
 Attribute read_attribute(const Sysroot& sysroot, const std::string& path) {
   const std::optional<std::string> text = sysroot.read(path, max_attribute_bytes);
@@ -14,12 +23,13 @@ Attribute read_attribute(const Sysroot& sysroot, const std::string& path) {
   if (text->size() == max_attribute_bytes)
     return {std::nullopt, path + " is too long for an attribute"};
   const std::string trimmed(trim(*text));
-  for (const char c : trimmed)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
-      return {std::nullopt, path + " holds bytes that are not text"};
-  if (first_non_utf8(trimmed))
+  if (!is_text(trimmed, "\n\t"))
     return {std::nullopt, path + " holds bytes that are not text"};
   return {trimmed, path};
+}
+
+bool is_device_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && is_text(name, "");
 }
 
 Fact<std::string> read_text_fact(const Sysroot& sysroot, const std::string& path) {

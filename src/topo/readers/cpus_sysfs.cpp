@@ -65,7 +65,7 @@ Fact<std::string> cpu_model(const Sysroot& sysroot) {
     if (models.size() > 1)
       return unknown<std::string>("/proc/cpuinfo names several models");
   }
-  if (models.empty() || models.begin()->size() > 200 || first_non_utf8(*models.begin()))
+  if (models.empty() || !is_device_name(*models.begin()))
     return unknown<std::string>("/proc/cpuinfo names no model");
   return known(*models.begin(), "/proc/cpuinfo");
 }
@@ -100,7 +100,7 @@ std::map<int, std::string> gpu_memory_nodes(const Sysroot& sysroot) {
   const std::string folder = "/proc/driver/nvidia/gpus";
   for (const std::string& name : sysroot.list(folder)) {
     const Attribute status = read_attribute(sysroot, folder + "/" + name + "/numa_status");
-    if (!status.text)
+    if (!status.text || !parse_pci_address(name))
       continue;
     const std::optional<std::string> text = parse_field(*status.text, "Node");
     const std::optional<int> node = text ? parse_id(*text) : std::nullopt;

@@ -20,6 +20,9 @@ struct Attribute {
 };
 Attribute read_attribute(const Sysroot& sysroot, const std::string& path);
 
+/// True for names that may reach the model: UTF-8 without control characters, of sane length.
+bool is_device_name(const std::string& name);
+
 /// A fact from an attribute file through one of the pure parsers (std::optional<T>(text)).
 template <class T, class Parse>
 Fact<T> read_fact(const Sysroot& sysroot, const std::string& path, Parse parse) {

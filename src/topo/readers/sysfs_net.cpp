@@ -58,7 +58,7 @@ std::vector<Netdev> list_netdevs(const Sysroot& sysroot, PciTree& pci) {
   for (const std::string& name : sysroot.list(net_folder)) {
     const std::string folder = net_folder + "/" + name;
     const std::optional<std::string> device = sysroot.realpath(folder + "/device");
-    if (!device)
+    if (!device || !is_device_name(name))
       continue;
     Netdev netdev;
     netdev.name = name;

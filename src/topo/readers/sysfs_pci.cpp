@@ -139,7 +139,7 @@ int PciTree::add_ancestor(const std::string& sysfs_path) {
 int PciTree::add_listed(const PciAddress& address, const std::string& name) {
   const std::string folder = pci_folder + "/" + name;
   const std::string path = sysroot_.realpath(folder).value_or(folder);
-  if (starts_with(path, "/sys/devices/"))
+  if (starts_with(path, "/sys/devices/") && !first_non_utf8(path))
     if (const int entry = add_chain(path); entry >= 0 && find(address) == entry)
       return entry;
   PciDevice device;

@@ -147,7 +147,9 @@ Fact<std::string> driver_of(const Sysroot& sysroot, const std::string& class_dev
   const std::optional<std::string> driver = sysroot.realpath(link);
   if (!driver)
     return unknown<std::string>(link + " is absent");
-  return known(driver->substr(driver->rfind('/') + 1), link);
+  const std::string name = driver->substr(driver->rfind('/') + 1);
+  return is_device_name(name) ? known(name, link)
+                              : unknown<std::string>(link + " leads to no driver's name");
 }
 
 void read_rdma_devices(const Sysroot& sysroot, const std::vector<std::string>& order, PciTree& pci,
@@ -160,7 +162,8 @@ void read_rdma_devices(const Sysroot& sysroot, const std::vector<std::string>& o
                    });
   std::vector<Nic> nics;
   for (const std::string& name : names)
-    nics.push_back(read_device(sysroot, name, pci, node));
+    if (is_device_name(name))
+      nics.push_back(read_device(sysroot, name, pci, node));
   const std::vector<Netdev> netdevs = list_netdevs(sysroot, pci);
   for (Nic& nic : nics) {
     const std::size_t ports = nic.ports.size();

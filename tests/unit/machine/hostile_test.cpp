@@ -145,6 +145,30 @@ TEST(HostileTree, OddNamesAreNoDevices) {
   EXPECT_TRUE(node.nics[0].ports[0].gids.empty());
 }
 
+TEST(HostileTree, NamesThatAreNotTextNeverReachTheModel) {
+  FakeMachine machine;
+  const std::string bad = "a\xff\x1b[2J";
+  machine.directory("/sys/class/infiniband/" + bad + "/ports/1");
+  machine.add_hca("0000:21:00.0", {}, 0);
+  machine.add_hca("0000:22:00.0", {}, 0);
+  machine.add_netdev({.name = bad, .pci = "0000:21:00.0"});
+  const std::string function = machine.path_of("0000:22:00.0");
+  machine.remove(function + "/driver");
+  machine.directory("/sys/bus/pci/drivers/" + bad);
+  machine.link(function + "/driver", "/sys/bus/pci/drivers/" + bad);
+  machine.add_netdev({.name = "eth0", .pci = "0000:22:00.0"});
+  const std::string hidden = "/sys/devices/" + bad + "/pci0000:30/0000:31:00.0";
+  machine.write(hidden + "/class", "0x020000\n");
+  machine.link("/sys/bus/pci/devices/0000:31:00.0", hidden);
+  const Node node = read_machine(machine.sysroot());
+  expect_sound(node);
+  ASSERT_EQ(node.nics.size(), 1U);
+  EXPECT_EQ(node.nics[0].name, "eth0");
+  EXPECT_FALSE(node.nics[0].driver);
+  for (const PciDevice& device : node.pci)
+    EXPECT_EQ(device.sysfs_path.find(bad), std::string::npos);
+}
+
 TEST(HostileTree, OneFunctionAboveItself) {
   FakeMachine machine;
   const std::string loop = "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/0000:20:01.0";

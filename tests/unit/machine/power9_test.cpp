@@ -12,19 +12,27 @@ namespace {
 
 class Power9 : public ::testing::Test {
 protected:
-  void SetUp() override {
+  static void SetUpTestSuite() {
     const std::string archive = std::string(SHMEMCTL_SHARED) +
                                 "/topologies/power9-gpu-numa-sysfs/nvidiagpunumanodes.tar.bz2";
-    if (!std::filesystem::exists(archive))
-      GTEST_SKIP() << "the recorded machines are not there: " << archive;
-    const std::string command = "tar -xjf '" + archive + "' -C '" + machine_.root() + "'";
+    if (!std::filesystem::exists(archive)) {
+      missing_ = "the recorded machines are not there: " + archive;
+      return;
+    }
+    const fake::FakeMachine machine;
+    const std::string command = "tar -xjf '" + archive + "' -C '" + machine.root() + "'";
     if (std::system(command.c_str()) != 0)
-      GTEST_SKIP() << "tar or bzip2 is not installed";
-    node_ = read_machine(Sysroot(machine_.root() + "/nvidiagpunumanodes"));
+      missing_ = "tar or bzip2 is not installed";
+    else
+      node_ = read_machine(Sysroot(machine.root() + "/nvidiagpunumanodes"));
+  }
+  void SetUp() override {
+    if (!missing_.empty())
+      GTEST_SKIP() << missing_;
   }
 
-  fake::FakeMachine machine_;
-  Node node_;
+  inline static std::string missing_;
+  inline static Node node_;
 };
 
 TEST_F(Power9, Packages) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/topo/distance.h"
+#include "src/topo/readers/machine_parts.h"
 #include "src/topo/readers/reader.h"
 #include "tests/support/fake_machine.h"
 
@@ -151,6 +152,21 @@ TEST(CopiedTree, DevicesComeInNaturalOrderAndGpusInBusOrder) {
   ASSERT_EQ(node.nics.size(), 3U);
   EXPECT_EQ(node.nics[0].name, "mlx5_1");
   EXPECT_EQ(node.nics[2].name, "mlx5_10");
+}
+
+// On a live machine libibverbs tells its order; what it does not list comes after.
+TEST(CopiedTree, AGivenOrderOfDevicesWins) {
+  FakeMachine machine;
+  for (const char* name : {"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_10"})
+    machine.add_rdma({.name = name});
+  const Sysroot sysroot = machine.sysroot();
+  Node node;
+  PciTree pci(sysroot, node);
+  read_rdma_devices(sysroot, {"mlx5_10", "gone", "mlx5_1"}, pci, node);
+  std::vector<std::string> names;
+  for (const Nic& nic : node.nics)
+    names.push_back(nic.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"mlx5_10", "mlx5_1", "mlx5_0", "mlx5_2"}));
 }
 
 TEST(CopiedTree, DualPortHcaWithOnePortDown) {

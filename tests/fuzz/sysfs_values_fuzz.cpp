@@ -1,0 +1,53 @@
+// The parsers of sysfs attribute files: any bytes give a value in its range, or nothing.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "src/base/units.h"
+#include "src/topo/readers/sysfs_values.h"
+
+namespace {
+
+using namespace shmemctl;
+
+void require(bool holds) {
+  if (!holds)
+    std::abort();
+}
+
+void check_ranges(const CpuRanges& ranges) {
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    require(0 <= ranges[i].first && ranges[i].first <= ranges[i].last && ranges[i].last <= max_cpu);
+    require(i == 0 || ranges[i - 1].last + 1 < ranges[i].first);
+  }
+  require(parse_cpulist(to_cpulist(ranges)) == ranges);
+  require(intersection(ranges, ranges) == ranges);
+  require(intersection(ranges, {{0, max_cpu}}) == ranges);
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  parse_port_state(text);
+  parse_link_layer(text);
+  if (const auto rate_Gbps = parse_rate_Gbps(text))
+    require(*rate_Gbps > 0 && *rate_Gbps <= 1e6);
+  if (const auto lid = parse_lid(text))
+    require(*lid >= 0 && *lid <= 0xffff);
+  if (const auto gid = parse_gid(text))
+    require(gid->size() == 39 && parse_gid(*gid) == gid);
+  if (const auto width = parse_link_width(text))
+    require(*width >= 1 && *width <= 32);
+  if (const auto speed_GTps = parse_link_speed_GTps(text))
+    require(*speed_GTps > 0);
+  if (const auto ranges = parse_cpulist(text))
+    check_ranges(*ranges);
+  if (const auto ranges = parse_cpumap(text))
+    check_ranges(*ranges);
+  if (const auto bytes = parse_memory_total_bytes(text))
+    require(*bytes % 1024 == 0);
+  if (const auto field = parse_field(text, "Node"))
+    require(field->size() < size);
+  return 0;
+}
