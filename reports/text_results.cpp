@@ -35,7 +35,7 @@ std::vector<std::string> parameter_names(const std::vector<ResultRow>& results) 
 
 std::string parameter(const ResultRow& row, const std::string& name) {
   const json& value = view::member(row.params, name.c_str());
-  if (name == "size_bytes" && value.is_number_unsigned())
+  if (name == "size_bytes" && value.is_number_integer() && value.get<std::int64_t>() >= 0)
     return format_size_bytes(value.get<std::uint64_t>());
   const std::optional<std::string> text = view::scalar(value);
   return text ? safe_text(*text) : "-";

@@ -1,0 +1,58 @@
+#include "reports/csv.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl {
+namespace {
+
+TEST(Csv, ResultsAreFlattened) {
+  Report report = sample_report();
+  report.results[1].reason = "no \"peer\",\nsorry";
+  report.results[0].link_fraction = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(write_csv(report),
+            "case,scope,size_bytes,n,min,p50,p90,p99,max,mean,stddev,unit,bandwidth_GBps,"
+            "link_fraction,limited_by,verified,status,reason\r\n"
+            "put,block,4096,50,1.0,1.5,2.0,,3.0,1.6,0.2,us,12.5,,mlx5_0/1,passed,pass,\r\n"
+            "put,block,4096,,,,,,,,,us,,,,unchecked,skip,\"no \"\"peer\"\",\nsorry\"\r\n");
+}
+
+TEST(Csv, ADoctorsReportGivesItsChecks) {
+  Report report = sample_report();
+  report.results.clear();
+  EXPECT_EQ(write_csv(report),
+            "id,group,title,status,reason,evidence,fix\r\n"
+            "memlock,memory,locked memory,pass,unlimited,RLIMIT_MEMLOCK,\r\n"
+            "peer-memory,gpu,GPU memory registration,fail,no module is loaded,/proc/modules,"
+            "modprobe nvidia_peermem\r\n");
+}
+
+TEST(Csv, ATopoReportGivesARowPerPeAndNic) {
+  Report report = sample_report();
+  report.results.clear();
+  report.checks.clear();
+  report.mapping["pes"].push_back({{"pe", 2}, {"gpu", nullptr}, {"reason", "no NIC"}});
+  EXPECT_EQ(write_csv(report), "pe,gpu,pci,numa,nic,port,distance,used,chosen_by,reason\r\n"
+                               "0,0,0000:18:00.0,0,mlx5_0,1,PIX,true,distance,\r\n"
+                               "1,1,0000:2a:00.0,,mlx5_0,1,SYS,true,distance,\r\n"
+                               "2,,,,,,,,,no NIC\r\n");
+}
+
+TEST(Csv, AReportWithNothingElseGivesItsFindings) {
+  Report report;
+  report.findings = {{"a-b", Severity::info, "s", "m", "f"}};
+  EXPECT_EQ(write_csv(report), "id,severity,subject,message,fix\r\na-b,info,s,m,f\r\n");
+}
+
+TEST(Csv, RefusesATableThatWouldNotFitMemory) {
+  Report report;
+  report.results.resize(5000);
+  for (std::size_t i = 0; i < report.results.size(); ++i)
+    report.results[i].params["p" + std::to_string(i)] = 1;
+  EXPECT_THROW(write_csv(report), Error);
+}
+
+} // namespace
+} // namespace shmemctl

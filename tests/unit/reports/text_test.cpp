@@ -1,0 +1,307 @@
+#include "reports/text.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "reports/json_view.h"
+#include "src/base/text.h"
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const Report& report, const TextStyle& style = {}) {
+  std::ostringstream out;
+  write_text(out, report, style);
+  return out.str();
+}
+
+TEST(TopologyText, IsLaidOutLikeNvidiaSmi) {
+  EXPECT_EQ(
+      topology_text(sample_topology()),
+      "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+      "GPU0\t X \tNV18\tPIX\t?\t0-15\t0\t\tN/A\n"
+      "GPU1\tNV18\t X \tSYS\t?\tN/A\tN/A\t\tN/A\n"
+      "NIC0\tPIX\tSYS\t X \t?\t\t\t\t\n"
+      "NIC1\t?\t?\t?\t X \t\t\t\t\n"
+      "\n"
+      "Legend:\n"
+      "\n"
+      "  X    = Self\n"
+      "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes "
+      "(e.g., QPI/UPI)\n"
+      "  NODE = Connection traversing PCIe as well as the interconnect between PCIe Host "
+      "Bridges within a NUMA node\n"
+      "  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge (typically the CPU)\n"
+      "  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host "
+      "Bridge)\n"
+      "  PIX  = Connection traversing at most a single PCIe bridge\n"
+      "  NV#  = Connection traversing a bonded set of # NVLinks\n"
+      "\n"
+      "NIC Legend:\n"
+      "\n"
+      "  NIC0: mlx5_0\n"
+      "  NIC1: mlx5_1\n"
+      "\n"
+      "  ?    = Unknown: no PCI address known\n"
+      "\n"
+      "Other NICs (no RDMA): eth0\n");
+}
+
+/// What a recorded matrix says, as a report's topology.
+json topology_of(const std::vector<std::string>& lines) {
+  json topology{{"gpus", json::array()}, {"nics", json::array()}};
+  json matrix = json::array();
+  json labels = json::array();
+  for (const std::string& line : lines) {
+    const std::vector<std::string> cells = split(line, '\t');
+    const bool gpu = starts_with(cells[0], "GPU");
+    if (cells.size() > 2 && (gpu || starts_with(cells[0], "NIC"))) {
+      json row = json::array();
+      for (std::size_t i = 1;
+           i < cells.size() && !cells[i].empty() && cells[i].find_first_of("0123456789") != 0; ++i)
+        row.push_back(std::string(trim(cells[i])));
+      const std::size_t devices = row.size();
+      if (gpu) {
+        topology["gpus"].push_back(
+            {{"cpu_affinity", cells[devices + 1]}, {"numa", std::stoi(cells[devices + 2])}});
+        labels.push_back(cells[0]);
+      }
+      matrix.push_back(row);
+    } else if (starts_with(line, "  NIC")) {
+      labels.push_back(line.substr(line.find(": ") + 2));
+      topology["nics"].push_back({{"name", labels.back()}});
+    }
+  }
+  topology["distances"] = {{"labels", labels}, {"matrix", matrix}};
+  return topology;
+}
+
+/// The lines of a recorded matrix without colours and without blanks at their ends.
+std::vector<std::string> recorded_lines(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    for (const char* code : {"\x1b[4m", "\x1b[0m"})
+      if (const std::size_t at = line.find(code); at != std::string::npos)
+        line.erase(at, std::string(code).size());
+    line.erase(line.find_last_not_of("\t \r") + 1);
+    lines.push_back(line);
+  }
+  while (!lines.empty() && lines.back().empty())
+    lines.pop_back();
+  return lines;
+}
+
+TEST(TopologyText, HasNoDifferenceToRecordedOutput) {
+  const std::filesystem::path shared = std::filesystem::path(SHMEMCTL_SHARED) / "topologies";
+  if (!std::filesystem::exists(shared))
+    GTEST_SKIP() << "no recorded machines beside the checkout";
+  // The recorded files that kept their tabs and have the columns of newer drivers.
+  for (const char* name :
+       {"v100-2x-phb/nvidia-smi-topo-m.s114.txt", "v100-2x-phb/nvidia-smi-topo-m.s116.txt",
+        "a800-bond-vm/nvidia-smi-topo-m.txt", "h200-10nic-shuffled/topo.txt"}) {
+    const std::vector<std::string> expected = recorded_lines(shared / name);
+    ASSERT_GT(expected.size(), 10u) << name;
+    std::vector<std::string> printed = split(topology_text(topology_of(expected)), '\n');
+    for (std::string& line : printed)
+      line.erase(line.find_last_not_of("\t ") + 1);
+    ASSERT_GE(printed.size(), expected.size()) << name;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_EQ(printed[i], expected[i]) << name << ", line " << i + 1;
+  }
+}
+
+TEST(TopologyText, IsByteForByteTheRecordedFileWhereThatKeptItsTabs) {
+  const std::filesystem::path file =
+      std::filesystem::path(SHMEMCTL_SHARED) / "topologies/v100-2x-phb/nvidia-smi-topo-m.s114.txt";
+  if (!std::filesystem::exists(file))
+    GTEST_SKIP() << "no recorded machines beside the checkout";
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_EQ(trim(topology_text(topology_of(split(text.str(), '\n')))), trim(text.str()));
+}
+
+TEST(TopologyText, PrintsWhatIsThere) {
+  EXPECT_EQ(topology_text(json()), "");
+  EXPECT_EQ(topology_text(json::object()), "No GPU and no RDMA device.\n");
+  const std::string ragged = topology_text(
+      json::parse(R"({"gpus": [{}], "distances": {"labels": ["GPU0", "n"], "matrix": [["X"]]}})"));
+  EXPECT_NE(ragged.find("GPU0\t X \t?\tN/A\tN/A\t\tN/A\n"), std::string::npos) << ragged;
+  EXPECT_NE(ragged.find("NIC0\t?\t?\t"), std::string::npos);
+  EXPECT_NE(ragged.find("does not say why"), std::string::npos);
+}
+
+TEST(MappingText, ShowsPesNicsAndLoads) {
+  EXPECT_EQ(mapping_text(sample_report(), {}),
+            "NICs by policy nvshmem 3.5.0 (generation E), world node:\n"
+            "PE  GPU  PCI           NUMA  NIC       distance  link           chosen by\n"
+            " 0    0  0000:18:00.0     0  mlx5_0/1  PIX       400G x16 Gen5  distance\n"
+            " 1    1  0000:2a:00.0     ?  mlx5_0/1  SYS       400G x16 Gen5  distance\n"
+            "\n"
+            "NIC       PEs  load  load factor\n"
+            "mlx5_0/1  0,1  2.00         2.00\n"
+            "mlx5_1/1  -    0.00         0.00\n"
+            "load factor 2.00: the busiest NIC carries 2.00 times the even share\n");
+}
+
+TEST(MappingText, ShowsIdleNicsReasonsAndExclusions) {
+  Report report;
+  report.mapping = json::parse(R"({"policy": "nvshmem", "world": "deepep-ht", "pes": [
+    {"pe": 0, "gpu": null, "gpu_reason": "none", "chosen_by": "", "reason": "no NIC is active", "nics": []},
+    {"pe": 7, "gpu": 0, "used": 1, "chosen_by": "distance",
+     "nics": [{"device": "a", "port": 1}, {"device": "b", "port": 2, "distance": "PXB"}]}],
+    "nics": [{"device": "a", "port": 1, "pes": [0, 1, 2, 3, 9, 7, 8]}],
+    "exclusions": [{"device": "c", "port": null, "port_reason": "all", "reason": "down"}]})");
+  const std::string text = mapping_text(report, {});
+  EXPECT_NE(text.find("none"), std::string::npos);
+  EXPECT_NE(text.find("no NIC is active"), std::string::npos);
+  EXPECT_NE(text.find("a/1 (+1 idle)"), std::string::npos) << text;
+  EXPECT_NE(text.find("0-3,7-9"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Not considered"), std::string::npos);
+  TextStyle verbose;
+  verbose.verbose = true;
+  const std::string all = mapping_text(report, verbose);
+  EXPECT_NE(all.find("a/1, b/2"), std::string::npos) << all;
+  EXPECT_NE(all.find("Not considered:\n  c: down\n"), std::string::npos) << all;
+}
+
+TEST(AdviceText, CanBePasted) {
+  EXPECT_EQ(advice_text(sample_mapping(), {}),
+            "Best for nvshmem, world node:\n  export NVSHMEM_ENABLE_NIC_PE_MAPPING=1\n");
+}
+
+TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
+  const Report report = sample_report();
+  EXPECT_EQ(checks_text(report.checks, {}), "memory\n"
+                                            "[\xe2\x9c\x93] memlock      unlimited\n"
+                                            "\n"
+                                            "gpu\n"
+                                            "[\xe2\x9c\x97] peer-memory  no module is loaded\n"
+                                            "    read: /proc/modules\n"
+                                            "    fix: modprobe nvidia_peermem\n");
+  TextStyle style;
+  style.utf8 = false;
+  style.verbose = true;
+  EXPECT_EQ(checks_text({report.checks[0]}, style), "memory\n"
+                                                    "[ok]   memlock  unlimited\n"
+                                                    "       checks: locked memory\n"
+                                                    "       read: RLIMIT_MEMLOCK\n");
+}
+
+TEST(ResultsText, ColumnsFollowTheParameters) {
+  EXPECT_EQ(results_text(sample_report().results, {}),
+            "case  size  scope  min [us]  p50 [us]  p99 [us]  max [us]  GB/s            of link  "
+            "verified\n"
+            "put     4K  block         1       1.5         -         3  12.5  25.0% of mlx5_0/1  "
+            "passed\n"
+            "put     4K  block         -         -         -         -     -                  -  "
+            "skip, unchecked: no peer\n");
+}
+
+TEST(FindingsText, MarkIdMessageFix) {
+  EXPECT_EQ(findings_text(sample_report().findings, {}),
+            "[x] nic-hotspot  PE 0 and PE 1 share mlx5_0\n"
+            "    fix: export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1\n"
+            "[!] numa-unknown  NUMA node of GPU1 is unknown\n"
+            "    fix: look at the BIOS\n");
+  EXPECT_EQ(findings_text({{"a", Severity::info, "s", "m", "f"}}, {}), "[i] a  m\n    fix: f\n");
+}
+
+TEST(FindingsText, ColourIsOnlyInTheMarkAndLinesFitTheTerminal) {
+  TextStyle style;
+  style.color = true;
+  style.width = 30;
+  EXPECT_EQ(findings_text({sample_report().findings[0]}, style),
+            "\x1b[31m[x]\x1b[0m nic-hotspot  PE 0 and PE 1\n"
+            "    share mlx5_0\n"
+            "    fix: export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1\n");
+}
+
+TEST(SummaryText, CountsWithRightPlurals) {
+  Report report = sample_report();
+  EXPECT_EQ(summary_text(report), "2 GPUs, 2 NICs. 2 checks (1 passed, 1 failed). 2 results (1 "
+                                  "passed, 1 skipped). 2 findings (1 error, 1 warning).\n");
+  report = Report{};
+  report.status = ReportStatus::complete;
+  EXPECT_EQ(summary_text(report), "No findings.\n");
+  report.findings = {{"a", Severity::info, "", "m", "f"}};
+  report.status = ReportStatus::incomplete;
+  EXPECT_EQ(summary_text(report), "Incomplete: the run ended on the way. 1 finding (1 info).\n");
+}
+
+TEST(WriteText, HasEverySectionOnce) {
+  const std::string text = text_of(sample_report());
+  for (const char* part : {"\tGPU0\tGPU1", "NICs by policy", "Best for nvshmem", "memlock", "case ",
+                           "port_xmit_data", "[x] nic-hotspot", "2 GPUs, 2 NICs."}) {
+    const std::size_t first = text.find(part);
+    ASSERT_NE(first, std::string::npos) << part;
+    EXPECT_EQ(text.find(part, first + 1), std::string::npos) << part;
+  }
+}
+
+TEST(WriteText, HostileBytesCannotBreakATerminal) {
+  const std::string hostile = "\x1b[2J\x07\xc2\x9b"
+                              "31m\xe2\x80\xae\xff\n\r\t\x7f";
+  Report report = sample_report();
+  report.topology["nics"][0]["name"] = hostile;
+  report.topology["distances"]["labels"][2] = hostile;
+  report.topology["gpus"][0]["cpu_affinity"] = hostile;
+  report.topology["distances"]["matrix"][0][1] = hostile;
+  report.topology["distances"]["unknown"][0]["reason"] = hostile;
+  report.topology["other_nics"][0]["name"] = hostile;
+  report.mapping["pes"][0]["chosen_by"] = hostile;
+  report.mapping["pes"][0]["nics"][0]["device"] = hostile;
+  report.mapping["advice"][0]["lines"][0] = hostile;
+  report.mapping["version"] = hostile;
+  report.checks[1] = {hostile, hostile, "fail", hostile, hostile, hostile, hostile};
+  report.results[0].case_name = hostile;
+  report.results[0].params[hostile] = hostile;
+  report.results[0].unit = hostile;
+  report.results[1].reason = hostile;
+  report.nic_counters[0].device = hostile;
+  report.findings[0] = {hostile, Severity::error, hostile, hostile, hostile};
+  TextStyle style;
+  style.verbose = true;
+  const std::string text = text_of(report, style);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    ASSERT_TRUE(byte >= 0x20 || byte == '\n' || byte == '\t') << "at " << i;
+    ASSERT_NE(byte, 0x7f);
+  }
+  EXPECT_FALSE(first_non_utf8(text));
+  EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
+  EXPECT_EQ(text.find("\xe2\x80\xae"), std::string::npos);
+}
+
+TEST(Table, AlignsByDisplayWidth) {
+  Table table({{"a"}, {"n", Align::right}});
+  table.add({"caf\xc3\xa9", "1"});
+  table.add({"\xe6\xbc\xa2", "10"});
+  table.add({"e\xcc\x81"});
+  EXPECT_EQ(table.text({}), "a      n\n"
+                            "caf\xc3\xa9   1\n"
+                            "\xe6\xbc\xa2    10\n"
+                            "e\xcc\x81\n");
+  EXPECT_EQ(display_width("\xe2\x9c\x93"), 1);
+}
+
+TEST(Table, WrapsAtBlanksOnly) {
+  EXPECT_EQ(wrapped("one two three four", 0, 2), "one two three four");
+  EXPECT_EQ(wrapped("one two three four", 14, 2), "one two three\n  four");
+  EXPECT_EQ(wrapped("aaaaaaaaaaaaaaaaaaaaaaaaa b", 14, 2), "aaaaaaaaaaaaaaaaaaaaaaaaa\n  b");
+}
+
+TEST(JsonView, NumbersAreShort) {
+  EXPECT_EQ(view::decimal(400), "400");
+  EXPECT_EQ(view::decimal(12.345678), "12.35");
+  EXPECT_EQ(view::decimal(123456.7), "123457");
+  EXPECT_EQ(view::decimal(0.00012), "0.00012");
+}
+
+} // namespace
+} // namespace shmemctl
