@@ -171,4 +171,21 @@ TEST(HwlocDump, LstopoLoadsIt) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(HwlocDump, ReadsWhatLstopoSaysAboutThisMachine) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("shmemctl-live-" + std::to_string(::getpid()) + ".xml");
+  const std::string command =
+      "lstopo-no-graphics --whole-io -f --of xml " + file.string() + " >/dev/null 2>&1";
+  if (std::system(command.c_str()) != 0)
+    GTEST_SKIP() << "lstopo-no-graphics is not installed";
+  std::ifstream written(file);
+  const std::string text((std::istreambuf_iterator<char>(written)), {});
+  std::filesystem::remove(file);
+  const Node node = read_hwloc_xml(text, "live.xml");
+  EXPECT_NE(node.hostname, "");
+  ASSERT_FALSE(node.numa_nodes.empty());
+  EXPECT_TRUE(node.numa_nodes[0].cpus);
+  EXPECT_EQ(first_difference(node, read_hwloc_xml(write_hwloc_xml(node), "dump.xml")), "");
+}
+
 } // namespace shmemctl
