@@ -1,5 +1,6 @@
 // Packages and NUMA nodes from /sys/devices/system, and GPU memory from /proc/driver/nvidia.
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <set>
 
@@ -42,7 +43,7 @@ std::map<int, int> packages_of_cpus(const Sysroot& sysroot) {
     if (!cpu)
       continue;
     const Fact<int> package = read_fact<int>(
-        sysroot, cpu_folder + "/" + name + "/topology/physical_package_id", parse_id);
+        sysroot, fmt::format("{}/{}/topology/physical_package_id", cpu_folder, name), parse_id);
     if (package)
       packages[*cpu] = *package;
   }
@@ -74,10 +75,10 @@ Fact<std::string> cpu_model(const Sysroot& sysroot) {
 Fact<CpuRanges> cpus_of_node(const Sysroot& sysroot, const std::string& folder) {
   const auto as_list = [](const std::string& text) { return parse_cpulist(text); };
   const auto as_map = [](const std::string& text) { return parse_cpumap(text); };
-  const Fact<CpuRanges> list = read_fact<CpuRanges>(sysroot, folder + "/cpulist", as_list);
+  Fact<CpuRanges> list = read_fact<CpuRanges>(sysroot, folder + "/cpulist", as_list);
   if (list)
     return list;
-  const Fact<CpuRanges> map = read_fact<CpuRanges>(sysroot, folder + "/cpumap", as_map);
+  Fact<CpuRanges> map = read_fact<CpuRanges>(sysroot, folder + "/cpumap", as_map);
   return map ? map : list;
 }
 
@@ -99,7 +100,8 @@ std::map<int, std::string> gpu_memory_nodes(const Sysroot& sysroot) {
   std::map<int, std::string> nodes;
   const std::string folder = "/proc/driver/nvidia/gpus";
   for (const std::string& name : sysroot.list(folder)) {
-    const Attribute status = read_attribute(sysroot, folder + "/" + name + "/numa_status");
+    const Attribute status =
+        read_attribute(sysroot, fmt::format("{}/{}/numa_status", folder, name));
     if (!status.text || !parse_pci_address(name))
       continue;
     const std::optional<std::string> text = parse_field(*status.text, "Node");

@@ -1,4 +1,5 @@
 // Network interfaces from /sys/class/net.
+#include <fmt/format.h>
 #include <set>
 
 #include "src/base/text.h"
@@ -56,7 +57,7 @@ NicPort describe_port(const Sysroot& sysroot, const std::string& name) {
 std::vector<Netdev> list_netdevs(const Sysroot& sysroot, PciTree& pci) {
   std::vector<Netdev> netdevs;
   for (const std::string& name : sysroot.list(net_folder)) {
-    const std::string folder = net_folder + "/" + name;
+    const std::string folder = fmt::format("{}/{}", net_folder, name);
     const std::optional<std::string> device = sysroot.realpath(folder + "/device");
     if (!device || !is_device_name(name))
       continue;

@@ -1,5 +1,6 @@
 // PCI functions and the bridges above them, from /sys/bus/pci/devices.
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "src/base/text.h"
 #include "src/base/units.h"
@@ -78,7 +79,7 @@ PciTree::PciTree(const Sysroot& sysroot, Node& node) : sysroot_(sysroot), node_(
     if (const std::optional<PciAddress> address = parse_pci_address(name))
       names_.emplace(*address, name);
   for (const auto& [address, name] : names_) {
-    const std::string folder = pci_folder + "/" + name;
+    const std::string folder = fmt::format("{}/{}", pci_folder, name);
     const Fact<std::uint32_t> class_code = read_class(sysroot, folder + "/class");
     if (!class_code)
       continue;

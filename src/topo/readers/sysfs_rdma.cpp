@@ -1,5 +1,6 @@
 // RDMA devices and their ports from /sys/class/infiniband.
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "src/base/text.h"
 #include "src/topo/readers/machine_parts.h"
@@ -18,15 +19,15 @@ std::vector<Gid> read_gids(const Sysroot& sysroot, const std::string& port) {
   std::vector<Gid> gids;
   for (const std::string& slot : sysroot.list(port + "/gids")) {
     const std::optional<long long> index = parse_integer(slot);
-    const Attribute text = read_attribute(sysroot, port + "/gids/" + slot);
+    const Attribute text = read_attribute(sysroot, fmt::format("{}/gids/{}", port, slot));
     const std::optional<std::string> value = text.text ? parse_gid(*text.text) : std::nullopt;
     if (!index || *index < 0 || *index > 0xffff || !value || is_zero_gid(*value))
       continue;
     Gid gid;
     gid.index = static_cast<int>(*index);
     gid.value = *value;
-    gid.type = read_text_fact(sysroot, port + "/gid_attrs/types/" + slot);
-    gid.netdev = read_text_fact(sysroot, port + "/gid_attrs/ndevs/" + slot);
+    gid.type = read_text_fact(sysroot, fmt::format("{}/gid_attrs/types/{}", port, slot));
+    gid.netdev = read_text_fact(sysroot, fmt::format("{}/gid_attrs/ndevs/{}", port, slot));
     gids.push_back(std::move(gid));
   }
   return gids;
@@ -76,7 +77,8 @@ std::vector<NicPort> read_ports(const Sysroot& sysroot, const std::string& devic
   for (const std::string& name : sysroot.list(device + "/ports")) {
     const std::optional<long long> number = parse_integer(name);
     if (number && *number >= 1 && *number <= 255)
-      ports.push_back(read_port(sysroot, device + "/ports/" + name, static_cast<int>(*number)));
+      ports.push_back(
+          read_port(sysroot, fmt::format("{}/ports/{}", device, name), static_cast<int>(*number)));
   }
   return ports;
 }
