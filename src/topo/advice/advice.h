@@ -16,7 +16,8 @@ Findings check_node(const Node& node);
 
 /// The mapping and the lists: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
 /// mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate, mapping-malformed,
-/// hca-unknown, port-unknown, nic-not-rdma (a list names one), mapping-empty (a list or a prefix
+/// hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a PE is on a
+/// NIC of another network than most), mapping-empty (a list or a prefix
 /// leaves no device). Most severe first, then by id; fixes come from the optimal mapping.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 

@@ -52,6 +52,21 @@ std::vector<int> nics_of(const std::vector<NicUse>& ports) {
   return nics;
 }
 
+/// The fabric's NICs and those whose ports are all down: these are port-down's business.
+std::vector<int> fabric_nics(const Node& node) {
+  std::vector<int> nics = nics_of(candidate_ports(node));
+  for (std::size_t i = 0; i < node.nics.size(); ++i) {
+    const Nic& nic = node.nics[i];
+    const bool down = !nic.ports.empty() &&
+                      std::all_of(nic.ports.begin(), nic.ports.end(), [](const NicPort& port) {
+                        return port.state && *port.state != PortState::active;
+                      });
+    if (down && !nic.virtual_device && (!nic.rdma || *nic.rdma))
+      nics.push_back(static_cast<int>(i));
+  }
+  return nics;
+}
+
 Findings check_gpus_without_nic(const Node& node) {
   if (node.gpus.empty())
     return {};
@@ -64,7 +79,7 @@ Findings check_gpus_without_nic(const Node& node) {
              fmt::format("{} can reach no other node: no NIC is known here", numbered("GPU", far)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};
   }
-  const Nearest nearest = nearest_ranks(node, nics_of(candidate_ports(node)));
+  const Nearest nearest = nearest_ranks(node, fabric_nics(node));
   const bool others_are_close = any_close(nearest.of_gpu);
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
     const std::optional<int> rank = nearest.of_gpu[gpu];
@@ -109,9 +124,9 @@ Findings check_nics_without_gpu(const Node& node) {
   if (names.empty() || names.size() == nics.size())
     return {};
   return {{"nic-without-gpu", Severity::info, enumerate(names),
-           fmt::format("{} {} far from every GPU: for storage or management, and not for GPU "
+           fmt::format("no GPU is near {}: probably for storage or management, and not for GPU "
                        "traffic",
-                       enumerate(names), is_or_are(names.size())),
+                       enumerate(names)),
            "export NVSHMEM_HCA_LIST=" + shell_word("^" + join(raw_names, ","))}};
 }
 

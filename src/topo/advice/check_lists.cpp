@@ -175,7 +175,6 @@ private:
   void check_duplicates() {
     const std::vector<HcaListEntry>& entries = table().list.entries;
     std::set<std::string> twice;
-    bool counts_differ = false;
     for (std::size_t i = 0; i < entries.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
         const bool same_port =
@@ -183,12 +182,11 @@ private:
         if (entries[i].name != entries[j].name || !same_port || !find_hca(node_, entries[i].name))
           continue;
         twice.insert(printable(entries[i].name, 64));
-        counts_differ = true;
       }
     if (twice.empty())
       return;
     const std::vector<std::string> names(twice.begin(), twice.end());
-    if (source_->is_pe_mapping && counts_differ)
+    if (source_->is_pe_mapping)
       add("mapping-duplicate", Severity::warning, enumerate(names),
           fmt::format("{} names {} more than once: the last entry's count wins, and they are not "
                       "added up",

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/text.h"
 #include "src/topo/advice/checks.h"
 #include "src/topo/advice/env_lines.h"
 #include "src/topo/advice/wording.h"
@@ -61,6 +62,7 @@ public:
       report_unavoidable_sharing();
     if (hot_.empty() && !idle_.empty())
       report_idle_ports();
+    report_off_fabric();
     report_far_ports();
     report_duplicates();
     return std::move(findings_);
@@ -96,6 +98,15 @@ private:
                       [&](const NicLoad* hot) { return equally_near(*hot, idle); }))
         near.push_back(idle);
     return near;
+  }
+
+  bool any_nearer(const std::vector<NicUse>& idle) const {
+    for (const NicLoad* hot : hot_)
+      for (const NicUse& use : idle)
+        for (int pe : hot->pes)
+          if (distance_rank(distance_of(pe, use.nic)) < distance_rank(distance_of(pe, hot->nic)))
+            return true;
+    return false;
   }
 
   std::vector<std::string> names(const std::vector<NicUse>& ports) const {
@@ -139,7 +150,8 @@ private:
     }
     std::string contrast;
     if (!near.empty())
-      contrast = fmt::format(" while {}, equally near, {} idle", enumerate(names(near), 8),
+      contrast = fmt::format(" while {}, {}, {} idle", enumerate(names(near), 8),
+                             any_nearer(near) ? "as near or nearer" : "equally near",
                              is_or_are(near.size()));
     else if (!idle_.empty())
       contrast =
@@ -195,6 +207,45 @@ private:
            fmt::format("{} {} idle: a PE drives one NIC port unless IBGDA may use several",
                        enumerate(names(idle_), 8), is_or_are(idle_.size())),
            "export NVSHMEM_IB_ENABLE_IBGDA=1 NVSHMEM_IBGDA_ENABLE_MULTI_PORT=1"});
+  }
+
+  /// "Ethernet, 25 Gb/s"
+  std::string kind_words(int nic, int port) const {
+    std::vector<std::string> words;
+    if (const std::optional<LinkLayer> layer = link_layer_of(node_, nic, port))
+      words.emplace_back(*layer == LinkLayer::infiniband ? "InfiniBand"
+                         : *layer == LinkLayer::ethernet ? "Ethernet"
+                                                         : "another link layer");
+    const NicPort* facts = find_port(node_, nic, port);
+    if (facts != nullptr && facts->rate_Gbps)
+      words.push_back(fmt::format("{} Gb/s", *facts->rate_Gbps));
+    return words.empty() ? "of another kind" : join(words, ", ");
+  }
+
+  /// A PE on another network than most: on another link layer it cannot even reach their peers.
+  void report_off_fabric() {
+    std::vector<std::string> subjects;
+    std::vector<std::string> words;
+    Severity severity = Severity::warning; // unless the port itself says what it is
+    for (const auto& [key, load] : loaded_) {
+      const NicUse use{key.first, key.second, {}};
+      if (std::find(fabric_.begin(), fabric_.end(), use) != fabric_.end())
+        continue;
+      const NicPort* facts = find_port(node_, use.nic, use.port);
+      if (facts != nullptr && (facts->link_layer || facts->rate_Gbps))
+        severity = Severity::error;
+      subjects.push_back(port_name(node_, use.nic, use.port));
+      words.push_back(fmt::format("{} {} {} ({})", numbered("PE", load->pes),
+                                  load->pes.size() == 1 ? "uses" : "use", subjects.back(),
+                                  kind_words(use.nic, use.port)));
+    }
+    if (subjects.empty() || fabric_.empty())
+      return;
+    findings_.push_back(
+        {"nic-off-fabric", severity, enumerate(subjects),
+         fmt::format("{} while the compute fabric is {} ({})", enumerate(words),
+                     enumerate(names(fabric_), 8), kind_words(fabric_[0].nic, fabric_[0].port)),
+         mend()});
   }
 
   struct FarPe {

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "src/base/text.h"
 #include "src/topo/advice/checks.h"
 #include "src/topo/advice/wording.h"
 
@@ -12,8 +13,8 @@ namespace {
 
 /// A GPU or an RDMA NIC with its link.
 struct LinkedDevice {
-  std::string name; ///< "GPU 0", "mlx5_0"
-  bool gpu = false;
+  std::string name;   ///< of a NIC
+  int gpu_index = -1; ///< -1: a NIC
   const PciDevice* pci = nullptr;
 };
 
@@ -27,13 +28,12 @@ std::vector<LinkedDevice> linked_devices(const Node& node) {
   std::vector<LinkedDevice> devices;
   for (const Gpu& gpu : node.gpus)
     if (gpu.pci >= 0)
-      devices.push_back(
-          {fmt::format("GPU {}", gpu.index), true, &node.pci[static_cast<std::size_t>(gpu.pci)]});
+      devices.push_back({"", gpu.index, &node.pci[static_cast<std::size_t>(gpu.pci)]});
   for (std::size_t i = 0; i < node.nics.size(); ++i) {
     const Nic& nic = node.nics[i];
     if (nic.pci >= 0 && !nic.virtual_device && (!nic.rdma || *nic.rdma))
-      devices.push_back({nic_name(node, static_cast<int>(i)), false,
-                         &node.pci[static_cast<std::size_t>(nic.pci)]});
+      devices.push_back(
+          {nic_name(node, static_cast<int>(i)), -1, &node.pci[static_cast<std::size_t>(nic.pci)]});
   }
   return devices;
 }
@@ -90,31 +90,71 @@ bool slot_is_the_limit(const Node& node, const PciDevice& device) {
 /// Why a link is below its best; each is a finding of its own.
 enum class LinkCause { degraded, idle_gpu, slot };
 
-struct DegradedLinks {
-  std::vector<std::string> names, words;
-  std::string first_address;
+/// Devices whose links are below their best by the same cause.
+class DegradedLinks {
+public:
+  void add(const LinkedDevice& device, const std::string& shortfall) {
+    Group& group = groups_[shortfall];
+    if (device.gpu_index >= 0)
+      group.gpus.push_back(device.gpu_index);
+    else
+      group.nics.push_back(device.name);
+    if (first_address_.empty())
+      first_address_ = to_string(device.pci->address);
+  }
+
+  const std::string& first_address() const { return first_address_; }
+  /// "GPU 0-7 and mlx5_3"
+  std::string subject() const {
+    Group all;
+    for (const auto& [shortfall, group] : groups_) {
+      all.gpus.insert(all.gpus.end(), group.gpus.begin(), group.gpus.end());
+      all.nics.insert(all.nics.end(), group.nics.begin(), group.nics.end());
+    }
+    return all.words();
+  }
+  /// "GPU 0-7 at 2.5 of 32 GT/s; mlx5_3 on 8 of 16 lanes"
+  std::string words() const {
+    std::vector<std::string> parts;
+    for (const auto& [shortfall, group] : groups_)
+      parts.push_back(group.words() + " " + shortfall);
+    return join(parts, "; ");
+  }
+
+private:
+  struct Group {
+    std::vector<int> gpus;
+    std::vector<std::string> nics;
+    std::string words() const {
+      std::vector<std::string> devices = nics;
+      if (!gpus.empty())
+        devices.insert(devices.begin(), numbered("GPU", gpus));
+      return enumerate(devices);
+    }
+  };
+  std::map<std::string, Group> groups_;
+  std::string first_address_;
 };
 
 Finding describe(LinkCause cause, const DegradedLinks& links) {
-  const std::string subject = enumerate(links.names);
-  const std::string words = enumerate(links.words);
+  const std::string subject = links.subject();
+  const std::string words = "PCIe links below their best: " + links.words();
   switch (cause) {
   case LinkCause::idle_gpu:
     return {"pcie-degraded", Severity::info, subject,
-            words + ": an idle GPU lowers its link's speed, so this may be power saving",
+            words + "; an idle GPU lowers its link's speed, so this may be power saving",
             "look again under load: nvidia-smi "
             "--query-gpu=index,pcie.link.gen.current,pcie.link.gen.max --format=csv"};
   case LinkCause::slot:
-    return {"pcie-degraded", Severity::info, subject, words + ": the slot above can do no more",
+    return {"pcie-degraded", Severity::info, subject, words + "; the slot above can do no more",
             "move the device to a faster slot if its bandwidth is needed"};
   case LinkCause::degraded:
     break;
   }
-  return {"pcie-degraded", Severity::warning, subject,
-          words + ": its bandwidth is limited accordingly",
+  return {"pcie-degraded", Severity::warning, subject, words + "; this limits their bandwidth",
           fmt::format("reseat the device or its riser and check the slot's settings in the "
                       "firmware: lspci -vvs {} | grep -E 'LnkCap|LnkSta'",
-                      links.first_address)};
+                      links.first_address())};
 }
 
 } // namespace
@@ -133,18 +173,14 @@ Findings check_pcie_links(const Node& node) {
     LinkCause cause = LinkCause::degraded;
     if (slot_is_the_limit(node, *device.pci))
       cause = LinkCause::slot;
-    else if (device.gpu && !narrow)
+    else if (device.gpu_index >= 0 && !narrow)
       cause = LinkCause::idle_gpu;
     std::vector<std::string> parts;
     if (slow)
       parts.push_back(fmt::format("at {} of {} GT/s", *link.speed_GTps, expected.speed_GTps));
     if (narrow)
       parts.push_back(fmt::format("on {} of {} lanes", *link.width, expected.width));
-    DegradedLinks& group = groups[cause];
-    if (group.names.empty())
-      group.first_address = to_string(device.pci->address);
-    group.names.push_back(device.name);
-    group.words.push_back(fmt::format("{} runs {}", device.name, enumerate(parts)));
+    groups[cause].add(device, enumerate(parts));
   }
   Findings findings;
   for (const auto& [cause, links] : groups)

@@ -15,7 +15,8 @@ Findings check_rdma(const Node& node);       ///< nic-not-rdma
 /// mapping-duplicate, mapping-malformed, mapping-empty, hca-unknown, port-unknown, nic-not-rdma.
 /// Nothing for other policies.
 Findings check_lists(const Node& node, const Mapping& mapping, const Mapping& optimal);
-/// Who carries what: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-duplicate.
+/// Who carries what: nic-hotspot, nic-idle, nic-far, nic-off-fabric, mapping-collapse,
+/// mapping-duplicate.
 Findings check_loads(const Node& node, const Mapping& mapping, const Mapping& optimal);
 
 } // namespace shmemctl

@@ -24,6 +24,16 @@ std::optional<int> find_nic(const Node& node, const std::string& name, bool rdma
   return std::nullopt;
 }
 
+std::string_view last_number(std::string_view name) {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  while (!name.empty() && !is_digit(name.back()))
+    name.remove_suffix(1);
+  std::size_t begin = name.size();
+  while (begin > 0 && is_digit(name[begin - 1]))
+    --begin;
+  return name.substr(begin);
+}
+
 std::vector<int> ports_of(const Node& node, int nic) {
   std::vector<int> ports;
   for (const NicPort& port : node.nics[static_cast<std::size_t>(nic)].ports)
@@ -77,6 +87,14 @@ std::optional<int> nearest_hca(const Node& node, const std::string& name) {
   return near ? find_hca(node, *near) : std::nullopt;
 }
 
+std::optional<int> meant_hca(const Node& node, const std::string& name) {
+  const std::optional<int> near = nearest_hca(node, name);
+  if (!near || find_hca_of_netdev(node, name) == near)
+    return near;
+  const std::string& found = node.nics[static_cast<std::size_t>(*near)].name;
+  return last_number(found) == last_number(name) ? near : std::nullopt;
+}
+
 bool has_port(const Node& node, int nic, int port) {
   const std::vector<int> ports = ports_of(node, nic);
   return std::find(ports.begin(), ports.end(), port) != ports.end();
@@ -88,7 +106,7 @@ std::string mended_list(const Node& node, const Mapping& mapping) {
     return "";
   std::map<std::pair<int, int>, int> counts; // NIC and port (-1: every port) -> count
   for (const HcaListEntry& entry : mapping.table.list.entries) {
-    const std::optional<int> nic = nearest_hca(node, entry.name);
+    const std::optional<int> nic = meant_hca(node, entry.name);
     if (!nic || (entry.port > 0 && !has_port(node, *nic, entry.port)))
       continue;
     counts[{*nic, entry.port > 0 ? entry.port : -1}] += std::clamp(entry.count, 1, max_sane_count);

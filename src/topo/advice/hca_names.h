@@ -27,6 +27,8 @@ std::optional<int> find_hca_of_netdev(const Node& node, const std::string& name)
 /// The RDMA device whose name is nearest to what was written: blanks and ^ removed, a network
 /// interface translated, or a small edit distance.
 std::optional<int> nearest_hca(const Node& node, const std::string& name);
+/// As nearest_hca(), but nothing where the numbers differ: mlx5_11 is no misspelling of mlx5_1.
+std::optional<int> meant_hca(const Node& node, const std::string& name);
 bool has_port(const Node& node, int nic, int port);
 
 /// The list as it was probably meant, in NVSHMEM's order: known devices and ports, no duplicates,

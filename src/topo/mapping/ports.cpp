@@ -191,6 +191,7 @@ int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t po
 MappingScore score(const Node& node, const Mapping& mapping) {
   MappingScore result;
   std::map<std::pair<int, int>, double> loads;
+  const std::vector<NicUse> fabric = candidate_ports(node);
   for (const PeMapping& pe : mapping.pes) {
     const std::size_t used =
         std::min(pe.nics.size(), static_cast<std::size_t>(std::max(pe.used, 0)));
@@ -200,6 +201,7 @@ MappingScore score(const Node& node, const Mapping& mapping) {
       double& load = loads[{use.nic, use.port}];
       load += 1.0 / static_cast<double>(used);
       result.worst_load = std::max(result.worst_load, load);
+      result.off_fabric += std::find(fabric.begin(), fabric.end(), use) == fabric.end() ? 1 : 0;
       result.distance += distance_rank(gpu_nic_distance(node, pe.gpu, use.nic));
       result.crossings += crosses_numa(node, pe.gpu, use.nic) ? 1 : 0;
     }
@@ -212,6 +214,8 @@ bool at_least_as_good(const MappingScore& left, const MappingScore& right) {
   constexpr double rounding = 1e-9;
   if (left.without_nic != right.without_nic)
     return left.without_nic < right.without_nic;
+  if (left.off_fabric != right.off_fabric)
+    return left.off_fabric < right.off_fabric;
   if (std::abs(left.worst_load - right.worst_load) > rounding)
     return left.worst_load < right.worst_load;
   return std::tie(left.distance, left.crossings) <= std::tie(right.distance, right.crossings);

@@ -32,17 +32,19 @@ bool crosses_numa(const Node& node, int gpu, int nic);
 /// NICs that carry traffic for each PE: 1, or with IBGDA over several NICs max(1, ports / PEs).
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
-/// What `optimal` minimises, in this order; only NICs that carry traffic count.
+/// What `optimal` minimises, in this order, after it has kept to candidate_ports(); only NICs that
+/// carry traffic count.
 struct MappingScore {
   double worst_load = 0;        ///< of the busiest (NIC, port)
   std::int64_t distance = 0;    ///< sum of distance_rank()
   std::int64_t crossings = 0;   ///< pairs on different NUMA nodes
   std::int64_t without_nic = 0; ///< PEs that have no NIC at all
+  std::int64_t off_fabric = 0;  ///< uses of ports that are not candidate_ports()
 
   bool operator==(const MappingScore&) const = default;
 };
 MappingScore score(const Node& node, const Mapping& mapping);
-/// No PE more without a NIC, and not worse lexicographically.
+/// No PE more without a NIC, no NIC more off the fabric, and not worse lexicographically.
 bool at_least_as_good(const MappingScore& left, const MappingScore& right);
 
 } // namespace shmemctl

@@ -113,6 +113,25 @@ TEST(Advise, SharedNicsAndShuffledNics) {
   expect_confirmed(shuffled, optimal_of(shuffled));
 }
 
+TEST(Advise, ADefaultThatUsesTheManagementNicIsNotGoodEnough) {
+  // 8 H20 with four InfiniBand NICs and one for management, known by their names only.
+  const Node node =
+      NodeBuilder::from_matrix({"ibp14s0", "ibp71s0", "ibp134s0", "ibp195s0", "rocep32s0f0"},
+                               {{"PIX", "NODE", "SYS", "SYS", "NODE"},
+                                {"NODE", "NODE", "SYS", "SYS", "NODE"},
+                                {"NODE", "PIX", "SYS", "SYS", "NODE"},
+                                {"NODE", "NODE", "SYS", "SYS", "NODE"},
+                                {"SYS", "SYS", "PIX", "NODE", "SYS"},
+                                {"SYS", "SYS", "NODE", "NODE", "SYS"},
+                                {"SYS", "SYS", "NODE", "PIX", "SYS"},
+                                {"SYS", "SYS", "NODE", "NODE", "SYS"}});
+  const Mapping optimal = optimal_of(node);
+  const Advice advice = find(advise(node, optimal), "nvshmem");
+  EXPECT_EQ(advice.lines.back(), "export NVSHMEM_HCA_PE_MAPPING=ibp14s0:1:2,ibp71s0:1:2,"
+                                 "ibp134s0:1:2,ibp195s0:1:2");
+  expect_confirmed(node, optimal);
+}
+
 TEST(Advise, ManagementNicsAreLeftOut) {
   NodeBuilder builder;
   const int host = builder.host_bridge(0);

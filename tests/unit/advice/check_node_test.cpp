@@ -125,7 +125,11 @@ TEST(PcieDegraded, ANicBelowItsSiblings) {
 TEST(PcieDegraded, AnIdleGpusSpeedIsInformationItsWidthIsNot) {
   NodeBuilder builder = NodeBuilder::hgx(4);
   builder.link(builder.node.gpus[0].pci, 2.5, 16, 32, 16);
-  EXPECT_EQ(ids(checked(builder)), "pcie-degraded(info)");
+  builder.link(builder.node.gpus[2].pci, 2.5, 16, 32, 16);
+  builder.link(builder.node.gpus[3].pci, 2.5, 16, 32, 16);
+  const Findings idle = checked(builder);
+  EXPECT_EQ(ids(idle), "pcie-degraded(info)");
+  EXPECT_TRUE(contains(idle[0].message, "GPU 0, 2, 3 at 2.5 of 32 GT/s")) << idle[0].message;
   builder.link(builder.node.gpus[1].pci, 32, 8, 32, 16);
   EXPECT_EQ(ids(checked(builder)), "pcie-degraded(warning) pcie-degraded(info)");
 }
@@ -172,6 +176,12 @@ TEST(GpuWithoutNic, AllAlikeIsNoFinding) {
   const Node node =
       NodeBuilder::from_matrix({"mlx5_0", "mlx5_1"}, {{"NODE", "NODE"}, {"NODE", "NODE"}});
   EXPECT_EQ(ids(check_node(node)), "");
+}
+
+TEST(GpuWithoutNic, ANicThatIsDownIsANicAllTheSame) {
+  NodeBuilder builder = NodeBuilder::hgx(4);
+  set_state(builder, 2, PortState::down);
+  EXPECT_EQ(ids(checked(builder)), "port-down(warning)");
 }
 
 TEST(GpuWithoutNic, NoNicAtAll) {
