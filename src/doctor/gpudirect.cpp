@@ -72,11 +72,6 @@ std::optional<Way> asked_dma_buf(const Sysroot& sysroot) {
              "cuDeviceGetAttribute(DMA_BUF_SUPPORTED): 1 on every GPU", ""};
 }
 
-std::string newer_kernel(const Sysroot& sysroot) {
-  return install_command(sysroot, "linux-image-generic || apt-get install -y linux-image-amd64",
-                         "kernel");
-}
-
 Way dma_buf_way(const Sysroot& sysroot) {
   if (const auto asked = asked_dma_buf(sysroot))
     return *asked;
@@ -87,11 +82,11 @@ Way dma_buf_way(const Sysroot& sysroot) {
   const std::string kernel_said = said(osrelease_path, kernel->release);
   if (kernel->number() < first_dma_buf_kernel)
     return {false, "RDMA drivers take dma-buf from Linux 5.12 on", kernel_said,
-            newer_kernel(sysroot)};
+            install_newer_kernel(sysroot)};
   const std::string option = "CONFIG_DMA_SHARED_BUFFER";
   if (kernel_option(sysroot, kernel->release, option) == "n")
     return {false, "the kernel is built without dma-buf", kernel_said + "; " + option + ": not set",
-            newer_kernel(sysroot)};
+            install_newer_kernel(sysroot)};
   const std::optional<std::string> text = sysroot.read(proc_version_path);
   const std::optional<NvidiaVersion> driver = parse_nvidia_version(text.value_or(""));
   if (!driver)

@@ -220,6 +220,11 @@ std::string install_command(const Sysroot& sysroot, const std::string& debian,
   return apt + "  # on RHEL: " + dnf;
 }
 
+std::string install_newer_kernel(const Sysroot& sysroot) {
+  return install_command(sysroot, "linux-image-generic || apt-get install -y linux-image-amd64",
+                         "kernel");
+}
+
 std::optional<unsigned long long> effective_capabilities(const Sysroot& sysroot) {
   const std::optional<std::string> status = sysroot.read(status_path);
   if (!status)

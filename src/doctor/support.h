@@ -80,6 +80,9 @@ bool has_device_nodes(const Sysroot& sysroot);
 std::string install_command(const Sysroot& sysroot, const std::string& debian,
                             const std::string& redhat);
 
+/// The command that installs the distribution's current kernel.
+std::string install_newer_kernel(const Sysroot& sysroot);
+
 /// Bits of CapEff in /proc/self/status (linux/capability.h).
 inline constexpr int cap_ipc_lock = 14, cap_sys_ptrace = 19, cap_sys_nice = 23;
 inline constexpr const char* status_path = "/proc/self/status";

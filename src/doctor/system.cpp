@@ -48,12 +48,7 @@ CheckResult kernel(const CheckContext& context) {
   if (!version)
     return skipped("the kernel's version is not told", absent(osrelease_path));
   const std::string evidence = said(osrelease_path, version->release);
-  const std::string fix = "uname -r; " +
-                          install_command(context.sysroot,
-                                          "linux-image-generic || apt-get install -y "
-                                          "linux-image-amd64",
-                                          "kernel") +
-                          " && reboot";
+  const std::string fix = install_newer_kernel(context.sysroot);
   if (version->number() < least_kernel)
     return failed("Linux " + version->release + " is older than 4.18", evidence, fix);
   if (version->number() < good_kernel)
