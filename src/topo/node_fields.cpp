@@ -200,8 +200,12 @@ private:
 /// Fills a node from fields.
 class Filler {
 public:
+  /// More than any machine has, and few enough for memory.
+  static constexpr std::size_t most_elements = 100'000;
+
   Filler(const NodeFields& fields, const std::string& subject, const std::string& position)
-      : fields_(fields), subject_(subject), position_(position), budget_(fields.size()) {}
+      : fields_(fields), subject_(subject), position_(position),
+        budget_(std::min(fields.size(), most_elements)) {}
 
   const std::string& text(const std::string& key) const {
     const auto found = fields_.find(key);

@@ -181,6 +181,9 @@ private:
 
   /// Depth is bounded by parse_xml().
   void read_pci(const XmlElement& pci, int parent, const CpuContext& context) {
+    constexpr std::size_t most_functions = 16384;
+    if (node_.pci.size() >= most_functions)
+      throw error(pci, "more than " + std::to_string(most_functions) + " PCI functions");
     PciDevice device = device_of(pci, context);
     device.parent = parent;
     const bool bridge =

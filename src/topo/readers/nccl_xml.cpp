@@ -10,6 +10,9 @@ namespace {
 
 constexpr const char* dump_fix = "give an XML as NCCL_TOPO_DUMP_FILE writes it";
 
+/// No machine has more, and the distances need memory for each pair.
+constexpr std::size_t most_devices = 1024;
+
 void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name == "graphs" || root.name == "graph")
     throw input_error(subject, root.position(),
@@ -33,7 +36,11 @@ Node read_nccl_xml(const std::string& text, const std::string& subject) {
   if (version != "1" && version != "2")
     node.notes.push_back("the XML's version is " +
                          (version.empty() ? "missing" : printable(version, 20)) + ", not 1");
-  return nccl::with_extras(node, root, subject);
+  node = nccl::with_extras(node, root, subject);
+  if (node.gpus.size() + node.nics.size() > most_devices)
+    throw input_error(subject, root.position(),
+                      "more than " + std::to_string(most_devices) + " GPUs and NICs", dump_fix);
+  return node;
 }
 
 } // namespace shmemctl

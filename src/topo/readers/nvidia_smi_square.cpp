@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "src/base/error.h"
 #include "src/topo/distance.h"
@@ -34,6 +35,9 @@ public:
         cells_(labels_.size(), std::vector<Cell>(labels_.size())) {
     for (std::size_t i = 0; i < labels_.size(); ++i)
       position_[labels_[i]] = i;
+    untitled_.insert(labels_.begin(), labels_.end());
+    for (const std::string& title : table_.columns)
+      untitled_.erase(title);
   }
 
   Square build() {
@@ -110,10 +114,7 @@ private:
                      (line_of(other) == 0 ? ", and so is the row of " + labels_[other] : ""));
   }
 
-  bool untitled(std::size_t index) const {
-    return std::find(table_.columns.begin(), table_.columns.end(), labels_[index]) ==
-           table_.columns.end();
-  }
+  bool untitled(std::size_t index) const { return untitled_.count(labels_[index]) != 0; }
 
   std::size_t line_of(std::size_t index) const {
     for (const Row& row : table_.rows)
@@ -131,6 +132,7 @@ private:
   std::vector<std::string> labels_;
   std::map<std::string, std::size_t> position_;
   std::vector<std::vector<Cell>> cells_;
+  std::set<std::string> untitled_; ///< labels that only rows have
   bool any_nic_row_ = false;
   std::size_t mirrored_ = 0;
   std::size_t lost_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "src/base/error.h"
@@ -159,7 +160,7 @@ private:
     for (const std::string& word : words_of(text, max_devices + 1)) {
       if (word == "CPU" || word == "NUMA" || word == "GPU")
         break; // "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
-      if (std::find(table_.columns.begin(), table_.columns.end(), word) != table_.columns.end())
+      if (!titles_.insert(word).second)
         throw table_error(subject_, number, "two columns are titled " + word);
       table_.columns.push_back(word);
     }
@@ -175,19 +176,19 @@ private:
       state_ = State::legend;
       return;
     }
-    const bool titled =
-        std::find(table_.columns.begin(), table_.columns.end(), label) != table_.columns.end();
-    const auto same = [&label](const Row& row) { return row.label == label; };
-    const bool seen = std::any_of(table_.rows.begin(), table_.rows.end(), same);
+    const bool titled = titles_.count(label) != 0;
+    const bool seen = seen_.count(label) != 0;
     if (!titled && !(cells && (is_gpu_label(label) || is_nic_label(label))))
       return; // other text
     if (seen && !cells)
       return;
     if (seen)
       throw table_error(subject_, number, "a second row of " + label);
-    if (table_.rows.size() == max_devices)
-      throw table_error(subject_, number, "more than " + std::to_string(max_devices) + " rows");
+    untitled_ += titled ? 0 : 1;
+    if (titles_.size() + untitled_ > max_devices)
+      throw table_error(subject_, number, "more than " + std::to_string(max_devices) + " devices");
     table_.rows.push_back(row(number, text));
+    seen_.insert(label);
   }
 
   Row row(std::size_t number, std::string_view text) const {
@@ -257,6 +258,9 @@ private:
   std::string candidate_;
   std::size_t candidate_line_ = 0;
   std::size_t p2p_line_ = 0;
+  std::set<std::string> titles_; ///< of columns
+  std::set<std::string> seen_;   ///< of rows
+  std::size_t untitled_ = 0;     ///< rows without a column
   Table table_;
 };
 

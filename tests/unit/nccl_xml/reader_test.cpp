@@ -221,6 +221,19 @@ TEST(NcclXmlRefuses, EveryTruncation) {
     EXPECT_NE(refusal(text.substr(0, size)).find("line "), std::string::npos) << size;
 }
 
+TEST(NcclXmlRefuses, MoreDevicesThanAnyMachineHas) {
+  std::string gpus;
+  for (int i = 0; i < 1100; ++i)
+    gpus += "<pci busid=\"" + to_string(PciAddress{static_cast<std::uint32_t>(i), 0, 0, 0}) +
+            "\" class=\"0x030200\"/>";
+  EXPECT_NE(refusal(cpu(gpus)).find("more than 1024 GPUs and NICs"), std::string::npos);
+  std::string switches;
+  for (int i = 0; i < 17000; ++i)
+    switches += "<pci busid=\"0:0:0.0\" class=\"0x060400\"/>\n";
+  EXPECT_NE(refusal(cpu(switches)).find("line 16387, column 1: more than 16384 PCI functions"),
+            std::string::npos);
+}
+
 TEST(NcclXmlRefuses, DamagedFieldsOfOurOwn) {
   const std::string start = "<system version=\"1\">\n<shmemctl ";
   const std::string end = "/></system>";

@@ -181,6 +181,13 @@ TEST(NvidiaSmiRefuses, AMatrixWiderThanAnyMachine) {
   EXPECT_NE(refusal(header + "\n" + row + "\n").find("more than 512 columns"), std::string::npos);
 }
 
+TEST(NvidiaSmiRefuses, MoreRowsThanAnyMachineHas) {
+  std::string text = "GPU0\nGPU0 X\n";
+  for (int i = 0; i < 600; ++i)
+    text += "NIC" + std::to_string(i) + " PIX\n";
+  EXPECT_NE(refusal(text).find("line 514: more than 512 devices"), std::string::npos);
+}
+
 TEST(NvidiaSmi, EveryTruncationOfAWholeTextIsReadOrRefusedAndNeverMakesUpACell) {
   const std::string text = fixture("session.txt");
   const Node whole = read_nvidia_smi(text, "file");
