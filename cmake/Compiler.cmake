@@ -2,6 +2,12 @@
 add_library(shmemctl_warnings INTERFACE)
 target_compile_options(shmemctl_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wundef -Wnon-virtual-dtor -Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Its optimiser warns of std::optional values that are never read unless they are set; memory
+  # errors are the sanitizers' business here.
+  target_compile_options(shmemctl_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+endif()
 
 if(SHMEMCTL_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SHMEMCTL_SANITIZE}>
@@ -12,6 +18,8 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # A precompiled header defeats the cache unless it is told not to mind its time stamps.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
