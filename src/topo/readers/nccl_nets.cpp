@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -115,26 +116,26 @@ Fact<bool> rdma_of_net(const XmlElement& net) {
 
 std::vector<Nic> nics_of(const XmlElement& nic, bool on_pci) {
   std::vector<Nic> found;
+  std::map<std::string, std::size_t> position; ///< by name
   for (const XmlElement& net : nic.children) {
     if (net.name != "net")
       continue;
     const std::string name = net.get("name");
-    auto same = std::find_if(found.begin(), found.end(), [&name](const Nic& other) {
-      return !name.empty() && other.name == name;
-    });
-    if (same == found.end()) {
+    const auto [entry, is_new] = position.emplace(name, found.size());
+    if (is_new || name.empty()) {
+      entry->second = found.size();
       found.push_back(blank_nic());
-      same = found.end() - 1;
-      same->name = name;
-      same->rdma = rdma_of_net(net);
-      same->virtual_device = !on_pci;
+      found.back().name = name;
+      found.back().rdma = rdma_of_net(net);
+      found.back().virtual_device = !on_pci;
     }
+    Nic& device = found[entry->second];
     if (net.find("port") == nullptr && net.find("speed") == nullptr)
       continue;
-    NicPort port = port_of(net, *same, static_cast<int>(same - found.begin()));
+    NicPort port = port_of(net, device, static_cast<int>(entry->second));
     const auto taken = [&port](const NicPort& other) { return other.number == port.number; };
-    if (std::none_of(same->ports.begin(), same->ports.end(), taken))
-      same->ports.push_back(std::move(port));
+    if (std::none_of(device.ports.begin(), device.ports.end(), taken))
+      device.ports.push_back(std::move(port));
   }
   return found;
 }

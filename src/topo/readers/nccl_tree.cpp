@@ -328,7 +328,7 @@ private:
     std::vector<Nic> nics;
     for (const XmlElement& child : pci.children)
       if (child.name == "nic")
-        for (Nic& nic : nics_of(child, true))
+        for (Nic& nic : bounded_nics(child, true))
           nics.push_back(std::move(nic));
     const PciDevice& device = node_.pci[static_cast<std::size_t>(index)];
     if (nics.empty())
@@ -341,9 +341,16 @@ private:
     }
   }
 
+  std::vector<Nic> bounded_nics(const XmlElement& element, bool on_pci) const {
+    constexpr std::size_t most_nets = 4096;
+    if (element.children.size() + node_.nics.size() > most_nets)
+      throw error(element, "more than " + std::to_string(most_nets) + " network devices");
+    return nics_of(element, on_pci);
+  }
+
   /// NCCL repeats interfaces without a PCI path below every CPU.
   void read_virtual_nics(const XmlElement& element) {
-    for (Nic& nic : nics_of(element, false)) {
+    for (Nic& nic : bounded_nics(element, false)) {
       if (!nic.name.empty() && !virtual_names_.insert(nic.name).second)
         continue;
       nic.numa = unknown<int>("it has no place in the PCI tree");
