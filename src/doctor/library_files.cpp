@@ -1,6 +1,7 @@
 #include "src/doctor/library_files.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "src/base/text.h"
 
@@ -29,7 +30,7 @@ std::vector<std::string> library_folders(const Sysroot& sysroot) {
   for (const std::string base : {"/usr/local/lib", "/usr/lib", "/lib"}) {
     for (const std::string& name : sysroot.list(base))
       if (ends_with(name, "-linux-gnu"))
-        folders.push_back(base + "/" + name);
+        folders.push_back(fmt::format("{}/{}", base, name));
     folders.push_back(base + "64");
     folders.push_back(base);
   }
@@ -42,7 +43,7 @@ std::optional<LibraryFile> find_library(const Sysroot& sysroot,
   const std::vector<std::string> folders = library_folders(sysroot);
   for (const std::string& name : names)
     for (const std::string& folder : folders) {
-      const std::string path = folder + "/" + name;
+      const std::string path = fmt::format("{}/{}", folder, name);
       if (const std::optional<std::string> file = sysroot.realpath(path))
         return LibraryFile{path, *file};
     }

@@ -118,10 +118,12 @@ CheckResult rdma_devices(const CheckContext& context) {
   const std::vector<const Nic*> devices = rdma_nics(context.node);
   const std::vector<const Nic*> without = nics_without_rdma(context.node);
   std::vector<std::string> names;
+  names.reserve(devices.size());
   for (const Nic* nic : devices)
     names.push_back(nic->name);
   if (!without.empty()) {
     std::vector<std::string> lacking;
+    lacking.reserve(without.size());
     for (const Nic* nic : without)
       lacking.push_back(nic->name + " (" + *nic->driver + ")");
     const std::string reason = "RDMA is not available on " + name_list(lacking);
@@ -177,6 +179,7 @@ CheckResult rdma_link_layer(const CheckContext& context) {
     return skipped("no active port tells its link layer",
                    "/sys/class/infiniband/*/ports/*/link_layer: unknown");
   std::vector<std::string> groups;
+  groups.reserve(ports.size());
   for (const auto& [layer, names] : ports)
     groups.push_back(std::string(layer_word(layer)) + " " + name_list(names));
   const std::string evidence = "/sys/class/infiniband/*/ports/*/link_layer: " + join(groups, "; ");
@@ -248,7 +251,7 @@ CheckResult rdma_uverbs(const CheckContext& context) {
   const std::string folder = "/sys/class/infiniband_verbs";
   std::map<std::string, std::string> node_of; // RDMA device -> "uverbs0"
   for (const std::string& name : sysroot.list(folder))
-    if (const auto device = sysroot.read_line(folder + "/" + name + "/ibdev"))
+    if (const auto device = sysroot.read_line(fmt::format("{}/{}/ibdev", folder, name)))
       node_of.emplace(*device, name);
   if (node_of.empty())
     return failed("programs cannot use the RDMA devices: ib_uverbs is not loaded",

@@ -34,7 +34,7 @@ std::vector<RdmaPort> roce_ports(const Node& node) {
 }
 
 std::optional<std::string> no_roce_port(const Node& node) {
-  if (const auto reason = no_rdma_device(node))
+  if (auto reason = no_rdma_device(node))
     return reason;
   if (roce_ports(node).empty())
     return "no active RoCE port on this node";

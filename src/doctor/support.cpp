@@ -62,7 +62,7 @@ std::optional<std::string> no_nvidia_gpu(const Node& node) {
 }
 
 std::string gpu_name(const Node& node, const Gpu& gpu) {
-  const std::string name = "GPU" + std::to_string(gpu.index);
+  std::string name = "GPU" + std::to_string(gpu.index);
   if (gpu.pci < 0)
     return name;
   return name + " (" + to_string(node.pci[static_cast<std::size_t>(gpu.pci)].address) + ")";
@@ -204,8 +204,8 @@ bool has_device_nodes(const Sysroot& sysroot) {
 
 std::string install_command(const Sysroot& sysroot, const std::string& debian,
                             const std::string& redhat) {
-  const std::string apt = "apt-get install -y " + debian;
-  const std::string dnf = "dnf install -y " + redhat;
+  std::string apt = "apt-get install -y " + debian;
+  std::string dnf = "dnf install -y " + redhat;
   const std::optional<std::string> release = sysroot.read("/etc/os-release");
   for (const std::string& line : split(release.value_or(""), '\n')) {
     if (!starts_with(line, "ID=") && !starts_with(line, "ID_LIKE="))

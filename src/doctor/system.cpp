@@ -71,6 +71,7 @@ CheckResult cpu_governor(const CheckContext& context) {
     return passed("all CPUs have the governor performance",
                   said(performance.mapped().front(), "performance"));
   std::vector<std::string> others;
+  others.reserve(files_by_governor.size());
   for (const auto& [governor, files] : files_by_governor)
     others.push_back(fmt::format("{} on {}", printable(governor, 40), files.size()));
   return warned("CPUs are not governed by performance: " + name_list(others),
@@ -91,7 +92,7 @@ CheckResult clocksource(const CheckContext& context) {
     if (is_fast_clock(candidate))
       return warned("the clock " + printable(*name, 40) + " is slow to read: timings are coarse",
                     said(path, *name) + "; " + said(available_path, *available),
-                    "echo " + candidate + " > " + path);
+                    fmt::format("echo {} > {}", candidate, path));
   return warned("the clock " + printable(*name, 40) +
                     " is slow to read, and the kernel has rejected the CPU's own",
                 said(path, *name), "dmesg | grep -i -E 'tsc|clocksource'");
