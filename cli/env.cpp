@@ -14,16 +14,6 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : printable(text);
 }
 
-void print_options(const EnvDescription& env, const TextStyle& style) {
-  Table table(
-      {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
-  for (const OptionRow& row : env.options)
-    table.add({"SHMEMCTL_" + row.name, or_dash(row.value),
-               row.origin_name.empty() ? row.origin : row.origin_name, or_dash(row.default_value),
-               row.type, row.problem.empty() ? "yes" : "no: " + row.problem, row.doc});
-  std::cout << table.text(style);
-}
-
 void print_foreign(const EnvDescription& env, const TextStyle& style) {
   if (env.foreign.empty())
     return;
@@ -70,14 +60,14 @@ void add_env(CLI::App& app, Context& context) {
         const EnvDescription env = describe_environment(options, run_context.environment);
         session.report().options = option_entries(env);
         session.report().findings = env.findings;
+        const ExitCode code = session.finish();
         if (session.wants_text()) {
           const TextStyle style = text_style(run_context, options);
-          print_options(env, style);
           print_foreign(env, style);
           if (*all)
             print_known_foreign(style);
         }
-        return session.finish();
+        return code;
       });
     };
   });

@@ -5,6 +5,8 @@
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "src/base/input.h"
+#include "src/base/log.h"
+#include "src/base/report_schema.h"
 
 namespace shmemctl {
 
@@ -20,7 +22,10 @@ ExitCode show(Context& context, const std::string& path) {
 ExitCode validate(const Context& context, const std::vector<std::string>& paths) {
   ExitCode code = ExitCode::ok;
   for (const std::string& path : paths) {
-    const auto violations = validate_report(parse_json(read_input(path), path));
+    const nlohmann::json document = parse_json(read_input(path), path);
+    if (const std::string notice = require_report_schema(document, path); !notice.empty())
+      log(LogLevel::warning, "report", notice);
+    const auto violations = validate_report(document);
     for (const SchemaViolation& violation : violations)
       std::cout << printable(path) << ": " << printable(violation.pointer) << ": "
                 << printable(violation.message, 500) << '\n';

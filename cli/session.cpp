@@ -107,11 +107,11 @@ NodeSource Session::load(const SourceFlags& flags) {
   return source;
 }
 
-ExitCode Session::finish(bool print_text) {
+ExitCode Session::finish() {
   report_.finished_at = utc_now();
   report_.status = ReportStatus::complete;
   report_.exit_code = has_error(report_.findings) ? ExitCode::finding : ExitCode::ok;
-  if (wants_text() && print_text)
+  if (wants_text())
     write_text(std::cout, report_, text_style(context_, options_));
   output_.finish(report_);
   return report_.exit_code;

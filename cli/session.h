@@ -45,7 +45,7 @@ public:
   bool wants_text() const;
   /// Sets the end, writes the files and prints the report's text; the exit code is 1 if there is
   /// a finding of severity error.
-  ExitCode finish(bool print_text = true);
+  ExitCode finish();
   ReportOutput& output() { return output_; }
 
 private:

@@ -111,12 +111,40 @@ std::string summary_text(const Report& report) {
   return out + "\n";
 }
 
+namespace {
+
+/// doctor's findings repeat its checks, which are printed with their fixes.
+Findings beside_checks(const Report& report) {
+  Findings others;
+  for (const Finding& finding : report.findings)
+    if (std::none_of(report.checks.begin(), report.checks.end(),
+                     [&finding](const CheckRow& check) { return check.id == finding.id; }))
+      others.push_back(finding);
+  return others;
+}
+
+} // namespace
+
+std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style) {
+  Table table(
+      {{"option"}, {"value"}, {"from"}, {"default"}, {"type"}, {"valid"}, {"what it does"}});
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : safe_text(text); };
+  for (const OptionEntry& option : options)
+    table.add({safe_text(option.name), or_dash(option.value),
+               safe_text(option.origin_name.empty() ? option.origin : option.origin_name),
+               or_dash(option.default_value), safe_text(option.type),
+               option.problem.empty() ? "yes" : "no: " + safe_text(option.problem),
+               safe_text(option.doc)});
+  return table.empty() ? "" : table.text(style);
+}
+
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
   for (const std::string& section :
        {topology_text(report.topology), mapping_text(report, style),
-        advice_text(report.mapping, style), checks_text(report.checks, style),
+        compare_versions_text(report.mapping, style), advice_text(report.mapping, style),
+        options_text(report.options, style), checks_text(report.checks, style),
         results_text(report.results, style), counters_text(report.nic_counters, style),
-        findings_text(report.findings, style)})
+        findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";
   out << summary_text(report);

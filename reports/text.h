@@ -17,6 +17,9 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
 /// The sections of it, each "" if the report has nothing for it.
 std::string topology_text(const nlohmann::json& topology);
 std::string mapping_text(const Report& report, const TextStyle& style);
+/// What releases of NVSHMEM choose differently on this node (`--compare-versions`).
+std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
+std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);

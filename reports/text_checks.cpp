@@ -24,6 +24,16 @@ Mark mark_of(const std::string& status) {
   return {"[-]", "[skip]", std::nullopt};
 }
 
+/// How many checks from `first` on were skipped for one reason: they share a line.
+std::size_t skipped_alike(const std::vector<CheckRow>& checks, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < checks.size() && checks[first].status == "skipped" &&
+         checks[end].status == "skipped" && checks[end].group == checks[first].group &&
+         checks[end].reason == checks[first].reason)
+    ++end;
+  return end - first;
+}
+
 std::string check_lines(const CheckRow& check, int id_width, const TextStyle& style) {
   const Mark mark = mark_of(check.status);
   const std::string shown = style.utf8 ? mark.utf8 : mark.ascii;
@@ -35,12 +45,12 @@ std::string check_lines(const CheckRow& check, int id_width, const TextStyle& st
   std::string out = (mark.colour ? coloured(shown, *mark.colour, style) : shown) +
                     line.substr(shown.size()) + "\n";
   const std::string blanks(static_cast<std::size_t>(indent), ' ');
-  const bool passed = check.status == "pass";
+  const bool quiet = check.status == "pass" || check.status == "skipped";
   if (style.verbose && !check.title.empty())
     out += blanks + "checks: " + safe_text(check.title) + "\n";
-  if ((!passed || style.verbose) && !check.evidence.empty())
+  if ((!quiet || style.verbose) && !check.evidence.empty())
     out += blanks + "read: " + safe_text(check.evidence) + "\n";
-  if ((!passed || style.verbose) && !check.fix.empty())
+  if ((!quiet || style.verbose) && !check.fix.empty())
     out += blanks + "fix: " + safe_text(check.fix) + "\n";
   return out;
 }
@@ -53,11 +63,16 @@ std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& st
   int id_width = 0;
   for (const CheckRow& check : checks)
     id_width = std::min(32, std::max(id_width, display_width(safe_text(check.id))));
-  for (const CheckRow& check : checks) {
-    const auto [found, added] = lines_of_group.emplace(check.group, "");
+  for (std::size_t i = 0; i < checks.size();) {
+    const auto [found, added] = lines_of_group.emplace(checks[i].group, "");
     if (added)
-      groups.push_back(check.group);
-    found->second += check_lines(check, id_width, style);
+      groups.push_back(checks[i].group);
+    const std::size_t alike = style.verbose ? 1 : skipped_alike(checks, i);
+    CheckRow row = checks[i];
+    if (alike > 1)
+      row.id = std::to_string(alike) + " checks";
+    found->second += check_lines(row, id_width, style);
+    i += alike;
   }
   std::string out;
   for (const std::string& group : groups) {

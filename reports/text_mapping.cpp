@@ -165,6 +165,13 @@ std::string exclusion_lines(const json& mapping) {
   return out.empty() ? "" : "\nNot considered:\n" + out;
 }
 
+bool same_advice(const json& left, const json& right) {
+  for (const char* key : {"library", "lines", "note"})
+    if (view::member(left, key) != view::member(right, key))
+      return false;
+  return true;
+}
+
 } // namespace
 
 std::string mapping_text(const Report& report, const TextStyle& style) {
@@ -184,7 +191,7 @@ std::string mapping_text(const Report& report, const TextStyle& style) {
   std::string out = heading(report.mapping);
   out += table.empty() ? "no PE\n" : table.text(style);
   out += nic_table(report.mapping, style);
-  if (const auto factor = view::number(report.mapping, "load_factor"))
+  if (const auto factor = view::number(report.mapping, "load_factor"); factor && !table.empty())
     out += fmt::format("load factor {:.2f}: the busiest NIC carries {:.2f} times the even share\n",
                        *factor, *factor);
   if (style.verbose)
@@ -192,11 +199,39 @@ std::string mapping_text(const Report& report, const TextStyle& style) {
   return out;
 }
 
+std::string compare_versions_text(const json& mapping, const TextStyle& style) {
+  const json& groups = view::list(mapping, "compare_versions");
+  if (groups.empty())
+    return "";
+  Table table({{"NVSHMEM"}, {"NICs of PE 0, 1, ..."}});
+  for (const json& group : groups) {
+    std::vector<std::string> versions, choices;
+    for (const json& version : view::list(group, "versions"))
+      versions.push_back(version.is_string() ? safe_text(version.get<std::string>()) : "?");
+    for (const json& pe : view::list(group, "pes")) {
+      std::vector<std::string> names;
+      for (const json& use : view::list(pe, "nics"))
+        names.push_back(nic_name(use));
+      choices.push_back(names.empty() ? "none" : join(names, "+"));
+    }
+    table.add({join(versions, ", "), join(choices, " ")});
+  }
+  const char* lead = groups.size() == 1 ? "All releases of NVSHMEM choose alike here:"
+                                        : "Releases of NVSHMEM choose differently here:";
+  return coloured(lead, Colour::bold, style) + "\n" + table.text(style);
+}
+
 std::string advice_text(const json& mapping, const TextStyle& style) {
   std::string out;
-  for (const json& advice : view::list(mapping, "advice")) {
-    const std::string lead =
-        "Best for " + text(advice, "library", "?") + ", world " + text(advice, "world", "?") + ":";
+  const json& all = view::list(mapping, "advice");
+  for (std::size_t i = 0; i < all.size();) {
+    const json& advice = all[i];
+    std::vector<std::string> worlds; // those that follow with the same advice share its lines
+    for (; i < all.size() && same_advice(advice, all[i]); ++i)
+      worlds.push_back(text(all[i], "world", "?"));
+    const std::string lead = "Best for " + text(advice, "library", "?") +
+                             (worlds.size() > 1 ? ", worlds " : ", world ") + join(worlds, ", ") +
+                             ":";
     out += coloured(lead, Colour::bold, style) + "\n";
     for (const json& line : view::list(advice, "lines"))
       out += "  " + safe_text(view::scalar(line).value_or("?")) + "\n";

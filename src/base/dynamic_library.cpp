@@ -15,7 +15,7 @@ std::optional<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
       return DynamicLibrary(handle, name);
     const char* message = ::dlerror();
-    if (why != nullptr)
+    if (why != nullptr && name == names.front())
       *why = message != nullptr ? message : "dlopen failed without a message";
   }
   return std::nullopt;

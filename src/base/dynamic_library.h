@@ -11,7 +11,7 @@ namespace shmemctl {
 class DynamicLibrary {
 public:
   /// Tries the versioned names in order (e.g. "libibverbs.so.1"); nothing if none opens. `why`
-  /// receives the loader's own message of the last attempt.
+  /// receives the loader's own message of the first attempt.
   static std::optional<DynamicLibrary> open(const std::vector<std::string>& names,
                                             std::string* why = nullptr);
 

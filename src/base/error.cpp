@@ -1,6 +1,7 @@
 #include "src/base/error.h"
 
 #include <cstring>
+#include <set>
 
 #include "src/base/text.h"
 
@@ -47,6 +48,22 @@ Error system_error(std::string subject, std::string attempted, int error_number,
                std::strerror(error_number), std::move(fix));
 }
 
+namespace {
+
+/// C1 controls (U+009B starts an escape sequence on some terminals), line and paragraph separators,
+/// and marks that change the direction of writing.
+bool harmful(const std::string& text, std::size_t at, std::size_t length) {
+  const std::string_view sequence = std::string_view(text).substr(at, length);
+  if (length == 2)
+    return sequence[0] == '\xc2' && static_cast<unsigned char>(sequence[1]) < 0xa0;
+  static const std::set<std::string_view> marks = {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a",
+                                                   "\u202b", "\u202c", "\u202d", "\u202e", "\u2066",
+                                                   "\u2067", "\u2068", "\u2069"};
+  return marks.count(sequence) != 0;
+}
+
+} // namespace
+
 std::string printable(const std::string& text, std::size_t max_bytes) {
   static const char* const digits = "0123456789abcdef";
   std::string out;
@@ -54,7 +71,7 @@ std::string printable(const std::string& text, std::size_t max_bytes) {
   while (at < text.size() && out.size() < max_bytes) {
     const auto byte = static_cast<unsigned char>(text[at]);
     const std::size_t length = utf8_sequence_length(text, at);
-    if (length == 0 || byte < 0x20 || byte == 0x7f) {
+    if (length == 0 || byte < 0x20 || byte == 0x7f || harmful(text, at, length)) {
       out += "\\x";
       out += digits[byte >> 4];
       out += digits[byte & 15];

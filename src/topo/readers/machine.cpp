@@ -1,6 +1,5 @@
 // The live machine, or somebody's copy of its /sys and /proc.
 #include <climits>
-#include <cstdlib>
 #include <unistd.h>
 
 #include "src/base/error.h"
@@ -73,10 +72,7 @@ Node read_machine(const Sysroot& sysroot, const std::string& nvml_library) {
 }
 
 Node read_machine(const Sysroot& sysroot) {
-  if (!sysroot.live())
-    return read_machine(sysroot, "");
-  const char* other = std::getenv("SHMEMCTL_NVML_LIBRARY");
-  return read_machine(sysroot, other != nullptr ? other : Nvml::default_library);
+  return read_machine(sysroot, sysroot.live() ? Nvml::default_library : "");
 }
 
 } // namespace shmemctl

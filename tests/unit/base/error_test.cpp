@@ -31,6 +31,11 @@ TEST(Error, HostileNamesCannotBreakALine) {
   EXPECT_EQ(error.fix(), "line1\\x0aline2");
 }
 
+TEST(Error, ControlsInUtf8AndChangesOfDirectionAreEscaped) {
+  EXPECT_EQ(printable("a\u009b31mb"), "a\\xc2\\x9b31mb");
+  EXPECT_EQ(printable("a\u202eb"), "a\\xe2\\x80\\xaeb");
+}
+
 TEST(Error, PrintableKeepsUtf8AndCutsLongText) {
   EXPECT_EQ(printable("caf\xc3\xa9"), "caf\xc3\xa9");
   EXPECT_EQ(printable(std::string(500, 'a'), 10), std::string(10, 'a') + "...");
