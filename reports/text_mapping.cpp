@@ -191,7 +191,7 @@ std::string mapping_text(const Report& report, const TextStyle& style) {
   std::string out = heading(report.mapping);
   out += table.empty() ? "no PE\n" : table.text(style);
   out += nic_table(report.mapping, style);
-  if (const auto factor = view::number(report.mapping, "load_factor"); factor && !table.empty())
+  if (const auto factor = view::number(report.mapping, "load_factor"); factor && *factor > 0)
     out += fmt::format("load factor {:.2f}: the busiest NIC carries {:.2f} times the even share\n",
                        *factor, *factor);
   if (style.verbose)

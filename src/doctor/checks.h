@@ -32,6 +32,9 @@ CheckResult gpus_visible(const CheckContext& context);
 CheckResult gpu_health(const CheckContext& context);
 CheckResult gpu_p2p(const CheckContext& context);
 
+// gpu_kernel.cpp
+CheckResult gpu_kernel(const CheckContext& context);
+
 // nvlink.cpp
 CheckResult nvlink_state(const CheckContext& context);
 
@@ -80,6 +83,8 @@ std::function<CheckResult(const CheckContext&)> library(const std::string& id);
 // Verdicts on what only a live machine can tell, apart from the asking, so that tests can state it.
 CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit_version);
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
+/// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
+CheckResult judge_gpu_kernel(const std::string& answer);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// Nothing if NVML does not tell the state of the fabric.

@@ -1,26 +1,16 @@
 #include "src/doctor/cuda_probe.h"
 
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "src/base/dynamic_library.h"
-#include "src/base/file_descriptor.h"
 #include "src/base/text.h"
+#include "src/doctor/child.h"
 
 namespace shmemctl::doctor {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::seconds live_deadline{20}; // eight GPUs without persistence mode take ten
-constexpr std::size_t max_answer_bytes = 1 << 20;
 constexpr int max_devices = 256;
 constexpr int attribute_dma_buf_supported = 124; // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED
 
@@ -79,40 +69,6 @@ CudaProbe ask_driver() {
   return probe;
 }
 
-[[noreturn]] void answer_in_child(int descriptor) {
-  ::unsetenv("CUDA_VISIBLE_DEVICES");
-  const std::string text = to_text(ask_driver());
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t count = ::write(descriptor, text.data() + done, text.size() - done);
-    if (count <= 0)
-      break;
-    done += static_cast<std::size_t>(count);
-  }
-  ::_exit(0); // not exit(): the parent's buffers and destructors are not the child's to run
-}
-
-/// Everything the child writes until it closes the pipe; false if the deadline passed first.
-bool read_answer(int descriptor, Clock::time_point deadline, std::string& text) {
-  while (text.size() < max_answer_bytes) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0)
-      return false;
-    pollfd entry{descriptor, POLLIN, 0};
-    if (::poll(&entry, 1, static_cast<int>(left.count())) <= 0)
-      continue;
-    char buffer[4096];
-    const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return true;
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 CudaProbe problem(const std::string& text) {
   CudaProbe probe;
   probe.problem = text;
@@ -122,30 +78,13 @@ CudaProbe problem(const std::string& text) {
 } // namespace
 
 CudaProbe probe_cuda(std::chrono::milliseconds deadline) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return problem(std::string("pipe2: ") + std::strerror(errno));
-  const FileDescriptor read_end(ends[0]);
-  FileDescriptor write_end(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0)
-    return problem(std::string("fork: ") + std::strerror(errno));
-  if (child == 0)
-    answer_in_child(write_end.get());
-  write_end.reset();
-  std::string text;
-  const bool in_time = read_answer(read_end.get(), Clock::now() + deadline, text);
-  if (!in_time)
-    ::kill(child, SIGKILL);
-  int status = 0;
-  // A child stuck in the kernel cannot be reaped; it must not hang us as well.
-  while (::waitpid(child, &status, in_time ? 0 : WNOHANG) < 0 && errno == EINTR) {
-  }
-  if (!in_time)
-    return problem("cuInit did not return within " + std::to_string(deadline.count()) + " ms");
-  if (WIFSIGNALED(status))
-    return problem("libcuda died of signal " + std::to_string(WTERMSIG(status)));
-  return parse_cuda_probe(text);
+  const ChildAnswer answer = ask_child(
+      [] {
+        ::unsetenv("CUDA_VISIBLE_DEVICES");
+        return to_text(ask_driver());
+      },
+      "cuInit", deadline);
+  return answer.problem.empty() ? parse_cuda_probe(answer.text) : problem(answer.problem);
 }
 
 const CudaProbe& live_cuda() {

@@ -252,7 +252,8 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
     return skipped("not installed, and not needed: " + *reason, found.evidence);
   // A node without a launcher is a healthy node: PEs can be started without one.
   if (library.need == Need::launcher)
-    return {CheckStatus::skipped, fmt::format("not installed: no {}", library.enables),
+    return {CheckStatus::skipped,
+            fmt::format("not installed, and optional: it enables {}", library.enables),
             found.evidence, install_fix(library, sysroot)};
   const std::string missing = fmt::format("missing; it would enable {}", library.enables);
   return warned(missing, found.evidence, install_fix(library, sysroot));

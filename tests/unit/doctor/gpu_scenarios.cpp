@@ -141,6 +141,26 @@ Scenarios peers() {
   };
 }
 
+Scenario kernel(const std::string& name, const std::string& answer, CheckStatus status,
+                const std::string& fix) {
+  return {"gpu-kernel", name, nullptr, status, "2^20 words", fix, [answer] {
+            return doctor::judge_gpu_kernel(answer);
+          }};
+}
+
+Scenarios kernels() {
+  return {
+      kernel("all run it", "0 ok NVIDIA H200\n1 ok NVIDIA H200\n", pass, ""),
+      kernel("one keeps a wrong word", "0 ok A\n1 bad B: word 7 came back wrong\n", fail,
+             "--gpu-reset"),
+      kernel("CUDA sees no device", "none cudaGetDeviceCount: no CUDA-capable device\n", fail,
+             "nvidia-smi"),
+      kernel("no answer", "", fail, "nvidia-smi"),
+      {"gpu-kernel", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},
+      {"gpu-kernel", "no GPU", [](Machine& m) { m.node = node_without_gpus(); }, skipped, "", ""},
+  };
+}
+
 Scenarios healths() {
   doctor::NvmlSurvey closed;
   closed.problem = "nvmlInit_v2: Driver/library version mismatch";
@@ -220,7 +240,7 @@ Scenarios nvml_verdicts() {
 
 Scenarios gpu_scenarios() {
   Scenarios all;
-  for (const Scenarios& part : {visible(), links(), peers(), healths(), nvml_verdicts()})
+  for (const Scenarios& part : {visible(), links(), peers(), kernels(), healths(), nvml_verdicts()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -3,6 +3,7 @@
 
 #include "src/topo/distance.h"
 #include "src/topo/readers/machine_parts.h"
+#include "src/topo/readers/reader.h"
 #include "tests/support/fake_machine.h"
 
 namespace shmemctl {
