@@ -141,9 +141,9 @@ Distance pci_distance(const Node& node, int left, int right) {
   }
   const int left_host = node.pci[static_cast<std::size_t>(left)].host_bridge;
   const int right_host = node.pci[static_cast<std::size_t>(right)].host_bridge;
-  if (left_host >= 0 && left_host == right_host)
-    return of(node.host_bridges[static_cast<std::size_t>(left_host)].exact ? PathClass::phb
-                                                                           : PathClass::node);
+  if (left_host >= 0 && left_host == right_host &&
+      node.host_bridges[static_cast<std::size_t>(left_host)].exact)
+    return of(PathClass::phb);
   return across_host_bridges(numa_of(node, left), numa_of(node, right));
 }
 

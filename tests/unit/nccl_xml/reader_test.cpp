@@ -63,7 +63,7 @@ TEST(NcclXml, DistancesComeFromSwitchesCpusAndLinks) {
   const Node node = small(); // GPU 02, GPU 12; mlx5_2, mlx5_10, mlx5_11, docker0, eno1
   EXPECT_EQ(word(node, 0, 1), "NV6") << "the smaller of 6 and 9 links to NVSwitches";
   EXPECT_EQ(word(node, 1, 3), "PIX");
-  EXPECT_EQ(word(node, 0, 3), "PHB");
+  EXPECT_EQ(word(node, 0, 3), "NODE");
   EXPECT_EQ(word(node, 0, 2), "SYS");
   EXPECT_EQ(word(node, 3, 4), "PIX") << "two devices of one function";
   EXPECT_EQ(word(node, 0, 5), "?") << "an interface without a place";
@@ -179,7 +179,7 @@ TEST(NcclXml, SwitchesMayShareAnIdButGpusMayNot) {
   const Node node = read_nccl_xml(cpu(same + "<pci busid=\"0:1:0.0\" class=\"0x030200\"/></pci>" +
                                       same + "<pci busid=\"0:2:0.0\" class=\"0x030200\"/></pci>"),
                                   "file");
-  EXPECT_EQ(word(node, 0, 1), "PHB") << "two switches, though of one id";
+  EXPECT_EQ(word(node, 0, 1), "NODE") << "two switches, though of one id";
   EXPECT_NE(refusal(cpu("<pci busid=\"0:1:0.0\" class=\"0x030200\"/>\n"
                         "<pci busid=\"0:1:0.0\" class=\"0x030200\"/>"))
                 .find("line 4, column 1: a second <pci> of 0000:01:00.0"),

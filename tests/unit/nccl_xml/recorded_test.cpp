@@ -53,14 +53,14 @@ void PrintTo(const Expected& expected, std::ostream* out) {
 
 const std::vector<Expected>& expected_files() {
   static const std::vector<Expected> files = {
-      {"azure-ndv2/ndv2-topo.xml", 8, 1, 0, "PHB"},
-      {"azure-ndv2/ndv2-topo.2023-06.xml", 8, 1, 0, "PHB"},
-      {"azure-ndv5/msccl-executor-ndv5-topo.xml", 8, 8, 0, "PHB"},
-      {"azure-ndv5/msccl-ndv5-topo-new.xml", 8, 8, 0, "PHB"},
-      {"azure-ndv5/mscclpp-ndv5-topo.xml", 8, 8, 0, "PHB"},
-      {"azure-ndv5/ndv5-topo.2023-06-WRONG-affinity.xml", 8, 8, 0, "PHB"},
-      {"azure-ndv5/ndv5-topo.2025-01.xml", 8, 8, 0, "PHB"},
-      {"azure-ndv5/superbench-ndv5-topo.xml", 8, 8, 0, "PHB"},
+      {"azure-ndv2/ndv2-topo.xml", 8, 1, 0, "NODE"},
+      {"azure-ndv2/ndv2-topo.2023-06.xml", 8, 1, 0, "NODE"},
+      {"azure-ndv5/msccl-executor-ndv5-topo.xml", 8, 8, 0, "NODE"},
+      {"azure-ndv5/msccl-ndv5-topo-new.xml", 8, 8, 0, "NODE"},
+      {"azure-ndv5/mscclpp-ndv5-topo.xml", 8, 8, 0, "NODE"},
+      {"azure-ndv5/ndv5-topo.2023-06-WRONG-affinity.xml", 8, 8, 0, "NODE"},
+      {"azure-ndv5/ndv5-topo.2025-01.xml", 8, 8, 0, "NODE"},
+      {"azure-ndv5/superbench-ndv5-topo.xml", 8, 8, 0, "NODE"},
       {"aws-p4d/p4d-24xl-topo.2020.xml", 8, 4, 0, "PIX"},
       {"aws-p4d/p4d-24xl-topo.xml", 8, 4, 0, "PIX"},
       {"aws-p4d/p4de-24xl-topo.xml", 8, 4, 0, "PIX"},
@@ -72,10 +72,10 @@ const std::vector<Expected>& expected_files() {
       {"oci-h100/BM.GPU.H100.8.2024-01.xml", 8, 16, 0, "NV18"},
       {"oci-h100/H100-topology.xml", 8, 16, 0, "NV18"},
       {"oci-h100/H100-topology-kubernetes.xml", 8, 16, 0, "NV18"},
-      {"crusoe-b300-vm/b300-288gb-sxm-ib-cloud-hypervisor.xml", 8, 8, 0, "PHB"},
+      {"crusoe-b300-vm/b300-288gb-sxm-ib-cloud-hypervisor.xml", 8, 8, 0, "NODE"},
       {"h800-hgx/topo_h800.xml", 8, 8, 0, "NV8"},
-      {"a6000-eth/topo.xml", 4, 0, 10, "PHB"},
-      {"a6000-eth/topo_mod.xml", 2, 0, 10, "PHB"},
+      {"a6000-eth/topo.xml", 4, 0, 10, "NODE"},
+      {"a6000-eth/topo_mod.xml", 2, 0, 10, "NODE"},
       {"simai-a100/topo_1A100_1CX6.xml", 1, 2, 0, ""},
       {"simai-a100/topo_2A100_1CX6.xml", 2, 2, 0, "NV12"},
       {"simai-a100/topo_4A100_2CX6.xml", 4, 3, 0, "NV12"},
@@ -192,11 +192,10 @@ void check_derived(const Node& node, const std::vector<std::string>& row) {
   }
   ASSERT_FALSE(addresses.empty()) << where;
   const auto& [nearest, nearest_addresses] = *addresses.begin();
-  // The table counts a NUMA node's devices as NODE, NCCL's <cpu> as one host bridge (PHB).
   if (row[3] == "shared-pci-ancestor") {
     EXPECT_LE(nearest, PathClass::pxb) << where;
   } else {
-    EXPECT_EQ(nearest, row[3] == "NODE" ? PathClass::phb : PathClass::sys) << where;
+    EXPECT_EQ(nearest, row[3] == "NODE" ? PathClass::node : PathClass::sys) << where;
   }
   std::set<std::string> expected;
   for (const std::string& address : parts_of(row[5], ','))
@@ -348,7 +347,7 @@ TEST_F(RecordedFacts, AGuestWithoutNumaSeesEverythingAtTheSameDistance) {
                                   "closed");
   ASSERT_EQ(node.gpus.size(), 1U);
   EXPECT_FALSE(node.gpus[0].numa.known());
-  EXPECT_EQ(word(node, 0, 1), "PHB");
+  EXPECT_EQ(word(node, 0, 1), "?") << "neither host bridges nor NUMA nodes are told";
   ASSERT_EQ(node.gpus[0].links.size(), 1U);
   EXPECT_EQ(node.gpus[0].links[0].target, LinkTarget::nvswitch);
   EXPECT_FALSE(node.gpus[0].links[0].target_address.has_value());

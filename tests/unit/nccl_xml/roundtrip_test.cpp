@@ -104,7 +104,7 @@ TEST(NcclWriter, NcclSeesOneSwitchWhereThereAreThreeBridges) {
   EXPECT_EQ(to_string(seen.pci[0].address), "0000:10:00.0");
   EXPECT_EQ(distance(node, 0, 1), distance(seen, 0, 1));
   EXPECT_EQ(to_string(distance(seen, 0, 1)), "PIX");
-  EXPECT_EQ(to_string(distance(seen, 0, 2)), "PHB");
+  EXPECT_EQ(to_string(distance(seen, 0, 2)), "NODE");
   EXPECT_EQ(seen.nics[0].name, "mlx5_0");
   EXPECT_NE(plain.find("link_speed=\"32.0 GT/s PCIe\""), std::string::npos)
       << "an idle link's speed would mislead NCCL";
