@@ -2,6 +2,7 @@
 # Runs every libFuzzer target over its corpus: scripts/fuzz.sh SECONDS [TARGET...]
 # New inputs go to build-fuzz/corpus, never into the checkout; a crash leaves its input in
 # build-fuzz/crashes and makes this fail.
+#   SHMEMCTL_FUZZ_JOBS  targets that run at once (default: one per core)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET...]}
@@ -29,4 +30,4 @@ run_one() {
   fi
 }
 export -f run_one
-printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run_one {} '"$seconds"
+printf '%s\n' "${targets[@]}" | xargs -P "${SHMEMCTL_FUZZ_JOBS:-$(nproc)}" -I{} bash -c 'run_one {} '"$seconds"
