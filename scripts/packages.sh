@@ -1,10 +1,11 @@
+# shellcheck shell=bash disable=SC2034,SC2086 # lists of words, for the scripts that source this
 # Installs what is missing from the distribution's packages. Sourced by the other scripts.
 # Needs root or sudo only if something is missing.
 
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libvalijson-dev"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
-  python3-jsonschema hwloc-nox"
+  python3-jsonschema hwloc-nox shellcheck"
 
 # The packages of "$@" that are not installed.
 missing_packages() {
@@ -33,7 +34,6 @@ install_packages() {
   fi
   echo "scripts: installing" $missing >&2
   $as_root apt-get update -qq >&2
-  # shellcheck disable=SC2086 # a list of words
   DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends \
     $missing >&2
 }
