@@ -12,10 +12,11 @@ namespace {
 
 std::string version_text() {
   const ToolInfo tool = tool_info();
-  std::string text = "shmemctl " + tool.version + " (" + tool.git_revision +
+  std::string text = "shmemctl " + tool.version + " (" +
+                     (tool.git_revision.empty() ? "unknown revision" : tool.git_revision) +
                      (tool.git_dirty.value_or(false) ? ", modified" : "") + ")";
   for (const auto& [key, value] : tool.build)
-    text += "\n  " + key + ": " + value;
+    text.append("\n  ").append(key).append(": ").append(value);
   text += "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, EFA";
   return text;
 }

@@ -13,7 +13,7 @@ for preset in asan tsan; do
   ctest --test-dir "build-$preset" --output-on-failure -j "$(nproc)"
 done
 echo "== clang-tidy" >&2
-scripts/build.sh release tidy
+scripts/build.sh tidy tidy
 echo "== fuzz" >&2
 scripts/fuzz.sh "${SHMEMCTL_FUZZ_SECONDS:-600}"
 echo "soak: clean" >&2

@@ -129,7 +129,8 @@ class Dying(CliTest):
                 process = self.start(folder)
                 self.wait_until_it_reads(process)
                 process.send_signal(number)
-                process.communicate(timeout=30)
+                process.wait(timeout=30) # with its stdin open, so that nothing else can end it
+                process.communicate()
                 self.assertEqual(process.returncode, 130)
                 self.check_incomplete(folder, 130)
 
@@ -203,7 +204,10 @@ class BadInput(CliTest):
             self.assertEqual(process.returncode, 2, process.stderr.read())
             process.stderr.close()
             after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-            self.assertLess(max(before, after), 300 * 1024, "KiB resident")
+            limit_kib = 300 * 1024
+            if "sanitize:" in run("--version")[1]: # a sanitizer keeps freed memory and shadows all
+                limit_kib *= 4
+            self.assertLess(max(before, after), limit_kib, "KiB resident")
 
 
 class Environment(CliTest):
