@@ -22,7 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool valid = validate_report(document).empty();
   try {
     const Report report = report_from_json(document, "fuzz");
-    if (!valid || !validate_report(to_json(report)).empty())
+    if (!valid)
+      std::abort();
+    // What a newer minor version adds below topology, mapping or hosts is kept as it is, and this
+    // version's schema does not know it.
+    const bool ours = document["schema"]["version"] == report_schema_version;
+    if (ours && !validate_report(to_json(report)).empty())
       std::abort();
     std::ostringstream out;
     TextStyle style;
