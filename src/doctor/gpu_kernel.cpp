@@ -1,4 +1,6 @@
 // gpu-kernel: each GPU runs a kernel of this binary and keeps what it wrote.
+#include <cstdlib>
+
 #include "build_info.h"
 #include "kernels/device_probe.h"
 #include "src/base/text.h"
@@ -14,6 +16,7 @@ constexpr std::chrono::seconds kernel_deadline{40};
 
 /// A line per device: "0 ok NAME" or "0 bad NAME: ERROR"; or one line "none WHY".
 std::string probe_text() {
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
   std::string why;
   const std::vector<DeviceProbe> probes = probe_devices(why);
   if (probes.empty())
