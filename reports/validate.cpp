@@ -140,7 +140,7 @@ std::optional<SchemaViolation> refused(const json& document) {
     require_report_schema(document, "the document");
     return std::nullopt;
   } catch (const Error& error) {
-    std::string text = error.system_message();
+    const std::string& text = error.system_message();
     for (const char* pointer : {"/schema/name", "/schema/version"})
       if (starts_with(text, std::string(pointer) + ": "))
         return SchemaViolation{pointer, text.substr(std::string(pointer).size() + 2)};

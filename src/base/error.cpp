@@ -32,7 +32,7 @@ std::string compose(const std::string& subject, const std::string& attempted,
 } // namespace
 
 Error::Error(ExitCode code, std::string subject, std::string attempted, std::string system_message,
-             std::string fix, Where where)
+             const std::string& fix, Where where)
     : code_(code), subject_(std::move(subject)), attempted_(std::move(attempted)),
       system_message_(std::move(system_message)), fix_(printable(fix, 1000)),
       where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
@@ -40,7 +40,7 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
                   std::string fix) {
   return Error(ExitCode::usage, std::move(subject), "read",
-               position.empty() ? problem : position + ": " + problem, std::move(fix));
+               position.empty() ? problem : position + ": " + problem, fix);
 }
 
 Error system_error(std::string subject, std::string attempted, int error_number, std::string fix) {

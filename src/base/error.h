@@ -35,7 +35,7 @@ public:
   /// @param subject    what is concerned: a file, a device, an option
   /// @param attempted  the call or step that failed, e.g. "read" or "parse"
   Error(ExitCode code, std::string subject, std::string attempted, std::string system_message,
-        std::string fix, Where where = {});
+        const std::string& fix, Where where = {});
 
   const char* what() const noexcept override { return message_.c_str(); }
   const std::string& message() const noexcept { return message_; }

@@ -125,8 +125,9 @@ std::string option_problem(const OptionSpec& spec, const std::string& text, Opti
   return "";
 }
 
-Options::Options(const Environment& environment, std::map<std::string, std::string> command_line,
-                 std::map<std::string, std::string> config) {
+Options::Options(const Environment& environment,
+                 const std::map<std::string, std::string>& command_line,
+                 const std::map<std::string, std::string>& config) {
   for (const OptionSpec& spec : option_table()) {
     OptionValue value{spec.default_value, OptionOrigin::default_value, "", ""};
     auto take = [&](const std::map<std::string, std::string>& from, const std::string& key,

@@ -60,8 +60,8 @@ public:
   /// @param command_line option name ("HCA_LIST") -> text, for flags that were given
   /// @param config       option name -> text, from --config
   explicit Options(const Environment& environment,
-                   std::map<std::string, std::string> command_line = {},
-                   std::map<std::string, std::string> config = {});
+                   const std::map<std::string, std::string>& command_line = {},
+                   const std::map<std::string, std::string>& config = {});
 
   const OptionValue& value(std::string_view name) const;
   std::string text(std::string_view name) const { return value(name).text; }

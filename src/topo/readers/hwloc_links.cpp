@@ -10,7 +10,7 @@ namespace shmemctl::hwloc {
 
 namespace {
 
-constexpr std::size_t max_objects = 2 * topo_limits::max_devices;
+constexpr std::size_t max_objects = std::size_t{2} * topo_limits::max_devices;
 
 constexpr std::size_t max_matrix_bytes = std::size_t{8} << 20;
 
