@@ -38,14 +38,15 @@ Error::Error(ExitCode code, std::string subject, std::string attempted, std::str
       where_(std::move(where)), message_(compose(subject_, attempted_, system_message_, where_)) {}
 
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
-                  std::string fix) {
+                  const std::string& fix) {
   return Error(ExitCode::usage, std::move(subject), "read",
                position.empty() ? problem : position + ": " + problem, fix);
 }
 
-Error system_error(std::string subject, std::string attempted, int error_number, std::string fix) {
+Error system_error(std::string subject, std::string attempted, int error_number,
+                   const std::string& fix) {
   return Error(ExitCode::unavailable, std::move(subject), std::move(attempted),
-               std::strerror(error_number), std::move(fix));
+               std::strerror(error_number), fix);
 }
 
 namespace {

@@ -58,10 +58,11 @@ private:
 
 /// Bad input in a file or a value: exit code 2. `position` is "line 3, column 7", or empty.
 Error input_error(std::string subject, const std::string& position, const std::string& problem,
-                  std::string fix);
+                  const std::string& fix);
 
 /// A failed system call: exit code 3, with strerror(error_number).
-Error system_error(std::string subject, std::string attempted, int error_number, std::string fix);
+Error system_error(std::string subject, std::string attempted, int error_number,
+                   const std::string& fix);
 
 /// Replaces control characters and bytes that are not UTF-8 by \xNN, and cuts at `max_bytes`.
 std::string printable(const std::string& text, std::size_t max_bytes = 200);

@@ -81,11 +81,64 @@ std::vector<OptionSpec> make_table() {
   };
 }
 
+// How the processes of a job find each other, and the memory that they share.
+std::vector<OptionSpec> runtime_options() {
+  constexpr bool in_nvshmem = true;
+  return {
+      choice(
+          "BOOTSTRAP", "auto",
+          {"auto", "uid", "local", "mpi", "pmi", "pmi2", "pmix", "openshmem", "plugin", "single"},
+          "How the PEs of a job find each other; auto looks at what the launcher left.",
+          in_nvshmem),
+      choice("BOOTSTRAP_PMI", "auto", {"auto", "pmi", "pmi2", "pmix"},
+             "Which process management interface BOOTSTRAP=pmi means.", in_nvshmem),
+      {"BOOTSTRAP_PLUGIN", OptionType::text, "", "The shared object that BOOTSTRAP=plugin loads.",
+       in_nvshmem},
+      {"BOOTSTRAP_UID", OptionType::text, "",
+       "The unique id of the job, as the PE that made it printed it."},
+      {"BOOTSTRAP_UID_SESSION_ID", OptionType::text, "",
+       "host:port at which PE 0 listens for the others, instead of a unique id.", in_nvshmem},
+      {"BOOTSTRAP_UID_SECRET", OptionType::text, "",
+       "The secret of the job that a session id names: any text, the same for all PEs."},
+      {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",
+       "A file with that secret, instead of the variable."},
+      {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
+       "Network interfaces to use: a comma list of prefixes; ^ before it excludes, = is exact.",
+       in_nvshmem},
+      choice("BOOTSTRAP_UID_SOCK_FAMILY", "", {"", "AF_INET", "AF_INET6"},
+             "Address family of the bootstrap; empty takes both.", in_nvshmem),
+      integer("BOOTSTRAP_UID_RANK", "-1", -1, 1 << 20,
+              "Rank of this PE for BOOTSTRAP=uid; -1 asks the launcher's variables."),
+      integer("BOOTSTRAP_UID_SIZE", "-1", -1, 1 << 20,
+              "Number of PEs for BOOTSTRAP=uid; -1 asks the launcher's variables."),
+      {"MPI_LIBRARY", OptionType::text, "libmpi.so.40", "The file that is opened as Open MPI."},
+      {"PMIX_LIBRARY", OptionType::text, "libpmix.so.2", "The file that is opened as PMIx."},
+      {"OPENSHMEM_LIBRARY", OptionType::text, "liboshmem.so.40",
+       "The file that is opened as OpenSHMEM."},
+      {"NODE_ID", OptionType::text, "",
+       "Makes PEs with the same text one virtual node, whatever machine they are on."},
+      choice("INIT_MODE", "whole", {"whole", "per-local-rank", "low-latency"},
+             "One world of all PEs, one for each local rank as DeepEP's high-throughput mode has "
+             "it, or one with strided sub-teams as in its low-latency mode."),
+      {"SYMMETRIC_SIZE", OptionType::size, "1G", "Size of the symmetric heap of each PE.",
+       in_nvshmem},
+      {"HEAP_CHUNK", OptionType::size, "64M", "The heap grows by multiples of this."},
+      choice("HEAP_BACKING", "auto", {"auto", "memfd", "devshm"},
+             "Host memory of the heap: an anonymous file, or one in /dev/shm."),
+      {"HUGE_PAGES", OptionType::boolean, "1",
+       "Use huge pages for the heap if there are free ones."},
+      {"CHECK", OptionType::boolean, "0",
+       "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
+  };
+}
+
 } // namespace
 
 const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = [] {
     std::vector<OptionSpec> rows = make_table();
+    for (OptionSpec& row : runtime_options())
+      rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const OptionSpec& a, const OptionSpec& b) { return a.name < b.name; });
     return rows;

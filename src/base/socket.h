@@ -1,0 +1,93 @@
+// Stream sockets with deadlines: TCP (IPv4, IPv6) and Unix sockets with abstract names.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <sys/socket.h>
+
+#include "src/base/deadline.h"
+#include "src/base/file_descriptor.h"
+
+namespace shmemctl {
+
+/// Where a stream socket listens. A value that can be sent to other processes as text.
+class SocketAddress {
+public:
+  SocketAddress() = default;
+  SocketAddress(const sockaddr* address, socklen_t length);
+  /// "10.0.0.1:4711", "[fe80::1%eth0]:4711" or "unix:NAME" (abstract, nothing in a file system).
+  /// Throws Error (usage) for anything else. No name is resolved.
+  static SocketAddress parse(const std::string& text);
+  /// An abstract Unix name, at most 100 bytes.
+  static SocketAddress abstract_unix(const std::string& name);
+
+  std::string text() const;
+  int family() const { return storage_.ss_family; }
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t length() const { return length_; }
+  /// The same address with another port; of no effect on a Unix name.
+  SocketAddress with_port(int port) const;
+  int port() const;
+
+private:
+  sockaddr_storage storage_{};
+  socklen_t length_ = 0;
+};
+
+/// Called about every 50 ms by a wait; throws to end it (the job has failed elsewhere).
+using WaitCheck = std::function<void()>;
+
+/// A connected stream. All calls throw Error: `deadline` when the deadline passes, `unavailable`
+/// when the peer closed or the system refused; `peer` is who the message names.
+class Socket {
+public:
+  Socket() = default;
+  Socket(FileDescriptor descriptor, std::string peer);
+
+  /// Retries a refused connection until the deadline (the listener may start later), sleeping a
+  /// little longer each time. Non-blocking, close-on-exec, TCP_NODELAY.
+  static Socket connect(const SocketAddress& address, const std::string& peer,
+                        const Deadline& deadline, const WaitCheck& check = {});
+
+  explicit operator bool() const { return static_cast<bool>(descriptor_); }
+  int descriptor() const { return descriptor_.get(); }
+  const std::string& peer() const { return peer_; }
+  void set_peer(std::string peer) { peer_ = std::move(peer); }
+  void close() { descriptor_.reset(); }
+
+  void send_all(const void* data, std::size_t size_bytes, const Deadline& deadline,
+                const WaitCheck& check = {});
+  void receive_all(void* data, std::size_t size_bytes, const Deadline& deadline,
+                   const WaitCheck& check = {});
+  /// What can be sent or received now without waiting; 0 if that is nothing. Receiving throws
+  /// if the peer has closed.
+  std::size_t send_some(const void* data, std::size_t size_bytes);
+  std::size_t receive_some(void* data, std::size_t size_bytes);
+
+private:
+  FileDescriptor descriptor_;
+  std::string peer_;
+};
+
+/// A listening socket, close-on-exec, backlog 4096 (or what the system allows).
+class Listener {
+public:
+  Listener() = default;
+  /// Port 0 takes any free one; address() has it. Throws Error (unavailable).
+  explicit Listener(const SocketAddress& address);
+
+  const SocketAddress& address() const { return address_; }
+  int descriptor() const { return descriptor_.get(); }
+  explicit operator bool() const { return static_cast<bool>(descriptor_); }
+  /// Waits for one connection. Throws Error (deadline).
+  Socket accept(const Deadline& deadline, const WaitCheck& check = {});
+  /// A connection that is there already, or an empty Socket.
+  Socket accept_now();
+
+private:
+  FileDescriptor descriptor_;
+  SocketAddress address_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,45 @@
+#include "src/bootstrap/bootstrap.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace shmemctl {
+
+namespace {
+constexpr std::uint64_t max_text_bytes = 1 << 20;
+}
+
+std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
+                                        const Deadline& deadline) {
+  const std::vector<std::uint64_t> lengths =
+      allgather_value(bootstrap, static_cast<std::uint64_t>(text.size()), deadline);
+  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  if (longest > max_text_bytes)
+    throw Error(ExitCode::unavailable, "bootstrap " + std::string(bootstrap.name()), "allgather",
+                "a PE announced " + std::to_string(longest) + " bytes",
+                "start all PEs with the same version of this tool");
+  const auto block_bytes = static_cast<std::size_t>(longest);
+  std::string mine = text;
+  mine.resize(block_bytes);
+  std::string all(block_bytes * lengths.size(), '\0');
+  if (block_bytes > 0)
+    bootstrap.allgather(mine.data(), all.data(), block_bytes, deadline);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+    texts.push_back(all.substr(rank * block_bytes, static_cast<std::size_t>(lengths[rank])));
+  return texts;
+}
+
+void SingleBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                                const Deadline&) {
+  if (bytes_per_rank > 0)
+    std::memmove(receive, send, bytes_per_rank);
+}
+
+void SingleBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                               const Deadline& deadline) {
+  allgather(send, receive, bytes_per_rank, deadline);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,91 @@
+// How the processes of a job find each other before there is anything else: one small interface.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/error.h"
+#include "src/bootstrap/job_health.h"
+
+namespace shmemctl {
+
+/// Collectives over all processes of a job, for set-up. Not thread safe. Every call is collective
+/// and takes a deadline; all throw Error: `deadline` (through JobHealth::give_up, so that the
+/// message names who was waited for), `unavailable` (a process was lost, the launcher refused), or
+/// what JobHealth::check() throws. After an Error the object is only fit for abort().
+class Bootstrap {
+public:
+  virtual ~Bootstrap() = default;
+
+  /// "uid", "local", "mpi", "pmi", "pmi2", "pmix", "openshmem", "plugin" or "single".
+  virtual const char* name() const = 0;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// `receive` holds size() blocks of `bytes_per_rank`, by rank. The buffers may not overlap,
+  /// except that `send` may be this rank's block in `receive`.
+  virtual void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                         const Deadline& deadline) = 0;
+  /// Block r of `send` goes to rank r; block r of `receive` comes from rank r. No overlap.
+  virtual void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                        const Deadline& deadline) = 0;
+  virtual void barrier(const Deadline& deadline) = 0;
+  virtual void broadcast(void* data, std::size_t size_bytes, int root,
+                         const Deadline& deadline) = 0;
+
+  /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
+  virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
+  /// Takes leave of the launcher (collective); no call may follow. Destroying without it is legal
+  /// after an Error.
+  virtual void finish(const Deadline& deadline) = 0;
+
+  /// From now on every wait asks `health`, which must outlive this object or the next watch().
+  void watch(JobHealth* health) { health_ = health ? health : &nobody_; }
+
+protected:
+  Bootstrap(int rank, int size) : rank_(rank), size_(size) {}
+  /// For implementations that learn them late.
+  void set_ranks(int rank, int size) {
+    rank_ = rank;
+    size_ = size;
+  }
+  JobHealth& health() const { return *health_; }
+
+private:
+  int rank_, size_;
+  JobHealth nobody_;
+  JobHealth* health_ = &nobody_;
+};
+
+/// One value of each rank, by rank.
+template <class T>
+std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadline& deadline) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> values(static_cast<std::size_t>(bootstrap.size()));
+  bootstrap.allgather(&value, values.data(), sizeof(T), deadline);
+  return values;
+}
+
+/// One text of each rank, by rank; they may differ in length (each at most 1 MiB).
+std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
+                                        const Deadline& deadline);
+
+/// The job of one process that nobody launched.
+class SingleBootstrap final : public Bootstrap {
+public:
+  SingleBootstrap() : Bootstrap(0, 1) {}
+  const char* name() const override { return "single"; }
+  void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                 const Deadline& deadline) override;
+  void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                const Deadline& deadline) override;
+  void barrier(const Deadline&) override {}
+  void broadcast(void*, std::size_t, int, const Deadline&) override {}
+  void abort(ExitCode, const std::string&) noexcept override {}
+  void finish(const Deadline&) override {}
+};
+
+} // namespace shmemctl

@@ -1,0 +1,27 @@
+// What a waiting PE can learn about the rest of its job.
+#pragma once
+
+#include <string>
+
+namespace shmemctl {
+
+/// Asked by every wait of the bootstraps and the runtime. The base class knows nothing; once
+/// addresses are exchanged, the runtime's Lifeline takes its place. Thread safe.
+class JobHealth {
+public:
+  virtual ~JobHealth() = default;
+
+  /// Throws the job's first failure, if there was one anywhere. One atomic load if there was none.
+  virtual void check() const {}
+
+  /// Says whom this PE waits for from now on, so that others can follow the chain; -1 is nobody.
+  virtual void waiting_for(int peer) noexcept { static_cast<void>(peer); }
+
+  /// A wait's deadline has passed. Throws Error (deadline) that names who is behind, and the last
+  /// phase that it reported, as far as that can be learnt.
+  /// @param step what was being done, e.g. "barrier"
+  /// @param peer who was waited for; -1 if that is not known (anyone)
+  [[noreturn]] virtual void give_up(const std::string& step, int peer);
+};
+
+} // namespace shmemctl

@@ -1,0 +1,46 @@
+// Collectives over a key-value space, as the process managers' interfaces offer it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "src/bootstrap/bootstrap.h"
+
+namespace shmemctl {
+
+/// What PMI-1, PMI-2 and PMIx have in common. Keys are made by KvsBootstrap: letters, digits, '-'.
+class KeyValueSpace {
+public:
+  virtual ~KeyValueSpace() = default;
+  virtual const char* name() const = 0;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::size_t max_key_bytes() const = 0;
+  /// The longest value that put() takes.
+  virtual std::size_t max_value_bytes() const = 0;
+  /// True if values may hold any byte; otherwise only printable ASCII without blanks, '=' and ';'.
+  virtual bool binary_values() const = 0;
+
+  virtual void put(const std::string& key, const std::string& value, const Deadline& deadline) = 0;
+  /// Collective: what was put before it can be got after it.
+  virtual void fence(const Deadline& deadline) = 0;
+  virtual std::string get(int rank, const std::string& key, const Deadline& deadline) = 0;
+  virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
+  virtual void finish(const Deadline& deadline) = 0;
+  /// Waits ask `health` from now on.
+  void watch(JobHealth* health) { health_ = health; }
+
+protected:
+  JobHealth& health() const { return *health_; }
+
+private:
+  JobHealth nobody_;
+  JobHealth* health_ = &nobody_;
+};
+
+/// Every collective is: put, fence, get. Keys carry a sequence number, so that none is used twice.
+/// Long values are cut into pieces, text-only spaces get base64.
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space);
+
+} // namespace shmemctl

@@ -1,0 +1,60 @@
+// Kinds of physical memory that a symmetric region can be made of.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "src/base/file_descriptor.h"
+
+namespace shmemctl {
+
+/// A piece of physical memory. Goes away when all that mapped or hold it have.
+class Chunk {
+public:
+  virtual ~Chunk() = default;
+  virtual std::size_t size_bytes() const = 0;
+  /// Maps it at `address` (in a reserved range). Throws Error (unavailable).
+  virtual void map(void* address) = 0;
+  /// What a peer process imports; -1 if peers need none (threads of one process).
+  virtual int descriptor() const = 0;
+};
+
+class HeapBacking {
+public:
+  virtual ~HeapBacking() = default;
+  /// "memfd", "devshm"; later "cuda-vmm", "cuda-ipc".
+  virtual const char* kind() const = 0;
+  virtual std::size_t granularity_bytes() const = 0;
+  /// Committed memory: a lack of it is an Error (unavailable) here, never a SIGBUS later.
+  virtual std::unique_ptr<Chunk> create(std::size_t size_bytes) = 0;
+  virtual std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) = 0;
+};
+
+struct HostBackingOptions {
+  std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
+  bool huge_pages = true;    ///< when the system has free ones and the size is a multiple
+  int numa_node = -1;        ///< pages come from there if it has any; -1 is no preference
+};
+std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options);
+
+/// Address space without memory behind it; released at the end. Throws Error (unavailable) that
+/// names the limit (ulimit -v) if there is one.
+class Reservation {
+public:
+  Reservation() = default;
+  explicit Reservation(std::size_t size_bytes, std::size_t alignment_bytes = 2u << 20);
+  Reservation(Reservation&& other) noexcept;
+  Reservation& operator=(Reservation&& other) noexcept;
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+  std::byte* base() const { return base_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  std::byte* base_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,65 @@
+// A symmetric region: slot i's part lies at base + i * stride in every process that maps it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/memory/backing.h"
+#include "src/memory/local_peers.h"
+
+namespace shmemctl {
+
+class SymmetricRegion {
+public:
+  /// Reserves slots * stride_bytes of address space; maps nothing.
+  /// @param name for messages: "heap", "internal"
+  SymmetricRegion(std::string name, std::size_t stride_bytes, LocalPeers& peers,
+                  HeapBacking& backing);
+  ~SymmetricRegion();
+  SymmetricRegion(const SymmetricRegion&) = delete;
+  SymmetricRegion& operator=(const SymmetricRegion&) = delete;
+
+  /// Collective: commits `more_bytes` (rounded up to the granularity) in every slot, behind what
+  /// is there; nothing moves. Throws Error (unavailable) with the limit or size that was missed.
+  void grow(std::size_t more_bytes, const Deadline& deadline);
+
+  std::byte* base() const;              ///< my own part
+  std::byte* slot_base(int slot) const; ///< that slot's part as mapped here
+  std::size_t size_bytes() const;       ///< committed, per slot
+  std::size_t stride_bytes() const;
+  bool contains(const void* address) const; ///< in my own committed part
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The executable's own global and static variables (.data and .bss) as a symmetric region:
+/// OpenSHMEM makes them remotely accessible. The pages are copied into shared memory and mapped
+/// over themselves, so it has to run before other threads do. Peers' parts are mapped elsewhere
+/// (slot_base); offsets agree because all PEs run the same executable, which is compared by build
+/// id or contents. Private again (copied back) on destruction.
+class StaticDataRegion {
+public:
+  /// Finds the segment of the main program. Throws Error (unavailable) if the PEs' segments differ.
+  explicit StaticDataRegion(HeapBacking& backing);
+  ~StaticDataRegion();
+  StaticDataRegion(const StaticDataRegion&) = delete;
+  StaticDataRegion& operator=(const StaticDataRegion&) = delete;
+
+  /// Collective: maps the peers' segments.
+  void share(LocalPeers& peers, const Deadline& deadline);
+  std::byte* base() const;
+  std::size_t size_bytes() const;
+  std::byte* slot_base(int slot) const;
+  /// What must be equal on all PEs: build id and size, as text to allgather and compare.
+  std::string fingerprint() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace shmemctl

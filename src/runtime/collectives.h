@@ -1,0 +1,59 @@
+// Host collectives on any team: over one-sided operations, so that any transport carries them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/runtime/teams.h"
+
+namespace shmemctl {
+
+enum class ElementType : std::uint8_t {
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float32,
+  float64,
+  long_double,
+  complex_float,
+  complex_double
+};
+std::size_t element_bytes(ElementType type);
+
+enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum, sum, product };
+
+/// `source` and `target` are symmetric addresses. Each call is collective over the team, starts
+/// with a sync (buffers are ready everywhere) and ends with one (results are in place). Sizes are
+/// in bytes of one PE's contribution. 0 is legal. Reductions take members in team order, so that
+/// every PE gets the same bits.
+class Collectives {
+public:
+  explicit Collectives(Teams& teams) : teams_(teams) {}
+
+  /// Completes this PE's puts, then syncs (shmem_barrier_all on the world team).
+  void barrier(TeamId team);
+  void broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes, int root);
+  /// Contributions of any size, one after the other in team order.
+  void collect(TeamId team, void* target, const void* source, std::size_t size_bytes);
+  void fcollect(TeamId team, void* target, const void* source, std::size_t size_bytes);
+  void alltoall(TeamId team, void* target, const void* source, std::size_t block_bytes);
+  /// Strides in elements, as in OpenSHMEM: element i of a block is at i * stride.
+  void alltoalls(TeamId team, void* target, const void* source, std::ptrdiff_t target_stride,
+                 std::ptrdiff_t source_stride, std::size_t elements, std::size_t element_bytes);
+  /// In place (target == source) is legal. False if the operation is not defined for the type.
+  bool reduce(TeamId team, void* target, const void* source, std::size_t elements, ElementType type,
+              ReduceOp op);
+  /// Member i gets elements [i * elements, (i + 1) * elements) of the reduction.
+  bool reduce_scatter(TeamId team, void* target, const void* source, std::size_t elements,
+                      ElementType type, ReduceOp op);
+
+private:
+  Teams& teams_;
+};
+
+} // namespace shmemctl

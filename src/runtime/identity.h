@@ -1,0 +1,59 @@
+// Which machine a PE is on, and the place that gives it among the others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/base/sysroot.h"
+#include "src/bootstrap/bootstrap.h"
+
+namespace shmemctl {
+
+/// Identifies a machine by its boot, not by its host name: containers may share a name, and pods of
+/// one machine may not.
+struct HostIdentity {
+  std::string host_name;
+  std::uint64_t machine_id = 0; ///< hash of machine id and boot id
+  std::uint64_t node_id = 0; ///< machine_id, or of the virtual node (NODE_ID option, run --nodes)
+  std::uint64_t network_namespace = 0, pid_namespace = 0; ///< inode numbers; 0 if unknown
+  std::string what_is_missing; ///< e.g. "/etc/machine-id"; "" if both were read
+};
+HostIdentity read_identity(const Sysroot& sysroot, const Options& options,
+                           const Environment& environment);
+
+/// FNV-1a, 64 bits.
+std::uint64_t fnv1a(const std::string& bytes);
+
+enum class Distribution { block, round_robin, irregular };
+const char* to_string(Distribution distribution);
+
+struct PeHost {
+  std::string host_name;
+  std::uint64_t machine_id = 0, node_id = 0;
+  std::uint64_t network_namespace = 0, pid_namespace = 0;
+  std::int64_t pid = 0;
+};
+
+/// Where every PE of the job is. A pure function of what was gathered.
+struct Placement {
+  int pe = 0, n_pes = 1;
+  std::vector<PeHost> hosts; ///< by PE
+  std::vector<int> node;     ///< by PE: index of its node, nodes in order of first appearance
+  std::vector<int> local_pe; ///< by PE: its rank within its node, by PE
+  std::vector<std::vector<int>> node_pes; ///< by node: its PEs, ascending
+  Distribution distribution = Distribution::block;
+  bool equal_pes_per_node = true;
+  int n_nodes() const { return static_cast<int>(node_pes.size()); }
+  int my_node() const { return node[static_cast<std::size_t>(pe)]; }
+  int my_local_pe() const { return local_pe[static_cast<std::size_t>(pe)]; }
+};
+Placement place(int pe, std::vector<PeHost> hosts);
+
+/// Which PEs form a world of their own (NVSHMEM under DeepEP).
+enum class WorldMode { whole, per_local_rank, low_latency };
+/// "whole", "per-local-rank" (DeepEP high throughput: one world per local rank), "low-latency".
+WorldMode parse_world_mode(const std::string& text);
+
+} // namespace shmemctl

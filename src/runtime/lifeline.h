@@ -1,0 +1,56 @@
+// How PEs learn within a second that another one has failed, and who it was.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/base/socket.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/job_health.h"
+#include "src/runtime/identity.h"
+
+namespace shmemctl {
+
+/// What is known of the job's first failure.
+struct Failure {
+  int pe = -1;
+  std::string host, phase, message, fix;
+  ExitCode code = ExitCode::unavailable;
+};
+
+/// Every PE has a thread that holds connections to its neighbours in a binary tree over all PEs.
+/// A PE that fails says so (announce); one that dies is noticed by its neighbours when the
+/// connection ends without a goodbye. Either is flooded over what is left of the tree; the first
+/// failure wins. Any PE can be asked what it does (phase, step, whom it waits for): give_up()
+/// follows that chain, so that the message of a deadline names the PE that everybody waits for,
+/// also if it is stopped and does not answer.
+class Lifeline : public JobHealth {
+public:
+  /// Collective: exchanges addresses by one allgather and builds the tree.
+  /// @param secret of the job: connections without it are dropped
+  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap,
+                                         const std::array<std::uint8_t, 16>& secret,
+                                         const std::vector<SocketAddress>& my_addresses,
+                                         std::vector<std::string> host_names,
+                                         const Deadline& deadline);
+
+  void check() const override = 0;
+  void waiting_for(int peer) noexcept override = 0;
+  [[noreturn]] void give_up(const std::string& step, int peer) override = 0;
+
+  /// What this PE does now; others may ask, and neighbours are told of a change.
+  virtual void phase(const std::string& name) noexcept = 0;
+  /// Tells all others that this PE fails with `error`; returns when it was sent to the neighbours
+  /// (or after 200 ms). Of no effect if the job has failed already.
+  virtual void announce(const Error& error, const std::string& phase) noexcept = 0;
+  /// The job's first failure as an Error: "PE 3 (host a) failed in phase heap: ...".
+  virtual std::unique_ptr<Failure> failure() const = 0;
+  /// From now on a closing neighbour is no failure (collective: after a barrier).
+  virtual void goodbye() noexcept = 0;
+};
+
+} // namespace shmemctl

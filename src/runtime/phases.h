@@ -1,0 +1,64 @@
+// Initialisation as a list of named phases, each timed, each undone in reverse.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shmemctl {
+
+struct PhaseTime {
+  std::string name;
+  double time_ms = 0;
+};
+
+/// Runs phases in order. When one throws, those that were entered are undone in reverse, and the
+/// error goes on with its phase named (error_phase()).
+class Phases {
+public:
+  using Step = std::function<void()>;
+  /// Called before each phase is entered, e.g. to report it to the job.
+  explicit Phases(std::function<void(const std::string&)> announce = {});
+  ~Phases(); ///< undoes what is still entered
+
+  /// Runs `enter` now; `undo` (may be empty) runs at undo_all(). Throws what `enter` throws, after
+  /// undoing all earlier phases.
+  void run(const std::string& name, const Step& enter, Step undo = {});
+  /// In reverse order. Undo steps must not throw; one that does is logged and the rest go on.
+  void undo_all() noexcept;
+  /// Forgets the undo steps.
+  const std::vector<PhaseTime>& times() const { return times_; }
+  /// The phase being run, or the one that failed; "" outside.
+  const std::string& current() const { return current_; }
+
+private:
+  struct Entered {
+    std::string name;
+    Step undo;
+  };
+  std::function<void(const std::string&)> announce_;
+  std::vector<Entered> entered_;
+  std::vector<PhaseTime> times_;
+  std::string current_;
+};
+
+/// The phases of a runtime, in order; their names are part of messages and reports.
+namespace phase {
+inline constexpr const char* options = "options";
+inline constexpr const char* static_data = "static-data";
+inline constexpr const char* bootstrap = "bootstrap";
+inline constexpr const char* hosts = "hosts";
+inline constexpr const char* lifeline = "lifeline";
+inline constexpr const char* placement = "placement";
+inline constexpr const char* devices = "devices";
+inline constexpr const char* heap = "heap";
+inline constexpr const char* transports = "transports";
+inline constexpr const char* transport_map = "transport-map";
+inline constexpr const char* nics = "nics";
+inline constexpr const char* connections = "connections";
+inline constexpr const char* state = "state";
+inline constexpr const char* teams = "teams";
+inline constexpr const char* barrier = "barrier";
+} // namespace phase
+
+} // namespace shmemctl

@@ -1,0 +1,207 @@
+#include "src/runtime/rma.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "src/base/error.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr int spins_before_yield = 2000;
+constexpr int yields_before_sleep = 200;
+constexpr auto longest_sleep = std::chrono::microseconds(200);
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Gets slower the longer a wait lasts: the PE that is waited for may need this core.
+class Backoff {
+public:
+  /// True now and then: time to look at clocks and at the job's health.
+  bool pause() {
+    ++count_;
+    if (count_ < spins_before_yield) {
+      pause_cpu();
+      return false;
+    }
+    if (count_ < spins_before_yield + yields_before_sleep) {
+      std::this_thread::yield();
+      return count_ % 16 == 0;
+    }
+    std::this_thread::sleep_for(sleep_);
+    sleep_ = std::min<std::chrono::microseconds>(sleep_ * 2, longest_sleep);
+    return true;
+  }
+
+private:
+  int count_ = 0;
+  std::chrono::microseconds sleep_{1};
+};
+
+Error bad_address(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return {ExitCode::usage, std::string("address ") + text, "translate",
+          "it is not in a symmetric object",
+          "use memory from shmem_malloc, or a global or static variable"};
+}
+
+} // namespace
+
+bool compares(Compare compare, std::uint64_t left, std::uint64_t right) {
+  switch (compare) {
+  case Compare::equal:
+    return left == right;
+  case Compare::not_equal:
+    return left != right;
+  case Compare::greater:
+    return left > right;
+  case Compare::greater_equal:
+    return left >= right;
+  case Compare::less:
+    return left < right;
+  case Compare::less_equal:
+    return left <= right;
+  }
+  return false;
+}
+
+Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
+         bool checked)
+    : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health), timeout_s_(timeout_s),
+      checked_(checked) {
+  transports_ = way_to_;
+  std::sort(transports_.begin(), transports_.end());
+  transports_.erase(std::unique(transports_.begin(), transports_.end()), transports_.end());
+  transports_.erase(std::remove(transports_.begin(), transports_.end(), nullptr),
+                    transports_.end());
+}
+
+void Rma::set_region(const RegionView& region) {
+  regions_[static_cast<std::size_t>(region.region)] = region;
+  for (Transport* transport : transports_)
+    transport->set_region(region);
+}
+
+RemoteAddress Rma::locate(const void* address, int pe) const {
+  const auto* byte = static_cast<const std::byte*>(address);
+  for (const RegionView& region : regions_) {
+    if (region.base && byte >= region.base && byte < region.base + region.size_bytes)
+      return {pe, region.region, static_cast<std::uint64_t>(byte - region.base)};
+  }
+  return {pe, -1, 0};
+}
+
+void* Rma::direct(const void* address, int pe) const {
+  const RemoteAddress place = locate(address, pe);
+  if (place.region < 0 || pe < 0 || pe >= n_pes_)
+    return nullptr;
+  const RegionView& region = regions_[static_cast<std::size_t>(place.region)];
+  std::byte* base = region.mapped.empty() ? nullptr : region.mapped[static_cast<std::size_t>(pe)];
+  return base ? base + place.offset_bytes : nullptr;
+}
+
+void Rma::require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const {
+  if (address.pe < 0 || address.pe >= n_pes_)
+    throw Error(ExitCode::usage, "PE " + std::to_string(address.pe), "address",
+                "the job has PEs 0 to " + std::to_string(n_pes_ - 1), "name one of them");
+  if (address.region < 0)
+    throw bad_address(local);
+  const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
+  if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
+    throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
+                "address", "it ends behind the symmetric memory", "transfer less");
+  if (!way_to_[static_cast<std::size_t>(address.pe)])
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
+                "no transport reaches it from PE " + std::to_string(pe_),
+                "see shmemctl bringup for the reasons");
+}
+
+void Rma::put(void* target, const void* source, std::size_t size_bytes, int pe, int context,
+              bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const RemoteAddress address = locate(target, pe);
+  require(address, target, size_bytes);
+  way(pe).put(context, address, source, size_bytes, blocking);
+}
+
+void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, int context,
+              bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const RemoteAddress address = locate(source, pe);
+  require(address, source, size_bytes);
+  way(pe).get(context, target, address, size_bytes, blocking);
+}
+
+std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, int context) {
+  const RemoteAddress address = locate(target, pe);
+  require(address, target, request.size_bytes);
+  return way(pe).atomic(context, address, request);
+}
+
+void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
+                     std::uint64_t* signal, std::uint64_t signal_value, SignalOp op, int pe,
+                     int context, bool blocking) {
+  const RemoteAddress signal_address = locate(signal, pe);
+  require(signal_address, signal, sizeof *signal);
+  RemoteAddress address = signal_address; // a signal without payload has no target
+  if (size_bytes > 0) {
+    address = locate(target, pe);
+    require(address, target, size_bytes);
+  }
+  way(pe).put_signal(context, address, source, size_bytes, signal_address, signal_value, op,
+                     blocking);
+}
+
+void Rma::fence(int context) {
+  for (Transport* transport : transports_)
+    transport->fence(context);
+}
+
+void Rma::quiet(int context) {
+  for (Transport* transport : transports_)
+    transport->quiet(context);
+}
+
+std::uint64_t Rma::wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                              const char* step, int peer) {
+  // atomic_ref wants a mutable object; this only loads.
+  std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
+  std::uint64_t seen = cell.load(std::memory_order_acquire);
+  if (compares(compare, seen, value))
+    return seen;
+  wait(
+      [&] {
+        seen = cell.load(std::memory_order_acquire);
+        return compares(compare, seen, value);
+      },
+      step, peer);
+  return seen;
+}
+
+void Rma::wait(const std::function<bool()>& condition, const char* step, int peer) {
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
+  Backoff backoff;
+  health_.waiting_for(peer);
+  while (!condition()) {
+    for (Transport* transport : transports_)
+      transport->progress();
+    if (!backoff.pause())
+      continue;
+    health_.check();
+    if (deadline.passed())
+      health_.give_up(step, peer);
+  }
+  health_.waiting_for(-1);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,80 @@
+// The runtime of one PE: everything that init sets up, in one object.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/select.h"
+#include "src/memory/symmetric_heap.h"
+#include "src/runtime/collectives.h"
+#include "src/runtime/identity.h"
+#include "src/runtime/lifeline.h"
+#include "src/runtime/phases.h"
+#include "src/runtime/rma.h"
+#include "src/runtime/state.h"
+#include "src/runtime/teams.h"
+
+namespace shmemctl {
+
+struct RuntimeRequest {
+  const Options* options = nullptr; ///< must outlive the runtime
+  Environment environment;
+  BootstrapRequest bootstrap;     ///< its options and environment are filled in from the above
+  bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
+  /// Before each phase (for a watchdog or a progress line).
+  std::function<void(const std::string&)> announce;
+};
+
+/// One transport and its reach from this PE to every PE.
+struct TransportEntry {
+  std::unique_ptr<Transport> transport;
+  std::vector<Reach> reach; ///< by PE
+};
+
+class Runtime {
+public:
+  /// Collective: goes through the phases. Throws Error after undoing all; the message names the PE,
+  /// host and phase that failed first, wherever that was.
+  explicit Runtime(RuntimeRequest request);
+  /// Without finish(): leaves at once, without waiting for anybody (others see a lost PE unless
+  /// fail() was called).
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  /// Collective: barrier, goodbye, undo of all phases in reverse. Throws Error.
+  void finish();
+  /// Tells the others that this PE fails; the caller then lets the runtime go.
+  void fail(const Error& error) noexcept;
+
+  int pe() const;
+  int n_pes() const;
+  const Placement& placement() const;
+  const Bootstrap& bootstrap() const;
+  const std::string& launcher() const; ///< "run", "mpirun", "srun", "none", ...
+  const std::vector<PhaseTime>& phase_times() const;
+  const std::vector<TransportEntry>& transports() const;
+  /// By PE: index into transports() of the one in use; -1 is none.
+  const std::vector<int>& way_to() const;
+  const State& state() const; ///< the published mirror
+  Lifeline& lifeline();
+
+  Rma& rma();
+  Teams& teams();
+  Collectives& collectives();
+  SymmetricHeap& heap();
+  /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.
+  void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
+  void free(void* address);
+
+  /// Gathers one text of each PE at every PE (reports).
+  std::vector<std::string> gather_text(const std::string& text);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace shmemctl

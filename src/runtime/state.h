@@ -1,0 +1,93 @@
+// What kernels and host code need to know of the job: plain structs, mirrored to each device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shmemctl {
+
+/// Limits that size the internal region (32 MiB).
+namespace limits {
+inline constexpr std::size_t internal_bytes = std::size_t{32} << 20;
+inline constexpr int max_teams = 64;
+inline constexpr int max_regions = 3;  ///< internal, heap, static data
+inline constexpr int sync_rounds = 16; ///< dissemination over up to 2^16 members
+inline constexpr int max_contexts = 64;
+inline constexpr std::size_t team_scratch_bytes = std::size_t{256} << 10;
+} // namespace limits
+
+namespace region {
+inline constexpr int internal = 0;
+inline constexpr int heap = 1;
+inline constexpr int static_data = 2;
+} // namespace region
+
+/// One 64-bit counter on a cache line of its own.
+struct alignas(64) SyncCell {
+  std::uint64_t value;
+  std::uint64_t padding[7];
+};
+
+/// What members of a team write into each other: lies in the internal region, one for each slot of
+/// the pool, at the same offset on every PE. `arrived[round]` counts arrivals of the dissemination
+/// barrier (add 1 each); `published` holds what this PE shows the others in the current
+/// collective (sizes, offsets).
+struct TeamSync {
+  SyncCell arrived[limits::sync_rounds];
+  SyncCell published[4];
+  std::byte scratch[limits::team_scratch_bytes];
+};
+
+/// A team as kernels see it. Members are start + i * stride, or, if stride is 0, the list at
+/// members[member_offset + i] of the state.
+struct TeamState {
+  std::int32_t in_use;
+  std::int32_t my_pe; ///< in the team; -1 if not a member
+  std::int32_t n_pes;
+  std::int32_t start;
+  std::int32_t stride;
+  std::int32_t member_offset;
+  std::uint64_t epoch; ///< barriers done on this slot, over all its uses: never reset
+};
+
+/// By PE: how it is reached. A delta of `unreachable` means by transport only.
+struct PeerState {
+  static constexpr std::int64_t unreachable = INT64_MIN;
+  /// Remote address = local address + delta, for each region.
+  std::int64_t delta_bytes[limits::max_regions];
+  std::int32_t transport; ///< index into the runtime's transports for the rest; -1 is none
+  std::int32_t node;
+};
+
+struct RegionState {
+  std::uint64_t base; ///< of my own part
+  std::uint64_t size_bytes;
+};
+
+/// The whole. Arrays stand behind it in one block of memory, so that one copy mirrors all.
+struct State {
+  static constexpr std::uint32_t magic_value = 0x53484d43; // "SHMC"
+  static constexpr std::uint32_t layout_version = 1;
+  std::uint32_t magic, version;
+  std::uint64_t size_bytes; ///< of the block, arrays included
+  std::uint64_t generation; ///< counts publications
+  std::int32_t pe, n_pes, node, n_nodes, local_pe, local_n_pes;
+  RegionState regions[limits::max_regions];
+  std::uint64_t team_sync_offset_bytes; ///< of TeamSync[max_teams] in the internal region
+  TeamState teams[limits::max_teams];
+  std::uint64_t peers_offset_bytes;   ///< of PeerState[n_pes], from the state's start
+  std::uint64_t members_offset_bytes; ///< of int32 member lists
+  std::uint64_t members_capacity;     ///< in int32
+};
+static_assert(sizeof(TeamSync) * limits::max_teams <= limits::internal_bytes);
+
+inline const PeerState* peers_of(const State* state) {
+  return reinterpret_cast<const PeerState*>(reinterpret_cast<const std::byte*>(state) +
+                                            state->peers_offset_bytes);
+}
+inline const std::int32_t* members_of(const State* state) {
+  return reinterpret_cast<const std::int32_t*>(reinterpret_cast<const std::byte*>(state) +
+                                               state->members_offset_bytes);
+}
+
+} // namespace shmemctl

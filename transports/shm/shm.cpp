@@ -1,0 +1,153 @@
+#include "transports/shm/shm.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+
+#include "src/base/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace shmemctl {
+
+namespace {
+
+/// From here on a copy does not fit the cache beside its source (half of a common 2 MiB L2).
+constexpr std::size_t non_temporal_bytes = std::size_t{1} << 20;
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+/// Both sizes are whole 64-byte lines; the target is aligned to one.
+void stream_lines(std::byte* target, const std::byte* source, std::size_t size_bytes) {
+  for (std::size_t at = 0; at < size_bytes; at += 64)
+    for (std::size_t word = 0; word < 64; word += 16)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(target + at + word),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + at + word)));
+  _mm_sfence();
+}
+
+bool copy_streaming(void* target, const void* source, std::size_t size_bytes) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  const std::size_t head = (64 - reinterpret_cast<std::uintptr_t>(to) % 64) % 64;
+  const std::size_t body = (size_bytes - head) / 64 * 64;
+  std::memcpy(to, from, head);
+  stream_lines(to + head, from + head, body);
+  std::memcpy(to + head + body, from + head + body, size_bytes - head - body);
+  return true;
+}
+#else
+bool copy_streaming(void*, const void*, std::size_t) {
+  return false;
+}
+#endif
+
+template <class Word>
+std::uint64_t execute(Word* target, const AtomicRequest& request) {
+  std::atomic_ref<Word> word(*target);
+  const auto operand = static_cast<Word>(request.operand);
+  constexpr auto order = std::memory_order_seq_cst;
+  switch (request.op) {
+  case AtomicOp::fetch:
+    return word.load(order);
+  case AtomicOp::set:
+    word.store(operand, order);
+    return 0;
+  case AtomicOp::swap:
+    return word.exchange(operand, order);
+  case AtomicOp::add:
+    return word.fetch_add(operand, order);
+  case AtomicOp::bit_and:
+    return word.fetch_and(operand, order);
+  case AtomicOp::bit_or:
+    return word.fetch_or(operand, order);
+  case AtomicOp::bit_xor:
+    return word.fetch_xor(operand, order);
+  case AtomicOp::compare_swap: {
+    auto expected = static_cast<Word>(request.compare);
+    word.compare_exchange_strong(expected, operand, order);
+    return expected;
+  }
+  }
+  return 0;
+}
+
+class ShmTransport final : public Transport {
+public:
+  const char* name() const override { return "shm"; }
+  std::string local_info() override { return {}; }
+
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+    if (me.machine_id != peer.machine_id)
+      return {0, "on another machine"};
+    if (me.node_id != peer.node_id)
+      return {0, "on another virtual node"};
+    return {can_load_store | can_put | can_get | can_atomics | can_put_signal,
+            "shared memory of one machine"};
+  }
+
+  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
+  void set_region(const RegionView& region) override { regions_[region.region] = region; }
+
+  void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool) override {
+    copy_to_shared(at(target), source, size_bytes);
+  }
+
+  void get(int, void* target, const RemoteAddress& source, std::size_t size_bytes, bool) override {
+    std::memcpy(target, at(source), size_bytes);
+  }
+
+  std::uint64_t atomic(int, const RemoteAddress& target, const AtomicRequest& request) override {
+    return execute_atomic(at(target), request);
+  }
+
+  void put_signal(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                  bool) override {
+    if (size_bytes > 0)
+      copy_to_shared(at(target), source, size_bytes);
+    // Sequentially consistent, hence a release: the payload is visible before the signal.
+    execute_atomic(at(signal),
+                   {op == SignalOp::set ? AtomicOp::set : AtomicOp::add, 8, signal_value, 0});
+  }
+
+  void fence(int) override { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  void quiet(int) override { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+private:
+  std::byte* at(const RemoteAddress& address) const {
+    const auto region = regions_.find(address.region);
+    std::byte* base = nullptr;
+    if (region != regions_.end() && address.pe >= 0 &&
+        static_cast<std::size_t>(address.pe) < region->second.mapped.size())
+      base = region->second.mapped[static_cast<std::size_t>(address.pe)];
+    if (!base)
+      throw Error(ExitCode::unavailable, "shm", "translate an address",
+                  "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
+                  "this is a bug of shmemctl: please report it with the command");
+    return base + address.offset_bytes;
+  }
+
+  std::map<int, RegionView> regions_;
+};
+
+} // namespace
+
+void copy_to_shared(void* target, const void* source, std::size_t size_bytes) {
+  if (size_bytes < non_temporal_bytes || !copy_streaming(target, source, size_bytes))
+    std::memcpy(target, source, size_bytes);
+}
+
+std::uint64_t execute_atomic(void* target, const AtomicRequest& request) {
+  if (request.size_bytes == 4)
+    return execute(static_cast<std::uint32_t*>(target), request);
+  return execute(static_cast<std::uint64_t*>(target), request);
+}
+
+std::unique_ptr<Transport> make_shm_transport() {
+  return std::make_unique<ShmTransport>();
+}
+
+} // namespace shmemctl

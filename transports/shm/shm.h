@@ -1,0 +1,19 @@
+// Loads and stores into memory that another process of this node has shared.
+#pragma once
+
+#include <memory>
+
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+std::unique_ptr<Transport> make_shm_transport();
+
+/// memcpy for the heap: plain below a threshold, non-temporal stores above it (they keep the
+/// target's lines out of this core's cache). Ends with a store fence when it used them.
+void copy_to_shared(void* target, const void* source, std::size_t size_bytes);
+
+/// Executes `request` on memory mapped here with the processor's own atomics.
+std::uint64_t execute_atomic(void* target, const AtomicRequest& request);
+
+} // namespace shmemctl
