@@ -50,6 +50,9 @@ struct Placement {
   int my_local_pe() const { return local_pe[static_cast<std::size_t>(pe)]; }
 };
 Placement place(int pe, std::vector<PeHost> hosts);
+/// True if these PEs can meet at abstract Unix names: one machine, one network namespace.
+bool one_network(const Placement& placement, const std::vector<int>& pes);
+bool one_network(const Placement& placement);
 
 /// Which PEs form a world of their own (NVSHMEM under DeepEP).
 enum class WorldMode { whole, per_local_rank, low_latency };

@@ -15,6 +15,8 @@
 #include "src/runtime/rma.h"
 #include "src/runtime/state.h"
 #include "src/runtime/teams.h"
+#include "src/topo/mapping/mapping.h"
+#include "src/topo/node.h"
 
 namespace shmemctl {
 
@@ -23,6 +25,8 @@ struct RuntimeRequest {
   Environment environment;
   BootstrapRequest bootstrap;     ///< its options and environment are filled in from the above
   bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
+  /// A pair that no transport reaches fails the bring-up; otherwise it is only in reach().
+  bool require_reach = true;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
 };
@@ -30,7 +34,8 @@ struct RuntimeRequest {
 /// One transport and its reach from this PE to every PE.
 struct TransportEntry {
   std::unique_ptr<Transport> transport;
-  std::vector<Reach> reach; ///< by PE
+  std::vector<Reach> reach;      ///< by PE
+  std::vector<std::string> info; ///< by PE: what its local_info() gave
 };
 
 class Runtime {
@@ -68,6 +73,13 @@ public:
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
   void free(void* address);
+
+  /// The team of PEs with my local rank, one of each node (INIT_MODE=low-latency); invalid_team
+  /// otherwise.
+  TeamId rail_team() const;
+  /// Which NICs this PE was given, by the rules that `topo` shows; empty on a node without.
+  const Mapping& nics() const;
+  const Node& node() const;
 
   /// Gathers one text of each PE at every PE (reports).
   std::vector<std::string> gather_text(const std::string& text);

@@ -16,6 +16,13 @@ inline constexpr int max_contexts = 64;
 inline constexpr std::size_t team_scratch_bytes = std::size_t{256} << 10;
 } // namespace limits
 
+/// What lies where in the internal region.
+namespace internal_layout {
+inline constexpr std::size_t team_sync_offset_bytes = 0;                 ///< TeamSync[max_teams]
+inline constexpr std::size_t state_offset_bytes = std::size_t{24} << 20; ///< the state's mirror
+inline constexpr std::size_t state_bytes = std::size_t{8} << 20;
+} // namespace internal_layout
+
 namespace region {
 inline constexpr int internal = 0;
 inline constexpr int heap = 1;
@@ -79,7 +86,7 @@ struct State {
   std::uint64_t members_offset_bytes; ///< of int32 member lists
   std::uint64_t members_capacity;     ///< in int32
 };
-static_assert(sizeof(TeamSync) * limits::max_teams <= limits::internal_bytes);
+static_assert(sizeof(TeamSync) * limits::max_teams <= internal_layout::state_offset_bytes);
 
 inline const PeerState* peers_of(const State* state) {
   return reinterpret_cast<const PeerState*>(reinterpret_cast<const std::byte*>(state) +

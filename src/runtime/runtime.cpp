@@ -1,0 +1,120 @@
+#include "src/runtime/runtime.h"
+
+#include "src/runtime/runtime_impl.h"
+
+namespace shmemctl {
+
+Runtime::Runtime(RuntimeRequest request) : impl_(std::make_unique<Impl>(std::move(request))) {
+  impl_->start();
+}
+
+Runtime::~Runtime() = default;
+
+void Runtime::finish() {
+  try {
+    impl_->barrier();
+    if (impl_->lifeline)
+      impl_->lifeline->goodbye();
+    impl_->bootstrap->finish(impl_->deadline());
+    if (impl_->parent_bootstrap)
+      impl_->parent_bootstrap->finish(impl_->deadline());
+  } catch (const Error& error) {
+    impl_->raise(error);
+  }
+  impl_->phases.undo_all();
+}
+
+void Runtime::fail(const Error& error) noexcept {
+  if (impl_->lifeline)
+    impl_->lifeline->announce(error, "running");
+}
+
+int Runtime::pe() const {
+  return impl_->bootstrap->rank();
+}
+
+int Runtime::n_pes() const {
+  return impl_->bootstrap->size();
+}
+
+const Placement& Runtime::placement() const {
+  return impl_->placement;
+}
+
+const Bootstrap& Runtime::bootstrap() const {
+  return impl_->parent_bootstrap ? *impl_->parent_bootstrap : *impl_->bootstrap;
+}
+
+const std::string& Runtime::launcher() const {
+  return impl_->launcher;
+}
+
+const std::vector<PhaseTime>& Runtime::phase_times() const {
+  return impl_->phases.times();
+}
+
+const std::vector<TransportEntry>& Runtime::transports() const {
+  return impl_->transports;
+}
+
+const std::vector<int>& Runtime::way_to() const {
+  return impl_->way_to;
+}
+
+const State& Runtime::state() const {
+  return impl_->state->master();
+}
+
+Lifeline& Runtime::lifeline() {
+  return *impl_->lifeline;
+}
+
+Rma& Runtime::rma() {
+  return *impl_->rma;
+}
+
+Teams& Runtime::teams() {
+  return *impl_->teams;
+}
+
+Collectives& Runtime::collectives() {
+  return *impl_->collectives;
+}
+
+SymmetricHeap& Runtime::heap() {
+  return *impl_->heap;
+}
+
+TeamId Runtime::rail_team() const {
+  return impl_->rail_team;
+}
+
+const Mapping& Runtime::nics() const {
+  return impl_->mapping;
+}
+
+const Node& Runtime::node() const {
+  return impl_->node;
+}
+
+void* Runtime::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
+  const std::lock_guard lock(impl_->mutex);
+  void* address = impl_->heap->allocate(size_bytes, alignment_bytes);
+  impl_->refresh_heap();
+  if (size_bytes > 0)
+    impl_->barrier();
+  return address;
+}
+
+void Runtime::free(void* address) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->barrier(); // nobody may still use what goes
+  impl_->heap->free(address);
+}
+
+std::vector<std::string> Runtime::gather_text(const std::string& text) {
+  const std::lock_guard lock(impl_->mutex);
+  return allgather_text(*impl_->bootstrap, text, impl_->deadline());
+}
+
+} // namespace shmemctl

@@ -1,0 +1,200 @@
+#include "src/runtime/runtime_impl.h"
+
+#include <thread>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/runtime/fault.h"
+
+namespace shmemctl {
+
+namespace {
+
+const std::vector<std::string> used_options = {"BOOTSTRAP",
+                                               "BOOTSTRAP_PMI",
+                                               "BOOTSTRAP_UID_SOCK_FAMILY",
+                                               "BOOTSTRAP_UID_RANK",
+                                               "BOOTSTRAP_UID_SIZE",
+                                               "INIT_MODE",
+                                               "SYMMETRIC_SIZE",
+                                               "HEAP_CHUNK",
+                                               "HEAP_BACKING",
+                                               "HUGE_PAGES",
+                                               "CHECK",
+                                               "TIMEOUT",
+                                               "REMOTE_TRANSPORT"};
+
+constexpr std::chrono::milliseconds notice_time{300};
+
+} // namespace
+
+Runtime::Impl::Impl(RuntimeRequest the_request)
+    : request(std::move(the_request)), options(*request.options), timeout_s(60),
+      launcher(launcher_name(request.environment)), phases([this](const std::string& name) {
+        if (lifeline)
+          lifeline->phase(name);
+        if (request.announce)
+          request.announce(name);
+      }) {}
+
+Runtime::Impl::~Impl() {
+  phases.undo_all();
+}
+
+void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*undo)()) {
+  Phases::Step undo_step;
+  if (undo)
+    undo_step = [this, undo] { (this->*undo)(); };
+  phases.run(
+      name,
+      [this, name, enter] {
+        if (lifeline)
+          lifeline->check();
+        inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
+        try {
+          (this->*enter)();
+        } catch (const Error& error) {
+          raise(error); // before anything is undone: the lifeline has to stand
+        }
+      },
+      std::move(undo_step));
+}
+
+/// A connection that ends is how one learns of a failure whose notice is still under way: the
+/// notice names the cause, so it gets a moment to arrive.
+bool Runtime::Impl::is_others_failure(const Error& error) const {
+  const Deadline moment = Deadline::after(notice_time);
+  while (!lifeline->failure() && starts_with(error.subject(), "PE ") && !moment.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return lifeline->failure() != nullptr;
+}
+
+void Runtime::Impl::start() {
+  run(phase::options, &Impl::enter_options);
+  run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
+  run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
+  run(phase::hosts, &Impl::enter_hosts);
+  run(phase::lifeline, &Impl::enter_lifeline, &Impl::undo_lifeline);
+  run(phase::placement, &Impl::enter_placement);
+  run(phase::devices, &Impl::enter_devices);
+  run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
+  run(phase::transports, &Impl::enter_transports, &Impl::undo_transports);
+  run(phase::transport_map, &Impl::enter_transport_map);
+  run(phase::nics, &Impl::enter_nics);
+  run(phase::connections, &Impl::enter_connections);
+  run(phase::state, &Impl::enter_state, &Impl::undo_state);
+  run(phase::teams, &Impl::enter_teams, &Impl::undo_teams);
+  run(phase::barrier, &Impl::enter_barrier);
+}
+
+void Runtime::Impl::raise(const Error& error) {
+  if (lifeline && is_others_failure(error))
+    lifeline->check();
+  const std::string at = phases.current();
+  Where where = error.where();
+  if (where.host.empty())
+    where.host = identity.host_name;
+  if (!where.pe && bootstrap)
+    where.pe = bootstrap->rank();
+  const Error named(error.code(), error.subject(),
+                    at.empty() ? error.attempted() : error.attempted() + " in phase " + at,
+                    error.system_message(), error.fix(), where);
+  if (lifeline)
+    lifeline->announce(named, at);
+  throw named;
+}
+
+void Runtime::Impl::barrier() {
+  if (all_reachable) {
+    rma->quiet();
+    teams->sync(team_world);
+  } else {
+    bootstrap->barrier(deadline());
+  }
+}
+
+void Runtime::Impl::refresh_heap() {
+  if (rma->region(region::heap).size_bytes == heap_region->size_bytes())
+    return;
+  const RegionView heap_view = view(region::heap, *heap_region);
+  rma->set_region(heap_view);
+  state->set_region(heap_view);
+  state->publish();
+}
+
+void Runtime::Impl::enter_options() {
+  options.require_valid(used_options);
+  timeout_s = options.number("TIMEOUT");
+}
+
+void Runtime::Impl::enter_static_data() {
+  HostBackingOptions wanted;
+  wanted.kind = options.text("HEAP_BACKING");
+  wanted.huge_pages = options.boolean("HUGE_PAGES");
+  backing = make_host_backing(wanted);
+  if (request.share_static_data)
+    static_data = std::make_unique<StaticDataRegion>(*backing);
+}
+
+void Runtime::Impl::undo_static_data() {
+  static_data.reset();
+  backing.reset();
+}
+
+void Runtime::Impl::enter_bootstrap() {
+  BootstrapRequest& wanted = request.bootstrap;
+  wanted.options = &options;
+  wanted.environment = request.environment;
+  bootstrap = open_bootstrap(std::move(wanted), deadline());
+}
+
+void Runtime::Impl::undo_bootstrap() {
+  bootstrap.reset();
+  parent_bootstrap.reset();
+}
+
+void Runtime::Impl::enter_lifeline() {
+  if (bootstrap->rank() == 0)
+    secret = random_secret();
+  bootstrap->broadcast(secret.data(), secret.size(), 0, deadline());
+  std::vector<std::string> host_names;
+  for (const PeHost& host : placement.hosts)
+    host_names.push_back(host.host_name);
+  std::vector<SocketAddress> addresses;
+  if (!one_network(placement))
+    addresses = usable_addresses(
+        {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
+  lifeline = Lifeline::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
+  bootstrap->watch(lifeline.get());
+}
+
+void Runtime::Impl::undo_lifeline() {
+  if (bootstrap)
+    bootstrap->watch(nullptr);
+  lifeline.reset();
+}
+
+void Runtime::Impl::enter_placement() {
+  if (!placement.equal_pes_per_node && placement.pe == 0)
+    log(LogLevel::info, "runtime", "the nodes have unequal numbers of PEs, which NVSHMEM refuses");
+}
+
+void Runtime::Impl::enter_connections() {
+  for (TransportEntry& entry : transports) {
+    std::vector<PeerPlace> peers;
+    for (int pe = 0; pe < placement.n_pes; ++pe) {
+      const auto at = static_cast<std::size_t>(pe);
+      if (entry.reach[at].capabilities != 0)
+        peers.push_back(
+            {pe, placement.hosts[at].node_id, placement.hosts[at].machine_id, entry.info[at]});
+    }
+    entry.transport->connect(peers, deadline());
+  }
+  bootstrap->barrier(deadline()); // also entered by those whose peers are still connecting
+}
+
+void Runtime::Impl::enter_barrier() {
+  barrier();
+}
+
+} // namespace shmemctl

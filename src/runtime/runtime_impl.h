@@ -1,0 +1,100 @@
+// What a Runtime holds, in the order in which the phases make it.
+#pragma once
+
+#include <optional>
+
+#include "src/memory/local_peers.h"
+#include "src/memory/symmetric_region.h"
+#include "src/runtime/runtime.h"
+#include "src/runtime/state_block.h"
+
+namespace shmemctl {
+
+struct Runtime::Impl {
+  explicit Impl(RuntimeRequest request);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// Goes through all phases; on an Error undoes them and throws it with PE, host and phase.
+  void start();
+  /// A deadline for one step from now on.
+  Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
+  std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
+  /// A job-wide barrier by the best means there is.
+  void barrier();
+  /// Hands the heap's new extent to transports and state after it has grown.
+  void refresh_heap();
+  /// Announces the error with PE, host and phase and throws it; another PE's failure that is
+  /// known by now goes before it.
+  [[noreturn]] void raise(const Error& error);
+
+  RuntimeRequest request;
+  const Options& options;
+  double timeout_s;
+  std::string launcher;
+
+  // One member per thing that a phase makes; destroyed in reverse.
+  HostIdentity identity;
+  std::unique_ptr<HeapBacking> backing;
+  std::unique_ptr<StaticDataRegion> static_data;
+  std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
+  std::unique_ptr<Bootstrap> bootstrap;
+  Placement placement;
+  std::array<std::uint8_t, 16> secret{};
+  std::unique_ptr<Lifeline> lifeline;
+  JobHealth nobody;
+  Node node;
+  Mapping mapping;
+  std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot
+  std::unique_ptr<LocalPeers> local_peers;
+  std::unique_ptr<SymmetricRegion> internal;
+  std::unique_ptr<SymmetricRegion> heap_region;
+  std::unique_ptr<SymmetricHeap> heap;
+  std::vector<TransportEntry> transports;
+  std::vector<int> way_to;
+  bool all_reachable = true;
+  std::unique_ptr<Rma> rma;
+  std::unique_ptr<StateBlock> state;
+  std::unique_ptr<Teams> teams;
+  std::unique_ptr<Collectives> collectives;
+  TeamId rail_team = invalid_team;
+  std::mutex mutex; ///< of allocate(), free() and gather_text()
+  Phases phases;    ///< last: its undo steps use everything above
+
+private:
+  void run(const char* name, void (Impl::*enter)(), void (Impl::*undo)() = nullptr);
+
+  void enter_options();
+  void enter_static_data();
+  void undo_static_data();
+  void enter_bootstrap();
+  void undo_bootstrap();
+  void enter_hosts();
+  void enter_lifeline();
+  void undo_lifeline();
+  void enter_placement();
+  void enter_devices();
+  void enter_heap();
+  void undo_heap();
+  void enter_transports();
+  void undo_transports();
+  void enter_transport_map();
+  void enter_nics();
+  void enter_connections();
+  void enter_state();
+  void undo_state();
+  void enter_teams();
+  void undo_teams();
+  void enter_barrier();
+
+  void gather_hosts();
+  RegionView view(int region, const SymmetricRegion& part) const;
+  RegionView static_view() const;
+  Agreement make_agreement();
+  void make_rail_teams();
+  bool is_others_failure(const Error& error) const;
+  [[noreturn]] void raise_unreachable(int pe) const;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,211 @@
+// The phases that make memory reachable: heap, transports, state, teams.
+#include <algorithm>
+
+#include "src/base/units.h"
+#include "src/runtime/runtime_impl.h"
+#include "transports/shm/shm.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// The PEs that can hand each other descriptors: one node, one machine, one network namespace
+/// (abstract socket names belong to it).
+std::vector<int> pes_sharing_memory(const Placement& placement) {
+  const auto host = [&](int pe) -> const PeHost& {
+    return placement.hosts[static_cast<std::size_t>(pe)];
+  };
+  std::vector<int> pes;
+  for (const int pe : placement.node_pes[static_cast<std::size_t>(placement.my_node())])
+    if (host(pe).machine_id == host(placement.pe).machine_id &&
+        host(pe).network_namespace == host(placement.pe).network_namespace)
+      pes.push_back(pe);
+  return pes;
+}
+
+std::size_t rounded_up(std::size_t size_bytes, std::size_t granularity_bytes) {
+  return (size_bytes + granularity_bytes - 1) / granularity_bytes * granularity_bytes;
+}
+
+} // namespace
+
+RegionView Runtime::Impl::view(int region, const SymmetricRegion& part) const {
+  RegionView view{region, part.base(), part.size_bytes(), {}};
+  view.mapped.resize(count(), nullptr);
+  for (std::size_t slot = 0; slot < shared_pes.size(); ++slot)
+    view.mapped[static_cast<std::size_t>(shared_pes[slot])] =
+        part.slot_base(static_cast<int>(slot));
+  return view;
+}
+
+RegionView Runtime::Impl::static_view() const {
+  RegionView view{region::static_data, static_data->base(), static_data->size_bytes(), {}};
+  view.mapped.resize(count(), nullptr);
+  for (std::size_t slot = 0; slot < shared_pes.size(); ++slot)
+    view.mapped[static_cast<std::size_t>(shared_pes[slot])] =
+        static_data->slot_base(static_cast<int>(slot));
+  return view;
+}
+
+Agreement Runtime::Impl::make_agreement() {
+  return [this](const char* call, std::uint64_t value) {
+    const std::vector<std::string> all = allgather_text(
+        *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
+    for (std::size_t pe = 0; pe < all.size(); ++pe)
+      if (all[pe] != all[0])
+        throw Error(ExitCode::finding, call, "compare over all PEs",
+                    "PE 0 called " + all[0] + ", PE " + std::to_string(pe) + " called " + all[pe],
+                    "make the same calls with the same sizes on all PEs");
+  };
+}
+
+void Runtime::Impl::enter_heap() {
+  shared_pes = pes_sharing_memory(placement);
+  const int my_slot = static_cast<int>(
+      std::find(shared_pes.begin(), shared_pes.end(), placement.pe) - shared_pes.begin());
+  local_peers = make_local_peers(secret, shared_pes, my_slot, [this] { lifeline->check(); });
+  if (static_data)
+    static_data->share(*local_peers, deadline());
+  internal =
+      std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
+  internal->grow(limits::internal_bytes, deadline());
+  const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
+  SymmetricHeap::Config config;
+  config.limit_bytes =
+      rounded_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
+  config.chunk_bytes = std::min<std::size_t>(
+      config.limit_bytes,
+      rounded_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
+  config.checked = options.boolean("CHECK");
+  config.timeout_s = timeout_s;
+  heap_region =
+      std::make_unique<SymmetricRegion>("heap", config.limit_bytes, *local_peers, *backing);
+  heap = std::make_unique<SymmetricHeap>(config, *heap_region, make_agreement());
+}
+
+void Runtime::Impl::undo_heap() {
+  heap.reset();
+  heap_region.reset();
+  internal.reset();
+  local_peers.reset();
+}
+
+void Runtime::Impl::enter_transports() {
+  transports.push_back({make_shm_transport(), {}, {}});
+}
+
+void Runtime::Impl::undo_transports() {
+  rma.reset();
+  transports.clear();
+}
+
+void Runtime::Impl::enter_transport_map() {
+  way_to.assign(count(), -1);
+  const auto place_of = [this](std::size_t pe, std::string info) {
+    return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
+                     placement.hosts[pe].machine_id, std::move(info)};
+  };
+  const PeerPlace me = place_of(static_cast<std::size_t>(placement.pe), {});
+  for (std::size_t index = 0; index < transports.size(); ++index) {
+    TransportEntry& entry = transports[index];
+    entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+    for (std::size_t pe = 0; pe < count(); ++pe) {
+      Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
+      const bool mapped =
+          std::find(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe)) != shared_pes.end();
+      if ((reach.capabilities & can_load_store) != 0 && !mapped)
+        reach = {0, "in another network namespace, through which no memory can be shared"};
+      if (reach.capabilities != 0 && way_to[pe] < 0)
+        way_to[pe] = static_cast<int>(index);
+      entry.reach.push_back(std::move(reach));
+    }
+  }
+  const auto missing = std::find(way_to.begin(), way_to.end(), -1);
+  const std::vector<int> complete =
+      allgather_value(*bootstrap, missing == way_to.end() ? 1 : 0, deadline());
+  all_reachable = std::find(complete.begin(), complete.end(), 0) == complete.end();
+  if (request.require_reach && missing != way_to.end())
+    raise_unreachable(static_cast<int>(missing - way_to.begin()));
+}
+
+void Runtime::Impl::raise_unreachable(int pe) const {
+  std::string reasons;
+  for (const TransportEntry& entry : transports)
+    reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
+               entry.reach[static_cast<std::size_t>(pe)].reason;
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to it", reasons,
+              "run shmemctl bringup to see all pairs");
+}
+
+void Runtime::Impl::enter_state() {
+  std::vector<Transport*> ways;
+  for (const int way : way_to)
+    ways.push_back(way < 0 ? nullptr : transports[static_cast<std::size_t>(way)].transport.get());
+  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, std::move(ways), *lifeline, timeout_s,
+                              options.boolean("CHECK"));
+  state = std::make_unique<StateBlock>(placement, way_to);
+  std::vector<RegionView> views = {view(region::internal, *internal),
+                                   view(region::heap, *heap_region)};
+  if (static_data)
+    views.push_back(static_view());
+  for (const RegionView& each : views) {
+    rma->set_region(each);
+    state->set_region(each);
+  }
+  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
+  if (state->size_bytes() > internal_layout::state_bytes)
+    throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
+                "place in the internal region",
+                "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
+  state->publish();
+}
+
+void Runtime::Impl::undo_state() {
+  state.reset();
+  rma.reset();
+}
+
+void Runtime::Impl::enter_teams() {
+  std::vector<int> leaders;
+  for (const std::vector<int>& pes : placement.node_pes)
+    leaders.push_back(pes[0]);
+  teams =
+      std::make_unique<Teams>(*rma, state->master(), reinterpret_cast<TeamSync*>(internal->base()),
+                              placement.node_pes[static_cast<std::size_t>(placement.my_node())],
+                              shared_pes, leaders, [this] { state->publish(); });
+  collectives = std::make_unique<Collectives>(*teams);
+  state->publish();
+  // Nobody may signal a team that its members have not made yet.
+  bootstrap->barrier(deadline());
+  if (parse_world_mode(options.text("INIT_MODE")) == WorldMode::low_latency)
+    make_rail_teams();
+}
+
+void Runtime::Impl::make_rail_teams() {
+  const bool regular = placement.equal_pes_per_node &&
+                       placement.distribution != Distribution::irregular && all_reachable;
+  if (!regular)
+    throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
+                "the PEs do not lie on the nodes in equal blocks, or some do not reach others",
+                "place the same number of PEs on every node, in blocks");
+  const int n_nodes = placement.n_nodes();
+  const int local_pes = placement.n_pes / n_nodes;
+  const bool block = placement.distribution == Distribution::block;
+  for (int rail = 0; rail < local_pes; ++rail) {
+    const auto team = block ? teams->split_strided(team_world, rail, local_pes, n_nodes)
+                            : teams->split_strided(team_world, rail * n_nodes, 1, n_nodes);
+    if (!team)
+      throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
+                  "the pool of " + std::to_string(limits::max_teams) + " teams is used up",
+                  "start fewer PEs per node");
+    if (*team != invalid_team)
+      rail_team = *team;
+  }
+}
+
+void Runtime::Impl::undo_teams() {
+  collectives.reset();
+  teams.reset();
+}
+
+} // namespace shmemctl

@@ -1,0 +1,75 @@
+// The phases that find out who and where the PEs are.
+#include <algorithm>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/runtime/runtime_impl.h"
+#include "src/runtime/subworld.h"
+#include "src/topo/mapping/request.h"
+#include "src/topo/readers/reader.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::string to_line(const HostIdentity& identity) {
+  return std::to_string(identity.machine_id) + " " + std::to_string(identity.node_id) + " " +
+         std::to_string(identity.network_namespace) + " " + std::to_string(identity.pid_namespace) +
+         " " + std::to_string(::getpid()) + " " + identity.host_name;
+}
+
+PeHost from_line(const std::string& line, int pe) {
+  const std::vector<std::string> words = split_blanks(line);
+  const auto number = [&](std::size_t at) {
+    return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
+  };
+  if (words.size() < 5)
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host line",
+                "\"" + line + "\" is not one", "start all PEs with the same version of this tool");
+  PeHost host;
+  host.machine_id = number(0);
+  host.node_id = number(1);
+  host.network_namespace = number(2);
+  host.pid_namespace = number(3);
+  host.pid = static_cast<std::int64_t>(number(4));
+  host.host_name = words.size() > 5 ? words[5] : "";
+  return host;
+}
+
+} // namespace
+
+void Runtime::Impl::gather_hosts() {
+  const std::vector<std::string> lines = allgather_text(*bootstrap, to_line(identity), deadline());
+  std::vector<PeHost> hosts;
+  for (std::size_t pe = 0; pe < lines.size(); ++pe)
+    hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
+  placement = place(bootstrap->rank(), std::move(hosts));
+}
+
+void Runtime::Impl::enter_hosts() {
+  identity = read_identity(Sysroot("/"), options, request.environment);
+  gather_hosts();
+  if (parse_world_mode(options.text("INIT_MODE")) != WorldMode::per_local_rank)
+    return;
+  std::unique_ptr<Bootstrap> rail = join_rail(*bootstrap, placement, options, deadline());
+  parent_bootstrap = std::move(bootstrap);
+  bootstrap = std::move(rail);
+  gather_hosts();
+}
+
+void Runtime::Impl::enter_devices() {
+  // Without the GPU driver's library: loading it takes a second, and sysfs has what is asked here.
+  node = read_machine(Sysroot("/"));
+}
+
+void Runtime::Impl::enter_nics() {
+  MappingRequest wanted = mapping_request(options, node);
+  if (options.integer("PES_PER_NODE") == 0 && !options.value("GPUS").set()) {
+    const auto local_pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())].size();
+    wanted.gpus = assign_gpus(node, static_cast<int>(local_pes), {});
+  }
+  mapping = map_nics(node, wanted);
+}
+
+} // namespace shmemctl

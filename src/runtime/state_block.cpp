@@ -1,0 +1,81 @@
+#include "src/runtime/state_block.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+/// Member lists of irregular teams: room for this many teams of all PEs.
+constexpr std::size_t full_lists = 16;
+constexpr std::size_t fewest_list_entries = 1024;
+
+std::size_t rounded(std::size_t size_bytes) {
+  return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+} // namespace
+
+void StateBlock::Free::operator()(std::byte* block) const {
+  ::operator delete (block, std::align_val_t{line_bytes});
+}
+
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to) {
+  const auto n_pes = static_cast<std::size_t>(placement.n_pes);
+  const std::size_t list_entries = std::max(n_pes * full_lists, fewest_list_entries);
+  const std::size_t peers_at = rounded(sizeof(State));
+  const std::size_t lists_at = rounded(peers_at + n_pes * sizeof(PeerState));
+  size_bytes_ = rounded(lists_at + list_entries * sizeof(std::int32_t));
+  block_.reset(static_cast<std::byte*>(::operator new (size_bytes_, std::align_val_t{line_bytes})));
+  std::memset(block_.get(), 0, size_bytes_);
+
+  State& state = *new (block_.get()) State{};
+  state.magic = State::magic_value;
+  state.version = State::layout_version;
+  state.size_bytes = size_bytes_;
+  state.pe = placement.pe;
+  state.n_pes = placement.n_pes;
+  state.node = placement.my_node();
+  state.n_nodes = placement.n_nodes();
+  state.local_pe = placement.my_local_pe();
+  state.local_n_pes = static_cast<std::int32_t>(
+      placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
+  state.peers_offset_bytes = peers_at;
+  state.members_offset_bytes = lists_at;
+  state.members_capacity = list_entries;
+  for (std::size_t pe = 0; pe < n_pes; ++pe) {
+    std::fill(std::begin(peers()[pe].delta_bytes), std::end(peers()[pe].delta_bytes),
+              PeerState::unreachable);
+    peers()[pe].transport = way_to[pe];
+    peers()[pe].node = placement.node[pe];
+  }
+}
+
+PeerState* StateBlock::peers() {
+  return reinterpret_cast<PeerState*>(block_.get() + master().peers_offset_bytes);
+}
+
+void StateBlock::set_region(const RegionView& region) {
+  const auto index = static_cast<std::size_t>(region.region);
+  master().regions[index] = {reinterpret_cast<std::uint64_t>(region.base), region.size_bytes};
+  for (std::size_t pe = 0; pe < region.mapped.size(); ++pe)
+    peers()[pe].delta_bytes[index] = region.mapped[pe]
+                                         ? reinterpret_cast<std::int64_t>(region.mapped[pe]) -
+                                               reinterpret_cast<std::int64_t>(region.base)
+                                         : PeerState::unreachable;
+}
+
+void StateBlock::add_mirror(std::byte* mirror) {
+  mirrors_.push_back(mirror);
+}
+
+void StateBlock::publish() {
+  ++master().generation;
+  for (std::byte* mirror : mirrors_)
+    std::memcpy(mirror, block_.get(), size_bytes_);
+}
+
+} // namespace shmemctl
