@@ -1,0 +1,112 @@
+// A job whose PEs are forked processes, each with a whole Runtime over the `local` bootstrap.
+#pragma once
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/bootstrap/select.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl::test {
+
+struct PeResult {
+  int exit_code = -1; ///< 128 + signal if a signal ended it
+  std::string text;   ///< what it said: the Error's message and fix, or what `body` returned
+};
+
+struct ForkJob {
+  int n_pes = 2;
+  int n_nodes = 1;              ///< virtual nodes, in blocks
+  Environment environment = {}; ///< more variables, for all PEs
+  bool require_reach = true;
+  std::function<std::string(Runtime&)> body = [](Runtime&) { return std::string(); };
+};
+
+namespace detail {
+
+inline void write_all(int descriptor, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t done = ::write(descriptor, text.data() + at, text.size() - at);
+    if (done <= 0)
+      return;
+    at += static_cast<std::size_t>(done);
+  }
+}
+
+inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descriptor) {
+  Environment environment = job.environment;
+  environment[local_variables::rank] = std::to_string(pe);
+  environment[local_variables::size] = std::to_string(job.n_pes);
+  environment[local_variables::id] = id;
+  if (job.n_nodes > 1)
+    environment[local_variables::node] = std::to_string(pe * job.n_nodes / job.n_pes);
+  const Options options(environment);
+  try {
+    RuntimeRequest request;
+    request.options = &options;
+    request.environment = environment;
+    request.require_reach = job.require_reach;
+    Runtime runtime(std::move(request));
+    try {
+      write_all(descriptor, job.body(runtime));
+    } catch (const Error& error) {
+      runtime.fail(error);
+      throw;
+    }
+    runtime.finish();
+    return 0;
+  } catch (const Error& error) {
+    write_all(descriptor, error.message() + "\n" + error.fix());
+    return static_cast<int>(error.code());
+  }
+}
+
+inline std::string read_all(int descriptor) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = ::read(descriptor, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  return text;
+}
+
+} // namespace detail
+
+/// Runs the job to its end.
+inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
+  std::fflush(nullptr);
+  const std::unique_ptr<Rendezvous> rendezvous = Rendezvous::start_local(60);
+  const std::string id = rendezvous->id().text();
+  std::vector<pid_t> children;
+  std::vector<FileDescriptor> pipes;
+  for (int pe = 0; pe < job.n_pes; ++pe) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      throw system_error("pipe", "make", errno, "raise ulimit -n");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(ends[0]);
+      ::_exit(detail::run_pe(job, pe, id, ends[1]));
+    }
+    ::close(ends[1]);
+    pipes.emplace_back(ends[0]);
+    children.push_back(child);
+  }
+  std::vector<PeResult> results(children.size());
+  for (std::size_t pe = 0; pe < children.size(); ++pe) {
+    results[pe].text = detail::read_all(pipes[pe].get());
+    int status = 0;
+    ::waitpid(children[pe], &status, 0);
+    results[pe].exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  return results;
+}
+
+} // namespace shmemctl::test

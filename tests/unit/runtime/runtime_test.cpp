@@ -1,0 +1,223 @@
+#include "src/runtime/runtime.h"
+
+#include <cstring>
+#include <dirent.h>
+#include <gtest/gtest.h>
+
+#include "src/base/text.h"
+#include "tests/support/fork_job.h"
+
+namespace shmemctl {
+namespace {
+
+using test::ForkJob;
+using test::PeResult;
+using test::run_fork_job;
+
+void expect_all_well(const std::vector<PeResult>& results) {
+  for (std::size_t pe = 0; pe < results.size(); ++pe)
+    EXPECT_EQ(results[pe].exit_code, 0) << "PE " << pe << ": " << results[pe].text;
+}
+
+TEST(Runtime, OnePeThatNobodyLaunched) {
+  const Environment environment;
+  const Options options(environment);
+  RuntimeRequest request;
+  request.options = &options;
+  Runtime runtime(std::move(request));
+  EXPECT_EQ(runtime.pe(), 0);
+  EXPECT_EQ(runtime.n_pes(), 1);
+  auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));
+  ASSERT_NE(word, nullptr);
+  const std::uint64_t value = 42;
+  runtime.rma().put(word, &value, sizeof value, 0);
+  EXPECT_EQ(*word, 42u);
+  runtime.free(word);
+  runtime.finish();
+}
+
+TEST(Runtime, PhasesAreNamedInTheirOrder) {
+  expect_all_well(run_fork_job({.n_pes = 2, .body = [](Runtime& runtime) {
+                                  std::string names;
+                                  for (const PhaseTime& time : runtime.phase_times())
+                                    names += time.name + " ";
+                                  const std::string expected =
+                                      "options static-data bootstrap hosts lifeline placement "
+                                      "devices heap transports transport-map nics connections "
+                                      "state teams barrier ";
+                                  if (names != expected)
+                                    throw Error(ExitCode::finding, "phases", "compare", names, "-");
+                                  return std::string();
+                                }}));
+}
+
+/// Each PE writes its number into every other PE's row.
+std::string write_to_all(Runtime& runtime) {
+  const auto n_pes = static_cast<std::size_t>(runtime.n_pes());
+  auto* row = static_cast<std::uint64_t*>(runtime.allocate(n_pes * 8));
+  std::memset(row, 0, n_pes * 8);
+  runtime.teams().sync(team_world);
+  const auto mine = static_cast<std::uint64_t>(runtime.pe() + 1);
+  for (int pe = 0; pe < runtime.n_pes(); ++pe)
+    runtime.rma().put(row + runtime.pe(), &mine, sizeof mine, pe);
+  runtime.collectives().barrier(team_world);
+  for (std::size_t pe = 0; pe < n_pes; ++pe)
+    if (row[pe] != pe + 1)
+      throw Error(ExitCode::finding, "row", "compare", "PE " + std::to_string(pe), "-");
+  runtime.free(row);
+  return {};
+}
+
+TEST(Runtime, EveryPeReachesEveryPe) {
+  for (const int n_pes : {2, 3, 7, 16})
+    expect_all_well(run_fork_job({.n_pes = n_pes, .body = write_to_all}));
+}
+
+TEST(Runtime, TheHeapGrowsAndStaysAtItsPlace) {
+  ForkJob job;
+  job.environment = {{"SHMEMCTL_HEAP_CHUNK", "4M"}, {"SHMEMCTL_SYMMETRIC_SIZE", "64M"}};
+  job.body = [](Runtime& runtime) -> std::string {
+    std::vector<std::uint64_t*> blocks;
+    while (void* block = runtime.allocate(6 << 20))
+      blocks.push_back(static_cast<std::uint64_t*>(block));
+    if (blocks.size() != 10)
+      return "blocks: " + std::to_string(blocks.size());
+    const int peer = 1 - runtime.pe();
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::uint64_t value = i * 100 + static_cast<std::uint64_t>(runtime.pe());
+      runtime.rma().put(blocks[i] + 700000, &value, 8, peer);
+    }
+    runtime.collectives().barrier(team_world);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      if (blocks[i][700000] != i * 100 + static_cast<std::uint64_t>(peer))
+        return "block " + std::to_string(i);
+    for (std::uint64_t* block : blocks)
+      runtime.free(block);
+    return {};
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_EQ(result.text, "");
+  }
+}
+
+TEST(Runtime, TheMirrorIsTheMaster) {
+  expect_all_well(run_fork_job({.n_pes = 3, .body = [](Runtime& runtime) -> std::string {
+                                  runtime.free(runtime.allocate(100 << 20)); // grows the heap
+                                  const State& master = runtime.state();
+                                  const RegionState& internal = master.regions[region::internal];
+                                  const auto* mirror = reinterpret_cast<const std::byte*>(
+                                      internal.base + internal_layout::state_offset_bytes);
+                                  if (std::memcmp(mirror, &master, master.size_bytes) != 0)
+                                    throw Error(ExitCode::finding, "mirror", "compare", "", "-");
+                                  if (master.regions[region::heap].size_bytes < (100u << 20))
+                                    throw Error(ExitCode::finding, "heap size", "compare", "", "-");
+                                  return {};
+                                }}));
+}
+
+TEST(Runtime, VirtualNodesDoNotShareMemory) {
+  ForkJob job{.n_pes = 4, .n_nodes = 2, .require_reach = false};
+  job.body = [](Runtime& runtime) {
+    std::string ways;
+    for (const int way : runtime.way_to())
+      ways += way < 0 ? '.' : '+';
+    return ways + " " + std::to_string(runtime.placement().n_nodes());
+  };
+  const std::vector<PeResult> results = run_fork_job(job);
+  expect_all_well(results);
+  EXPECT_EQ(results[0].text, "++.. 2");
+  EXPECT_EQ(results[3].text, "..++ 2");
+}
+
+TEST(Runtime, APairWithoutATransportEndsTheBringUp) {
+  for (const PeResult& result : run_fork_job({.n_pes = 4, .n_nodes = 2})) {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.text.find("find a transport"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("transport-map"), std::string::npos) << result.text;
+  }
+}
+
+TEST(Runtime, OneWorldPerLocalRank) {
+  ForkJob job{.n_pes = 6, .n_nodes = 2, .require_reach = false};
+  job.environment = {{"SHMEMCTL_INIT_MODE", "per-local-rank"}};
+  job.body = [](Runtime& runtime) {
+    return std::to_string(runtime.pe()) + "/" + std::to_string(runtime.n_pes());
+  };
+  const std::vector<PeResult> results = run_fork_job(job);
+  expect_all_well(results);
+  for (std::size_t pe = 0; pe < 6; ++pe)
+    EXPECT_EQ(results[pe].text, std::to_string(pe / 3) + "/2");
+}
+
+TEST(Runtime, LowLatencyModeHasATeamForEachLocalRank) {
+  ForkJob job{.n_pes = 4};
+  job.environment = {{"SHMEMCTL_INIT_MODE", "low-latency"}};
+  job.body = [](Runtime& runtime) {
+    return std::to_string(runtime.teams().my_pe(runtime.rail_team())) + "/" +
+           std::to_string(runtime.teams().n_pes(runtime.rail_team()));
+  };
+  const std::vector<PeResult> results = run_fork_job(job);
+  expect_all_well(results);
+  for (const PeResult& result : results)
+    EXPECT_EQ(result.text, "0/1"); // one node: every PE is alone on its rail
+}
+
+TEST(Runtime, AnErrorOfOnePeReachesAll) {
+  ForkJob job{.n_pes = 5};
+  job.environment = {{"SHMEMCTL_TIMEOUT", "20"}};
+  job.body = [](Runtime& runtime) -> std::string {
+    if (runtime.pe() == 3)
+      throw Error(ExitCode::unavailable, "gadget", "turn on", "no power", "plug it in");
+    runtime.collectives().barrier(team_world);
+    return "passed the barrier";
+  };
+  const auto start = std::chrono::steady_clock::now();
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+TEST(Runtime, CheckedHeapsNameThePeThatDiffers) {
+  ForkJob job{.n_pes = 3};
+  job.environment = {{"SHMEMCTL_CHECK", "1"}};
+  job.body = [](Runtime& runtime) {
+    runtime.allocate(runtime.pe() == 2 ? 128 : 64);
+    return std::string();
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.text.find("PE 2"), std::string::npos) << result.text;
+  }
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder))
+    ++count;
+  ::closedir(folder);
+  return count;
+}
+
+TEST(Runtime, NothingIsLeftOpenAfterTheEnd) {
+  const auto one_life = [] {
+    const Environment environment;
+    const Options options(environment);
+    RuntimeRequest request;
+    request.options = &options;
+    Runtime runtime(std::move(request));
+    runtime.free(runtime.allocate(1 << 20));
+    runtime.finish();
+  };
+  one_life(); // what libraries keep for good
+  const std::size_t before = open_descriptors();
+  for (int life = 0; life < 5; ++life)
+    one_life();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+} // namespace
+} // namespace shmemctl
