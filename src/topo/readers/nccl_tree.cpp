@@ -6,7 +6,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
-#include "src/topo/cpu_mask.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/readers/nccl_nets.h"
 
 namespace shmemctl::nccl {
@@ -99,11 +99,11 @@ private:
     const std::string* mask = cpu.find("affinity");
     if (mask == nullptr)
       return unknown<std::string>(silent);
-    const std::optional<std::string> list = cpulist_of_mask(*mask);
-    if (!list)
+    const std::optional<CpuSet> cpus = parse_cpumap(*mask);
+    if (!cpus)
       throw error(cpu, "affinity is " + printable(*mask, 60) + ", no CPU mask");
-    return list->empty() ? unknown<std::string>("affinity is an empty mask")
-                         : known(*list, line_of(cpu) + ", affinity");
+    return cpus->empty() ? unknown<std::string>("affinity is an empty mask")
+                         : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
 
   /// NCCL groups by NUMA node; bus numbers of host bridges are not in the file, so that they are

@@ -67,22 +67,23 @@ private:
   // ---- processors --------------------------------------------------------------------------
 
   void places() {
-    std::set<int> taken;
+    CpuSet taken;
     std::set<int> indices;
     for (const NumaNode& numa : node_.numa_nodes) {
-      const auto cpus = numa.cpus ? parse_cpu_set(*numa.cpus) : std::nullopt;
+      const auto cpus = numa.cpus ? parse_cpulist(*numa.cpus) : std::nullopt;
       if (numa.kind != NumaKind::cpu || !cpus || numa.os_index < 0 || numa.os_index >= max_cpus)
         continue;
       Place place{&numa, {}};
-      for (const int cpu : *cpus)
-        if (taken.insert(cpu).second)
-          place.cpus.push_back(cpu);
+      for (const int cpu : cpus->cpus())
+        if (!taken.contains(cpu))
+          place.cpus.add(cpu);
+      taken.add(*cpus);
       if (!place.cpus.empty() && indices.insert(numa.os_index).second)
         places_.push_back(std::move(place));
     }
     // hwloc wants objects in the order of their first CPU.
     std::sort(places_.begin(), places_.end(),
-              [](const Place& a, const Place& b) { return a.cpus.front() < b.cpus.front(); });
+              [](const Place& a, const Place& b) { return a.cpus.first() < b.cpus.first(); });
     filler_ = places_.empty();
     if (filler_) // hwloc knows no machine without a processor and memory
       places_.push_back({nullptr, {0}});
@@ -105,11 +106,9 @@ private:
     CpuSet nodes;
     for (const Place& place : places_)
       if (chosen(place)) {
-        cpus.insert(cpus.end(), place.cpus.begin(), place.cpus.end());
-        nodes.push_back(index_of(place));
+        cpus.add(place.cpus);
+        nodes.add(index_of(place));
       }
-    std::sort(cpus.begin(), cpus.end());
-    std::sort(nodes.begin(), nodes.end());
     return sets(cpus, nodes);
   }
 
@@ -153,15 +152,13 @@ private:
   std::string all_cpus() const {
     CpuSet cpus;
     for (const Place& place : places_)
-      cpus.insert(cpus.end(), place.cpus.begin(), place.cpus.end());
-    std::sort(cpus.begin(), cpus.end());
+      cpus.add(place.cpus);
     return format_hwloc_bitmap(cpus);
   }
   std::string all_nodes() const {
     CpuSet nodes;
     for (const Place& place : places_)
-      nodes.push_back(index_of(place));
-    std::sort(nodes.begin(), nodes.end());
+      nodes.add(index_of(place));
     return format_hwloc_bitmap(nodes);
   }
 
@@ -184,7 +181,7 @@ private:
          attribute("os_index", std::to_string(index_of(place))) + own +
              (memory ? attribute("local_memory", std::to_string(*place.numa->memory_bytes)) : ""));
     close();
-    for (const int cpu : place.cpus) {
+    for (const int cpu : place.cpus.cpus()) {
       open("PU", attribute("os_index", std::to_string(cpu)) + sets({cpu}, {index_of(place)}));
       close();
     }
