@@ -245,6 +245,9 @@ TEST(NcclXmlRefuses, DamagedFieldsOfOurOwn) {
         "key=\"hostname\" value=\"%zz\""})
     EXPECT_NE(refusal(start + field + end).find("line 2, column 1: the field "), std::string::npos)
         << field;
+  EXPECT_NE(refusal(start + "key=\"nvswitches\" value=\"-1\"" + end)
+                .find("line 1, column 1: a number of NVSwitches that cannot be"),
+            std::string::npos);
 }
 
 } // namespace
