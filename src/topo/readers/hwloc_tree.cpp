@@ -128,10 +128,7 @@ private:
     const CpuSet cpus = cpu_set(object, "cpuset");
     // hwloc gives memory without CPUs the CPUs that are near. A CPU has one NUMA node; where
     // several claim it, it is the one that Linux numbered first.
-    const std::vector<int> numbers = cpus.cpus();
-    const bool first = std::any_of(numbers.begin(), numbers.end(), [this](int cpu) {
-      return numa_of_cpu_.find(cpu) == numa_of_cpu_.end();
-    });
+    const bool first = intersection(cpus, claimed_) != cpus;
     const std::string subtype = object.get("subtype");
     if (subtype == "GPUMemory" || find_info(object, "PCIBusID") != nullptr)
       numa.kind = NumaKind::gpu_memory;
@@ -140,7 +137,8 @@ private:
     numa.package = package_of(cpus);
     if (numa.kind == NumaKind::cpu) {
       numa.cpus = known(format_cpulist(cpus), origin(object));
-      for (const int cpu : numbers)
+      claimed_.add(cpus);
+      for (const int cpu : cpus.cpus())
         numa_of_cpu_.emplace(cpu, numa.os_index);
       cpu_nodes_.insert(numa.os_index);
     } else {
@@ -357,6 +355,7 @@ private:
   std::vector<const XmlElement*> numa_;
   std::map<int, int> package_of_cpu_;
   std::map<int, int> numa_of_cpu_;
+  CpuSet claimed_; ///< CPUs that have a NUMA node
   std::set<int> cpu_nodes_;
   std::map<const XmlElement*, Locality> localities_;
 };
