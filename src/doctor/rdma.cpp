@@ -7,6 +7,7 @@
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
 #include "src/doctor/support.h"
+#include "src/topo/port_words.h"
 
 namespace shmemctl::doctor {
 
@@ -20,26 +21,6 @@ constexpr int roce_overhead_bytes = 96;
 std::string port_path(const RdmaPort& at, const std::string& file) {
   return "/sys/class/infiniband/" + at.nic->name + "/ports/" + std::to_string(at.port->number) +
          "/" + file;
-}
-
-const char* state_word(PortState state) {
-  switch (state) {
-  case PortState::down:
-    return "DOWN";
-  case PortState::init:
-    return "INIT";
-  case PortState::armed:
-    return "ARMED";
-  case PortState::active:
-    return "ACTIVE";
-  }
-  return "unknown";
-}
-
-const char* layer_word(LinkLayer layer) {
-  return layer == LinkLayer::infiniband ? "InfiniBand"
-         : layer == LinkLayer::ethernet ? "Ethernet"
-                                        : "other";
 }
 
 /// "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1": use these ports only.
@@ -152,10 +133,10 @@ CheckResult rdma_port_state(const CheckContext& context) {
       ++active;
       continue;
     }
-    inactive.push_back(at.name() + " " + state_word(*at.port->state));
+    inactive.push_back(at.name() + " " + to_string(*at.port->state));
     if (fix.empty()) {
       fix = bring_up_command(at);
-      evidence = said(port_path(at, "state"), state_word(*at.port->state));
+      evidence = said(port_path(at, "state"), to_string(*at.port->state));
     }
   }
   if (active == 0 && inactive.empty())
@@ -181,11 +162,10 @@ CheckResult rdma_link_layer(const CheckContext& context) {
   std::vector<std::string> groups;
   groups.reserve(ports.size());
   for (const auto& [layer, names] : ports)
-    groups.push_back(std::string(layer_word(layer)) + " " + name_list(names));
+    groups.push_back(std::string(to_string(layer)) + " " + name_list(names));
   const std::string evidence = "/sys/class/infiniband/*/ports/*/link_layer: " + join(groups, "; ");
   if (ports.size() == 1)
-    return passed(std::string("all active ports are ") + layer_word(ports.begin()->first),
-                  evidence);
+    return passed(std::string("all active ports are ") + to_string(ports.begin()->first), evidence);
   const auto most = std::max_element(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
     return a.second.size() < b.second.size();
   });

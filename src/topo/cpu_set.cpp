@@ -8,72 +8,174 @@
 
 namespace shmemctl {
 
-std::optional<CpuSet> parse_cpu_set(std::string_view text) {
-  CpuSet cpus;
-  if (trim(text).empty())
-    return cpus;
-  for (const std::string& part : split(trim(text), ',')) {
-    const std::vector<std::string> ends = split(part, '-');
-    const auto first = parse_integer(ends.front());
-    const auto last = parse_integer(ends.back());
-    if (ends.size() > 2 || !first || !last || *first < 0 || *last < *first || *last >= max_cpus)
-      return std::nullopt;
-    // A list that repeats itself must not grow beyond what it can name.
-    if (cpus.size() > std::size_t{4} * max_cpus)
-      return std::nullopt;
-    for (long long cpu = *first; cpu <= *last; ++cpu)
-      cpus.push_back(static_cast<int>(cpu));
-  }
-  std::sort(cpus.begin(), cpus.end());
-  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
-  return cpus;
+namespace {
+
+constexpr int word_bits = 32;
+
+std::optional<int> parse_cpu(std::string_view text) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos)
+    return std::nullopt;
+  const std::optional<long long> number = parse_integer(text);
+  if (!number || *number >= max_cpus)
+    return std::nullopt;
+  return static_cast<int>(*number);
 }
 
-std::string format_cpu_set(const CpuSet& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1)
-      ++last;
-    text += text.empty() ? "" : ",";
-    text += last == i ? fmt::format("{}", cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]);
-    i = last + 1;
-  }
-  return text;
+std::optional<std::uint32_t> parse_word(std::string_view digits) {
+  if (digits.empty() || digits.size() > word_bits / 4 ||
+      digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+    return std::nullopt;
+  return static_cast<std::uint32_t>(*parse_integer(digits, 16));
 }
 
-std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text) {
+/// The set of words, the highest first, each of which `parse` turns into bits.
+template <class Parse>
+std::optional<CpuSet> set_of_words(std::string_view text, Parse parse) {
   // Leading zero words are allowed, but not without end.
   if (std::count(text.begin(), text.end(), ',') > max_cpus / 8)
     return std::nullopt;
   const std::vector<std::string> words = split(text, ',');
   CpuSet cpus;
-  for (std::size_t word = 0; word < words.size(); ++word) { // from the lowest, which comes last
-    const std::string& digits = words[words.size() - 1 - word];
-    if (digits.empty() && words.size() > 1)
-      continue;
-    const auto value = digits.size() > 10 ? std::nullopt : parse_integer(digits, 16);
-    if (!value || *value < 0 || *value > 0xffffffffLL)
+  for (std::size_t i = 0; i < words.size(); ++i) { // from the lowest, which comes last
+    const std::optional<std::uint32_t> bits = parse(words[words.size() - 1 - i]);
+    if (!bits || (*bits != 0 && i >= max_cpus / word_bits))
       return std::nullopt;
-    if (*value != 0 && word >= static_cast<std::size_t>(max_cpus) / 32)
-      return std::nullopt;
-    for (int bit = 0; bit < 32; ++bit)
-      if ((static_cast<std::uint64_t>(*value) >> bit & 1) != 0)
-        cpus.push_back(static_cast<int>(word) * 32 + bit);
+    for (int bit = 0; bit < word_bits; ++bit)
+      if ((*bits >> bit & 1U) != 0)
+        cpus.add(static_cast<int>(i) * word_bits + bit);
   }
   return cpus;
 }
 
-std::string format_hwloc_bitmap(const CpuSet& cpus) {
-  if (cpus.empty())
-    return "0x0";
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(cpus.back()) / 32 + 1);
-  for (const int cpu : cpus)
-    words[static_cast<std::size_t>(cpu) / 32] |= std::uint32_t{1} << (cpu % 32);
+/// Words of 32 CPUs, the lowest first; one at least.
+std::vector<std::uint32_t> words_of(const CpuSet& cpus) {
+  const int last = cpus.empty() ? 0 : cpus.last();
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(last / word_bits) + 1);
+  for (const int cpu : cpus.cpus())
+    words[static_cast<std::size_t>(cpu / word_bits)] |= std::uint32_t{1} << cpu % word_bits;
+  return words;
+}
+
+std::string format_words(const CpuSet& cpus, const char* prefix) {
+  const std::vector<std::uint32_t> words = words_of(cpus);
   std::string text;
   for (std::size_t i = words.size(); i-- > 0;)
-    text += fmt::format("{}0x{:08x}", text.empty() ? "" : ",", words[i]);
+    text += fmt::format("{}{}{:08x}", text.empty() ? "" : ",", prefix, words[i]);
   return text;
+}
+
+} // namespace
+
+CpuSet::CpuSet(std::initializer_list<int> cpus) {
+  for (const int cpu : cpus)
+    add(cpu);
+}
+
+void CpuSet::add(int first, int last) {
+  Range added{std::max(first, 0), std::min(last, max_cpus - 1)};
+  if (added.first > added.last)
+    return;
+  // Those that overlap or touch it become one with it.
+  const auto begin = std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& range) {
+    return range.last + 1 < added.first;
+  });
+  const auto end = std::partition_point(
+      begin, ranges_.end(), [&](const Range& range) { return range.first <= added.last + 1; });
+  if (begin == end) {
+    ranges_.insert(begin, added);
+    return;
+  }
+  begin->first = std::min(begin->first, added.first);
+  begin->last = std::max((end - 1)->last, added.last);
+  ranges_.erase(begin + 1, end);
+}
+
+void CpuSet::add(const CpuSet& other) {
+  for (const Range& range : other.ranges_)
+    add(range.first, range.last);
+}
+
+bool CpuSet::contains(int cpu) const {
+  const auto range =
+      std::partition_point(ranges_.begin(), ranges_.end(),
+                           [cpu](const Range& candidate) { return candidate.last < cpu; });
+  return range != ranges_.end() && range->first <= cpu;
+}
+
+std::vector<int> CpuSet::cpus() const {
+  std::vector<int> cpus;
+  for (const Range& range : ranges_)
+    for (int cpu = range.first; cpu <= range.last; ++cpu)
+      cpus.push_back(cpu);
+  return cpus;
+}
+
+CpuSet intersection(const CpuSet& left, const CpuSet& right) {
+  CpuSet both;
+  auto a = left.ranges().begin();
+  auto b = right.ranges().begin();
+  while (a != left.ranges().end() && b != right.ranges().end()) {
+    both.add(std::max(a->first, b->first), std::min(a->last, b->last));
+    if (a->last < b->last)
+      ++a;
+    else
+      ++b;
+  }
+  return both;
+}
+
+std::optional<CpuSet> parse_cpulist(std::string_view text) {
+  CpuSet cpus;
+  const std::string_view list = trim(text);
+  if (list.empty())
+    return cpus;
+  // A list that repeats itself may be longer than what it can name, but not without end.
+  if (std::count(list.begin(), list.end(), ',') > 4 * max_cpus)
+    return std::nullopt;
+  for (const std::string& part : split(list, ',')) {
+    const std::string_view range = part;
+    const std::size_t dash = range.find('-');
+    const std::optional<int> first = parse_cpu(range.substr(0, dash));
+    const std::optional<int> last =
+        dash == std::string_view::npos ? first : parse_cpu(range.substr(dash + 1));
+    if (!first || !last || *first > *last)
+      return std::nullopt;
+    cpus.add(*first, *last);
+  }
+  return cpus;
+}
+
+std::string format_cpulist(const CpuSet& cpus) {
+  std::string text;
+  for (const CpuSet::Range& range : cpus.ranges()) {
+    text += (text.empty() ? "" : ",") + std::to_string(range.first);
+    if (range.last != range.first)
+      text += "-" + std::to_string(range.last);
+  }
+  return text;
+}
+
+std::optional<CpuSet> parse_cpumap(std::string_view text) {
+  return set_of_words(trim(text), parse_word);
+}
+
+std::string format_cpumap(const CpuSet& cpus) {
+  return format_words(cpus, "");
+}
+
+std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text) {
+  if (text.empty())
+    return std::nullopt;
+  const bool one_word = text.find(',') == std::string_view::npos;
+  return set_of_words(text, [one_word](std::string_view word) {
+    if (word.empty() && !one_word)
+      return std::optional<std::uint32_t>(0);
+    return parse_word(starts_with(word, "0x") ? word.substr(2) : word);
+  });
+}
+
+std::string format_hwloc_bitmap(const CpuSet& cpus) {
+  return cpus.empty() ? "0x0" : format_words(cpus, "0x");
 }
 
 } // namespace shmemctl

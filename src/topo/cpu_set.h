@@ -1,6 +1,7 @@
-// Sets of CPU numbers in the two notations that tools use.
+// Sets of CPU numbers, and the notations in which the kernel and tools write them.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,18 +9,58 @@
 
 namespace shmemctl {
 
-/// No machine has more CPUs (Linux stops at 8192); a set that names more is refused.
+/// No machine has more CPUs (Linux stops at 8192); a text that names more is refused.
 inline constexpr int max_cpus = 16384;
 
-/// CPU numbers, ascending, each once.
-using CpuSet = std::vector<int>;
+/// CPU numbers from 0 to max_cpus - 1, kept as ranges: small, whatever a file claims.
+class CpuSet {
+public:
+  /// CPUs `first` to `last`, both included.
+  struct Range {
+    int first = 0;
+    int last = 0;
+    bool operator==(const Range&) const = default;
+  };
 
-/// Linux's cpulist: "0-15,64-79". Nothing if it is malformed or names a CPU from max_cpus on.
-std::optional<CpuSet> parse_cpu_set(std::string_view text);
-std::string format_cpu_set(const CpuSet& cpus);
+  CpuSet() = default;
+  CpuSet(std::initializer_list<int> cpus);
 
-/// hwloc's bitmap: 32-bit words in hexadecimal, the highest first, with empty words for zero:
-/// "0x0000ffff,,0xffffffff". Nothing if it is malformed, infinite ("0xf...f") or too large.
+  /// Adds `first` to `last`; numbers that no CPU can have are left out.
+  void add(int first, int last);
+  void add(int cpu) { add(cpu, cpu); }
+  void add(const CpuSet& other);
+
+  bool empty() const { return ranges_.empty(); }
+  int first() const { return ranges_.front().first; } ///< the set must not be empty
+  int last() const { return ranges_.back().last; }    ///< the set must not be empty
+  bool contains(int cpu) const;
+  /// Ascending, apart by at least one CPU, and none of them empty.
+  const std::vector<Range>& ranges() const { return ranges_; }
+  /// Each CPU, ascending.
+  std::vector<int> cpus() const;
+
+  bool operator==(const CpuSet&) const = default;
+
+private:
+  std::vector<Range> ranges_;
+};
+
+/// CPUs that are in both.
+CpuSet intersection(const CpuSet& left, const CpuSet& right);
+
+/// Linux's cpulist: "0-15,64-79", "3", "" (no CPU). Nothing if it is malformed or names a CPU from
+/// max_cpus on.
+std::optional<CpuSet> parse_cpulist(std::string_view text);
+std::string format_cpulist(const CpuSet& cpus);
+
+/// Linux's cpumap, which NCCL calls affinity: 32-bit words in hexadecimal, the highest first:
+/// "00000000,000000ff". Nothing if it is malformed or names a CPU from max_cpus on.
+std::optional<CpuSet> parse_cpumap(std::string_view text);
+/// With as few words as the set needs, one at least.
+std::string format_cpumap(const CpuSet& cpus);
+
+/// hwloc's bitmap: such words with 0x before them, empty ones for zero: "0x0000ffff,,0xffffffff".
+/// Nothing if it is malformed, infinite ("0xf...f") or too large.
 std::optional<CpuSet> parse_hwloc_bitmap(std::string_view text);
 std::string format_hwloc_bitmap(const CpuSet& cpus);
 

@@ -111,11 +111,17 @@ const char* to_string(PathClass path) {
   return "?";
 }
 
-std::optional<Distance> parse_distance(std::string_view word) {
-  for (PathClass path : {PathClass::self, PathClass::pix, PathClass::pxb, PathClass::phb,
-                         PathClass::node, PathClass::sys})
+std::optional<PathClass> parse_path_class(std::string_view word) {
+  for (PathClass path : {PathClass::self, PathClass::nvlink, PathClass::pix, PathClass::pxb,
+                         PathClass::phb, PathClass::node, PathClass::sys})
     if (word == to_string(path))
-      return of(path);
+      return path;
+  return std::nullopt;
+}
+
+std::optional<Distance> parse_distance(std::string_view word) {
+  if (const auto path = parse_path_class(word); path && *path != PathClass::nvlink)
+    return of(*path);
   if (word == "?")
     return undecided("the source says ?");
   if (starts_with(word, "NV")) {

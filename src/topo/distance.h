@@ -11,7 +11,9 @@ namespace shmemctl {
 /// "X", "NV18", "PIX", ... ; "?" if unknown.
 std::string to_string(const Distance& distance);
 const char* to_string(PathClass path);
-/// The reverse: "NV12" -> {nvlink, 12}. Nothing for other words.
+/// The reverse: "PIX", "NV". Nothing for other words.
+std::optional<PathClass> parse_path_class(std::string_view word);
+/// "NV12" -> {nvlink, 12}. Nothing for other words.
 std::optional<Distance> parse_distance(std::string_view word);
 
 /// PCIe distance of two entries of `node.pci`, by nvidia-smi's definitions:

@@ -3,6 +3,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "src/base/text.h"
 #include "src/topo/distance.h"
 
 namespace shmemctl::field_text {
@@ -11,13 +12,8 @@ namespace {
 
 bool is_plain(unsigned char byte) {
   return std::isalnum(byte) != 0 ||
-         (byte < 0x80 && std::string_view("._:/+,()@*=;~!?#-").find(static_cast<char>(byte)) !=
+         (byte < 0x80 && std::string_view("._:/+,()@*=;~!#-").find(static_cast<char>(byte)) !=
                              std::string_view::npos);
-}
-
-template <class T>
-std::string encode_optional(const std::optional<T>& value) {
-  return value ? encode(*value) : "-";
 }
 
 } // namespace
@@ -43,6 +39,8 @@ std::string escape(const std::string& text) {
 }
 
 std::optional<std::string> unescape(const std::string& word) {
+  if (word.empty())
+    return std::nullopt;
   if (word == "%")
     return "";
   std::string out;
@@ -64,57 +62,36 @@ std::optional<std::string> unescape(const std::string& word) {
 }
 
 std::string encode_distance(const Distance& distance) {
-  const std::string word = distance.path ? to_string(*distance.path) : "?";
-  return distance.links == 0 ? word : word + ":" + std::to_string(distance.links);
+  std::string word = distance.path ? to_string(*distance.path) : "?";
+  if (distance.links != 0)
+    word += ":" + std::to_string(distance.links);
+  if (!distance.reason.empty())
+    word += "=" + escape(distance.reason);
+  return word;
 }
 
 std::optional<Distance> decode_distance(const std::string& word) {
-  const std::size_t colon = word.find(':');
-  const std::string path = word.substr(0, colon);
+  const std::size_t equals = word.find('=');
+  const std::string left = word.substr(0, equals);
+  const std::size_t colon = left.find(':');
+  const std::string path = left.substr(0, colon);
   Distance distance;
-  if (path == "NV")
-    distance.path = PathClass::nvlink;
-  else if (const auto parsed = parse_distance(path); parsed && parsed->links == 0)
-    distance = *parsed;
-  else
+  distance.path = parse_path_class(path);
+  if (!distance.path && path != "?")
     return std::nullopt;
-  if (!distance.path)
-    distance.reason = "the machine that wrote this did not know";
   if (colon != std::string::npos) {
-    const std::optional<int> links = decode<int>(word.substr(colon + 1));
+    const std::optional<int> links = decode<int>(left.substr(colon + 1));
     if (!links)
       return std::nullopt;
     distance.links = *links;
   }
+  if (equals != std::string::npos) {
+    const std::optional<std::string> reason = unescape(word.substr(equals + 1));
+    if (!reason)
+      return std::nullopt;
+    distance.reason = *reason;
+  }
   return distance;
-}
-
-std::string encode_link(const GpuLink& link) {
-  return encode(link.kind) + " " + encode(link.target) + " " +
-         encode_optional(link.target_address) + " " + encode(link.count) + " " +
-         encode_optional(link.bandwidth_GBps.value);
-}
-
-std::optional<GpuLink> decode_link(const std::string& words) {
-  const std::vector<std::string> parts = split(words, ' ');
-  if (parts.size() != 5)
-    return std::nullopt;
-  const auto kind = decode<GpuLinkKind>(parts[0]);
-  const auto target = decode<LinkTarget>(parts[1]);
-  const auto address = decode<PciAddress>(parts[2]);
-  const auto count = decode<int>(parts[3]);
-  const auto bandwidth = decode<double>(parts[4]);
-  if (!kind || !target || !count || (!address && parts[2] != "-") ||
-      (!bandwidth && parts[4] != "-"))
-    return std::nullopt;
-  GpuLink link;
-  link.kind = *kind;
-  link.target = *target;
-  link.target_address = address;
-  link.count = *count;
-  link.bandwidth_GBps = bandwidth ? known(*bandwidth, "shmemctl's own field")
-                                  : unknown<double>("the file does not tell");
-  return link;
 }
 
 } // namespace shmemctl::field_text

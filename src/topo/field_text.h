@@ -2,57 +2,41 @@
 #pragma once
 
 #include <charconv>
-#include <cstdint>
+#include <cmath>
+#include <concepts>
 #include <optional>
 #include <string>
 #include <type_traits>
 
-#include "src/base/text.h"
+#include "src/topo/model_fields.h"
 #include "src/topo/node.h"
 
 namespace shmemctl::field_text {
 
+/// What one word holds.
+template <class T>
+concept Word = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::same_as<T, std::string> ||
+    std::same_as<T, PciAddress> || std::same_as<T, Distance>;
+
 /// Percent-encodes everything but letters, digits and a few marks; "" becomes "%" and "-" "%2d", so
-/// that "-" is free to mean nothing.
+/// that "-" is free to mean nothing; no word starts with "?".
 std::string escape(const std::string& text);
 std::optional<std::string> unescape(const std::string& word);
 
-/// The words of an enumeration, in the order of its values.
-template <class E>
-struct Words;
-template <>
-struct Words<PciKind> {
-  static constexpr const char* all[] = {"endpoint", "bridge", "whole-switch"};
-};
-template <>
-struct Words<NumaKind> {
-  static constexpr const char* all[] = {"cpu", "gpu-memory", "other-memory"};
-};
-template <>
-struct Words<GpuLinkKind> {
-  static constexpr const char* all[] = {"nvlink", "xgmi", "c2c"};
-};
-template <>
-struct Words<LinkTarget> {
-  static constexpr const char* all[] = {"gpu", "nvswitch", "cpu", "unknown"};
-};
-template <>
-struct Words<PortState> {
-  static constexpr const char* all[] = {"down", "init", "armed", "active"};
-};
-template <>
-struct Words<LinkLayer> {
-  static constexpr const char* all[] = {"infiniband", "ethernet", "other"};
-};
+/// "PIX", "NV:18", and with the reason "?=not%20told"
+std::string encode_distance(const Distance& distance);
+std::optional<Distance> decode_distance(const std::string& word);
 
-template <class T>
+template <Word T>
 std::string encode(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return escape(value);
   } else if constexpr (std::is_same_v<T, PciAddress>) {
     return to_string(value);
+  } else if constexpr (std::is_same_v<T, Distance>) {
+    return encode_distance(value);
   } else if constexpr (std::is_enum_v<T>) {
-    return Words<T>::all[static_cast<std::size_t>(value)];
+    return word_of(value);
   } else if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
   } else {
@@ -62,16 +46,18 @@ std::string encode(const T& value) {
   }
 }
 
-template <class T>
+template <Word T>
 std::optional<T> decode(const std::string& word) {
   if constexpr (std::is_same_v<T, std::string>) {
     return unescape(word);
   } else if constexpr (std::is_same_v<T, PciAddress>) {
     return parse_pci_address(word);
+  } else if constexpr (std::is_same_v<T, Distance>) {
+    return decode_distance(word);
   } else if constexpr (std::is_enum_v<T>) {
-    for (std::size_t i = 0; i < std::size(Words<T>::all); ++i)
-      if (word == Words<T>::all[i])
-        return static_cast<T>(i);
+    for (const auto& entry : words_of(T{}))
+      if (word == entry.word)
+        return entry.value;
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, bool>) {
     return word == "true" || word == "false" ? std::optional<bool>(word == "true") : std::nullopt;
@@ -79,16 +65,13 @@ std::optional<T> decode(const std::string& word) {
     T value{};
     const char* const end = word.data() + word.size();
     const auto result = std::from_chars(word.data(), end, value);
-    return result.ec == std::errc() && result.ptr == end ? std::optional<T>(value) : std::nullopt;
+    if (result.ec != std::errc() || result.ptr != end)
+      return std::nullopt;
+    if constexpr (std::is_floating_point_v<T>)
+      if (!std::isfinite(value))
+        return std::nullopt;
+    return value;
   }
 }
-
-/// "PIX", "NV:18", "?"
-std::string encode_distance(const Distance& distance);
-std::optional<Distance> decode_distance(const std::string& word);
-
-/// "nvlink gpu 0000:85:00.0 2 25"; "-" where there is nothing
-std::string encode_link(const GpuLink& link);
-std::optional<GpuLink> decode_link(const std::string& words);
 
 } // namespace shmemctl::field_text

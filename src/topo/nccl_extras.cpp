@@ -1,42 +1,26 @@
 #include "src/topo/nccl_extras.h"
 
-#include <algorithm>
-#include <set>
-
 #include "src/base/error.h"
 #include "src/topo/node_fields.h"
 
 namespace shmemctl::nccl {
 
-namespace {
-
-void append(std::string& out, const std::string& key, const std::string& value) {
-  for (std::size_t at = 0; at == 0 || at < value.size(); at += max_value_bytes)
-    out +=
-        "  <shmemctl key=\"" + key + "\" value=\"" + value.substr(at, max_value_bytes) + "\"/>\n";
-}
-
-} // namespace
-
 std::string extras(const Node& plain, const Node& node) {
   const NodeFields have = fields_of(plain);
-  const NodeFields want = fields_of(node);
   std::string out;
-  for (const auto& [key, value] : want) {
+  for (const auto& [key, field] : fields_of(node)) {
     const auto found = have.find(key);
-    if (found == have.end() || found->second != value)
-      append(out, key, value);
+    if (found != have.end() && found->second.text == field.text)
+      continue;
+    for (std::size_t at = 0; at < field.text.size(); at += max_value_bytes)
+      out += "  <shmemctl key=\"" + key + "\" value=\"" + field.text.substr(at, max_value_bytes) +
+             "\"/>\n";
   }
-  for (const auto& [key, value] : have)
-    if (want.count(key) == 0)
-      out += "  <shmemctl key=\"" + key + "\"/>\n";
   return out;
 }
 
 Node with_extras(const Node& plain, const XmlElement& system, const std::string& subject) {
   NodeFields fields;
-  const XmlElement* first = nullptr;
-  std::set<std::string> seen;
   for (const XmlElement& element : system.children) {
     if (element.name != "shmemctl")
       continue;
@@ -44,21 +28,13 @@ Node with_extras(const Node& plain, const XmlElement& system, const std::string&
     if (key == nullptr)
       throw input_error(subject, element.position(), "<shmemctl> without key",
                         "delete this element");
-    if (first == nullptr) {
-      first = &element;
-      fields = fields_of(plain);
-    }
-    const std::string* value = element.find("value");
-    if (value == nullptr)
-      fields.erase(*key);
-    else if (seen.insert(*key).second)
-      fields[*key] = *value;
-    else
-      fields[*key] += *value;
+    add_field(fields, *key, element.get("value"), element.position());
   }
-  if (first == nullptr)
+  if (fields.empty())
     return plain;
-  Node node = node_from_fields(fields, plain, subject, first->position());
+  fields.merge(fields_of(plain));
+  Node node = node_from_fields(fields, subject, system.position());
+  node.format = plain.format;
   normalize(node);
   return node;
 }

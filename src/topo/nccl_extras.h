@@ -12,8 +12,8 @@ namespace shmemctl::nccl {
 inline constexpr std::size_t max_value_bytes = 240;
 
 /// The elements, one per line, that turn `plain` (what reading NCCL's own elements gives) into
-/// `node`: the fields that differ (src/topo/node_fields.h). A long value is split over elements of
-/// one key; an element without value takes a field away.
+/// `node`: the fields that differ (src/topo/node_fields.h). A long text is split over elements of
+/// one key.
 std::string extras(const Node& plain, const Node& node);
 
 /// `plain` with the extras below <system> applied. Throws Error (usage) with line and column.

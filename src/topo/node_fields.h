@@ -1,5 +1,4 @@
-// A node as flat text fields, each under a key that names its device: the form in which a format
-// carries what it has no words for.
+// A node as flat text fields: the form in which a file carries what its format has no words for.
 #pragma once
 
 #include <map>
@@ -9,20 +8,30 @@
 
 namespace shmemctl {
 
-/// "pci.0000:18:00.0.numa" -> "0". Devices are keyed by what identifies them (PCI address, name),
-/// not by position, so that two nodes that differ in one device differ in that device's keys only.
-/// A fact that is unknown has no key. Values are printable ASCII without blanks, quotes or XML's
-/// characters, except that lists are separated by single blanks. `format`, `notes` and the origins
-/// of facts are left out.
-using NodeFields = std::map<std::string, std::string>;
+struct NodeField {
+  std::string text;   ///< printable ASCII without quotes or XML's characters; blanks between words
+  std::string origin; ///< of the fact that it is, or where in a file it stands
+};
+
+/// "pci.0000:18:00.0.numa" -> "0", "pci.0000:18:00.0.link.width" -> "?the%20link%20is%20down".
+/// The names are those of a report's model. A list's own field holds the names of its items, "-" if
+/// it has none. PCI functions are named by address and NICs by name, so that two nodes that differ
+/// in one device differ in that device's keys only. `format` and the origins of known facts are no
+/// fields.
+using NodeFields = std::map<std::string, NodeField>;
 
 NodeFields fields_of(const Node& node);
 
-/// The node that `fields` describe; where a fact of `base` has the same value, its origin is kept.
-/// Throws Error (usage) naming the key for a field that is missing, malformed or points nowhere.
-/// Memory is bounded by the number and length of the fields.
-/// @param subject, position where the fields came from, for the message
-Node node_from_fields(const NodeFields& fields, const Node& base, const std::string& subject,
+/// Adds what a file says under `key`; a key that is there already is continued, which lets a long
+/// text be split.
+void add_field(NodeFields& to, const std::string& key, const std::string& text,
+               const std::string& position);
+
+/// The node that `from` describes. Throws Error (usage) naming the key and where it stands for a
+/// field that is missing or malformed, or for a node that shape_problem() complains of. Memory is
+/// bounded by the number and length of the fields.
+/// @param subject, position of the whole, for messages
+Node node_from_fields(const NodeFields& from, const std::string& subject,
                       const std::string& position);
 
 } // namespace shmemctl

@@ -87,6 +87,7 @@ private:
 
 json model_of(const Node& node) {
   json model = Writer::encode(node);
+  model["format"] = node.format;
   if (node.recorded) {
     std::vector<std::size_t> all(node.recorded->size());
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -100,6 +101,7 @@ Node node_from_model(const json& model, const Place& place, const std::string& s
   const Reader reader(model, place, subject);
   Node node;
   reader.decode(model, place, node);
+  reader("format", node.format);
   ModelChecks(node, place, subject).run();
   if (const json* recorded = reader.find("recorded"))
     node.recorded = matrix_from_json(*recorded, place.member("recorded"),

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "src/base/input.h"
 #include "src/topo/limits.h"
 
 namespace shmemctl {
 
 namespace {
 
+constexpr int max_depth = 512; ///< twice as many buses as a PCI domain has
 constexpr int max_links = 1000;
 constexpr int max_ports = 255;
 constexpr int max_gids = 65536;
@@ -50,8 +50,8 @@ std::string tree(const Node& node) {
         return name + " is below " + to_string(node.pci[parent].address) + ", which is no bridge";
       above = depth[parent] + 1;
     }
-    if (above > max_nesting)
-      return name + fmt::format(" is below more than {} bridges", max_nesting);
+    if (above > max_depth)
+      return name + fmt::format(" is below more than {} bridges", max_depth);
     depth.push_back(above);
   }
   return "";

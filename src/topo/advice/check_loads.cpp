@@ -9,6 +9,7 @@
 #include "src/topo/advice/wording.h"
 #include "src/topo/distance.h"
 #include "src/topo/mapping/ports.h"
+#include "src/topo/port_words.h"
 
 namespace shmemctl {
 
@@ -213,9 +214,7 @@ private:
   std::string kind_words(int nic, int port) const {
     std::vector<std::string> words;
     if (const std::optional<LinkLayer> layer = link_layer_of(node_, nic, port))
-      words.emplace_back(*layer == LinkLayer::infiniband ? "InfiniBand"
-                         : *layer == LinkLayer::ethernet ? "Ethernet"
-                                                         : "another link layer");
+      words.emplace_back(*layer == LinkLayer::other ? "another link layer" : to_string(*layer));
     const NicPort* facts = find_port(node_, nic, port);
     if (facts != nullptr && facts->rate_Gbps)
       words.push_back(fmt::format("{} Gb/s", *facts->rate_Gbps));

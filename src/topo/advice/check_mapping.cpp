@@ -7,8 +7,7 @@ namespace shmemctl {
 Findings check_mapping(const Node& node, const Mapping& mapping) {
   MappingRequest request = mapping.request;
   request.policy = Policy::optimal;
-  Mapping optimal = map_optimal(node, request);
-  fill_loads(node, optimal);
+  const Mapping optimal = map_nics(node, request);
   Findings findings = check_lists(node, mapping, optimal);
   for (Finding& finding : check_loads(node, mapping, optimal))
     findings.push_back(std::move(finding));

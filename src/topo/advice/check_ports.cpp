@@ -6,6 +6,7 @@
 #include "src/topo/advice/checks.h"
 #include "src/topo/advice/wording.h"
 #include "src/topo/mapping/ports.h"
+#include "src/topo/port_words.h"
 
 namespace shmemctl {
 
@@ -23,20 +24,6 @@ bool is_real_rdma(const Nic& nic) {
 
 bool carries_traffic(const NicPort& port) {
   return !port.state || *port.state == PortState::active;
-}
-
-const char* word(PortState state) {
-  switch (state) {
-  case PortState::down:
-    return "DOWN";
-  case PortState::init:
-    return "INIT";
-  case PortState::armed:
-    return "ARMED";
-  case PortState::active:
-    return "ACTIVE";
-  }
-  return "DOWN";
 }
 
 std::vector<std::string> names_of(const Node& node, const std::vector<PortRef>& ports) {
@@ -61,7 +48,8 @@ Finding port_down(const Node& node, const std::vector<PortRef>& ports, Severity 
                   const std::string& consequence) {
   std::vector<std::string> states;
   for (const PortRef& ref : ports)
-    states.push_back(port_name(node, ref.nic, ref.port->number) + " is " + word(*ref.port->state));
+    states.push_back(port_name(node, ref.nic, ref.port->number) + " is " +
+                     to_string(*ref.port->state));
   return {"port-down", severity, enumerate(names_of(node, ports)), enumerate(states) + consequence,
           port_down_fix(node, ports[0])};
 }

@@ -25,14 +25,6 @@ json cell_json(const Distance& distance) {
   return cell;
 }
 
-std::optional<PathClass> path_of(const std::string& word) {
-  for (PathClass path : {PathClass::self, PathClass::nvlink, PathClass::pix, PathClass::pxb,
-                         PathClass::phb, PathClass::node, PathClass::sys})
-    if (word == to_string(path))
-      return path;
-  return std::nullopt;
-}
-
 Distance read_cell(const json& cell, const Place& place, const std::string& subject) {
   if (cell.is_null())
     return {std::nullopt, 0, "the report does not tell"};
@@ -41,7 +33,7 @@ Distance read_cell(const json& cell, const Place& place, const std::string& subj
     const Reader reader(cell, place, subject);
     reader("links", distance.links);
     if (const json* word = reader.find("path")) {
-      distance.path = word->is_string() ? path_of(word->get<std::string>()) : std::nullopt;
+      distance.path = word->is_string() ? parse_path_class(word->get<std::string>()) : std::nullopt;
       if (!distance.path)
         complain(subject, place.member("path"), "no word of nvidia-smi topo");
     }

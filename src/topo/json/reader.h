@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/topo/json/model_fields.h"
 #include "src/topo/json/place.h"
+#include "src/topo/model_fields.h"
 
 namespace shmemctl::model_json {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/topo/json/model_fields.h"
+#include "src/topo/model_fields.h"
 
 namespace shmemctl::model_json {
 

@@ -39,7 +39,7 @@ std::vector<VersionDifference> compare_versions(const Node& node, const MappingR
   for (const NvshmemVersion& version : compared_versions(request.nvshmem)) {
     MappingRequest asked = request;
     asked.nvshmem.version = version;
-    std::vector<PeMapping> pes = simulate_nvshmem(node, asked).pes;
+    std::vector<PeMapping> pes = map_nvshmem(node, asked).pes;
     const auto same = std::find_if(
         differences.begin(), differences.end(),
         [&pes](const VersionDifference& known) { return same_answers(known.pes, pes); });

@@ -74,7 +74,7 @@ std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
 
-/// The policies themselves; map_nics() dispatches to them and then fills the loads.
+/// The policies themselves, without the loads; map_nics() dispatches to them and then fills those.
 Mapping map_nvshmem(const Node& node, const MappingRequest& request);
 /// NCCL: nearest by path type; among equals by GPU number, as its newer releases do (map_nccl.cpp
 /// says what is followed and what is not). A PE's NICs are those of its channels, channel 0 first.

@@ -231,7 +231,7 @@ Enumeration enumerate_hcas(const Node& node) {
   return enumeration;
 }
 
-Mapping simulate_nvshmem(const Node& node, const MappingRequest& request) {
+Mapping map_nvshmem(const Node& node, const MappingRequest& request) {
   return Simulation(node, request).run();
 }
 

@@ -1,4 +1,4 @@
-// NVSHMEM's choice on a node: facts of the node into NVSHMEM's inputs, its answer into ours.
+// The facts of a node as NVSHMEM's inputs, which map_nvshmem() asks with.
 #pragma once
 
 #include "src/topo/mapping/mapping.h"
@@ -13,8 +13,5 @@ struct Enumeration {
 /// NICs without RDMA are left out. A NIC whose ports the source does not tell has port 1, active; a
 /// port state or link layer that is unknown is one that NVSHMEM accepts.
 Enumeration enumerate_hcas(const Node& node);
-
-/// What map_nvshmem() answers, without the loads.
-Mapping simulate_nvshmem(const Node& node, const MappingRequest& request);
 
 } // namespace shmemctl

@@ -2,8 +2,8 @@
 #include <hwloc.h>
 
 #include "src/base/unique_handle.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/readers/machine_parts.h"
-#include "src/topo/readers/sysfs_values.h"
 
 namespace shmemctl {
 
@@ -42,16 +42,12 @@ Package describe_package(hwloc_obj& object) {
   return package;
 }
 
-std::string cpulist_of(hwloc_const_cpuset_t cpus) {
-  CpuRanges ranges;
-  int cpu = 0;
-  for (cpu = hwloc_bitmap_first(cpus); cpu >= 0 && cpu <= max_cpu;
-       cpu = hwloc_bitmap_next(cpus, cpu))
-    if (!ranges.empty() && ranges.back().last == cpu - 1)
-      ranges.back().last = cpu;
-    else
-      ranges.push_back({cpu, cpu});
-  return to_cpulist(ranges);
+std::string cpulist_of(hwloc_const_cpuset_t bitmap) {
+  CpuSet cpus;
+  for (int cpu = hwloc_bitmap_first(bitmap); cpu >= 0 && cpu < max_cpus;
+       cpu = hwloc_bitmap_next(bitmap, cpu))
+    cpus.add(cpu);
+  return format_cpulist(cpus);
 }
 
 NumaNode describe_numa(hwloc_topology_t topology, hwloc_obj& object) {

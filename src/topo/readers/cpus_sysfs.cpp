@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/base/text.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/readers/machine_parts.h"
 #include "src/topo/readers/sysfs_values.h"
 
@@ -23,14 +24,14 @@ std::optional<int> numbered(const std::string& name, std::string_view prefix) {
     return std::nullopt;
   const std::optional<long long> number =
       parse_integer(std::string_view(name).substr(prefix.size()));
-  if (!number || *number > max_cpu)
+  if (!number || *number > max_os_index)
     return std::nullopt;
   return static_cast<int>(*number);
 }
 
 std::optional<int> parse_id(const std::string& text) {
   const std::optional<long long> id = parse_integer(text);
-  if (!id || *id < 0 || *id > max_cpu)
+  if (!id || *id < 0 || *id > max_os_index)
     return std::nullopt;
   return static_cast<int>(*id);
 }
@@ -72,22 +73,22 @@ Fact<std::string> cpu_model(const Sysroot& sysroot) {
 }
 
 /// cpulist, or where a kernel or a copy lacks it, cpumap.
-Fact<CpuRanges> cpus_of_node(const Sysroot& sysroot, const std::string& folder) {
+Fact<CpuSet> cpus_of_node(const Sysroot& sysroot, const std::string& folder) {
   const auto as_list = [](const std::string& text) { return parse_cpulist(text); };
   const auto as_map = [](const std::string& text) { return parse_cpumap(text); };
-  Fact<CpuRanges> list = read_fact<CpuRanges>(sysroot, folder + "/cpulist", as_list);
+  Fact<CpuSet> list = read_fact<CpuSet>(sysroot, folder + "/cpulist", as_list);
   if (list)
     return list;
-  Fact<CpuRanges> map = read_fact<CpuRanges>(sysroot, folder + "/cpumap", as_map);
+  Fact<CpuSet> map = read_fact<CpuSet>(sysroot, folder + "/cpumap", as_map);
   return map ? map : list;
 }
 
 /// The package that all these CPUs are in.
-Fact<int> package_of(const CpuRanges& cpus, const std::map<int, int>& packages,
+Fact<int> package_of(const CpuSet& cpus, const std::map<int, int>& packages,
                      const std::string& origin) {
   std::set<int> found;
   for (const auto& [cpu, package] : packages)
-    if (!intersection(cpus, {{cpu, cpu}}).empty())
+    if (cpus.contains(cpu))
       found.insert(package);
   if (found.size() == 1)
     return known(*found.begin(), origin);
@@ -117,7 +118,7 @@ Fact<int> package_of_gpu(const Sysroot& sysroot, const std::string& name,
                          const std::map<int, int>& packages) {
   const std::string path = "/sys/bus/pci/devices/" + name + "/local_cpus";
   const auto as_map = [](const std::string& text) { return parse_cpumap(text); };
-  const Fact<CpuRanges> cpus = read_fact<CpuRanges>(sysroot, path, as_map);
+  const Fact<CpuSet> cpus = read_fact<CpuSet>(sysroot, path, as_map);
   return cpus ? package_of(*cpus, packages, path) : unknown<int>(cpus.origin);
 }
 
@@ -126,10 +127,10 @@ NumaNode describe_numa(const Sysroot& sysroot, int number, const std::string& gp
                        const std::map<int, int>& packages) {
   const std::string folder = node_folder + "/node" + std::to_string(number);
   const auto total = [](const std::string& text) { return parse_memory_total_bytes(text); };
-  const Fact<CpuRanges> cpus = cpus_of_node(sysroot, folder);
+  const Fact<CpuSet> cpus = cpus_of_node(sysroot, folder);
   NumaNode numa;
   numa.os_index = number;
-  numa.cpus = cpus ? known(to_cpulist(*cpus), cpus.origin) : unknown<std::string>(cpus.origin);
+  numa.cpus = cpus ? known(format_cpulist(*cpus), cpus.origin) : unknown<std::string>(cpus.origin);
   numa.memory_bytes = read_fact<std::uint64_t>(sysroot, folder + "/meminfo", total);
   if (!gpu.empty()) {
     numa.kind = NumaKind::gpu_memory;

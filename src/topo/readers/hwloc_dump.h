@@ -1,6 +1,8 @@
-// The records that write_hwloc_xml puts into info elements.
+// The node as write_hwloc_xml puts it into info elements of the machine, for what hwloc has no
+// words.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "src/topo/node.h"
@@ -8,14 +10,11 @@
 
 namespace shmemctl {
 
-/// Info elements of ours are called "shmemctl:<record>".
+/// Before a field's key (src/topo/node_fields.h) in the name of its info element.
 inline constexpr const char* hwloc_info_prefix = "shmemctl:";
 
-/// True if `topology` is a dump of ours: it has a "shmemctl:dump" record.
-bool is_hwloc_dump(const XmlElement& topology);
-
-/// The node from the records of a dump alone, wherever in the document they are.
-/// Throws Error (usage) with the position of a record that is malformed or missing.
-Node read_hwloc_dump(const XmlElement& topology, const std::string& subject);
+/// The node from our infos alone; nothing if there are none. Throws Error (usage) with the position
+/// of a field that is malformed or missing.
+std::optional<Node> read_hwloc_dump(const XmlElement& topology, const std::string& subject);
 
 } // namespace shmemctl

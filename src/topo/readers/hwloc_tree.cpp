@@ -117,7 +117,7 @@ private:
     const std::string* model = find_info(object, "CPUModel");
     package.model = model != nullptr ? known(*model, origin(object))
                                      : unknown<std::string>("hwloc's XML has no CPUModel");
-    for (const int cpu : cpu_set(object, "cpuset"))
+    for (const int cpu : cpu_set(object, "cpuset").cpus())
       package_of_cpu_.emplace(cpu, package.os_index);
     tree_.node.packages.push_back(package);
   }
@@ -128,9 +128,7 @@ private:
     const CpuSet cpus = cpu_set(object, "cpuset");
     // hwloc gives memory without CPUs the CPUs that are near. A CPU has one NUMA node; where
     // several claim it, it is the one that Linux numbered first.
-    const bool first = std::any_of(cpus.begin(), cpus.end(), [this](int cpu) {
-      return numa_of_cpu_.find(cpu) == numa_of_cpu_.end();
-    });
+    const bool first = intersection(cpus, claimed_) != cpus;
     const std::string subtype = object.get("subtype");
     if (subtype == "GPUMemory" || find_info(object, "PCIBusID") != nullptr)
       numa.kind = NumaKind::gpu_memory;
@@ -138,8 +136,9 @@ private:
       numa.kind = NumaKind::other_memory;
     numa.package = package_of(cpus);
     if (numa.kind == NumaKind::cpu) {
-      numa.cpus = known(format_cpu_set(cpus), origin(object));
-      for (const int cpu : cpus)
+      numa.cpus = known(format_cpulist(cpus), origin(object));
+      claimed_.add(cpus);
+      for (const int cpu : cpus.cpus())
         numa_of_cpu_.emplace(cpu, numa.os_index);
       cpu_nodes_.insert(numa.os_index);
     } else {
@@ -154,7 +153,7 @@ private:
 
   Fact<int> package_of(const CpuSet& cpus) const {
     std::set<int> found;
-    for (const int cpu : cpus)
+    for (const int cpu : cpus.cpus())
       if (const auto package = package_of_cpu_.find(cpu); package != package_of_cpu_.end())
         found.insert(package->second);
     if (found.size() == 1)
@@ -176,11 +175,11 @@ private:
     if (object != nullptr) {
       const CpuSet cpus = cpu_set(*object, "cpuset");
       std::set<int> nodes;
-      for (const int cpu : cpus)
+      for (const int cpu : cpus.cpus())
         if (const auto numa = numa_of_cpu_.find(cpu); numa != numa_of_cpu_.end())
           nodes.insert(numa->second);
       if (cpus.empty()) // disallowed CPUs are left out; the set of nodes may tell
-        for (const int node : cpu_set(*object, "nodeset"))
+        for (const int node : cpu_set(*object, "nodeset").cpus())
           if (cpu_nodes_.count(node) != 0)
             nodes.insert(node);
       const std::string where = object->get("type") + " at line " + std::to_string(object->line);
@@ -356,6 +355,7 @@ private:
   std::vector<const XmlElement*> numa_;
   std::map<int, int> package_of_cpu_;
   std::map<int, int> numa_of_cpu_;
+  CpuSet claimed_; ///< CPUs that have a NUMA node
   std::set<int> cpu_nodes_;
   std::map<const XmlElement*, Locality> localities_;
 };

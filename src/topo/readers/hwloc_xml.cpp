@@ -38,8 +38,8 @@ Node read_hwloc_xml(const std::string& text, const std::string& subject) {
     throw input_error(subject, topology.position(),
                       "the root element is <" + printable(topology.name, 40) + ">, not <topology>",
                       "give XML as lstopo writes it: lstopo topology.xml");
-  Node node =
-      is_hwloc_dump(topology) ? read_hwloc_dump(topology, subject) : read_lstopo(topology, subject);
+  std::optional<Node> dump = read_hwloc_dump(topology, subject);
+  Node node = dump ? std::move(*dump) : read_lstopo(topology, subject);
   node.format = "hwloc-xml";
   normalize(node);
   return node;

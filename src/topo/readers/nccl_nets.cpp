@@ -8,16 +8,11 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/topo/nic_names.h"
+#include "src/topo/readers/nccl_attributes.h"
 
 namespace shmemctl::nccl {
 
 namespace {
-
-constexpr const char* silent = "NCCL's XML does not tell";
-
-std::string line_of(const XmlElement& element) {
-  return "line " + std::to_string(element.line);
-}
 
 /// systemd's, the kernel's and container tools' names of interfaces.
 bool is_interface_name(const std::string& name) {

@@ -6,18 +6,14 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
-#include "src/topo/cpu_mask.h"
+#include "src/topo/cpu_set.h"
+#include "src/topo/readers/nccl_attributes.h"
+#include "src/topo/readers/nccl_gpus.h"
 #include "src/topo/readers/nccl_nets.h"
 
 namespace shmemctl::nccl {
 
 namespace {
-
-constexpr const char* silent = "NCCL's XML does not tell";
-
-std::string line_of(const XmlElement& element) {
-  return "line " + std::to_string(element.line);
-}
 
 bool has_child(const XmlElement& element, const char* name) {
   return std::any_of(element.children.begin(), element.children.end(),
@@ -54,11 +50,6 @@ public:
   }
 
 private:
-  Error error(const XmlElement& element, const std::string& problem) const {
-    return input_error(subject_, element.position(), problem,
-                       "give an XML as NCCL_TOPO_DUMP_FILE writes it");
-  }
-
   void note(const std::string& what, int count, const std::string& first) {
     node_.notes.push_back(what + " (" + std::to_string(count) + ", the first in " + first + ")");
   }
@@ -81,7 +72,7 @@ private:
     const std::string numaid = cpu.get("numaid");
     const std::optional<long long> numa = parse_integer(numaid);
     if (!numaid.empty() && (!numa || *numa < -1 || *numa > 65535))
-      throw error(cpu, "numaid is " + printable(numaid, 40) + ", no NUMA node");
+      throw bad_element(subject_, cpu, "numaid is " + printable(numaid, 40) + ", no NUMA node");
     context.numa = numa && *numa >= 0 ? known(static_cast<int>(*numa), line_of(cpu) + ", numaid")
                                       : unknown<int>(numa ? "numaid reads -1" : silent);
     context.cpus = cpus_of(cpu);
@@ -99,11 +90,11 @@ private:
     const std::string* mask = cpu.find("affinity");
     if (mask == nullptr)
       return unknown<std::string>(silent);
-    const std::optional<std::string> list = cpulist_of_mask(*mask);
-    if (!list)
-      throw error(cpu, "affinity is " + printable(*mask, 60) + ", no CPU mask");
-    return list->empty() ? unknown<std::string>("affinity is an empty mask")
-                         : known(*list, line_of(cpu) + ", affinity");
+    const std::optional<CpuSet> cpus = parse_cpumap(*mask);
+    if (!cpus)
+      throw bad_element(subject_, cpu, "affinity is " + printable(*mask, 60) + ", no CPU mask");
+    return cpus->empty() ? unknown<std::string>("affinity is an empty mask")
+                         : known(format_cpulist(*cpus), line_of(cpu) + ", affinity");
   }
 
   /// NCCL groups by NUMA node; bus numbers of host bridges are not in the file, so that they are
@@ -129,32 +120,21 @@ private:
     node_.numa_nodes.push_back(std::move(numa));
   }
 
-  template <class T>
-  Fact<T> hexadecimal(const XmlElement& pci, const char* attribute, long long limit) const {
-    const std::string text = pci.get(attribute);
-    if (text.empty())
-      return unknown<T>(silent);
-    const std::optional<long long> value = parse_integer(text, 16);
-    if (!value || *value < 0 || *value > limit)
-      throw error(pci, std::string(attribute) + " is " + printable(text, 40));
-    return known(static_cast<T>(*value), line_of(pci) + ", " + attribute);
-  }
-
   PciDevice device_of(const XmlElement& pci, const CpuContext& context) const {
     const std::string* busid = pci.find("busid");
     if (busid == nullptr)
-      throw error(pci, "<pci> without busid");
+      throw bad_element(subject_, pci, "<pci> without busid");
     const std::optional<PciAddress> address = parse_pci_address(*busid);
     if (!address)
-      throw error(pci, "busid " + printable(*busid, 40) + " is no PCI address");
+      throw bad_element(subject_, pci, "busid " + printable(*busid, 40) + " is no PCI address");
     PciDevice device;
     device.address = *address;
     device.host_bridge = context.host_bridge;
-    device.class_code = hexadecimal<std::uint32_t>(pci, "class", 0xffffff);
-    device.vendor = hexadecimal<std::uint16_t>(pci, "vendor", 0xffff);
-    device.device = hexadecimal<std::uint16_t>(pci, "device", 0xffff);
-    device.subsystem_vendor = hexadecimal<std::uint16_t>(pci, "subsystem_vendor", 0xffff);
-    device.subsystem_device = hexadecimal<std::uint16_t>(pci, "subsystem_device", 0xffff);
+    device.class_code = hexadecimal<std::uint32_t>(subject_, pci, "class", 0xffffff);
+    device.vendor = hexadecimal<std::uint16_t>(subject_, pci, "vendor", 0xffff);
+    device.device = hexadecimal<std::uint16_t>(subject_, pci, "device", 0xffff);
+    device.subsystem_vendor = hexadecimal<std::uint16_t>(subject_, pci, "subsystem_vendor", 0xffff);
+    device.subsystem_device = hexadecimal<std::uint16_t>(subject_, pci, "subsystem_device", 0xffff);
     // Files made by hand fill the ids of switches that do not exist with zeros or ones.
     if (device.vendor && (*device.vendor == 0 || *device.vendor == 0xffff))
       device.vendor = device.device = device.subsystem_vendor = device.subsystem_device =
@@ -183,7 +163,8 @@ private:
   void read_pci(const XmlElement& pci, int parent, const CpuContext& context) {
     constexpr std::size_t most_functions = 16384;
     if (node_.pci.size() >= most_functions)
-      throw error(pci, "more than " + std::to_string(most_functions) + " PCI functions");
+      throw bad_element(subject_, pci,
+                        "more than " + std::to_string(most_functions) + " PCI functions");
     PciDevice device = device_of(pci, context);
     device.parent = parent;
     const bool bridge =
@@ -210,7 +191,7 @@ private:
       return;
     }
     if (!endpoints_.insert(device.address).second)
-      throw error(pci, "a second <pci> of " + to_string(device.address));
+      throw bad_element(subject_, pci, "a second <pci> of " + to_string(device.address));
     node_.pci.push_back(std::move(device));
     add_functions(pci, static_cast<int>(node_.pci.size()) - 1, context);
   }
@@ -246,82 +227,8 @@ private:
     gpu.vendor = vendor ? pci_ids::gpu_vendor(*vendor) : "";
     for (const XmlElement& child : pci.children)
       if (child.name == "gpu")
-        read_gpu(child, gpu);
+        read_gpu(child, subject_, gpu, nvswitches_);
     node_.gpus.push_back(std::move(gpu));
-  }
-
-  void read_gpu(const XmlElement& element, Gpu& gpu) {
-    if (const std::optional<long long> dev = parse_integer(element.get("dev"));
-        dev && *dev >= 0 && *dev < 65536)
-      gpu.driver_index = known(static_cast<int>(*dev), line_of(element) + ", dev");
-    if (gpu.vendor.empty() && element.find("gcn") != nullptr)
-      gpu.vendor = "amd";
-    for (const XmlElement& child : element.children) {
-      if (child.name == "nvlink")
-        add_link(child, GpuLinkKind::nvlink, gpu);
-      else if (child.name == "xgmi")
-        add_link(child, GpuLinkKind::xgmi, gpu);
-      else if (child.name == "c2c")
-        add_c2c(child, gpu);
-    }
-    if (gpu.vendor.empty() && !gpu.links.empty())
-      gpu.vendor = gpu.links.front().kind == GpuLinkKind::xgmi ? "amd" : "nvidia";
-  }
-
-  int count_of(const XmlElement& element) const {
-    const std::optional<long long> count = parse_integer(element.get("count"));
-    if (!count || *count < 0 || *count >= 1000)
-      throw error(element,
-                  "<" + element.name + "> with the count " + printable(element.get("count"), 40));
-    return static_cast<int>(*count);
-  }
-
-  void add_link(const XmlElement& element, GpuLinkKind kind, Gpu& gpu) {
-    GpuLink link;
-    link.kind = kind;
-    link.count = count_of(element);
-    if (link.count == 0)
-      return;
-    link.bandwidth_GBps = unknown<double>(silent);
-    link.target = target_of(element);
-    // A virtual machine does not see its NVSwitches: NCCL writes this in place of their address.
-    const std::string target = element.get("target");
-    if (!starts_with(target, "fffffff:ff:ff")) {
-      link.target_address = parse_pci_address(target);
-      if (!link.target_address)
-        throw error(element, "target " + printable(target, 40) + " is no PCI address");
-      if (link.target == LinkTarget::nvswitch)
-        nvswitches_.insert(*link.target_address);
-    }
-    gpu.links.push_back(std::move(link));
-  }
-
-  /// NCCL's words: 0x0680 is an NVSwitch, 0x03 and 0x12 a GPU, 0x068001 and 0x0601 a CPU (POWER).
-  LinkTarget target_of(const XmlElement& element) const {
-    const Fact<std::uint32_t> target = hexadecimal<std::uint32_t>(element, "tclass", 0xffffff);
-    if (!target)
-      return LinkTarget::unknown;
-    const std::uint32_t base = *target >> 16;
-    const std::uint32_t kind = *target >> 8;
-    if (base == 0x03 || base == 0x12)
-      return LinkTarget::gpu;
-    if (*target == 0x068001 || kind == 0x0600 || kind == 0x0601)
-      return LinkTarget::cpu;
-    return kind == 0x0680 ? LinkTarget::nvswitch : LinkTarget::unknown;
-  }
-
-  /// `bw` is in MB/s per link.
-  void add_c2c(const XmlElement& element, Gpu& gpu) {
-    GpuLink link;
-    link.kind = GpuLinkKind::c2c;
-    link.target = LinkTarget::cpu;
-    link.count = count_of(element);
-    const std::optional<double> bandwidth = parse_number(element.get("bw"));
-    link.bandwidth_GBps = bandwidth && *bandwidth > 0
-                              ? known(*bandwidth / 1000, line_of(element) + ", bw")
-                              : unknown<double>(silent);
-    if (link.count > 0)
-      gpu.links.push_back(std::move(link));
   }
 
   void add_nics(const XmlElement& pci, int index, const CpuContext& context) {
@@ -344,7 +251,8 @@ private:
   std::vector<Nic> bounded_nics(const XmlElement& element, bool on_pci) const {
     constexpr std::size_t most_nets = 4096;
     if (element.children.size() + node_.nics.size() > most_nets)
-      throw error(element, "more than " + std::to_string(most_nets) + " network devices");
+      throw bad_element(subject_, element,
+                        "more than " + std::to_string(most_nets) + " network devices");
     return nics_of(element, on_pci);
   }
 

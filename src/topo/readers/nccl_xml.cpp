@@ -1,5 +1,6 @@
 #include "src/base/error.h"
 #include "src/topo/nccl_extras.h"
+#include "src/topo/node_shape.h"
 #include "src/topo/readers/nccl_tree.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/xml.h"
@@ -9,9 +10,6 @@ namespace shmemctl {
 namespace {
 
 constexpr const char* dump_fix = "give an XML as NCCL_TOPO_DUMP_FILE writes it";
-
-/// No machine has more, and the distances need memory for each pair.
-constexpr std::size_t most_devices = 1024;
 
 void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name == "graphs" || root.name == "graph")
@@ -37,9 +35,8 @@ Node read_nccl_xml(const std::string& text, const std::string& subject) {
     node.notes.push_back("the XML's version is " +
                          (version.empty() ? "missing" : printable(version, 20)) + ", not 1");
   node = nccl::with_extras(node, root, subject);
-  if (node.gpus.size() + node.nics.size() > most_devices)
-    throw input_error(subject, root.position(),
-                      "more than " + std::to_string(most_devices) + " GPUs and NICs", dump_fix);
+  if (const std::string problem = shape_problem(node); !problem.empty())
+    throw input_error(subject, root.position(), problem, dump_fix);
   return node;
 }
 

@@ -3,6 +3,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/nic_names.h"
 #include "src/topo/readers/nvidia_smi_text.h"
 #include "src/topo/readers/reader.h"
@@ -13,15 +14,12 @@ namespace {
 
 /// A Linux cpulist: "0-15,64-79", ascending.
 bool is_cpulist(const std::string& text) {
-  long long last = -1;
+  int last = -1;
   for (const std::string& range : split(text, ',')) {
-    const std::size_t dash = range.find('-');
-    const std::optional<long long> from = parse_integer(range.substr(0, dash));
-    const std::optional<long long> to =
-        dash == std::string::npos ? from : parse_integer(range.substr(dash + 1));
-    if (!from || !to || *from <= last || *to < *from)
+    const std::optional<CpuSet> cpus = parse_cpulist(range);
+    if (!cpus || cpus->empty() || cpus->first() <= last)
       return false;
-    last = *to;
+    last = cpus->last();
   }
   return true;
 }

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/readers/nvml_session.h"
-#include "src/topo/readers/sysfs_values.h"
 
 namespace shmemctl {
 
@@ -22,18 +22,13 @@ std::string text_of(const char (&buffer)[Size]) {
 
 /// Bits in words of unsigned long, as NVML fills them for CPUs and NUMA nodes.
 template <std::size_t Size>
-CpuRanges ranges_of(const unsigned long (&words)[Size]) {
+CpuSet set_of(const unsigned long (&words)[Size]) {
   constexpr int word_bits = static_cast<int>(sizeof(unsigned long) * CHAR_BIT);
-  CpuRanges ranges;
-  for (int bit = 0; bit < static_cast<int>(Size) * word_bits; ++bit) {
-    if ((words[bit / word_bits] >> (bit % word_bits) & 1UL) == 0)
-      continue;
-    if (!ranges.empty() && ranges.back().last == bit - 1)
-      ranges.back().last = bit;
-    else
-      ranges.push_back({bit, bit});
-  }
-  return ranges;
+  CpuSet bits;
+  for (int bit = 0; bit < static_cast<int>(Size) * word_bits; ++bit)
+    if ((words[bit / word_bits] >> (bit % word_bits) & 1UL) != 0)
+      bits.add(bit);
+  return bits;
 }
 
 constexpr unsigned affinity_words = 128; // 8192 CPUs
@@ -190,7 +185,7 @@ Fact<std::string> ask_cpus(const Session& session, Device device) {
   unsigned long words[affinity_words] = {};
   const NvmlOutcome result = session.call("nvmlDeviceGetCpuAffinity", device, affinity_words,
                                           static_cast<unsigned long*>(words));
-  return result ? known(to_cpulist(ranges_of(words)), "NVML: nvmlDeviceGetCpuAffinity")
+  return result ? known(format_cpulist(set_of(words)), "NVML: nvmlDeviceGetCpuAffinity")
                 : unknown<std::string>(result.reason);
 }
 
@@ -201,11 +196,11 @@ Fact<int> ask_numa(const Session& session, Device device) {
                                           static_cast<unsigned long*>(words), nvml_abi::scope_node);
   if (!result)
     return unknown<int>(result.reason);
-  const CpuRanges nodes = ranges_of(words);
-  if (nodes.size() != 1 || nodes[0].first != nodes[0].last)
-    return unknown<int>("nvmlDeviceGetMemoryAffinity names NUMA nodes \"" + to_cpulist(nodes) +
+  const CpuSet nodes = set_of(words); // of the same form
+  if (nodes.empty() || nodes.first() != nodes.last())
+    return unknown<int>("nvmlDeviceGetMemoryAffinity names NUMA nodes \"" + format_cpulist(nodes) +
                         "\"");
-  return known(nodes[0].first, "NVML: nvmlDeviceGetMemoryAffinity");
+  return known(nodes.first(), "NVML: nvmlDeviceGetMemoryAffinity");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "src/base/text.h"
 #include "src/base/units.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/readers/machine_parts.h"
 #include "src/topo/readers/sysfs_values.h"
 
@@ -37,7 +38,7 @@ Fact<std::uint32_t> read_class(const Sysroot& sysroot, const std::string& path) 
 Fact<int> read_numa(const Sysroot& sysroot, const std::string& path) {
   return read_fact<int>(sysroot, path, [](const std::string& text) -> std::optional<int> {
     const std::optional<long long> numa = parse_integer(text);
-    if (!numa || *numa < 0 || *numa > max_cpu)
+    if (!numa || *numa < 0 || *numa > max_os_index)
       return std::nullopt;
     return static_cast<int>(*numa);
   });
@@ -46,13 +47,13 @@ Fact<int> read_numa(const Sysroot& sysroot, const std::string& path) {
 /// For a tree without numa_node: the only CPU NUMA node that the function's local CPUs are in.
 Fact<int> numa_of_local_cpus(const Sysroot& sysroot, const std::string& path, const Node& node,
                              Fact<int> otherwise) {
-  const Fact<CpuRanges> local = read_fact<CpuRanges>(
-      sysroot, path, [](const std::string& text) { return parse_cpumap(text); });
+  const Fact<CpuSet> local =
+      read_fact<CpuSet>(sysroot, path, [](const std::string& text) { return parse_cpumap(text); });
   if (!local)
     return otherwise;
   Fact<int> numa = std::move(otherwise);
   for (const NumaNode& candidate : node.numa_nodes) {
-    const std::optional<CpuRanges> cpus =
+    const std::optional<CpuSet> cpus =
         candidate.cpus ? parse_cpulist(*candidate.cpus) : std::nullopt;
     if (!cpus || intersection(*cpus, *local).empty())
       continue;

@@ -8,41 +8,9 @@ namespace shmemctl {
 
 namespace {
 
-/// Sorts, and joins what overlaps or touches.
-void tidy(CpuRanges& ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const CpuRange& a, const CpuRange& b) { return a.first < b.first; });
-  CpuRanges joined;
-  for (const CpuRange& range : ranges)
-    if (!joined.empty() && range.first <= joined.back().last + 1)
-      joined.back().last = std::max(joined.back().last, range.last);
-    else
-      joined.push_back(range);
-  ranges = std::move(joined);
-}
-
 bool is_hex_word(std::string_view word, std::size_t digits) {
   return word.size() == digits &&
          word.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
-}
-
-std::optional<int> parse_cpu(std::string_view text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos)
-    return std::nullopt;
-  const std::optional<long long> number = parse_integer(text);
-  if (!number || *number > max_cpu)
-    return std::nullopt;
-  return static_cast<int>(*number);
-}
-
-std::optional<CpuRange> parse_cpu_range(std::string_view text) {
-  const std::size_t dash = text.find('-');
-  const std::optional<int> first = parse_cpu(text.substr(0, dash));
-  const std::optional<int> last =
-      dash == std::string_view::npos ? first : parse_cpu(text.substr(dash + 1));
-  if (!first || !last || *first > *last)
-    return std::nullopt;
-  return CpuRange{*first, *last};
 }
 
 } // namespace
@@ -121,68 +89,6 @@ std::optional<int> parse_link_width(std::string_view text) {
   if (!lanes || *lanes < 1 || *lanes > 32)
     return std::nullopt;
   return static_cast<int>(*lanes);
-}
-
-std::optional<CpuRanges> parse_cpulist(std::string_view text) {
-  CpuRanges ranges;
-  const std::string_view list = trim(text);
-  if (list.empty())
-    return ranges;
-  for (const std::string& part : split(list, ',')) {
-    const std::optional<CpuRange> range = parse_cpu_range(part);
-    if (!range)
-      return std::nullopt;
-    ranges.push_back(*range);
-  }
-  tidy(ranges);
-  return ranges;
-}
-
-std::optional<CpuRanges> parse_cpumap(std::string_view text) {
-  const std::vector<std::string> words = split(trim(text), ',');
-  CpuRanges ranges;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[words.size() - 1 - i];
-    if (word.empty() || word.size() > 8 || !is_hex_word(word, word.size()))
-      return std::nullopt;
-    const long long bits = parse_integer(word, 16).value_or(0);
-    for (int bit = 0; bit < 32; ++bit) {
-      if ((bits >> bit & 1) == 0)
-        continue;
-      if (i > static_cast<std::size_t>(max_cpu / 32))
-        return std::nullopt;
-      const int cpu = static_cast<int>(i) * 32 + bit;
-      if (!ranges.empty() && ranges.back().last == cpu - 1)
-        ranges.back().last = cpu;
-      else
-        ranges.push_back({cpu, cpu});
-    }
-  }
-  return ranges;
-}
-
-std::string to_cpulist(const CpuRanges& ranges) {
-  std::string text;
-  for (const CpuRange& range : ranges) {
-    text += (text.empty() ? "" : ",") + std::to_string(range.first);
-    if (range.last != range.first)
-      text += "-" + std::to_string(range.last);
-  }
-  return text;
-}
-
-CpuRanges intersection(const CpuRanges& left, const CpuRanges& right) {
-  CpuRanges both;
-  for (auto a = left.begin(), b = right.begin(); a != left.end() && b != right.end();) {
-    const CpuRange common{std::max(a->first, b->first), std::min(a->last, b->last)};
-    if (common.first <= common.last)
-      both.push_back(common);
-    if (a->last < b->last)
-      ++a;
-    else
-      ++b;
-  }
-  return both;
 }
 
 std::optional<std::uint64_t> parse_memory_total_bytes(std::string_view text) {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "src/topo/node.h"
 
@@ -34,24 +33,8 @@ bool is_zero_gid(std::string_view gid);
 /// Lanes from current_link_width; nothing for 0 and 255 (the link is down) or anything over 32.
 std::optional<int> parse_link_width(std::string_view text);
 
-/// CPUs `first` to `last`, both included.
-struct CpuRange {
-  int first = 0;
-  int last = 0;
-  bool operator==(const CpuRange&) const = default;
-};
-/// Ranges that are sorted, apart by at least one CPU, and none of them empty.
-using CpuRanges = std::vector<CpuRange>;
-
-/// A Linux cpulist: "0-15,64-79", "3", "" (no CPU). Nothing for numbers over max_cpu.
-std::optional<CpuRanges> parse_cpulist(std::string_view text);
-/// A Linux cpumap: words of 32 bits in hexadecimal, the highest first: "00000000,000000ff".
-std::optional<CpuRanges> parse_cpumap(std::string_view text);
-std::string to_cpulist(const CpuRanges& ranges);
-/// CPUs that are in both.
-CpuRanges intersection(const CpuRanges& left, const CpuRanges& right);
-/// More CPUs than any kernel is built for; bounds the memory that a hostile list could claim.
-inline constexpr int max_cpu = (1 << 20) - 1;
+/// More than the kernel numbers CPUs, packages or NUMA nodes with.
+inline constexpr int max_os_index = (1 << 20) - 1;
 
 /// MemTotal of /sys/devices/system/node/node*/meminfo or /proc/meminfo, in bytes.
 std::optional<std::uint64_t> parse_memory_total_bytes(std::string_view text);

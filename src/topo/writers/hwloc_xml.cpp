@@ -6,19 +6,20 @@
 #include "src/base/input.h"
 #include "src/base/units.h"
 #include "src/topo/cpu_set.h"
+#include "src/topo/node_fields.h"
+#include "src/topo/readers/hwloc_dump.h"
 #include "src/topo/readers/xml.h"
-#include "src/topo/writers/hwloc_records.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// Deeper trees are written flat: the records hold the structure, and the reader limits nesting.
+/// Deeper trees are written flat: the infos hold the structure, and the reader limits nesting.
 constexpr int max_depth = max_nesting / 2;
 
 /// A CPU NUMA node with the CPUs that hwloc will see. hwloc refuses CPUs that two nodes claim, so
-/// those stay with the first; the records keep what the model says.
+/// those stay with the first; the infos keep what the model says.
 struct Place {
   const NumaNode* numa = nullptr;
   CpuSet cpus;
@@ -56,10 +57,6 @@ private:
   void info(const std::string& name, const std::string& value) {
     line(fmt::format("<info name=\"{}\" value=\"{}\"/>", xml_escape(name), xml_escape(value)));
   }
-  void infos(const HwlocInfos& all) {
-    for (const HwlocInfo& each : all)
-      info(each.name, each.value);
-  }
   static std::string attribute(const char* name, const std::string& value) {
     return fmt::format(" {}=\"{}\"", name, xml_escape(value));
   }
@@ -67,24 +64,24 @@ private:
   // ---- processors --------------------------------------------------------------------------
 
   void places() {
-    std::set<int> taken;
+    CpuSet taken;
     std::set<int> indices;
     for (const NumaNode& numa : node_.numa_nodes) {
-      const auto cpus = numa.cpus ? parse_cpu_set(*numa.cpus) : std::nullopt;
+      const auto cpus = numa.cpus ? parse_cpulist(*numa.cpus) : std::nullopt;
       if (numa.kind != NumaKind::cpu || !cpus || numa.os_index < 0 || numa.os_index >= max_cpus)
         continue;
       Place place{&numa, {}};
-      for (const int cpu : *cpus)
-        if (taken.insert(cpu).second)
-          place.cpus.push_back(cpu);
+      for (const int cpu : cpus->cpus())
+        if (!taken.contains(cpu))
+          place.cpus.add(cpu);
+      taken.add(*cpus);
       if (!place.cpus.empty() && indices.insert(numa.os_index).second)
         places_.push_back(std::move(place));
     }
     // hwloc wants objects in the order of their first CPU.
     std::sort(places_.begin(), places_.end(),
-              [](const Place& a, const Place& b) { return a.cpus.front() < b.cpus.front(); });
-    filler_ = places_.empty();
-    if (filler_) // hwloc knows no machine without a processor and memory
+              [](const Place& a, const Place& b) { return a.cpus.first() < b.cpus.first(); });
+    if (places_.empty()) // hwloc knows no machine without a processor and memory
       places_.push_back({nullptr, {0}});
   }
 
@@ -105,11 +102,9 @@ private:
     CpuSet nodes;
     for (const Place& place : places_)
       if (chosen(place)) {
-        cpus.insert(cpus.end(), place.cpus.begin(), place.cpus.end());
-        nodes.push_back(index_of(place));
+        cpus.add(place.cpus);
+        nodes.add(index_of(place));
       }
-    std::sort(cpus.begin(), cpus.end());
-    std::sort(nodes.begin(), nodes.end());
     return sets(cpus, nodes);
   }
 
@@ -129,11 +124,8 @@ private:
                         attribute("allowed_nodeset", all_nodes()));
     if (!node_.hostname.empty())
       info("HostName", node_.hostname);
-    if (filler_)
-      info("shmemctl:filler", "at=0;cpus=0");
-    infos(node_infos(node_));
-    for (int entry : unplaced_)
-      infos({pci_info(node_, entry)});
+    for (const auto& [key, field] : fields_of(node_))
+      info(hwloc_info_prefix + key, field.text);
     std::set<const Package*> done;
     for (const Place& place : places_) {
       const Package* package = package_of(place);
@@ -153,15 +145,13 @@ private:
   std::string all_cpus() const {
     CpuSet cpus;
     for (const Place& place : places_)
-      cpus.insert(cpus.end(), place.cpus.begin(), place.cpus.end());
-    std::sort(cpus.begin(), cpus.end());
+      cpus.add(place.cpus);
     return format_hwloc_bitmap(cpus);
   }
   std::string all_nodes() const {
     CpuSet nodes;
     for (const Place& place : places_)
-      nodes.push_back(index_of(place));
-    std::sort(nodes.begin(), nodes.end());
+      nodes.add(index_of(place));
     return format_hwloc_bitmap(nodes);
   }
 
@@ -184,7 +174,7 @@ private:
          attribute("os_index", std::to_string(index_of(place))) + own +
              (memory ? attribute("local_memory", std::to_string(*place.numa->memory_bytes)) : ""));
     close();
-    for (const int cpu : place.cpus) {
+    for (const int cpu : place.cpus.cpus()) {
       open("PU", attribute("os_index", std::to_string(cpu)) + sets({cpu}, {index_of(place)}));
       close();
     }
@@ -213,9 +203,9 @@ private:
       const int entry = static_cast<int>(i);
       const auto host = static_cast<std::size_t>(device.host_bridge);
       if (!fits(device.address.domain))
-        unplaced_.push_back(entry);
-      else if (device.parent >= 0 &&
-               fits(node_.pci[static_cast<std::size_t>(device.parent)].address.domain))
+        continue; // hwloc cannot name it
+      if (device.parent >= 0 &&
+          fits(node_.pci[static_cast<std::size_t>(device.parent)].address.domain))
         below_[static_cast<std::size_t>(device.parent)].push_back(entry);
       else if (device.host_bridge >= 0 && fits(node_.host_bridges[host].domain))
         below_host_[host].push_back(entry);
@@ -272,7 +262,6 @@ private:
                                  depth, device.address.domain, first, last_bus(below, first)) +
                          pci_attributes(device));
     }
-    infos({pci_info(node_, entry)});
     os_devices(entry);
     if (depth >= max_depth)
       close();
@@ -288,9 +277,9 @@ private:
     for (const Gpu& gpu : node_.gpus)
       if (gpu.pci == entry)
         os_device(gpu);
-    for (std::size_t i = 0; i < node_.nics.size(); ++i)
-      if (node_.nics[i].pci == entry)
-        os_device(node_.nics[i], static_cast<int>(i));
+    for (const Nic& nic : node_.nics)
+      if (nic.pci == entry)
+        os_device(nic);
   }
 
   bool placed(int entry) const {
@@ -301,9 +290,9 @@ private:
     for (const Gpu& gpu : node_.gpus)
       if (!placed(gpu.pci))
         os_device(gpu);
-    for (std::size_t i = 0; i < node_.nics.size(); ++i)
-      if (!placed(node_.nics[i].pci))
-        os_device(node_.nics[i], static_cast<int>(i));
+    for (const Nic& nic : node_.nics)
+      if (!placed(nic.pci))
+        os_device(nic);
   }
 
   void os_device(const Gpu& gpu) {
@@ -318,11 +307,10 @@ private:
       info("GPUModel", *gpu.name);
     if (gpu.uuid)
       info(amd ? "AMDUUID" : gpu.vendor == "intel" ? "LevelZeroUUID" : "NVIDIAUUID", *gpu.uuid);
-    infos(gpu_infos(gpu, gpu.index));
     close();
   }
 
-  void os_device(const Nic& nic, int position) {
+  void os_device(const Nic& nic) {
     const bool rdma = !nic.rdma || *nic.rdma;
     open("OSDev", attribute("name", nic.name) + (rdma ? " osdev_type=\"3\"" : " osdev_type=\"2\""));
     if (nic.node_guid)
@@ -336,7 +324,6 @@ private:
       for (const Gid& gid : port.gids)
         info(prefix + fmt::format("GID{}", gid.index), gid.value);
     }
-    infos(nic_infos(nic, position));
     close();
     for (const NicPort& port : nic.ports)
       if (rdma && port.netdev && netdevs_.insert(*port.netdev).second) {
@@ -350,12 +337,10 @@ private:
   std::string out_;
   int indent_ = 0;
   int gp_index_ = 0;
-  bool filler_ = false;
   std::vector<Place> places_;
   std::vector<std::vector<int>> below_;      ///< per PCI entry
   std::vector<std::vector<int>> below_host_; ///< per host bridge
   std::vector<int> without_bridge_;
-  std::vector<int> unplaced_; ///< hwloc cannot name them
   std::set<std::string> netdevs_;
 };
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
-#include "src/topo/cpu_mask.h"
+#include "src/topo/cpu_set.h"
 #include "src/topo/nccl_extras.h"
 #include "src/topo/readers/nccl_tree.h"
 #include "src/topo/readers/xml.h"
@@ -190,8 +190,9 @@ private:
     for (const NumaNode& candidate : node_.numa_nodes) {
       if (candidate.os_index != numa || !candidate.cpus)
         continue;
-      const std::optional<std::string> mask = mask_of_cpulist(*candidate.cpus);
-      return mask && mask->size() <= nccl::max_value_bytes ? *mask : "";
+      const std::optional<CpuSet> cpus = parse_cpulist(*candidate.cpus);
+      const std::string mask = cpus && !cpus->empty() ? format_cpumap(*cpus) : "";
+      return mask.size() <= nccl::max_value_bytes ? mask : "";
     }
     return "";
   }

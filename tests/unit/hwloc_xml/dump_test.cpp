@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,12 +26,6 @@ std::string message_of(const std::string& text) {
     return error.message();
   }
   return "no error";
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
 /// A node with one of everything, so that a test can name it.
@@ -104,30 +100,47 @@ TEST(HwlocDump, AnEmptyNodeIsADumpToo) {
   EXPECT_EQ(first_difference(read_hwloc_xml(write_hwloc_xml({}), "dump.xml"), {}), "");
 }
 
-TEST(HwlocDump, RefusesRecordsThatDoNotFit) {
-  const std::string dump = write_hwloc_xml(small_node());
-  EXPECT_NE(message_of(replaced(dump, "at=1;address", "at=2;address")).find("the field at"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "parent=0;", "parent=7;"))
-                .find("the bridge above 0000:11:00.0 does not come before it"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "kind=bridge;", "kind=tunnel;")).find("the field kind"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "at=0;pci=1;", "at=0;pci=99;"))
-                .find("the PCI function of GPU 0 does not exist"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "count=18;", "count=2000000000;")).find("GPU 0 has"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "recorded=false", "recorded=true")).find("0 rows for 2"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "100%25", "100%2")).find("the field firmware"),
-            std::string::npos);
-  EXPECT_NE(message_of(replaced(dump, "at=0.0.0;", "at=0.7.0;")).find("the field at"),
-            std::string::npos);
-  EXPECT_NE(message_of(dump).find("no error"), std::string::npos);
+/// `xml` with the value of one of our infos replaced.
+std::string with_field(const std::string& xml, const std::string& key, const std::string& value) {
+  const std::string start = "\"shmemctl:" + key + "\" value=\"";
+  const std::size_t at = xml.find(start);
+  EXPECT_NE(at, std::string::npos) << key;
+  const std::size_t from = at + start.size();
+  return std::string(xml).replace(from, xml.find('"', from) - from, value);
 }
 
-TEST(HwlocDump, WithoutOurRecordsItIsWhatLstopoWouldSay) {
+TEST(HwlocDump, RefusesFieldsThatDoNotFit) {
+  const std::string dump = write_hwloc_xml(small_node());
+  const std::string gpu = "pci.0000:11:00.0.";
+  const std::vector<std::array<std::string, 3>> cases = {
+      {"pci", "0000:10:01.0 0000:12:00.0", "the field pci.0000:12:00.0.address is missing"},
+      {"pci", "0000:10:01.0 0000:10:01.0", "the field pci has two items of one name"},
+      {gpu + "parent", "7", "the bridge above 0000:11:00.0 does not come before it"},
+      {gpu + "kind", "tunnel", "the field pci.0000:11:00.0.kind reads tunnel"},
+      {gpu + "vendor", "65536", "the field pci.0000:11:00.0.vendor reads 65536"},
+      {gpu + "vendor", "", "the field pci.0000:11:00.0.vendor is empty"},
+      {"gpus.0.pci", "99", "the PCI function of GPU 0 does not exist"},
+      {"gpus.0.links.0.count", "2000000000", "GPU 0 has 2000000000 links"},
+      {"gpus.0.links.0.bandwidth_GBps", "inf", "the field gpus.0.links.0.bandwidth_GBps reads inf"},
+      {"recorded", "-", "0 rows for 2"},
+      {"recorded", "0", "the field recorded.0 is missing"},
+      {"nics.mlx5_0.firmware", "?100%2", "the field nics.mlx5_0.firmware reads 100%2"},
+      {"nics.mlx5_0.ports.0.gids", "1", "the field nics.mlx5_0.ports.0.gids.1.index is missing"}};
+  for (const auto& [key, value, problem] : cases)
+    EXPECT_NE(message_of(with_field(dump, key, value)).find(problem), std::string::npos)
+        << key << " " << message_of(with_field(dump, key, value));
+  EXPECT_EQ(message_of(dump), "no error");
+}
+
+TEST(HwlocDump, NamesTheLineOfAFieldThatIsWrong) {
+  const std::string dump = with_field(write_hwloc_xml(small_node()), "nvswitches", "many");
+  const std::string before = dump.substr(0, dump.find("shmemctl:nvswitches"));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  EXPECT_NE(message_of(dump).find("line " + std::to_string(line) + ", column"), std::string::npos)
+      << message_of(dump);
+}
+
+TEST(HwlocDump, WithoutOurInfosItIsWhatLstopoWouldSay) {
   const Node node = small_node();
   std::string native;
   for (const std::string& line : split(write_hwloc_xml(node), '\n'))

@@ -59,32 +59,6 @@ TEST(SysfsValues, LinkWidth) {
     EXPECT_FALSE(parse_link_width(none)) << none;
 }
 
-TEST(SysfsValues, CpuLists) {
-  EXPECT_EQ(to_cpulist(*parse_cpulist("0-15,64-79\n")), "0-15,64-79");
-  EXPECT_EQ(to_cpulist(*parse_cpulist("3")), "3");
-  EXPECT_EQ(to_cpulist(*parse_cpulist("")), "");
-  EXPECT_EQ(to_cpulist(*parse_cpulist("4,3,1-2,2-2,8-9,9")), "1-4,8-9");
-  for (const char* none : {",", "1,", "2-1", "-1", "1-", "a", "1-2-3", "0-99999999", "1048576"})
-    EXPECT_FALSE(parse_cpulist(none)) << none;
-}
-
-TEST(SysfsValues, CpuMaps) {
-  EXPECT_EQ(to_cpulist(*parse_cpumap("ff")), "0-7");
-  EXPECT_EQ(to_cpulist(*parse_cpumap("00000001,80000000\n")), "31-32");
-  EXPECT_EQ(to_cpulist(*parse_cpumap("0000,00000000,000000ff,ff000000,00000000,00000000")),
-            "88-103");
-  EXPECT_EQ(to_cpulist(*parse_cpumap("0")), "");
-  for (const char* none : {"", ",", "xyz", "123456789", "ff,"})
-    EXPECT_FALSE(parse_cpumap(none)) << none;
-}
-
-TEST(SysfsValues, Intersections) {
-  const CpuRanges left = *parse_cpulist("0-7,16-23"), right = *parse_cpulist("4-17,23");
-  EXPECT_EQ(to_cpulist(intersection(left, right)), "4-7,16-17,23");
-  EXPECT_EQ(intersection(left, right), intersection(right, left));
-  EXPECT_TRUE(intersection(left, {}).empty());
-}
-
 TEST(SysfsValues, MemoryTotal) {
   EXPECT_EQ(parse_memory_total_bytes("Node 0 MemTotal:       1024 kB\nNode 0 MemFree: 1 kB\n"),
             1048576U);

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "src/base/error.h"
-#include "src/topo/cpu_mask.h"
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/writer.h"
@@ -246,21 +245,9 @@ TEST(NcclXmlRefuses, DamagedFieldsOfOurOwn) {
         "key=\"hostname\" value=\"%zz\""})
     EXPECT_NE(refusal(start + field + end).find("line 2, column 1: the field "), std::string::npos)
         << field;
-}
-
-TEST(CpuMask, TurnsIntoAListAndBack) {
-  EXPECT_EQ(cpulist_of_mask("00000000,000fffff"), "0-19");
-  EXPECT_EQ(cpulist_of_mask("c0c0"), "6-7,14-15");
-  EXPECT_EQ(cpulist_of_mask("5555"), "0,2,4,6,8,10,12,14");
-  EXPECT_EQ(cpulist_of_mask("1,00000000"), "32");
-  EXPECT_EQ(cpulist_of_mask("0,0"), "");
-  for (const char* bad : {"", ",", "g", "0x1", "123456789", "1,,1", "-1"})
-    EXPECT_EQ(cpulist_of_mask(bad), std::nullopt) << bad;
-  EXPECT_EQ(mask_of_cpulist("0-3,32-47"), "0000ffff,0000000f");
-  for (const char* list : {"0", "0-15,64-79", "1,3,5,7", "96-127", "65535"})
-    EXPECT_EQ(cpulist_of_mask(*mask_of_cpulist(list)), list);
-  for (const char* bad : {"", "a", "3-1", "0-65536", "1-", "-1"})
-    EXPECT_EQ(mask_of_cpulist(bad), std::nullopt) << bad;
+  EXPECT_NE(refusal(start + "key=\"nvswitches\" value=\"-1\"" + end)
+                .find("line 1, column 1: a number of NVSwitches that cannot be"),
+            std::string::npos);
 }
 
 } // namespace

@@ -127,6 +127,17 @@ TEST(NcclRoundTrip, ARecordedMatrixWithoutATreeComesBack) {
   expect_identity(node, "matrix");
 }
 
+TEST(NcclRoundTrip, ReasonsAndNotesComeBack) {
+  Node node = bridge_tree();
+  node.notes = {"note; one", ""};
+  node.nics[0].firmware = unknown<std::string>("not = told; 100%");
+  node.pci[3].numa = unknown<int>("");
+  const Node back = read_nccl_xml(write_nccl_xml(node), "reasons");
+  EXPECT_EQ(back.notes, node.notes);
+  EXPECT_EQ(back.nics[0].firmware.origin, "not = told; 100%");
+  EXPECT_EQ(back.pci[3].numa.origin, "");
+}
+
 TEST(NcclRoundTrip, AnEmptyNodeComesBack) {
   expect_identity(Node(), "empty");
 }

@@ -22,13 +22,13 @@ Node one_pair_per_switch() {
 
 std::vector<std::string> unmatched_texts(const Node& node, const Ask& ask) {
   std::vector<std::string> texts;
-  for (const HcaListEntry& entry : simulate_nvshmem(node, request_for(node, ask)).table.unmatched)
+  for (const HcaListEntry& entry : map_nvshmem(node, request_for(node, ask)).table.unmatched)
     texts.push_back(entry.text);
   return texts;
 }
 
 std::vector<std::string> table_names(const Node& node, const Ask& ask) {
-  const Mapping mapping = simulate_nvshmem(node, request_for(node, ask));
+  const Mapping mapping = map_nvshmem(node, request_for(node, ask));
   std::vector<std::string> names;
   for (const TableEntry& entry : mapping.table.entries)
     names.push_back(node.nics[static_cast<std::size_t>(
@@ -162,7 +162,7 @@ TEST(Example11, BothListsSetIgnoresTheMapping) {
   const Node node = one_pair_per_switch();
   const Ask ask{.hca_list = "mlx5_3", .hca_pe_mapping = "mlx5_0:1:8"};
   EXPECT_EQ(table_names(node, ask), std::vector<std::string>{"mlx5_3"});
-  const Mapping mapping = simulate_nvshmem(node, request_for(node, ask));
+  const Mapping mapping = map_nvshmem(node, request_for(node, ask));
   EXPECT_TRUE(mapping.table.pe_mapping_ignored);
   EXPECT_EQ(mapping.table.list_name, "HCA_LIST");
 }
@@ -175,8 +175,7 @@ TEST(Example12, SecondPortOfAnothersHca) {
     machine.add_nic(below, i, "", 2);
   }
   expect_in({Generation::D, Generation::E}, machine.node, {}, {{0, 1}, {2, 3}});
-  const Mapping mapped =
-      simulate_nvshmem(machine.node, request_for(machine.node, {.mapping = true}));
+  const Mapping mapped = map_nvshmem(machine.node, request_for(machine.node, {.mapping = true}));
   EXPECT_EQ(mapped.pes[1].nics[0].nic, 0);
   EXPECT_EQ(mapped.pes[1].nics[0].port, 2);
 }
@@ -206,12 +205,12 @@ TEST(Example14, DataDirectPathsDecideIfTheyAreUsed) {
   EXPECT_EQ(rows_of(machine.node, {.gpus = {0, 1}}), singles({0, 1}));
   MappingRequest disabled = request_for(machine.node, reversed);
   disabled.nvshmem.disable_data_direct = true;
-  Mapping mapping = simulate_nvshmem(machine.node, disabled);
+  Mapping mapping = map_nvshmem(machine.node, disabled);
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);
   EXPECT_EQ(mapping.pes[1].nics[0].nic, 0);
   // By balancing only: the other order of GPUs gets the same.
   disabled.gpus = {0, 1};
-  mapping = simulate_nvshmem(machine.node, disabled);
+  mapping = map_nvshmem(machine.node, disabled);
   EXPECT_EQ(mapping.pes[0].nics[0].nic, 1);
 }
 
@@ -293,7 +292,7 @@ TEST(Example20, FourSwitchesOfTwoGpusAndFourNics) {
     MappingRequest request =
         request_for(node, {.version = {3, 7, 0}, .world = World::deepep_ht, .gpus = {}});
     request.nvshmem.netdevs_policy = policy;
-    const Mapping mapping = simulate_nvshmem(node, request);
+    const Mapping mapping = map_nvshmem(node, request);
     for (std::size_t pe = 0; pe < 8; ++pe) {
       ASSERT_EQ(mapping.pes[pe].nics.size(), 2U);
       for (std::size_t slot = 0; slot < 2; ++slot)

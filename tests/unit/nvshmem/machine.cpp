@@ -106,7 +106,7 @@ int row_of(const Mapping& mapping, const NicUse& use) {
 } // namespace
 
 Answer rows_of(const Node& node, const Ask& ask) {
-  const Mapping mapping = simulate_nvshmem(node, request_for(node, ask));
+  const Mapping mapping = map_nvshmem(node, request_for(node, ask));
   Answer answer;
   for (const PeMapping& pe : mapping.pes) {
     answer.emplace_back();
@@ -118,7 +118,7 @@ Answer rows_of(const Node& node, const Ask& ask) {
 
 std::vector<int> first_nics(const Node& node, const Ask& ask) {
   std::vector<int> nics;
-  for (const PeMapping& pe : simulate_nvshmem(node, request_for(node, ask)).pes)
+  for (const PeMapping& pe : map_nvshmem(node, request_for(node, ask)).pes)
     nics.push_back(pe.nics.empty() ? -1 : pe.nics.front().nic);
   return nics;
 }

@@ -1,4 +1,4 @@
-// From a node to NVSHMEM's inputs and back: simulate_nvshmem(), compare_versions().
+// From a node to NVSHMEM's inputs and back: map_nvshmem(), compare_versions().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace shmemctl {
 namespace {
 
 Mapping simulate(const Node& node, const Ask& ask) {
-  return simulate_nvshmem(node, request_for(node, ask));
+  return map_nvshmem(node, request_for(node, ask));
 }
 
 Distance cell(PathClass path) {
@@ -136,15 +136,15 @@ TEST(Simulate, WorldsAreOneOrOneForEachPe) {
 TEST(Simulate, OnlyMultiPortTransportsUseMoreThanTheFirst) {
   const Node node = switched_machine(2, 1, 2).node;
   MappingRequest request = request_for(node, {.transport = NvshmemTransport::ibgda});
-  EXPECT_EQ(simulate_nvshmem(node, request).pes[0].used, 1);
+  EXPECT_EQ(map_nvshmem(node, request).pes[0].used, 1);
   request.nvshmem.ibgda_multi_port = true;
-  EXPECT_EQ(simulate_nvshmem(node, request).pes[0].used, 2);
+  EXPECT_EQ(map_nvshmem(node, request).pes[0].used, 2);
   request.nvshmem.transport = NvshmemTransport::ibrc;
-  EXPECT_EQ(simulate_nvshmem(node, request).pes[0].used, 1);
+  EXPECT_EQ(map_nvshmem(node, request).pes[0].used, 1);
   request.nvshmem.transport = NvshmemTransport::libfabric;
-  EXPECT_EQ(simulate_nvshmem(node, request).pes[0].used, 1);
+  EXPECT_EQ(map_nvshmem(node, request).pes[0].used, 1);
   request.nvshmem.version = {3, 6, 5};
-  EXPECT_EQ(simulate_nvshmem(node, request).pes[0].used, 2);
+  EXPECT_EQ(map_nvshmem(node, request).pes[0].used, 2);
 }
 
 TEST(Simulate, LibfabricUsesAtMost16) {
@@ -219,7 +219,7 @@ TEST(Simulate, ExclusiveCountsNvidiaGpusOnly) {
   MappingRequest request =
       request_for(node, {.version = {3, 7, 0}, .world = World::deepep_ht, .gpus = {0, 2, 3}});
   request.nvshmem.netdevs_policy = "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE";
-  Mapping mapping = simulate_nvshmem(node, request);
+  Mapping mapping = map_nvshmem(node, request);
   EXPECT_EQ(mapping.pes[0].nics.size(), 2U); // 8 over 3 GPUs
   EXPECT_EQ(mapping.pes[1].nics.size(), 2U);
   EXPECT_TRUE(mapping.pes[2].nics.empty());
@@ -227,7 +227,7 @@ TEST(Simulate, ExclusiveCountsNvidiaGpusOnly) {
   for (const NvshmemVersion version : {NvshmemVersion{3, 6, 5}, NvshmemVersion{3, 7, 0}}) {
     request.nvshmem.version = version;
     request.nvshmem.netdevs_policy = version.minor == 7 ? "no such policy" : "exclusive";
-    EXPECT_EQ(simulate_nvshmem(node, request).pes[0].nics.size(), 8U); // as AUTO
+    EXPECT_EQ(map_nvshmem(node, request).pes[0].nics.size(), 8U); // as AUTO
   }
 }
 

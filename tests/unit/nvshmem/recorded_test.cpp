@@ -77,7 +77,7 @@ Asked ask(const Row& row, Ask question) {
   (row.at("variable") == "NVSHMEM_HCA_LIST" ? question.hca_list : question.hca_pe_mapping) = value;
   Asked asked;
   asked.node = node_named_by(value);
-  asked.mapping = simulate_nvshmem(asked.node, request_for(asked.node, question));
+  asked.mapping = map_nvshmem(asked.node, request_for(asked.node, question));
   return asked;
 }
 
@@ -153,7 +153,7 @@ TEST(RecordedStrings, NamesWithoutMlx5NeedThePrefix) {
     EXPECT_EQ(ask(row, {.version = {3, 4, 5}}).mapping.table.entries.size(), devices);
     MappingRequest with_prefix = by_gpu.mapping.request;
     with_prefix.nvshmem.hca_prefix = "ibp";
-    EXPECT_EQ(simulate_nvshmem(by_gpu.node, with_prefix).table.entries.size(), devices);
+    EXPECT_EQ(map_nvshmem(by_gpu.node, with_prefix).table.entries.size(), devices);
     ++seen;
   }
   EXPECT_EQ(seen, 2);
@@ -166,7 +166,7 @@ TEST(RecordedStrings, EmptyListFiltersNothingAndIsAProblem) {
   for (const Row& row : literal_rows("NVSHMEM_HCA_LIST")) {
     if (!row.at("value").empty())
       continue;
-    const Mapping mapping = simulate_nvshmem(node, request_for(node, {.hca_list = ""}));
+    const Mapping mapping = map_nvshmem(node, request_for(node, {.hca_list = ""}));
     EXPECT_EQ(mapping.table.entries.size(), 4U);
     EXPECT_EQ(mapping.table.list.problems.size(), 1U);
     ++seen;
@@ -214,8 +214,7 @@ TEST(RecordedStrings, SecondNodeLacksTwoOfTheNics) {
     for (const char* name : {"mlx5_0", "mlx5_5", "mlx5_6", "mlx5_9"})
       machine.add_nic(machine.add_switch(), 0, name);
     const DeviceTable table =
-        simulate_nvshmem(machine.node,
-                         request_for(machine.node, {.hca_pe_mapping = row.at("value")}))
+        map_nvshmem(machine.node, request_for(machine.node, {.hca_pe_mapping = row.at("value")}))
             .table;
     ASSERT_EQ(table.unmatched.size(), 2U);
     EXPECT_EQ(table.unmatched[0].name, "mlx5_1");

@@ -1,4 +1,5 @@
-// The keys of the model in a report: one list per struct, which writing and reading both go over.
+// The fields of the model under their names: one list per struct, which every file format of ours
+// (a report, and what the XML dumps add to their formats) goes over to write and to read.
 #pragma once
 
 #include <array>
@@ -7,7 +8,7 @@
 
 #include "src/topo/node.h"
 
-namespace shmemctl::model_json {
+namespace shmemctl {
 
 /// T or const T: an archive that writes goes over constants.
 template <class T, class U>
@@ -117,11 +118,11 @@ void fields(Archive& archive, T& nic) {
   archive("ports", nic.ports);
 }
 
-/// All but the recorded matrix, which has a form of its own.
+/// All but the recorded matrix, which has forms of its own, and `format`, which only a report
+/// keeps.
 template <class Archive, SameAs<Node> T>
 void fields(Archive& archive, T& node) {
   archive("hostname", node.hostname);
-  archive("format", node.format);
   archive("packages", node.packages);
   archive("numa_nodes", node.numa_nodes);
   archive("host_bridges", node.host_bridges);
@@ -178,4 +179,4 @@ const char* word_of(Enum value) {
   return "";
 }
 
-} // namespace shmemctl::model_json
+} // namespace shmemctl

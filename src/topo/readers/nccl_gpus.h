@@ -1,0 +1,18 @@
+// NCCL's <gpu> elements: numbers and links.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "src/topo/node.h"
+#include "src/topo/readers/xml.h"
+
+namespace shmemctl::nccl {
+
+/// Fills in what a <gpu> tells: the driver's number, the links, and the vendor if it is not known
+/// yet. NVSwitches that links lead to are added to `nvswitches`. Throws Error (usage) with line and
+/// column.
+void read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
+              std::set<PciAddress>& nvswitches);
+
+} // namespace shmemctl::nccl
