@@ -38,6 +38,8 @@ void add_doctor(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_bringup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 
 } // namespace shmemctl

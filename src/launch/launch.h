@@ -12,6 +12,7 @@ namespace shmemctl {
 
 struct LaunchRequest {
   std::vector<std::string> command; ///< argv of each PE; argv[0] is looked up in PATH
+  std::string program;              ///< file to execute instead of looking up argv[0]; "" is none
   int n_pes = 1;
   int n_nodes = 1;      ///< virtual nodes, PEs in blocks (sizes differ by at most one)
   bool label = false;   ///< prefix each line of output with "[PE] "
@@ -32,13 +33,31 @@ struct LaunchResult {
   int exit_status = 0; ///< 0, or that of the PE that failed first
   int first_failed = -1;
   std::vector<PeEnd> ends; ///< by PE
+  bool timed_out = false;
+  std::vector<int> late_pes;  ///< those that still ran when the deadline passed
+  std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
 };
 
 /// Starts the PEs, passes SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH on, copies their
 /// output line by line (whole lines are never mixed), and ends every process of the job, also
 /// grandchildren, when one PE fails: SIGTERM, then SIGKILL after the grace. PEs die with the
-/// launcher, also when that is killed by SIGKILL. Throws Error (usage: no such program;
-/// unavailable: fork failed).
+/// launcher, also when that is killed by SIGKILL; a guard process then ends what else carries the
+/// job's id in its environment (a grandchild that has cleared it gets away). A second SIGINT is a
+/// SIGKILL for all. Reaps every child of the calling process, and must be called while that has
+/// one thread. Throws Error (usage: no such program; unavailable: fork failed, stdout cannot be
+/// written).
 LaunchResult launch(const LaunchRequest& request);
+
+/// Starts what introduces the PEs to each other, and returns its UniqueId::text().
+using OpenRendezvous = std::function<std::string()>;
+/// launch() with another rendezvous than Rendezvous::start_local().
+LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_rendezvous);
+
+/// The one line that tells how the job failed: "PE 2 was killed by signal 9 (Killed); its last
+/// words: ..."; "" if it did not, or if it was interrupted by a signal that the user sent.
+std::string failure_line(const LaunchResult& result);
+
+/// Virtual node of a PE: blocks, whose sizes differ by at most one (larger ones first).
+int node_of_pe(int pe, int n_pes, int n_nodes);
 
 } // namespace shmemctl

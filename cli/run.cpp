@@ -1,0 +1,151 @@
+// `shmemctl run`: N PEs on this node, without MPI.
+#include <algorithm>
+#include <iostream>
+#include <unistd.h>
+
+#include "cli/context.h"
+#include "src/base/text.h"
+#include "src/launch/launch.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr int most_pes = 4096;
+
+struct RunFlags {
+  int n_pes = 0;
+  int n_nodes = 1;
+  bool label = false;
+  double timeout_s = 0;
+};
+
+Error bad_invocation(const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, "run", "start", problem, fix};
+}
+
+/// The file of this very program, also if it has been replaced since it was started.
+std::string own_program() {
+  std::string path(4096, '\0');
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return path.empty() || ::access(path.c_str(), X_OK) != 0 ? "/proc/self/exe" : path;
+}
+
+bool is_own_subcommand(const CLI::App& app, const std::string& word) {
+  const auto names = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(names.begin(), names.end(),
+                     [&word](const CLI::App* child) { return child->get_name() == word; });
+}
+
+/// Common flags before `run` that say where the command's report goes would say it N times.
+void require_flags_behind_command(const Context& context) {
+  for (const auto& [flag, value] :
+       {std::pair("--json", context.json_path), std::pair("--csv", context.csv_path),
+        std::pair("--config", context.config_path)})
+    if (!value.empty())
+      throw bad_invocation(std::string(flag) + " belongs to the command",
+                           std::string("write it behind the command: shmemctl run -n N CMD ") +
+                               flag + " FILE");
+}
+
+/// What the PEs see: this environment, the options given here, and how a terminal wants its text.
+Environment pe_environment(const Context& context) {
+  Environment environment = context.environment;
+  for (const auto& [name, text] : context.command_line)
+    if (name != "TIMEOUT")
+      environment["SHMEMCTL_" + name] = text;
+  const auto value = [&environment](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  // A PE's stdout is a pipe; what it writes may still end on a terminal.
+  const bool colour = ::isatty(STDOUT_FILENO) == 1 && value("NO_COLOR").empty() &&
+                      value("TERM") != "dumb" && value("SHMEMCTL_COLOR").empty();
+  if (colour) {
+    environment["SHMEMCTL_COLOR"] = "always";
+    if (::isatty(STDERR_FILENO) == 1)
+      environment.emplace("CLICOLOR_FORCE", "1");
+  }
+  return environment;
+}
+
+LaunchRequest launch_request(const Context& context, const RunFlags& flags, const CLI::App& app,
+                             std::vector<std::string> command) {
+  LaunchRequest request;
+  if (!command.empty() && command[0] == "--")
+    command.erase(command.begin());
+  else if (!command.empty() && starts_with(command[0], "-"))
+    throw bad_invocation(printable(command[0]) + " is not an option of run",
+                         "options of the command stand behind it; see shmemctl run --help");
+  if (!command.empty() && is_own_subcommand(app, command[0])) {
+    request.program = own_program();
+    command.insert(command.begin(), "shmemctl");
+  }
+  request.command = std::move(command);
+  request.n_pes = flags.n_pes;
+  request.n_nodes = flags.n_nodes;
+  request.label = flags.label;
+  request.timeout_s = flags.timeout_s;
+  const auto common = context.command_line.find("TIMEOUT"); // shmemctl --timeout S run ...
+  if (request.timeout_s == 0 && common != context.command_line.end())
+    request.timeout_s = parse_number(common->second).value_or(0);
+  request.environment = pe_environment(context);
+  return request;
+}
+
+} // namespace
+
+static ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
+                        const std::vector<std::string>& command) {
+  require_flags_behind_command(context);
+  const LaunchResult result = launch(launch_request(context, flags, app, command));
+  if (const std::string line = failure_line(result); !line.empty())
+    std::cerr << "shmemctl: error: " << line << '\n';
+  return static_cast<ExitCode>(result.exit_status);
+}
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("run", "Start N PEs of a program on this node, without MPI");
+  command->footer(
+      "Everything from the first word that is no option belongs to the command, options\n"
+      "included. The name of a subcommand (bringup, bench, ...) means this program itself; write\n"
+      "./bringup for a file of that name.\n"
+      "PE 0 reads stdin, the others /dev/null. Lines of output are never mixed. SIGINT, SIGTERM,\n"
+      "SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on; a second SIGINT "
+      "kills\n"
+      "the job. When a PE fails, the others get a second to end by themselves, then SIGTERM, then\n"
+      "SIGKILL, and no process of the job is left. The exit code is that of the PE that failed\n"
+      "first (128 + signal), 124 after --timeout.\n"
+      "If stdout is a terminal, SHMEMCTL_COLOR=always (and CLICOLOR_FORCE=1) tell PEs so.\n"
+      "Examples:\n"
+      "  shmemctl run -n 4 bringup\n"
+      "  shmemctl run -n 8 --nodes 2 --label ./program --its-option\n");
+  auto flags = std::make_shared<RunFlags>();
+  command->fallthrough(false);
+  command->prefix_command();
+  command->add_option("-n,--pes", flags->n_pes, "Number of PEs")
+      ->required()
+      ->type_name("N")
+      ->check(CLI::Range(1, most_pes));
+  command->add_option("--nodes", flags->n_nodes, "Split them into this many virtual nodes")
+      ->type_name("H")
+      ->check(CLI::Range(1, most_pes));
+  command->add_flag("--label", flags->label, "Begin each line of output with [PE]");
+  command
+      ->add_option("--timeout", flags->timeout_s,
+                   "End the job after this many seconds; 0 (default) is never")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 1e7));
+  add_option(*command, context, "COLOR");
+  add_option(*command, context, "LOG_LEVEL");
+  command->callback([&app, &context, command, flags] {
+    const std::vector<std::string> words = command->remaining();
+    context.run = [&app, flags, words](Context& run_context) {
+      return run_job(run_context, *flags, app, words);
+    };
+  });
+}
+
+} // namespace shmemctl

@@ -1,0 +1,301 @@
+#include "src/launch/job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr double notice_s = 1;
+constexpr double kill_s = 10;
+constexpr int tick_ms = 20; ///< between looks at what is left of an ending job
+constexpr int foreground_look_ms = 500;
+
+bool contains(const std::vector<int>& values, int value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+PeEnd end_of(int pe, int wait_status) {
+  PeEnd end;
+  end.pe = pe;
+  if (WIFSIGNALED(wait_status))
+    end.signal = WTERMSIG(wait_status);
+  end.exit_status = end.signal != 0 ? 128 + end.signal : WEXITSTATUS(wait_status);
+  return end;
+}
+
+} // namespace
+
+LaunchResult LaunchJob::run() {
+  while (stage_ != Stage::done) {
+    poll_once();
+    handle_signals();
+    reap();
+    relay_rest();
+    advance();
+  }
+  return result();
+}
+
+void LaunchJob::poll_once() {
+  std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
+  std::vector<OutputStream*> streams;
+  for (const Pe& pe : pes_)
+    for (OutputStream* stream : {pe.out.get(), pe.err.get()})
+      if (stream->wants_read()) {
+        waiting.push_back({stream->descriptor(), POLLIN, 0});
+        streams.push_back(stream);
+      }
+  const std::size_t behind_streams = waiting.size();
+  for (const OutputSink* sink : {&out_, &err_})
+    if (sink->wants_write())
+      waiting.push_back({sink->writable_descriptor(), POLLOUT, 0});
+  if (input_.wants_read())
+    waiting.push_back({input_.terminal(), POLLIN, 0});
+  if (input_.wants_write())
+    waiting.push_back({input_.pipe(), POLLOUT, 0});
+  if (::poll(waiting.data(), waiting.size(), poll_timeout_ms()) <= 0)
+    return;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    if (waiting[i + 1].revents != 0)
+      streams[i]->read();
+  for (std::size_t i = behind_streams; i < waiting.size(); ++i) {
+    if (waiting[i].revents == 0)
+      continue;
+    if (waiting[i].events == POLLIN)
+      input_.read();
+    else if (input_.open() && waiting[i].fd == input_.pipe())
+      input_.write();
+  }
+  out_.flush();
+  err_.flush();
+}
+
+int LaunchJob::poll_timeout_ms() const {
+  if (stage_ == Stage::ending || stage_ == Stage::killing)
+    return tick_ms;
+  if (stage_ == Stage::draining)
+    return out_.wants_write() || err_.wants_write() ? tick_ms : 0;
+  int timeout_ms = input_.open() || out_.claimed() || err_.claimed() ? foreground_look_ms : -1;
+  const auto until = [&timeout_ms](Clock::time_point end) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));
+    timeout_ms = timeout_ms < 0 ? bounded : std::min(timeout_ms, bounded);
+  };
+  if (stage_ == Stage::noticing)
+    until(stage_end_);
+  if (request_.timeout_s > 0)
+    until(job_end_);
+  return timeout_ms;
+}
+
+void LaunchJob::handle_signals() {
+  while (const std::optional<int> signal = signals_.next())
+    handle(*signal);
+}
+
+void LaunchJob::handle(int signal) {
+  switch (signal) {
+  case SIGCHLD: // reap() looks in any case
+    return;
+  case SIGCONT:
+    signal_pes(SIGCONT);
+    return;
+  case SIGTSTP:
+    pause_job();
+    return;
+  default:
+    break;
+  }
+  const bool again = signal == SIGINT && contains(result_.forwarded, SIGINT);
+  if (signal != SIGWINCH && signal != SIGUSR1 && signal != SIGUSR2)
+    result_.forwarded.push_back(signal);
+  if (stage_ == Stage::draining && (signal == SIGINT || signal == SIGTERM || signal == SIGHUP)) {
+    stage_ = Stage::done; // the reader of the output does not read it
+    return;
+  }
+  if (again) {
+    enter(Stage::killing, kill_s);
+    signal_everything(SIGKILL);
+  } else if (signal == SIGTERM || signal == SIGHUP) {
+    signal_everything(signal);
+    if (stage_ == Stage::running || stage_ == Stage::noticing)
+      enter(Stage::ending, request_.grace_s);
+  } else {
+    signal_pes(signal);
+  }
+}
+
+void LaunchJob::pause_job() {
+  const Clock::time_point before = Clock::now();
+  signal_pes(SIGTSTP);
+  signals_.stop_here();
+  signal_pes(SIGCONT);
+  const Clock::duration paused = Clock::now() - before;
+  job_end_ += paused;
+  stage_end_ += paused;
+}
+
+void LaunchJob::reap() {
+  std::vector<PeEnd> batch;
+  for (;;) {
+    int wait_status = 0;
+    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG);
+    if (pid < 0 && errno == EINTR)
+      continue;
+    if (pid <= 0)
+      break;
+    for (std::size_t pe = 0; pe < pes_.size(); ++pe)
+      if (pes_[pe].pid == pid && !pes_[pe].ended) {
+        pes_[pe].ended = true;
+        batch.push_back(end_of(static_cast<int>(pe), wait_status));
+      }
+  }
+  note_ends(batch);
+}
+
+void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
+  const bool own_doing = stage_ == Stage::ending || stage_ == Stage::killing;
+  int first = -1;
+  for (const PeEnd& end : batch) {
+    result_.ends[static_cast<std::size_t>(end.pe)] = end;
+    if (end.pe == 0)
+      input_.close();
+    if (end.exit_status == 0)
+      continue;
+    // Of those that ended at once, one that a signal killed is the cause rather than the effect.
+    if (first < 0 || (result_.ends[static_cast<std::size_t>(first)].signal == 0 && end.signal != 0))
+      first = end.pe;
+  }
+  if (first < 0 || result_.first_failed >= 0 || result_.timed_out)
+    return;
+  // What ends by a signal that everybody got from here is a failure only if nothing else is.
+  result_.first_failed = first;
+  if (stage_ == Stage::running && !own_doing)
+    enter(Stage::noticing, notice_s);
+}
+
+void LaunchJob::relay_rest() {
+  const bool over = stage_ == Stage::draining;
+  for (const Pe& pe : pes_)
+    for (OutputStream* stream : {pe.out.get(), pe.err.get()}) {
+      // No process of the job is left: whoever else holds the pipe is not waited for.
+      if (over && stream->wants_read() && !stream->read() && stream->open())
+        stream->close();
+      if (stream->holds() || !stream->open())
+        stream->pass_on();
+      // Its writers are to notice that nobody reads stdout any more.
+      if (out_.broken() && stream == pe.out.get() && stream->open())
+        stream->close();
+    }
+}
+
+void LaunchJob::advance() {
+  const Clock::time_point now = Clock::now();
+  if ((stage_ == Stage::running || stage_ == Stage::noticing) && request_.timeout_s > 0 &&
+      now >= job_end_ && !all_ended()) {
+    result_.timed_out = true;
+    for (std::size_t pe = 0; pe < pes_.size(); ++pe)
+      if (!pes_[pe].ended)
+        result_.late_pes.push_back(static_cast<int>(pe));
+    enter(Stage::ending, request_.grace_s);
+    signal_everything(SIGTERM);
+  }
+  if (stage_ == Stage::running || stage_ == Stage::noticing) {
+    if (!all_ended() && (stage_ == Stage::running || now < stage_end_))
+      return;
+    enter(Stage::ending, request_.grace_s);
+    signal_everything(SIGTERM);
+  }
+  if (stage_ == Stage::ending || stage_ == Stage::killing) {
+    if (!anything_left()) {
+      enter(Stage::draining, 0);
+    } else if (now >= stage_end_) {
+      if (stage_ == Stage::killing) {
+        log(LogLevel::warning, "run", "a process of the job does not end, in spite of SIGKILL");
+        enter(Stage::draining, 0);
+      } else {
+        enter(Stage::killing, kill_s);
+      }
+    }
+    if (stage_ == Stage::killing)
+      signal_everything(SIGKILL);
+  }
+  if (stage_ == Stage::draining)
+    finish_output();
+}
+
+void LaunchJob::enter(Stage stage, double seconds) {
+  stage_ = stage;
+  stage_end_ = Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+void LaunchJob::finish_output() {
+  for (const Pe& pe : pes_)
+    for (const OutputStream* stream : {pe.out.get(), pe.err.get()})
+      if (stream->open() || stream->holds())
+        return;
+  if (!out_.wants_write() && !err_.wants_write())
+    stage_ = Stage::done;
+}
+
+bool LaunchJob::all_ended() const {
+  return std::all_of(pes_.begin(), pes_.end(), [](const Pe& pe) { return pe.ended; });
+}
+
+bool LaunchJob::anything_left() const {
+  for (const Pe& pe : pes_)
+    if (pe.pid > 0 && !pe.ended)
+      return true;
+  return !descendants(::getpid(), foreign_).empty();
+}
+
+void LaunchJob::signal_pes(int signal) const {
+  for (const Pe& pe : pes_)
+    if (pe.pid > 0 && !pe.ended) // not reaped, so the number is still its own
+      ::kill(-pe.pid, signal);
+}
+
+void LaunchJob::signal_everything(int signal) const {
+  std::set<pid_t> groups;
+  for (const Pe& pe : pes_)
+    if (pe.pid > 0 && !pe.ended)
+      groups.insert(pe.pid);
+  signal_pes(signal);
+  signal_pes(SIGCONT); // one that is stopped could not act on it
+  for (const ProcessName& process : descendants(::getpid(), foreign_))
+    if (groups.count(::getpgid(process.pid)) == 0) {
+      signal_process(process, signal);
+      signal_process(process, SIGCONT);
+    }
+}
+
+LaunchResult LaunchJob::result() {
+  for (std::size_t pe = 0; pe < pes_.size(); ++pe)
+    result_.ends[pe].last_words = pes_[pe].err->last_words();
+  if (err_.in_mid_line())
+    static_cast<void>(!::write(STDERR_FILENO, "\n", 1)); // for what the caller has to say
+  for (const OutputSink* sink : {&out_, &err_})
+    if (sink->broken() && sink->error_number() != EPIPE)
+      throw system_error(sink == &out_ ? "stdout" : "stderr", "write", sink->error_number(),
+                         "free room, or send it somewhere else");
+  if (result_.timed_out)
+    result_.exit_status = static_cast<int>(ExitCode::deadline);
+  else if (result_.first_failed >= 0)
+    result_.exit_status = result_.ends[static_cast<std::size_t>(result_.first_failed)].exit_status;
+  // Which PE noticed first that the user interrupted them all is chance.
+  for (const PeEnd& end : result_.ends)
+    if (contains(result_.forwarded, SIGINT) && end.exit_status == 128 + SIGINT &&
+        !result_.timed_out)
+      result_.exit_status = end.exit_status;
+  return result_;
+}
+
+} // namespace shmemctl

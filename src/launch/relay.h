@@ -1,0 +1,97 @@
+// The output of many processes, line by line, into one place.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "src/base/file_descriptor.h"
+
+namespace shmemctl {
+
+class OutputStream;
+
+/// Where lines go: stdout or stderr of the launcher. Never blocks: what the reader does not take is
+/// kept, and the streams wait when that is too much.
+class OutputSink {
+public:
+  /// Writes to `descriptor` (not owned).
+  explicit OutputSink(int descriptor);
+
+  /// Bytes wait to be written: poll writable_descriptor() for POLLOUT, then flush().
+  bool wants_write() const { return !broken() && !waiting_.empty(); }
+  int writable_descriptor() const { return nonblocking_ ? nonblocking_.get() : descriptor_; }
+  void flush();
+  /// So much waits that streams are not to be read.
+  bool full() const;
+  /// The reader has gone (EPIPE), or the system refused the output.
+  bool broken() const { return error_number_ != 0; }
+  int error_number() const { return error_number_; }
+  /// A stream is in the middle of a very long line, so that others may have to wait.
+  bool claimed() const { return owner_ != nullptr; }
+  /// The last line that was passed on has no newline yet.
+  bool in_mid_line() const { return mid_line_; }
+
+private:
+  friend class OutputStream;
+  /// False while another stream is in the middle of a very long line.
+  bool may_write(const OutputStream& stream) const;
+  /// `from` begins on a line of its own if it is not the one that wrote last.
+  void append(const OutputStream& from, const std::string& text);
+
+  int descriptor_;
+  FileDescriptor nonblocking_; ///< the same file, opened anew; none where that is not possible
+  bool socket_ = false, file_ = false;
+  std::string waiting_;
+  std::size_t written_ = 0; ///< of waiting_
+  int error_number_ = 0;
+  bool mid_line_ = false;
+  const OutputStream* last_ = nullptr;  ///< who wrote last
+  const OutputStream* owner_ = nullptr; ///< who is in the middle of a very long line
+  std::chrono::steady_clock::time_point owner_since_;
+};
+
+/// One output of one process.
+class OutputStream {
+public:
+  struct Style {
+    std::string label;    ///< before each line; "" is none
+    bool at_once = false; ///< bytes need not wait for the end of their line
+  };
+  /// Longest line that is kept whole in memory; a longer one is passed on in pieces, while which
+  /// all other streams of the sink wait, as long as it goes on within a second.
+  static constexpr std::size_t longest_line_bytes = std::size_t{256} << 10;
+
+  OutputStream(FileDescriptor pipe, OutputSink& sink, Style style);
+  OutputStream(const OutputStream&) = delete;
+  OutputStream& operator=(const OutputStream&) = delete;
+
+  bool open() const { return static_cast<bool>(pipe_); }
+  /// Something was read and not passed on.
+  bool holds() const { return !kept_.empty(); }
+  int descriptor() const { return pipe_.get(); }
+  /// Poll descriptor() for POLLIN.
+  bool wants_read() const;
+  /// Reads once and passes on what is whole. At the end of file the rest is passed on.
+  /// @return false if nothing was there
+  bool read();
+  /// Passes on the rest and closes: the process gets EPIPE from now on.
+  void close();
+  /// Lines that had to wait for another stream's long line.
+  void pass_on();
+  /// The last line that is not empty, of at most 200 bytes; lines that tell a fix do not count.
+  std::string last_words() const;
+
+private:
+  std::string labelled(const std::string& lines, bool begins_line) const;
+  void emit(std::size_t size_bytes);
+
+  FileDescriptor pipe_;
+  OutputSink& sink_;
+  Style style_;
+  std::string kept_;     ///< not passed on yet
+  std::string tail_;     ///< end of everything that was read
+  bool in_line_ = false; ///< a part of the current line has been passed on
+};
+
+} // namespace shmemctl

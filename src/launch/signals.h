@@ -1,0 +1,37 @@
+// Signals as events: blocked, and read from a descriptor. There is no signal handler.
+#pragma once
+
+#include <csignal>
+#include <optional>
+
+#include "src/base/file_descriptor.h"
+
+namespace shmemctl {
+
+/// While it lives, the signals that a launcher deals with arrive at descriptor() only. Signals that
+/// this process was started to ignore (nohup) stay ignored. Threads that start meanwhile inherit
+/// the mask. The destructor puts everything back.
+class SignalGate {
+public:
+  SignalGate(); ///< throws Error (unavailable)
+  ~SignalGate();
+  SignalGate(const SignalGate&) = delete;
+  SignalGate& operator=(const SignalGate&) = delete;
+
+  int descriptor() const { return descriptor_.get(); }
+  /// The next signal that has arrived; nothing if there is none.
+  std::optional<int> next();
+  /// Stops this process as SIGTSTP does by default (not at all in an orphaned process group);
+  /// returns when it goes on.
+  void stop_here();
+  /// In a child, before exec: mask and dispositions as this process was started with.
+  /// Async-signal-safe.
+  void restore_in_child() const;
+
+private:
+  sigset_t before_{};
+  struct sigaction child_before_ {};
+  FileDescriptor descriptor_;
+};
+
+} // namespace shmemctl

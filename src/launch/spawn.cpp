@@ -1,0 +1,108 @@
+#include "src/launch/spawn.h"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// char* const* of texts that stay where they are.
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  result.reserve(texts.size() + 1);
+  for (std::string& text : texts)
+    result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// Everything that the child needs, made before fork(): it may only make system calls.
+struct Prepared {
+  const char* program;
+  char* const* arguments;
+  char* const* environment;
+  int descriptors[3];
+  const rlimit* open_files;
+  pid_t parent;
+  int status;
+};
+
+[[noreturn]] void fail_in_child(int status) {
+  const int error_number = errno;
+  static_cast<void>(!::write(status, &error_number, sizeof error_number));
+  ::_exit(127);
+}
+
+[[noreturn]] void run_child(const Prepared& prepared, const SignalGate& signals) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != prepared.parent) // it died before the line above
+    ::_exit(127);
+  for (int standard = 0; standard <= 2; ++standard)
+    if (prepared.descriptors[standard] >= 0 && ::dup2(prepared.descriptors[standard], standard) < 0)
+      fail_in_child(prepared.status);
+  if (prepared.open_files)
+    ::setrlimit(RLIMIT_NOFILE, prepared.open_files);
+  signals.restore_in_child();
+  ::execve(prepared.program, prepared.arguments, prepared.environment);
+  fail_in_child(prepared.status);
+}
+
+} // namespace
+
+Spawned::Spawned(const SpawnRequest& request, const SignalGate& signals) {
+  std::vector<std::string> argument_texts = request.arguments;
+  std::vector<std::string> environment_texts;
+  for (const auto& [name, value] : request.environment)
+    environment_texts.push_back(name + "=" + value);
+  const std::vector<char*> arguments = pointers(argument_texts);
+  const std::vector<char*> environment = pointers(environment_texts);
+  Pipe status = Pipe::make();
+  const Prepared prepared{request.program.c_str(),
+                          arguments.data(),
+                          environment.data(),
+                          {request.standard_input, request.standard_output, request.standard_error},
+                          request.open_files ? &*request.open_files : nullptr,
+                          ::getpid(),
+                          status.write_end.get()};
+  pid_ = ::fork();
+  if (pid_ == 0)
+    run_child(prepared, signals);
+  if (pid_ < 0)
+    throw system_error(request.program, "fork", errno,
+                       "start fewer PEs, or raise the limit of processes (ulimit -u)");
+  status_ = std::move(status.read_end);
+}
+
+int Spawned::started() {
+  int error_number = 0;
+  ssize_t count = 0;
+  do
+    count = ::read(status_.get(), &error_number, sizeof error_number);
+  while (count < 0 && errno == EINTR);
+  status_.reset();
+  return count == sizeof error_number ? error_number : 0;
+}
+
+Pipe Pipe::make() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw system_error("pipe", "create", errno,
+                       "start fewer PEs, or raise the limit of open files (ulimit -n)");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+void fill_standard_descriptors() {
+  for (int standard = 0; standard <= 2; ++standard)
+    if (::fcntl(standard, F_GETFD) < 0)
+      static_cast<void>(::open("/dev/null", O_RDWR)); // gets the lowest number that is free
+}
+
+} // namespace shmemctl

@@ -1,0 +1,50 @@
+// Starting one PE.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/types.h>
+#include <vector>
+
+#include "src/base/file_descriptor.h"
+#include "src/base/options.h"
+#include "src/launch/signals.h"
+
+namespace shmemctl {
+
+struct SpawnRequest {
+  std::string program; ///< file
+  std::vector<std::string> arguments;
+  Environment environment;
+  int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
+  int standard_output = -1, standard_error = -1;
+  std::optional<rlimit> open_files; ///< the limit it is to have
+};
+
+/// A child that has been forked. It leads a process group of its own, and dies with this process
+/// (PR_SET_PDEATHSIG; a program with set-user-id bits loses that).
+class Spawned {
+public:
+  /// Forks and returns before the program runs. Throws Error (unavailable).
+  Spawned(const SpawnRequest& request, const SignalGate& signals);
+  pid_t pid() const { return pid_; }
+  /// Waits until the program runs; 0, or the errno of what failed. The child is then to be reaped.
+  int started();
+
+private:
+  pid_t pid_ = -1;
+  FileDescriptor status_;
+};
+
+/// A pipe whose ends are closed on exec. Throws Error (unavailable).
+struct Pipe {
+  FileDescriptor read_end, write_end;
+  static Pipe make();
+};
+
+/// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
+/// that number.
+void fill_standard_descriptors();
+
+} // namespace shmemctl
