@@ -87,8 +87,12 @@ std::optional<std::string> pmi_applies(const Options&, Facts environment,
 }
 
 std::optional<std::string> single_applies(const Options&, Facts environment,
-                                          std::vector<std::string>&) {
-  if (launched_size(environment) > 1)
+                                          std::vector<std::string>& missing) {
+  // A launcher that serves PMIx only tells nobody how many there are before its library is asked.
+  const bool size_unknown = !missing.empty() && !has(environment, "OMPI_COMM_WORLD_SIZE") &&
+                            !has(environment, "PMI_SIZE") &&
+                            !has(environment, "SLURM_STEP_NUM_TASKS");
+  if (launched_size(environment) > 1 || size_unknown)
     return std::nullopt;
   return launcher_name(environment) == "none" ? "nobody launched this process as one of several"
                                               : "the launcher started one process only";
@@ -118,10 +122,11 @@ std::string fix_for(const std::string& launcher) {
   const std::string launcher = launcher_name(environment);
   if (missing.empty())
     missing.push_back("it offers no process management interface that could be used");
-  throw Error(ExitCode::unavailable, "bootstrap", "find the other processes",
+  const long long size = launched_size(environment);
+  throw Error(ExitCode::unavailable, "a bootstrap", "choose",
               (launcher == "pmi" ? "a process manager" : launcher) +
-                  " started this process as one of " + std::to_string(launched_size(environment)) +
-                  ", but " + join(missing, "; "),
+                  " started this process as one of " +
+                  (size > 1 ? std::to_string(size) : "several") + ", but " + join(missing, "; "),
               fix_for(launcher));
 }
 
