@@ -9,10 +9,12 @@
 namespace shmemctl {
 
 std::optional<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string>& names,
-                                                   std::string* why) {
+                                                   std::string* why, Needs needs) {
+  // RTLD_LOCAL unless needed: two libraries of different vendors must not see each other's symbols.
+  const int mode = RTLD_NOW | (needs.global_symbols ? RTLD_GLOBAL : RTLD_LOCAL) |
+                   (needs.stay_loaded ? RTLD_NODELETE : 0);
   for (const std::string& name : names) {
-    // RTLD_LOCAL: two libraries of different vendors must not see each other's symbols.
-    if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL))
+    if (void* handle = ::dlopen(name.c_str(), mode))
       return DynamicLibrary(handle, name);
     const char* message = ::dlerror();
     if (why != nullptr && name == names.front())

@@ -10,10 +10,20 @@ namespace shmemctl {
 /// A shared library opened with dlopen, closed when the object goes. Moves, does not copy.
 class DynamicLibrary {
 public:
+  /// How to open a library that asks for more than its own symbols.
+  struct Needs {
+    bool global_symbols = false; ///< its own plugins look for its symbols in the global scope
+    bool stay_loaded = false;    ///< it cannot be unloaded: threads, exit handlers, patched code
+  };
+
   /// Tries the versioned names in order (e.g. "libibverbs.so.1"); nothing if none opens. `why`
   /// receives the loader's own message of the first attempt.
   static std::optional<DynamicLibrary> open(const std::vector<std::string>& names,
-                                            std::string* why = nullptr);
+                                            std::string* why = nullptr) {
+    return open(names, why, Needs{});
+  }
+  static std::optional<DynamicLibrary> open(const std::vector<std::string>& names, std::string* why,
+                                            Needs needs);
 
   DynamicLibrary(DynamicLibrary&& other) noexcept;
   DynamicLibrary& operator=(DynamicLibrary&& other) noexcept;
@@ -25,6 +35,12 @@ public:
   const std::string& name() const { return name_; }
   /// The file that the loader chose, e.g. "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.44.0".
   std::string file() const;
+
+  /// A variable by name, or nullptr if this version of the library has none.
+  template <class Object>
+  Object* object(const char* symbol) const {
+    return static_cast<Object*>(address(symbol));
+  }
 
   /// A function by name, or nullptr if this version of the library has none.
   template <class Function>

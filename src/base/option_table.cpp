@@ -85,12 +85,13 @@ std::vector<OptionSpec> make_table() {
 std::vector<OptionSpec> runtime_options() {
   constexpr bool in_nvshmem = true;
   return {
-      choice(
-          "BOOTSTRAP", "auto",
-          {"auto", "uid", "local", "mpi", "pmi", "pmi2", "pmix", "openshmem", "plugin", "single"},
-          "How the PEs of a job find each other; auto looks at what the launcher left.",
-          in_nvshmem),
-      choice("BOOTSTRAP_PMI", "auto", {"auto", "pmi", "pmi2", "pmix"},
+      choice("BOOTSTRAP", "auto",
+             {"auto", "uid", "local", "mpi", "pmi", "pmi2", "pmix", "openshmem", "shmem", "plugin",
+              "single"},
+             "How the PEs of a job find each other; auto looks at what the launcher left; shmem is "
+             "NVSHMEM's word for openshmem.",
+             in_nvshmem),
+      choice("BOOTSTRAP_PMI", "auto", {"auto", "pmi", "pmi2", "pmi-2", "pmix"},
              "Which process management interface BOOTSTRAP=pmi means.", in_nvshmem),
       {"BOOTSTRAP_PLUGIN", OptionType::text, "", "The shared object that BOOTSTRAP=plugin loads.",
        in_nvshmem},

@@ -29,6 +29,12 @@ const std::vector<BootstrapRule>& bootstrap_rules();
 /// names the launcher and what is missing; it never becomes a job of one silently.
 BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
 
+/// Who started this process, as far as its environment tells: "run" (shmemctl run), "mpirun",
+/// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
+std::string launcher_name(const Environment& environment);
+/// How many processes that launcher started as one job; 1 if nobody did.
+long long launched_size(const Environment& environment);
+
 struct BootstrapRequest {
   const Options* options = nullptr;
   Environment environment;

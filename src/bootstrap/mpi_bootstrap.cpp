@@ -1,0 +1,196 @@
+#include "src/bootstrap/mpi_bootstrap.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/bootstrap/backoff.h"
+#include "src/bootstrap/pieces.h"
+#include "src/bootstrap/select.h"
+
+namespace shmemctl {
+
+MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
+    : Bootstrap(0, 1), mpi_(open_mpi_library(arguments.library)),
+      staging_bytes_(arguments.staging_bytes) {
+  int initialised = 0, finalised = 0;
+  check(mpi_.Finalized(&finalised), "MPI_Finalized");
+  if (finalised != 0)
+    throw Error(ExitCode::unavailable, "MPI", "use", "this program has called MPI_Finalize already",
+                "start the runtime before MPI_Finalize");
+  check(mpi_.Initialized(&initialised), "MPI_Initialized");
+  if (initialised == 0 && arguments.communicator != nullptr)
+    throw Error(ExitCode::usage, "the communicator", "use", "MPI is not initialised",
+                "call MPI_Init before handing a communicator over");
+  if (initialised == 0)
+    initialise(deadline);
+  copy_communicator(given_communicator(arguments.communicator), deadline);
+}
+
+MpiBootstrap::~MpiBootstrap() {
+  // MPI may still read or write buffers of a call that was given up.
+  if (!finished_)
+    static_cast<void>(buffers_.release());
+}
+
+/// MPI_Init waits for every process of the job and cannot be told when to stop.
+void MpiBootstrap::initialise(const Deadline& deadline) {
+  blocking_ = std::make_unique<BlockingCalls>();
+  const auto result = std::make_shared<int>(MpiLibrary::success);
+  blocking_->run(
+      "MPI_Init",
+      [init = mpi_.Init_thread, result] {
+        int provided = 0;
+        *result = init(nullptr, nullptr, MpiLibrary::thread_serialized, &provided);
+      },
+      deadline, health());
+  check(*result, "MPI_Init_thread");
+  check(mpi_.Comm_set_errhandler(mpi_.world, mpi_.errors_return), "MPI_Comm_set_errhandler");
+}
+
+MpiComm MpiBootstrap::given_communicator(const void* communicator) const {
+  if (communicator == nullptr)
+    return mpi_.world;
+  const MpiComm given = *static_cast<const MpiComm*>(communicator);
+  if (given == nullptr || given == mpi_.no_comm)
+    throw Error(ExitCode::usage, "the communicator", "use", "it is MPI_COMM_NULL",
+                "hand over a communicator that this process is a member of");
+  int inter = 0;
+  check(mpi_.Comm_test_inter(given, &inter), "MPI_Comm_test_inter");
+  if (inter != 0)
+    throw Error(ExitCode::usage, "the communicator", "use", "it is an inter-communicator",
+                "merge it with MPI_Intercomm_merge first");
+  return given;
+}
+
+void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline) {
+  int rank = 0, size = 1;
+  check(mpi_.Comm_rank(original, &rank), "MPI_Comm_rank");
+  check(mpi_.Comm_size(original, &size), "MPI_Comm_size");
+  set_ranks(rank, size);
+  heard_.assign(ranks(), -1);
+  MpiRequest request = nullptr;
+  check(mpi_.Comm_idup(original, &comm_, &request), "MPI_Comm_idup");
+  // Nobody can be hailed on a communicator that is not there yet.
+  Backoff backoff;
+  for (int done = 0; done == 0; backoff.pause()) {
+    check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), "MPI_Comm_idup");
+    health().check();
+    if (done == 0 && deadline.passed())
+      health().give_up("MPI_Comm_idup", -1);
+  }
+  check(mpi_.Comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
+}
+
+void MpiBootstrap::check(int code, const char* call) const {
+  if (code != MpiLibrary::success)
+    throw Error(ExitCode::unavailable, call, "complete", mpi_.error_text(code),
+                "see what mpirun and the other PEs say");
+}
+
+std::size_t MpiBootstrap::piece_bytes() const {
+  return std::max<std::size_t>(1, staging_bytes_ / ranks());
+}
+
+void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                             const Deadline& deadline) {
+  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+    buffers_->send.resize(bytes);
+    buffers_->receive.resize(bytes * ranks());
+    copy_bytes(buffers_->send.data(), static_cast<const std::byte*>(send) + offset, bytes);
+    const int count = static_cast<int>(bytes);
+    MpiRequest request = nullptr;
+    check(mpi_.Iallgather(buffers_->send.data(), count, mpi_.byte, buffers_->receive.data(), count,
+                          mpi_.byte, comm_, &request),
+          "MPI_Iallgather");
+    wait(request, "allgather", deadline);
+    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, buffers_->receive.data(),
+                bytes, bytes, ranks());
+  });
+}
+
+void MpiBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                            const Deadline& deadline) {
+  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+    buffers_->send.resize(bytes * ranks());
+    buffers_->receive.resize(bytes * ranks());
+    copy_blocks(buffers_->send.data(), bytes, static_cast<const std::byte*>(send) + offset,
+                bytes_per_rank, bytes, ranks());
+    const int count = static_cast<int>(bytes);
+    MpiRequest request = nullptr;
+    check(mpi_.Ialltoall(buffers_->send.data(), count, mpi_.byte, buffers_->receive.data(), count,
+                         mpi_.byte, comm_, &request),
+          "MPI_Ialltoall");
+    wait(request, "alltoall", deadline);
+    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, buffers_->receive.data(),
+                bytes, bytes, ranks());
+  });
+}
+
+void MpiBootstrap::barrier(const Deadline& deadline) {
+  MpiRequest request = nullptr;
+  check(mpi_.Ibarrier(comm_, &request), "MPI_Ibarrier");
+  wait(request, "barrier", deadline);
+}
+
+void MpiBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
+                             const Deadline& deadline) {
+  for_each_piece(size_bytes, staging_bytes_, [&](std::size_t offset, std::size_t bytes) {
+    buffers_->send.resize(bytes);
+    if (rank() == root)
+      copy_bytes(buffers_->send.data(), static_cast<const std::byte*>(data) + offset, bytes);
+    MpiRequest request = nullptr;
+    check(mpi_.Ibcast(buffers_->send.data(), static_cast<int>(bytes), mpi_.byte, root, comm_,
+                      &request),
+          "MPI_Ibcast");
+    wait(request, "broadcast", deadline);
+    if (rank() != root)
+      copy_bytes(static_cast<std::byte*>(data) + offset, buffers_->send.data(), bytes);
+  });
+}
+
+void MpiBootstrap::abort(ExitCode code, const std::string& message) noexcept {
+  if (blocking_ && blocking_->abandoned())
+    return; // a thread hangs in MPI_Init or MPI_Finalize: MPI cannot be asked
+  log(LogLevel::info, "bootstrap", "MPI_Abort: " + message);
+  mpi_.Abort(comm_ != nullptr ? comm_ : mpi_.world, static_cast<int>(code));
+}
+
+void MpiBootstrap::finish(const Deadline& deadline) {
+  barrier(deadline);
+  check(mpi_.Comm_free(&comm_), "MPI_Comm_free");
+  if (blocking_) {
+    const auto result = std::make_shared<int>(MpiLibrary::success);
+    blocking_->run(
+        "MPI_Finalize", [finalize = mpi_.Finalize, result] { *result = finalize(); }, deadline,
+        health());
+    check(*result, "MPI_Finalize");
+  }
+  finished_ = true;
+}
+
+namespace {
+
+/// An Open MPI that does not speak the launcher's language starts as a job of one.
+void refuse_silent_single(const Bootstrap& bootstrap, const Environment& environment) {
+  const long long launched = launched_size(environment);
+  if (bootstrap.size() == 1 && launched > 1)
+    throw Error(ExitCode::unavailable, "MPI", "use",
+                launcher_name(environment) + " started " + std::to_string(launched) +
+                    " processes, but MPI sees one: this Open MPI does not know that launcher",
+                "start the job with mpirun, or leave SHMEMCTL_BOOTSTRAP at auto");
+}
+
+} // namespace
+
+std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& deadline) {
+  MpiBootstrap::Arguments arguments;
+  arguments.library = request.options->text("MPI_LIBRARY");
+  arguments.communicator = request.mpi_communicator;
+  auto bootstrap = std::make_unique<MpiBootstrap>(arguments, deadline);
+  if (arguments.communicator == nullptr)
+    refuse_silent_single(*bootstrap, request.environment);
+  return bootstrap;
+}
+
+} // namespace shmemctl

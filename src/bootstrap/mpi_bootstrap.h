@@ -1,0 +1,73 @@
+// Collectives over an MPI communicator, each with a deadline.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/blocking_calls.h"
+#include "src/bootstrap/bootstrap.h"
+#include "src/bootstrap/mpi_library.h"
+
+namespace shmemctl {
+
+class MpiBootstrap final : public Bootstrap {
+public:
+  struct Arguments {
+    std::string library = "libmpi.so.40";
+    /// An MPI_Comm* of the program, which has initialised MPI; null is MPI_COMM_WORLD.
+    const void* communicator = nullptr;
+    /// Payloads pass through a buffer of this size: it keeps counts far below MPI's 2^31 - 1, and a
+    /// call that is given up cannot write into memory of the caller.
+    std::size_t staging_bytes = std::size_t{16} << 20;
+  };
+  /// Initialises MPI if nobody has, and copies the communicator (collective). Throws Error.
+  MpiBootstrap(const Arguments& arguments, const Deadline& deadline);
+  /// Without finish(), MPI is left as it is: leaving it is collective and could hang.
+  ~MpiBootstrap() override;
+
+  const char* name() const override { return "mpi"; }
+  void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                 const Deadline& deadline) override;
+  void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                const Deadline& deadline) override;
+  void barrier(const Deadline& deadline) override;
+  void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
+  void abort(ExitCode code, const std::string& message) noexcept override;
+  void finish(const Deadline& deadline) override;
+
+private:
+  /// "I am in call `call`": sent around when a deadline has passed, to find who is not.
+  struct Hail {
+    std::int64_t rank, call, wants_answer;
+  };
+  struct Buffers {
+    std::vector<std::byte> send, receive;
+    std::deque<Hail> outbox; ///< hails that MPI may still be sending
+  };
+
+  void initialise(const Deadline& deadline);
+  MpiComm given_communicator(const void* communicator) const;
+  void copy_communicator(MpiComm original, const Deadline& deadline);
+  void check(int code, const char* call) const;
+  void wait(MpiRequest& request, const char* call, const Deadline& deadline);
+  void give_up(const char* call); ///< throws
+  int missing_rank();
+  void hail(int rank, bool wants_answer);
+  void hear_hails();
+  std::size_t ranks() const { return static_cast<std::size_t>(size()); }
+  std::size_t piece_bytes() const;
+
+  MpiLibrary mpi_;
+  std::unique_ptr<BlockingCalls> blocking_; ///< the thread that initialised MPI, if we did
+  MpiComm comm_ = nullptr;
+  std::size_t staging_bytes_;
+  std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
+  std::vector<std::int64_t> heard_; ///< by rank: the last call that it said it is in
+  std::int64_t call_ = 0;           ///< number of the call that this rank is in
+  bool finished_ = false;
+};
+
+} // namespace shmemctl
