@@ -26,8 +26,13 @@ public:
   /// "memfd", "devshm"; later "cuda-vmm", "cuda-ipc".
   virtual const char* kind() const = 0;
   virtual std::size_t granularity_bytes() const = 0;
-  /// Committed memory: a lack of it is an Error (unavailable) here, never a SIGBUS later.
+  /// Committed memory, zeroed: a lack of it is an Error (unavailable) here, never a SIGBUS later.
   virtual std::unique_ptr<Chunk> create(std::size_t size_bytes) = 0;
+  /// The same for memory that is mapped at an address aligned to a small page only.
+  virtual std::unique_ptr<Chunk> create_of_small_pages(std::size_t size_bytes) {
+    return create(size_bytes);
+  }
+  /// Takes over a peer's descriptor. Throws Error (unavailable) if it holds less than that.
   virtual std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) = 0;
 };
 
@@ -51,6 +56,8 @@ public:
   ~Reservation();
   std::byte* base() const { return base_; }
   std::size_t size_bytes() const { return size_bytes_; }
+  /// Takes away what is mapped at a part of it (whole pages); the address space stays reserved.
+  void clear(std::byte* at, std::size_t size_bytes) noexcept;
 
 private:
   std::byte* base_ = nullptr;

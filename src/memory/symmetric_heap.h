@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <unordered_set>
 
 #include "src/base/deadline.h"
 #include "src/memory/allocator.h"
@@ -22,6 +25,7 @@ public:
     std::size_t chunk_bytes = std::size_t{64} << 20; ///< it grows by multiples of this
     bool checked = false; ///< double free, foreign addresses and unequal sizes end the run
     double timeout_s = 60;
+    int pe = -1; ///< for messages; -1 leaves it out
   };
   /// The region's stride must hold limit_bytes.
   SymmetricHeap(const Config& config, SymmetricRegion& region, Agreement agreement);
@@ -38,10 +42,15 @@ public:
   std::size_t limit_bytes() const { return config_.limit_bytes; }
 
 private:
+  bool grow_for(std::size_t size_bytes, std::size_t alignment_bytes);
+  void agree(const char* call, std::uint64_t value) const;
+  void report(const void* address, const std::string& problem) const;
+
   Config config_;
   SymmetricRegion& region_;
   Agreement agreement_;
   Allocator allocator_;
+  std::unordered_set<std::size_t> freed_; ///< checked: offsets freed and not used since
 };
 
 } // namespace shmemctl

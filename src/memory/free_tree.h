@@ -1,0 +1,65 @@
+// The allocator's free blocks as a search tree by offset that knows the largest block below each
+// node.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace shmemctl {
+
+/// A stretch of the managed memory, free or in use. All stretches lie in one vector and name each
+/// other by index, so that growing the vector moves them without a pointer to mend. One cache
+/// line each.
+struct alignas(64) MemoryBlock {
+  static constexpr std::uint32_t none = 0xffffffff;
+
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t asked_bytes = 0;   ///< 0 marks a free block
+  std::uint64_t largest_bytes = 0; ///< free blocks: of the subtree
+  std::uint32_t previous = none;   ///< neighbours by address, free or not
+  std::uint32_t next = none;
+  std::uint32_t left = none;
+  std::uint32_t right = none;
+  std::uint32_t parent = none;
+  std::uint32_t priority = 0;
+
+  bool free() const { return asked_bytes == 0; }
+};
+
+/// A treap (search tree by offset, heap by random priority: depth O(log n) whatever the calls).
+/// The priorities come from a generator with a fixed seed: same calls, same tree.
+class FreeTree {
+public:
+  explicit FreeTree(std::vector<MemoryBlock>& blocks) : blocks_(blocks) {}
+
+  /// The block's offset and size must be set.
+  void insert(std::uint32_t block);
+  void remove(std::uint32_t block);
+  /// The block's size has changed, or its offset within the gap to its neighbours.
+  void refresh(std::uint32_t block);
+  std::uint64_t largest_bytes() const { return largest_of(root_); }
+  /// The block of lowest offset that holds `size_bytes` at a multiple of `alignment_bytes` (a
+  /// power of two); none if there is none. O(log n), plus one step for each lower block that is
+  /// large enough but holds no aligned place.
+  std::uint32_t lowest_fit(std::uint64_t size_bytes, std::uint64_t alignment_bytes) const;
+
+private:
+  MemoryBlock& at(std::uint32_t index) const { return blocks_[index]; }
+  std::uint64_t largest_of(std::uint32_t index) const {
+    return index == MemoryBlock::none ? 0 : at(index).largest_bytes;
+  }
+  std::uint64_t largest_below(const MemoryBlock& block) const;
+  void update_upwards(std::uint32_t block);
+  void replace_child(std::uint32_t parent, std::uint32_t child, std::uint32_t by);
+  void rotate_up(std::uint32_t block);
+  std::uint32_t next_priority();
+  std::uint32_t leftmost_candidate(std::uint32_t subtree, std::uint64_t size_bytes) const;
+  std::uint32_t next_candidate(std::uint32_t block, std::uint64_t size_bytes) const;
+
+  std::vector<MemoryBlock>& blocks_;
+  std::uint32_t root_ = MemoryBlock::none;
+  std::uint32_t seed_ = 0x9e3779b9;
+};
+
+} // namespace shmemctl

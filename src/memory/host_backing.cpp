@@ -1,0 +1,262 @@
+// Host memory: files without a name, committed when they are made.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/base/units.h"
+#include "src/memory/backing.h"
+#include "src/memory/host_file.h"
+#include "src/memory/memory_room.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// Left to everybody else on the machine, and to PEs that commit at the same moment.
+constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
+/// A PE takes at most this share of the room between two looks at it, so that as many PEs can do
+/// so at once without taking more than there is.
+constexpr std::uint64_t shares_of_room = 256;
+constexpr std::uint64_t most_bytes_per_look = std::uint64_t{64} << 20;
+
+std::string rough_size(std::uint64_t size_bytes) {
+  return format_size_bytes(size_bytes >> 20 << 20);
+}
+
+class HostChunk final : public Chunk {
+public:
+  HostChunk(FileDescriptor file, std::size_t size_bytes, bool advise_huge)
+      : file_(std::move(file)), size_bytes_(size_bytes), advise_huge_(advise_huge) {}
+
+  std::size_t size_bytes() const override { return size_bytes_; }
+  int descriptor() const override { return file_.get(); }
+
+  // StaticDataRegion maps the program's own variables with this: it writes to none on its way.
+  void map(void* address) override {
+    if (::mmap(address, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(),
+               0) == MAP_FAILED)
+      throw system_error(format_size_bytes(size_bytes_) + " of shared memory", "map", errno,
+                         "raise the limits of memory: ulimit -v, sysctl vm.max_map_count");
+    if (advise_huge_)
+      ::madvise(address, size_bytes_, MADV_HUGEPAGE);
+  }
+
+private:
+  FileDescriptor file_;
+  std::size_t size_bytes_;
+  bool advise_huge_;
+};
+
+/// Unmaps at the end. Only there to choose where a file's pages come from.
+class TemporaryMapping {
+public:
+  TemporaryMapping(const FileDescriptor& file, std::size_t size_bytes) : size_bytes_(size_bytes) {
+    void* mapped = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (mapped != MAP_FAILED)
+      base_ = static_cast<std::byte*>(mapped);
+  }
+  TemporaryMapping(const TemporaryMapping&) = delete;
+  TemporaryMapping& operator=(const TemporaryMapping&) = delete;
+  ~TemporaryMapping() {
+    if (base_)
+      ::munmap(base_, size_bytes_);
+  }
+  std::byte* base() const { return base_; } ///< nullptr if there is no room for it
+
+private:
+  std::byte* base_ = nullptr;
+  std::size_t size_bytes_;
+};
+
+class HostBacking final : public HeapBacking {
+public:
+  explicit HostBacking(const HostBackingOptions& options)
+      : kind_(choose_kind(options.kind)), huge_pages_(options.huge_pages),
+        numa_node_(several_numa_nodes() ? options.numa_node : -1) {}
+
+  const char* kind() const override { return kind_ == HostFileKind::devshm ? "devshm" : "memfd"; }
+  // The same on all PEs, whether or not each gets huge pages: offsets must agree.
+  std::size_t granularity_bytes() const override { return huge_page_bytes; }
+
+  std::unique_ptr<Chunk> create(std::size_t size_bytes) override {
+    const bool whole_huge_pages = size_bytes % huge_page_bytes == 0;
+    if (huge_pages_ && whole_huge_pages && kind_ == HostFileKind::memfd)
+      if (auto chunk = create_of_huge_pages(size_bytes))
+        return chunk;
+    return create_of_pages(size_bytes, huge_pages_ && whole_huge_pages);
+  }
+
+  std::unique_ptr<Chunk> create_of_small_pages(std::size_t size_bytes) override {
+    return create_of_pages(size_bytes, false);
+  }
+
+  std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) override {
+    struct stat status {};
+    if (::fstat(descriptor.get(), &status) != 0)
+      throw system_error("a peer's memory", "import", errno, "report this with the command");
+    if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) < size_bytes)
+      throw Error(ExitCode::unavailable, "a peer's memory", "import",
+                  fmt::format("it has {} bytes, not {}", status.st_size, size_bytes),
+                  "start the same program with the same options on all PEs");
+    return std::make_unique<HostChunk>(std::move(descriptor), size_bytes, false);
+  }
+
+private:
+  static HostFileKind choose_kind(const std::string& kind) {
+    if (kind == "memfd" || (kind == "auto" && memfd_works()))
+      return HostFileKind::memfd;
+    if (kind == "devshm" || kind == "auto")
+      return HostFileKind::devshm;
+    throw Error(ExitCode::usage, "heap backing '" + kind + "'", "use", "there is no such kind",
+                "set SHMEMCTL_HEAP_BACKING to auto, memfd or devshm");
+  }
+
+  static bool several_numa_nodes() {
+    const std::string nodes =
+        Sysroot().read_line("/sys/devices/system/node/has_memory").value_or("");
+    return nodes.find_first_of(",-") != std::string::npos;
+  }
+
+  /// Nothing if the pool is too small, or became so.
+  std::unique_ptr<Chunk> create_of_huge_pages(std::size_t size_bytes) const {
+    const std::string pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+    const long long free = Sysroot().read_integer(pool + "free_hugepages").value_or(0);
+    const long long reserved = Sysroot().read_integer(pool + "resv_hugepages").value_or(0);
+    if (free - reserved < static_cast<long long>(size_bytes / huge_page_bytes))
+      return nullptr;
+    try {
+      FileDescriptor file = open_host_file(HostFileKind::memfd_of_huge_pages);
+      resize_host_file(file, HostFileKind::memfd_of_huge_pages, size_bytes);
+      const TemporaryMapping mapping(file, numa_node_ < 0 ? 0 : size_bytes);
+      prefer_numa_node(mapping, size_bytes);
+      if (allocate(file, 0, size_bytes) == 0)
+        return std::make_unique<HostChunk>(std::move(file), size_bytes, false);
+    } catch (const Error& error) {
+      log(LogLevel::info, "memory", "no huge pages: " + error.message());
+    }
+    return nullptr;
+  }
+
+  std::unique_ptr<Chunk> create_of_pages(std::size_t size_bytes, bool advise_huge) const {
+    require_room(size_bytes, size_bytes);
+    FileDescriptor file = open_host_file(kind_);
+    resize_host_file(file, kind_, size_bytes);
+    const bool populate =
+        advise_huge && kind_ == HostFileKind::memfd && shared_memory_gets_huge_pages_if_advised();
+    const TemporaryMapping mapping(file, numa_node_ >= 0 || populate ? size_bytes : 0);
+    prefer_numa_node(mapping, size_bytes);
+    if (populate && mapping.base())
+      ::madvise(mapping.base(), size_bytes, MADV_HUGEPAGE);
+    commit(file, size_bytes, populate ? mapping.base() : nullptr);
+    return std::make_unique<HostChunk>(std::move(file), size_bytes, advise_huge);
+  }
+
+  static bool shared_memory_gets_huge_pages_if_advised() {
+    const auto modes = Sysroot().read_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    return modes && modes->find("[advise]") != std::string::npos;
+  }
+
+  /// In steps, with a look at the room left before each.
+  /// @param advised where the file is mapped if its pages come from faults there: fallocate asks
+  ///                for small pages, whatever mappings were advised
+  void commit(const FileDescriptor& file, std::size_t size_bytes, std::byte* advised) const {
+    std::size_t done = 0;
+    while (done < size_bytes) {
+      const std::size_t step = static_cast<std::size_t>(
+          std::min<std::uint64_t>(step_bytes(size_bytes, size_bytes - done), size_bytes - done));
+#ifdef MADV_POPULATE_WRITE
+      // Best effort: what it leaves out, or all of it before Linux 5.14, is made below.
+      if (advised)
+        ::madvise(advised + done, step, MADV_POPULATE_WRITE);
+#else
+      static_cast<void>(advised);
+#endif
+      if (const int error = allocate(file, done, step))
+        throw_not_committed(size_bytes, error);
+      done += step;
+    }
+  }
+
+  std::uint64_t step_bytes(std::size_t size_bytes, std::size_t missing_bytes) const {
+    const std::optional<Room> room = require_room(size_bytes, missing_bytes);
+    const std::uint64_t share = room ? (room->free_bytes - margin_bytes) / shares_of_room : 0;
+    return std::clamp<std::uint64_t>(share / huge_page_bytes * huge_page_bytes, huge_page_bytes,
+                                     most_bytes_per_look);
+  }
+
+  /// Throws if less than `missing_bytes` of the `size_bytes` can be had without the kernel killing
+  /// a process for it.
+  std::optional<Room> require_room(std::size_t size_bytes, std::size_t missing_bytes) const {
+    std::optional<Room> room = room_.now();
+    if (room &&
+        (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
+      throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind_), "commit",
+                  fmt::format("{} has {} of memory free, of which {} are left to others",
+                              room->limited_by, rough_size(room->free_bytes),
+                              rough_size(margin_bytes)),
+                  "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
+    return room;
+  }
+
+  /// 0 or the error's number. A signal only repeats the step.
+  static int allocate(const FileDescriptor& file, std::size_t offset, std::size_t size_bytes) {
+    while (::fallocate(file.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size_bytes)) !=
+           0)
+      if (errno != EINTR)
+        return errno;
+    return 0;
+  }
+
+  [[noreturn]] void throw_not_committed(std::size_t size_bytes, int error) const {
+    struct statvfs system {};
+    if (kind_ == HostFileKind::devshm && error == ENOSPC && ::statvfs("/dev/shm", &system) == 0)
+      throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind_), "commit",
+                  fmt::format("/dev/shm is full: it holds {}",
+                              format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize)),
+                  "mount -o remount,size=50% /dev/shm (docker run --shm-size=16g); or "
+                  "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
+    throw system_error(memory_subject(size_bytes, kind_), "commit", error,
+                       "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
+  }
+
+  /// For pages that are made from now on. A container may forbid it: then it is a pity.
+  void prefer_numa_node(const TemporaryMapping& mapping, std::size_t size_bytes) const {
+    constexpr long preferred = 1; // MPOL_PREFERRED of linux/mempolicy.h
+    constexpr std::size_t most_nodes = 1024;
+    constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
+    if (numa_node_ < 0 || static_cast<std::size_t>(numa_node_) >= most_nodes || !mapping.base())
+      return;
+    std::array<unsigned long, most_nodes / word_bits> mask{};
+    const auto node = static_cast<std::size_t>(numa_node_);
+    mask[node / word_bits] = 1ul << node % word_bits;
+    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), most_nodes, 0) !=
+        0)
+      log(LogLevel::info, "memory",
+          fmt::format("NUMA node {} cannot be preferred: {}", numa_node_, std::strerror(errno)));
+  }
+
+  HostFileKind kind_;
+  bool huge_pages_;
+  int numa_node_;
+  MemoryRoom room_;
+};
+
+} // namespace
+
+std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options) {
+  return std::make_unique<HostBacking>(options);
+}
+
+} // namespace shmemctl
