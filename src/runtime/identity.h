@@ -20,8 +20,14 @@ struct HostIdentity {
   std::uint64_t network_namespace = 0, pid_namespace = 0; ///< inode numbers; 0 if unknown
   std::string what_is_missing; ///< e.g. "/etc/machine-id"; "" if both were read
 };
+/// Reads all of it. NODE_ID makes PEs with the same text one node, on whatever machine; without it
+/// SHMEMCTL_LOCAL_NODE (from `shmemctl run --nodes`) splits this machine. Without a machine id
+/// (many containers have none) the machine is known by its boot id and host name, and
+/// `what_is_missing` says so. Throws Error (usage) for a SHMEMCTL_LOCAL_NODE that is no number.
 HostIdentity read_identity(const Sysroot& sysroot, const Options& options,
                            const Environment& environment);
+/// The same without virtual nodes: node_id is machine_id. Never throws for what is missing.
+HostIdentity read_machine_identity(const Sysroot& sysroot);
 
 /// FNV-1a, 64 bits.
 std::uint64_t fnv1a(const std::string& bytes);
@@ -49,6 +55,9 @@ struct Placement {
   int my_node() const { return node[static_cast<std::size_t>(pe)]; }
   int my_local_pe() const { return local_pe[static_cast<std::size_t>(pe)]; }
 };
+/// Block: the PEs of each node follow each other (one node, and one PE on each node, are block
+/// too). Round robin: PE i is on node i mod n_nodes. Unequal numbers are legal in both. Throws
+/// Error (unavailable) if `pe` is not one of `hosts`.
 Placement place(int pe, std::vector<PeHost> hosts);
 /// True if these PEs can meet at abstract Unix names: one machine, one network namespace.
 bool one_network(const Placement& placement, const std::vector<int>& pes);
@@ -57,6 +66,7 @@ bool one_network(const Placement& placement);
 /// Which PEs form a world of their own (NVSHMEM under DeepEP).
 enum class WorldMode { whole, per_local_rank, low_latency };
 /// "whole", "per-local-rank" (DeepEP high throughput: one world per local rank), "low-latency".
+/// Throws Error (usage) for anything else.
 WorldMode parse_world_mode(const std::string& text);
 
 } // namespace shmemctl

@@ -13,7 +13,7 @@ struct PhaseTime {
 };
 
 /// Runs phases in order. When one throws, those that were entered are undone in reverse, and the
-/// error goes on with its phase named (error_phase()).
+/// error goes on; current() still names the phase that failed.
 class Phases {
 public:
   using Step = std::function<void()>;
@@ -26,7 +26,7 @@ public:
   void run(const std::string& name, const Step& enter, Step undo = {});
   /// In reverse order. Undo steps must not throw; one that does is logged and the rest go on.
   void undo_all() noexcept;
-  /// Forgets the undo steps.
+  /// Of every phase that was run, the failed one included, in order.
   const std::vector<PhaseTime>& times() const { return times_; }
   /// The phase being run, or the one that failed; "" outside.
   const std::string& current() const { return current_; }

@@ -1,0 +1,181 @@
+#include "src/runtime/identity.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/bootstrap/select.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr const char* machine_id_path = "/etc/machine-id";
+constexpr const char* boot_id_path = "/proc/sys/kernel/random/boot_id";
+
+std::string read_host_name(const Sysroot& sysroot) {
+  if (!sysroot.live())
+    return sysroot.read_line("/proc/sys/kernel/hostname").value_or("");
+  std::array<char, 257> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0)
+    return "";
+  return name.data();
+}
+
+std::uint64_t namespace_inode(const Sysroot& sysroot, const char* path) {
+  struct stat status {};
+  if (!sysroot.live() || ::stat(path, &status) != 0)
+    return 0;
+  return status.st_ino;
+}
+
+/// An id is hexadecimal digits and dashes; systemd writes the word "uninitialized" into a machine
+/// id that is not made yet, and images ship empty files.
+std::optional<std::string> read_id(const Sysroot& sysroot, const char* path) {
+  constexpr std::size_t id_digits = 32;
+  std::optional<std::string> text = sysroot.read_line(path);
+  if (!text)
+    return std::nullopt;
+  text->erase(std::remove(text->begin(), text->end(), '-'), text->end());
+  const bool is_hex = std::all_of(text->begin(), text->end(), [](unsigned char character) {
+    return std::isxdigit(character) != 0;
+  });
+  if (!is_hex || text->size() != id_digits)
+    return std::nullopt;
+  return lower(*text);
+}
+
+std::optional<std::string> virtual_node(const Environment& environment) {
+  const auto found = environment.find(local_variables::node);
+  if (found == environment.end() || found->second.empty())
+    return std::nullopt;
+  const std::optional<long long> index = parse_integer(found->second);
+  if (!index || *index < 0)
+    throw input_error(local_variables::node, "",
+                      "\"" + found->second + "\" is not the number of a virtual node",
+                      "unset it: `shmemctl run --nodes` sets it for the PEs that it starts");
+  return std::to_string(*index);
+}
+
+bool is_block(const std::vector<int>& node) {
+  return std::is_sorted(node.begin(), node.end());
+}
+
+bool is_round_robin(const std::vector<int>& node, int n_nodes) {
+  for (std::size_t pe = 0; pe < node.size(); ++pe)
+    if (node[pe] != static_cast<int>(pe) % n_nodes)
+      return false;
+  return true;
+}
+
+} // namespace
+
+std::uint64_t fnv1a(const std::string& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char byte : bytes) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3U;
+  }
+  return hash;
+}
+
+HostIdentity read_machine_identity(const Sysroot& sysroot) {
+  HostIdentity identity;
+  identity.host_name = read_host_name(sysroot);
+  const std::optional<std::string> machine = read_id(sysroot, machine_id_path);
+  const std::optional<std::string> boot = read_id(sysroot, boot_id_path);
+  std::vector<std::string> missing;
+  if (!machine)
+    missing.emplace_back(machine_id_path);
+  if (!boot)
+    missing.emplace_back(boot_id_path);
+  identity.what_is_missing = join(missing, ", ");
+  // The name is only asked where an id is missing: containers of one machine differ in it.
+  const std::string name = missing.empty() ? "" : identity.host_name;
+  identity.machine_id =
+      fnv1a("machine " + machine.value_or("") + " boot " + boot.value_or("") + " name " + name);
+  identity.node_id = identity.machine_id;
+  identity.network_namespace = namespace_inode(sysroot, "/proc/self/ns/net");
+  identity.pid_namespace = namespace_inode(sysroot, "/proc/self/ns/pid");
+  return identity;
+}
+
+HostIdentity read_identity(const Sysroot& sysroot, const Options& options,
+                           const Environment& environment) {
+  HostIdentity identity = read_machine_identity(sysroot);
+  const std::string node_text = options.text("NODE_ID");
+  if (!node_text.empty())
+    identity.node_id = fnv1a("node " + node_text);
+  else if (const std::optional<std::string> index = virtual_node(environment))
+    identity.node_id = fnv1a("node " + *index + " of " + std::to_string(identity.machine_id));
+  return identity;
+}
+
+const char* to_string(Distribution distribution) {
+  switch (distribution) {
+  case Distribution::block:
+    return "block";
+  case Distribution::round_robin:
+    return "round-robin";
+  case Distribution::irregular:
+    return "irregular";
+  }
+  return "irregular";
+}
+
+Placement place(int pe, std::vector<PeHost> hosts) {
+  if (pe < 0 || static_cast<std::size_t>(pe) >= hosts.size())
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "place",
+                "the job has " + std::to_string(hosts.size()) + " PEs",
+                "look at the rank and the size that the launcher gave to this process");
+  Placement placement;
+  placement.pe = pe;
+  placement.n_pes = static_cast<int>(hosts.size());
+  placement.hosts = std::move(hosts);
+  std::map<std::uint64_t, int> index_of;
+  for (std::size_t rank = 0; rank < placement.hosts.size(); ++rank) {
+    const auto [entry, is_new] =
+        index_of.try_emplace(placement.hosts[rank].node_id, placement.n_nodes());
+    if (is_new)
+      placement.node_pes.emplace_back();
+    std::vector<int>& members = placement.node_pes[static_cast<std::size_t>(entry->second)];
+    placement.node.push_back(entry->second);
+    placement.local_pe.push_back(static_cast<int>(members.size()));
+    members.push_back(static_cast<int>(rank));
+  }
+  const std::size_t first_size = placement.node_pes.front().size();
+  placement.equal_pes_per_node =
+      std::all_of(placement.node_pes.begin(), placement.node_pes.end(),
+                  [&](const std::vector<int>& members) { return members.size() == first_size; });
+  if (is_block(placement.node))
+    placement.distribution = Distribution::block;
+  else if (is_round_robin(placement.node, placement.n_nodes()))
+    placement.distribution = Distribution::round_robin;
+  else
+    placement.distribution = Distribution::irregular;
+  return placement;
+}
+
+WorldMode parse_world_mode(const std::string& text) {
+  static constexpr std::array<std::pair<const char*, WorldMode>, 3> modes = {
+      {{"whole", WorldMode::whole},
+       {"per-local-rank", WorldMode::per_local_rank},
+       {"low-latency", WorldMode::low_latency}}};
+  std::vector<std::string> names;
+  for (const auto& [name, mode] : modes) {
+    if (text == name)
+      return mode;
+    names.emplace_back(name);
+  }
+  const std::optional<std::string> near = nearest_spelling(text, names);
+  throw input_error("INIT_MODE", "", "\"" + text + "\" is not a mode",
+                    near ? "did you mean " + *near + "?" : "use one of " + join(names, ", "));
+}
+
+} // namespace shmemctl
