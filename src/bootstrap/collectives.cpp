@@ -12,7 +12,7 @@ std::size_t modulo(long long value, int size) {
   return static_cast<std::size_t>(((value % size) + size) % size);
 }
 
-void copy(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   if (size_bytes > 0)
     std::memcpy(to, from, size_bytes);
 }
@@ -66,9 +66,9 @@ public:
       : rank_(rank), size_(size), receive_(receive), block_bytes_(block_bytes),
         travelling_(static_cast<std::size_t>(size) * block_bytes) {
     for (int distance = 0; distance < size; ++distance)
-      copy(block(distance), send + modulo(rank + distance, size) * block_bytes, block_bytes);
+      copy_bytes(block(distance), send + modulo(rank + distance, size) * block_bytes, block_bytes);
     if (size == 1)
-      copy(receive_, travelling_.data(), block_bytes);
+      copy_bytes(receive_, travelling_.data(), block_bytes);
   }
 
   Transfer begin(int round) override {
@@ -85,12 +85,12 @@ public:
     std::size_t at = 0;
     for (int distance = 0; distance < size_; ++distance)
       if ((distance >> round) & 1) {
-        copy(block(distance), in_.data() + at, block_bytes_);
+        copy_bytes(block(distance), in_.data() + at, block_bytes_);
         at += block_bytes_;
       }
     if (round + 1 == levels_of(size_))
       for (int distance = 0; distance < size_; ++distance)
-        copy(receive_ + modulo(rank_ - distance, size_) * block_bytes_, block(distance),
+        copy_bytes(receive_ + modulo(rank_ - distance, size_) * block_bytes_, block(distance),
              block_bytes_);
   }
 
