@@ -1,0 +1,177 @@
+#include "src/bootstrap/dialer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "src/bootstrap/interfaces.h"
+
+namespace shmemctl {
+
+namespace {
+
+using Clock = Deadline::Clock;
+constexpr std::chrono::milliseconds stagger{1000};
+constexpr double first_pause_s = 0.001, longest_pause_s = 0.2;
+
+int ms_until(Clock::time_point at) {
+  return Deadline(at).poll_ms();
+}
+
+Clock::time_point in(double span_s) {
+  return Deadline::after(std::chrono::duration<double>(span_s)).at();
+}
+
+} // namespace
+
+Dialer::Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Bytes first_frame)
+    : peer_(std::move(peer)), first_frame_(std::move(first_frame)), pause_s_(first_pause_s) {
+  for (const SocketAddress& address : addresses)
+    for (SocketAddress& form : reachable_forms(address))
+      addresses_.push_back(std::move(form));
+}
+
+void Dialer::note(const SocketAddress& address, const std::string& problem, bool may_retry) {
+  last_problem_ = address.text() + ": " + problem;
+  worth_retrying_ = worth_retrying_ || may_retry;
+}
+
+void Dialer::start_next() {
+  const SocketAddress& address = addresses_[next_address_++];
+  last_start_ = Clock::now();
+  try {
+    attempts_.emplace_back(Socket::start_connect(address, peer_), address);
+  } catch (const Error& error) {
+    // A Unix listener whose queue is full, or a network that is not there: the system says so at
+    // once.
+    note(address, error.system_message(), address.family() == AF_UNIX);
+  }
+}
+
+void Dialer::end_of_round() {
+  if (refusal_)
+    throw Error(refusal_->code, peer_, "join", refusal_->text, refusal_->fix);
+  if (!worth_retrying_)
+    throw Error(ExitCode::unavailable, peer_, "connect to", last_problem_,
+                "check the address, the interfaces and the firewall between the hosts");
+  next_round_ = in(pause_s_);
+  pause_s_ = std::min(pause_s_ * 1.5, longest_pause_s);
+  next_address_ = 0;
+  worth_retrying_ = false;
+}
+
+void Dialer::prepare(PollSet& set) {
+  while (!done_ && attempts_.empty() && Clock::now() >= next_round_) {
+    if (next_address_ < addresses_.size())
+      start_next();
+    else
+      end_of_round();
+  }
+  const bool others_wait = !attempts_.empty() && next_address_ < addresses_.size();
+  if (others_wait && Clock::now() >= last_start_ + stagger)
+    start_next();
+  if (attempts_.empty())
+    set.wake_after(ms_until(next_round_));
+  else if (next_address_ < addresses_.size())
+    set.wake_after(ms_until(last_start_ + stagger));
+  for (Attempt& attempt : attempts_) {
+    const bool sending = !attempt.connected || attempt.sent_bytes < first_frame_.size();
+    attempt.slot = set.add(attempt.socket.descriptor(), sending ? POLLOUT : POLLIN);
+  }
+}
+
+bool Dialer::advance(const PollSet& set) {
+  for (std::size_t i = 0; i < attempts_.size() && !done_;) {
+    const short events = set.events(std::exchange(attempts_[i].slot, PollSet::none));
+    const Step result = events == 0 ? Step::wait : step(attempts_[i], events);
+    if (result == Step::welcome) {
+      welcomed_ = std::move(attempts_[i].socket);
+      done_ = true;
+    }
+    if (result == Step::failed)
+      attempts_.erase(attempts_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+  if (done_)
+    attempts_.clear();
+  return done_;
+}
+
+Dialer::Step Dialer::step(Attempt& attempt, short) {
+  if (!attempt.connected && check_connected(attempt) == Step::failed)
+    return Step::failed;
+  if (!attempt.connected)
+    return Step::wait;
+  try {
+    attempt.sent_bytes += attempt.socket.send_some(first_frame_.data() + attempt.sent_bytes,
+                                                   first_frame_.size() - attempt.sent_bytes);
+    attempt.reader.read(attempt.socket);
+  } catch (const Error& error) {
+    // It may have said why before it closed.
+    if (attempt.reader.complete())
+      return read_answer(attempt);
+    note(attempt.address, error.system_message(), true);
+    return Step::failed;
+  }
+  return read_answer(attempt);
+}
+
+Dialer::Step Dialer::check_connected(Attempt& attempt) {
+  const int problem = attempt.socket.connect_error();
+  attempt.connected = problem == 0;
+  if (problem == 0 || problem == EINPROGRESS)
+    return Step::wait;
+  note(attempt.address, std::strerror(problem), connect_may_be_retried(problem));
+  return Step::failed;
+}
+
+Dialer::Step Dialer::read_answer(Attempt& attempt) {
+  const FrameReader& reader = attempt.reader;
+  if (reader.problem() == HeaderProblem::other_version)
+    refusal_ = FailureReport{ExitCode::unavailable, -1,
+                             "it speaks version " + std::to_string(reader.header().version) +
+                                 " of the bootstrap's protocol, this PE version " +
+                                 std::to_string(FrameHeader::protocol_version),
+                             "start all PEs with the same version of this tool"};
+  if (reader.problem() != HeaderProblem::none) {
+    note(attempt.address, "what answers there is no PE of a job of this tool", false);
+    return Step::failed;
+  }
+  if (!reader.complete())
+    return Step::wait;
+  if (reader.header().kind == FrameKind::welcome)
+    return Step::welcome;
+  note(attempt.address, "an answer that makes no sense", false);
+  if (reader.header().kind == FrameKind::failure)
+    refusal_ = FailureReport::decode(reader.payload());
+  return Step::failed;
+}
+
+void Dialer::give_up() const {
+  const std::string problem =
+      attempts_.empty()
+          ? last_problem_
+          : attempts_.front().address.text() + ": " +
+                (attempts_.front().connected ? "connected, but no answer" : "no answer");
+  throw Error(ExitCode::deadline, peer_, "connect to", problem + ", until the deadline passed",
+              "look at the output of " + peer_ +
+                  " and at the firewall between the hosts, or raise --timeout");
+}
+
+Socket dial(Dialer& dialer, const Deadline& deadline) {
+  PollSet set;
+  for (;;) {
+    set.clear();
+    dialer.prepare(set);
+    set.wake_after(deadline.poll_ms());
+    set.wait();
+    if (dialer.advance(set))
+      return dialer.take();
+    if (deadline.passed())
+      dialer.give_up();
+  }
+}
+
+} // namespace shmemctl

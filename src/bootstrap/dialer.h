@@ -1,0 +1,71 @@
+// One connection to a PE or a rendezvous that may have several addresses and may not be there yet.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/socket.h"
+#include "src/bootstrap/frame.h"
+#include "src/bootstrap/poll_set.h"
+
+namespace shmemctl {
+
+/// Tries the addresses in turn, the next one when one has failed or has not answered for a second;
+/// presents a first frame, and is done when the other side answers `welcome`. An address that
+/// refuses connections is tried again. Throws Error when every address has refused for good: the
+/// other side's own words if it gave any.
+class Dialer {
+public:
+  Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Bytes first_frame);
+
+  /// Starts what is due and adds what is to be waited for.
+  void prepare(PollSet& set);
+  /// Takes what has come. True once the connection is welcome: then take() has it.
+  bool advance(const PollSet& set);
+  Socket take() { return std::move(welcomed_); }
+  bool done() const { return done_; }
+  const std::string& peer() const { return peer_; }
+
+  /// The wait is over and the deadline has passed: what was tried and why it failed.
+  [[noreturn]] void give_up() const;
+
+private:
+  struct Attempt {
+    Socket socket;
+    SocketAddress address;
+    std::size_t slot = PollSet::none;
+    bool connected = false;
+    std::size_t sent_bytes = 0;
+    FrameReader reader;
+    explicit Attempt(Socket made, SocketAddress to)
+        : socket(std::move(made)), address(std::move(to)) {}
+  };
+  enum class Step { wait, failed, welcome };
+
+  void start_next();
+  void end_of_round();
+  Step step(Attempt& attempt, short events);
+  Step check_connected(Attempt& attempt);
+  Step read_answer(Attempt& attempt);
+  void note(const SocketAddress& address, const std::string& problem, bool may_retry);
+
+  std::string peer_;
+  std::vector<SocketAddress> addresses_;
+  Bytes first_frame_;
+  std::vector<Attempt> attempts_;
+  std::size_t next_address_ = 0;
+  Deadline::Clock::time_point last_start_{}, next_round_{};
+  double pause_s_;
+  bool worth_retrying_ = false; ///< some address of this round may answer later
+  std::optional<FailureReport> refusal_;
+  std::string last_problem_ = "nothing was tried";
+  Socket welcomed_;
+  bool done_ = false;
+};
+
+/// Waits for one dialer alone. Throws Error.
+Socket dial(Dialer& dialer, const Deadline& deadline);
+
+} // namespace shmemctl

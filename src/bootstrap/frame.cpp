@@ -1,0 +1,152 @@
+#include "src/bootstrap/frame.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shmemctl {
+
+namespace {
+
+void store(std::byte* at, std::uint64_t value, std::size_t size_bytes) {
+  for (std::size_t i = 0; i < size_bytes; ++i)
+    at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+std::uint64_t load(const std::byte* at, std::size_t size_bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size_bytes; ++i)
+    value |= std::to_integer<std::uint64_t>(at[i]) << (8 * i);
+  return value;
+}
+
+template <class T>
+T load_as(const std::byte* at) {
+  return static_cast<T>(load(at, sizeof(T)));
+}
+
+bool known(std::uint8_t kind) {
+  return (kind >= static_cast<std::uint8_t>(FrameKind::join) &&
+          kind <= static_cast<std::uint8_t>(FrameKind::goodbye)) ||
+         (kind >= static_cast<std::uint8_t>(FrameKind::barrier) &&
+          kind <= static_cast<std::uint8_t>(FrameKind::broadcast));
+}
+
+} // namespace
+
+bool same_secret(const Secret& left, const Secret& right) {
+  volatile unsigned difference = 0;
+  for (std::size_t i = 0; i < left.size(); ++i)
+    difference = difference | static_cast<unsigned>(left[i] ^ right[i]);
+  return difference == 0;
+}
+
+const char* to_string(FrameKind kind) {
+  switch (kind) {
+  case FrameKind::join:
+    return "join";
+  case FrameKind::welcome:
+    return "welcome";
+  case FrameKind::failure:
+    return "failure";
+  case FrameKind::neighbours:
+    return "neighbours";
+  case FrameKind::linked:
+    return "linked";
+  case FrameKind::hello:
+    return "hello";
+  case FrameKind::goodbye:
+    return "goodbye";
+  case FrameKind::barrier:
+    return "barrier";
+  case FrameKind::allgather:
+    return "allgather";
+  case FrameKind::alltoall:
+    return "alltoall";
+  case FrameKind::broadcast:
+    return "broadcast";
+  }
+  return "unknown";
+}
+
+std::array<std::byte, FrameHeader::wire_bytes> FrameHeader::encode() const {
+  std::array<std::byte, wire_bytes> wire{};
+  store(&wire[0], magic, 4);
+  store(&wire[4], version, 2);
+  store(&wire[6], static_cast<std::uint8_t>(kind), 1);
+  store(&wire[7], round, 1);
+  store(&wire[8], call, 4);
+  store(&wire[12], root, 4);
+  store(&wire[16], size_bytes, 8);
+  store(&wire[24], block_bytes, 8);
+  return wire;
+}
+
+HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_bytes,
+                            FrameHeader& header) {
+  if (load(wire, 4) != FrameHeader::magic)
+    return HeaderProblem::not_ours;
+  header.version = load_as<std::uint16_t>(wire + 4);
+  if (header.version != FrameHeader::protocol_version)
+    return HeaderProblem::other_version;
+  const auto kind = load_as<std::uint8_t>(wire + 6);
+  if (!known(kind))
+    return HeaderProblem::not_ours;
+  header.kind = static_cast<FrameKind>(kind);
+  header.round = load_as<std::uint8_t>(wire + 7);
+  header.call = load_as<std::uint32_t>(wire + 8);
+  header.root = load_as<std::uint32_t>(wire + 12);
+  header.size_bytes = load(wire + 16, 8);
+  header.block_bytes = load(wire + 24, 8);
+  return header.size_bytes > max_payload_bytes ? HeaderProblem::too_long : HeaderProblem::none;
+}
+
+Bytes encode_frame(FrameKind kind, const Bytes& payload) {
+  FrameHeader header;
+  header.kind = kind;
+  header.size_bytes = payload.size();
+  const auto wire = header.encode();
+  Bytes frame(wire.begin(), wire.end());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+FrameReader::Room FrameReader::room() {
+  if (complete_ || problem_ != HeaderProblem::none)
+    return {};
+  if (header_filled_ < wire_.size())
+    return {wire_.data() + header_filled_, wire_.size() - header_filled_};
+  return {payload_.data() + payload_filled_, payload_.size() - payload_filled_};
+}
+
+void FrameReader::filled(std::size_t size_bytes) {
+  if (header_filled_ == wire_.size()) {
+    payload_filled_ += size_bytes;
+  } else {
+    header_filled_ += size_bytes;
+    if (header_filled_ < wire_.size())
+      return;
+    problem_ = decode_header(wire_.data(), max_payload_bytes_, header_);
+    if (problem_ != HeaderProblem::none)
+      return;
+    payload_.resize(static_cast<std::size_t>(header_.size_bytes));
+  }
+  complete_ = payload_filled_ == payload_.size();
+}
+
+void FrameReader::read(Socket& socket) {
+  for (Room wanted = room(); wanted.size_bytes > 0; wanted = room()) {
+    const std::size_t received = socket.receive_some(wanted.at, wanted.size_bytes);
+    if (received == 0)
+      return;
+    filled(received);
+  }
+}
+
+void FrameReader::reset() {
+  header_filled_ = payload_filled_ = 0;
+  complete_ = false;
+  problem_ = HeaderProblem::none;
+  payload_.clear();
+}
+
+} // namespace shmemctl

@@ -1,0 +1,141 @@
+// What travels between the PEs of a `uid` job: frames with a fixed header, and their contents.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/base/socket.h"
+
+namespace shmemctl {
+
+using Bytes = std::vector<std::byte>;
+using Secret = std::array<std::uint8_t, 16>;
+
+/// Takes the same time wherever the two differ.
+bool same_secret(const Secret& left, const Secret& right);
+
+enum class FrameKind : std::uint8_t {
+  join = 1,       ///< PE -> rendezvous: Join
+  welcome = 2,    ///< the frame before was accepted; no payload
+  failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
+  neighbours = 4, ///< rendezvous -> PE: Neighbours
+  linked = 5,     ///< PE -> rendezvous: all neighbours are connected; no payload
+  hello = 6,      ///< PE -> PE: Hello
+  goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
+  barrier = 16,
+  allgather = 17,
+  alltoall = 18,
+  broadcast = 19
+};
+const char* to_string(FrameKind kind);
+
+/// The longest payload that any frame may announce; what is longer is refused unread.
+inline constexpr std::uint64_t max_frame_bytes = std::uint64_t{1} << 30;
+/// The longest payload of a frame that is no collective's.
+inline constexpr std::uint64_t max_control_bytes = 16384;
+
+/// 32 bytes, little-endian, before every payload.
+struct FrameHeader {
+  static constexpr std::size_t wire_bytes = 32;
+  static constexpr std::uint32_t magic = 0x314b4853; ///< "SHK1"
+  static constexpr std::uint16_t protocol_version = 1;
+
+  std::uint16_t version = protocol_version;
+  FrameKind kind = FrameKind::goodbye;
+  std::uint8_t round = 0;        ///< of a collective
+  std::uint32_t call = 0;        ///< number of the collective call
+  std::uint32_t root = 0;        ///< of a broadcast
+  std::uint64_t size_bytes = 0;  ///< of the payload
+  std::uint64_t block_bytes = 0; ///< what each PE gave to the call
+
+  std::array<std::byte, wire_bytes> encode() const;
+};
+
+enum class HeaderProblem { none, not_ours, other_version, too_long };
+/// Reads wire_bytes bytes. The other fields are of no meaning unless there is no problem, but
+/// `version` is right if the problem is other_version.
+HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_bytes,
+                            FrameHeader& header);
+
+/// A frame whose payload is at hand.
+Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
+
+/// Puts one frame together from pieces of any size, and never takes a byte of the next one.
+class FrameReader {
+public:
+  explicit FrameReader(std::uint64_t max_payload_bytes = max_control_bytes)
+      : max_payload_bytes_(max_payload_bytes) {}
+
+  /// Where the next bytes belong, and how many are wanted at most; 0 if the frame is complete or
+  /// cannot be.
+  struct Room {
+    std::byte* at = nullptr;
+    std::size_t size_bytes = 0;
+  };
+  Room room();
+  void filled(std::size_t size_bytes);
+
+  /// Reads what is there now. Throws Error if the peer has closed.
+  void read(Socket& socket);
+
+  bool complete() const { return complete_; }
+  HeaderProblem problem() const { return problem_; }
+  const FrameHeader& header() const { return header_; }
+  const Bytes& payload() const { return payload_; }
+  /// Ready for the next frame.
+  void reset();
+
+private:
+  std::uint64_t max_payload_bytes_;
+  std::array<std::byte, FrameHeader::wire_bytes> wire_{};
+  std::size_t header_filled_ = 0, payload_filled_ = 0;
+  bool complete_ = false;
+  HeaderProblem problem_ = HeaderProblem::none;
+  FrameHeader header_;
+  Bytes payload_;
+};
+
+/// What a PE says to the rendezvous.
+struct Join {
+  static constexpr std::size_t max_addresses = 8;
+  Secret secret{};
+  std::int32_t rank = 0, size = 0;
+  std::uint64_t nonce = 0;        ///< random: tells a second attempt of a PE from a second PE
+  std::uint32_t remaining_ms = 0; ///< until this PE's deadline
+  std::string who;                ///< host and process, for messages
+  std::vector<std::string> addresses;
+  Bytes encode() const;
+  static std::optional<Join> decode(const Bytes& payload);
+};
+
+/// What a PE says to the neighbour that it connects to.
+struct Hello {
+  Secret secret{};
+  std::int32_t from = 0, to = 0;
+  std::uint32_t level = 0; ///< to = from + 2^level, modulo the number of PEs
+  Bytes encode() const;
+  static std::optional<Hello> decode(const Bytes& payload);
+};
+
+/// The addresses of the PEs at distance 2^0, 2^1, ... behind a PE.
+struct Neighbours {
+  std::vector<std::vector<std::string>> addresses;
+  Bytes encode() const;
+  static std::optional<Neighbours> decode(const Bytes& payload);
+};
+
+/// Why a connection was refused or a job has failed.
+struct FailureReport {
+  ExitCode code = ExitCode::unavailable;
+  std::int32_t reporter = -1; ///< the PE that noticed; -1 is the rendezvous
+  std::string text, fix;
+  Bytes encode() const;
+  static std::optional<FailureReport> decode(const Bytes& payload);
+};
+
+} // namespace shmemctl

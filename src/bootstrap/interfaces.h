@@ -1,0 +1,39 @@
+// Network interfaces of this host, and the choice among them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/socket.h"
+#include "src/bootstrap/uid.h"
+
+namespace shmemctl {
+
+/// One address of one interface.
+struct InterfaceAddress {
+  std::string interface;
+  bool up = true, running = true, loopback = false;
+  SocketAddress address; ///< port 0
+};
+/// What getifaddrs(3) knows, IPv4 and IPv6 only. Throws Error.
+std::vector<InterfaceAddress> interface_addresses();
+
+/// The choice that usable_addresses() makes, as a function of its input.
+std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>& interfaces,
+                                            const InterfaceFilter& filter);
+
+bool is_loopback(const SocketAddress& address);
+bool is_link_local(const SocketAddress& address);
+/// 0.0.0.0 or ::
+bool is_wildcard(const SocketAddress& address);
+/// True if the two differ in nothing but the port and the scope.
+bool same_host_address(const SocketAddress& left, const SocketAddress& right);
+
+/// An address that another host wrote: the scope of an IPv6 link-local one is the name of an
+/// interface there, and is left out if this host has no such interface. Throws Error (usage).
+SocketAddress parse_foreign_address(const std::string& text);
+/// What to try for an address from another host: for an IPv6 link-local one, itself through each
+/// of this host's interfaces (its own scope first); otherwise itself.
+std::vector<SocketAddress> reachable_forms(const SocketAddress& address);
+
+} // namespace shmemctl

@@ -1,0 +1,100 @@
+#include "src/bootstrap/reception.h"
+
+#include <algorithm>
+
+namespace shmemctl {
+
+namespace {
+/// So that a storm of connections cannot keep the guests from being heard.
+constexpr int accepts_per_round = 64;
+} // namespace
+
+void refuse(Socket socket, const FailureReport& report) noexcept {
+  try {
+    const Bytes frame = encode_frame(FrameKind::failure, report.encode());
+    socket.send_some(frame.data(), frame.size());
+    socket.end_sending();
+  } catch (const std::exception&) {
+    // It is gone: then it does not need to know.
+    socket.close();
+  }
+}
+
+void Reception::prepare(PollSet& set) {
+  listener_slots_.clear();
+  for (const Listener& listener : listeners_)
+    listener_slots_.push_back(set.add(listener.descriptor(), POLLIN));
+  for (Guest& guest : guests_)
+    guest.slot = set.add(guest.socket.descriptor(), POLLIN);
+  if (!guests_.empty())
+    set.wake_after(guests_.front().until.poll_ms());
+}
+
+void Reception::accept_from(Listener& listener) {
+  for (int i = 0; i < accepts_per_round; ++i) {
+    Socket socket;
+    try {
+      socket = listener.accept_now();
+    } catch (const Error&) {
+      // No descriptor is left: those who wait have to make room. Without any, it is not our fault.
+      if (guests_.empty())
+        throw;
+      guests_.erase(guests_.begin(),
+                    guests_.begin() + static_cast<std::ptrdiff_t>((guests_.size() + 1) / 2));
+      return;
+    }
+    if (!socket)
+      return;
+    if (guests_.size() >= max_waiting)
+      guests_.erase(guests_.begin());
+    guests_.push_back(Guest{std::move(socket),
+                            Deadline::after(std::chrono::duration<double>(patience_s)),
+                            FrameReader(), PollSet::none});
+  }
+}
+
+bool Reception::hear(Guest& guest, FrameKind wanted, const Arrived& arrived) {
+  try {
+    guest.reader.read(guest.socket);
+  } catch (const Error&) {
+    return false;
+  }
+  if (guest.reader.problem() == HeaderProblem::other_version)
+    refuse(std::move(guest.socket),
+           {ExitCode::unavailable, -1,
+            "this job speaks version " + std::to_string(FrameHeader::protocol_version) +
+                " of the bootstrap's protocol, and the PE version " +
+                std::to_string(guest.reader.header().version),
+            "start all PEs with the same version of this tool"});
+  if (guest.reader.problem() != HeaderProblem::none)
+    return false;
+  if (!guest.reader.complete())
+    return !guest.until.passed();
+  if (guest.reader.header().kind == wanted)
+    arrived(std::move(guest.socket), guest.reader.payload());
+  return false;
+}
+
+void Reception::advance(const PollSet& set, FrameKind wanted, const Arrived& arrived) {
+  for (std::size_t i = 0; i < listener_slots_.size() && i < listeners_.size(); ++i)
+    if (set.events(listener_slots_[i]) != 0)
+      accept_from(listeners_[i]);
+  listener_slots_.clear();
+  std::vector<Guest> staying;
+  for (Guest& guest : guests_) {
+    // New ones are heard at once: what they send has usually come with them.
+    const bool silent = guest.slot != PollSet::none && set.events(guest.slot) == 0;
+    guest.slot = PollSet::none;
+    if (silent ? !guest.until.passed() : hear(guest, wanted, arrived))
+      staying.push_back(std::move(guest));
+  }
+  guests_ = std::move(staying);
+}
+
+void Reception::close() {
+  listeners_.clear();
+  listener_slots_.clear();
+  guests_.clear();
+}
+
+} // namespace shmemctl
