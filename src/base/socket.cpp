@@ -155,24 +155,18 @@ bool connect_may_be_retried(int error_number) {
          error_number == ETIMEDOUT || error_number == ECONNABORTED || error_number == EINTR;
 }
 
-Socket Socket::start_connect(const SocketAddress& address, const std::string& peer) {
+Socket Socket::start_connect(const SocketAddress& address, const std::string& peer, int& problem) {
   FileDescriptor descriptor = make_socket(address);
   set_no_delay(descriptor.get(), address.family());
-  if (::connect(descriptor.get(), address.raw(), address.length()) != 0 && errno != EINPROGRESS)
-    throw system_error(peer + " at " + address.text(), "connect to", errno, fix_for(errno));
+  problem = ::connect(descriptor.get(), address.raw(), address.length()) == 0 ? 0 : errno;
+  if (problem != 0 && problem != EINPROGRESS)
+    return {};
+  problem = 0;
   return {std::move(descriptor), peer};
 }
 
 int Socket::connect_error() const {
   return result_of_connect(descriptor_.get());
-}
-
-SocketAddress Socket::local_address() const {
-  sockaddr_storage mine{};
-  socklen_t length = sizeof(mine);
-  if (getsockname(descriptor_.get(), reinterpret_cast<sockaddr*>(&mine), &length) != 0)
-    throw system_error("the connection to " + peer_, "name", errno, "try again");
-  return {reinterpret_cast<const sockaddr*>(&mine), length};
 }
 
 void Socket::end_sending() {

@@ -54,13 +54,11 @@ public:
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 
-  /// Begins to connect and does not wait: poll for writing, then ask connect_error(). Throws Error
-  /// (unavailable) if the system refuses at once.
-  static Socket start_connect(const SocketAddress& address, const std::string& peer);
+  /// Begins to connect and does not wait: poll for writing, then ask connect_error(). An empty
+  /// Socket, and the errno in `problem`, if the system refuses at once.
+  static Socket start_connect(const SocketAddress& address, const std::string& peer, int& problem);
   /// 0 if the connection stands, or the errno that it failed with; EINPROGRESS while it is made.
   int connect_error() const;
-  /// Address of this end.
-  SocketAddress local_address() const;
 
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
   int descriptor() const { return descriptor_.get(); }

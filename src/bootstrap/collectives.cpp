@@ -91,7 +91,7 @@ public:
     if (round + 1 == levels_of(size_))
       for (int distance = 0; distance < size_; ++distance)
         copy_bytes(receive_ + modulo(rank_ - distance, size_) * block_bytes_, block(distance),
-             block_bytes_);
+                   block_bytes_);
   }
 
 private:

@@ -41,11 +41,14 @@ void Dialer::start_next() {
   const SocketAddress& address = addresses_[next_address_++];
   last_start_ = Clock::now();
   try {
-    attempts_.emplace_back(Socket::start_connect(address, peer_), address);
+    int problem = 0;
+    if (Socket socket = Socket::start_connect(address, peer_, problem))
+      attempts_.emplace_back(std::move(socket), address);
+    else
+      note(address, std::strerror(problem), connect_may_be_retried(problem));
   } catch (const Error& error) {
-    // A Unix listener whose queue is full, or a network that is not there: the system says so at
-    // once.
-    note(address, error.system_message(), address.family() == AF_UNIX);
+    // No socket of this family, e.g. where IPv6 is switched off: another address may do.
+    note(address, error.system_message(), false);
   }
 }
 
@@ -84,7 +87,7 @@ void Dialer::prepare(PollSet& set) {
 bool Dialer::advance(const PollSet& set) {
   for (std::size_t i = 0; i < attempts_.size() && !done_;) {
     const short events = set.events(std::exchange(attempts_[i].slot, PollSet::none));
-    const Step result = events == 0 ? Step::wait : step(attempts_[i], events);
+    const Step result = events == 0 ? Step::wait : step(attempts_[i]);
     if (result == Step::welcome) {
       welcomed_ = std::move(attempts_[i].socket);
       done_ = true;
@@ -99,7 +102,7 @@ bool Dialer::advance(const PollSet& set) {
   return done_;
 }
 
-Dialer::Step Dialer::step(Attempt& attempt, short) {
+Dialer::Step Dialer::step(Attempt& attempt) {
   if (!attempt.connected && check_connected(attempt) == Step::failed)
     return Step::failed;
   if (!attempt.connected)
@@ -149,13 +152,15 @@ Dialer::Step Dialer::read_answer(Attempt& attempt) {
   return Step::failed;
 }
 
+std::string Dialer::problem() const {
+  if (attempts_.empty())
+    return last_problem_;
+  const Attempt& first = attempts_.front();
+  return first.address.text() + ": " + (first.connected ? "connected, but no answer" : "no answer");
+}
+
 void Dialer::give_up() const {
-  const std::string problem =
-      attempts_.empty()
-          ? last_problem_
-          : attempts_.front().address.text() + ": " +
-                (attempts_.front().connected ? "connected, but no answer" : "no answer");
-  throw Error(ExitCode::deadline, peer_, "connect to", problem + ", until the deadline passed",
+  throw Error(ExitCode::deadline, peer_, "connect to", problem() + ", until the deadline passed",
               "look at the output of " + peer_ +
                   " and at the firewall between the hosts, or raise --timeout");
 }

@@ -28,6 +28,8 @@ public:
   bool done() const { return done_; }
   const std::string& peer() const { return peer_; }
 
+  /// What was tried, and why it has not succeeded so far.
+  std::string problem() const;
   /// The wait is over and the deadline has passed: what was tried and why it failed.
   [[noreturn]] void give_up() const;
 
@@ -46,7 +48,7 @@ private:
 
   void start_next();
   void end_of_round();
-  Step step(Attempt& attempt, short events);
+  Step step(Attempt& attempt);
   Step check_connected(Attempt& attempt);
   Step read_answer(Attempt& attempt);
   void note(const SocketAddress& address, const std::string& problem, bool may_retry);

@@ -168,6 +168,17 @@ bool same_host_address(const SocketAddress& left, const SocketAddress& right) {
   return left.text() == right.text();
 }
 
+std::optional<SocketAddress> source_address(const SocketAddress& to) {
+  // A connected datagram socket has a source address and has sent nothing.
+  const FileDescriptor probe(socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage source{};
+  socklen_t length = sizeof(source);
+  if (!probe || connect(probe.get(), to.raw(), to.length()) != 0 ||
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&source), &length) != 0)
+    return std::nullopt;
+  return SocketAddress(reinterpret_cast<const sockaddr*>(&source), length).with_port(0);
+}
+
 SocketAddress parse_foreign_address(const std::string& text) {
   const std::size_t percent = text.find('%'), end = text.find(']');
   const bool scoped = starts_with(text, "[") && percent < end && end != std::string::npos;

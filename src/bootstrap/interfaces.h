@@ -1,6 +1,7 @@
 // Network interfaces of this host, and the choice among them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,10 @@ SocketAddress parse_foreign_address(const std::string& text);
 /// What to try for an address from another host: for an IPv6 link-local one, itself through each
 /// of this host's interfaces (its own scope first); otherwise itself.
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address);
+/// The address of this host from which `to` is reached (port 0), or nothing if there is no way.
+std::optional<SocketAddress> source_address(const SocketAddress& to);
+
+/// A name for an abstract Unix socket that nothing else has: "shmemctl-<16 hex digits>".
+std::string random_unix_name();
 
 } // namespace shmemctl

@@ -22,6 +22,15 @@ constexpr const char* digits = "0123456789abcdef";
               "shmemctl-uid-1:<32 hex digits>:<address>[,<address>...]");
 }
 
+std::string hex(const std::uint8_t* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text;
+}
+
 int hex_value(char digit) {
   if (digit >= '0' && digit <= '9')
     return digit - '0';
@@ -55,12 +64,8 @@ void check_together(const std::vector<SocketAddress>& addresses) {
 } // namespace
 
 std::string UniqueId::text() const {
-  std::string text = std::string(prefix) + std::to_string(version) + ":";
-  for (const std::uint8_t byte : secret) {
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  text += ":";
+  std::string text =
+      std::string(prefix) + std::to_string(version) + ":" + hex(secret.data(), secret.size()) + ":";
   for (std::size_t i = 0; i < addresses.size(); ++i)
     text += (i > 0 ? "," : "") + addresses[i].text();
   return text;
@@ -105,6 +110,10 @@ std::array<std::uint8_t, 16> random_secret() {
                          "check that getrandom(2) is allowed here");
   }
   return secret;
+}
+
+std::string random_unix_name() {
+  return "shmemctl-" + hex(random_secret().data(), 8);
 }
 
 } // namespace shmemctl

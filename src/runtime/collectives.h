@@ -30,29 +30,42 @@ enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum,
 /// `source` and `target` are symmetric addresses. Each call is collective over the team, starts
 /// with a sync (buffers are ready everywhere) and ends with one (results are in place). Sizes are
 /// in bytes of one PE's contribution. 0 is legal. Reductions take members in team order, so that
-/// every PE gets the same bits.
+/// every PE gets the same bits. All throw Error (usage) on PEs that are not members, and whatever
+/// the transports throw. Algorithms and costs: docs/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}
 
   /// Completes this PE's puts, then syncs (shmem_barrier_all on the world team).
   void barrier(TeamId team);
+  /// The root's target is written too. In place (target == source) is legal.
   void broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes, int root);
-  /// Contributions of any size, one after the other in team order.
+  /// Contributions of any size, one after the other in team order. A contribution may already lie
+  /// in its place in the target; otherwise the buffers must not overlap.
   void collect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void fcollect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void alltoall(TeamId team, void* target, const void* source, std::size_t block_bytes);
-  /// Strides in elements, as in OpenSHMEM: element i of a block is at i * stride.
+  /// Strides in elements, at least 1, as in OpenSHMEM: element i of block b is at
+  /// (b * elements + i) * stride.
   void alltoalls(TeamId team, void* target, const void* source, std::ptrdiff_t target_stride,
                  std::ptrdiff_t source_stride, std::size_t elements, std::size_t element_bytes);
   /// In place (target == source) is legal. False if the operation is not defined for the type.
   bool reduce(TeamId team, void* target, const void* source, std::size_t elements, ElementType type,
               ReduceOp op);
-  /// Member i gets elements [i * elements, (i + 1) * elements) of the reduction.
+  /// Member i gets elements [i * elements, (i + 1) * elements) of the reduction. The target may be
+  /// just these elements of the source; otherwise the buffers must not overlap.
   bool reduce_scatter(TeamId team, void* target, const void* source, std::size_t elements,
                       ElementType type, ReduceOp op);
 
 private:
+  void broadcast_by_tree(TeamId team, void* target, const void* source, std::size_t size_bytes,
+                         int root);
+  void broadcast_by_parts(TeamId team, void* target, const void* source, std::size_t size_bytes,
+                          int root);
+  void reduce_large(TeamId team, std::byte* target, const std::byte* source, std::size_t elements,
+                    std::size_t element_size, void (*kernel)(void*, const void*, std::size_t));
+  void put_to_all(TeamId team, std::byte* target, const std::byte* source, std::size_t size_bytes);
+
   Teams& teams_;
 };
 

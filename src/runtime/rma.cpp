@@ -11,7 +11,10 @@ namespace shmemctl {
 
 namespace {
 
-constexpr int spins_before_yield = 2000;
+/// A few microseconds. With more PEs than cores, or on a busy machine, who is waited for is not
+/// running, and spinning longer costs its whole time slice; where nobody else wants the core, a
+/// yield costs no more than a few spins.
+constexpr int spins_before_yield = 100;
 constexpr int yields_before_sleep = 200;
 constexpr auto longest_sleep = std::chrono::microseconds(200);
 
@@ -45,12 +48,22 @@ private:
   std::chrono::microseconds sleep_{1};
 };
 
-Error bad_address(const void* address) {
+std::string text_of(const void* address) {
   char text[32];
   std::snprintf(text, sizeof text, "%p", address);
-  return {ExitCode::usage, std::string("address ") + text, "translate",
-          "it is not in a symmetric object",
+  return std::string("address ") + text;
+}
+
+Error bad_address(const void* address) {
+  return {ExitCode::usage, text_of(address), "translate", "it is not in a symmetric object",
           "use memory from shmem_malloc, or a global or static variable"};
+}
+
+void require_aligned(const void* address, std::size_t size_bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % size_bytes != 0)
+    throw Error(ExitCode::usage, text_of(address), "atomic operation",
+                "it is not a multiple of the word's " + std::to_string(size_bytes) + " bytes",
+                "use an aligned variable");
 }
 
 } // namespace
@@ -104,7 +117,8 @@ void* Rma::direct(const void* address, int pe) const {
   if (place.region < 0 || pe < 0 || pe >= n_pes_)
     return nullptr;
   const RegionView& region = regions_[static_cast<std::size_t>(place.region)];
-  std::byte* base = region.mapped.empty() ? nullptr : region.mapped[static_cast<std::size_t>(pe)];
+  const auto slot = static_cast<std::size_t>(pe);
+  std::byte* base = slot < region.mapped.size() ? region.mapped[slot] : nullptr;
   return base ? base + place.offset_bytes : nullptr;
 }
 
@@ -145,6 +159,8 @@ void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, 
 std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, int context) {
   const RemoteAddress address = locate(target, pe);
   require(address, target, request.size_bytes);
+  if (checked_)
+    require_aligned(target, request.size_bytes);
   return way(pe).atomic(context, address, request);
 }
 
@@ -153,6 +169,8 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      int context, bool blocking) {
   const RemoteAddress signal_address = locate(signal, pe);
   require(signal_address, signal, sizeof *signal);
+  if (checked_)
+    require_aligned(signal, sizeof *signal);
   RemoteAddress address = signal_address; // a signal without payload has no target
   if (size_bytes > 0) {
     address = locate(target, pe);
@@ -172,23 +190,8 @@ void Rma::quiet(int context) {
     transport->quiet(context);
 }
 
-std::uint64_t Rma::wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
-                              const char* step, int peer) {
-  // atomic_ref wants a mutable object; this only loads.
-  std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
-  std::uint64_t seen = cell.load(std::memory_order_acquire);
-  if (compares(compare, seen, value))
-    return seen;
-  wait(
-      [&] {
-        seen = cell.load(std::memory_order_acquire);
-        return compares(compare, seen, value);
-      },
-      step, peer);
-  return seen;
-}
-
-void Rma::wait(const std::function<bool()>& condition, const char* step, int peer) {
+template <class Condition>
+void Rma::wait_for(Condition&& condition, const char* step, int peer) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
   Backoff backoff;
   health_.waiting_for(peer);
@@ -202,6 +205,25 @@ void Rma::wait(const std::function<bool()>& condition, const char* step, int pee
       health_.give_up(step, peer);
   }
   health_.waiting_for(-1);
+}
+
+std::uint64_t Rma::wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                              const char* step, int peer) {
+  // atomic_ref wants a mutable object; this only loads.
+  std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
+  std::uint64_t seen = cell.load(std::memory_order_acquire);
+  if (compares(compare, seen, value))
+    return seen;
+  const auto holds = [&] {
+    seen = cell.load(std::memory_order_acquire);
+    return compares(compare, seen, value);
+  };
+  wait_for(holds, step, peer);
+  return seen;
+}
+
+void Rma::wait(const std::function<bool()>& condition, const char* step, int peer) {
+  wait_for(condition, step, peer);
 }
 
 } // namespace shmemctl

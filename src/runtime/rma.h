@@ -59,6 +59,8 @@ public:
 private:
   Transport& way(int pe) const { return *way_to_[static_cast<std::size_t>(pe)]; }
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
+  template <class Condition>
+  void wait_for(Condition&& condition, const char* step, int peer);
 
   int pe_, n_pes_;
   std::vector<Transport*> way_to_;

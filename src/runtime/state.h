@@ -35,6 +35,16 @@ struct alignas(64) SyncCell {
   std::uint64_t padding[7];
 };
 
+/// Where a PE shows what it brings to a team that is being made from a unique id (the protocol is
+/// in team_unique.cpp). A PE has one record in each TeamSync, which together are one table; it has
+/// nothing to do with the slot that it lies in.
+struct TeamRendezvous {
+  SyncCell key;                         ///< which creation uses the record; 0: none
+  SyncCell list;                        ///< hash of the member list
+  SyncCell acks;                        ///< how many members have read their value
+  SyncCell values[limits::sync_rounds]; ///< by round: free slots so far; 0: not yet
+};
+
 /// What members of a team write into each other: lies in the internal region, one for each slot of
 /// the pool, at the same offset on every PE. `arrived[round]` counts arrivals of the dissemination
 /// barrier (add 1 each); `published` holds what this PE shows the others in the current
@@ -42,6 +52,8 @@ struct alignas(64) SyncCell {
 struct TeamSync {
   SyncCell arrived[limits::sync_rounds];
   SyncCell published[4];
+  SyncCell epoch; ///< barriers that this PE has begun on this slot, over all its uses: never reset
+  TeamRendezvous rendezvous;
   std::byte scratch[limits::team_scratch_bytes];
 };
 
@@ -54,7 +66,7 @@ struct TeamState {
   std::int32_t start;
   std::int32_t stride;
   std::int32_t member_offset;
-  std::uint64_t epoch; ///< barriers done on this slot, over all its uses: never reset
+  std::uint64_t epoch; ///< TeamSync::epoch at this use's start; that one counts on
 };
 
 /// By PE: how it is reached. A delta of `unreachable` means by transport only.

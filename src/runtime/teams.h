@@ -3,11 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "src/runtime/member_lists.h"
 #include "src/runtime/rma.h"
+#include "src/runtime/slot_claims.h"
 #include "src/runtime/state.h"
 
 namespace shmemctl {
@@ -29,17 +32,22 @@ struct TeamMembers {
   int world_pe(int member) const {
     return stride != 0 ? start + member * stride : list[static_cast<std::size_t>(member)];
   }
+  /// Number of a world PE in the team; -1 if it is not a member.
+  int member(int world_pe) const;
 };
+/// As start and stride where the list is an arithmetic progression. Not empty.
+TeamMembers team_members(std::vector<int> list);
 
 /// The pool. Splits are collective over the parent team; a slot is agreed on by its members (the
 /// lowest one that is free on all of them), so that teams may nest, overlap and be destroyed in
-/// any order.
+/// any order. Threads of a PE may use different teams at once (also create and destroy them).
 class Teams {
 public:
   /// Writes TeamState entries into `state` (and members into its list area); `sync` is this PE's
   /// TeamSync[limits::max_teams] in the internal region. Slots 0-3 are made here (no
   /// communication): `node_pes` are this node's PEs, `shared_pes` those that share memory,
-  /// `leader_pes` the leaders.
+  /// `leader_pes` the leaders. Throws Error (unavailable) if the job has more than 2^16 PEs or the
+  /// lists do not fit. `publish` is called after each change of `state` and may be empty.
   Teams(Rma& rma, State& state, TeamSync* sync, const std::vector<int>& node_pes,
         const std::vector<int>& shared_pes, const std::vector<int>& leader_pes,
         std::function<void()> publish);
@@ -52,37 +60,84 @@ public:
   /// Number in `to` of the PE that is `member` of `from`; -1 if it is not a member of `to`.
   int translate(TeamId from, int member, TeamId to) const;
 
-  /// Members start, start + stride, ... of the parent (stride may be negative or 0 only with
-  /// n = 1; wrapping around is not allowed). Collective over the parent. invalid_team on PEs that
-  /// are not members; nothing if the arguments are wrong or no slot is free (same on all PEs).
+  /// Members start, start + stride, ... of the parent, in this order: with a negative stride they
+  /// are numbered downwards; 0 only with n_pes = 1; no wrapping around. Collective over the parent
+  /// (OpenSHMEM 1.5, shmem_team_split_strided). invalid_team on PEs that are not members; nothing
+  /// if the arguments are wrong or no slot is free (same on all PEs). Throws Error (usage) if the
+  /// PEs' arguments differ.
   std::optional<TeamId> split_strided(TeamId parent, int start, int stride, int n_pes);
-  /// Rows and columns of the parent laid out row by row, `x_range` PEs to a row.
+  /// Rows and columns of the parent laid out row by row, `x_range` PEs to a row (at most the
+  /// parent's size); the last row may be shorter.
   struct Grid {
     TeamId x = invalid_team, y = invalid_team;
   };
   std::optional<Grid> split_2d(TeamId parent, int x_range);
-  /// An arbitrary list: every member calls with the same unique id (random, made by one of them
-  /// and passed on by the program), its number and the number of members; no parent is needed.
-  /// Members find each other through the internal region of the PE... (see team_unique.cpp).
+  /// 64 random bits from the kernel, never 0.
   static std::uint64_t unique_id();
+  /// An arbitrary list: every member calls with the same unique id (made by one of them and passed
+  /// on by the program), its number and the same list of world PEs; no parent is needed, and PEs
+  /// that are not members have no part in it. Members that create several teams must do so in the
+  /// same order, as with all collectives. Nothing if the list is empty, names a PE twice or one
+  /// that does not exist, does not hold this PE at `my_number`, or if no slot is free on all
+  /// members. Throws Error (usage) if the members' lists differ, (deadline) if one stays away.
   std::optional<TeamId> from_unique_id(std::uint64_t id, int my_number,
                                        const std::vector<int>& members);
 
   /// Collective over the team. Predefined teams stay.
   void destroy(TeamId team);
 
-  /// Dissemination barrier over the team: ceil(log2 n) rounds. Does not complete earlier puts.
+  /// Dissemination barrier over the team: ceil(log2 n) rounds. What a member stored before it is
+  /// visible to all after it. Does not complete earlier puts. Throws Error (usage) on PEs that are
+  /// not members.
   void sync(TeamId team);
+  /// True if every member reaches every other one's memory by loads and stores; the same on all.
+  /// Collective over the team (communicates only the first time).
+  bool everyone_direct(TeamId team);
   /// The sync area of a team's slot on this PE.
   TeamSync& area(TeamId team) const { return sync_[team]; }
   Rma& rma() const { return rma_; }
 
 private:
+  /// Members of a new team by their numbers in the parent.
+  struct Slice {
+    int start, stride, n_pes;
+    int member(int parent_member) const;
+  };
+  using Slots = std::vector<TeamId>; ///< by slice
+
+  const TeamMembers& members_of_team(TeamId team) const;
+  /// Collective over the parent: makes a team of each slice, or none at all. By slice: the team of
+  /// those that this PE is in, else invalid_team.
+  std::optional<Slots> split(TeamId parent, const std::vector<Slice>& slices,
+                             std::uint64_t arguments);
+  std::optional<std::vector<std::uint64_t>> gather_free(TeamId parent, std::uint64_t own_word,
+                                                        std::uint64_t arguments);
+  static std::optional<Slots> choose_slots(std::vector<std::uint64_t> free_by_member,
+                                           const std::vector<Slice>& slices);
+  TeamMembers slice_of(TeamId parent, const Slice& slice) const;
+
+  std::uint64_t agree_by_id(std::uint64_t id, std::uint64_t key, int record, std::uint64_t own_word,
+                            int my_number, const std::vector<int>& members);
+  const TeamRendezvous* find_record(std::uint64_t id, std::uint64_t key, int pe) const;
+  int take_record(std::uint64_t id);
+
+  /// Free slots that a team could have if all its lists (so many members together) are stored
+  /// here, with the flags that an agreement needs.
+  std::uint64_t offer(SlotClaims::Claim& claim, std::size_t list_members);
+  void create(TeamId slot, TeamMembers members);
+  void publish();
+
   Rma& rma_;
   State& state_;
   TeamSync* sync_;
   std::function<void()> publish_;
   std::array<std::optional<TeamMembers>, limits::max_teams> members_;
+  std::array<std::optional<bool>, limits::max_teams> everyone_direct_;
+  SlotClaims claims_;
+  std::mutex mutex_; ///< guards what stands below, and `state_`
+  MemberLists lists_;
+  std::uint64_t free_slots_;
+  std::uint64_t free_records_ = ~std::uint64_t{0};
 };
 
 } // namespace shmemctl

@@ -1,0 +1,261 @@
+#include "src/bootstrap/linking.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/interfaces.h"
+#include "src/bootstrap/membership.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t max_listeners = 4;
+
+void add_once(std::vector<SocketAddress>& addresses, const SocketAddress& address) {
+  const auto same = [&address](const SocketAddress& other) {
+    return same_host_address(address, other);
+  };
+  if (std::none_of(addresses.begin(), addresses.end(), same))
+    addresses.push_back(address);
+}
+
+/// From where this host reaches the rendezvous.
+std::vector<SocketAddress> sources(const UniqueId& id) {
+  std::vector<SocketAddress> found;
+  for (const SocketAddress& address : id.addresses)
+    for (const SocketAddress& form : reachable_forms(address))
+      if (const std::optional<SocketAddress> source = source_address(form))
+        add_once(found, *source);
+  return found;
+}
+
+std::vector<SocketAddress> addresses_to_offer(const UniqueId& id, const InterfaceFilter& filter) {
+  const std::vector<SocketAddress> near = sources(id);
+  const auto only_here = [](const SocketAddress& address) { return is_loopback(address); };
+  // A rendezvous on loopback: all PEs are on this host.
+  if (std::all_of(id.addresses.begin(), id.addresses.end(), only_here) && !near.empty())
+    return near;
+  const std::vector<SocketAddress> usable = usable_addresses(filter);
+  const bool filtered = !filter.names.empty() || !filter.family.empty();
+  std::vector<SocketAddress> offered;
+  for (const SocketAddress& address : near) {
+    const bool is_usable = std::any_of(usable.begin(), usable.end(), [&](const auto& other) {
+      return same_host_address(address, other);
+    });
+    if (!is_loopback(address) && (is_usable || !filtered))
+      add_once(offered, address);
+  }
+  for (const SocketAddress& address : usable)
+    if (offered.empty() || !is_loopback(address))
+      add_once(offered, address);
+  return offered;
+}
+
+class Linking {
+public:
+  Linking(const LinkingRequest& request, std::vector<Listener> listeners)
+      : request_(request), reception_(std::move(listeners)) {
+    const int levels = levels_of(request.size);
+    sockets_.back.resize(static_cast<std::size_t>(levels));
+    sockets_.forth.resize(static_cast<std::size_t>(levels));
+    missing_back_ = levels;
+    for (int level = 0; level < levels; ++level)
+      dialers_.push_back(make_dialer(level));
+    missing_forth_ = levels;
+  }
+
+  NeighbourSockets run(const Deadline& deadline) {
+    try {
+      while (missing_forth_ > 0 || missing_back_ > 0)
+        wait(deadline);
+    } catch (const Error& error) {
+      tell_connected(error);
+      throw;
+    }
+    return std::move(sockets_);
+  }
+
+private:
+  Dialer make_dialer(int level) const {
+    const int peer = neighbour_forth(request_.rank, request_.size, level);
+    const std::string name = "PE " + std::to_string(peer);
+    std::vector<SocketAddress> addresses;
+    for (const std::string& text : request_.neighbours->addresses[static_cast<std::size_t>(level)])
+      addresses.push_back(parse_foreign_address(text));
+    const Hello hello{request_.secret, request_.rank, peer, static_cast<std::uint32_t>(level)};
+    return {name, addresses, encode_frame(FrameKind::hello, hello.encode())};
+  }
+
+  void wait(const Deadline& deadline) {
+    set_.clear();
+    for (Dialer& dialer : dialers_)
+      if (!dialer.done())
+        dialer.prepare(set_);
+    if (missing_back_ > 0)
+      reception_.prepare(set_);
+    const std::size_t rendezvous_slot = set_.add(request_.rendezvous->descriptor(), POLLIN);
+    set_.wake_after(deadline.poll_ms());
+    set_.wait();
+    if (set_.events(rendezvous_slot) != 0)
+      hear_rendezvous(deadline);
+    for (std::size_t level = 0; level < dialers_.size(); ++level)
+      if (!dialers_[level].done() && dialers_[level].advance(set_)) {
+        sockets_.forth[level] = dialers_[level].take();
+        --missing_forth_;
+      }
+    if (missing_back_ > 0)
+      reception_.advance(set_, FrameKind::hello, [this](Socket socket, const Bytes& payload) {
+        let_in(std::move(socket), payload);
+      });
+    if (deadline.passed() && (missing_forth_ > 0 || missing_back_ > 0))
+      give_up();
+  }
+
+  /// It says nothing any more unless another PE has failed.
+  [[noreturn]] void hear_rendezvous(const Deadline& deadline) {
+    heard_ = FailureReport::decode(await_from_rendezvous(*request_.rendezvous, deadline).payload());
+    throw error_of(heard_.value_or(FailureReport{}), request_.rendezvous->peer(),
+                   "join the job of");
+  }
+
+  void let_in(Socket socket, const Bytes& payload) {
+    const std::optional<Hello> hello = Hello::decode(payload);
+    if (!hello)
+      return;
+    const bool is_neighbour =
+        hello->to == request_.rank && hello->level < sockets_.back.size() &&
+        hello->from == neighbour_back(request_.rank, request_.size, static_cast<int>(hello->level));
+    if (!same_secret(hello->secret, request_.secret) || !is_neighbour) {
+      shmemctl::refuse(std::move(socket),
+                       {ExitCode::unavailable, request_.rank,
+                        "a PE of another job, or another PE of this job, listens there",
+                        "give each job its own unique id"});
+      return;
+    }
+    Socket& place = sockets_.back[hello->level];
+    // The peer has tried two ways: the first is in use, and this one it will drop.
+    if (place)
+      return;
+    if (!say_welcome(socket))
+      return;
+    socket.set_peer("PE " + std::to_string(hello->from));
+    place = std::move(socket);
+    if (--missing_back_ == 0)
+      reception_.close();
+  }
+
+  static bool say_welcome(Socket& socket) {
+    const Bytes welcome = encode_frame(FrameKind::welcome);
+    try {
+      return socket.send_some(welcome.data(), welcome.size()) == welcome.size();
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  [[noreturn]] void give_up() const {
+    std::vector<int> ranks;
+    const auto add = [&ranks](int rank) {
+      if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+        ranks.push_back(rank);
+    };
+    for (std::size_t level = 0; level < dialers_.size(); ++level) {
+      if (!dialers_[level].done())
+        add(neighbour_forth(request_.rank, request_.size, static_cast<int>(level)));
+      if (!sockets_.back[level])
+        add(neighbour_back(request_.rank, request_.size, static_cast<int>(level)));
+    }
+    std::string why;
+    for (const Dialer& dialer : dialers_)
+      if (why.empty() && !dialer.done())
+        why = " (" + dialer.problem() + ")";
+    throw Error(ExitCode::deadline, "the neighbours", "connect",
+                "not connected until the deadline: PE " + list_ranks(ranks, ranks.size()) + why,
+                "look at the output of these PEs and at the firewall between the hosts, or raise "
+                "--timeout");
+  }
+
+  void tell_connected(const Error& error) noexcept {
+    const FailureReport report = heard_ ? *heard_ : report_of(error, request_.rank);
+    for (std::vector<Socket>* sockets : {&sockets_.forth, &sockets_.back})
+      for (Socket& socket : *sockets)
+        if (socket)
+          shmemctl::refuse(std::move(socket), report);
+    if (!heard_)
+      shmemctl::refuse(std::move(*request_.rendezvous), report);
+  }
+
+  const LinkingRequest request_;
+  Reception reception_;
+  NeighbourSockets sockets_;
+  std::vector<Dialer> dialers_;
+  std::optional<FailureReport> heard_; ///< why the job has failed elsewhere
+  int missing_forth_ = 0, missing_back_ = 0;
+  PollSet set_;
+};
+
+} // namespace
+
+std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceFilter& filter) {
+  std::vector<Listener> listeners;
+  if (!id.addresses.empty() && id.addresses.front().family() == AF_UNIX) {
+    listeners.emplace_back(SocketAddress::abstract_unix(random_unix_name()));
+    return listeners;
+  }
+  std::string problem = "no address of this host leads to the rendezvous";
+  for (const SocketAddress& address : addresses_to_offer(id, filter)) {
+    if (listeners.size() >= max_listeners)
+      break;
+    try {
+      listeners.emplace_back(address);
+    } catch (const Error& error) {
+      problem = error.message();
+    }
+  }
+  if (listeners.empty())
+    throw Error(ExitCode::unavailable, "neighbours", "listen for", problem,
+                "check the interfaces and the limit of open files");
+  return listeners;
+}
+
+NeighbourSockets link_neighbours(const LinkingRequest& request, std::vector<Listener> listeners,
+                                 const Deadline& deadline) {
+  return Linking(request, std::move(listeners)).run(deadline);
+}
+
+FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) {
+  FrameReader reader;
+  PollSet set;
+  for (;;) {
+    reader.read(rendezvous);
+    if (reader.problem() != HeaderProblem::none)
+      throw Error(ExitCode::unavailable, rendezvous.peer(), "read from", "it sent garbage",
+                  "start all PEs with the same version of this tool");
+    if (reader.complete())
+      return reader;
+    if (deadline.passed())
+      throw Error(ExitCode::deadline, rendezvous.peer(), "join the job of",
+                  "no answer until the deadline",
+                  "look at the output of the PE that made the unique id, mostly PE 0, or raise "
+                  "--timeout");
+    set.clear();
+    set.add(rendezvous.descriptor(), POLLIN);
+    set.wake_after(deadline.poll_ms());
+    set.wait();
+  }
+}
+
+FailureReport report_of(const Error& error, int rank) {
+  return {error.code(), rank, error.message(), error.fix()};
+}
+
+Error error_of(const FailureReport& report, const std::string& subject,
+               const std::string& attempted) {
+  const std::string by =
+      report.reporter < 0 ? "" : " (says PE " + std::to_string(report.reporter) + ")";
+  return {report.code, subject, attempted, report.text + by, report.fix};
+}
+
+} // namespace shmemctl

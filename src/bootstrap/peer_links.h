@@ -1,0 +1,72 @@
+// The rounds of the bootstrap's collectives over the connections to the neighbours.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/job_health.h"
+#include "src/bootstrap/linking.h"
+#include "src/bootstrap/poll_set.h"
+
+namespace shmemctl {
+
+/// A PE that fails says so on all of its links and ends them; its neighbours hear that wherever
+/// they wait, and pass it on. So does the loss of a neighbour.
+class PeerLinks final : public Links {
+public:
+  PeerLinks(int rank, int size, NeighbourSockets sockets);
+
+  void watch(JobHealth& health) { health_ = &health; }
+  int levels() const override { return static_cast<int>(forth_.size()); }
+  /// Throws Error: the deadline passed, a PE was lost or failed, or PEs are not in step.
+  void exchange(const CallLabel& call, int round, const Transfer& transfer,
+                const Deadline& deadline) override;
+
+  /// Says on every link, as far as that goes without waiting, that the job has failed. If the
+  /// failure was heard from another PE, that is passed on instead.
+  void tell_failure(const FailureReport& report) noexcept;
+  /// Takes leave and waits until the neighbours have done so as well, for two seconds at most.
+  void say_goodbye(const Deadline& deadline) noexcept;
+  bool empty() const { return forth_.empty(); }
+
+private:
+  struct Link {
+    Socket socket;
+    int peer = -1;
+    bool sending = false; ///< in the middle of a frame
+    bool ended = false;   ///< the peer has taken leave
+    Bytes stash;          ///< read ahead
+    std::size_t stash_at = 0;
+    std::size_t slot = PollSet::none;
+  };
+  struct Sending;
+  struct Receiving;
+
+  bool advance(Sending& sending);
+  bool advance(Receiving& receiving);
+  void check_header(Receiving& receiving);
+  std::size_t take(Link& link, std::byte* to, std::size_t size_bytes);
+  void wait(const CallLabel& call, Link* sending, Link* receiving, const Deadline& deadline);
+  void on_hangup(const CallLabel& call, Link& link);
+  /// Reads all that is there into the stash. False if the connection has ended.
+  static bool read_ahead(Link& link);
+  /// Looks for what the peer said last. Throws Error if that was a failure.
+  void scan(const CallLabel& call, Link& link);
+  [[noreturn]] void fail_with(const CallLabel& call, const std::optional<FailureReport>& report);
+  [[noreturn]] void lost(const CallLabel& call, const Link& link, const std::string& problem);
+  [[noreturn]] void not_in_step(const CallLabel& mine, const FrameHeader& theirs, int peer) const;
+  static void send_whole(Link& link, const Bytes& frame);
+  template <class Action>
+  void for_each_link(const Action& action);
+
+  int rank_;
+  std::vector<Link> forth_, back_;
+  PollSet set_;
+  Bytes staging_;
+  std::optional<FailureReport> heard_;
+  JobHealth nobody_;
+  JobHealth* health_ = &nobody_;
+};
+
+} // namespace shmemctl

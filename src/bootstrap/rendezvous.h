@@ -1,0 +1,69 @@
+// The rendezvous' side of the bootstrap: its thread and what it keeps of each PE.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "src/bootstrap/membership.h"
+#include "src/bootstrap/reception.h"
+#include "src/bootstrap/uid.h"
+
+namespace shmemctl {
+
+class RendezvousThread final : public Rendezvous {
+public:
+  RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s);
+  /// PEs that still wait are told that the rendezvous has gone.
+  ~RendezvousThread() override;
+  const UniqueId& id() const override { return id_; }
+  /// True once the thread's work is done, whatever the result.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+
+private:
+  struct Member {
+    Socket socket;
+    int rank = -1;
+    bool linked = false, gone = false;
+    FrameReader reader;
+    Bytes outbox;
+    std::size_t slot = PollSet::none;
+    explicit Member(Socket connection, int its_rank)
+        : socket(std::move(connection)), rank(its_rank) {}
+  };
+
+  void run() noexcept;
+  void serve_round();
+  bool finished() const;
+  void on_stop();
+  void on_deadline();
+  void greet(Socket socket, const Bytes& payload);
+  void heed_deadline_of(const Join& join);
+  void send_neighbours();
+  void advance(Member& member, short events);
+  void hear(Member& member);
+  void lost(Member& member);
+  void fail(const FailureReport& report);
+  static void flush(Member& member);
+
+  const UniqueId id_;
+  Deadline end_;   ///< of the rendezvous itself
+  Deadline until_; ///< the earliest deadline among it and those who have joined
+  Reception reception_;
+  Membership membership_;
+  std::vector<Member> members_;
+  PollSet set_;
+  std::optional<FailureReport> failure_;
+  std::size_t told_ = 0; ///< PEs that know of the failure
+  std::optional<Deadline> stop_until_;
+
+  FileDescriptor wake_;
+  std::atomic<bool> stop_{false}, ended_{false};
+  std::thread thread_;
+};
+
+/// Runs `body` on a thread that no signal interrupts.
+std::thread start_quiet_thread(std::function<void()> body);
+
+} // namespace shmemctl

@@ -1,0 +1,222 @@
+#include "src/runtime/lifeline_culprit.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "src/base/text.h"
+#include "src/runtime/lifeline_tree.h"
+
+namespace shmemctl::lifeline {
+
+namespace {
+
+constexpr double hop_limit_s = 0.3, last_chance_s = 0.7, witness_limit_s = 0.15;
+constexpr int max_hops = 16, max_witnesses = 3;
+constexpr std::size_t max_named = 8, max_silent = 256, max_askers = 32;
+
+std::string number_of(int pe) {
+  return "PE " + std::to_string(pe);
+}
+
+std::string words_for_all(const State& state, const std::vector<int>& pes) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < pes.size() && i < max_named; ++i)
+    words.push_back(state.words_for(pes[i]));
+  if (pes.size() > max_named)
+    return join(words, ", ") + " and " + std::to_string(pes.size() - max_named) + " more";
+  if (words.size() == 1)
+    return words.front();
+  const std::string last = words.back();
+  words.pop_back();
+  return join(words, ", ") + " and " + last;
+}
+
+Failure blame(const State& state, int pe, const std::string& phase, const std::string& message,
+              const std::string& fix) {
+  Failure failure;
+  failure.pe = pe;
+  failure.host = state.host_of(pe);
+  failure.phase = phase;
+  failure.message = message;
+  failure.fix = fix;
+  failure.code = ExitCode::deadline;
+  return failure;
+}
+
+/// What a silent PE told its neighbours last.
+std::string last_phase(const State& state, const Asker& ask, int pe) {
+  if (const std::optional<PhaseNotice> phase = state.phase_of(pe))
+    return phase->name;
+  int asked = 0;
+  for (const int witness : neighbours(pe, state.size())) {
+    if (asked++ == max_witnesses)
+      break;
+    const std::optional<Status> status = ask(witness, pe, witness_limit_s);
+    if (status && status->knows_other)
+      return status->other.name;
+  }
+  return "";
+}
+
+Failure silent(const State& state, const Asker& ask, const std::vector<int>& pes) {
+  const int first = pes.front();
+  const bool several = pes.size() > 1;
+  const std::string phase = last_phase(state, ask, first);
+  std::string message =
+      words_for_all(state, pes) + (several ? " do not answer" : " does not answer");
+  message += "; last phase " + (several ? number_of(first) : "it") +
+             " reported: " + (phase.empty() ? "unknown" : phase);
+  const std::string host = state.host_of(first);
+  return blame(state, first, phase, message,
+               "look whether " + number_of(first) + " is stopped, or its host hangs" +
+                   (host.empty() ? "" : ": ps and the kernel log on host " + host));
+}
+
+Failure idle(const State& state, int pe, const PhaseNotice& phase) {
+  return blame(state, pe, phase.name,
+               state.words_for(pe) + " is in phase " + phase.name + " and waits for nobody",
+               "look at what " + number_of(pe) +
+                   " does: it has not come to the step that others wait in; if it is only slow, "
+                   "raise --timeout");
+}
+
+/// `path` is whom this PE waits for, whom that waits for, and so on; `again` stands in it.
+Failure circle(const State& state, const std::vector<int>& path, int again,
+               const PhaseNotice& phase) {
+  std::vector<int> members(std::find(path.begin(), path.end(), again), path.end());
+  std::sort(members.begin(), members.end());
+  const std::string whom = members.size() == 1 ? " waits for itself" : " wait for each other";
+  return blame(state, members.front(), phase.name, words_for_all(state, members) + whom,
+               "compare what these PEs call: collectives and waits must come in the same order on "
+               "all of them");
+}
+
+Failure endless(const State& state, int pe, const Status& status) {
+  return blame(state, pe, status.phase.name,
+               state.words_for(pe) + " is in phase " + status.phase.name + " and waits for " +
+                   state.words_for(status.waiting_for) + ", who waits for others",
+               "look at the output of these PEs, or raise --timeout");
+}
+
+bool is_pe(const State& state, int pe) {
+  return pe >= 0 && pe < state.size();
+}
+
+/// All answers by PE; PEs that were not asked any more have none, and are not `silent`.
+struct Answers {
+  std::vector<std::optional<Status>> status;
+  std::vector<int> silent;
+};
+
+Answers collect(const State& state, const Asker& ask) {
+  Answers answers;
+  answers.status.resize(static_cast<std::size_t>(state.size()));
+  std::atomic<int> next{0};
+  std::atomic<std::size_t> silent_count{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      for (int pe = next++; pe < state.size(); pe = next++) {
+        std::optional<Status> status =
+            pe == state.rank() ? state.status(-1) : ask(pe, -1, hop_limit_s);
+        // A whole rack that is gone would make second chances take too long.
+        if (!status && silent_count++ < max_named)
+          status = ask(pe, -1, last_chance_s);
+        const std::lock_guard lock(mutex);
+        if (!status)
+          answers.silent.push_back(pe);
+        if (answers.silent.size() >= max_silent)
+          next = state.size();
+        answers.status[static_cast<std::size_t>(pe)] = std::move(status);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      next = state.size();
+    }
+  };
+  std::vector<std::thread> askers;
+  try {
+    for (std::size_t i = 1; i < std::min(max_askers, answers.status.size()); ++i)
+      askers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads are to be had: fewer do it too.
+  }
+  work();
+  for (std::thread& asker : askers)
+    asker.join();
+  if (failure)
+    std::rethrow_exception(failure);
+  std::sort(answers.silent.begin(), answers.silent.end());
+  return answers;
+}
+
+std::optional<Failure> earliest(const State& state, const Answers& answers) {
+  const auto before = [](const std::optional<Status>& left, const std::optional<Status>& right) {
+    return left->phase.number < right->phase.number;
+  };
+  const auto [first, last] =
+      std::minmax_element(answers.status.begin(), answers.status.end(), before);
+  const PhaseNotice behind = (*first)->phase, ahead = (*last)->phase;
+  if (behind.number == ahead.number)
+    return std::nullopt;
+  std::vector<int> pes;
+  for (int pe = 0; pe < state.size(); ++pe)
+    if (answers.status[static_cast<std::size_t>(pe)]->phase.number == behind.number)
+      pes.push_back(pe);
+  return blame(state, pes.front(), behind.name,
+               words_for_all(state, pes) + (pes.size() > 1 ? " are" : " is") + " still in phase " +
+                   behind.name + "; others are in phase " + ahead.name,
+               "look at what " + number_of(pes.front()) +
+                   " does; if it is only slow, raise --timeout");
+}
+
+} // namespace
+
+Failure follow_chain(const State& state, const Asker& ask, int peer) {
+  std::vector<int> path = {state.rank()};
+  Status status;
+  PhaseNotice phase = state.phase();
+  for (int pe = peer, hop = 0; hop < max_hops; ++hop, pe = status.waiting_for) {
+    if (!is_pe(state, pe))
+      return idle(state, path.back(), phase);
+    if (std::find(path.begin(), path.end(), pe) != path.end())
+      return circle(state, path, pe, phase);
+    std::optional<Status> answer = ask(pe, -1, hop_limit_s);
+    if (!answer)
+      answer = ask(pe, -1, last_chance_s);
+    if (!answer)
+      return silent(state, ask, {pe});
+    path.push_back(pe);
+    status = std::move(*answer);
+    phase = status.phase;
+  }
+  return is_pe(state, status.waiting_for) ? endless(state, path.back(), status)
+                                          : idle(state, path.back(), phase);
+}
+
+Failure ask_everyone(const State& state, const Asker& ask) {
+  const Answers answers = collect(state, ask);
+  if (!answers.silent.empty())
+    return silent(state, ask, answers.silent);
+  if (std::optional<Failure> failure = earliest(state, answers))
+    return *failure;
+  // All are in one phase: somebody waits for nobody, or they wait in a circle.
+  for (int pe = 0; pe < state.size(); ++pe) {
+    const Status& status = *answers.status[static_cast<std::size_t>(pe)];
+    if (pe != state.rank() && !is_pe(state, status.waiting_for))
+      return idle(state, pe, status.phase);
+  }
+  const Asker recall = [&](int pe, int, double) {
+    return answers.status[static_cast<std::size_t>(pe)];
+  };
+  const int start = state.rank() == 0 ? state.size() - 1 : 0;
+  return follow_chain(state, recall, start);
+}
+
+} // namespace shmemctl::lifeline

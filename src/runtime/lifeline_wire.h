@@ -1,0 +1,70 @@
+// The lifeline's messages as bytes: pure functions, since anybody may connect and send anything.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "src/runtime/lifeline.h"
+
+namespace shmemctl::lifeline {
+
+inline constexpr std::uint16_t wire_version = 1;
+using Secret = std::array<std::uint8_t, 16>;
+
+/// The first message on a connection between neighbours, from the one that connected.
+struct Hello {
+  Secret secret{};
+  std::int32_t rank = 0, size = 0;
+};
+/// The answer to Hello: who accepted.
+struct Welcome {
+  std::int32_t rank = 0;
+};
+/// The only message on a connection that asks; the answer is Status, then the end.
+struct Query {
+  Hello from;
+  std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
+};
+struct PhaseNotice {
+  std::uint32_t number = 0; ///< phases entered so far: comparable between PEs
+  std::string name;
+};
+struct Goodbye {};
+struct Status {
+  PhaseNotice phase;
+  std::string step;              ///< what has run out of time; "" in between
+  std::int32_t waiting_for = -1; ///< PE; -1 is nobody
+  std::uint64_t calls = 0;       ///< waits begun so far
+  bool knows_other = false;      ///< the next one is filled in
+  PhaseNotice other;             ///< the last phase of Query::about
+};
+using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status>;
+
+/// Texts are cut at these lengths by encode(); decode() takes no longer ones.
+inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,
+                             max_fix_bytes = 1000;
+/// What a connection may send in one message before it has shown the secret, and after.
+inline constexpr std::size_t max_stranger_bytes = 64, max_frame_bytes = 4096;
+
+/// One frame: 2 bytes of magic, 1 byte of type, 1 byte of zero, 4 bytes of payload length, payload;
+/// all integers are little endian.
+std::string encode(const Message& message);
+
+enum class Decoding { complete, incomplete, garbage };
+struct Decoded {
+  Decoding state = Decoding::incomplete;
+  Message message = Goodbye{};
+  std::size_t size_bytes = 0; ///< of the frame, if it is complete
+};
+/// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
+/// `max_bytes` is garbage at its first wrong byte. A Hello of another version is garbage.
+Decoded decode(std::string_view bytes, std::size_t max_bytes);
+
+/// In a time that does not depend on where they differ.
+bool same_secret(const Secret& left, const Secret& right);
+
+} // namespace shmemctl::lifeline

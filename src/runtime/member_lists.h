@@ -1,0 +1,37 @@
+// The list area of the state: members of teams whose numbers are no arithmetic progression.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "src/runtime/state.h"
+
+namespace shmemctl {
+
+/// First fit over the gaps between the lists that are there; when no gap is large enough but all
+/// together are, the lists are moved together first. Not thread safe.
+class MemberLists {
+public:
+  explicit MemberLists(State& state) : state_(state) {}
+
+  /// Members that could be stored, in lists of any sizes.
+  std::size_t room() const;
+  /// Stores the list and sets the team's member_offset (and that of lists that had to move). The
+  /// list must fit into room().
+  void place(int team, const std::vector<int>& list);
+  void release(int team);
+
+private:
+  struct Span {
+    std::size_t offset = 0, length = 0;
+  };
+  std::int32_t* area() const;
+  std::vector<int> teams_by_offset() const;
+  void move_together();
+
+  State& state_;
+  std::array<Span, limits::max_teams> spans_{}; ///< length 0: the team has no list
+};
+
+} // namespace shmemctl

@@ -1,0 +1,63 @@
+// Who on this PE may take slots now: one team creation at a time, although threads may run several.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace shmemctl {
+
+/// Members of a creation show each other their free slots; between that and the decision no other
+/// thread of this PE may take one. Waiting for each other could deadlock across PEs, so a creation
+/// that may not take slots now says "busy", and all its members try again. Only the creation with
+/// the lowest key on its PE may hold the slots: among all creations in flight, the one with the
+/// lowest key holds them on all of its members sooner or later, hence it ends, and so do all.
+class SlotClaims {
+public:
+  /// Splits (0, parent's slot) go before creations from a unique id (1, id).
+  using Key = std::pair<int, std::uint64_t>;
+
+  /// One creation, from its start to its end.
+  class Claim {
+  public:
+    Claim(SlotClaims& claims, Key key) : claims_(claims), key_(key) {
+      const std::lock_guard lock(claims_.mutex_);
+      claims_.waiting_.insert(key_);
+    }
+    ~Claim() {
+      const std::lock_guard lock(claims_.mutex_);
+      if (claims_.holder_ == key_)
+        claims_.holder_.reset();
+      claims_.waiting_.erase(key_);
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+
+    /// True if this creation now holds the slots of this PE.
+    bool try_hold() {
+      const std::lock_guard lock(claims_.mutex_);
+      if (!claims_.holder_ && *claims_.waiting_.begin() == key_)
+        claims_.holder_ = key_;
+      return claims_.holder_ == key_;
+    }
+    /// After an attempt that ended with "busy".
+    void let_go() {
+      const std::lock_guard lock(claims_.mutex_);
+      if (claims_.holder_ == key_)
+        claims_.holder_.reset();
+    }
+
+  private:
+    SlotClaims& claims_;
+    Key key_;
+  };
+
+private:
+  std::mutex mutex_;
+  std::set<Key> waiting_;
+  std::optional<Key> holder_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,164 @@
+#include "src/runtime/teams.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/runtime/cells.h"
+#include "src/runtime/slot_words.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr int most_members = 1 << limits::sync_rounds;
+
+bool in_pool(TeamId team) {
+  return team >= 0 && team < limits::max_teams;
+}
+
+std::size_t index_of(TeamId team) {
+  return static_cast<std::size_t>(team);
+}
+
+} // namespace
+
+int TeamMembers::member(int world_pe) const {
+  if (stride == 0) {
+    const auto at = std::find(list.begin(), list.end(), world_pe);
+    return at == list.end() ? -1 : static_cast<int>(at - list.begin());
+  }
+  const int distance = world_pe - start;
+  if (distance % stride != 0)
+    return -1;
+  const int number = distance / stride;
+  return number >= 0 && number < n_pes ? number : -1;
+}
+
+TeamMembers team_members(std::vector<int> list) {
+  TeamMembers members;
+  members.n_pes = static_cast<int>(list.size());
+  members.start = list.front();
+  members.stride = list.size() > 1 ? list[1] - list[0] : 1;
+  for (std::size_t i = 1; i < list.size(); ++i)
+    if (list[i] - list[i - 1] != members.stride)
+      members.stride = 0;
+  if (members.stride == 0)
+    members.list = std::move(list);
+  return members;
+}
+
+Teams::Teams(Rma& rma, State& state, TeamSync* sync, const std::vector<int>& node_pes,
+             const std::vector<int>& shared_pes, const std::vector<int>& leader_pes,
+             std::function<void()> publish)
+    : rma_(rma), state_(state), sync_(sync), publish_(std::move(publish)), lists_(state),
+      free_slots_(slot_words::slots_mask) {
+  if (rma.n_pes() > most_members)
+    throw Error(ExitCode::unavailable, std::to_string(rma.n_pes()) + " PEs", "make teams",
+                "a team has at most " + std::to_string(most_members) + " members",
+                "start fewer PEs");
+  const auto predefined = [&](TeamId team, TeamMembers members) {
+    if (members.member(rma.pe()) < 0)
+      return;
+    if (members.list.size() > lists_.room())
+      throw Error(ExitCode::unavailable, "the state", "make the predefined teams",
+                  "its list area is too small for " + std::to_string(members.n_pes) + " members",
+                  "this is a bug of shmemctl: please report it with the command");
+    create(team, std::move(members));
+  };
+  const auto listed = [&](TeamId team, const std::vector<int>& pes) {
+    if (!pes.empty())
+      predefined(team, team_members(pes));
+  };
+  predefined(team_world, {0, 1, rma.n_pes(), {}});
+  listed(team_shared, shared_pes);
+  listed(team_node, node_pes);
+  listed(team_leaders, leader_pes);
+  Teams::publish();
+}
+
+bool Teams::valid(TeamId team) const {
+  return in_pool(team) && members_[index_of(team)].has_value();
+}
+
+int Teams::my_pe(TeamId team) const {
+  return valid(team) ? state_.teams[team].my_pe : -1;
+}
+
+int Teams::n_pes(TeamId team) const {
+  return valid(team) ? state_.teams[team].n_pes : -1;
+}
+
+int Teams::world_pe(TeamId team, int member) const {
+  if (!valid(team) || member < 0 || member >= state_.teams[team].n_pes)
+    return -1;
+  return members_[index_of(team)]->world_pe(member);
+}
+
+int Teams::translate(TeamId from, int member, TeamId to) const {
+  const int pe = world_pe(from, member);
+  return pe < 0 || !valid(to) ? -1 : members_[index_of(to)]->member(pe);
+}
+
+const TeamMembers& Teams::members_of_team(TeamId team) const {
+  if (!valid(team))
+    throw Error(ExitCode::usage, "team " + std::to_string(team), "use in a collective operation",
+                "this PE is not a member of it, or it has been destroyed",
+                "call it on members only, before the team is destroyed");
+  return *members_[index_of(team)];
+}
+
+std::uint64_t Teams::offer(SlotClaims::Claim& claim, std::size_t list_members) {
+  if (!claim.try_hold())
+    return slot_words::shown;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t slots = list_members <= lists_.room() ? free_slots_ : 0;
+  return slots | slot_words::shown | slot_words::held;
+}
+
+/// The slot is free here, hence quiescent (see destroy()), so its counters need no care.
+void Teams::create(TeamId slot, TeamMembers members) {
+  const std::lock_guard lock(mutex_);
+  TeamState& state = state_.teams[slot];
+  state.my_pe = members.member(rma_.pe());
+  state.n_pes = members.n_pes;
+  state.start = members.start;
+  state.stride = members.stride;
+  state.member_offset = 0;
+  state.epoch = sync_[slot].epoch.value;
+  if (members.stride == 0)
+    lists_.place(slot, members.list);
+  state.in_use = 1;
+  free_slots_ &= ~slot_words::bit(slot);
+  everyone_direct_[index_of(slot)].reset();
+  members_[index_of(slot)] = std::move(members);
+}
+
+void Teams::publish() {
+  const std::lock_guard lock(mutex_);
+  if (publish_)
+    publish_();
+}
+
+/// The sync is the last use of the slot: whoever has left it has seen all arrivals that were ever
+/// sent to it on this slot, since each arrival is waited for by the sync that it belongs to. So
+/// this PE's counters are at rest until it agrees to a new use. Teams of other sizes use other
+/// numbers of rounds; bringing all rounds' counters up to the epoch makes one number enough for
+/// all later uses.
+void Teams::destroy(TeamId team) {
+  if (team < first_user_team || !valid(team))
+    return;
+  sync(team);
+  TeamSync& own = sync_[team];
+  for (SyncCell& cell : own.arrived)
+    show(cell, own.epoch.value);
+  {
+    const std::lock_guard lock(mutex_);
+    members_[index_of(team)].reset();
+    lists_.release(team);
+    state_.teams[team] = {0, -1, 0, 0, 1, 0, own.epoch.value};
+    free_slots_ |= slot_words::bit(team);
+  }
+  publish();
+}
+
+} // namespace shmemctl
