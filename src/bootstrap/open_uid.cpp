@@ -4,6 +4,7 @@
 #include "src/base/error.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/launcher_variables.h"
 #include "src/bootstrap/resolve.h"
@@ -128,6 +129,9 @@ std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline&
     throw Error(ExitCode::usage, local_variables::id, "read", "it is not set",
                 "start the program with `shmemctl run -n N PROGRAM`");
   arguments.id = UniqueId::parse(id->second);
+  if (arguments.id.addresses.front().family() != AF_UNIX)
+    throw Error(ExitCode::usage, local_variables::id, "use", "it is an id of another bootstrap",
+                "start the program with `shmemctl run -n N PROGRAM`");
   return join_uid(std::move(arguments), deadline);
 }
 

@@ -29,10 +29,9 @@ using PeBody = std::function<void(Bootstrap&, const Deadline&)>;
 /// Joins n PEs as threads and runs `body` on each.
 /// @returns by PE, the Error that it ended with, if any
 inline std::vector<std::optional<Error>> run_uid_world(const UidWorld& world, const PeBody& body) {
-  std::unique_ptr<Rendezvous> rendezvous = world.unix_sockets
-                                               ? Rendezvous::start_local(world.timeout_s)
-                                               : Rendezvous::start(world.interfaces,
-                                                                   world.timeout_s);
+  std::unique_ptr<Rendezvous> rendezvous =
+      world.unix_sockets ? Rendezvous::start_local(world.timeout_s)
+                         : Rendezvous::start(world.interfaces, world.timeout_s);
   const UniqueId id = rendezvous->id();
   const auto count = static_cast<std::size_t>(world.n_pes);
   std::vector<std::optional<Error>> errors(count);
