@@ -1,0 +1,119 @@
+#include "src/bootstrap/launcher_variables.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <array>
+#include <limits>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/bootstrap/select.h"
+
+namespace shmemctl {
+
+namespace {
+
+bool has(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found != environment.end() && !found->second.empty();
+}
+
+std::uint64_t fnv1a_from(std::uint64_t hash, const std::string& text) {
+  for (const char byte : text)
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+  // A last mixing step, so that short texts fill all bits.
+  hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 29);
+}
+
+[[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
+  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
+              problem, "write it as host:port, 10.0.0.1:port or [fd00::1]:port");
+}
+
+} // namespace
+
+const std::vector<LauncherVariables>& launcher_variables() {
+  static const std::vector<LauncherVariables> table = {
+      {"shmemctl run", local_variables::rank, local_variables::size},
+      {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"a process manager", "PMI_RANK", "PMI_SIZE"},
+      {"Slurm", "SLURM_PROCID", "SLURM_NTASKS"},
+      {"torchrun", "RANK", "WORLD_SIZE"}};
+  return table;
+}
+
+int number_of_variable(const Environment& environment, const std::string& name, int minimum) {
+  const auto found = environment.find(name);
+  if (found == environment.end() || found->second.empty())
+    throw Error(ExitCode::usage, name, "read", "it is not set",
+                "start the program by its launcher");
+  const std::optional<long long> number = parse_integer(found->second);
+  if (!number || *number < minimum || *number > std::numeric_limits<int>::max())
+    throw Error(ExitCode::usage, name + "=\"" + printable(found->second) + "\"", "read",
+                "it is no number from " + std::to_string(minimum) + " on",
+                "look at what the launcher sets, or unset it");
+  return static_cast<int>(*number);
+}
+
+RankAndSize rank_and_size(const Options& options, const Environment& environment) {
+  options.require_valid({"BOOTSTRAP_UID_RANK", "BOOTSTRAP_UID_SIZE"});
+  const long long rank = options.integer("BOOTSTRAP_UID_RANK");
+  const long long size = options.integer("BOOTSTRAP_UID_SIZE");
+  if (rank >= 0 && size >= 0)
+    return {static_cast<int>(rank), static_cast<int>(size),
+            "BOOTSTRAP_UID_RANK and BOOTSTRAP_UID_SIZE"};
+  if (rank >= 0 || size >= 0)
+    throw Error(ExitCode::usage, rank >= 0 ? "BOOTSTRAP_UID_SIZE" : "BOOTSTRAP_UID_RANK", "read",
+                std::string("it is not set, but ") +
+                    (rank >= 0 ? "BOOTSTRAP_UID_RANK" : "BOOTSTRAP_UID_SIZE") + " is",
+                "set both, or none to ask the launcher's variables");
+  std::vector<std::string> names;
+  for (const LauncherVariables& pair : launcher_variables()) {
+    if (has(environment, pair.rank) && has(environment, pair.size))
+      return {number_of_variable(environment, pair.rank, 0),
+              number_of_variable(environment, pair.size, 1),
+              std::string(pair.rank) + " and " + pair.size};
+    names.push_back(pair.rank);
+  }
+  throw Error(ExitCode::usage, "the rank of this PE", "find",
+              "neither BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
+                  " is set with its size",
+              "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
+}
+
+std::array<std::uint8_t, 16> secret_of_text(const std::string& text) {
+  std::array<std::uint8_t, 16> secret{};
+  const std::uint64_t halves[] = {fnv1a_from(0xcbf29ce484222325ULL, text),
+                                  fnv1a_from(0x84222325cbf29ce4ULL, text)};
+  for (std::size_t i = 0; i < secret.size(); ++i)
+    secret[i] = static_cast<std::uint8_t>(halves[i / 8] >> (8 * (i % 8)));
+  return secret;
+}
+
+HostAndPort parse_session_id(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos)
+    refuse_session(text, "it has no :port");
+  const std::optional<long long> port = parse_integer(std::string_view(text).substr(colon + 1));
+  if (!port || *port < 1 || *port > 65535)
+    refuse_session(text, "the port is no number from 1 to 65535");
+  HostAndPort parsed{text.substr(0, colon), static_cast<int>(*port), false};
+  if (starts_with(parsed.host, "[")) {
+    parsed.is_address = true;
+    SocketAddress::parse(text);
+    return parsed;
+  }
+  const auto legal = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  };
+  if (parsed.host.empty() || parsed.host.size() > 253 ||
+      !std::all_of(parsed.host.begin(), parsed.host.end(), legal))
+    refuse_session(text, "before the port is no host name and no address");
+  in_addr ipv4{};
+  parsed.is_address = inet_pton(AF_INET, parsed.host.c_str(), &ipv4) == 1;
+  return parsed;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,41 @@
+// Rank and size of a process, as launchers leave them in its environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+struct LauncherVariables {
+  const char* launcher;
+  const char* rank;
+  const char* size;
+};
+/// In the order in which they are asked.
+const std::vector<LauncherVariables>& launcher_variables();
+
+struct RankAndSize {
+  int rank = 0, size = 1;
+  std::string source; ///< which options or variables said so
+};
+/// BOOTSTRAP_UID_RANK and _SIZE, or else the first launcher that left both of its variables.
+/// Throws Error (usage): nothing says it, only one of the two is known, or it is no number.
+RankAndSize rank_and_size(const Options& options, const Environment& environment);
+
+/// A variable that must hold a number from `minimum` on. Throws Error (usage).
+int number_of_variable(const Environment& environment, const std::string& name, int minimum);
+
+/// 16 bytes of any text: a program that has no unique id shares a secret of its user's choice.
+std::array<std::uint8_t, 16> secret_of_text(const std::string& text);
+
+/// "host:port" with a name or an address. Throws Error (usage).
+struct HostAndPort {
+  std::string host;
+  int port = 0;
+  bool is_address = false; ///< not a name
+};
+HostAndPort parse_session_id(const std::string& text);
+
+} // namespace shmemctl
