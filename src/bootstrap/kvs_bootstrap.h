@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "src/bootstrap/bootstrap.h"
@@ -25,7 +26,9 @@ public:
   virtual void put(const std::string& key, const std::string& value, const Deadline& deadline) = 0;
   /// Collective: what was put before it can be got after it.
   virtual void fence(const Deadline& deadline) = 0;
-  virtual std::string get(int rank, const std::string& key, const Deadline& deadline) = 0;
+  /// Nothing if `rank` has put no such key.
+  virtual std::optional<std::string> get(int rank, const std::string& key,
+                                         const Deadline& deadline) = 0;
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   virtual void finish(const Deadline& deadline) = 0;
   /// Waits ask `health` from now on.
@@ -41,6 +44,10 @@ private:
 
 /// Every collective is: put, fence, get. Keys carry a sequence number, so that none is used twice.
 /// Long values are cut into pieces, text-only spaces get base64.
-std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space);
+///
+/// Collective. Checks that the ranks are distinct, that the processes agree on their number, and
+/// that each sees what another one puts: some launchers and libraries hand out a private space.
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space,
+                                              const Deadline& deadline);
 
 } // namespace shmemctl

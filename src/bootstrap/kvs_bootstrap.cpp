@@ -1,0 +1,284 @@
+#include "src/bootstrap/kvs_bootstrap.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "src/bootstrap/base64.h"
+#include "src/bootstrap/pieces.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t header_bytes = 16;
+constexpr int everyone = -1; ///< receiver of a message that is not for one PE
+
+enum class Call : std::uint8_t { barrier = 1, allgather, alltoall, broadcast };
+
+const char* to_string(Call call) {
+  switch (call) {
+  case Call::barrier:
+    return "barrier";
+  case Call::allgather:
+    return "allgather";
+  case Call::alltoall:
+    return "alltoall";
+  case Call::broadcast:
+    return "broadcast";
+  }
+  return "an unknown call";
+}
+
+/// What stands before every payload, so that PEs that disagree learn of it.
+struct Header {
+  std::uint64_t payload_bytes;
+  std::uint32_t receiver;
+  std::uint32_t call;
+};
+static_assert(sizeof(Header) == header_bytes);
+
+/// Spaces outlive bootstraps: PMIx keeps what a process put while another user of it remains.
+std::uint64_t next_generation() {
+  static std::atomic<std::uint64_t> generation{0};
+  return generation.fetch_add(1, std::memory_order_relaxed);
+}
+
+class KvsBootstrap final : public Bootstrap {
+public:
+  KvsBootstrap(std::unique_ptr<KeyValueSpace> space, const Deadline& deadline)
+      : Bootstrap(space->rank(), space->size()), space_(std::move(space)),
+        prefix_("shmemctl-" + std::to_string(next_generation()) + "-") {
+    if (size() > 1)
+      introduce(deadline);
+  }
+
+  const char* name() const override { return space_->name(); }
+  void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                 const Deadline& deadline) override;
+  void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                const Deadline& deadline) override;
+  void barrier(const Deadline& deadline) override;
+  void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
+  void abort(ExitCode code, const std::string& message) noexcept override {
+    space_->abort(code, message);
+  }
+  void finish(const Deadline& deadline) override {
+    barrier(deadline);
+    space_->finish(deadline);
+  }
+
+private:
+  void introduce(const Deadline& deadline);
+  void check_hello(int of, const std::string& expected_start, const Deadline& deadline);
+  void begin(Call call);
+  void put(int receiver, const void* payload, std::size_t size_bytes, const Deadline& deadline);
+  void get(int from, int receiver, void* payload, std::size_t size_bytes, const Deadline& deadline);
+  std::string get_piece(int from, int receiver, std::size_t piece, std::size_t expected_bytes,
+                        const Deadline& deadline);
+  void check_header(int from, int receiver, const std::string& piece, std::size_t size_bytes) const;
+  std::string key(int from, int receiver, std::size_t piece) const;
+  std::size_t piece_bytes() const;
+  std::string subject() const { return std::string("bootstrap ") + name(); }
+  [[noreturn]] void disagree(int with, const std::string& how) const;
+  std::byte* block(void* blocks, int rank, std::size_t bytes_per_rank) const {
+    return static_cast<std::byte*>(blocks) + static_cast<std::size_t>(rank) * bytes_per_rank;
+  }
+  const std::byte* block(const void* blocks, int rank, std::size_t bytes_per_rank) const {
+    return static_cast<const std::byte*>(blocks) + static_cast<std::size_t>(rank) * bytes_per_rank;
+  }
+
+  std::unique_ptr<KeyValueSpace> space_;
+  std::string prefix_;
+  std::uint64_t sequence_ = 0; ///< number of the collective that this PE is in, from 1
+  Call call_ = Call::barrier;
+};
+
+std::string KvsBootstrap::key(int from, int receiver, std::size_t piece) const {
+  return prefix_ + std::to_string(sequence_) + "-" + std::to_string(from) + "-" +
+         (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(piece);
+}
+
+/// Payload bytes that one value carries; a multiple of 3 where they become base64.
+std::size_t KvsBootstrap::piece_bytes() const {
+  const std::size_t limit = space_->max_value_bytes();
+  return space_->binary_values() ? limit : limit / 4 * 3;
+}
+
+void KvsBootstrap::introduce(const Deadline& deadline) {
+  if (piece_bytes() < 2 * header_bytes)
+    throw Error(ExitCode::unavailable, subject(), "use",
+                "its values hold " + std::to_string(space_->max_value_bytes()) + " bytes only",
+                "choose another SHMEMCTL_BOOTSTRAP");
+  std::random_device random;
+  const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
+  const std::string mine = start + std::to_string(random()) + "/" + std::to_string(random());
+  space_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
+  space_->fence(deadline);
+  check_hello(rank(), mine, deadline);
+  check_hello((rank() + 1) % size(), start, deadline);
+}
+
+void KvsBootstrap::check_hello(int of, const std::string& expected_start,
+                               const Deadline& deadline) {
+  const auto hello = space_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
+  const std::string whose = "PE " + std::to_string(of);
+  if (!hello)
+    throw Error(
+        ExitCode::unavailable, subject(), "find " + whose,
+        "what " + whose +
+            " put is not there: the launcher gives every process a space of "
+            "its own",
+        "use a launcher and a library of the same kind (srun --mpi=pmi2, mpiexec.hydra), or "
+        "SHMEMCTL_BOOTSTRAP=uid");
+  if (hello->compare(0, expected_start.size(), expected_start) == 0)
+    return;
+  if (of == rank())
+    throw Error(ExitCode::unavailable, subject(), "find " + whose,
+                "another process has the rank " + std::to_string(of) + " too",
+                "let the launcher set the ranks: unset PMI_RANK and PMI_SIZE in job scripts");
+  throw Error(ExitCode::unavailable, subject(), "find " + whose,
+              whose + " says \"" + printable(*hello, 40) + "\" where \"" + expected_start +
+                  "\" was expected: another version, or another number of processes",
+              "start all PEs with one launcher and the same version of this tool");
+}
+
+void KvsBootstrap::disagree(int with, const std::string& how) const {
+  throw Error(ExitCode::unavailable, subject(),
+              std::string(to_string(call_)) + ", call " + std::to_string(sequence_),
+              "PE " + std::to_string(with) + " " + how,
+              "start all PEs with the same program, version and options");
+}
+
+void KvsBootstrap::begin(Call call) {
+  call_ = call;
+  ++sequence_;
+  space_->watch(&health());
+}
+
+void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes,
+                       const Deadline& deadline) {
+  const Header header{size_bytes, static_cast<std::uint32_t>(receiver),
+                      static_cast<std::uint32_t>(call_)};
+  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
+  std::string piece(header_bytes + first_bytes, '\0');
+  std::memcpy(piece.data(), &header, header_bytes);
+  copy_bytes(piece.data() + header_bytes, payload, first_bytes);
+  std::size_t number = 0;
+  const auto send = [&] {
+    const std::string value = space_->binary_values() ? piece : base64(piece.data(), piece.size());
+    space_->put(key(rank(), receiver, number++), value, deadline);
+  };
+  send();
+  for (std::size_t at = first_bytes; at < size_bytes; at += piece.size()) {
+    piece.assign(static_cast<const char*>(payload) + at, std::min(piece_bytes(), size_bytes - at));
+    send();
+  }
+}
+
+std::string KvsBootstrap::get_piece(int from, int receiver, std::size_t piece,
+                                    std::size_t expected_bytes, const Deadline& deadline) {
+  health().check();
+  if (deadline.passed())
+    health().give_up(to_string(call_), from);
+  const auto value = space_->get(from, key(from, receiver, piece), deadline);
+  if (!value)
+    disagree(from, "put nothing for it: it is in another call");
+  const auto bytes = space_->binary_values() ? value : from_base64(*value);
+  // The first piece of an unexpected length is looked into for the reason.
+  if (!bytes || (bytes->size() != expected_bytes && (piece > 0 || bytes->size() < header_bytes)))
+    disagree(from, "put a value that cannot be read");
+  return *bytes;
+}
+
+void KvsBootstrap::check_header(int from, int receiver, const std::string& piece,
+                                std::size_t size_bytes) const {
+  Header header{};
+  std::memcpy(&header, piece.data(), header_bytes);
+  if (header.call != static_cast<std::uint32_t>(call_))
+    disagree(from, std::string("is in ") + to_string(static_cast<Call>(header.call)));
+  if (header.payload_bytes != size_bytes)
+    disagree(from, "passes " + std::to_string(header.payload_bytes) + " bytes, this PE " +
+                       std::to_string(size_bytes));
+  if (header.receiver != static_cast<std::uint32_t>(receiver) ||
+      piece.size() != header_bytes + std::min(size_bytes, piece_bytes() - header_bytes))
+    disagree(from, "put a value that cannot be read");
+}
+
+void KvsBootstrap::get(int from, int receiver, void* payload, std::size_t size_bytes,
+                       const Deadline& deadline) {
+  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
+  const std::string first = get_piece(from, receiver, 0, header_bytes + first_bytes, deadline);
+  check_header(from, receiver, first, size_bytes);
+  copy_bytes(payload, first.data() + header_bytes, first_bytes);
+  std::size_t number = 1;
+  for (std::size_t at = first_bytes; at < size_bytes;) {
+    const std::size_t bytes = std::min(piece_bytes(), size_bytes - at);
+    const std::string piece = get_piece(from, receiver, number++, bytes, deadline);
+    copy_bytes(static_cast<std::byte*>(payload) + at, piece.data(), bytes);
+    at += bytes;
+  }
+}
+
+void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                             const Deadline& deadline) {
+  begin(Call::allgather);
+  std::byte* mine = block(receive, rank(), bytes_per_rank);
+  if (mine != send)
+    copy_bytes(mine, send, bytes_per_rank);
+  if (size() == 1)
+    return;
+  put(everyone, mine, bytes_per_rank, deadline);
+  space_->fence(deadline);
+  // Each begins with its neighbour, so that no server is asked for one value by all at once.
+  for (int step = 1; step < size(); ++step) {
+    const int from = (rank() + step) % size();
+    get(from, everyone, block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
+  }
+}
+
+void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
+                            const Deadline& deadline) {
+  begin(Call::alltoall);
+  copy_bytes(block(receive, rank(), bytes_per_rank), block(send, rank(), bytes_per_rank),
+             bytes_per_rank);
+  for (int step = 1; step < size(); ++step) {
+    const int to = (rank() + step) % size();
+    put(to, block(send, to, bytes_per_rank), bytes_per_rank, deadline);
+  }
+  if (size() > 1)
+    space_->fence(deadline);
+  for (int step = 1; step < size(); ++step) {
+    const int from = (rank() + step) % size();
+    get(from, rank(), block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
+  }
+}
+
+void KvsBootstrap::barrier(const Deadline& deadline) {
+  begin(Call::barrier);
+  if (size() > 1)
+    space_->fence(deadline);
+}
+
+void KvsBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
+                             const Deadline& deadline) {
+  begin(Call::broadcast);
+  if (size() == 1)
+    return;
+  if (rank() == root)
+    put(everyone, data, size_bytes, deadline);
+  space_->fence(deadline);
+  if (rank() != root)
+    get(root, everyone, data, size_bytes, deadline);
+}
+
+} // namespace
+
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space,
+                                              const Deadline& deadline) {
+  return std::make_unique<KvsBootstrap>(std::move(space), deadline);
+}
+
+} // namespace shmemctl

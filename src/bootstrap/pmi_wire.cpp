@@ -1,0 +1,130 @@
+#include "src/bootstrap/pmi_wire.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t length_digits = 6;
+
+[[noreturn]] void garbage(const std::string& what) {
+  throw Error(ExitCode::unavailable, "the process manager", "read", "it sent " + what,
+              "check that PMI_FD or PMI_PORT comes from the launcher of this job, and that the "
+              "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
+}
+
+/// The words as a message, whose first word must be the command.
+std::optional<PmiMessage> message_of(PmiMessage::Words words) {
+  if (words.empty() || words.front().first != "cmd" || words.front().second.empty())
+    return std::nullopt;
+  PmiMessage message(std::move(words.front().second));
+  for (std::size_t at = 1; at < words.size(); ++at)
+    message.add(std::move(words[at].first), std::move(words[at].second));
+  return message;
+}
+
+} // namespace
+
+std::optional<std::string> PmiMessage::find(std::string_view name) const {
+  const auto found = std::find_if(words_.begin(), words_.end(),
+                                  [&](const auto& word) { return word.first == name; });
+  return found == words_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<long long> PmiMessage::integer(std::string_view name) const {
+  const auto text = find(name);
+  return text ? parse_integer(trim(*text)) : std::nullopt;
+}
+
+std::optional<PmiMessage> parse_pmi1(std::string_view line) {
+  PmiMessage::Words words;
+  for (const std::string& word : split_blanks(line)) {
+    const std::size_t equals = word.find('=');
+    if (equals == 0)
+      return std::nullopt;
+    if (equals != std::string::npos)
+      words.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    else if (!words.empty())
+      words.back().second += " " + word;
+    else
+      return std::nullopt;
+  }
+  return message_of(std::move(words));
+}
+
+std::string format_pmi1(const PmiMessage& message) {
+  std::string line = "cmd=" + message.command();
+  for (const auto& [name, value] : message.words())
+    line += " " + name + "=" + value;
+  return line + "\n";
+}
+
+std::optional<PmiMessage> parse_pmi2(std::string_view block) {
+  PmiMessage::Words words;
+  for (std::size_t at = 0; at < block.size();) {
+    const std::size_t equals = block.find('=', at);
+    if (equals == std::string_view::npos || equals == at)
+      return std::nullopt;
+    std::string name(block.substr(at, equals - at)), value;
+    if (name.find(';') != std::string::npos)
+      return std::nullopt;
+    for (at = equals + 1; at < block.size(); ++at) {
+      if (block[at] == ';' && (++at == block.size() || block[at] != ';'))
+        break;
+      value += block[at];
+    }
+    words.emplace_back(std::move(name), std::move(value));
+  }
+  return message_of(std::move(words));
+}
+
+std::string format_pmi2(const PmiMessage& message) {
+  std::string block;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    block += name + "=";
+    for (const char letter : value)
+      block += letter == ';' ? ";;" : std::string(1, letter);
+    block += ";";
+  };
+  add("cmd", message.command());
+  for (const auto& [name, value] : message.words())
+    add(name, value);
+  std::string length = std::to_string(block.size());
+  length.insert(0, length_digits - std::min(length_digits, length.size()), ' ');
+  return length + block;
+}
+
+std::string PmiFramer::take(std::size_t from, std::size_t bytes, std::size_t until) {
+  std::string frame = buffer_.substr(from, bytes);
+  buffer_.erase(0, until);
+  return frame;
+}
+
+std::optional<std::string> PmiFramer::next_line() {
+  const std::size_t end = buffer_.find('\n');
+  if (std::min(end, buffer_.size()) > max_frame_bytes)
+    garbage("a line of more than " + std::to_string(max_frame_bytes) + " bytes: \"" +
+            printable(buffer_, 40) + "\"");
+  if (end == std::string::npos)
+    return std::nullopt;
+  return take(0, end, end + 1);
+}
+
+std::optional<std::string> PmiFramer::next_block() {
+  if (buffer_.size() < length_digits)
+    return std::nullopt;
+  const auto length = parse_integer(trim(std::string_view(buffer_).substr(0, length_digits)));
+  if (!length || *length < 0 || *length > static_cast<long long>(max_frame_bytes))
+    garbage("\"" + printable(buffer_, 40) + "\" where a length of at most " +
+            std::to_string(max_frame_bytes) + " belongs");
+  const auto bytes = static_cast<std::size_t>(*length);
+  if (buffer_.size() < length_digits + bytes)
+    return std::nullopt;
+  return take(length_digits, bytes, length_digits + bytes);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,69 @@
+// The two wire protocols of process managers: PMI-1's lines and PMI-2's counted blocks.
+//
+// PMI-1: `cmd=put kvsname=K key=A value=B`, one line for a message.
+// PMI-2: six decimal digits with the length, then `cmd=kvs-put;key=A;value=B;`, with ";;" for a
+// semicolon in a value. Its first exchange is a PMI-1 line.
+// As the PMI-2 specification of MPICH's wiki has them, and as Hydra and Slurm behave.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shmemctl {
+
+/// One request or answer: a command and its words.
+class PmiMessage {
+public:
+  explicit PmiMessage(std::string command) : command_(std::move(command)) {}
+
+  const std::string& command() const { return command_; }
+  PmiMessage& add(std::string name, std::string value) {
+    words_.emplace_back(std::move(name), std::move(value));
+    return *this;
+  }
+  using Words = std::vector<std::pair<std::string, std::string>>;
+  const Words& words() const { return words_; }
+  /// The first word of that name.
+  std::optional<std::string> find(std::string_view name) const;
+  /// A word that is an integer; nothing if it is not there or is none.
+  std::optional<long long> integer(std::string_view name) const;
+  bool operator==(const PmiMessage&) const = default;
+
+private:
+  std::string command_;
+  Words words_;
+};
+
+/// A line without its newline; nothing if it is no message. A word without '=' belongs to the value
+/// before it: error texts hold blanks.
+std::optional<PmiMessage> parse_pmi1(std::string_view line);
+/// With the newline. Names and values must not hold blanks or newlines.
+std::string format_pmi1(const PmiMessage& message);
+
+/// A block without its length; nothing if it is no message.
+std::optional<PmiMessage> parse_pmi2(std::string_view block);
+/// With the length before it.
+std::string format_pmi2(const PmiMessage& message);
+
+/// Cuts a stream of bytes into lines or blocks. Bounded: throws Error (unavailable) for what cannot
+/// become one.
+class PmiFramer {
+public:
+  static constexpr std::size_t max_frame_bytes = 64 * 1024;
+
+  void feed(std::string_view bytes) { buffer_.append(bytes); }
+  /// The next whole line without its newline, if there is one.
+  std::optional<std::string> next_line();
+  /// The next whole block without its length, if there is one.
+  std::optional<std::string> next_block();
+
+private:
+  std::string take(std::size_t from, std::size_t bytes, std::size_t until);
+  std::string buffer_;
+};
+
+} // namespace shmemctl
