@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <cstring>
-#include <map>
 
 #include "src/base/error.h"
+#include "transports/region_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -88,7 +88,7 @@ public:
   }
 
   void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView& region) override { regions_[region.region] = region; }
+  void set_region(const RegionView& region) override { regions_.set(region); }
 
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {
@@ -118,11 +118,9 @@ public:
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    const auto region = regions_.find(address.region);
-    std::byte* base = nullptr;
-    if (region != regions_.end() && address.pe >= 0 &&
-        static_cast<std::size_t>(address.pe) < region->second.mapped.size())
-      base = region->second.mapped[static_cast<std::size_t>(address.pe)];
+    const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
+    const auto pe = static_cast<std::size_t>(address.pe);
+    std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
     if (!base)
       throw Error(ExitCode::unavailable, "shm", "translate an address",
                   "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
@@ -130,7 +128,7 @@ private:
     return base + address.offset_bytes;
   }
 
-  std::map<int, RegionView> regions_;
+  RegionTable regions_;
 };
 
 } // namespace
