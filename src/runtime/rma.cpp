@@ -146,9 +146,9 @@ void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, 
 }
 
 std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, int context) {
+  const auto held = turn(context);
   const RemoteAddress address = locate(target, pe);
   require(address, target, request.size_bytes);
-  const auto held = turn(context);
   return way(pe).atomic(context, address, request);
 }
 
@@ -177,22 +177,6 @@ void Rma::quiet(int context) {
   const auto held = turn(context);
   for (Transport* transport : transports_)
     transport->quiet(context);
-}
-
-void Rma::progress() {
-  for (Transport* transport : transports_)
-    transport->progress();
-}
-
-void Rma::serialize(int context, bool on) {
-  lanes_[static_cast<std::size_t>(context)].serialized.store(on, std::memory_order_release);
-}
-
-std::unique_lock<std::mutex> Rma::turn(int context) {
-  Lane& lane = lanes_[static_cast<std::size_t>(context)];
-  if (!lane.serialized.load(std::memory_order_acquire))
-    return {};
-  return std::unique_lock(lane.mutex);
 }
 
 std::uint64_t Rma::wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
