@@ -135,7 +135,7 @@ void ActiveSet::alltoalls(void* dest, const void* source, std::ptrdiff_t dest_st
 }
 
 void ActiveSet::reduce(void* dest, const void* source, std::size_t elements,
-                       std::size_t element_bytes, Combine combine) {
+                       std::size_t element_bytes, ReduceKernel combine) {
   // No other member reads this share of anybody's source, so that it may be overwritten at once.
   const auto members = static_cast<std::size_t>(n_pes_);
   const auto me = static_cast<std::size_t>(me_);

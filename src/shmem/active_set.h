@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/runtime/reduce_kernels.h"
 #include "src/shmem/world.h"
 
 namespace shmemctl::api {
@@ -14,9 +15,6 @@ struct ActiveSetArguments {
   int start, log_stride, n_pes;
   long* work;
 };
-
-/// result[i] = result[i] op with[i] for `elements` elements.
-using Combine = void (*)(void* result, const void* with, std::size_t elements);
 
 /// Every collective begins with a sync (sources and destinations are ready everywhere) and ends
 /// with one (nobody needs this PE's source any more). The work array counts arrivals, one word for
@@ -40,7 +38,7 @@ public:
   /// Each member reduces its share of the elements, in the set's order, and gives the result to
   /// all. dest == source is legal.
   void reduce(void* dest, const void* source, std::size_t elements, std::size_t element_bytes,
-              Combine combine);
+              ReduceKernel combine);
 
 private:
   static constexpr int rounds = limits::sync_rounds;

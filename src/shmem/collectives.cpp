@@ -1,8 +1,6 @@
 // Collectives over teams.
-#include <climits>
-#include <type_traits>
-
 #include "src/shmem/api.h"
+#include "src/shmem/element_type.h"
 
 using namespace shmemctl;
 using api::World;
@@ -59,40 +57,6 @@ int alltoalls(shmem_team_t team, void* dest, const void* source, std::ptrdiff_t 
     world.collectives.alltoalls(id, dest, source, dst, sst, nelems, element_bytes);
     return true;
   });
-}
-
-template <class T>
-constexpr ElementType integer_type() {
-  constexpr bool is_signed = std::is_signed_v<T>;
-  switch (sizeof(T)) {
-  case 1:
-    return is_signed ? ElementType::int8 : ElementType::uint8;
-  case 2:
-    return is_signed ? ElementType::int16 : ElementType::uint16;
-  case 4:
-    return is_signed ? ElementType::int32 : ElementType::uint32;
-  default:
-    static_assert(sizeof(T) <= 8);
-    return is_signed ? ElementType::int64 : ElementType::uint64;
-  }
-}
-
-template <class T>
-constexpr ElementType element_type() {
-  if constexpr (std::is_integral_v<T>)
-    return integer_type<T>();
-  else if constexpr (std::is_same_v<T, float>)
-    return ElementType::float32;
-  else if constexpr (std::is_same_v<T, double>)
-    return ElementType::float64;
-  else if constexpr (std::is_same_v<T, long double>)
-    return ElementType::long_double;
-  else if constexpr (std::is_same_v<T, shmemctl_complexf>)
-    return ElementType::complex_float;
-  else {
-    static_assert(std::is_same_v<T, shmemctl_complexd>);
-    return ElementType::complex_double;
-  }
 }
 
 int reduce(shmem_team_t team, void* dest, const void* source, std::size_t elements,
@@ -158,7 +122,7 @@ SHMEMCTL_API(int, shmem_fcollectmem,
 #define SHMEMCTL_REDUCE(T, N, OP, OPERATION)                                                       \
   SHMEMCTL_API(int, shmem_##N##_##OP##_reduce,                                                     \
                (shmem_team_t team, T * dest, const T* source, size_t nreduce)) {                   \
-    return reduce(team, dest, source, nreduce, element_type<T>(), OPERATION);                      \
+    return reduce(team, dest, source, nreduce, api::element_type<T>(), OPERATION);                 \
   }
 #define SHMEMCTL_X(T, N)                                                                           \
   SHMEMCTL_REDUCE(T, N, and, ReduceOp::bit_and)                                                    \
