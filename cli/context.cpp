@@ -1,7 +1,6 @@
 #include "cli/context.h"
 
 #include <algorithm>
-#include <iostream>
 #include <sstream>
 
 #include "src/base/input.h"
@@ -49,12 +48,6 @@ std::map<std::string, std::string> read_config(const std::string& path) {
 }
 
 } // namespace
-
-void print_error(const Error& error) {
-  std::cerr << "shmemctl: error: " << error.message() << '\n';
-  if (!error.fix().empty())
-    std::cerr << "shmemctl: fix: " << error.fix() << '\n';
-}
 
 Options Context::options() const {
   return Options(environment, command_line, read_config(config_path));

@@ -9,6 +9,7 @@
 
 #include "reports/report.h"
 #include "src/base/options.h"
+#include "src/base/print_error.h"
 
 namespace shmemctl {
 
@@ -28,9 +29,6 @@ struct Context {
 /// Adds `--<name>` for a row of the option table; its text lands in context.command_line.
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
                         const std::string& flag = "");
-
-/// Two lines on stderr: what failed, and what to do.
-void print_error(const Error& error);
 
 /// One function per subcommand, in the file of its name.
 void add_topo(CLI::App& app, Context& context);

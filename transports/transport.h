@@ -70,7 +70,8 @@ enum class SignalOp : std::uint8_t { set, add };
 /// Operations are issued on a context (a small number; 0 is the default one), are complete at the
 /// target after quiet() on that context, and are ordered towards a PE by fence(). All throw Error
 /// (unavailable) that names the device, the port, the peer and the completion's status.
-/// Thread safety: different contexts may be used by different threads at once.
+/// Thread safety: different contexts may be used by different threads at once; set_region() and
+/// progress() may be called while others are at work.
 class Transport {
 public:
   virtual ~Transport() = default;

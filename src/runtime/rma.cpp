@@ -98,14 +98,15 @@ Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, d
 }
 
 void Rma::set_region(const RegionView& region) {
-  regions_[static_cast<std::size_t>(region.region)] = region;
+  regions_.set(region);
   for (Transport* transport : transports_)
     transport->set_region(region);
 }
 
 RemoteAddress Rma::locate(const void* address, int pe) const {
   const auto* byte = static_cast<const std::byte*>(address);
-  for (const RegionView& region : regions_) {
+  for (std::size_t number = 0; number < limits::max_regions; ++number) {
+    const RegionView& region = regions_[number];
     if (region.base && byte >= region.base && byte < region.base + region.size_bytes)
       return {pe, region.region, static_cast<std::uint64_t>(byte - region.base)};
   }
@@ -144,6 +145,7 @@ void Rma::put(void* target, const void* source, std::size_t size_bytes, int pe, 
     return;
   const RemoteAddress address = locate(target, pe);
   require(address, target, size_bytes);
+  const auto held = turn(context);
   way(pe).put(context, address, source, size_bytes, blocking);
 }
 
@@ -153,10 +155,12 @@ void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, 
     return;
   const RemoteAddress address = locate(source, pe);
   require(address, source, size_bytes);
+  const auto held = turn(context);
   way(pe).get(context, target, address, size_bytes, blocking);
 }
 
 std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, int context) {
+  const auto held = turn(context);
   const RemoteAddress address = locate(target, pe);
   require(address, target, request.size_bytes);
   if (checked_)
@@ -176,16 +180,19 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
     address = locate(target, pe);
     require(address, target, size_bytes);
   }
+  const auto held = turn(context);
   way(pe).put_signal(context, address, source, size_bytes, signal_address, signal_value, op,
                      blocking);
 }
 
 void Rma::fence(int context) {
+  const auto held = turn(context);
   for (Transport* transport : transports_)
     transport->fence(context);
 }
 
 void Rma::quiet(int context) {
+  const auto held = turn(context);
   for (Transport* transport : transports_)
     transport->quiet(context);
 }

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <vector>
 
 #include "src/bootstrap/job_health.h"
 #include "src/runtime/state.h"
+#include "transports/region_table.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
@@ -55,9 +58,18 @@ public:
 
   JobHealth& health() const { return health_; }
   double timeout_s() const { return timeout_s_; }
+  /// For waits that begin from now on.
+  void set_timeout_s(double timeout_s) { timeout_s_ = timeout_s; }
+  /// Drives transports that need it, for callers that poll by themselves.
+  void progress();
+  /// Whether several threads may use this context at once: its operations then take turns.
+  /// Different contexts, waits and set_region() need no such order.
+  void serialize(int context, bool on);
 
 private:
   Transport& way(int pe) const { return *way_to_[static_cast<std::size_t>(pe)]; }
+  /// Held over an operation on that context; empty if the caller sees to the order.
+  std::unique_lock<std::mutex> turn(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
   template <class Condition>
   void wait_for(Condition&& condition, const char* step, int peer);
@@ -68,7 +80,13 @@ private:
   JobHealth& health_;
   double timeout_s_;
   bool checked_;
-  std::array<RegionView, limits::max_regions> regions_{};
+  RegionTable regions_;
+  /// By context.
+  struct Lane {
+    std::atomic<bool> serialized{false};
+    std::mutex mutex;
+  };
+  std::array<Lane, limits::max_contexts> lanes_;
 };
 
 bool compares(Compare compare, std::uint64_t left, std::uint64_t right);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "transports/region_table.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -147,12 +148,7 @@ public:
   }
 
   void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView& region) override {
-    const auto index = static_cast<std::size_t>(region.region);
-    if (regions_.size() <= index)
-      regions_.resize(index + 1);
-    regions_[index] = region;
-  }
+  void set_region(const RegionView& region) override { regions_.set(region); }
 
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {
@@ -184,11 +180,9 @@ public:
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    const auto region = static_cast<std::size_t>(address.region);
+    const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
     const auto pe = static_cast<std::size_t>(address.pe);
-    std::byte* base = nullptr;
-    if (region < regions_.size() && pe < regions_[region].mapped.size())
-      base = regions_[region].mapped[pe];
+    std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
     if (!base)
       throw Error(ExitCode::unavailable, "shm", "translate an address",
                   "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
@@ -196,7 +190,7 @@ private:
     return base + address.offset_bytes;
   }
 
-  std::vector<RegionView> regions_; ///< by number
+  RegionTable regions_;
 };
 
 } // namespace

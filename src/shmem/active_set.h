@@ -1,0 +1,59 @@
+// Collectives over an active set (OpenSHMEM before 1.5): among its members only, by means of the
+// work array that the caller brings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/runtime/reduce_kernels.h"
+#include "src/shmem/world.h"
+
+namespace shmemctl::api {
+
+/// PE_start, logPE_stride and PE_size with the array pSync.
+struct ActiveSetArguments {
+  int start, log_stride, n_pes;
+  long* work;
+};
+
+/// Every collective begins with a sync (sources and destinations are ready everywhere) and ends
+/// with one (nobody needs this PE's source any more). The work array counts arrivals, one word for
+/// each round of a dissemination barrier, and takes each arrival off again: it is zero whenever no
+/// collective is under way, and arrivals of the next one may already be in it.
+class ActiveSet {
+public:
+  /// Throws Error (usage) if the set is none, or this PE is not in it.
+  ActiveSet(World& world, const ActiveSetArguments& arguments);
+
+  void sync();
+  /// Completes this PE's operations on the default context, then syncs.
+  void barrier();
+  /// The root's own `dest` is left alone.
+  void broadcast(void* dest, const void* source, std::size_t size_bytes, int root);
+  void collect(void* dest, const void* source, std::size_t size_bytes);
+  void fcollect(void* dest, const void* source, std::size_t size_bytes);
+  void alltoall(void* dest, const void* source, std::size_t block_bytes);
+  void alltoalls(void* dest, const void* source, std::ptrdiff_t dest_stride,
+                 std::ptrdiff_t source_stride, std::size_t nelems, std::size_t element_bytes);
+  /// Each member reduces its share of the elements, in the set's order, and gives the result to
+  /// all. dest == source is legal.
+  void reduce(void* dest, const void* source, std::size_t elements, std::size_t element_bytes,
+              ReduceKernel combine);
+
+private:
+  static constexpr int rounds = limits::sync_rounds;
+  static constexpr int published = rounds; ///< the word behind the rounds
+  static_assert(published < SHMEM_SYNC_SIZE);
+
+  int pe(int member) const { return start_ + member * stride_; }
+  /// Member `distance` behind this one, round.
+  int neighbour(int distance) const { return (me_ + distance) % n_pes_; }
+  std::uint64_t* word(int index) const;
+  void put(void* dest, const void* source, std::size_t size_bytes, int member);
+
+  World& world_;
+  int start_, stride_, n_pes_, me_;
+  long* work_;
+};
+
+} // namespace shmemctl::api

@@ -1,0 +1,28 @@
+// The environment variables that the specification defines.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "src/base/options.h"
+
+namespace shmemctl::api {
+
+/// SHMEM_SYMMETRIC_SIZE: a number that is not negative, with or without a fraction, and k, m, g or
+/// t behind it for powers of 1024; what stands behind that letter is ignored. Bytes, rounded up;
+/// nothing if the text is no such size or 2^62 or more.
+std::optional<std::uint64_t> parse_symmetric_size(const std::string& text);
+
+/// What the specification's variables (SHMEM_*, else the deprecated SMA_*) say in terms of our
+/// options. SHMEMCTL_* is stronger, NVSHMEM_* weaker. Throws Error (usage) for an invalid size.
+std::map<std::string, std::string> specified_options(const Environment& environment);
+
+/// True if SHMEM_<name> or SMA_<name> is set.
+bool asked_for(const Environment& environment, const std::string& name);
+
+/// The answer to SHMEM_INFO.
+std::string info_text();
+
+} // namespace shmemctl::api

@@ -1,0 +1,2 @@
+/* Where SGI's SHMEM had it. */
+#include "../shmemx.h"

@@ -1,0 +1,247 @@
+// The world of a process: set-up, the ways in which it ends, and finalisation.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/print_error.h"
+#include "src/runtime/runtime.h"
+#include "src/shmem/api.h"
+#include "src/shmem/environment.h"
+#include "src/shmem/watcher.h"
+
+namespace shmemctl::api {
+
+namespace {
+
+/// A program may compute for hours while the others wait for it; a PE that dies is noticed at once.
+constexpr double patience_s = 86400;
+constexpr std::chrono::seconds exit_handlers_time{5};
+/// The phase under which shmem_global_exit is announced.
+constexpr const char* exit_phase = "shmem_global_exit";
+
+enum class Stage { before, running, finalized, ending };
+// The C interface is about "the" library of a process, and exit() calls back without an argument.
+std::atomic<Stage> stage{Stage::before};
+std::atomic<bool> someone_ends{false};
+thread_local bool i_end = false;
+pid_t process_id = 0;
+
+/// True for the one thread that ends the process. Others are stopped here, since what they use is
+/// about to go.
+void claim_the_end() {
+  if (i_end)
+    std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
+  if (someone_ends.exchange(true))
+    for (;;)
+      pause();
+  i_end = true;
+  stage = Stage::ending;
+}
+
+/// Ends the process from a thread that is not the program's: its exit handlers are not run, and
+/// output is flushed as far as no other thread holds it.
+[[noreturn]] void leave(int status) {
+  std::thread([] { std::fflush(nullptr); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::_Exit(status);
+}
+
+class ProcessWorld final : public World {
+public:
+  ProcessWorld(Runtime& runtime, int thread_level, bool patient)
+      : World(runtime.rma(), runtime.teams(), runtime.collectives()), runtime_(runtime),
+        thread_level_(thread_level) {
+    if (patient)
+      rma.set_timeout_s(patience_s);
+    rma.serialize(0, thread_level == SHMEM_THREAD_MULTIPLE);
+    watcher_ = std::make_unique<Watcher>(runtime.lifeline(),
+                                         [this](const Error& error) { fail_elsewhere(error); });
+  }
+
+  void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) override {
+    return runtime_.allocate(size_bytes, alignment_bytes);
+  }
+  void free(void* address) override { runtime_.free(address); }
+  std::size_t block_bytes(const void* address) const override {
+    const RemoteAddress place = rma.locate(address, rma.pe());
+    if (place.region != region::heap)
+      return 0;
+    return runtime_.heap().allocator().block_bytes(place.offset_bytes).value_or(0);
+  }
+  bool reachable(int pe) const override {
+    return runtime_.way_to()[static_cast<std::size_t>(pe)] >= 0;
+  }
+  int thread_level() const override { return thread_level_; }
+
+  void finalize() override {
+    // The runtime's own deadline is for PEs that are behind by seconds.
+    collectives.barrier(team_world);
+    watcher_.reset();
+    runtime_.finish();
+  }
+
+  [[noreturn]] void exit_all(int status) override {
+    claim_the_end();
+    runtime_.lifeline().announce(Error(static_cast<ExitCode>(status & 0xff), "the job",
+                                       "go on with", "a PE called shmem_global_exit", ""),
+                                 exit_phase);
+    std::exit(status);
+  }
+
+  [[noreturn]] void fail(const Error& error) override {
+    claim_the_end();
+    std::exit(report(error));
+  }
+
+  /// This PE's program ends without shmem_finalize, and not well.
+  void fail_with_status(int status) noexcept {
+    runtime_.fail(placed(
+        Error(ExitCode::unavailable, "the job", "finish",
+              "a program ended with status " + std::to_string(status) + " before shmem_finalize",
+              "see what that PE printed")));
+  }
+
+private:
+  /// On the watcher's thread.
+  void fail_elsewhere(const Error& error) {
+    if (someone_ends.exchange(true)) {
+      // The program's own thread met the failure too; its exit handlers have their time.
+      std::this_thread::sleep_for(exit_handlers_time);
+      std::_Exit(static_cast<int>(error.code()));
+    }
+    i_end = true;
+    stage = Stage::ending;
+    leave(report(error));
+  }
+
+  /// Prints, tells the others; returns the status to end with.
+  int report(const Error& error) {
+    const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
+    if (first && first->phase == exit_phase)
+      return static_cast<int>(first->code);
+    const Error full = placed(error);
+    print_error(full);
+    runtime_.fail(full);
+    return static_cast<int>(full.code());
+  }
+
+  Error placed(const Error& error) const {
+    Where where = error.where();
+    if (where.pe || !where.host.empty())
+      return error;
+    where.pe = rma.pe();
+    where.host = runtime_.placement().hosts[static_cast<std::size_t>(rma.pe())].host_name;
+    return {error.code(),           error.subject(), error.attempted(),
+            error.system_message(), error.fix(),     where};
+  }
+
+  Runtime& runtime_;
+  int thread_level_;
+  std::unique_ptr<Watcher> watcher_;
+};
+
+/// What lives from shmem_init to shmem_finalize. Not destroyed when the process ends in another
+/// way: other threads may be using it.
+struct Process {
+  explicit Process(int thread_level, const Environment& environment)
+      : options(environment, specified_options(environment)) {
+    options.require_valid({"LOG_LEVEL", "LOG_SUBSYSTEMS", "TIMEOUT"});
+    LogLevel level = LogLevel::warning;
+    parse_log_level(options.text("LOG_LEVEL"), level);
+    configure_log(level, options.text("LOG_SUBSYSTEMS"));
+    RuntimeRequest request;
+    request.options = &options;
+    request.environment = environment;
+    request.share_static_data = true;
+    runtime = std::make_unique<Runtime>(std::move(request));
+    world = std::make_unique<ProcessWorld>(*runtime, thread_level, !options.value("TIMEOUT").set());
+  }
+  Options options;
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<ProcessWorld> world;
+};
+
+Process* process = nullptr;
+
+void print_what_was_asked_for(const Environment& environment) {
+  if (current().rma.pe() != 0)
+    return;
+  if (asked_for(environment, "VERSION"))
+    std::cerr << SHMEM_VENDOR_STRING << ": OpenSHMEM " << SHMEM_MAJOR_VERSION << '.'
+              << SHMEM_MINOR_VERSION << '\n';
+  if (asked_for(environment, "INFO"))
+    std::cerr << info_text();
+}
+
+void finalize() {
+  Stage expected = Stage::running;
+  if (!stage.compare_exchange_strong(expected, Stage::finalized))
+    return;
+  guarded([](World& world) { world.finalize(); });
+  process_world = nullptr;
+  const std::unique_ptr<Process> gone(std::exchange(process, nullptr));
+}
+
+/// A program that returns from main without shmem_finalize is finalised here; one that ends with
+/// an error tells the others. A child process inherits this handler and must do neither.
+void at_exit(int status, void*) {
+  if (getpid() != process_id || stage != Stage::running)
+    return;
+  if (status == 0)
+    return finalize();
+  stage = Stage::ending;
+  process->world->fail_with_status(status);
+}
+
+void start(int thread_level) {
+  Stage expected = Stage::before;
+  if (!stage.compare_exchange_strong(expected, Stage::running))
+    fail(wrong_use("the library", "initialise", "it has been initialised before",
+                   "call shmem_init or shmem_init_thread once"));
+  const Environment environment = current_environment();
+  try {
+    process = std::make_unique<Process>(thread_level, environment).release();
+  } catch (const Error& error) {
+    stage = Stage::ending;
+    fail(error);
+  }
+  process_world = process->world.get();
+  process_id = getpid();
+  on_exit(at_exit, nullptr);
+  print_what_was_asked_for(environment);
+}
+
+} // namespace
+
+} // namespace shmemctl::api
+
+using namespace shmemctl;
+
+SHMEMCTL_API(void, shmem_init, (void)) {
+  api::start(SHMEM_THREAD_SINGLE);
+}
+
+SHMEMCTL_API(int, shmem_init_thread, (int requested, int* provided)) {
+  if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE)
+    return 1;
+  api::start(requested);
+  *provided = requested;
+  return 0;
+}
+
+SHMEMCTL_API(void, start_pes, (int)) {
+  if (api::stage == api::Stage::before)
+    api::start(SHMEM_THREAD_SINGLE);
+}
+
+SHMEMCTL_API(void, shmem_finalize, (void)) {
+  api::finalize();
+}
+
+SHMEMCTL_API(void, shmem_global_exit, (int status)) {
+  api::guarded([&](api::World& world) { world.exit_all(status); });
+}

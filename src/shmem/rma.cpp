@@ -1,0 +1,183 @@
+// Put and get, blocking and not, with strides, and with a signal.
+#include "src/shmem/api.h"
+
+using namespace shmemctl;
+using api::World;
+
+namespace {
+
+constexpr shmem_ctx_t default_context = SHMEM_CTX_DEFAULT;
+
+void put(shmem_ctx_t ctx, void* dest, const void* source, std::size_t size_bytes, int pe,
+         bool blocking) {
+  api::guarded([&](World& world) {
+    const shmemctl_context& context = api::checked(ctx);
+    world.rma.put(dest, source, size_bytes, api::world_pe(world, context, pe), context.number,
+                  blocking);
+  });
+}
+
+void get(shmem_ctx_t ctx, void* dest, const void* source, std::size_t size_bytes, int pe,
+         bool blocking) {
+  api::guarded([&](World& world) {
+    const shmemctl_context& context = api::checked(ctx);
+    world.rma.get(dest, source, size_bytes, api::world_pe(world, context, pe), context.number,
+                  blocking);
+  });
+}
+
+/// Strides and `nelems` count elements of `element_bytes`.
+struct Strides {
+  std::ptrdiff_t dest, source;
+  std::size_t nelems, element_bytes;
+  bool contiguous() const { return dest == 1 && source == 1; }
+  std::ptrdiff_t bytes(std::ptrdiff_t elements) const {
+    return elements * static_cast<std::ptrdiff_t>(element_bytes);
+  }
+};
+
+/// Calls move(offset in dest, offset in source) for each element, in bytes.
+template <class Move>
+void for_each_element(const Strides& strides, Move&& move) {
+  for (std::size_t i = 0; i < strides.nelems; ++i) {
+    const auto index = static_cast<std::ptrdiff_t>(i);
+    move(strides.bytes(index * strides.dest), strides.bytes(index * strides.source));
+  }
+}
+
+void put_strided(shmem_ctx_t ctx, void* dest, const void* source, const Strides& strides, int pe) {
+  if (strides.contiguous())
+    return put(ctx, dest, source, strides.nelems * strides.element_bytes, pe, true);
+  api::guarded([&](World& world) {
+    const shmemctl_context& context = api::checked(ctx);
+    const int target = api::world_pe(world, context, pe);
+    for_each_element(strides, [&](std::ptrdiff_t to, std::ptrdiff_t from) {
+      world.rma.put(static_cast<std::byte*>(dest) + to,
+                    static_cast<const std::byte*>(source) + from, strides.element_bytes, target,
+                    context.number, true);
+    });
+  });
+}
+
+void get_strided(shmem_ctx_t ctx, void* dest, const void* source, const Strides& strides, int pe) {
+  if (strides.contiguous())
+    return get(ctx, dest, source, strides.nelems * strides.element_bytes, pe, true);
+  api::guarded([&](World& world) {
+    const shmemctl_context& context = api::checked(ctx);
+    const int origin = api::world_pe(world, context, pe);
+    for_each_element(strides, [&](std::ptrdiff_t to, std::ptrdiff_t from) {
+      world.rma.get(static_cast<std::byte*>(dest) + to,
+                    static_cast<const std::byte*>(source) + from, strides.element_bytes, origin,
+                    context.number, true);
+    });
+  });
+}
+
+struct Signal {
+  std::uint64_t* address;
+  std::uint64_t value;
+  int op;
+};
+
+SignalOp operation(int op) {
+  if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
+    throw api::wrong_use("signal operator " + std::to_string(op), "use",
+                         "it is none of the specification's",
+                         "use SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+  return op == SHMEM_SIGNAL_SET ? SignalOp::set : SignalOp::add;
+}
+
+void put_signal(shmem_ctx_t ctx, void* dest, const void* source, std::size_t size_bytes,
+                const Signal& signal, int pe, bool blocking) {
+  api::guarded([&](World& world) {
+    const shmemctl_context& context = api::checked(ctx);
+    world.rma.put_signal(dest, source, size_bytes, signal.address, signal.value,
+                         operation(signal.op), api::world_pe(world, context, pe), context.number,
+                         blocking);
+  });
+}
+
+} // namespace
+
+// A family of routines: a plain one and one with a context, which differ in nothing else.
+#define SHMEMCTL_PAIR(result, plain, with_context, formal, call)                                   \
+  SHMEMCTL_API(result, plain, (SHMEMCTL_UNWRAP formal)) {                                          \
+    constexpr shmem_ctx_t ctx = default_context;                                                   \
+    call                                                                                           \
+  }                                                                                                \
+  SHMEMCTL_API(result, with_context, (shmem_ctx_t ctx, SHMEMCTL_UNWRAP formal)) {                  \
+    call                                                                                           \
+  }
+#define SHMEMCTL_UNWRAP(...) __VA_ARGS__
+
+#define SHMEMCTL_TYPED(T, N)                                                                       \
+  SHMEMCTL_PAIR(void, shmem_##N##_put, shmem_ctx_##N##_put,                                        \
+                (T * dest, const T* source, size_t nelems, int pe),                                \
+                put(ctx, dest, source, nelems * sizeof(T), pe, true);)                             \
+  SHMEMCTL_PAIR(void, shmem_##N##_get, shmem_ctx_##N##_get,                                        \
+                (T * dest, const T* source, size_t nelems, int pe),                                \
+                get(ctx, dest, source, nelems * sizeof(T), pe, true);)                             \
+  SHMEMCTL_PAIR(void, shmem_##N##_put_nbi, shmem_ctx_##N##_put_nbi,                                \
+                (T * dest, const T* source, size_t nelems, int pe),                                \
+                put(ctx, dest, source, nelems * sizeof(T), pe, false);)                            \
+  SHMEMCTL_PAIR(void, shmem_##N##_get_nbi, shmem_ctx_##N##_get_nbi,                                \
+                (T * dest, const T* source, size_t nelems, int pe),                                \
+                get(ctx, dest, source, nelems * sizeof(T), pe, false);)                            \
+  SHMEMCTL_PAIR(void, shmem_##N##_iput, shmem_ctx_##N##_iput,                                      \
+                (T * dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),  \
+                put_strided(ctx, dest, source, {dst, sst, nelems, sizeof(T)}, pe);)                \
+  SHMEMCTL_PAIR(void, shmem_##N##_iget, shmem_ctx_##N##_iget,                                      \
+                (T * dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),  \
+                get_strided(ctx, dest, source, {dst, sst, nelems, sizeof(T)}, pe);)                \
+  SHMEMCTL_PAIR(void, shmem_##N##_p, shmem_ctx_##N##_p, (T * dest, T value, int pe),               \
+                put(ctx, dest, &value, sizeof(T), pe, true);)                                      \
+  SHMEMCTL_PAIR(T, shmem_##N##_g, shmem_ctx_##N##_g, (const T* source, int pe), T value{};         \
+                get(ctx, &value, source, sizeof(T), pe, true); return value;)                      \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_##N##_put_signal, shmem_ctx_##N##_put_signal,                                    \
+      (T * dest, const T* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op,  \
+       int pe),                                                                                    \
+      put_signal(ctx, dest, source, nelems * sizeof(T), {sig_addr, signal, sig_op}, pe, true);)    \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_##N##_put_signal_nbi, shmem_ctx_##N##_put_signal_nbi,                            \
+      (T * dest, const T* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op,  \
+       int pe),                                                                                    \
+      put_signal(ctx, dest, source, nelems * sizeof(T), {sig_addr, signal, sig_op}, pe, false);)
+SHMEMCTL_RMA_TYPES(SHMEMCTL_TYPED)
+
+#define SHMEMCTL_BLOCK(N, bytes)                                                                   \
+  SHMEMCTL_PAIR(void, shmem_put##N, shmem_ctx_put##N,                                              \
+                (void* dest, const void* source, size_t nelems, int pe),                           \
+                put(ctx, dest, source, nelems*(bytes), pe, true);)                                 \
+  SHMEMCTL_PAIR(void, shmem_get##N, shmem_ctx_get##N,                                              \
+                (void* dest, const void* source, size_t nelems, int pe),                           \
+                get(ctx, dest, source, nelems*(bytes), pe, true);)                                 \
+  SHMEMCTL_PAIR(void, shmem_put##N##_nbi, shmem_ctx_put##N##_nbi,                                  \
+                (void* dest, const void* source, size_t nelems, int pe),                           \
+                put(ctx, dest, source, nelems*(bytes), pe, false);)                                \
+  SHMEMCTL_PAIR(void, shmem_get##N##_nbi, shmem_ctx_get##N##_nbi,                                  \
+                (void* dest, const void* source, size_t nelems, int pe),                           \
+                get(ctx, dest, source, nelems*(bytes), pe, false);)                                \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_put##N##_signal, shmem_ctx_put##N##_signal,                                      \
+      (void* dest, const void* source, size_t nelems, uint64_t* sig_addr, uint64_t signal,         \
+       int sig_op, int pe),                                                                        \
+      put_signal(ctx, dest, source, nelems*(bytes), {sig_addr, signal, sig_op}, pe, true);)        \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_put##N##_signal_nbi, shmem_ctx_put##N##_signal_nbi,                              \
+      (void* dest, const void* source, size_t nelems, uint64_t* sig_addr, uint64_t signal,         \
+       int sig_op, int pe),                                                                        \
+      put_signal(ctx, dest, source, nelems*(bytes), {sig_addr, signal, sig_op}, pe, false);)
+SHMEMCTL_SIZES(SHMEMCTL_BLOCK)
+SHMEMCTL_BLOCK(mem, 1)
+
+#define SHMEMCTL_STRIDED(N, bytes)                                                                 \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_iput##N, shmem_ctx_iput##N,                                                      \
+      (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),       \
+      put_strided(ctx, dest, source, {dst, sst, nelems, bytes}, pe);)                              \
+  SHMEMCTL_PAIR(                                                                                   \
+      void, shmem_iget##N, shmem_ctx_iget##N,                                                      \
+      (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),       \
+      get_strided(ctx, dest, source, {dst, sst, nelems, bytes}, pe);)
+SHMEMCTL_SIZES(SHMEMCTL_STRIDED)

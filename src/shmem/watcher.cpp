@@ -1,0 +1,51 @@
+#include "src/shmem/watcher.h"
+
+#include <csignal>
+#include <optional>
+#include <pthread.h>
+
+namespace shmemctl::api {
+
+namespace {
+constexpr std::chrono::milliseconds interval{50};
+constexpr std::chrono::milliseconds moment{400};
+} // namespace
+
+Watcher::Watcher(const JobHealth& health, std::function<void(const Error&)> on_failure)
+    : health_(health), on_failure_(std::move(on_failure)) {
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { watch(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Watcher::~Watcher() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+bool Watcher::pause(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, time, [this] { return stop_; });
+}
+
+void Watcher::watch() {
+  std::optional<Error> failure;
+  while (!failure && pause(interval)) {
+    try {
+      health_.check();
+    } catch (const Error& error) {
+      failure = error;
+    }
+  }
+  if (failure && pause(moment))
+    on_failure_(*failure);
+}
+
+} // namespace shmemctl::api

@@ -1,0 +1,118 @@
+// What the C interface stands on: the parts of one PE's runtime, and where to find them.
+#pragma once
+
+#include <atomic>
+#include <bitset>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/runtime/collectives.h"
+#include "src/runtime/rma.h"
+#include "src/runtime/teams.h"
+#include "src/shmem/include/shmem.h"
+
+/// What a shmem_team_t points at.
+struct shmemctl_team {
+  shmemctl::TeamId id = shmemctl::invalid_team;
+  int num_contexts = 0; ///< as asked for when the team was made
+};
+
+/// What a shmem_ctx_t points at.
+struct shmemctl_context {
+  int number = 0; ///< of the runtime's contexts; 0 is the default one
+  shmem_team_t team = nullptr;
+  long options = 0;
+};
+
+namespace shmemctl::api {
+
+/// The parts of a PE's runtime that the C interface uses. One object for each PE: the process's own
+/// (process.cpp), or, where PEs are threads, one for each thread.
+class World {
+public:
+  World(Rma& rma_part, Teams& teams_part, Collectives& collectives_part)
+      : rma(rma_part), teams(teams_part), collectives(collectives_part) {}
+  virtual ~World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Rma& rma;
+  Teams& teams;
+  Collectives& collectives;
+
+  /// Collective, with a barrier at the end; nullptr if there is no room.
+  virtual void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) = 0;
+  /// Collective, with a barrier at the beginning.
+  virtual void free(void* address) = 0;
+  /// Size of the block that begins there; 0 if none does.
+  virtual std::size_t block_bytes(const void* address) const = 0;
+  /// Whether any transport reaches that PE.
+  virtual bool reachable(int pe) const = 0;
+  virtual int thread_level() const = 0;
+  virtual void finalize() = 0;
+  /// Ends the job with this status.
+  [[noreturn]] virtual void exit_all(int status) = 0;
+  /// A call has failed: tells the user and the other PEs, and ends this one.
+  [[noreturn]] virtual void fail(const Error& error) = 0;
+
+  /// nullptr if all are in use.
+  shmem_ctx_t make_context(shmem_team_t team, long options);
+  void destroy_context(shmem_ctx_t context);
+  shmem_team_t make_team(TeamId id, int num_contexts);
+  /// Collective over the team; its contexts go with it.
+  void destroy_team(shmem_team_t team);
+  /// Held over calls that change the heap: threads may make them.
+  std::mutex& heap_mutex() { return heap_mutex_; }
+
+private:
+  std::mutex heap_mutex_, handles_mutex_;
+  std::vector<std::unique_ptr<shmemctl_context>> contexts_;
+  std::vector<std::unique_ptr<shmemctl_team>> teams_;
+  std::bitset<limits::max_contexts> numbers_{1};
+};
+
+/// The process's world between shmem_init and shmem_finalize.
+extern std::atomic<World*> process_world;
+/// From now on calls of this thread mean `world`, if the process has none; nullptr ends that.
+void set_thread_world(World* world);
+/// The thread's world; an Error if it has none either.
+World& thread_world();
+
+inline World& current() {
+  World* world = process_world.load(std::memory_order_acquire);
+  return world ? *world : thread_world();
+}
+
+/// Ends the process, or does what the world does with an error.
+[[noreturn]] void fail(const Error& error);
+[[noreturn]] void fail_unexpectedly(const char* what);
+
+/// Runs a call of the C interface, which can throw nothing.
+template <class Body>
+decltype(auto) guarded(Body&& body) {
+  try {
+    return body(current());
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc& error) {
+    fail_unexpectedly(error.what());
+  }
+}
+
+Error wrong_use(const std::string& subject, const std::string& attempted,
+                const std::string& problem, const std::string& fix);
+
+/// The context of a call. Throws Error (usage) for SHMEM_CTX_INVALID.
+inline shmemctl_context& checked(shmem_ctx_t context) {
+  if (!context)
+    throw wrong_use("SHMEM_CTX_INVALID", "communicate on", "it is no context",
+                    "make one by shmem_ctx_create and look at what that returns");
+  return *context;
+}
+/// World PE of PE number `pe` of a context's team.
+int world_pe(World& world, const shmemctl_context& context, int pe);
+
+} // namespace shmemctl::api

@@ -1,0 +1,40 @@
+// The regions that operations may name, by number: read by many threads while one sets a new view.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// A heap grows while other threads communicate, so a view is never changed: a new one takes its
+/// place, and the old ones stay, since somebody may be reading them. A heap grows a few times only.
+class RegionTable {
+public:
+  static constexpr std::size_t capacity = 16;
+
+  void set(const RegionView& region) {
+    const std::lock_guard lock(mutex_);
+    views_.push_back(region);
+    current_[static_cast<std::size_t>(region.region)].store(&views_.back(),
+                                                            std::memory_order_release);
+  }
+  /// An empty view if there is none of that number; numbers from `capacity` on have none.
+  const RegionView& operator[](std::size_t number) const {
+    static const RegionView empty{};
+    const RegionView* view =
+        number < capacity ? current_[number].load(std::memory_order_acquire) : nullptr;
+    return view ? *view : empty;
+  }
+
+private:
+  std::mutex mutex_;
+  std::deque<RegionView> views_;
+  std::array<std::atomic<const RegionView*>, capacity> current_{};
+};
+
+} // namespace shmemctl
