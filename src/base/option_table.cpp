@@ -129,6 +129,8 @@ std::vector<OptionSpec> runtime_options() {
        "Use huge pages for the heap if there are free ones."},
       {"CHECK", OptionType::boolean, "0",
        "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
+      {"FAULT", OptionType::text, "",
+       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
   };
 }
 

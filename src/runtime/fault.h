@@ -1,0 +1,31 @@
+// Faults on demand, for tests of what the other PEs do about them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+enum class FaultKind {
+  kill, ///< SIGKILL to itself
+  stop, ///< SIGSTOP to itself: alive, and silent
+  exit  ///< exit code 9, without a word
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kill;
+  int pe = 0;
+  std::string phase;
+};
+
+/// "kill:2:heap"; nothing for "". Throws Error (usage) for anything else.
+std::optional<Fault> parse_fault(const std::string& text);
+
+/// The fault that option FAULT asks for, if this is its PE and phase; returns otherwise. Beside the
+/// names in phases.h there is "pair-check", in the middle of bringup's check.
+/// @param pe this PE; -1 if that is not known yet: the launcher's variables are asked
+void inject_fault(const Options& options, int pe, const std::string& phase);
+
+} // namespace shmemctl
