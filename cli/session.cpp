@@ -28,14 +28,6 @@ std::map<std::string, std::string> options_set(const Options& options) {
   return set;
 }
 
-Report new_report(const Context& context, const Options& options) {
-  Report report;
-  report.started_at = utc_now();
-  report.command = context.argv;
-  report.env = options_set(options);
-  return report;
-}
-
 std::string seconds_text(double seconds) {
   std::string text = std::to_string(seconds);
   text.erase(text.find_last_not_of('0') + 1);
@@ -45,6 +37,14 @@ std::string seconds_text(double seconds) {
 }
 
 } // namespace
+
+Report new_report(const Context& context, const Options& options) {
+  Report report;
+  report.started_at = utc_now();
+  report.command = context.argv;
+  report.env = options_set(options);
+  return report;
+}
 
 TextStyle text_style(const Context& context, const Options& options) {
   const std::string color = lower(options.text("COLOR"));

@@ -64,6 +64,9 @@ private:
 ExitCode with_session(Context& context,
                       const std::function<ExitCode(Session&, const Options&)>& body);
 
+/// A report of this run with nothing found yet.
+Report new_report(const Context& context, const Options& options);
+
 /// How text is to look on this terminal.
 TextStyle text_style(const Context& context, const Options& options);
 

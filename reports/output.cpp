@@ -40,6 +40,14 @@ void check_target(const std::string& path, bool force) {
     throw system_error(path, "write", errno, "name a writable file");
 }
 
+void check_targets(const ReportTargets& targets) {
+  if (!targets.json_path.empty() && targets.json_path == targets.csv_path)
+    throw Error(ExitCode::usage, targets.json_path, "write", "--json and --csv name the same file",
+                "give them different names");
+  check_target(targets.json_path, targets.force);
+  check_target(targets.csv_path, targets.force);
+}
+
 sigset_t ending_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -124,11 +132,7 @@ struct ReportOutput::State {
 };
 
 ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
-  if (!targets.json_path.empty() && targets.json_path == targets.csv_path)
-    throw Error(ExitCode::usage, targets.json_path, "write", "--json and --csv name the same file",
-                "give them different names");
-  check_target(targets.json_path, targets.force);
-  check_target(targets.csv_path, targets.force);
+  check_targets(targets);
   state_ = std::make_unique<State>();
   state_->targets = std::move(targets);
   state_->snapshot = report;
@@ -149,6 +153,12 @@ ReportOutput::~ReportOutput() {
   if (::write(state_->stop.get(), &one, sizeof one) != sizeof one)
     log(LogLevel::error, "report", "the signal thread cannot be stopped");
   state_->watcher.join();
+}
+
+void ReportOutput::set_targets(ReportTargets targets) {
+  check_targets(targets);
+  const std::lock_guard lock(state_->mutex);
+  state_->targets = std::move(targets);
 }
 
 void ReportOutput::update(const Report& report) {

@@ -36,6 +36,10 @@ public:
   /// to do so is logged.
   ~ReportOutput();
 
+  /// Names the files later than at construction, for a process that learns only then that it is
+  /// the one to write. Throws like the constructor.
+  void set_targets(ReportTargets targets);
+
   /// The snapshot that is written if the run ends here. Cheap beside a measurement: one copy.
   void update(const Report& report);
 

@@ -85,6 +85,10 @@ json counter_json(const NicCounter& counter) {
   return object;
 }
 
+json phase_json(const PhaseRow& row) {
+  return {{"name", row.name}, {"time_ms", row.time_ms}, {"slowest_pe", row.slowest_pe}};
+}
+
 json check_json(const CheckRow& row) {
   json object{{"id", row.id},         {"title", row.title},       {"status", row.status},
               {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
@@ -192,6 +196,8 @@ json to_json(const Report& report) {
   };
   set(document, "started_at", unless_empty(report.started_at), "not recorded");
   set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
+  if (!report.phases.empty())
+    document["phases"] = list_json(report.phases, phase_json);
   if (!report.options.empty())
     document["options"] = list_json(report.options, option_json);
   if (!report.topology.is_null())

@@ -55,6 +55,13 @@ struct Job {
   std::string bootstrap = "none", launcher = "none";
 };
 
+/// One phase of the runtime's start: key "phases".
+struct PhaseRow {
+  std::string name;
+  double time_ms = 0; ///< on the PE that took longest
+  int slowest_pe = 0;
+};
+
 /// `doctor`'s answers: key "checks", one per precondition.
 struct CheckRow {
   std::string id; ///< kebab-case
@@ -82,6 +89,7 @@ struct Report {
   ReportStatus status = ReportStatus::incomplete;
   ExitCode exit_code = ExitCode::ok;
   Job job;
+  std::vector<PhaseRow> phases; ///< in the order in which they were gone through
   nlohmann::json hosts = nlohmann::json::array();
   std::map<std::string, std::string> env; ///< options that were set, from the allow-list
   std::vector<OptionEntry> options;

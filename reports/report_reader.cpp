@@ -88,6 +88,11 @@ NicCounter read_counter(const json& object) {
   return counter;
 }
 
+PhaseRow read_phase(const json& object) {
+  return {text(object, "name"), object.at("time_ms").get<double>(),
+          object.at("slowest_pe").get<int>()};
+}
+
 CheckRow read_check(const json& object) {
   CheckRow row;
   row.id = text(object, "id");
@@ -153,6 +158,7 @@ Report report_from_json(const json& document, const std::string& subject) {
     report.topology = *topology;
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
+  report.phases = read_list<PhaseRow>(document, "phases", read_phase);
   report.options = read_list<OptionEntry>(document, "options", read_option);
   report.checks = read_list<CheckRow>(document, "checks", read_check);
   report.results = read_list<ResultRow>(document, "results", read_row);

@@ -21,6 +21,8 @@ std::string mapping_text(const Report& report, const TextStyle& style);
 std::string compare_versions_text(const nlohmann::json& mapping, const TextStyle& style);
 std::string options_text(const std::vector<OptionEntry>& options, const TextStyle& style);
 std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
+/// Each phase of the start with its time.
+std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);

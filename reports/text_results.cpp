@@ -97,6 +97,14 @@ std::string results_text(const std::vector<ResultRow>& results, const TextStyle&
   return table.text(style);
 }
 
+std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style) {
+  Table table({{"phase"}, {"time [ms]", Align::right}, {"slowest"}});
+  for (const PhaseRow& phase : phases)
+    table.add({safe_text(phase.name), fmt::format("{:.3f}", phase.time_ms),
+               "PE " + std::to_string(phase.slowest_pe)});
+  return table.empty() ? "" : table.text(style);
+}
+
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style) {
   Table table({{"host"}, {"NIC"}, {"counter"}, {"change", Align::right}});
   for (const NicCounter& counter : counters) {

@@ -132,6 +132,8 @@ std::vector<OptionSpec> runtime_options() {
        "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
       {"CHECK", OptionType::boolean, "0",
        "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
+      {"FAULT", OptionType::text, "",
+       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
   };
 }
 

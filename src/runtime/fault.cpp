@@ -43,10 +43,10 @@ std::optional<Fault> parse_fault(const std::string& text) {
     return std::nullopt;
   const std::vector<std::string> parts = split(text, ':');
   const std::optional<FaultKind> kind = kind_of(parts[0]);
-  const std::optional<long long> pe =
-      parts.size() == 3 ? parse_integer(parts[1]) : std::optional<long long>();
+  const bool complete = parts.size() == 3;
+  const std::optional<long long> pe = parse_integer(complete ? parts[1] : "");
   constexpr long long most_pes = 1 << 30;
-  if (!kind || !pe || *pe < 0 || *pe >= most_pes || parts[2].empty())
+  if (!complete || !kind || !pe || *pe < 0 || *pe >= most_pes || parts[2].empty())
     throw Error(ExitCode::usage, "SHMEMCTL_FAULT=" + text, "use", "not a fault",
                 "unset it, or write kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE");
   return Fault{*kind, static_cast<int>(*pe), parts[2]};

@@ -62,6 +62,7 @@ Report sample_report() {
   report.env = {{"HCA_LIST", "mlx5_0"}};
   report.topology = sample_topology();
   report.mapping = sample_mapping();
+  report.phases = {{"bootstrap", 12.5, 1}, {"heap", 0.75, 0}};
   report.checks = {
       {"memlock", "locked memory", "pass", "unlimited", "RLIMIT_MEMLOCK", "", "memory"},
       {"peer-memory", "GPU memory registration", "fail", "no module is loaded", "/proc/modules",

@@ -1,0 +1,121 @@
+// `shmemctl bringup`: can every PE reach every other one, and does what it sends arrive?
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/job_session.h"
+#include "cli/session.h"
+#include "reports/text.h"
+#include "src/bringup/bringup.h"
+#include "src/topo/readers/reader.h"
+#include "src/topo/writers/host_json.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// Collective: one entry for each machine, described by its first PE.
+nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
+  const Placement& placement = runtime.placement();
+  std::set<std::uint64_t> seen;
+  std::set<int> speakers;
+  for (int pe = 0; pe < placement.n_pes; ++pe)
+    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
+      speakers.insert(pe);
+  std::string mine;
+  if (speakers.count(runtime.pe()) != 0) {
+    const Sysroot sysroot;
+    mine = host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot)
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  nlohmann::json hosts = nlohmann::json::array();
+  for (const std::string& text : runtime.gather_text(mine))
+    if (nlohmann::json host = nlohmann::json::parse(text, nullptr, false); host.is_object())
+      hosts.push_back(std::move(host));
+  return hosts;
+}
+
+std::string job_line(const Runtime& runtime) {
+  const Placement& placement = runtime.placement();
+  const auto counted = [](int count, const std::string& word) {
+    return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+  };
+  return counted(placement.n_pes, "PE") + " on " + counted(placement.n_nodes(), "node") + " (" +
+         to_string(placement.distribution) +
+         (placement.equal_pes_per_node ? "" : ", unequal PEs per node") + "), bootstrap " +
+         runtime.bootstrap().name() + ", launcher " + runtime.launcher();
+}
+
+ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
+                  const Options& options) {
+  Report& report = session.report();
+  session.step("gathering phases and hosts");
+  const Placement& placement = runtime.placement();
+  report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
+                runtime.launcher()};
+  report.phases = gather_phases(runtime);
+  if (!context.json_path.empty())
+    report.hosts = gather_hosts(runtime, options);
+  const TextStyle style = text_style(context, options);
+  if (session.wants_text())
+    std::cout << phases_text(report.phases, style) << '\n'
+              << job_line(runtime) << '\n'
+              << placement_text(placement) << '\n'
+              << std::flush;
+  session.checkpoint();
+
+  const Report before = report;
+  const BringupVerdict verdict =
+      check_all_pairs(runtime, options, gather_reach(runtime),
+                      [&](const std::string& transport, int round, int rounds) {
+                        session.step("checking pairs by " + transport + ", round " +
+                                     std::to_string(round + 1) + " of " + std::to_string(rounds));
+                        if (!session.leads())
+                          return;
+                        report = before;
+                        add_unfinished(transport, round, rounds, report);
+                        session.checkpoint();
+                      });
+  report = before;
+  add_to_report(verdict, report);
+  const ExitCode code = verdict.passed() ? ExitCode::ok : ExitCode::finding;
+  if (session.wants_text()) {
+    std::cout << verdict_text(verdict, placement) << '\n';
+    if (context.verbose)
+      std::cout << results_text(report.results, style) << '\n';
+    if (const std::string findings = findings_text(report.findings, style); !findings.empty())
+      std::cout << findings << '\n';
+    report.status = ReportStatus::complete;
+    std::cout << summary_text(report) << std::flush;
+  }
+  session.step("writing the report");
+  session.write(code);
+  return code;
+}
+
+} // namespace
+
+void add_bringup(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "bringup", "Bring a job up phase by phase, then verify every pair on every transport");
+  command->footer(
+      "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
+      "put-with-signal on every transport that reaches it; the target looks at its own\n"
+      "memory. Exit code 1: a pair is wrong or not reached; 3: a PE was lost.\n"
+      "Examples:\n"
+      "  shmemctl run -n 4 bringup\n"
+      "  mpirun -n 16 shmemctl bringup --json bringup.json\n"
+      "  shmemctl run -n 4 --nodes 2 bringup --symmetric-size 64M");
+  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK"})
+    add_option(*command, context, name);
+  command->callback([&context] {
+    context.run = [](Context& run_context) {
+      return with_job(run_context,
+                      [&](JobSession& session, Runtime& runtime, const Options& options) {
+                        return bring_up(run_context, session, runtime, options);
+                      });
+    };
+  });
+}
+
+} // namespace shmemctl

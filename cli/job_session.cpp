@@ -1,0 +1,90 @@
+#include "cli/job_session.h"
+
+#include <cstdlib>
+
+#include "cli/session.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr double slack_factor = 1.5;
+constexpr double slack_s = 2;
+
+} // namespace
+
+JobSession::JobSession(const Context& context, const Options& options)
+    : context_(context), options_(options), report_(new_report(context, options)),
+      output_(ReportTargets{}, report_) {}
+
+void JobSession::step(const std::string& words) {
+  const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
+  watchdog_.reset();
+  watchdog_.emplace(std::chrono::duration<double>(limit_s),
+                    [this, words](const std::string&) { expire(words); });
+}
+
+void JobSession::expire(const std::string& words) {
+  const Error error(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
+                    "give more time with --timeout SECONDS, or look at what that step waits for");
+  print_error(error);
+  if (Runtime* runtime = runtime_.load())
+    runtime->fail(error);
+  try {
+    output_.died(error);
+  } catch (const Error& second) {
+    print_error(second);
+  }
+  std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
+}
+
+void JobSession::lead() {
+  output_.set_targets({context_.json_path, context_.csv_path, context_.force});
+  leads_ = true;
+}
+
+bool JobSession::wants_text() const {
+  return leads_ && !context_.quiet && context_.json_path != "-" && context_.csv_path != "-";
+}
+
+void JobSession::write(ExitCode code) {
+  report_.finished_at = utc_now();
+  report_.status = ReportStatus::complete;
+  report_.exit_code = code;
+  if (leads_)
+    output_.finish(report_);
+}
+
+ExitCode with_job(Context& context, const JobBody& body) {
+  const Options options = context.options();
+  JobSession session(context, options);
+  try {
+    RuntimeRequest request;
+    request.options = &options;
+    request.environment = context.environment;
+    request.announce = [&session](const std::string& phase) {
+      session.step("bring-up, phase " + phase);
+    };
+    Runtime runtime(std::move(request));
+    session.watch(&runtime);
+    ExitCode code = ExitCode::ok;
+    try {
+      if (runtime.pe() == 0)
+        session.lead();
+      code = body(session, runtime, options);
+    } catch (const Error& error) {
+      session.watch(nullptr);
+      runtime.fail(error);
+      throw;
+    }
+    session.step("leaving the job");
+    session.watch(nullptr);
+    runtime.finish();
+    return code;
+  } catch (const Error& error) {
+    session.died(error);
+    throw;
+  }
+}
+
+} // namespace shmemctl

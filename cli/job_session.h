@@ -1,0 +1,60 @@
+// What the subcommands that run as a job share: one report, written by PE 0, and one exit code.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/context.h"
+#include "reports/output.h"
+#include "src/base/watchdog.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl {
+
+/// One PE's view of a run. Only PE 0 has files to write and text to print; which PE this is turns
+/// out on the way, so the files are named then (lead()).
+class JobSession {
+public:
+  /// Before any thread is started: it blocks signals.
+  JobSession(const Context& context, const Options& options);
+
+  /// What is being done now. A step may take half as long again as --timeout, which bounds each
+  /// wait in it: then a call that hangs ends the process.
+  void step(const std::string& words);
+  /// This is PE 0: from now on the report is written, whatever ends the run. Throws Error (usage)
+  /// for a file that exists.
+  void lead();
+  bool leads() const { return leads_; }
+  /// PE 0, with no data on stdout and no --quiet.
+  bool wants_text() const;
+
+  Report& report() { return report_; }
+  /// The report as it is written if the run dies now.
+  void checkpoint() { output_.update(report_); }
+  /// PE 0: writes the report as complete. Others: nothing. Throws Error.
+  void write(ExitCode code);
+  void died(const Error& error) { output_.died(error); }
+  /// Who is told when a step hangs.
+  void watch(Runtime* runtime) { runtime_ = runtime; }
+
+private:
+  [[noreturn]] void expire(const std::string& words);
+
+  const Context& context_;
+  const Options& options_;
+  Report report_;
+  ReportOutput output_;
+  bool leads_ = false;
+  std::atomic<Runtime*> runtime_{nullptr};
+  std::optional<Watchdog> watchdog_;
+};
+
+using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
+
+/// Brings the runtime up, runs `body` on every PE and takes it down. The exit code of `body` has to
+/// be the same on all PEs; an Error on one of them ends all.
+ExitCode with_job(Context& context, const JobBody& body);
+
+} // namespace shmemctl

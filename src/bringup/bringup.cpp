@@ -1,0 +1,108 @@
+// The parts of `bringup` that talk to the job.
+#include "src/bringup/bringup.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/base/units.h"
+#include "src/runtime/fault.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr const char* check_phase = "pair-check";
+
+/// Symmetric memory that is given back.
+class SymmetricMemory {
+public:
+  SymmetricMemory(Runtime& runtime, std::size_t size_bytes)
+      : runtime_(runtime), address_(runtime.allocate(size_bytes, 4096)) {
+    if (!address_)
+      throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
+                  "the pair check needs " + std::to_string(size_bytes) + " bytes",
+                  "set SHMEMCTL_SYMMETRIC_SIZE to " +
+                      format_size_bytes(((size_bytes >> 20) + 1) << 20) + " or more");
+  }
+  SymmetricMemory(const SymmetricMemory&) = delete;
+  SymmetricMemory& operator=(const SymmetricMemory&) = delete;
+  std::byte* get() const { return static_cast<std::byte*>(address_); }
+  /// Collective; not done by a destructor, because after an Error the others do not take part.
+  void free() { runtime_.free(address_); }
+
+private:
+  Runtime& runtime_;
+  void* address_;
+};
+
+/// Operations by one transport only, towards the PEs that it reaches from here.
+std::unique_ptr<Rma> rma_over(Runtime& runtime, const TransportReach& reach) {
+  std::vector<Transport*> way_to(static_cast<std::size_t>(runtime.n_pes()), nullptr);
+  for (const TransportEntry& entry : runtime.transports())
+    if (reach.name == entry.transport->name())
+      for (int target = 0; target < runtime.n_pes(); ++target)
+        if (reach.from(runtime.pe(), target) != 0)
+          way_to[static_cast<std::size_t>(target)] = entry.transport.get();
+  auto rma = std::make_unique<Rma>(runtime.pe(), runtime.n_pes(), std::move(way_to),
+                                   runtime.lifeline(), runtime.rma().timeout_s(), true);
+  for (int index = 0; index < limits::max_regions; ++index)
+    if (const RegionView& view = runtime.rma().region(index); view.base)
+      rma->set_region(view);
+  return rma;
+}
+
+} // namespace
+
+std::vector<PhaseRow> gather_phases(Runtime& runtime) {
+  return merge_phases(runtime.gather_text(phases_text_of(runtime.phase_times())));
+}
+
+std::vector<TransportReach> gather_reach(Runtime& runtime) {
+  return merge_reach(runtime.gather_text(reach_text(runtime.transports())));
+}
+
+BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
+                               std::vector<TransportReach> transports,
+                               const CheckProgress& progress) {
+  BringupVerdict verdict;
+  verdict.n_pes = runtime.n_pes();
+  verdict.transports = std::move(transports);
+  verdict.unreachable = unreachable_pairs(verdict.transports, verdict.n_pes);
+  runtime.lifeline().phase(check_phase);
+  const CheckArea layout(verdict.n_pes, CheckArea::default_sizes());
+  SymmetricMemory area(runtime, layout.size_bytes());
+  const bool all_reached = verdict.unreachable.empty();
+  const auto sync = [&runtime, all_reached] {
+    if (all_reached)
+      runtime.teams().sync(team_world);
+    else // the sync would need the ways that are missing
+      runtime.gather_text("");
+  };
+  std::vector<PairFailure> failures;
+  for (std::size_t i = 0; i < verdict.transports.size(); ++i) {
+    const TransportReach& reach = verdict.transports[i];
+    if (!reach.reaches_anything())
+      continue;
+    const std::unique_ptr<Rma> rma = rma_over(runtime, reach);
+    const auto announce = [&](int round) {
+      progress(reach.name, round, verdict.n_pes);
+      if (round == verdict.n_pes / 2)
+        inject_fault(options, runtime.pe(), check_phase);
+    };
+    const PairWorld world{*rma,
+                          static_cast<int>(i),
+                          area.get(),
+                          layout,
+                          [&reach](int source, int target) { return reach.from(source, target); },
+                          sync,
+                          announce};
+    const std::vector<PairFailure> found = check_pairs(world);
+    failures.insert(failures.end(), found.begin(), found.end());
+  }
+  verdict.failures = merge_failures(runtime.gather_text(failures_text(failures)));
+  area.free();
+  return verdict;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,43 @@
+// `bringup`: the phases with their times, then every ordered pair on every transport.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/bringup/verdict.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl {
+
+/// Collective: the phases that the runtime went through, with the longest time of any PE; the same
+/// on every PE. Throws Error.
+std::vector<PhaseRow> gather_phases(Runtime& runtime);
+/// @param texts phases_text_of() of every PE, by PE; the first one's order counts
+std::vector<PhaseRow> merge_phases(const std::vector<std::string>& texts);
+std::string phases_text_of(const std::vector<PhaseTime>& times);
+
+/// Collective: who reaches whom. The same on every PE.
+std::vector<TransportReach> gather_reach(Runtime& runtime);
+
+/// Called before each round of each transport.
+using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
+
+/// Collective: checks all pairs on all transports. The verdict is the same on every PE. Throws
+/// Error: unavailable (the heap is too small, a PE was lost), deadline.
+BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
+                               std::vector<TransportReach> transports,
+                               const CheckProgress& progress);
+
+/// Rows "bringup.put", ... by transport, and the findings pair-unreachable and pair-corrupt.
+void add_to_report(const BringupVerdict& verdict, Report& report);
+/// Rows of a check that has not ended: unchecked, and how far it came.
+void add_unfinished(const std::string& transport, int round, int rounds, Report& report);
+
+/// "Hosts" for people: one line per node with its host and PEs.
+std::string placement_text(const Placement& placement);
+/// Matrices of all transports, and under each why pairs are not reached.
+std::string verdict_text(const BringupVerdict& verdict, const Placement& placement);
+
+} // namespace shmemctl

@@ -1,0 +1,59 @@
+// What PEs send each other in bringup, the FAULT option, and the /proc lines that run reads.
+#include <cstdint>
+#include <cstdlib>
+
+#include "src/bringup/bringup.h"
+#include "src/launch/processes.h"
+#include "src/runtime/fault.h"
+
+namespace {
+
+void require(bool holds) {
+  if (!holds)
+    std::abort();
+}
+
+template <class Function>
+void survive(Function function) {
+  try {
+    function();
+  } catch (const shmemctl::Error& error) {
+    require(!error.message().empty() && error.message().find('\n') == std::string::npos);
+  }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace shmemctl;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  BringupVerdict verdict;
+  verdict.n_pes = 2;
+  survive([&] {
+    verdict.transports = merge_reach({text, "[]"});
+    verdict.unreachable = unreachable_pairs(verdict.transports, 2);
+  });
+  survive([&] {
+    verdict.failures = merge_failures({text, "[]"});
+    // What was understood is understood again.
+    require(merge_failures({failures_text(verdict.failures), "[]"}).size() <=
+            verdict.failures.size());
+  });
+  Placement placement;
+  placement.n_pes = 2;
+  placement.node = {0, 0};
+  placement.node_pes = {{0, 1}};
+  placement.hosts.resize(2);
+  Report report;
+  add_to_report(verdict, report);
+  require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
+  survive([&] { merge_phases({text, text}); });
+  survive([&] {
+    if (const auto fault = parse_fault(text))
+      require(fault->pe >= 0 && !fault->phase.empty());
+  });
+  ProcessName process;
+  if (parse_stat(text, process))
+    require(process.pid > 0 && process.parent >= 0);
+  return 0;
+}

@@ -1,0 +1,216 @@
+"""`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail on the way."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support import BINARY, CliTest, clean_environment, error_lines, run
+from test_run import default_signals, marked, processes_with
+
+PATIENCE_S = 120
+SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
+
+# Phases in which a PE can fail by itself; "pair-check" is in the middle of the check.
+PHASES = ["options", "bootstrap", "hosts", "lifeline", "placement", "devices", "heap", "transports",
+          "transport-map", "nics", "connections", "state", "teams", "barrier", "pair-check"]
+
+
+def leftovers():
+    """What a job could leave in the file system."""
+    return sorted(str(path) for folder in ("/dev/shm", "/tmp") for path in pathlib.Path(folder).glob("shmemctl*"))
+
+
+class BringupTest(CliTest):
+    def setUp(self):
+        self.mark = marked()
+        self.before = leftovers()
+
+    def bringup(self, n_pes, *arguments, nodes=None, env=None, timeout_s=20):
+        run_flags = ["-n", n_pes] + (["--nodes", nodes] if nodes else [])
+        done = subprocess.run(
+            [BINARY, "run", *map(str, run_flags), "bringup", "--timeout", str(timeout_s), *map(str, arguments)],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False,
+            preexec_fn=default_signals, env=clean_environment(**SMALL, **self.mark, **(env or {})))
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def report(self, *arguments, **keywords):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            result = self.bringup(*arguments, "--json", path, **keywords)
+            document = json.loads(path.read_text()) if path.exists() else None
+            if document:
+                code, out, err = run("report", "validate", path)
+                self.assertEqual(code, 0, out + err)
+            return result, document
+
+    def assert_nothing_left(self):
+        end = time.monotonic() + PATIENCE_S
+        while processes_with(self.mark):
+            self.assertLess(time.monotonic(), end, f"left: {processes_with(self.mark)}")
+            time.sleep(0.02)
+        self.assertEqual(leftovers(), self.before)
+
+
+class AllWell(BringupTest):
+    def test_matrix_phases_and_hosts(self):
+        code, out, err = self.bringup(4)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(err, "")
+        for phase in PHASES[:-1]:
+            self.assertRegex(out, rf"(?m)^{phase} +\d+\.\d+ +PE \d$")
+        self.assertIn("4 PEs on 1 node", out)
+        self.assertIn("bootstrap local, launcher run", out)
+        self.assertRegex(out, r"(?m)^ +0  .+  0-3$")
+        for pe in range(4):
+            self.assertRegex(out, rf"(?m)^  PE {pe} \+ \+ \+ \+$")
+        self.assertIn("No findings.", out)
+        self.assert_nothing_left()
+
+    def test_one_pe_without_a_launcher(self):
+        code, out, err = run("bringup", env=SMALL)
+        self.assertEqual(code, 0, err)
+        self.assertIn("1 PE on 1 node", out)
+
+    def test_report(self):
+        (code, out, err), document = self.report(3)
+        self.assertEqual(code, 0, err)
+        self.assertEqual((document["status"], document["exit_code"]), ("complete", 0))
+        self.assertEqual(document["job"], {"pes": 3, "nodes": 1, "bootstrap": "local", "launcher": "run"})
+        self.assertEqual(len(document["hosts"]), 1)
+        self.assertEqual([p["name"] for p in document["phases"] if p["name"] in PHASES], PHASES[:-1])
+        rows = {(row["case"], row["params"]["transport"]): row for row in document["results"]}
+        for op in ("put", "get", "fetch-add", "compare-swap", "put-signal"):
+            row = rows[f"bringup.{op}", "shm"]
+            self.assertEqual((row["verified"], row["status"], row["reason"]), ("passed", "pass", "9 pairs"))
+        self.assertEqual(document["findings"], [])
+
+    def test_report_on_stdout_is_all_there_is(self):
+        code, out, err = self.bringup(2, "--json", "-")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(json.loads(out)["job"]["pes"], 2)
+
+    def test_quiet(self):
+        self.assertEqual(self.bringup(2, "--quiet"), (0, "", ""))
+
+    def test_existing_file_is_refused_by_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            path.write_text("mine")
+            code, _, err = self.bringup(3, "--json", path)
+            self.assertEqual(code, 2)
+            self.assertIn("report.json", err)
+            self.assertEqual(path.read_text(), "mine")
+            code, _, err = self.bringup(3, "--json", path, "--force")
+            self.assertEqual(code, 0, err)
+
+    def test_more_pes_than_cores_are_collapsed(self):
+        code, out, err = self.bringup(40, timeout_s=60)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"(?m)^  node 0 \+$")
+
+    def test_start_up_is_quick(self):
+        times = []
+        for _ in range(3):
+            begin = time.monotonic()
+            self.assertEqual(self.bringup(2)[0], 0)
+            times.append(time.monotonic() - begin)
+        self.assertLess(min(times), 3, "300 ms is the aim")
+
+
+class VirtualNodes(BringupTest):
+    def test_pairs_of_other_nodes_are_named_or_reached(self):
+        """Shared memory does not reach another node; a network transport may."""
+        (code, out, err), document = self.report(4, nodes=2)
+        self.assertEqual(document["job"]["nodes"], 2)
+        unreachable = [f for f in document["findings"] if f["id"] == "pair-unreachable"]
+        self.assertEqual(code, 1 if unreachable else 0, err)
+        self.assertEqual(document["exit_code"], code)
+        self.assertIn("4 PEs on 2 nodes", out)
+        if unreachable:
+            self.assertIn("0>2", unreachable[0]["message"])
+            self.assertRegex(out, r"(?m)^  PE 0 \+ \+ \. \.$")
+
+
+class Faults(BringupTest):
+    def assert_job_failed(self, result, codes, who):
+        code, _, err = result
+        self.assertIn(code, codes, err)
+        lines = error_lines(re.sub(r"(?m)^\[\d+\] ", "", err))
+        self.assertTrue(lines, err)
+        self.assertTrue(any(re.search(rf"\bPE {who}\b", line) for line in lines), err)
+        self.assert_nothing_left()
+
+    def test_pe_killed_in_each_phase(self):
+        for phase in PHASES:
+            with self.subTest(phase=phase):
+                begin = time.monotonic()
+                result = self.bringup(4, env={"SHMEMCTL_FAULT": f"kill:2:{phase}"})
+                self.assert_job_failed(result, (137,), 2)
+                self.assertLess(time.monotonic() - begin, 15)
+
+    def test_pe_that_leaves_in_each_phase(self):
+        for phase in PHASES:
+            with self.subTest(phase=phase):
+                self.assert_job_failed(self.bringup(3, env={"SHMEMCTL_FAULT": f"exit:1:{phase}"}), (9,), 1)
+
+    def test_pe_that_stops_is_named_at_the_deadline(self):
+        for phase in ("bootstrap", "heap", "barrier", "pair-check"):
+            with self.subTest(phase=phase):
+                result = self.bringup(3, env={"SHMEMCTL_FAULT": f"stop:1:{phase}"}, timeout_s=3)
+                self.assert_job_failed(result, (124, 3), 1)
+
+    def test_others_say_who_it_was(self):
+        done = subprocess.run(
+            [BINARY, "run", "-n", "4", "--label", "bringup", "--timeout", "20"], stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=PATIENCE_S, check=False,
+            env=clean_environment(**SMALL, **self.mark, SHMEMCTL_FAULT="kill:2:pair-check"))
+        err = done.stderr.decode()
+        for pe in (0, 1, 3):
+            mine = [line for line in err.splitlines() if line.startswith(f"[{pe}] shmemctl: error: ")]
+            self.assertEqual(len(mine), 1, err)
+            self.assertIn("PE 2", mine[0])
+
+    def test_incomplete_report_of_a_check_that_was_cut(self):
+        (code, _, err), document = self.report(4, env={"SHMEMCTL_FAULT": "kill:3:pair-check"})
+        self.assertEqual(code, 137, err)
+        self.assertEqual((document["status"], document["exit_code"]), ("incomplete", 3))
+        self.assertTrue(document["phases"])
+        self.assertEqual({row["verified"] for row in document["results"]}, {"unchecked"})
+        self.assertIn("run-aborted", [finding["id"] for finding in document["findings"]])
+
+    def test_no_report_of_a_bring_up_that_failed(self):
+        (code, _, err), document = self.report(3, env={"SHMEMCTL_FAULT": "kill:1:heap"})
+        self.assertEqual(code, 137, err)
+        self.assertIsNone(document)
+
+    def test_bad_options_are_refused_by_all_with_one_code(self):
+        for variables in ({"SHMEMCTL_FAULT": "murder"}, {"SHMEMCTL_SYMMETRIC_SIZE": "lots"},
+                          {"SHMEMCTL_BOOTSTRAP": "telepathy"}):
+            with self.subTest(variables=variables):
+                environment = dict(SMALL, **variables)
+                done = subprocess.run([BINARY, "run", "-n", "3", "bringup"], stdin=subprocess.DEVNULL,
+                                      capture_output=True, timeout=PATIENCE_S, check=False,
+                                      env=clean_environment(**environment, **self.mark))
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assert_nothing_left()
+
+    def test_interrupt(self):
+        process = subprocess.Popen(
+            [BINARY, "run", "-n", "3", "bringup", "--timeout", "60"], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=default_signals,
+            env=clean_environment(**SMALL, **self.mark, SHMEMCTL_FAULT="stop:1:pair-check"))
+        line = process.stdout.readline()  # the phases are printed before the check
+        self.assertTrue(line)
+        process.send_signal(2)
+        process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 130)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    unittest.main()
