@@ -62,7 +62,8 @@ void BlockingCalls::serve(const std::shared_ptr<Shared>& shared) {
 }
 
 void BlockingCalls::run(const std::string& step, std::function<void()> call,
-                        const Deadline& deadline, JobHealth& health) {
+                        const Deadline& deadline, JobHealth& health,
+                        const std::function<int()>& culprit) {
   if (abandoned_)
     throw std::logic_error(step + ": an earlier call was left behind");
   std::unique_lock lock(shared_->mutex);
@@ -77,7 +78,7 @@ void BlockingCalls::run(const std::string& step, std::function<void()> call,
     lock.unlock();
     health.check();
     if (deadline.passed())
-      health.give_up(step, -1);
+      health.give_up(step, culprit ? culprit() : -1);
     lock.lock();
     abandoned_ = false;
   }

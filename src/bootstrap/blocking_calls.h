@@ -25,8 +25,9 @@ public:
   /// or share everything that it touches (the library must stay loaded), and no other call is
   /// possible.
   /// @param step what is being done, for JobHealth::give_up()
+  /// @param culprit tells which PE is waited for; asked when the deadline has passed
   void run(const std::string& step, std::function<void()> call, const Deadline& deadline,
-           JobHealth& health);
+           JobHealth& health, const std::function<int()>& culprit = nullptr);
   /// True after run() left a call behind.
   bool abandoned() const { return abandoned_; }
 

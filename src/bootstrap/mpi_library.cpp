@@ -113,8 +113,8 @@ std::string MpiLibrary::error_text(int code) const {
 MpiLibrary open_mpi_library(const std::string& name) {
   refuse_another_mpi(name);
   std::string why;
-  // Global: plugins of some builds of Open MPI are not linked with it.
-  auto library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
+  // A first look that leaves nothing behind if it is not Open MPI.
+  auto library = DynamicLibrary::open({name}, &why);
   if (!library)
     throw Error(ExitCode::unavailable, name, "open", why, other_ways);
   if (library->object<char>(world_symbol) == nullptr)
@@ -122,6 +122,10 @@ MpiLibrary open_mpi_library(const std::string& name) {
                 "it is not Open MPI, but " +
                     version_text(library->function<GetLibraryVersion>("MPI_Get_library_version")),
                 other_ways);
+  // Global: plugins of some builds of Open MPI are not linked with it.
+  library = DynamicLibrary::open({name}, &why, {.global_symbols = true, .stay_loaded = true});
+  if (!library)
+    throw Error(ExitCode::unavailable, name, "open", why, other_ways);
   MpiLibrary mpi{.library = std::move(*library)};
   load_all(mpi);
   return mpi;

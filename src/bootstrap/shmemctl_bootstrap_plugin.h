@@ -1,0 +1,83 @@
+/* Interface of a bootstrap plugin: how the processes of a job find each other, supplied by you.
+ *
+ * A plugin is a shared object, written in any language, that exports one function,
+ * shmemctl_bootstrap_open(). It is chosen by SHMEMCTL_BOOTSTRAP=plugin and
+ * SHMEMCTL_BOOTSTRAP_PLUGIN=<file> (a path with a slash, or a name for the loader's search path).
+ * This header is plain C and needs nothing else of shmemctl.
+ *
+ * Rules
+ * - All functions are called by one thread, one after another, in the same order on all ranks.
+ * - Every function returns a shmemctl_bootstrap_status and has `timeout_ms` milliseconds to do so.
+ *   A function that cannot keep it returns SHMEMCTL_BOOTSTRAP_TIMEOUT. One that does not return a
+ *   second after that is given up, and its thread is left in it; so is one whose job fails in the
+ *   meantime. No function is called after one that failed, except abort_job.
+ * - A function that fails may say why in `failure`; the host has set it to {-1, ""} before.
+ * - Buffers belong to the host and stay valid even for a call that was given up. They may be NULL
+ *   where they hold 0 bytes; such a call is made by all ranks, too.
+ * - The plugin must not throw exceptions through these functions, must not change signal handlers,
+ *   and must open its descriptors close-on-exec. It is never unloaded.
+ */
+#ifndef SHMEMCTL_BOOTSTRAP_PLUGIN_H
+#define SHMEMCTL_BOOTSTRAP_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes only when what is described here changes in a way that breaks plugins. Members may be
+ * added at the end of the structures without a change; struct_size tells who knows them. */
+#define SHMEMCTL_BOOTSTRAP_ABI 1u
+#define SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES 256
+
+typedef enum {
+  SHMEMCTL_BOOTSTRAP_OK = 0,
+  SHMEMCTL_BOOTSTRAP_TIMEOUT = 1, /* the time was over; failure.rank was waited for, if known */
+  SHMEMCTL_BOOTSTRAP_LOST = 2,    /* failure.rank is gone, if known */
+  SHMEMCTL_BOOTSTRAP_ERROR = 3    /* anything else; failure.message says what */
+} shmemctl_bootstrap_status;
+
+typedef struct {
+  int32_t rank;                                   /* whose fault it is; -1 is not known */
+  char message[SHMEMCTL_BOOTSTRAP_MESSAGE_BYTES]; /* UTF-8, one line, ends with a zero byte */
+} shmemctl_bootstrap_failure;
+
+/* Filled in by the plugin; every member must be set. `context` is passed to each function. */
+typedef struct {
+  uint32_t struct_size; /* set by the host: the size that it knows; do not write behind it */
+  uint32_t abi_version; /* set by the plugin: the SHMEMCTL_BOOTSTRAP_ABI it was compiled with */
+  int32_t rank;         /* of this process, from 0 to size - 1, each exactly once */
+  int32_t size;         /* of the job, the same on all ranks */
+  void* context;
+
+  /* Block r of `receive` is what rank r sent. `send` and `receive` do not overlap. */
+  int32_t (*allgather)(void* context, const void* send, void* receive, size_t bytes_per_rank,
+                       uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
+  /* Block r of `send` goes to rank r, block r of `receive` comes from rank r. */
+  int32_t (*alltoall)(void* context, const void* send, void* receive, size_t bytes_per_rank,
+                      uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
+  /* Returns after all ranks have called it. */
+  int32_t (*barrier)(void* context, uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
+  /* `data` of rank `root` comes to all ranks. */
+  int32_t (*broadcast)(void* context, void* data, size_t size_bytes, int32_t root,
+                       uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
+  /* Ends all processes of the job, if that is possible; may return, or not. */
+  void (*abort_job)(void* context, int32_t exit_code, const char* message);
+  /* Called by all ranks after the last collective; frees `context`. Not called after a failure. */
+  int32_t (*finish)(void* context, uint32_t timeout_ms, shmemctl_bootstrap_failure* failure);
+} shmemctl_bootstrap;
+
+/* The entry point: joins the job and fills in `table`. `host_abi_version` is that of the host; a
+ * plugin that cannot serve it returns SHMEMCTL_BOOTSTRAP_ERROR. */
+typedef int32_t shmemctl_bootstrap_open_function(uint32_t host_abi_version,
+                                                 shmemctl_bootstrap* table, uint32_t timeout_ms,
+                                                 shmemctl_bootstrap_failure* failure);
+#define SHMEMCTL_BOOTSTRAP_ENTRY "shmemctl_bootstrap_open"
+shmemctl_bootstrap_open_function shmemctl_bootstrap_open;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
