@@ -75,37 +75,22 @@ public:
   std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline) override {
     if (slots() == 1)
       return std::vector<FileDescriptor>(1);
-    std::vector<std::size_t> unsent;
-    // Everybody begins with its right-hand neighbour, so that no queue is filled by all at once.
-    for (std::size_t step = 1; step < pes_.size(); ++step)
-      unsent.push_back((static_cast<std::size_t>(my_slot_) + step) % pes_.size());
-    std::size_t missing = unsent.size() - take_early();
-    int pause_ms = 1;
-    Deadline next_check = deadline.at_most(std::chrono::milliseconds(check_interval_ms));
-    while (true) {
-      const std::size_t before = unsent.size() + missing;
-      const bool more_to_read = receive(missing);
-      send(unsent, mine);
-      if (unsent.empty() && missing == 0)
-        break;
-      if (check_ && next_check.passed()) {
-        check_();
-        next_check = deadline.at_most(std::chrono::milliseconds(check_interval_ms));
-      }
-      if (deadline.passed())
-        throw_deadline(unsent);
-      if (more_to_read)
-        continue;
-      // A full queue makes no event here when it has room again: look again soon.
-      pause_ms = unsent.size() + missing < before ? 1 : std::min(2 * pause_ms, 10);
-      wait(deadline.poll_ms(unsent.empty() ? check_interval_ms : pause_ms));
+    if (failed_)
+      throw Error(ExitCode::unavailable, subject, "go on with", "it has failed before",
+                  "look at the first error");
+    failed_ = true;
+    try {
+      send_and_receive(mine, deadline);
+    } catch (...) {
+      current_.clear();
+      early_.clear();
+      throw;
     }
+    failed_ = false;
     ++sequence_;
     std::vector<FileDescriptor> theirs;
-    for (Arrival& arrival : current_) {
-      theirs.push_back(std::move(arrival.descriptor));
-      arrival.here = false;
-    }
+    for (Arrival& arrival : current_)
+      theirs.push_back(std::move(std::exchange(arrival, Arrival{}).descriptor));
     return theirs;
   }
 
@@ -131,6 +116,34 @@ private:
                   "start each PE once, with a rank of its own");
     throw system_error("a Unix datagram socket", "bind", error,
                        "use a kernel and container that allow abstract Unix sockets");
+  }
+
+  void send_and_receive(int mine, const Deadline& deadline) {
+    std::vector<std::size_t> unsent;
+    // Everybody begins with its right-hand neighbour, so that no queue is filled by all at once.
+    for (std::size_t step = 1; step < pes_.size(); ++step)
+      unsent.push_back((static_cast<std::size_t>(my_slot_) + step) % pes_.size());
+    std::size_t missing = unsent.size() - take_early();
+    int pause_ms = 1;
+    Deadline next_check = deadline.at_most(std::chrono::milliseconds(check_interval_ms));
+    while (true) {
+      const std::size_t before = unsent.size() + missing;
+      const bool more_to_read = receive(missing);
+      send(unsent, mine);
+      if (unsent.empty() && missing == 0)
+        return;
+      if (check_ && next_check.passed()) {
+        check_();
+        next_check = deadline.at_most(std::chrono::milliseconds(check_interval_ms));
+      }
+      if (deadline.passed())
+        throw_deadline(unsent);
+      if (more_to_read)
+        continue;
+      // A full queue makes no event here when it has room again: look again soon.
+      pause_ms = unsent.size() + missing < before ? 1 : std::min(2 * pause_ms, 10);
+      wait(deadline.poll_ms(unsent.empty() ? check_interval_ms : pause_ms));
+    }
   }
 
   /// What came too early in the exchange before: peers may be one exchange ahead, never two.
@@ -282,6 +295,7 @@ private:
   std::vector<UnixAddress> addresses_;
   FileDescriptor socket_;
   std::uint64_t sequence_ = 0;
+  bool failed_ = false; ///< then nobody knows which messages are of which exchange
   std::vector<Arrival> current_, early_;
 };
 

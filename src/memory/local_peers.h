@@ -21,12 +21,13 @@ public:
   virtual int my_slot() const = 0;
   /// Gives `mine` to every peer and takes theirs, by slot (my own slot is empty). A PE may give
   /// -1 for none. Throws Error: deadline, naming the PEs that sent nothing; unavailable.
+  /// After an Error there is no other exchange.
   virtual std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline) = 0;
 };
 
 /// Over Unix datagram sockets with abstract names made of the job's secret: nothing is left in a
-/// file system. Messages carry the secret, the sender's slot and a sequence number; others are
-/// dropped. Descriptors that came with a dropped message are closed.
+/// file system. Messages are signed with the secret and carry sender, receiver and a sequence
+/// number; others are dropped. Descriptors that came with a dropped message are closed.
 /// @param pes   the PE of each slot, for messages
 std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>& secret,
                                              std::vector<int> pes, int my_slot, WaitCheck check);

@@ -61,7 +61,7 @@ bool SymmetricHeap::grow_for(std::size_t size_bytes, std::size_t alignment_bytes
 
 void SymmetricHeap::free(void* address) {
   if (!address) {
-    agree("shmem_free", null_address);
+    agree("shmem_free (offset)", null_address);
     return;
   }
   const bool inside = region_.contains(address);
@@ -70,7 +70,7 @@ void SymmetricHeap::free(void* address) {
              : std::size_t{0};
   if (config_.checked && inside && allocator_.block_bytes(offset)) {
     // All PEs are asked before anything changes here.
-    agree("shmem_free", offset);
+    agree("shmem_free (offset)", offset);
     if (freed_.size() >= most_remembered)
       freed_.clear();
     freed_.insert(offset);

@@ -15,7 +15,7 @@
 namespace shmemctl {
 
 /// Compares a value over all PEs of the job; throws Error that names the PE that differs. Used by
-/// checked heaps only. `call` is e.g. "shmem_malloc", `value` its size.
+/// checked heaps only. `call` is e.g. "shmem_malloc (size)".
 using Agreement = std::function<void(const char* call, std::uint64_t value)>;
 
 class SymmetricHeap {
