@@ -83,8 +83,10 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
     throw Error(ExitCode::unavailable, "the lifeline", "start", bad->words.data(),
-                "let the PEs' hosts reach each other by TCP on all ports above 1023, or name an "
-                "interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
+                addresses_.front().front().family() == AF_UNIX
+                    ? "look at the output and exit status of the PE that is named"
+                    : "let the PEs' hosts reach each other by TCP on all ports above 1023, or name "
+                      "an interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
 }
 
 void TreeLifeline::connect_to(int peer, const Deadline& deadline) {

@@ -216,8 +216,10 @@ void Thread::wait() {
 void Thread::accept_strangers() {
   make_room();
   try {
+    // Not without end: a flood of connections must not hold up the news.
+    std::size_t left = max_strangers;
     for (Listener& listener : listeners_)
-      while (accepting()) {
+      while (accepting() && left-- > 0) {
         Socket socket = listener.accept_now();
         if (!socket)
           break;

@@ -1,8 +1,10 @@
 // A job whose PEs are processes that the test forks, so that they can be killed and stopped.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
