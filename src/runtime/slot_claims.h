@@ -10,16 +10,18 @@
 namespace shmemctl {
 
 /// Members of a creation show each other their free slots; between that and the decision no other
-/// thread of this PE may take one. Waiting for each other could deadlock across PEs, so a creation
-/// that may not take slots now says "busy", and all its members try again. Only the creation with
-/// the lowest key on its PE may hold the slots: among all creations in flight, the one with the
-/// lowest key holds them on all of its members sooner or later, hence it ends, and so do all.
+/// thread of this PE may take one. A creation that may not take slots now says "busy", lets go, and
+/// all its members try again. It may hold the slots of a PE only if it has the lowest key there,
+/// and only after all its members have come: then each attempt ends without waiting for any other
+/// creation. Of all whose members have come, the one with the lowest key gets hold of all its PEs
+/// after a few attempts (nobody else may take them again once it waits there), so it ends, and so
+/// do all.
 class SlotClaims {
 public:
   /// Splits (0, parent's slot) go before creations from a unique id (1, id).
   using Key = std::pair<int, std::uint64_t>;
 
-  /// One creation, from its start to its end.
+  /// One creation, from the arrival of all its members to its end.
   class Claim {
   public:
     Claim(SlotClaims& claims, Key key) : claims_(claims), key_(key) {

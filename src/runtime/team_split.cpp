@@ -66,6 +66,7 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     mine[i] = slice_of(parent, slices[i]);
     list_members += mine[i]->list.size();
   }
+  sync(parent); // all are here: from now on nobody waits for a PE that does something else
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
   auto words = gather_free(parent, offer(claim, list_members), arguments);

@@ -79,12 +79,14 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   if (!usable(members, my_number, rma_.pe(), rma_.n_pes()))
     return std::nullopt;
   TeamMembers team = team_members(members);
-  SlotClaims::Claim claim(claims_, {1, id});
   const int record = take_record(id);
+  // Nothing is agreed on yet: afterwards all are here.
+  agree_by_id(id, key_of(id, 0), record, slot_words::shown, my_number, members);
+  SlotClaims::Claim claim(claims_, {1, id});
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
   std::uint64_t agreed = 0;
-  for (std::uint64_t attempt = 0; !(agreed & slot_words::held); ++attempt) {
-    if (attempt > 0) {
+  for (std::uint64_t attempt = 1; !(agreed & slot_words::held); ++attempt) {
+    if (attempt > 1) {
       claim.let_go();
       if (deadline.passed())
         rma_.health().give_up(step, -1);

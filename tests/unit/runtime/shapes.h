@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
 #include "tests/support/team_world.h"
 
 namespace shmemctl::test {
@@ -127,6 +128,18 @@ inline std::vector<Shape> some_shapes(int n_pes, std::mt19937& random) {
     shapes.push_back(list_shape(random_list(n_pes, random), random() + 1ULL));
   shapes.push_back(nested_shape(random_list(n_pes, random), random() + 1ULL));
   return shapes;
+}
+
+/// For a PE that takes no part: its memory stays until another PE has failed (at most 30 s).
+inline void stay_away(TeamPe& me) {
+  const Deadline end = Deadline::after(std::chrono::seconds(30));
+  while (!end.passed())
+    try {
+      me.rma->wait([] { return false; }, "the end of the test", -1);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::unavailable)
+        return;
+    }
 }
 
 /// What PE `pe` puts at byte `at` in round `salt`.
