@@ -49,7 +49,7 @@ static void sort(size_t* indices, size_t count) {
           !shmem_##N##_test(&N##_word, SHMEM_CMP_LE, 4));                                          \
     CHECK(shmem_##N##_test(&N##_word, SHMEM_CMP_GT, minus) == (minus < 5));                        \
     N##_word = minus;                                                                              \
-    CHECK(shmem_##N##_test(&N##_word, SHMEM_CMP_LT, 0) == (minus < 0));                            \
+    CHECK(shmem_##N##_test(&N##_word, SHMEM_CMP_LT, 1) == (minus < 1));                            \
     shmem_##N##_wait_until(&N##_word, SHMEM_CMP_EQ, minus);                                        \
   }                                                                                                \
   /* Each PE sets the words of the next one, in an order of its own. */                            \
