@@ -11,16 +11,13 @@ Runtime::Runtime(RuntimeRequest request) : impl_(std::make_unique<Impl>(std::mov
 Runtime::~Runtime() = default;
 
 void Runtime::finish() {
-  try {
+  impl_->announcing([&] {
     impl_->barrier();
-    if (impl_->lifeline)
-      impl_->lifeline->goodbye();
+    impl_->lifeline->goodbye();
     impl_->bootstrap->finish(impl_->deadline());
     if (impl_->parent_bootstrap)
       impl_->parent_bootstrap->finish(impl_->deadline());
-  } catch (const Error& error) {
-    impl_->raise(error);
-  }
+  });
   impl_->phases.undo_all();
 }
 
@@ -99,22 +96,29 @@ const Node& Runtime::node() const {
 
 void* Runtime::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
   const std::lock_guard lock(impl_->mutex);
-  void* address = impl_->heap->allocate(size_bytes, alignment_bytes);
-  impl_->refresh_heap();
-  if (size_bytes > 0)
-    impl_->barrier();
+  void* address = nullptr;
+  impl_->announcing([&] {
+    address = impl_->heap->allocate(size_bytes, alignment_bytes);
+    impl_->refresh_heap();
+    if (size_bytes > 0)
+      impl_->barrier();
+  });
   return address;
 }
 
 void Runtime::free(void* address) {
   const std::lock_guard lock(impl_->mutex);
-  impl_->barrier(); // nobody may still use what goes
-  impl_->heap->free(address);
+  impl_->announcing([&] {
+    impl_->barrier(); // nobody may still use what goes
+    impl_->heap->free(address);
+  });
 }
 
 std::vector<std::string> Runtime::gather_text(const std::string& text) {
   const std::lock_guard lock(impl_->mutex);
-  return allgather_text(*impl_->bootstrap, text, impl_->deadline());
+  std::vector<std::string> texts;
+  impl_->announcing([&] { texts = allgather_text(*impl_->bootstrap, text, impl_->deadline()); });
+  return texts;
 }
 
 } // namespace shmemctl

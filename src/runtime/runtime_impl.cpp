@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "src/base/log.h"
-#include "src/base/text.h"
 #include "src/runtime/fault.h"
 
 namespace shmemctl {
@@ -64,7 +63,9 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
 /// notice names the cause, so it gets a moment to arrive.
 bool Runtime::Impl::is_others_failure(const Error& error) const {
   const Deadline moment = Deadline::after(notice_time);
-  while (!lifeline->failure() && starts_with(error.subject(), "PE ") && !moment.passed())
+  const bool names_another =
+      error.code() == ExitCode::unavailable && error.message().find("PE ") != std::string::npos;
+  while (!lifeline->failure() && names_another && !moment.passed())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return lifeline->failure() != nullptr;
 }
@@ -90,14 +91,15 @@ void Runtime::Impl::start() {
 void Runtime::Impl::raise(const Error& error) {
   if (lifeline && is_others_failure(error))
     lifeline->check();
-  const std::string at = phases.current();
+  const std::string at = phases.current().empty() ? "running" : phases.current();
   Where where = error.where();
   if (where.host.empty())
     where.host = identity.host_name;
   if (!where.pe && bootstrap)
     where.pe = bootstrap->rank();
   const Error named(error.code(), error.subject(),
-                    at.empty() ? error.attempted() : error.attempted() + " in phase " + at,
+                    phases.current().empty() ? error.attempted()
+                                             : error.attempted() + " in phase " + at,
                     error.system_message(), error.fix(), where);
   if (lifeline)
     lifeline->announce(named, at);

@@ -28,6 +28,15 @@ struct Runtime::Impl {
   /// Announces the error with PE, host and phase and throws it; another PE's failure that is
   /// known by now goes before it.
   [[noreturn]] void raise(const Error& error);
+  /// Runs `step`; an Error of it is raised.
+  template <class Step>
+  void announcing(Step&& step) {
+    try {
+      step();
+    } catch (const Error& error) {
+      raise(error);
+    }
+  }
 
   RuntimeRequest request;
   const Options& options;
