@@ -37,6 +37,9 @@ void add_env(CLI::App& app, Context& context);
 void add_report(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
+/// The words of a command line without the `--` that may stand between `run`'s options and its
+/// command: the parser would take what follows for the main program's.
+std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
 void add_bringup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 

@@ -1,4 +1,5 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
+#include <algorithm>
 #include <iostream>
 
 #include "cli/context.h"
@@ -65,7 +66,9 @@ int run(int argc, char** argv) {
        {add_check, add_topo, add_doctor, add_env, add_bringup, add_run, add_report, add_completion})
     add(app, context);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = without_separator(app, {argv + 1, argv + argc});
+    std::reverse(words.begin(), words.end()); // as the parser takes them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return parse_error(app, error);
   }

@@ -73,9 +73,7 @@ Environment pe_environment(const Context& context) {
 LaunchRequest launch_request(const Context& context, const RunFlags& flags, const CLI::App& app,
                              std::vector<std::string> command) {
   LaunchRequest request;
-  if (!command.empty() && command[0] == "--")
-    command.erase(command.begin());
-  else if (!command.empty() && starts_with(command[0], "-"))
+  if (!command.empty() && starts_with(command[0], "-"))
     throw bad_invocation(printable(command[0]) + " is not an option of run",
                          "options of the command stand behind it; see shmemctl run --help");
   if (!command.empty() && is_own_subcommand(app, command[0])) {
@@ -94,15 +92,32 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   return request;
 }
 
-} // namespace
-
-static ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
-                        const std::vector<std::string>& command) {
+ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
+                 const std::vector<std::string>& command) {
   require_flags_behind_command(context);
   const LaunchResult result = launch(launch_request(context, flags, app, command));
   if (const std::string line = failure_line(result); !line.empty())
     std::cerr << "shmemctl: error: " << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
+}
+
+} // namespace
+
+std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words) {
+  const auto run = std::find(words.begin(), words.end(), "run");
+  if (run == words.end())
+    return words;
+  const CLI::App* command = app.get_subcommand("run");
+  for (auto word = run + 1; word != words.end() && starts_with(*word, "-"); ++word) {
+    if (*word == "--") {
+      words.erase(word);
+      break;
+    }
+    const CLI::Option* option = command->get_option_no_throw(*word); // none for -n4 and --pes=4
+    if (option && option->get_items_expected_max() > 0 && word + 1 != words.end())
+      ++word;
+  }
+  return words;
 }
 
 void add_run(CLI::App& app, Context& context) {

@@ -98,12 +98,12 @@ Cells collapsed(const Cells& cells, const std::vector<int>& node_of) {
 std::string draw(const Cells& cells, const std::string& what) {
   const std::size_t width = std::to_string(cells.size() - 1).size() + 1;
   const std::size_t row_width = what.size() + width;
-  std::string out = fmt::format("  {:>{}} ", "", row_width);
+  std::string out = fmt::format("  {:>{}}", "", row_width);
   for (std::size_t target = 0; target < cells.size(); ++target)
     out += fmt::format("{:>{}}", target, width);
   out += '\n';
   for (std::size_t source = 0; source < cells.size(); ++source) {
-    out += fmt::format("  {}{:>{}} ", what, source, width);
+    out += fmt::format("  {}{:>{}}", what, source, width);
     for (const Cell cell : cells[source])
       out += fmt::format("{:>{}}", mark(cell), width);
     out += '\n';

@@ -248,8 +248,11 @@ class ExitCodes(RunTest):
     def test_options_behind_the_command_are_its_own(self):
         _, out, _ = run_bytes("-n", 1, "echo", "-n", "2", "--label", "--", "x")
         self.assertEqual(out, b"2 --label -- x")
-        _, out, _ = run_bytes("-n", 1, "--", "echo", "--help")
-        self.assertEqual(out, b"--help\n")
+        for options in (("-n", 1), ("-n1",), ("--pes=1", "--label", "--nodes", 1)):
+            _, out, err = run_bytes(*options, "--", "echo", "--help", "--", "[a,b]", "%%", "")
+            self.assertTrue(out.endswith(b"--help -- [a,b] %% \n"), out + err)
+        _, out, _ = run_bytes("-n", 1, "echo", "run", "--", "[a,b]", "%%")
+        self.assertEqual(out, b"run -- [a,b] %%\n")
 
     def test_own_subcommand_and_a_file_of_that_name(self):
         code, out, err = run_bytes("-n", 2, "completion", "bash")
