@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "src/bootstrap/pieces.h"
+#include "src/bootstrap/signal_dispositions.h"
 #include "tests/support/expect_error.h"
 
 namespace shmemctl {
@@ -121,6 +122,24 @@ TEST(Pieces, CoverEverythingOnce) {
     EXPECT_EQ(next, total);
     EXPECT_EQ(count, std::max<std::size_t>(1, (total + 7) / 8)) << total;
   }
+}
+
+TEST(SignalDispositions, HandlersArePutBack) {
+  struct sigaction own {
+  }, now{};
+  own.sa_handler = SIG_IGN;
+  struct sigaction before {};
+  ASSERT_EQ(::sigaction(SIGUSR1, &own, &before), 0);
+  {
+    const SignalDispositions keep;
+    std::signal(SIGUSR1, [](int) {});
+    std::signal(SIGTERM, SIG_IGN);
+  }
+  ::sigaction(SIGUSR1, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
+  ::sigaction(SIGTERM, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, SIG_DFL);
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 } // namespace
