@@ -5,6 +5,7 @@
 #include "reports/table.h"
 #include "reports/text.h"
 #include "src/base/describe_env.h"
+#include "src/bootstrap/select.h"
 
 namespace shmemctl {
 
@@ -33,6 +34,25 @@ void print_known_foreign(const TextStyle& style) {
   for (const auto& [name, meaning] : foreign_variable_table())
     table.add({name, meaning});
   std::cout << table.text(style);
+}
+
+/// What BOOTSTRAP=auto looks for, in its order, and what it comes to here.
+void print_bootstraps(const Options& options, const Environment& environment,
+                      const TextStyle& style) {
+  std::string chosen, outcome;
+  try {
+    const BootstrapChoice choice = choose_bootstrap(options, environment);
+    chosen = choice.name;
+    outcome = choice.name + " (" + printable(choice.reason) + ")";
+  } catch (const Error& error) {
+    outcome = "none: " + error.message() + "; " + error.fix();
+  }
+  std::cout << "\nHow PEs would find each other; the first that applies is taken unless "
+               "SHMEMCTL_BOOTSTRAP names another:\n";
+  Table table({{""}, {"bootstrap"}, {"looks for"}});
+  for (const BootstrapRule& rule : bootstrap_rules())
+    table.add({rule.name == chosen ? "*" : "", rule.name, rule.looks_for});
+  std::cout << table.text(style) << "here: " << outcome << "\n";
 }
 
 std::vector<OptionEntry> option_entries(const EnvDescription& env) {
@@ -64,6 +84,7 @@ void add_env(CLI::App& app, Context& context) {
         if (session.wants_text()) {
           const TextStyle style = text_style(run_context, options);
           print_foreign(env, style);
+          print_bootstraps(options, run_context.environment, style);
           if (*all)
             print_known_foreign(style);
         }

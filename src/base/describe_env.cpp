@@ -34,6 +34,11 @@ std::vector<std::string> own_names() {
   return names;
 }
 
+/// What `shmemctl run` tells its PEs; nobody sets it by hand.
+bool set_by_run(const std::string& name) {
+  return starts_with(name, "SHMEMCTL_LOCAL_");
+}
+
 const OptionSpec* aliased_option(const std::string& name) {
   for (const OptionSpec& spec : option_table())
     if (spec.nvshmem_alias && name == std::string(nvshmem_prefix) + spec.name)
@@ -77,6 +82,8 @@ void add_option_findings(const OptionSpec& spec, const OptionValue& value, Findi
 }
 
 void add_variable_findings(const std::string& name, const Options& options, Findings& findings) {
+  if (set_by_run(name))
+    return;
   if (starts_with(name, own_prefix)) {
     const std::vector<std::string> names = own_names();
     if (std::find(names.begin(), names.end(), name) != names.end())
@@ -117,8 +124,6 @@ const std::vector<std::pair<std::string, std::string>>& foreign_variable_table()
       {"NVSHMEM_IB_GID_INDEX", "read by NVSHMEM only; doctor says which index is right"},
       {"NVSHMEM_IB_TRAFFIC_CLASS", "read by NVSHMEM only; it breaks connections on InfiniBand"},
       {"NVSHMEM_DISABLE_P2P", "read by NVSHMEM only"},
-      {"NVSHMEM_SYMMETRIC_SIZE", "read by NVSHMEM only"},
-      {"NVSHMEM_BOOTSTRAP", "read by NVSHMEM only"},
       {"NVSHMEM_LIBFABRIC_PROVIDER", "read by NVSHMEM only"},
       {"NVSHMEM_DEBUG", "read by NVSHMEM only; its INFO lines name the chosen device ids"},
   };

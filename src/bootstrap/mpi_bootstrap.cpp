@@ -7,6 +7,7 @@
 #include "src/bootstrap/backoff.h"
 #include "src/bootstrap/pieces.h"
 #include "src/bootstrap/select.h"
+#include "src/bootstrap/signal_dispositions.h"
 
 namespace shmemctl {
 
@@ -40,6 +41,7 @@ void MpiBootstrap::initialise(const Deadline& deadline) {
   blocking_->run(
       "MPI_Init",
       [init = mpi_.Init_thread, result] {
+        const SignalDispositions keep;
         int provided = 0;
         *result = init(nullptr, nullptr, MpiLibrary::thread_serialized, &provided);
       },

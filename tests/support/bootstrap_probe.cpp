@@ -5,7 +5,9 @@
 //   bootstrap_probe NAME [--rounds N] [--sizes 0,1,4097] [--timeout S]
 //                        [--fault KIND@CALL] [--fault-rank R]
 //
-// NAME is a value of the option BOOTSTRAP, or "auto" or "env" (whatever the environment says).
+// NAME is a value of the option BOOTSTRAP, or "auto", or "env" (whatever the environment says), or
+// "mpi-halves": the program initialises MPI and hands over a communicator of the even or the odd
+// ranks, and MPI must still be usable afterwards.
 // KIND is die (SIGKILL), stop (SIGSTOP), away (does not take part, stays alive), exit (leaves with
 // code 7 and without a word), abort (asks the launcher to end the job) or size (passes another
 // size). CALL counts collectives from 1; 0 is before the bootstrap is opened (the rank is then
@@ -22,6 +24,7 @@
 
 #include "src/base/text.h"
 #include "src/base/watchdog.h"
+#include "src/bootstrap/mpi_library.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {
@@ -209,6 +212,31 @@ void say(const std::string& line) {
     std::_Exit(1);
 }
 
+/// A program that uses MPI itself, and hands one of its communicators over.
+class MpiProgram {
+public:
+  MpiProgram() : mpi_(open_mpi_library(Options(current_environment()).text("MPI_LIBRARY"))) {
+    int provided = 0, rank = 0;
+    using Split = int(MpiComm, int color, int key, MpiComm* part);
+    auto* split = mpi_.library.function<Split>("MPI_Comm_split");
+    if (mpi_.Init_thread(nullptr, nullptr, MpiLibrary::thread_serialized, &provided) != 0 ||
+        mpi_.Comm_rank(mpi_.world, &rank) != 0 || split(mpi_.world, rank % 2, -rank, &half_) != 0)
+      bad_usage("MPI");
+  }
+  MpiComm* half() { return &half_; }
+  void finish() {
+    int rank = 0, finalised = 0;
+    if (mpi_.Finalized(&finalised) != 0 || finalised != 0 || mpi_.Comm_rank(half_, &rank) != 0)
+      throw WrongData("the program's MPI was finalised");
+    if (mpi_.Comm_free(&half_) != 0 || mpi_.Finalize() != 0)
+      throw WrongData("the program's MPI was damaged");
+  }
+
+private:
+  MpiLibrary mpi_;
+  MpiComm half_ = nullptr;
+};
+
 int probe(const ProbeArguments& arguments) {
   const Environment environment = current_environment();
   if (arguments.fault_call == 0 && rank_by_environment(environment) == arguments.fault_rank) {
@@ -222,7 +250,8 @@ int probe(const ProbeArguments& arguments) {
       ::pause();
   }
   std::map<std::string, std::string> flags;
-  if (arguments.bootstrap != "env")
+  const bool halves = arguments.bootstrap == "mpi-halves";
+  if (arguments.bootstrap != "env" && !halves)
     flags.emplace("BOOTSTRAP", arguments.bootstrap);
   const Options options(environment, flags);
   const auto deadline = [&] {
@@ -231,6 +260,11 @@ int probe(const ProbeArguments& arguments) {
   BootstrapRequest request;
   request.options = &options;
   request.environment = environment;
+  std::unique_ptr<MpiProgram> program;
+  if (halves) {
+    program = std::make_unique<MpiProgram>();
+    request.mpi_communicator = program->half();
+  }
   const std::unique_ptr<Bootstrap> bootstrap = open_bootstrap(std::move(request), deadline());
   Probe rounds(arguments, *bootstrap);
   for (int round = 0; round < arguments.rounds; ++round)
@@ -239,6 +273,8 @@ int probe(const ProbeArguments& arguments) {
       std::string("OK ") + bootstrap->name() + " rank " + std::to_string(bootstrap->rank()) +
       " of " + std::to_string(bootstrap->size()) + ", " + std::to_string(rounds.calls()) + " calls";
   bootstrap->finish(deadline());
+  if (program)
+    program->finish();
   say(words);
   return 0;
 }
