@@ -125,11 +125,10 @@ bool Collectives::reduce(TeamId team, void* target, const void* source, std::siz
 }
 
 /// Each member reduces its share of the elements and hands the result to the others: every source
-/// is read once, every target is written once. In place, nobody may write to a source that another
-/// one has not read yet.
+/// is read once, every target is written once. In place too: only one member reads a share of any
+/// source, and it writes there only what it has read.
 void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* source,
                                std::size_t elements, std::size_t size, ReduceKernel kernel) {
-  const bool in_place = target == source;
   const Share share = share_of(static_cast<std::size_t>(teams_.my_pe(team)),
                                static_cast<std::size_t>(teams_.n_pes(team)), elements, size);
   Reducer reducer(teams_, team, source, size, kernel);
@@ -138,19 +137,14 @@ void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* 
     const std::size_t first = share.first + done;
     const std::size_t count = std::min(block, share.elements - done);
     std::byte* result = target + first * size;
-    if (in_place) {
-      // Only this PE reads this part of its own source, but not before the last member's turn.
+    if (target == source) {
+      // The own source is read when its turn comes.
       reducer.block(reducer.accumulator(), first, count);
       std::memcpy(result, reducer.accumulator(), count * size);
     } else {
       reducer.block(result, first, count);
-      put_to_all(team, result, result, count * size); // while the cache has it
     }
-  }
-  if (in_place) {
-    teams_.sync(team);
-    std::byte* results = target + share.first * size;
-    put_to_all(team, results, results, share.elements * size);
+    put_to_all(team, result, result, count * size); // while the cache has it
   }
   barrier(team);
 }

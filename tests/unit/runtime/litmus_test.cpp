@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/unit/runtime/shapes.h"
 
@@ -21,6 +22,24 @@ double soak_s() {
   return text ? std::atof(text) : 0;
 }
 
+/// Brings two threads so close together that their next accesses overlap. Test machinery, not part
+/// of what is tested.
+class Aligner {
+public:
+  void meet(int pe, std::uint64_t turn) {
+    come_[pe].value.store(turn, std::memory_order_seq_cst);
+    for (int spins = 0; come_[1 - pe].value.load(std::memory_order_seq_cst) < turn; ++spins)
+      if (spins > 1000)
+        std::this_thread::yield();
+  }
+
+private:
+  struct alignas(64) Cell {
+    std::atomic<std::uint64_t> value{0};
+  };
+  Cell come_[2];
+};
+
 /// Words of one instance; on lines of their own.
 struct Slot {
   std::uint64_t *x, *y, *seen_first, *seen_second;
@@ -30,10 +49,11 @@ struct Slot {
 
 /// One PE's part; `round` is never 0, so that a word that holds it has been written in this round.
 using Part = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
-/// What may not be: on PE 0 and PE 1, after both parts.
+/// Looks for what may not be, after both parts, which then run at the same time.
 using Check = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
 
 void run(const Part& first, const Part& second, const Check& check = {}) {
+  Aligner aligner;
   TeamWorldOptions options;
   options.heap_bytes = n_slots * slot_bytes;
   const double seconds = soak_s();
@@ -50,8 +70,11 @@ void run(const Part& first, const Part& second, const Check& check = {}) {
         };
         std::uint64_t more = 1;
         for (std::uint64_t round = 1; more != 0; ++round) {
-          for (std::size_t i = 0; i < n_slots; ++i)
+          for (std::size_t i = 0; i < n_slots; ++i) {
+            if (check)
+              aligner.meet(me.pe, round * n_slots + i);
             (me.pe == 0 ? first : second)(me, slot(i), round);
+          }
           me.teams->sync(team_world);
           for (std::size_t i = 0; i < n_slots && check; ++i)
             check(me, slot(i), round);

@@ -270,6 +270,24 @@ TEST(Sync, OneSlotForTeamsOfAllSizes) {
   });
 }
 
+/// Each of these shows something in the same cells before it synchronises.
+TEST(Sync, CollectivesInARowDoNotDisturbEachOther) {
+  run_team_world(4, [](TeamPe& me) {
+    for (int turn = 0; turn < 1500; ++turn) {
+      const auto team = me.teams->split_strided(team_world, turn % 4, 1, 1);
+      require(team && *team == (turn % 4 == me.pe ? first_user_team : invalid_team), "a split");
+      auto* from = me.at<std::byte>(0);
+      std::fill_n(from, me.pe + turn % 3, static_cast<std::byte>(me.pe));
+      auto* to = me.at<std::byte>(1024);
+      me.collectives->collect(team_world, to, from, static_cast<std::size_t>(me.pe + turn % 3));
+      for (int pe = 0; pe < 4; ++pe)
+        for (int i = 0; i < pe + turn % 3; ++i)
+          require(*to++ == static_cast<std::byte>(pe), "collect");
+      me.teams->destroy(*team);
+    }
+  });
+}
+
 TEST(Sync, AcrossNodes) {
   TeamWorldOptions options;
   options.pes_per_node = 2;

@@ -193,7 +193,7 @@ TEST(TeamThreads, CreateAtTheSameTime) {
         try {
           const TeamId parent = parents[static_cast<std::size_t>(thread)];
           std::mt19937 random(static_cast<unsigned>(thread));
-          for (int turn = 0; turn < 40; ++turn) {
+          for (int turn = 0; turn < 200; ++turn) {
             const int stride = 1 + static_cast<int>(random() % 3);
             const int n = 1 + static_cast<int>(random() % static_cast<unsigned>(1 + 3 / stride));
             const auto list = random_list(n_pes, random);
