@@ -64,7 +64,7 @@ bool asked_for(const Environment& environment, const std::string& name) {
 std::map<std::string, std::string> specified_options(const Environment& environment) {
   std::map<std::string, std::string> options;
   const std::string* size = find(environment, "SYMMETRIC_SIZE");
-  if (size && !environment.contains("SHMEMCTL_SYMMETRIC_SIZE")) {
+  if (size && !size->empty() && !environment.contains("SHMEMCTL_SYMMETRIC_SIZE")) {
     const auto bytes = parse_symmetric_size(*size);
     if (!bytes)
       throw Error(ExitCode::usage, "SHMEM_SYMMETRIC_SIZE", "read",

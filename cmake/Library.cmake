@@ -1,0 +1,30 @@
+# The library for OpenSHMEM programs: libshmemctl.a and include/ in the build folder, so that
+#   cc prog.c -Ibuild/include -Lbuild -lshmemctl
+# is all that a program needs. The core and the static libraries that it stands on are merged into
+# libshmemctl_all.a; libshmemctl.a is a linker script that adds the system's libraries to it.
+set(shmem_include ${CMAKE_SOURCE_DIR}/src/shmem/include)
+file(GLOB_RECURSE shmem_headers RELATIVE ${shmem_include} CONFIGURE_DEPENDS ${shmem_include}/*.h)
+foreach(header ${shmem_headers})
+  configure_file(${shmem_include}/${header} ${CMAKE_BINARY_DIR}/include/${header} COPYONLY)
+endforeach()
+
+set(merged ${CMAKE_BINARY_DIR}/libshmemctl_all.a)
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/merge.mri CONTENT
+"create ${merged}
+addlib $<TARGET_FILE:shmemctl_core>
+addlib $<TARGET_FILE:shmemctl_udev_absent>
+addlib ${HWLOC_STATIC}
+addlib ${EXPAT_STATIC}
+save
+end
+")
+add_custom_command(OUTPUT ${merged}
+  COMMAND ${CMAKE_AR} -M < ${CMAKE_BINARY_DIR}/generated/merge.mri
+  DEPENDS shmemctl_core shmemctl_udev_absent ${CMAKE_BINARY_DIR}/generated/merge.mri
+  COMMENT "Merging libshmemctl_all.a" VERBATIM)
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/libshmemctl.a CONTENT
+"/* GNU ld script: what an OpenSHMEM program is linked with. */
+GROUP ( libshmemctl_all.a )
+INPUT ( -lstdc++ -lm -lpthread -ldl -lrt )
+")
+add_custom_target(shmemctl_library ALL DEPENDS ${merged})
