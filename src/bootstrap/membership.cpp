@@ -30,14 +30,16 @@ Membership::Answer Membership::add(const Join& join) {
   if (join.size < 1 || join.size > max_pes)
     return contrary(join.who + " says that its job has " + its_size + " PEs",
                     "give a number of PEs from 1 to " + std::to_string(max_pes));
+  if (size_ == 0)
+    size_ = join.size;
   if (join.rank < 0 || join.rank >= join.size)
     return contrary(join.who + " has rank " + std::to_string(join.rank) + " in a job of " +
                         its_size + " PEs",
                     "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
-  if (size_ != 0 && join.size != size_)
-    return contrary(name(members_.begin()->first) + " says that the job has " +
-                        std::to_string(size_) + " PEs, and PE " + std::to_string(join.rank) + " (" +
-                        join.who + ") says " + its_size,
+  if (join.size != size_)
+    return contrary((members_.empty() ? "another PE" : name(members_.begin()->first)) +
+                        " says that the job has " + std::to_string(size_) + " PEs, and PE " +
+                        std::to_string(join.rank) + " (" + join.who + ") says " + its_size,
                     "start all PEs with the same number of PEs, or give each job its own id");
   const auto [member, added] = members_.emplace(join.rank, join);
   if (!added && member->second.nonce == join.nonce)
@@ -46,7 +48,6 @@ Membership::Answer Membership::add(const Join& join) {
     return contrary("rank " + std::to_string(join.rank) +
                         " was given to two PEs: " + member->second.who + " and " + join.who,
                     "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
-  size_ = join.size;
   return {Verdict::welcome, {}};
 }
 

@@ -72,8 +72,8 @@ void PeerLinks::for_each_link(const Action& action) {
 void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& transfer,
                          const Deadline& deadline) {
   if (std::max(transfer.send_bytes(), transfer.receive_bytes()) > max_frame_bytes)
-    throw Error(ExitCode::usage, call.text(), "complete", "a message would be larger than 1 GiB",
-                "exchange less at a time");
+    throw Error(ExitCode::usage, call.text(), call_attempted,
+                "a message would be larger than 1 GiB", "exchange less at a time");
   const auto level = static_cast<std::size_t>(round);
   Sending sending{&call, &forth_[level], {}, 0, 0};
   Receiving receiving{&call, &back_[level], round, {}, {}, 0, 0};
@@ -164,7 +164,7 @@ void PeerLinks::check_header(Receiving& receiving) {
   Link& link = *receiving.link;
   FrameHeader header;
   if (decode_header(receiving.wire.data(), max_frame_bytes, header) != HeaderProblem::none)
-    throw Error(ExitCode::unavailable, call.text(), "complete",
+    throw Error(ExitCode::unavailable, call.text(), call_attempted,
                 "PE " + std::to_string(link.peer) + " sent garbage",
                 "start all PEs with the same version of this tool");
   const std::size_t wanted = receiving.pieces[1].size_bytes + receiving.pieces[2].size_bytes;
@@ -249,7 +249,7 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
   heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
                                          "look at the output of the other PEs"});
-  throw error_of(*heard_, call.text(), "complete");
+  throw error_of(*heard_, call.text(), call_attempted);
 }
 
 void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string& problem) {
@@ -259,13 +259,18 @@ void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string&
     scan(call, other);
   });
   const std::string peer = "PE " + std::to_string(link.peer);
-  throw Error(ExitCode::unavailable, call.text(), "complete", peer + " was lost: " + problem,
+  throw Error(ExitCode::unavailable, call.text(), call_attempted, peer + " was lost: " + problem,
               "look at the output of " + peer + ": it has ended or was killed");
 }
 
 void PeerLinks::not_in_step(const CallLabel& mine, const FrameHeader& theirs, int peer) const {
   const std::string other = "PE " + std::to_string(peer);
-  throw Error(ExitCode::unavailable, mine.text(), "complete",
+  if (label_of(theirs) == mine)
+    throw Error(ExitCode::unavailable, mine.text(), call_attempted,
+                other + " sent " + std::to_string(theirs.size_bytes) + " bytes as round " +
+                    std::to_string(theirs.round) + ", which was not due",
+                "start all PEs with the same version of this tool");
+  throw Error(ExitCode::unavailable, mine.text(), call_attempted,
               "PEs are not in step: PE " + std::to_string(rank_) + " is in " + mine.text() +
                   ", and " + other + " in " + label_of(theirs).text(),
               "all PEs have to make the same collective calls with the same sizes in the same "

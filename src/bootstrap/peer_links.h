@@ -11,6 +11,9 @@
 
 namespace shmemctl {
 
+/// What an Error of a call says was attempted.
+inline constexpr const char* call_attempted = "complete";
+
 /// A PE that fails says so on all of its links and ends them; its neighbours hear that wherever
 /// they wait, and pass it on. So does the loss of a neighbour.
 class PeerLinks final : public Links {

@@ -73,9 +73,10 @@ bool RendezvousThread::finished() const {
   const bool flushed = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
     return member.gone || member.outbox.empty();
   });
-  if (stop_until_ && (stop_until_->passed() || size == 0))
+  if (stop_until_ && stop_until_->passed())
     return true;
-  return flushed && (told_ >= size || reception_.listeners().empty() || end_.passed());
+  const bool all_told = size > 0 && told_.size() >= size;
+  return flushed && (all_told || reception_.listeners().empty() || end_.passed());
 }
 
 void RendezvousThread::serve_round() {
@@ -104,7 +105,8 @@ void RendezvousThread::serve_round() {
 }
 
 void RendezvousThread::on_stop() {
-  stop_until_ = Deadline::after(last_stay);
+  // Nobody has come: nobody is told.
+  stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_)
     fail({ExitCode::unavailable, -1,
           "the PE that held the rendezvous ended before all were connected",
@@ -131,6 +133,12 @@ void RendezvousThread::heed_deadline_of(const Join& join) {
   until_ = until_.at_most(std::chrono::duration<double>(span_s));
 }
 
+/// Once the job has failed: whoever still comes is told why.
+void RendezvousThread::turn_away(Socket socket, const Join& join) {
+  told_.insert(join.nonce);
+  refuse(std::move(socket), *failure_);
+}
+
 void RendezvousThread::greet(Socket socket, const Bytes& payload) {
   const std::optional<Join> join = Join::decode(payload);
   if (!join)
@@ -145,8 +153,7 @@ void RendezvousThread::greet(Socket socket, const Bytes& payload) {
     return;
   }
   if (failure_) {
-    ++told_;
-    refuse(std::move(socket), *failure_);
+    turn_away(std::move(socket), *join);
     return;
   }
   const Membership::Answer answer = membership_.add(*join);
@@ -154,12 +161,11 @@ void RendezvousThread::greet(Socket socket, const Bytes& payload) {
     return;
   if (answer.verdict == Membership::Verdict::contrary) {
     fail(answer.problem);
-    ++told_;
-    refuse(std::move(socket), *failure_);
+    turn_away(std::move(socket), *join);
     return;
   }
   heed_deadline_of(*join);
-  Member& member = members_.emplace_back(std::move(socket), join->rank);
+  Member& member = members_.emplace_back(std::move(socket), *join);
   member.outbox = encode_frame(FrameKind::welcome);
   flush(member);
   if (membership_.complete())
@@ -239,9 +245,9 @@ void RendezvousThread::fail(const FailureReport& report) {
   if (failure_)
     return;
   failure_ = report;
-  told_ += members_.size();
   const Bytes frame = encode_frame(FrameKind::failure, report.encode());
   for (Member& member : members_) {
+    told_.insert(member.nonce);
     member.outbox.insert(member.outbox.end(), frame.begin(), frame.end());
     flush(member);
   }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -25,12 +26,13 @@ private:
   struct Member {
     Socket socket;
     int rank = -1;
+    std::uint64_t nonce = 0;
     bool linked = false, gone = false;
     FrameReader reader;
     Bytes outbox;
     std::size_t slot = PollSet::none;
-    explicit Member(Socket connection, int its_rank)
-        : socket(std::move(connection)), rank(its_rank) {}
+    Member(Socket connection, const Join& join)
+        : socket(std::move(connection)), rank(join.rank), nonce(join.nonce) {}
   };
 
   void run() noexcept;
@@ -38,6 +40,7 @@ private:
   bool finished() const;
   void on_stop();
   void on_deadline();
+  void turn_away(Socket socket, const Join& join);
   void greet(Socket socket, const Bytes& payload);
   void heed_deadline_of(const Join& join);
   void send_neighbours();
@@ -55,7 +58,7 @@ private:
   std::vector<Member> members_;
   PollSet set_;
   std::optional<FailureReport> failure_;
-  std::size_t told_ = 0; ///< PEs that know of the failure
+  std::set<std::uint64_t> told_; ///< nonces of the PEs that know of the failure
   std::optional<Deadline> stop_until_;
 
   FileDescriptor wake_;

@@ -134,8 +134,8 @@ private:
     } catch (const Error& error) {
       failure_ = error;
       over_ = true;
-      // What concerns the call alone is known to those who make it too.
-      const bool own = error.subject() == label.text();
+      // The others put the same words before it.
+      const bool own = error.subject() == label.text() && error.attempted() == call_attempted;
       links_.tell_failure(
           {error.code(), rank(), own ? error.system_message() : error.message(), error.fix()});
       health().waiting_for(-1);

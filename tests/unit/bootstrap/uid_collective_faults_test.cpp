@@ -1,0 +1,369 @@
+// PEs that fail, leave, stop or talk nonsense once a job over uid has come together.
+#include <atomic>
+#include <gtest/gtest.h>
+
+#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/frame.h"
+#include "src/bootstrap/linking.h"
+#include "tests/unit/bootstrap/process_world.h"
+#include "tests/unit/bootstrap/uid_world.h"
+
+namespace shmemctl {
+namespace {
+
+using test::PeResult;
+using test::ProcessWorld;
+using test::run_uid_world;
+using test::UidWorld;
+
+Deadline soon(double span_s = 20) {
+  return Deadline::after(std::chrono::duration<double>(span_s));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// All PEs met an Error whose message has one of the alternatives.
+void expect_all(const std::vector<std::optional<Error>>& errors, ExitCode code,
+                const std::vector<std::string>& alternatives) {
+  for (std::size_t pe = 0; pe < errors.size(); ++pe) {
+    ASSERT_TRUE(errors[pe]) << "PE " << pe << " met no error";
+    EXPECT_EQ(errors[pe]->code(), code) << errors[pe]->message();
+    bool found = false;
+    for (const std::string& part : alternatives)
+      found = found || contains(errors[pe]->message(), part);
+    EXPECT_TRUE(found) << "PE " << pe << ": " << errors[pe]->message();
+  }
+}
+
+TEST(UidOutOfStep, KindsOfCallsAreNamed) {
+  UidWorld world;
+  world.n_pes = 5;
+  expect_all(run_uid_world(world,
+                           [](Bootstrap& b, const Deadline& deadline) {
+                             b.barrier(deadline);
+                             if (b.rank() == 3)
+                               allgather_value(b, b.rank(), deadline);
+                             else
+                               b.barrier(deadline);
+                           }),
+             ExitCode::unavailable,
+             {"is in call 2, allgather of 4 bytes, and PE", "in call 2, allgather of 4 bytes"});
+}
+
+TEST(UidOutOfStep, BothCallsAndBothPesAreNamed) {
+  UidWorld world;
+  world.n_pes = 2;
+  const auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    if (b.rank() == 0)
+      b.barrier(deadline);
+    else
+      allgather_value(b, b.rank(), deadline);
+  });
+  expect_all(errors, ExitCode::unavailable, {"PEs are not in step: PE "});
+  for (const auto& error : errors)
+    for (const char* part : {"PE 0", "PE 1", "call 1, barrier", "call 1, allgather of 4 bytes"})
+      EXPECT_TRUE(contains(error->message(), part)) << error->message();
+}
+
+TEST(UidOutOfStep, SizesAreNamed) {
+  UidWorld world;
+  world.n_pes = 4;
+  const auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    const std::size_t bytes = b.rank() == 2 ? 24 : 16;
+    const std::vector<char> mine(bytes);
+    std::vector<char> all(bytes * 4);
+    b.allgather(mine.data(), all.data(), bytes, deadline);
+  });
+  expect_all(errors, ExitCode::unavailable, {"of 24 bytes"});
+  expect_all(errors, ExitCode::unavailable, {"of 16 bytes"});
+}
+
+TEST(UidOutOfStep, ASkippedCallIsNamed) {
+  UidWorld world;
+  world.n_pes = 3;
+  expect_all(run_uid_world(world,
+                           [](Bootstrap& b, const Deadline& deadline) {
+                             char data[8] = {};
+                             // With different roots nobody or two send: a later call shows it.
+                             b.broadcast(data, 8, b.rank() == 1 ? 1 : 0, deadline);
+                             b.barrier(deadline);
+                             b.barrier(deadline);
+                           }),
+             ExitCode::unavailable, {"not in step"});
+}
+
+TEST(UidCollectiveFaults, ALeavingPeIsNamedToAll) {
+  UidWorld world;
+  world.n_pes = 9;
+  auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    b.barrier(deadline);
+    if (b.rank() == 4)
+      return;
+    b.barrier(deadline);
+  });
+  EXPECT_FALSE(errors[4]);
+  errors.erase(errors.begin() + 4);
+  expect_all(errors, ExitCode::unavailable, {"PE 4 left the job before its end"});
+}
+
+TEST(UidCollectiveFaults, AnAbortTellsAllWhy) {
+  UidWorld world;
+  world.n_pes = 9;
+  auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    b.barrier(deadline);
+    if (b.rank() == 4)
+      b.abort(ExitCode::finding, "the heap is on fire");
+    else
+      b.barrier(deadline);
+  });
+  errors.erase(errors.begin() + 4);
+  expect_all(errors, ExitCode::finding, {"the heap is on fire (says PE 4)"});
+}
+
+TEST(UidCollectiveFaults, AfterAnErrorEveryCallGivesItAgain) {
+  UidWorld world;
+  world.n_pes = 2;
+  run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    if (b.rank() == 1)
+      return;
+    std::string first;
+    for (int i = 0; i < 3; ++i)
+      try {
+        b.barrier(deadline);
+        ADD_FAILURE() << "the barrier succeeded";
+      } catch (const Error& error) {
+        if (first.empty())
+          first = error.message();
+        EXPECT_EQ(error.message(), first);
+      }
+  });
+}
+
+TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
+  UidWorld world;
+  world.n_pes = 2;
+  const auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    b.barrier(deadline);
+    if (b.rank() == 0) {
+      b.barrier(soon(0.2));
+    } else {
+      // It is busy elsewhere until the other one has given up and said so.
+      Bootstrap* stuck = &b;
+      const Deadline end = soon(1);
+      while (!end.passed())
+        std::this_thread::yield();
+      // The other one's message had come before it gave up: one barrier may still succeed.
+      stuck->barrier(deadline);
+      stuck->barrier(deadline);
+    }
+  });
+  expect_all(errors, ExitCode::deadline, {"PE 1"});
+}
+
+/// Fails when told to, as the job's lifeline does.
+class FailingHealth final : public JobHealth {
+public:
+  void check() const override {
+    if (++checks_ > 2)
+      throw Error(ExitCode::unavailable, "the job", "go on with", "PE 7 failed elsewhere",
+                  "see it");
+  }
+
+private:
+  mutable int checks_ = 0;
+};
+
+TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
+  UidWorld world;
+  world.n_pes = 3;
+  FailingHealth health;
+  std::atomic<bool> failed{false};
+  const auto errors = run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
+    b.barrier(deadline);
+    if (b.rank() == 0) {
+      b.watch(&health);
+      try {
+        b.barrier(deadline);
+      } catch (const Error&) {
+        failed.store(true);
+        throw;
+      }
+    }
+    while (!failed.load() && !deadline.passed())
+      std::this_thread::yield();
+    for (int i = 0; i < 3; ++i)
+      b.barrier(deadline);
+  });
+  expect_all(errors, ExitCode::unavailable, {"PE 7 failed elsewhere"});
+}
+
+TEST(UidCollectiveFaults, TooLargeAMessageIsRefused) {
+  UidWorld world;
+  world.n_pes = 2;
+  const auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+    std::byte nothing{};
+    b.broadcast(&nothing, (std::size_t{1} << 30) + 1, 0, deadline);
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(contains(error->message(), "1 GiB")) << error->message();
+  }
+}
+
+/// Joins by hand and then says on every link what is not of the protocol.
+void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
+                  const Deadline& deadline) {
+  std::vector<Listener> listeners = listen_for_neighbours(arguments.id, {});
+  Join join;
+  join.secret = arguments.id.secret;
+  join.rank = arguments.rank;
+  join.size = arguments.size;
+  join.remaining_ms = 30000;
+  for (const Listener& listener : listeners)
+    join.addresses.push_back(listener.address().text());
+  Dialer dialer("the rendezvous", arguments.id.addresses,
+                encode_frame(FrameKind::join, join.encode()));
+  Socket rendezvous = dial(dialer, deadline);
+  const FrameReader frame = await_from_rendezvous(rendezvous, deadline);
+  const Neighbours neighbours = Neighbours::decode(frame.payload()).value();
+  NeighbourSockets sockets = link_neighbours(
+      {arguments.rank, arguments.size, arguments.id.secret, &neighbours, &rendezvous},
+      std::move(listeners), deadline);
+  const Bytes linked = encode_frame(FrameKind::linked);
+  rendezvous.send_all(linked.data(), linked.size(), deadline);
+  for (std::size_t level = 0; level < sockets.forth.size(); ++level) {
+    Bytes said = words;
+    said[7] = static_cast<std::byte>(level); // the round, in a frame
+    sockets.forth[level].send_all(said.data(), said.size(), deadline);
+  }
+  if (!stay)
+    return;
+  try {
+    std::byte byte{};
+    for (;;)
+      sockets.back[0].receive_all(&byte, 1, deadline);
+  } catch (const Error&) {
+    // The others have ended: so does this one.
+    return;
+  }
+}
+
+/// PE 2 of 3 is the odd one.
+std::vector<std::optional<Error>> with_odd_pe(const Bytes& words, bool stay, double wait_s) {
+  auto rendezvous = Rendezvous::start({}, 30);
+  UidArguments odd;
+  odd.rank = 2;
+  odd.size = 3;
+  odd.id = rendezvous->id();
+  std::thread speaker([&] { join_and_say(odd, words, stay, soon(60)); });
+  UidWorld world;
+  world.n_pes = 3;
+  world.arguments = [&](int pe, UidArguments arguments) {
+    arguments.id = odd.id;
+    return pe == 2 ? std::nullopt : std::optional<UidArguments>(std::move(arguments));
+  };
+  std::vector<std::optional<Error>> errors =
+      run_uid_world(world, [wait_s](Bootstrap& b, const Deadline&) {
+        std::vector<char> data(100);
+        std::vector<char> all(300);
+        b.allgather(data.data(), all.data(), 100, soon(wait_s));
+      });
+  speaker.join();
+  errors.resize(2);
+  return errors;
+}
+
+TEST(UidCollectiveFaults, GarbageIsNamed) {
+  expect_all(with_odd_pe(Bytes(4096, std::byte{0x41}), true, 15), ExitCode::unavailable,
+             {"PE 2 sent garbage"});
+}
+
+TEST(UidCollectiveFaults, APeThatStopsInMidMessageIsNamed) {
+  FrameHeader header;
+  header.kind = FrameKind::allgather;
+  header.call = 1;
+  header.size_bytes = header.block_bytes = 100;
+  const auto wire = header.encode();
+  Bytes half(wire.begin(), wire.end());
+  half.resize(half.size() + 50);
+  expect_all(with_odd_pe(half, true, 0.5), ExitCode::deadline, {"PE 2"});
+  expect_all(with_odd_pe(half, false, 15), ExitCode::unavailable, {"PE 2 was lost"});
+  half.resize(10);
+  expect_all(with_odd_pe(half, true, 0.5), ExitCode::deadline, {"PE 2"});
+}
+
+TEST(UidProcesses, WorkTogether) {
+  ProcessWorld world(8, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    const std::vector<int> ranks = allgather_value(*bootstrap, pe, soon());
+    for (int rank = 0; rank < 8; ++rank)
+      if (ranks[static_cast<std::size_t>(rank)] != rank)
+        throw Error(ExitCode::finding, "allgather", "check", "a wrong value", "");
+    bootstrap->finish(soon());
+  });
+  EXPECT_TRUE(world.well());
+  for (int pe = 0; pe < 8; ++pe)
+    EXPECT_EQ(world.result(pe).message, "");
+}
+
+TEST(UidProcesses, AKilledPeIsNamedToAllAtOnce) {
+  ProcessWorld world(11, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    for (int i = 0;; ++i) {
+      if (pe == 6 && i == 5)
+        raise(SIGKILL);
+      bootstrap->barrier(soon(60));
+    }
+  });
+  const Deadline end = soon(10);
+  EXPECT_EQ(world.result(6).signal, SIGKILL);
+  for (int pe = 0; pe < 11; ++pe) {
+    if (pe == 6)
+      continue;
+    const PeResult result = world.result(pe);
+    EXPECT_EQ(result.code, ExitCode::unavailable);
+    EXPECT_TRUE(contains(result.message, "PE 6 was lost")) << result.message;
+  }
+  EXPECT_FALSE(end.passed());
+}
+
+TEST(UidProcesses, AStoppedPeEndsTheOthersAtTheDeadline) {
+  ProcessWorld world(2, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    bootstrap->barrier(soon());
+    if (pe == 1)
+      raise(SIGSTOP);
+    bootstrap->barrier(soon(0.5));
+  });
+  const PeResult result = world.result(0);
+  EXPECT_EQ(result.code, ExitCode::deadline);
+  EXPECT_TRUE(contains(result.message, "PE 1")) << result.message;
+}
+
+TEST(UidProcesses, APeKilledWhileOthersJoinIsToldToAll) {
+  ProcessWorld world(5, [](int pe, UidArguments arguments) {
+    if (pe == 3) {
+      // It has presented itself and been let in when it dies; PE 4 comes after that.
+      Join join;
+      join.secret = arguments.id.secret;
+      join.rank = 3;
+      join.size = 5;
+      join.remaining_ms = 30000;
+      Dialer dialer("the rendezvous", arguments.id.addresses,
+                    encode_frame(FrameKind::join, join.encode()));
+      const Socket socket = dial(dialer, soon());
+      raise(SIGKILL);
+    }
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    bootstrap->barrier(soon());
+  });
+  for (const int pe : {0, 1, 2, 4}) {
+    const PeResult result = world.result(pe);
+    EXPECT_TRUE(contains(result.message, "PE 3")) << result.message;
+  }
+}
+
+} // namespace
+} // namespace shmemctl
