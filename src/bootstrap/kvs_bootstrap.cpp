@@ -136,19 +136,20 @@ void KvsBootstrap::check_hello(int of, const std::string& expected_start,
   if (hello->compare(0, expected_start.size(), expected_start) == 0)
     return;
   if (of == rank())
-    throw Error(ExitCode::unavailable, subject(), "find " + whose,
+    throw Error(ExitCode::unavailable, whose + " through " + subject(), "find",
                 "another process has the rank " + std::to_string(of) + " too",
                 "let the launcher set the ranks: unset PMI_RANK and PMI_SIZE in job scripts");
-  throw Error(ExitCode::unavailable, subject(), "find " + whose,
+  throw Error(ExitCode::unavailable, whose + " through " + subject(), "find",
               whose + " says \"" + printable(*hello, 40) + "\" where \"" + expected_start +
                   "\" was expected: another version, or another number of processes",
               "start all PEs with one launcher and the same version of this tool");
 }
 
 void KvsBootstrap::disagree(int with, const std::string& how) const {
-  throw Error(ExitCode::unavailable, subject(),
-              std::string(to_string(call_)) + ", call " + std::to_string(sequence_),
-              "PE " + std::to_string(with) + " " + how,
+  throw Error(ExitCode::unavailable,
+              std::string(to_string(call_)) + " (call " + std::to_string(sequence_) + ") of " +
+                  subject(),
+              "complete", "PE " + std::to_string(with) + " " + how,
               "start all PEs with the same program, version and options");
 }
 
@@ -258,8 +259,24 @@ void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_p
 
 void KvsBootstrap::barrier(const Deadline& deadline) {
   begin(Call::barrier);
-  if (size() > 1)
+  if (size() == 1)
+    return;
+  if (space_->fence_synchronizes()) {
     space_->fence(deadline);
+    return;
+  }
+  // PE 0 hears of all, then all hear of PE 0.
+  if (rank() != 0)
+    put(0, nullptr, 0, deadline);
+  space_->fence(deadline);
+  if (rank() == 0) {
+    for (int from = 1; from < size(); ++from)
+      get(from, 0, nullptr, 0, deadline);
+    put(everyone, nullptr, 0, deadline);
+  }
+  space_->fence(deadline);
+  if (rank() != 0)
+    get(0, everyone, nullptr, 0, deadline);
 }
 
 void KvsBootstrap::broadcast(void* data, std::size_t size_bytes, int root,

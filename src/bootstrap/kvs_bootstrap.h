@@ -26,6 +26,9 @@ public:
   virtual void put(const std::string& key, const std::string& value, const Deadline& deadline) = 0;
   /// Collective: what was put before it can be got after it.
   virtual void fence(const Deadline& deadline) = 0;
+  /// True if no process leaves fence() before all have come to it. Otherwise get() waits for values
+  /// of processes that have not.
+  virtual bool fence_synchronizes() const { return true; }
   /// Nothing if `rank` has put no such key.
   virtual std::optional<std::string> get(int rank, const std::string& key,
                                          const Deadline& deadline) = 0;

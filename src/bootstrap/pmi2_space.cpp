@@ -23,6 +23,8 @@ public:
   std::size_t max_key_bytes() const override { return max_key_length; }
   std::size_t max_value_bytes() const override { return max_value_length; }
   bool binary_values() const override { return false; }
+  /// Hydra answers at once and lets kvs-get wait.
+  bool fence_synchronizes() const override { return false; }
 
   void start(const Deadline& deadline);
   /// Says in the log what the launcher tells about nodes.
@@ -42,16 +44,16 @@ public:
 
 private:
   /// The answer of a request that was not refused.
-  PmiMessage ask(const PmiMessage& request, const Deadline& deadline);
+  PmiMessage ask(const PmiMessage& request, const Deadline& deadline, int peer = -1);
   static std::optional<std::string> found_value(const PmiMessage& answer);
 
   PmiConnection connection_;
   PmiIdentity identity_;
 };
 
-PmiMessage Pmi2Space::ask(const PmiMessage& request, const Deadline& deadline) {
+PmiMessage Pmi2Space::ask(const PmiMessage& request, const Deadline& deadline, int peer) {
   const std::string step = "PMI-2 " + request.command();
-  PmiMessage answer = connection_.ask_block(request, {deadline, health(), step});
+  PmiMessage answer = connection_.ask_block(request, {deadline, health(), step, peer});
   PmiConnection::require_success(answer, step);
   return answer;
 }
@@ -62,8 +64,8 @@ void Pmi2Space::start(const Deadline& deadline) {
                            "response_to_init", {deadline, health(), "PMI-2 init"});
   PmiConnection::require_success(init, "PMI-2 init");
   if (const long long version = init.integer("pmi_version").value_or(2); version != 2)
-    throw Error(ExitCode::unavailable, "the process manager", "PMI-2 init",
-                "it answers with version " + std::to_string(version) + " of PMI",
+    throw Error(ExitCode::unavailable, "PMI-2 init", "complete",
+                "the process manager answers with version " + std::to_string(version) + " of PMI",
                 "set SHMEMCTL_BOOTSTRAP=pmi, which speaks PMI-1");
   const PmiMessage answer = ask(PmiMessage("fullinit")
                                     .add("pmijobid", identity_.job_id)
@@ -72,8 +74,9 @@ void Pmi2Space::start(const Deadline& deadline) {
                                 deadline);
   const auto rank = answer.integer("rank"), size = answer.integer("size");
   if (rank != identity_.rank || size != identity_.size)
-    throw Error(ExitCode::unavailable, "the process manager", "PMI-2 fullinit",
-                "it says rank " + printable(answer.find("rank").value_or("?"), 20) + " of " +
+    throw Error(ExitCode::unavailable, "PMI-2 fullinit", "complete",
+                "the process manager says rank " +
+                    printable(answer.find("rank").value_or("?"), 20) + " of " +
                     printable(answer.find("size").value_or("?"), 20) +
                     ", but PMI_RANK and PMI_SIZE say " + std::to_string(identity_.rank) + " of " +
                     std::to_string(identity_.size),
@@ -102,7 +105,7 @@ std::optional<std::string> Pmi2Space::get(int rank, const std::string& key,
                              .add("jobid", identity_.job_id)
                              .add("srcid", std::to_string(rank))
                              .add("key", key),
-                         deadline));
+                         deadline, rank));
 }
 
 void Pmi2Space::abort(ExitCode, const std::string& message) noexcept {

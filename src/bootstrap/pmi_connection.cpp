@@ -11,7 +11,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr const char* manager = "the process manager";
 constexpr int health_interval_ms = 50;
 constexpr std::size_t read_bytes = 4096;
 
@@ -23,8 +22,8 @@ PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
                    const std::string& expected) {
   if (message && message->command() == expected)
     return std::move(*message);
-  throw Error(ExitCode::unavailable, manager, "read",
-              "it sent \"" + printable(frame, 80) + "\" where \"cmd=" + expected + "\" belongs",
+  throw Error(ExitCode::unavailable, "the answer of the process manager", "read",
+              "it is \"" + printable(frame, 80) + "\" where \"cmd=" + expected + "\" belongs",
               "check that the launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
@@ -33,8 +32,9 @@ PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
 PmiConnection::PmiConnection(FileDescriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
 void PmiConnection::closed(int error_number, const Wait& wait) {
-  throw Error(ExitCode::unavailable, manager, wait.step,
-              error_number == 0 ? "it has closed the connection" : std::strerror(error_number),
+  const std::string why = error_number == 0 ? "closed" : std::strerror(error_number);
+  throw Error(ExitCode::unavailable, wait.step, "complete",
+              "the connection to the process manager: " + why,
               "see what the launcher and the other PEs say: the launcher has ended, or it ends the "
               "job");
 }
@@ -42,10 +42,11 @@ void PmiConnection::closed(int error_number, const Wait& wait) {
 void PmiConnection::wait_for(short events, const Wait& wait) const {
   wait.health.check();
   if (wait.deadline.passed())
-    wait.health.give_up(wait.step, -1);
+    wait.health.give_up(wait.step, wait.peer);
   pollfd waiting{descriptor_.get(), events, 0};
   if (::poll(&waiting, 1, wait.deadline.poll_ms(health_interval_ms)) < 0 && errno != EINTR)
-    throw system_error(manager, "poll", errno, "see what the launcher says");
+    throw system_error("the process manager's connection", "poll", errno,
+                       "see what the launcher says");
 }
 
 void PmiConnection::send(std::string_view bytes, const Wait& wait) {
@@ -73,9 +74,12 @@ void PmiConnection::read_some(const Wait& wait) {
 }
 
 std::string PmiConnection::receive(NextFrame next_frame, const Wait& wait) {
+  wait.health.waiting_for(wait.peer);
   for (;;) {
-    if (auto frame = (framer_.*next_frame)())
+    if (auto frame = (framer_.*next_frame)()) {
+      wait.health.waiting_for(-1);
       return std::move(*frame);
+    }
     read_some(wait);
   }
 }
@@ -105,8 +109,8 @@ void PmiConnection::require_success(const PmiMessage& answer, const std::string&
   for (const char* name : {"errmsg", "msg", "error_msg"})
     if (const auto text = answer.find(name))
       words = ": " + printable(*text, 100);
-  throw Error(ExitCode::unavailable, manager, step,
-              "it refuses with rc=" + printable(*rc, 20) + words,
+  throw Error(ExitCode::unavailable, step, "complete",
+              "the process manager refuses with rc=" + printable(*rc, 20) + words,
               "see what the launcher says, or choose another SHMEMCTL_BOOTSTRAP");
 }
 

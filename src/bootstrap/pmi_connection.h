@@ -16,11 +16,12 @@ namespace shmemctl {
 /// `deadline`.
 class PmiConnection {
 public:
-  /// A wait: until when, whom to ask meanwhile, and what for (the answer's meaning, for messages).
+  /// A wait: until when, whom to ask meanwhile, and what for (for messages).
   struct Wait {
     const Deadline& deadline;
     JobHealth& health;
     std::string step;
+    int peer = -1; ///< whose doing is waited for, if it is one PE's
   };
 
   /// @param descriptor a connected stream socket

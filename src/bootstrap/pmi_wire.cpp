@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t length_digits = 6;
 
 [[noreturn]] void garbage(const std::string& what) {
-  throw Error(ExitCode::unavailable, "the process manager", "read", "it sent " + what,
+  throw Error(ExitCode::unavailable, "the answer of the process manager", "read", "it is " + what,
               "check that PMI_FD or PMI_PORT comes from the launcher of this job, and that the "
               "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
 }

@@ -9,7 +9,8 @@ namespace shmemctl::pmix {
 
 using Status = int;
 inline constexpr Status success = 0, error_timeout = -24, error_unreachable = -25,
-                        error_not_found = -46, error_lost_connection = -61;
+                        error_not_found = -46, error_partial_success = -52,
+                        error_lost_connection = -61;
 
 using Rank = std::uint32_t;
 inline constexpr Rank rank_wildcard = UINT32_MAX - 1;

@@ -142,10 +142,12 @@ private:
 pmix::Status PmixSpace::status_of(const char* step, int peer, const Deadline& deadline, Call call) {
   const auto status = std::make_shared<pmix::Status>(pmix::success);
   HealthOfPeer health_of_peer(health(), peer);
+  health().waiting_for(peer);
   calls_.run(
       step, [call = std::move(call), status] { *status = call(); }, deadline, health_of_peer);
   if (*status == pmix::error_timeout)
     health_of_peer.give_up(step, peer);
+  health().waiting_for(-1);
   return *status;
 }
 
@@ -155,11 +157,14 @@ void PmixSpace::require_success(pmix::Status status, const char* step) const {
   const char* words = library_.error_string(status);
   const std::string text = (words != nullptr ? printable(words, 60) : "error") + std::string(" (") +
                            std::to_string(status) + ")";
+  if (status == pmix::error_partial_success) // what a fence says that not all took part in
+    throw Error(ExitCode::unavailable, step, "complete", "a PE was lost: " + text,
+                "see what the launcher and the other PEs say");
   if (status == pmix::error_lost_connection || status == pmix::error_unreachable)
-    throw Error(ExitCode::unavailable, "the launcher's PMIx server", step, text,
+    throw Error(ExitCode::unavailable, step, "complete", "no answer from a PMIx server: " + text,
                 "see what the launcher says: it has ended, or it serves no PMIx (srun needs "
                 "--mpi=pmix)");
-  throw Error(ExitCode::unavailable, "PMIx", step, text,
+  throw Error(ExitCode::unavailable, step, "complete", text,
               "see what the launcher and the other PEs say");
 }
 
@@ -169,7 +174,7 @@ PmixSpace::PmixSpace(PmixLibrary library, const Deadline& deadline) : library_(s
   me_ = *me;
   read_size(deadline);
   if (size_ < 1 || size_ > max_size || me_.rank >= size_)
-    throw Error(ExitCode::unavailable, "the launcher's PMIx server", "read",
+    throw Error(ExitCode::unavailable, "the answer of the PMIx server", "use",
                 "it says that this is rank " + std::to_string(me_.rank) + " of " +
                     std::to_string(size_),
                 "see what the launcher says");
@@ -178,7 +183,7 @@ PmixSpace::PmixSpace(PmixLibrary library, const Deadline& deadline) : library_(s
 void PmixSpace::read_size(const Deadline& deadline) {
   const OwnedValue value = get_value(pmix::rank_wildcard, pmix::key_job_size, deadline);
   if (!value || value->type != pmix::type_uint32)
-    throw Error(ExitCode::unavailable, "the launcher's PMIx server", "read",
+    throw Error(ExitCode::unavailable, "the answer of the PMIx server", "use",
                 "it does not tell the size of the job", "choose another SHMEMCTL_BOOTSTRAP");
   size_ = value->data.uint32;
 }
