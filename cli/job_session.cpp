@@ -30,11 +30,7 @@ void JobSession::expire(const std::string& words) {
   print_error(error);
   if (Runtime* runtime = runtime_.load())
     runtime->fail(error);
-  try {
-    output_.died(error);
-  } catch (const Error& second) {
-    print_error(second);
-  }
+  died(error);
   std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
 }
 
@@ -51,8 +47,19 @@ void JobSession::write(ExitCode code) {
   report_.finished_at = utc_now();
   report_.status = ReportStatus::complete;
   report_.exit_code = code;
+  written_ = true;
   if (leads_)
     output_.finish(report_);
+}
+
+void JobSession::died(const Error& error) {
+  if (written_)
+    return;
+  try {
+    output_.died(error);
+  } catch (const Error& second) {
+    print_error(second);
+  }
 }
 
 ExitCode with_job(Context& context, const JobBody& body) {

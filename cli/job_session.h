@@ -35,7 +35,9 @@ public:
   void checkpoint() { output_.update(report_); }
   /// PE 0: writes the report as complete. Others: nothing. Throws Error.
   void write(ExitCode code);
-  void died(const Error& error) { output_.died(error); }
+  /// The run ends with this error: what there is goes out as `incomplete`, unless write() was
+  /// reached. A failure to do so is printed.
+  void died(const Error& error);
   /// Who is told when a step hangs.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
@@ -46,7 +48,7 @@ private:
   const Options& options_;
   Report report_;
   ReportOutput output_;
-  bool leads_ = false;
+  bool leads_ = false, written_ = false;
   std::atomic<Runtime*> runtime_{nullptr};
   std::optional<Watchdog> watchdog_;
 };

@@ -1,9 +1,7 @@
 #include "src/launch/processes.h"
 
-#include <cctype>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>

@@ -1,5 +1,6 @@
 #include "src/launch/relay.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,5 @@
 """`shmemctl run -n N bringup`: the matrix, the report, exit codes, and PEs that fail on the way."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -8,8 +7,8 @@ import tempfile
 import time
 import unittest
 
+from job_support import default_signals, marked, processes_with
 from support import BINARY, CliTest, clean_environment, error_lines, run
-from test_run import default_signals, marked, processes_with
 
 PATIENCE_S = 120
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
@@ -212,5 +211,4 @@ class Faults(BringupTest):
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     unittest.main()

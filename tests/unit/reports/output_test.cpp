@@ -84,6 +84,24 @@ void say_ready(int descriptor) {
     ::_exit(98);
 }
 
+TEST_F(Output, FilesMayBeNamedLater) {
+  {
+    ReportOutput nameless({}, sample_report());
+    nameless.died(Error(ExitCode::unavailable, "PE 1", "wait", "it was lost", "look at it"));
+  }
+  EXPECT_TRUE(fs::is_empty(folder_)) << "nothing was asked for";
+  {
+    ReportOutput output({}, sample_report());
+    output.set_targets({path("r.json"), "", false});
+  }
+  expect_incomplete(3);
+  ReportOutput again({}, sample_report());
+  EXPECT_THROW(again.set_targets({path("r.json"), "", false}), Error) << "it exists";
+  EXPECT_THROW(again.set_targets({path("x"), path("x"), false}), Error) << "the same twice";
+  again.finish(sample_report());
+  EXPECT_EQ(document()["status"], "incomplete") << "a refused target is not written";
+}
+
 TEST_F(Output, ASignalLeavesAnIncompleteReportAndExitCode130) {
   for (const int signal : {SIGINT, SIGTERM}) {
     fs::remove(path("r.json"));
