@@ -151,7 +151,8 @@ class Openshmem(LauncherTest):
         self.assert_clean_end(outcome)
 
     def test_too_small_a_symmetric_heap(self):
-        self.assert_failed(self.run_probe(env={"SHMEM_SYMMETRIC_SIZE": "2M"}), 3,
+        self.assert_failed(self.run_probe(env={"SHMEM_SYMMETRIC_HEAP_SIZE": "2M",
+                                               "SHMEM_SYMMETRIC_SIZE": "2M"}), 3,
                            ["shmem_malloc"])
 
 
