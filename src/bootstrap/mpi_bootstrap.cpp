@@ -1,6 +1,7 @@
 #include "src/bootstrap/mpi_bootstrap.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "src/base/log.h"
@@ -39,9 +40,13 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
 }
 
 MpiBootstrap::~MpiBootstrap() {
-  // MPI may still read or write buffers of a call that was given up.
-  if (!finished_)
-    static_cast<void>(buffers_.release());
+  if (!pending_ && buffers_->outbox.empty())
+    return;
+  // MPI may still read or write the buffers of a call that was given up, until the program's end.
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<Buffers>> kept;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(buffers_));
 }
 
 /// MPI_Init waits for every process of the job and cannot be told when to stop.
@@ -211,8 +216,8 @@ void MpiBootstrap::finish(const Deadline& deadline) {
         "MPI_Finalize", [finalize = mpi_.Finalize, result] { *result = finalize(); }, deadline,
         health());
     check(*result, "MPI_Finalize");
+    buffers_->outbox.clear();
   }
-  finished_ = true;
 }
 
 namespace {

@@ -74,7 +74,7 @@ private:
   std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
   std::vector<std::int64_t> heard_; ///< by rank: the last call that it said it is in
   std::int64_t call_ = 0;           ///< number of the call that this rank is in
-  bool finished_ = false;
+  bool pending_ = false;            ///< MPI works on the buffers
 };
 
 } // namespace shmemctl
