@@ -1,6 +1,7 @@
 #include "src/bootstrap/mpi_bootstrap.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "src/base/log.h"
@@ -10,6 +11,16 @@
 #include "src/bootstrap/signal_dispositions.h"
 
 namespace shmemctl {
+
+namespace {
+
+constexpr std::uint64_t allgather_kind = 1, alltoall_kind = 2;
+
+std::string words_of(std::uint64_t kind) {
+  return kind == allgather_kind ? "allgather" : kind == alltoall_kind ? "alltoall" : "another call";
+}
+
+} // namespace
 
 MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
     : Bootstrap(0, 1), mpi_(open_mpi_library(arguments.library)),
@@ -29,9 +40,13 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
 }
 
 MpiBootstrap::~MpiBootstrap() {
-  // MPI may still read or write buffers of a call that was given up.
-  if (!finished_)
-    static_cast<void>(buffers_.release());
+  if (!pending_ && buffers_->outbox.empty())
+    return;
+  // MPI may still read or write the buffers of a call that was given up, until the program's end.
+  static std::mutex mutex;
+  static std::vector<std::unique_ptr<Buffers>> kept;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(buffers_));
 }
 
 /// MPI_Init waits for every process of the job and cannot be told when to stop.
@@ -94,38 +109,72 @@ std::size_t MpiBootstrap::piece_bytes() const {
   return std::max<std::size_t>(1, staging_bytes_ / ranks());
 }
 
+/// Room for blocks of a header and `bytes` of payload each, with the headers; its first payload.
+std::byte* MpiBootstrap::begin_send(const Header& header, std::size_t blocks, std::size_t bytes) {
+  const std::size_t block_bytes = sizeof(Header) + bytes;
+  buffers_->send.resize(blocks * block_bytes);
+  for (std::size_t block = 0; block < blocks; ++block)
+    copy_bytes(buffers_->send.data() + block * block_bytes, &header, sizeof header);
+  return buffers_->send.data() + sizeof(Header);
+}
+
+std::byte* MpiBootstrap::begin_receive(std::size_t blocks, std::size_t bytes) {
+  buffers_->receive.resize(blocks * (sizeof(Header) + bytes));
+  return buffers_->receive.data() + sizeof(Header);
+}
+
+void MpiBootstrap::check_header(const Header& mine, int from) const {
+  const std::size_t block_bytes = buffers_->receive.size() / ranks();
+  Header theirs{};
+  copy_bytes(&theirs, buffers_->receive.data() + static_cast<std::size_t>(from) * block_bytes,
+             sizeof theirs);
+  if (theirs.kind != mine.kind || theirs.bytes != mine.bytes)
+    throw Error(ExitCode::unavailable, "bootstrap mpi", "continue",
+                "PE " + std::to_string(from) + " is out of step: it calls " +
+                    words_of(theirs.kind) + " of " + std::to_string(theirs.bytes) +
+                    " bytes, and this PE " + words_of(mine.kind) + " of " +
+                    std::to_string(mine.bytes) + " bytes",
+                "start all PEs with the same program and the same version");
+}
+
 void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                              const Deadline& deadline) {
+  const Header header{allgather_kind, bytes_per_rank};
   for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
-    buffers_->send.resize(bytes);
-    buffers_->receive.resize(bytes * ranks());
-    copy_bytes(buffers_->send.data(), static_cast<const std::byte*>(send) + offset, bytes);
-    const int count = static_cast<int>(bytes);
+    const std::size_t block_bytes = sizeof(Header) + bytes;
+    copy_bytes(begin_send(header, 1, bytes), static_cast<const std::byte*>(send) + offset, bytes);
+    const std::byte* received = begin_receive(ranks(), bytes);
+    const int count = static_cast<int>(block_bytes);
     MpiRequest request = nullptr;
     check(mpi_.Iallgather(buffers_->send.data(), count, mpi_.byte, buffers_->receive.data(), count,
                           mpi_.byte, comm_, &request),
           "MPI_Iallgather");
     wait(request, "allgather", deadline);
-    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, buffers_->receive.data(),
-                bytes, bytes, ranks());
+    for (int from = 0; from < size(); ++from)
+      check_header(header, from);
+    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, received, block_bytes,
+                bytes, ranks());
   });
 }
 
 void MpiBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                             const Deadline& deadline) {
+  const Header header{alltoall_kind, bytes_per_rank};
   for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
-    buffers_->send.resize(bytes * ranks());
-    buffers_->receive.resize(bytes * ranks());
-    copy_blocks(buffers_->send.data(), bytes, static_cast<const std::byte*>(send) + offset,
-                bytes_per_rank, bytes, ranks());
-    const int count = static_cast<int>(bytes);
+    const std::size_t block_bytes = sizeof(Header) + bytes;
+    copy_blocks(begin_send(header, ranks(), bytes), block_bytes,
+                static_cast<const std::byte*>(send) + offset, bytes_per_rank, bytes, ranks());
+    const std::byte* received = begin_receive(ranks(), bytes);
+    const int count = static_cast<int>(block_bytes);
     MpiRequest request = nullptr;
     check(mpi_.Ialltoall(buffers_->send.data(), count, mpi_.byte, buffers_->receive.data(), count,
                          mpi_.byte, comm_, &request),
           "MPI_Ialltoall");
     wait(request, "alltoall", deadline);
-    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, buffers_->receive.data(),
-                bytes, bytes, ranks());
+    for (int from = 0; from < size(); ++from)
+      check_header(header, from);
+    copy_blocks(static_cast<std::byte*>(receive) + offset, bytes_per_rank, received, block_bytes,
+                bytes, ranks());
   });
 }
 
@@ -167,8 +216,8 @@ void MpiBootstrap::finish(const Deadline& deadline) {
         "MPI_Finalize", [finalize = mpi_.Finalize, result] { *result = finalize(); }, deadline,
         health());
     check(*result, "MPI_Finalize");
+    buffers_->outbox.clear();
   }
-  finished_ = true;
 }
 
 namespace {

@@ -43,6 +43,10 @@ private:
   struct Hail {
     std::int64_t rank, call, wants_answer;
   };
+  /// Stands before each payload, so that PEs that are out of step find out.
+  struct Header {
+    std::uint64_t kind, bytes;
+  };
   struct Buffers {
     std::vector<std::byte> send, receive;
     std::deque<Hail> outbox; ///< hails that MPI may still be sending
@@ -52,6 +56,9 @@ private:
   MpiComm given_communicator(const void* communicator) const;
   void copy_communicator(MpiComm original, const Deadline& deadline);
   void check(int code, const char* call) const;
+  void check_header(const Header& mine, int from) const;
+  std::byte* begin_send(const Header& header, std::size_t blocks, std::size_t bytes);
+  std::byte* begin_receive(std::size_t blocks, std::size_t bytes);
   void wait(MpiRequest& request, const char* call, const Deadline& deadline);
   void give_up(const char* call); ///< throws
   int missing_rank();
@@ -67,7 +74,7 @@ private:
   std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
   std::vector<std::int64_t> heard_; ///< by rank: the last call that it said it is in
   std::int64_t call_ = 0;           ///< number of the call that this rank is in
-  bool finished_ = false;
+  bool pending_ = false;            ///< MPI works on the buffers
 };
 
 } // namespace shmemctl

@@ -20,12 +20,15 @@ constexpr int turns_between_hearings = 16;
 
 void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& deadline) {
   ++call_;
+  pending_ = true;
   Backoff backoff;
   for (int turn = 0;; ++turn, backoff.pause()) {
     int done = 0;
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), call);
-    if (done != 0)
+    if (done != 0) {
+      pending_ = false;
       return;
+    }
     health().check();
     if (turn % turns_between_hearings == turns_between_hearings - 1)
       hear_hails();

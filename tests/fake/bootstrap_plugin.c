@@ -173,9 +173,7 @@ static void abort_job(void* context, int32_t exit_code, const char* message) {
 }
 
 static int32_t finish(void* context, uint32_t timeout_ms, shmemctl_bootstrap_failure* failure) {
-  const int32_t met = barrier(context, timeout_ms, failure);
-  free(context);
-  return met;
+  return barrier(context, timeout_ms, failure);
 }
 
 int32_t shmemctl_bootstrap_open(uint32_t host_abi_version, shmemctl_bootstrap* table,
@@ -189,9 +187,9 @@ int32_t shmemctl_bootstrap_open(uint32_t host_abi_version, shmemctl_bootstrap* t
     hang();
   if (strcmp(fault(), "silent") == 0)
     return SHMEMCTL_BOOTSTRAP_ERROR;
-  struct context* context = calloc(1, sizeof *context);
-  if (context == NULL)
-    return fail(failure, SHMEMCTL_BOOTSTRAP_ERROR, -1, "no memory");
+  static struct context only; // a process has one job at a time
+  struct context* context = &only;
+  context->call = 0;
   context->folder = text_of("FAKE_PLUGIN_FOLDER", ".");
   context->rank = atoi(text_of("FAKE_PLUGIN_RANK", "0"));
   context->size = atoi(text_of("FAKE_PLUGIN_SIZE", "1"));

@@ -76,10 +76,14 @@ class Mpi(LauncherTest):
         self.assertLess(outcome.seconds, 60)
         self.assert_clean_end(outcome)
 
-    def test_unequal_sizes_do_not_hang(self):
-        outcome = faulty("mpi", "size@8")
-        self.assertIn(outcome.code, (3, 124), outcome)
-        self.assert_clean_end(outcome)
+    def test_unequal_sizes_are_an_error(self):
+        for call in (1, 3, 8):
+            with self.subTest(call=call):
+                outcome = faulty("mpi", f"size@{call}")
+                self.assertIn(outcome.code, (3, 124), outcome)
+                self.assertEqual(outcome.ok, [], outcome)
+                self.assertGreater(len(outcome.errors), 0, outcome)
+                self.assert_clean_end(outcome)
 
     def test_no_library(self):
         self.assert_failed(
@@ -147,7 +151,8 @@ class Openshmem(LauncherTest):
         self.assert_clean_end(outcome)
 
     def test_too_small_a_symmetric_heap(self):
-        self.assert_failed(self.run_probe(env={"SHMEM_SYMMETRIC_SIZE": "2M"}), 3,
+        self.assert_failed(self.run_probe(env={"SHMEM_SYMMETRIC_HEAP_SIZE": "2M",
+                                               "SHMEM_SYMMETRIC_SIZE": "2M"}), 3,
                            ["shmem_malloc"])
 
 

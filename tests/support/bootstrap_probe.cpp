@@ -88,8 +88,9 @@ ProbeArguments parse(int argc, char** argv) {
 }
 
 int rank_by_environment(const Environment& environment) {
-  for (const char* name : {"SHMEMCTL_LOCAL_RANK", "SHMEMCTL_BOOTSTRAP_UID_RANK",
-                           "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+  for (const char* name :
+       {"SHMEMCTL_LOCAL_RANK", "SHMEMCTL_BOOTSTRAP_UID_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+        "PMI_RANK", "SLURM_PROCID", "FAKE_PLUGIN_RANK"}) {
     const auto found = environment.find(name);
     if (found != environment.end())
       return integer_of(found->second);
