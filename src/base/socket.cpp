@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include "src/base/error.h"
 
@@ -43,20 +44,37 @@ void pause(const Deadline& deadline, double span_s, const WaitCheck& check) {
   } while (!end.passed());
 }
 
-/// The listener may still come: not yet there, its queue is full, or it was restarted.
-bool worth_retrying(int error_number) {
-  return error_number == ECONNREFUSED || error_number == EAGAIN || error_number == ECONNRESET ||
-         error_number == ETIMEDOUT || error_number == ECONNABORTED || error_number == EINTR;
-}
-
 std::string fix_for(int error_number) {
   if (error_number == EMFILE || error_number == ENFILE)
     return "raise the limit of open files (ulimit -n)";
   return "check the address, the interfaces and the firewall between the hosts";
 }
 
+/// False if the soft limit of open files cannot be raised any more.
+bool raise_open_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+    return false;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/// Calls `make` for a descriptor, and once more with a higher limit if there were too many.
+template <class Make>
+FileDescriptor make_descriptor(const Make& make) {
+  FileDescriptor made(make());
+  // Another thread may have raised the limit since: then the second attempt succeeds as well.
+  if (!made && errno == EMFILE) {
+    raise_open_file_limit();
+    made = FileDescriptor(make());
+  }
+  return made;
+}
+
 FileDescriptor make_socket(const SocketAddress& address) {
-  FileDescriptor made(socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  FileDescriptor made = make_descriptor([&address] {
+    return socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  });
   if (!made)
     throw system_error("a socket for " + address.text(), "make", errno, fix_for(errno));
   return made;
@@ -81,6 +99,19 @@ bool connected_to_itself(int descriptor, int family) {
   return mine_length == other_length && std::memcmp(&mine, &other, mine_length) == 0;
 }
 
+/// What became of a connection that was begun: 0, or an errno.
+int result_of_connect(int descriptor) {
+  int problem = 0;
+  socklen_t length = sizeof(problem);
+  if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &problem, &length) != 0)
+    return errno;
+  sockaddr_storage other{};
+  length = sizeof(other);
+  if (problem == 0 && getpeername(descriptor, reinterpret_cast<sockaddr*>(&other), &length) != 0)
+    return EINPROGRESS;
+  return problem == 0 && connected_to_itself(descriptor, other.ss_family) ? ECONNREFUSED : problem;
+}
+
 /// One attempt: 0, or the errno that it ended with (ETIME: the deadline passed).
 int try_connect(int descriptor, const SocketAddress& address, const Deadline& deadline,
                 const WaitCheck& check) {
@@ -90,11 +121,7 @@ int try_connect(int descriptor, const SocketAddress& address, const Deadline& de
     return errno;
   if (!wait_ready(descriptor, POLLOUT, deadline, check))
     return ETIME;
-  int problem = 0;
-  socklen_t length = sizeof(problem);
-  if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &problem, &length) != 0)
-    return errno;
-  return problem;
+  return result_of_connect(descriptor);
 }
 
 [[noreturn]] void throw_lost(const std::string& peer, const std::string& attempted,
@@ -123,6 +150,29 @@ std::string name_of_client(const sockaddr_storage& address, socklen_t length) {
 Socket::Socket(FileDescriptor descriptor, std::string peer)
     : descriptor_(std::move(descriptor)), peer_(std::move(peer)) {}
 
+bool connect_may_be_retried(int error_number) {
+  return error_number == ECONNREFUSED || error_number == EAGAIN || error_number == ECONNRESET ||
+         error_number == ETIMEDOUT || error_number == ECONNABORTED || error_number == EINTR;
+}
+
+Socket Socket::start_connect(const SocketAddress& address, const std::string& peer, int& problem) {
+  FileDescriptor descriptor = make_socket(address);
+  set_no_delay(descriptor.get(), address.family());
+  problem = ::connect(descriptor.get(), address.raw(), address.length()) == 0 ? 0 : errno;
+  if (problem != 0 && problem != EINPROGRESS)
+    return {};
+  problem = 0;
+  return {std::move(descriptor), peer};
+}
+
+int Socket::connect_error() const {
+  return result_of_connect(descriptor_.get());
+}
+
+void Socket::end_sending() {
+  shutdown(descriptor_.get(), SHUT_WR);
+}
+
 Socket Socket::connect(const SocketAddress& address, const std::string& peer,
                        const Deadline& deadline, const WaitCheck& check) {
   const std::string subject = peer + " at " + address.text();
@@ -130,12 +180,10 @@ Socket Socket::connect(const SocketAddress& address, const std::string& peer,
   for (;;) {
     FileDescriptor descriptor = make_socket(address);
     set_no_delay(descriptor.get(), address.family());
-    int problem = try_connect(descriptor.get(), address, deadline, check);
-    if (problem == 0 && connected_to_itself(descriptor.get(), address.family()))
-      problem = ECONNREFUSED;
+    const int problem = try_connect(descriptor.get(), address, deadline, check);
     if (problem == 0)
       return {std::move(descriptor), peer};
-    if (problem != ETIME && !worth_retrying(problem))
+    if (problem != ETIME && !connect_may_be_retried(problem))
       throw system_error(subject, "connect to", problem, fix_for(problem));
     descriptor.reset();
     if (problem != ETIME && !deadline.passed())
@@ -229,8 +277,11 @@ Socket Listener::accept(const Deadline& deadline, const WaitCheck& check) {
 Socket Listener::accept_now() {
   sockaddr_storage client{};
   socklen_t length = sizeof(client);
-  FileDescriptor accepted(accept4(descriptor_.get(), reinterpret_cast<sockaddr*>(&client), &length,
-                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+  FileDescriptor accepted = make_descriptor([&] {
+    length = sizeof(client);
+    return accept4(descriptor_.get(), reinterpret_cast<sockaddr*>(&client), &length,
+                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+  });
   if (!accepted) {
     // Linux hands network errors of a connection that died in the queue to accept(2).
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM ||

@@ -35,11 +35,15 @@ private:
   socklen_t length_ = 0;
 };
 
+/// True if a connection that failed with this errno may succeed a little later.
+bool connect_may_be_retried(int error_number);
+
 /// Called about every 50 ms by a wait; throws to end it (the job has failed elsewhere).
 using WaitCheck = std::function<void()>;
 
-/// A connected stream. All calls throw Error: `deadline` when the deadline passes, `unavailable`
-/// when the peer closed or the system refused; `peer` is who the message names.
+/// A connected stream. Descriptors beyond the soft limit raise it to the hard one. All calls throw
+/// Error: `deadline` when the deadline passes, `unavailable` when the peer closed or the system
+/// refused; `peer` is who the message names.
 class Socket {
 public:
   Socket() = default;
@@ -50,11 +54,19 @@ public:
   static Socket connect(const SocketAddress& address, const std::string& peer,
                         const Deadline& deadline, const WaitCheck& check = {});
 
+  /// Begins to connect and does not wait: poll for writing, then ask connect_error(). An empty
+  /// Socket, and the errno in `problem`, if the system refuses at once.
+  static Socket start_connect(const SocketAddress& address, const std::string& peer, int& problem);
+  /// 0 if the connection stands, or the errno that it failed with; EINPROGRESS while it is made.
+  int connect_error() const;
+
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
   int descriptor() const { return descriptor_.get(); }
   const std::string& peer() const { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
   void close() { descriptor_.reset(); }
+  /// Nothing more will be sent: the peer reads what was sent, then the end.
+  void end_sending();
 
   void send_all(const void* data, std::size_t size_bytes, const Deadline& deadline,
                 const WaitCheck& check = {});
