@@ -110,7 +110,7 @@ void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
 
 void TreeLifeline::give_up(const std::string& step, int peer) {
   if (state_->size() == 1)
-    JobHealth::give_up(step, peer);
+    JobHealth().give_up(step, peer);
   state_->check();
   state_->set_step(step);
   const Asker asker = [this](int pe, int about, double limit_s) {

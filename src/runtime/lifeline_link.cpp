@@ -74,7 +74,7 @@ Ending Link::receive(const std::function<void(Message)>& take) {
   std::array<char, max_frame_bytes> buffer;
   // A neighbour that sends without end must not keep the others waiting.
   for (int turn = 0; turn < 16; ++turn) {
-    if (const Ending ending = decode_received(take))
+    if (Ending ending = decode_received(take))
       return ending;
     const ssize_t count = ::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (count == 0)
