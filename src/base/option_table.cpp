@@ -128,8 +128,6 @@ std::vector<OptionSpec> runtime_options() {
              "Host memory of the heap: an anonymous file, or one in /dev/shm."),
       {"HUGE_PAGES", OptionType::boolean, "1",
        "Use huge pages for the heap if there are free ones."},
-      {"FAULT", OptionType::text, "",
-       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
       {"CHECK", OptionType::boolean, "0",
        "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
       {"FAULT", OptionType::text, "",

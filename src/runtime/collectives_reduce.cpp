@@ -12,7 +12,8 @@ namespace {
 
 /// The team's scratch memory during a reduction.
 constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< fits the first cache twice
-constexpr std::size_t small_bytes = std::size_t{32} << 10;
+/// Up to here reading all arrays costs a member less than handing shares of the result to others.
+constexpr std::size_t small_bytes = std::size_t{4} << 10;
 constexpr std::size_t accumulator_at = small_bytes;
 constexpr std::size_t fetched_at = accumulator_at + block_bytes;
 constexpr std::size_t fetched_blocks = 16; ///< gets that are under way at once

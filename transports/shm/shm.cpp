@@ -1,5 +1,8 @@
 #include "transports/shm/shm.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -22,8 +25,18 @@ namespace shmemctl {
 
 namespace {
 
-/// From here on a copy does not fit the cache beside its source (half of a common 2 MiB L2).
-constexpr std::size_t non_temporal_bytes = std::size_t{1} << 20;
+/// From here on source and target together do not fit the last cache, so a cached copy would write
+/// every line out again and read the target's lines for nothing. Below it, cached copies are faster
+/// (3 times at 4 MiB on a Zen 4 with 32 MiB) and leave the data where its reader finds it soon.
+std::size_t non_temporal_bytes() {
+  static const std::size_t threshold = [] {
+    constexpr long mib = 1 << 20;
+    const long cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return static_cast<std::size_t>(cache_bytes > 0 ? std::clamp(cache_bytes / 2, mib, 32 * mib)
+                                                    : 8 * mib);
+  }();
+  return threshold;
+}
 
 #if defined(__x86_64__) && !defined(SHMEMCTL_THREAD_SANITIZER)
 /// Both sizes are whole 64-byte lines; the target is aligned to one.
@@ -198,7 +211,7 @@ private:
 void copy_to_shared(void* target, const void* source, std::size_t size_bytes) {
   if (target == source || store_word(target, source, size_bytes))
     return;
-  if (size_bytes < non_temporal_bytes || !copy_streaming(target, source, size_bytes))
+  if (size_bytes < non_temporal_bytes() || !copy_streaming(target, source, size_bytes))
     std::memcpy(target, source, size_bytes);
 }
 

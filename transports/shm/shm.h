@@ -10,8 +10,9 @@ namespace shmemctl {
 std::unique_ptr<Transport> make_shm_transport();
 
 /// memcpy for the heap: one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes, plain
-/// below a threshold, non-temporal stores above it (they keep the target's lines out of this core's
-/// cache). Ends with a store fence when it used them. The ranges must not overlap, unless equal.
+/// up to half of the last cache, non-temporal stores above that (they keep the target's lines out
+/// of this core's cache). Ends with a store fence when it used them. The ranges must not overlap,
+/// unless equal.
 void copy_to_shared(void* target, const void* source, std::size_t size_bytes);
 
 /// Executes `request` on memory mapped here with the processor's own atomics.

@@ -79,7 +79,8 @@ TEST(ReachMap, RowsOfAllPesBecomeOneMap) {
   for (int pe = 0; pe < 2; ++pe) {
     std::vector<TransportEntry> entries;
     entries.push_back({make_shm_transport(),
-                       {{all_capabilities, "mapped"}, {pe == 0 ? 0U : all_capabilities, "\xff"}}});
+                       {{all_capabilities, "mapped"}, {pe == 0 ? 0U : all_capabilities, "\xff"}},
+                       {}});
     texts.push_back(reach_text(entries));
   }
   const std::vector<TransportReach> merged = merge_reach(texts);

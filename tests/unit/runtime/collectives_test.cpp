@@ -204,7 +204,7 @@ TEST(Collectives, LargerThanTheScratchMemory) {
                {limits::team_scratch_bytes + 1, 70001}, 3);
 }
 
-TEST(Collectives, NonTemporalCopies) {
+TEST(Collectives, Megabytes) {
   run_shapes(2, {world_shape(2)}, {(std::size_t{2} << 20) + 13}, 4);
 }
 

@@ -83,9 +83,8 @@ TEST(CopyToShared, AroundTheThresholdOfNonTemporalStores) {
   constexpr std::size_t most = (std::size_t{32} << 20) + 128;
   const auto source = random_bytes(most + 64, 2);
   std::vector<std::byte> target(most + 256);
-  for (const std::size_t size :
-       {std::size_t{1} << 19, (std::size_t{1} << 20) - 1, std::size_t{1} << 20,
-        (std::size_t{1} << 20) + 77, (std::size_t{8} << 20) + 1, most})
+  constexpr std::size_t mib = std::size_t{1} << 20; // the threshold is 1 to 32 MiB
+  for (const std::size_t size : {mib - 1, 4 * mib, 8 * mib + 1, 16 * mib - 1, 16 * mib, most})
     for (const std::size_t shift : {0, 1, 64, 65}) {
       std::fill(target.begin(), target.end(), std::byte{0xee});
       copy_to_shared(target.data() + shift, source.data() + shift % 3, size);

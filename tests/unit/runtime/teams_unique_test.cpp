@@ -1,10 +1,13 @@
 // Teams of arbitrary members by a unique id.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
 #include <set>
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/runtime/cells.h"
 #include "tests/unit/runtime/shapes.h"
 
 using namespace shmemctl;
@@ -224,4 +227,51 @@ TEST(TeamThreads, CreateAtTheSameTime) {
     if (failure)
       std::rethrow_exception(failure);
   });
+}
+
+/// On PE 0 one thread waits for PE 1, which comes only after another creation of both has ended:
+/// who waits for others may not keep the slots meanwhile.
+TEST(TeamThreads, WhoWaitsForOthersKeepsNothing) {
+  using Create = std::function<TeamId(TeamPe&, int which)>;
+  const auto early_and_late = [](TeamPe& me, const Create& create, std::atomic<bool>& begun,
+                                 const std::function<bool()>& first_has_come) {
+    std::thread other;
+    if (me.pe == 0)
+      other = std::thread([&] { EXPECT_NE(create(me, 0), invalid_team); });
+    else
+      me.rma->wait(first_has_come, "the first creation's beginning", 0);
+    if (me.pe == 1)
+      begun = true;
+    me.rma->wait([&] { return begun.load(); }, "the first creation's beginning", 1);
+    EXPECT_NE(create(me, 1), invalid_team);
+    if (me.pe == 0)
+      other.join();
+    else
+      EXPECT_NE(create(me, 0), invalid_team);
+  };
+  TeamWorldOptions options;
+  options.timeout_s = 20;
+  std::atomic<bool> by_id{false}, by_split{false};
+  run_team_world(
+      2,
+      [&](TeamPe& me) {
+        const TeamSync* areas = &me.teams->area(team_world);
+        early_and_late(
+            me,
+            [](TeamPe& pe, int which) {
+              return make(pe, static_cast<std::uint64_t>(7 + which), {0, 1});
+            },
+            by_id, [&] { return look_at(*me.rma, areas[7].rendezvous.key, 0) != 0; });
+        const TeamId parents[] = {*me.teams->split_strided(team_world, 0, 1, 2),
+                                  *me.teams->split_strided(team_world, 0, 1, 2)};
+        TeamSync& first = me.teams->area(parents[0]);
+        const std::uint64_t before = first.epoch.value;
+        early_and_late(
+            me,
+            [&](TeamPe& pe, int which) {
+              return pe.teams->split_strided(parents[which], 0, 1, 2).value_or(invalid_team);
+            },
+            by_split, [&] { return look_at(*me.rma, first.arrived[0], 1) > before; });
+      },
+      options);
 }
