@@ -128,7 +128,7 @@ SHMEMCTL_BITWISE_AMO_TYPES(SHMEMCTL_X)
   SHMEMCTL_API(void, shmem_##N##_add, (T * dest, T value, int pe)) {                               \
     atomic<T>(default_context, dest, AtomicOp::add, value, pe);                                    \
   }
-SHMEMCTL_OLD_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_AMO_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #define SHMEMCTL_X(T, N)                                                                           \
   SHMEMCTL_API(T, shmem_##N##_fetch, (const T* source, int pe)) {                                  \
@@ -140,5 +140,5 @@ SHMEMCTL_OLD_AMO_TYPES(SHMEMCTL_X)
   SHMEMCTL_API(T, shmem_##N##_swap, (T * dest, T value, int pe)) {                                 \
     return atomic<T>(default_context, dest, AtomicOp::swap, value, pe);                            \
   }
-SHMEMCTL_OLD_EXTENDED_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_EXTENDED_AMO_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X

@@ -1,5 +1,6 @@
 #include "src/shmem/environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -8,6 +9,8 @@
 namespace shmemctl::api {
 
 namespace {
+
+constexpr std::uint64_t smallest_heap_bytes = 4096;
 
 /// The letter's power of two; 0 at the end of the text; nothing for another letter.
 std::optional<int> scale(char suffix) {
@@ -70,7 +73,9 @@ std::map<std::string, std::string> specified_options(const Environment& environm
       throw Error(ExitCode::usage, "SHMEM_SYMMETRIC_SIZE", "read",
                   "'" + printable(*size) + "' is not a size",
                   "write a number, with k, m, g or t behind it for powers of 1024");
-    options["SYMMETRIC_SIZE"] = std::to_string(*bytes);
+    // The heap may be larger than asked for, and none of ours is empty.
+    options["SYMMETRIC_SIZE"] =
+        std::to_string(std::max<std::uint64_t>(*bytes, smallest_heap_bytes));
   }
   if (asked_for(environment, "DEBUG") && !environment.contains("SHMEMCTL_LOG_LEVEL"))
     options["LOG_LEVEL"] = "debug";

@@ -71,7 +71,7 @@ SHMEMCTL_API(void*, shmem_calloc, (size_t count, size_t size)) {
 }
 
 SHMEMCTL_API(void*, shmem_align, (size_t alignment, size_t size)) {
-  if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0)
+  if (!std::has_single_bit(alignment))
     return nullptr;
   return allocate(size, alignment);
 }

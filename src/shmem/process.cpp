@@ -2,7 +2,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <iostream>
+#include <string_view>
 #include <thread>
 #include <unistd.h>
 
@@ -20,8 +22,10 @@ namespace {
 /// A program may compute for hours while the others wait for it; a PE that dies is noticed at once.
 constexpr double patience_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
-/// The phase under which shmem_global_exit is announced.
-constexpr const char* exit_phase = "shmem_global_exit";
+constexpr std::chrono::milliseconds flush_time{200};
+/// The phase under which shmem_global_exit is announced; the status stands behind it, because the
+/// job's own codes are no place for it.
+constexpr std::string_view exit_phase = "shmem_global_exit ";
 
 enum class Stage { before, running, finalized, ending };
 // The C interface is about "the" library of a process, and exit() calls back without an argument.
@@ -45,8 +49,13 @@ void claim_the_end() {
 /// Ends the process from a thread that is not the program's: its exit handlers are not run, and
 /// output is flushed as far as no other thread holds it.
 [[noreturn]] void leave(int status) {
-  std::thread([] { std::fflush(nullptr); }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::promise<void> flushed;
+  std::future<void> end = flushed.get_future();
+  std::thread([done = std::move(flushed)]() mutable {
+    std::fflush(nullptr);
+    done.set_value();
+  }).detach();
+  end.wait_for(flush_time);
   std::_Exit(status);
 }
 
@@ -86,9 +95,9 @@ public:
 
   [[noreturn]] void exit_all(int status) override {
     claim_the_end();
-    runtime_.lifeline().announce(Error(static_cast<ExitCode>(status & 0xff), "the job",
-                                       "go on with", "a PE called shmem_global_exit", ""),
-                                 exit_phase);
+    runtime_.lifeline().announce(
+        Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
+        std::string(exit_phase) + std::to_string(status & 0xff));
     std::exit(status);
   }
 
@@ -121,8 +130,8 @@ private:
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
     const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
-    if (first && first->phase == exit_phase)
-      return static_cast<int>(first->code);
+    if (first && first->phase.starts_with(exit_phase))
+      return std::atoi(first->phase.c_str() + exit_phase.size());
     const Error full = placed(error);
     print_error(full);
     runtime_.fail(full);

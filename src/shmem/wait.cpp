@@ -234,7 +234,7 @@ SHMEMCTL_WAIT_TYPES(SHMEMCTL_X)
   SHMEMCTL_SEVERAL(int, T, N, test_all, test_all)                                                  \
   SHMEMCTL_SEVERAL(size_t, T, N, test_any, test_any)                                               \
   SHMEMCTL_SOME(T, N, test_some, test_some)
-SHMEMCTL_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_WAIT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 
 SHMEMCTL_API(uint64_t, shmem_signal_fetch, (const uint64_t* sig_addr)) {

@@ -8,7 +8,7 @@ namespace shmemctl::api {
 
 namespace {
 constexpr std::chrono::milliseconds interval{50};
-constexpr std::chrono::milliseconds moment{400};
+constexpr std::chrono::milliseconds moment{300};
 } // namespace
 
 Watcher::Watcher(const JobHealth& health, std::function<void(const Error&)> on_failure)

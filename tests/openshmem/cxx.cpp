@@ -101,6 +101,7 @@ void amo() {
 }
 
 std::complex<double> complex_source, complex_target;
+__extension__ float _Complex c_source, c_target;
 
 } // namespace
 
@@ -125,6 +126,9 @@ int main() {
   complex_source = {1, static_cast<double>(me)};
   CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, &complex_target, &complex_source, 1) == 0);
   CHECK(complex_target == std::complex<double>(n, n * (n - 1) / 2));
+  __real__ c_source = 2;
+  CHECK(shmem_complexf_sum_reduce(SHMEM_TEAM_WORLD, &c_target, &c_source, 1) == 0);
+  CHECK(__real__ c_target == 2.0f * static_cast<float>(n) && __imag__ c_target == 0);
   CHECK(shmem_sync(SHMEM_TEAM_WORLD) == 0);
   shmem_ctx_destroy(ctx);
   shmem_finalize();

@@ -46,6 +46,8 @@ int main(void) {
     shmem_free(aligned);
   }
 
+  CHECK(shmem_align(48, 100) == NULL); /* no power of two */
+
   unsigned char* zeroed = shmem_calloc(300, 7);
   CHECK(zeroed && all_are(zeroed, 0, 2100));
   memset(zeroed, 0xff, 2100);

@@ -16,6 +16,8 @@
   X(uint64_t, uint64)                                                                              \
   X(size_t, size)                                                                                  \
   X(ptrdiff_t, ptrdiff)
+/* Deprecated, and without atomics. */
+#define SHORT_TYPES(X) X(short, short) X(unsigned short, ushort)
 
 enum { COUNT = 6 };
 static int me, n, next;
@@ -83,7 +85,7 @@ static void sort(size_t* indices, size_t count) {
     CHECK(shmem_##N##_test_any(N##_words, COUNT, NULL, SHMEM_CMP_GT, 0) == SIZE_MAX);              \
     CHECK(shmem_##N##_test_some(N##_words, COUNT, indices, NULL, SHMEM_CMP_GT, 0) == 0);           \
     shmem_barrier_all();                                                                           \
-    shmem_##N##_atomic_set(&N##_words[3], 4, next);                                                \
+    shmem_##N##_p(&N##_words[3], 4, next);                                                         \
     CHECK(shmem_##N##_wait_until_any(N##_words, COUNT, NULL, SHMEM_CMP_NE, 0) == 3);               \
     CHECK(shmem_##N##_wait_until_any_vector(N##_words, COUNT, NULL, SHMEM_CMP_EQ, wanted) == 3);   \
     CHECK(shmem_##N##_test_any(N##_words, COUNT, excluded, SHMEM_CMP_EQ, 4) == 3);                 \
@@ -93,7 +95,7 @@ static void sort(size_t* indices, size_t count) {
     shmem_barrier_all();                                                                           \
     for (int i = 0; i < COUNT; ++i)                                                                \
       if (i % 3 != 1)                                                                              \
-        shmem_##N##_atomic_set(&N##_words[i], (T)(i + 1), next);                                   \
+        shmem_##N##_p(&N##_words[i], (T)(i + 1), next);                                            \
     shmem_##N##_wait_until_all(N##_words, COUNT, excluded, SHMEM_CMP_GT, 0);                       \
     shmem_##N##_wait_until_all_vector(N##_words, COUNT, excluded, SHMEM_CMP_EQ, wanted);           \
     CHECK(shmem_##N##_test_all(N##_words, COUNT, excluded, SHMEM_CMP_LE, COUNT) == 1);             \
@@ -130,6 +132,7 @@ static void sort(size_t* indices, size_t count) {
     shmem_barrier_all();                                                                           \
   }
 TYPES(X)
+SHORT_TYPES(X)
 #undef X
 
 int main(void) {
@@ -141,6 +144,7 @@ int main(void) {
   next = (me + 1) % n;
 #define X(T, N) test_comparisons_##N(), shmem_barrier_all(), test_changes_##N();
   TYPES(X)
+  SHORT_TYPES(X)
 #undef X
   CHECK(shmem_short_test(&s, SHMEM_CMP_LT, 0) == 1 && shmem_ushort_test(&us, SHMEM_CMP_LT, 1) == 0);
   shmem_short_wait_until(&s, SHMEM_CMP_EQ, -3);

@@ -37,14 +37,19 @@ TEST(SymmetricSize, WhatIsNone) {
 
 TEST(SpecifiedOptions, StrongerNamesWin) {
   EXPECT_TRUE(specified_options({}).empty());
-  EXPECT_EQ(specified_options({{"SMA_SYMMETRIC_SIZE", "1k"}}).at("SYMMETRIC_SIZE"), "1024");
-  EXPECT_EQ(specified_options({{"SMA_SYMMETRIC_SIZE", "1k"}, {"SHMEM_SYMMETRIC_SIZE", "2k"}})
+  EXPECT_EQ(specified_options({{"SMA_SYMMETRIC_SIZE", "8k"}}).at("SYMMETRIC_SIZE"), "8192");
+  EXPECT_EQ(specified_options({{"SMA_SYMMETRIC_SIZE", "1m"}, {"SHMEM_SYMMETRIC_SIZE", "2m"}})
                 .at("SYMMETRIC_SIZE"),
-            "2048");
-  const Environment ours = {{"SHMEMCTL_SYMMETRIC_SIZE", "3k"}, {"SHMEM_SYMMETRIC_SIZE", "2k"}};
-  EXPECT_EQ(Options(ours, specified_options(ours)).size_bytes("SYMMETRIC_SIZE"), 3072u);
-  const Environment nvshmem = {{"NVSHMEM_SYMMETRIC_SIZE", "3k"}, {"SHMEM_SYMMETRIC_SIZE", "2k"}};
-  EXPECT_EQ(Options(nvshmem, specified_options(nvshmem)).size_bytes("SYMMETRIC_SIZE"), 2048u);
+            "2097152");
+  const Environment ours = {{"SHMEMCTL_SYMMETRIC_SIZE", "3m"}, {"SHMEM_SYMMETRIC_SIZE", "2m"}};
+  EXPECT_EQ(Options(ours, specified_options(ours)).size_bytes("SYMMETRIC_SIZE"), 3u << 20);
+  const Environment nvshmem = {{"NVSHMEM_SYMMETRIC_SIZE", "3m"}, {"SHMEM_SYMMETRIC_SIZE", "2m"}};
+  EXPECT_EQ(Options(nvshmem, specified_options(nvshmem)).size_bytes("SYMMETRIC_SIZE"), 2u << 20);
+}
+
+TEST(SpecifiedOptions, AnEmptyVariableIsNoneAndAnEmptyHeapIsSmall) {
+  EXPECT_TRUE(specified_options({{"SHMEM_SYMMETRIC_SIZE", ""}}).empty());
+  EXPECT_EQ(specified_options({{"SHMEM_SYMMETRIC_SIZE", "0"}}).at("SYMMETRIC_SIZE"), "4096");
 }
 
 TEST(SpecifiedOptions, Debug) {

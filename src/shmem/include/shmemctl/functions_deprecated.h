@@ -21,13 +21,13 @@ void SHMEMCTL_NAME(shmem_udcflush_line)(void* target);
   void SHMEMCTL_NAME(shmem_##N##_inc)(T * dest, int pe);                                           \
   T SHMEMCTL_NAME(shmem_##N##_fadd)(T * dest, T value, int pe);                                    \
   void SHMEMCTL_NAME(shmem_##N##_add)(T * dest, T value, int pe);
-SHMEMCTL_OLD_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_AMO_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #define SHMEMCTL_X(T, N)                                                                           \
   T SHMEMCTL_NAME(shmem_##N##_fetch)(const T* source, int pe);                                     \
   void SHMEMCTL_NAME(shmem_##N##_set)(T * dest, T value, int pe);                                  \
   T SHMEMCTL_NAME(shmem_##N##_swap)(T * dest, T value, int pe);
-SHMEMCTL_OLD_EXTENDED_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_EXTENDED_AMO_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 
 void SHMEMCTL_NAME(shmem_wait_until)(long* ivar, int cmp, long cmp_value);

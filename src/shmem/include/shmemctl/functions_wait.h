@@ -36,5 +36,5 @@ SHMEMCTL_WAIT_TYPES(SHMEMCTL_X)
   size_t SHMEMCTL_NAME(shmem_##N##_test_some_vector)(T * ivars, size_t nelems, size_t * indices,   \
                                                      const int* status, int cmp,                   \
                                                      const T* cmp_values);
-SHMEMCTL_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_WAIT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X

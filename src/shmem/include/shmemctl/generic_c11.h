@@ -41,15 +41,6 @@ void shmemctl_no_routine_for_this_type(void);
       SHMEMCTL_CASE(unsigned long long, P##ulonglong##OP), SHMEMCTL_CASE(int, P##int32##OP),       \
       SHMEMCTL_CASE(long, P##int64##OP)
 
-#define SHMEMCTL_OLD_AMO_CASES(P, OP)                                                              \
-  SHMEMCTL_CASE(int, P##int##OP), SHMEMCTL_CASE(long, P##long##OP),                                \
-      SHMEMCTL_CASE(long long, P##longlong##OP)
-
-#define SHMEMCTL_OLD_EXTENDED_CASES(P, OP)                                                         \
-  SHMEMCTL_CASE(float, P##float##OP), SHMEMCTL_CASE(double, P##double##OP),                        \
-      SHMEMCTL_CASE(int, P##int##OP), SHMEMCTL_CASE(long, P##long##OP),                            \
-      SHMEMCTL_CASE(long long, P##longlong##OP)
-
 #define SHMEMCTL_WAIT_CASES(P, OP)                                                                 \
   SHMEMCTL_CASE(short, P##short##OP), SHMEMCTL_CASE(unsigned short, P##ushort##OP),                \
       SHMEMCTL_CASE(int, P##int##OP), SHMEMCTL_CASE(long, P##long##OP),                            \
@@ -134,33 +125,35 @@ void shmemctl_no_routine_for_this_type(void);
 #define shmem_atomic_xor(...) SHMEMCTL_WITH_CONTEXT(BITWISE, _atomic_xor, __VA_ARGS__)
 
 /* Deprecated names of atomics */
-#define shmem_cswap(...) SHMEMCTL_BY_FIRST(OLD_AMO, _cswap, __VA_ARGS__)
-#define shmem_finc(...) SHMEMCTL_BY_FIRST(OLD_AMO, _finc, __VA_ARGS__)
-#define shmem_inc(...) SHMEMCTL_BY_FIRST(OLD_AMO, _inc, __VA_ARGS__)
-#define shmem_fadd(...) SHMEMCTL_BY_FIRST(OLD_AMO, _fadd, __VA_ARGS__)
-#define shmem_add(...) SHMEMCTL_BY_FIRST(OLD_AMO, _add, __VA_ARGS__)
+#define shmem_cswap(...) SHMEMCTL_BY_FIRST(AMO, _cswap, __VA_ARGS__)
+#define shmem_finc(...) SHMEMCTL_BY_FIRST(AMO, _finc, __VA_ARGS__)
+#define shmem_inc(...) SHMEMCTL_BY_FIRST(AMO, _inc, __VA_ARGS__)
+#define shmem_fadd(...) SHMEMCTL_BY_FIRST(AMO, _fadd, __VA_ARGS__)
+#define shmem_add(...) SHMEMCTL_BY_FIRST(AMO, _add, __VA_ARGS__)
 
-#define shmem_fetch(...) SHMEMCTL_BY_FIRST(OLD_EXTENDED, _fetch, __VA_ARGS__)
-#define shmem_set(...) SHMEMCTL_BY_FIRST(OLD_EXTENDED, _set, __VA_ARGS__)
-#define shmem_swap(...) SHMEMCTL_BY_FIRST(OLD_EXTENDED, _swap, __VA_ARGS__)
+#define shmem_fetch(...) SHMEMCTL_BY_FIRST(EXTENDED, _fetch, __VA_ARGS__)
+#define shmem_set(...) SHMEMCTL_BY_FIRST(EXTENDED, _set, __VA_ARGS__)
+#define shmem_swap(...) SHMEMCTL_BY_FIRST(EXTENDED, _swap, __VA_ARGS__)
 
 /* Waiting and testing */
 #define shmem_wait_until(...) SHMEMCTL_BY_FIRST(WAIT, _wait_until, __VA_ARGS__)
 #define shmem_test(...) SHMEMCTL_BY_FIRST(WAIT, _test, __VA_ARGS__)
 
-#define shmem_wait_until_all(...) SHMEMCTL_BY_FIRST(AMO, _wait_until_all, __VA_ARGS__)
-#define shmem_wait_until_all_vector(...) SHMEMCTL_BY_FIRST(AMO, _wait_until_all_vector, __VA_ARGS__)
-#define shmem_wait_until_any(...) SHMEMCTL_BY_FIRST(AMO, _wait_until_any, __VA_ARGS__)
-#define shmem_wait_until_any_vector(...) SHMEMCTL_BY_FIRST(AMO, _wait_until_any_vector, __VA_ARGS__)
-#define shmem_wait_until_some(...) SHMEMCTL_BY_FIRST(AMO, _wait_until_some, __VA_ARGS__)
+#define shmem_wait_until_all(...) SHMEMCTL_BY_FIRST(WAIT, _wait_until_all, __VA_ARGS__)
+#define shmem_wait_until_all_vector(...)                                                           \
+  SHMEMCTL_BY_FIRST(WAIT, _wait_until_all_vector, __VA_ARGS__)
+#define shmem_wait_until_any(...) SHMEMCTL_BY_FIRST(WAIT, _wait_until_any, __VA_ARGS__)
+#define shmem_wait_until_any_vector(...)                                                           \
+  SHMEMCTL_BY_FIRST(WAIT, _wait_until_any_vector, __VA_ARGS__)
+#define shmem_wait_until_some(...) SHMEMCTL_BY_FIRST(WAIT, _wait_until_some, __VA_ARGS__)
 #define shmem_wait_until_some_vector(...)                                                          \
-  SHMEMCTL_BY_FIRST(AMO, _wait_until_some_vector, __VA_ARGS__)
-#define shmem_test_all(...) SHMEMCTL_BY_FIRST(AMO, _test_all, __VA_ARGS__)
-#define shmem_test_all_vector(...) SHMEMCTL_BY_FIRST(AMO, _test_all_vector, __VA_ARGS__)
-#define shmem_test_any(...) SHMEMCTL_BY_FIRST(AMO, _test_any, __VA_ARGS__)
-#define shmem_test_any_vector(...) SHMEMCTL_BY_FIRST(AMO, _test_any_vector, __VA_ARGS__)
-#define shmem_test_some(...) SHMEMCTL_BY_FIRST(AMO, _test_some, __VA_ARGS__)
-#define shmem_test_some_vector(...) SHMEMCTL_BY_FIRST(AMO, _test_some_vector, __VA_ARGS__)
+  SHMEMCTL_BY_FIRST(WAIT, _wait_until_some_vector, __VA_ARGS__)
+#define shmem_test_all(...) SHMEMCTL_BY_FIRST(WAIT, _test_all, __VA_ARGS__)
+#define shmem_test_all_vector(...) SHMEMCTL_BY_FIRST(WAIT, _test_all_vector, __VA_ARGS__)
+#define shmem_test_any(...) SHMEMCTL_BY_FIRST(WAIT, _test_any, __VA_ARGS__)
+#define shmem_test_any_vector(...) SHMEMCTL_BY_FIRST(WAIT, _test_any_vector, __VA_ARGS__)
+#define shmem_test_some(...) SHMEMCTL_BY_FIRST(WAIT, _test_some, __VA_ARGS__)
+#define shmem_test_some_vector(...) SHMEMCTL_BY_FIRST(WAIT, _test_some_vector, __VA_ARGS__)
 
 /* Collectives over teams */
 #define shmem_alltoall(...) SHMEMCTL_BY_SECOND(RMA, _alltoall, __VA_ARGS__)

@@ -96,13 +96,15 @@ SHMEMCTL_X(int64_t, int64)
   SHMEMCTL_PLAIN(void, shmem_inc, shmem_##N##_inc, (T * dest, int pe), (dest, pe))                 \
   SHMEMCTL_PLAIN(T, shmem_fadd, shmem_##N##_fadd, (T * dest, T value, int pe), (dest, value, pe))  \
   SHMEMCTL_PLAIN(void, shmem_add, shmem_##N##_add, (T * dest, T value, int pe), (dest, value, pe))
-SHMEMCTL_OLD_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_AMO_DISTINCT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #define SHMEMCTL_X(T, N)                                                                           \
   SHMEMCTL_PLAIN(T, shmem_fetch, shmem_##N##_fetch, (const T* source, int pe), (source, pe))       \
   SHMEMCTL_PLAIN(void, shmem_set, shmem_##N##_set, (T * dest, T value, int pe), (dest, value, pe)) \
   SHMEMCTL_PLAIN(T, shmem_swap, shmem_##N##_swap, (T * dest, T value, int pe), (dest, value, pe))
-SHMEMCTL_OLD_EXTENDED_AMO_TYPES(SHMEMCTL_X)
+SHMEMCTL_X(float, float)
+SHMEMCTL_X(double, double)
+SHMEMCTL_AMO_DISTINCT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 
 /* Waiting and testing. The routine for long is itself called shmem_wait_until. */
@@ -148,6 +150,8 @@ SHMEMCTL_AMO_DISTINCT_TYPES(SHMEMCTL_X)
   SHMEMCTL_SEVERAL(T, N, int, test_all)                                                            \
   SHMEMCTL_SEVERAL(T, N, size_t, test_any)                                                         \
   SHMEMCTL_SOME(T, N, test_some)
+SHMEMCTL_X(short, short)
+SHMEMCTL_X(unsigned short, ushort)
 SHMEMCTL_AMO_DISTINCT_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #undef SHMEMCTL_SEVERAL
@@ -200,6 +204,35 @@ SHMEMCTL_DISTINCT_TYPES(SHMEMCTL_X)
 SHMEMCTL_COMPLEX_TYPES(SHMEMCTL_X)
 #undef SHMEMCTL_X
 #undef SHMEMCTL_REDUCE
+
+/* The complex types of C, which these compilers know in C++ too: as std::complex, of the same
+ * layout. */
+#if defined(__GNUC__)
+__extension__ typedef double _Complex shmemctl_c_complexd;
+__extension__ typedef float _Complex shmemctl_c_complexf;
+#define SHMEMCTL_C_COMPLEX(N, OP)                                                                  \
+  inline int shmem_##N##_##OP##_reduce(shmem_team_t team, shmemctl_c_##N* dest,                    \
+                                       const shmemctl_c_##N* source, size_t nreduce) {             \
+    return shmem_##N##_##OP##_reduce(team, reinterpret_cast<shmemctl_##N*>(dest),                  \
+                                     reinterpret_cast<const shmemctl_##N*>(source), nreduce);      \
+  }                                                                                                \
+  inline int shmem_##OP##_reduce(shmem_team_t team, shmemctl_c_##N* dest,                          \
+                                 const shmemctl_c_##N* source, size_t nreduce) {                   \
+    return shmem_##N##_##OP##_reduce(team, dest, source, nreduce);                                 \
+  }                                                                                                \
+  inline void shmem_##N##_##OP##_to_all(shmemctl_c_##N* dest, const shmemctl_c_##N* source,        \
+                                        int nreduce, int PE_start, int logPE_stride, int PE_size,  \
+                                        shmemctl_c_##N* pWrk, long* pSync) {                       \
+    shmem_##N##_##OP##_to_all(                                                                     \
+        reinterpret_cast<shmemctl_##N*>(dest), reinterpret_cast<const shmemctl_##N*>(source),      \
+        nreduce, PE_start, logPE_stride, PE_size, reinterpret_cast<shmemctl_##N*>(pWrk), pSync);   \
+  }
+SHMEMCTL_C_COMPLEX(complexd, sum)
+SHMEMCTL_C_COMPLEX(complexd, prod)
+SHMEMCTL_C_COMPLEX(complexf, sum)
+SHMEMCTL_C_COMPLEX(complexf, prod)
+#undef SHMEMCTL_C_COMPLEX
+#endif
 
 /* Over a team; the deprecated routine over an active set has the same name. */
 inline int shmem_sync(shmem_team_t team) {

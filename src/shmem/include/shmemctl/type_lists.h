@@ -72,19 +72,12 @@
   X(uint32_t, uint32)                                                                              \
   X(uint64_t, uint64)
 
-/* Deprecated names of atomics exist for these. */
-#define SHMEMCTL_OLD_AMO_TYPES(X) X(int, int) X(long, long) X(long long, longlong)
-#define SHMEMCTL_OLD_EXTENDED_AMO_TYPES(X)                                                         \
-  X(float, float)                                                                                  \
-  X(double, double)                                                                                \
-  SHMEMCTL_OLD_AMO_TYPES(X)
-
-/* shmem_wait_until and shmem_test have two deprecated types more than the atomics. */
+/* Waiting and testing have two types more than the atomics, which the specification deprecates. */
 #define SHMEMCTL_WAIT_TYPES(X)                                                                     \
   X(short, short)                                                                                  \
   X(unsigned short, ushort)                                                                        \
   SHMEMCTL_AMO_TYPES(X)
-#define SHMEMCTL_OLD_WAIT_TYPES(X) X(short, short) SHMEMCTL_OLD_AMO_TYPES(X)
+#define SHMEMCTL_OLD_WAIT_TYPES(X) X(short, short) X(int, int) X(long, long) X(long long, longlong)
 
 /* Reductions over teams: what has and, or, xor; what has min, max too; what has sum, prod too. The
  * signed standard types have the bitwise ones as well, as over active sets. */
