@@ -28,8 +28,8 @@ Clock::time_point in(double span_s) {
 Dialer::Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Bytes first_frame)
     : peer_(std::move(peer)), first_frame_(std::move(first_frame)), pause_s_(first_pause_s) {
   for (const SocketAddress& address : addresses)
-    for (SocketAddress& form : reachable_forms(address))
-      addresses_.push_back(std::move(form));
+    for (const SocketAddress& form : reachable_forms(address))
+      addresses_.push_back(form);
 }
 
 void Dialer::note(const SocketAddress& address, const std::string& problem, bool may_retry) {

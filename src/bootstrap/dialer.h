@@ -41,8 +41,7 @@ private:
     bool connected = false;
     std::size_t sent_bytes = 0;
     FrameReader reader;
-    explicit Attempt(Socket made, SocketAddress to)
-        : socket(std::move(made)), address(std::move(to)) {}
+    Attempt(Socket made, const SocketAddress& to) : socket(std::move(made)), address(to) {}
   };
   enum class Step { wait, failed, welcome };
 

@@ -32,7 +32,7 @@ std::vector<SocketAddress> sources(const UniqueId& id) {
 }
 
 std::vector<SocketAddress> addresses_to_offer(const UniqueId& id, const InterfaceFilter& filter) {
-  const std::vector<SocketAddress> near = sources(id);
+  std::vector<SocketAddress> near = sources(id);
   const auto only_here = [](const SocketAddress& address) { return is_loopback(address); };
   // A rendezvous on loopback: all PEs are on this host.
   if (std::all_of(id.addresses.begin(), id.addresses.end(), only_here) && !near.empty())

@@ -14,6 +14,9 @@ constexpr std::size_t staged_bytes = 8192;
 constexpr std::size_t read_ahead_bytes = 65536, most_read_ahead_bytes = std::size_t{16} << 20;
 constexpr short hung_up = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
 constexpr std::chrono::duration<double> patience_with_leaving{2.0};
+/// A PE that has not sent its message of a round waits in an earlier round itself, unless it is the
+/// one that everybody waits for. So who waits in an earlier round gives up first, and is heard.
+constexpr std::chrono::milliseconds patience_per_round{50};
 
 FrameHeader header_of(const CallLabel& call, int round, std::size_t size_bytes) {
   FrameHeader header;
@@ -95,12 +98,13 @@ void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& trans
   }
   health_->waiting_for(transfer.receives ? back_[level].peer
                                          : (transfer.sends ? forth_[level].peer : -1));
+  const Deadline until(deadline.at() + patience_per_round * round);
   for (;;) {
     const bool sent = !transfer.sends || advance(sending);
     const bool received = !transfer.receives || advance(receiving);
     if (sent && received)
       return;
-    wait(call, sent ? nullptr : sending.link, received ? nullptr : receiving.link, deadline);
+    wait(call, sent ? nullptr : sending.link, received ? nullptr : receiving.link, until);
   }
 }
 

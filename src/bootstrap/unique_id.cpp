@@ -50,6 +50,16 @@ std::array<std::uint8_t, 16> parse_secret(std::string_view hex) {
   return secret;
 }
 
+/// The part is not shown: an id that was pasted twice has its secret in there.
+SocketAddress parse_address(const std::string& part, std::size_t number) {
+  try {
+    return parse_foreign_address(part);
+  } catch (const Error&) {
+    refuse("its address " + std::to_string(number) +
+           " is not written as 10.0.0.1:4711, [fd00::1]:4711 or unix:NAME");
+  }
+}
+
 void check_together(const std::vector<SocketAddress>& addresses) {
   for (const SocketAddress& address : addresses) {
     if (address.family() == AF_UNIX && addresses.size() > 1)
@@ -93,7 +103,7 @@ UniqueId UniqueId::parse(const std::string& text) {
   if (parts.size() > max_addresses)
     refuse("it has more than " + std::to_string(max_addresses) + " addresses");
   for (const std::string& part : parts)
-    id.addresses.push_back(parse_foreign_address(part));
+    id.addresses.push_back(parse_address(part, id.addresses.size() + 1));
   check_together(id.addresses);
   return id;
 }

@@ -162,6 +162,29 @@ TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
   expect_all(errors, ExitCode::deadline, {"PE 1"});
 }
 
+TEST(UidCollectiveFaults, AllNameTheOneWhomEverybodyWaitsFor) {
+  UidWorld world;
+  world.n_pes = 9;
+  const Deadline common = soon(1);
+  std::atomic<int> given_up{0};
+  auto errors = run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
+    b.barrier(deadline);
+    if (b.rank() == 5) {
+      while (given_up.load() < 8 && !deadline.passed())
+        std::this_thread::yield();
+      return;
+    }
+    try {
+      b.barrier(common);
+    } catch (const Error&) {
+      given_up.fetch_add(1);
+      throw;
+    }
+  });
+  errors.erase(errors.begin() + 5);
+  expect_all(errors, ExitCode::deadline, {"PE 5"});
+}
+
 /// Fails when told to, as the job's lifeline does.
 class FailingHealth final : public JobHealth {
 public:

@@ -38,14 +38,14 @@ TEST(UniqueId, SaysWhatIsWrong) {
       {"shmemctl-uid-2:" + hex + ":10.0.0.1:1", "version"},
       {"shmemctl-uid-:" + hex + ":10.0.0.1:1", "version"},
       {"shmemctl-uid-1:" + hex, "no addresses"},
-      {"shmemctl-uid-1:" + hex + ":", "socket address"},
+      {"shmemctl-uid-1:" + hex + ":", "address 1"},
       {"shmemctl-uid-1:00:10.0.0.1:1", "2 digits"},
       {"shmemctl-uid-1:" + hex.substr(1) + "x:10.0.0.1:1", "0-9 and a-f"},
-      {"shmemctl-uid-1:" + hex + ":10.0.0.1:1,", "socket address"},
+      {"shmemctl-uid-1:" + hex + ":10.0.0.1:1,", "address 2"},
       {"shmemctl-uid-1:" + hex + ":10.0.0.1:0", "port 0"},
       {"shmemctl-uid-1:" + hex + ":10.0.0.1:1,10.0.0.2:2", "different ports"},
       {"shmemctl-uid-1:" + hex + ":10.0.0.1:1,unix:a", "Unix"},
-      {"shmemctl-uid-1:" + hex + ":host:1", "IPv4"},
+      {"shmemctl-uid-1:" + hex + ":host:1", "address 1"},
       {"shmemctl-uid-1:" + hex + ":" + std::string(9000, '1'), "longer"}};
   for (const auto& [text, expected] : cases)
     EXPECT_NE(problem_of(text).find(expected), std::string::npos) << text << "\n"
@@ -58,6 +58,8 @@ TEST(UniqueId, SaysWhatIsWrong) {
 
 TEST(UniqueId, NeverPrintsTheSecret) {
   EXPECT_EQ(problem_of("shmemctl-uid-1:" + hex + ":10.0.0.1:0").find(hex), std::string::npos);
+  const std::string id = "shmemctl-uid-1:" + hex + ":10.0.0.1:1";
+  EXPECT_EQ(problem_of(id + id).find(hex), std::string::npos);
   EXPECT_EQ(problem_of("shmemctl-uid-1:" + hex + "0:10.0.0.1:1").find(hex), std::string::npos);
 }
 
