@@ -198,8 +198,8 @@ public:
 
 TEST_P(KvsFaults, AJobThatFailsElsewhereEndsTheWait) {
   FakeProcessManager manager(GetParam(), 2);
-  const auto outcomes = run_job(manager, GetParam(), 2, [](Bootstrap& bootstrap) {
-    FailedJob failed;
+  FailedJob failed;
+  const auto outcomes = run_job(manager, GetParam(), 2, [&](Bootstrap& bootstrap) {
     bootstrap.watch(&failed);
     if (bootstrap.rank() == 0)
       bootstrap.barrier(soon(600));

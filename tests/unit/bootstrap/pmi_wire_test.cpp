@@ -46,8 +46,7 @@ TEST(Pmi2Wire, MessagesAsServersWriteThem) {
 TEST(Pmi2Wire, SemicolonsAreDoubled) {
   const PmiMessage message = PmiMessage("abort").add("msg", ";a;;b = c;").add("last", "1");
   const std::string text = format_pmi2(message);
-  EXPECT_EQ(text, "    41cmd=abort;msg=;;a;;;;b = c;;;last=1;");
-  EXPECT_EQ(text.size(), 6 + 35U + 6U);
+  EXPECT_EQ(text, "    36cmd=abort;msg=;;a;;;;b = c;;;last=1;");
   EXPECT_EQ(parse_pmi2(text.substr(6)), message);
 }
 
