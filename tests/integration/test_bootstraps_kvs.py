@@ -238,10 +238,13 @@ class SrunWithoutPmi(Srun, unittest.TestCase):
 
 def setUpModule():
     Srun.why_not = one_node_slurm.why_not()
-    if Srun.why_not is None:
-        Srun.slurm = one_node_slurm.OneNodeSlurm()
+    if Srun.why_not is not None:
+        return
+    try:
+        Srun.slurm = one_node_slurm.OneNodeSlurm().__enter__()
         unittest.addModuleCleanup(Srun.slurm.__exit__, None, None, None)
-        Srun.slurm.__enter__()
+    except RuntimeError as problem:
+        Srun.why_not = str(problem)
 
 
 if __name__ == "__main__":
