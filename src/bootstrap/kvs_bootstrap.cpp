@@ -1,7 +1,6 @@
 #include "src/bootstrap/kvs_bootstrap.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -40,17 +39,11 @@ struct Header {
 };
 static_assert(sizeof(Header) == header_bytes);
 
-/// Spaces outlive bootstraps: PMIx keeps what a process put while another user of it remains.
-std::uint64_t next_generation() {
-  static std::atomic<std::uint64_t> generation{0};
-  return generation.fetch_add(1, std::memory_order_relaxed);
-}
-
 class KvsBootstrap final : public Bootstrap {
 public:
   KvsBootstrap(std::unique_ptr<KeyValueSpace> space, const Deadline& deadline)
       : Bootstrap(space->rank(), space->size()), space_(std::move(space)),
-        prefix_("shmemctl-" + std::to_string(next_generation()) + "-") {
+        prefix_(space_->key_prefix()) {
     if (size() > 1)
       introduce(deadline);
   }

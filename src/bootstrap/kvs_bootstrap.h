@@ -20,6 +20,9 @@ public:
   virtual std::size_t max_key_bytes() const = 0;
   /// The longest value that put() takes.
   virtual std::size_t max_value_bytes() const = 0;
+  /// What all keys begin with, the same on all processes; another one for each use of a space that
+  /// outlives its users.
+  virtual std::string key_prefix() const { return "shmemctl-"; }
   /// True if values may hold any byte; otherwise only printable ASCII without blanks, '=' and ';'.
   virtual bool binary_values() const = 0;
 

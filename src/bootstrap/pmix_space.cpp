@@ -1,6 +1,6 @@
 // PMIx, opened at run time. Only functions that every version exports are used, and structures are
 // filled here: the header's macros call functions that some versions do not export.
-#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -86,6 +86,13 @@ struct FreeValue {
 };
 using OwnedValue = std::unique_ptr<pmix::Value, FreeValue>;
 
+/// PMIx keeps what a process put as long as it has another user there, so each opening has its own
+/// keys. The count belongs to the process, as the library's state does.
+unsigned count_opening() {
+  static std::atomic<unsigned> openings{0};
+  return openings.fetch_add(1, std::memory_order_relaxed);
+}
+
 /// PMIx's calls cannot be told when to stop (PMIX_TIMEOUT is up to the launcher), so a thread makes
 /// them. What a call touches is its own: it may be left behind.
 class PmixSpace final : public KeyValueSpace {
@@ -97,6 +104,9 @@ public:
   int size() const override { return static_cast<int>(size_); }
   std::size_t max_key_bytes() const override { return pmix::max_key; }
   std::size_t max_value_bytes() const override { return value_bytes; }
+  std::string key_prefix() const override {
+    return "shmemctl-" + std::to_string(opening_) + "-";
+  }
   bool binary_values() const override { return true; }
 
   void put(const std::string& key, const std::string& value, const Deadline& deadline) override;
@@ -125,6 +135,7 @@ private:
   BlockingCalls calls_;
   pmix::Process me_{};
   std::uint32_t size_ = 0;
+  unsigned opening_ = count_opening();
 };
 
 /// The job's health asked about one peer, where a wait is known to be for one.

@@ -6,6 +6,7 @@
 Needs root (slurmd starts jobs as their users) and the distribution's packages; no systemd, nothing in
 /etc, ports of its own. `why_not()` says what is missing.
 """
+import ctypes
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ import time
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
 START_TIMEOUT_S = 30
 NODE = "lab"
+PR_SET_PDEATHSIG = 1
 
 CONFIGURATION = """\
 ClusterName=shmemctltest
@@ -154,11 +156,16 @@ class OneNodeSlurm:
         self._daemon("slurmd", "-D", "-N", NODE, "-f", configuration)
         self._wait_for("the node", self._node_is_idle)
 
+    @staticmethod
+    def _die_with_the_test():
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
     def _daemon(self, name, *arguments):
         with open(self.folder / f"{name}.out.log", "wb") as out:
             self.daemons.append(subprocess.Popen(
                 [program(name), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                env={**os.environ, **self.environment}, start_new_session=True))
+                env={**os.environ, **self.environment}, start_new_session=True,
+                preexec_fn=self._die_with_the_test))
 
     def _node_is_idle(self):
         done = subprocess.run([program("sinfo"), "-h", "-o", "%t"], capture_output=True, text=True,

@@ -1,0 +1,252 @@
+"""The bootstraps over key-value spaces under the launchers that serve them: PMIx under mpirun and
+srun, PMI-1 and PMI-2 under Hydra's mpiexec and srun. Slurm is started and stopped here."""
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import unittest
+import uuid
+
+import one_node_slurm
+from support import BINARY, clean_environment
+
+PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
+LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
+SIZES = "0,1,3,8,735,736,752,753,1000,4097,20000"
+FAULT_TIMEOUT_S = 2
+#: The probe's own watchdog ends it after 3 x FAULT_TIMEOUT_S + 10; nothing may hang longer.
+PATIENCE_S = 90
+
+
+def environment(**variables):
+    kept = {name: value for name, value in clean_environment().items()
+            if not name.startswith(LAUNCHER_VARIABLES)}
+    kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+    return kept
+
+
+def processes_with(mark):
+    """Processes that have this text in their environment, other than this one."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (entry / "environ").read_bytes():
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def open_mpi():
+    """Open MPI's mpirun; other MPIs have one of that name too."""
+    for name in ("mpirun.openmpi", "mpirun"):
+        path = shutil.which(name)
+        if path and "Open MPI" in subprocess.run([path, "--version"], capture_output=True, text=True,
+                                                 check=False).stdout:
+            return path
+    return None
+
+
+class LauncherTests:
+    """The tests; a class for each launcher says how a job is started."""
+    bootstrap = ""  # what --bootstrap is asked for
+    chosen = ""     # what it must become
+    #: Calls in which a rank is lost; 0 is before the bootstrap is opened.
+    fault_calls = (0, 1, 4)
+
+    @classmethod
+    def setUpClass(cls):
+        if not PROBE.exists():
+            raise unittest.SkipTest(f"{PROBE} is not built")
+
+    def command(self, ranks):
+        raise NotImplementedError
+
+    def variables(self):
+        return {}
+
+    def launch(self, ranks, *arguments):
+        """(exit code, stdout, stderr, seconds); checks that nothing stays behind."""
+        mark = f"PROBE_MARK_{uuid.uuid4().hex}"
+        start = time.monotonic()
+        done = subprocess.run(
+            [*self.command(ranks), str(PROBE), self.bootstrap, *map(str, arguments)],
+            env=environment(**self.variables(), SHMEMCTL_TEST_MARK=mark), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        seconds = time.monotonic() - start
+        end = time.monotonic() + 10  # launchers leave before the last of their helpers
+        while (left := processes_with(mark)) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(left, [])
+        return done.returncode, done.stdout, done.stderr, seconds
+
+    def launch_with_fault(self, fault):
+        return self.launch(3, "--sizes", "1,100", "--timeout", FAULT_TIMEOUT_S, "--fault", fault)
+
+    def assert_good(self, ranks, result):
+        code, out, err, _ = result
+        self.assertEqual(code, 0, err)
+        lines = sorted(line for line in out.splitlines() if line.startswith("OK "))
+        self.assertEqual([line.rsplit(",", 1)[0] for line in lines],
+                         sorted(f"OK {self.chosen} rank {rank} of {ranks}" for rank in range(ranks)))
+
+    def assert_no_deadline_missed(self, result):
+        code, out, err, _ = result
+        self.assertNotEqual(code, 0, out + err)
+        self.assertNotIn("wrong data", err)
+        # 99 is the probe's own watchdog; only the process that stays away on purpose may meet it.
+        self.assertNotRegex(err, r"tasks? (0|2)\S*: Exited with exit code 99")
+
+    def test_collectives(self):
+        for ranks in (1, 2, 4):
+            with self.subTest(ranks=ranks):
+                self.assert_good(ranks, self.launch(ranks, "--sizes", SIZES))
+
+    def test_more_ranks_than_processors(self):
+        self.assert_good(9, self.launch(9, "--sizes", "0,5,1200", "--rounds", 3))
+
+    def test_a_rank_is_killed(self):
+        for call in self.fault_calls:
+            with self.subTest(call=call):
+                result = self.launch_with_fault(f"die@{call}")
+                self.assert_no_deadline_missed(result)
+                self.assertNotIn("OK ", result[1])
+
+    def test_a_rank_stays_away(self):
+        for call in self.fault_calls[::2]:
+            with self.subTest(call=call):
+                result = self.launch_with_fault(f"away@{call}")
+                self.assert_no_deadline_missed(result)
+                self.assertIn("the deadline passed", result[2])
+                self.assert_deadline_code(result)
+
+    def assert_deadline_code(self, result):
+        self.assertEqual(result[0], 124, result[2])
+
+    def test_a_rank_leaves_without_a_word(self):
+        self.assert_no_deadline_missed(self.launch_with_fault("exit@4"))
+
+    def test_abort_ends_the_job(self):
+        result = self.launch_with_fault("abort@4")
+        self.assert_no_deadline_missed(result)
+        self.assertNotIn("the deadline passed", result[2])
+
+    def test_another_size_is_named(self):
+        result = self.launch_with_fault("size@3")
+        self.assert_no_deadline_missed(result)
+        self.assertRegex(result[2], r"cannot complete alltoall \(call 3\) of bootstrap "
+                                    rf"{self.chosen}: PE \d passes \d bytes, this PE \d")
+
+
+class MpirunPmix(LauncherTests, unittest.TestCase):
+    bootstrap, chosen = "auto", "pmix"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.mpirun = open_mpi()
+        if cls.mpirun is None:
+            raise unittest.SkipTest("no mpirun of Open MPI (apt install openmpi-bin)")
+
+    def command(self, ranks):
+        return [self.mpirun, "--oversubscribe", "-n", str(ranks)]
+
+    def test_long_values(self):
+        self.assert_good(2, self.launch(2, "--sizes", "1048559,1048560,1048576,3000000"))
+
+
+class Hydra(LauncherTests):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if shutil.which("mpiexec.hydra") is None:
+            raise unittest.SkipTest("no mpiexec.hydra (apt install mpich)")
+
+    def command(self, ranks):
+        return ["mpiexec.hydra", "-launcher", "fork", "-n", str(ranks)]
+
+    def assert_deadline_code(self, result):
+        """Hydra kills the others when one leaves, and returns any of their codes."""
+        self.assertIn(result[0], (124, 9, 137), result[2])
+
+
+class HydraPmi(Hydra, unittest.TestCase):
+    bootstrap, chosen = "auto", "pmi"
+
+
+class HydraPmiPort(Hydra, unittest.TestCase):
+    bootstrap, chosen = "auto", "pmi"
+    fault_calls = (1, 2, 4)  # no variable tells the rank before
+
+    def command(self, ranks):
+        return ["mpiexec.hydra", "-launcher", "fork", "-pmi-port", "-n", str(ranks)]
+
+
+class HydraPmi2(Hydra, unittest.TestCase):
+    bootstrap, chosen = "pmi2", "pmi2"
+
+
+class Srun(LauncherTests):
+    mpi = ""
+    slurm = None
+
+    def command(self, ranks):
+        return [one_node_slurm.program("srun"), "--quiet", "--kill-on-bad-exit=1", "-n", str(ranks),
+                f"--mpi={self.mpi}"]
+
+    def variables(self):
+        return Srun.slurm.environment
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if Srun.slurm is None:
+            raise unittest.SkipTest(f"no one-node Slurm: {Srun.why_not}")
+        if cls.mpi not in Srun.slurm.mpi_types():
+            raise unittest.SkipTest(f"this Slurm has no --mpi={cls.mpi}")
+
+    def assert_deadline_code(self, result):
+        """srun returns the highest code: 124, or that of the one that it killed."""
+        self.assertIn(result[0], (124, 137, 143), result[2])
+
+
+class SrunPmi2(Srun, unittest.TestCase):
+    mpi, bootstrap, chosen = "pmi2", "auto", "pmi2"
+
+
+class SrunPmi1(Srun, unittest.TestCase):
+    mpi, bootstrap, chosen = "pmi2", "pmi", "pmi"
+
+
+class SrunPmix(Srun, unittest.TestCase):
+    mpi, bootstrap, chosen = "pmix", "auto", "pmix"
+
+
+class SrunWithoutPmi(Srun, unittest.TestCase):
+    """What srun serves nothing to is no job of one."""
+    mpi, bootstrap, chosen = "none", "auto", ""
+
+    def test_collectives(self):
+        code, out, err, _ = self.launch(2)
+        self.assertEqual((code, out), (3, ""), err)
+        self.assertIn("srun started this process as one of 2", err)
+
+    test_more_ranks_than_processors = test_a_rank_is_killed = test_a_rank_stays_away = None
+    test_a_rank_leaves_without_a_word = test_abort_ends_the_job = test_another_size_is_named = None
+
+
+def setUpModule():
+    Srun.why_not = one_node_slurm.why_not()
+    if Srun.why_not is not None:
+        return
+    try:
+        Srun.slurm = one_node_slurm.OneNodeSlurm().__enter__()
+        unittest.addModuleCleanup(Srun.slurm.__exit__, None, None, None)
+    except RuntimeError as problem:
+        Srun.why_not = str(problem)
+
+
+if __name__ == "__main__":
+    os.chdir(pathlib.Path(__file__).parent)
+    unittest.main()
