@@ -65,8 +65,9 @@ public:
                std::size_t block_bytes)
       : rank_(rank), size_(size), receive_(receive), block_bytes_(block_bytes),
         travelling_(static_cast<std::size_t>(size) * block_bytes) {
-    for (int distance = 0; distance < size; ++distance)
-      copy_bytes(block(distance), send + modulo(rank + distance, size) * block_bytes, block_bytes);
+    const auto until_end = static_cast<std::size_t>(size - rank) * block_bytes;
+    copy_bytes(block(0), send + static_cast<std::size_t>(rank) * block_bytes, until_end);
+    copy_bytes(block(0) + until_end, send, travelling_.size() - until_end);
     if (size == 1)
       copy_bytes(receive_, travelling_.data(), block_bytes);
   }
@@ -83,11 +84,10 @@ public:
 
   void end(int round) override {
     std::size_t at = 0;
-    for (int distance = 0; distance < size_; ++distance)
-      if ((distance >> round) & 1) {
-        copy_bytes(block(distance), in_.data() + at, block_bytes_);
-        at += block_bytes_;
-      }
+    for_each_run(round, [&](std::byte* run, std::size_t size_bytes) {
+      copy_bytes(run, in_.data() + at, size_bytes);
+      at += size_bytes;
+    });
     if (round + 1 == levels_of(size_))
       for (int distance = 0; distance < size_; ++distance)
         copy_bytes(receive_ + modulo(rank_ - distance, size_) * block_bytes_, block(distance),
@@ -100,10 +100,18 @@ private:
   }
   std::size_t pack(int round) {
     out_.clear();
-    for (int distance = 0; distance < size_; ++distance)
-      if ((distance >> round) & 1)
-        out_.insert(out_.end(), block(distance), block(distance) + block_bytes_);
+    for_each_run(round, [&](const std::byte* run, std::size_t size_bytes) {
+      out_.insert(out_.end(), run, run + size_bytes);
+    });
     return out_.size();
+  }
+  /// The distances that have bit `round` come in runs of 2^round.
+  template <class Action>
+  void for_each_run(int round, const Action& action) {
+    const long long run = 1LL << round;
+    for (long long first = run; first < size_; first += 2 * run)
+      action(block(static_cast<int>(first)),
+             static_cast<std::size_t>(std::min(run, size_ - first)) * block_bytes_);
   }
 
   int rank_, size_;
