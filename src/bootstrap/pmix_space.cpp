@@ -104,9 +104,7 @@ public:
   int size() const override { return static_cast<int>(size_); }
   std::size_t max_key_bytes() const override { return pmix::max_key; }
   std::size_t max_value_bytes() const override { return value_bytes; }
-  std::string key_prefix() const override {
-    return "shmemctl-" + std::to_string(opening_) + "-";
-  }
+  std::string key_prefix() const override { return "shmemctl-" + std::to_string(opening_) + "-"; }
   bool binary_values() const override { return true; }
 
   void put(const std::string& key, const std::string& value, const Deadline& deadline) override;
