@@ -41,9 +41,7 @@ ActiveSet::ActiveSet(World& world, const ActiveSetArguments& arguments)
   const int distance = world.rma.pe() - start_;
   me_ = distance / stride_;
   if (distance < 0 || distance % stride_ != 0 || me_ >= n_pes_)
-    throw wrong_use(text(arguments), "use",
-                    "PE " + std::to_string(world.rma.pe()) + " is not in it",
-                    "call collectives over an active set on its members only");
+    me_ = -1;
 }
 
 std::uint64_t* ActiveSet::word(int index) const {

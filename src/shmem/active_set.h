@@ -22,8 +22,10 @@ struct ActiveSetArguments {
 /// collective is under way, and arrivals of the next one may already be in it.
 class ActiveSet {
 public:
-  /// Throws Error (usage) if the set is none, or this PE is not in it.
+  /// Throws Error (usage) if the set is none.
   ActiveSet(World& world, const ActiveSetArguments& arguments);
+  /// Only members may call what follows.
+  bool member() const { return me_ >= 0; }
 
   void sync();
   /// Completes this PE's operations on the default context, then syncs.

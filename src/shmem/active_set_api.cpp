@@ -12,11 +12,14 @@ using api::World;
 
 namespace {
 
+/// A PE that is not in the set does nothing: the specification leaves that open, and old programs
+/// let all PEs call.
 template <class Body>
 void over_active_set(const ActiveSetArguments& arguments, Body&& body) {
   api::guarded([&](World& world) {
     ActiveSet set(world, arguments);
-    body(set);
+    if (set.member())
+      body(set);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/base/log.h"
 #include "src/memory/allocator.h"
 #include "src/shmem/api.h"
 
@@ -32,9 +33,11 @@ void release(void* address) {
 void* reallocate(World& world, void* old, std::size_t size_bytes) {
   const std::lock_guard lock(world.heap_mutex());
   const std::size_t old_bytes = world.block_bytes(old);
-  if (old_bytes == 0)
-    throw api::wrong_use("a block", "reallocate", "the address is not that of an allocated block",
-                         "pass what shmem_malloc returned, once");
+  if (old_bytes == 0) {
+    log(LogLevel::warning, "memory",
+        "shmem_realloc: the address is not that of an allocated block");
+    return nullptr;
+  }
   if (size_bytes <= old_bytes) {
     world.collectives.barrier(team_world);
     return old;
