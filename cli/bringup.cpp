@@ -110,7 +110,7 @@ void add_bringup(CLI::App& app, Context& context) {
     add_option(*command, context, name);
   command->callback([&context] {
     context.run = [](Context& run_context) {
-      return with_job(run_context,
+      return with_job(run_context, JobNeeds::nothing,
                       [&](JobSession& session, Runtime& runtime, const Options& options) {
                         return bring_up(run_context, session, runtime, options);
                       });

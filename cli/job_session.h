@@ -55,8 +55,14 @@ private:
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 
+/// What a job does about pairs of PEs that no transport reaches.
+enum class JobNeeds {
+  every_pair, ///< such a pair fails the bring-up
+  nothing     ///< the job reports them itself
+};
+
 /// Brings the runtime up, runs `body` on every PE and takes it down. The exit code of `body` has to
 /// be the same on all PEs; an Error on one of them ends all.
-ExitCode with_job(Context& context, const JobBody& body);
+ExitCode with_job(Context& context, JobNeeds needs, const JobBody& body);
 
 } // namespace shmemctl

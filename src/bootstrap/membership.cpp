@@ -69,7 +69,7 @@ std::string Membership::missing() const {
     ranks.push_back(next);
   const auto total = static_cast<std::size_t>(size_ - joined());
   return std::to_string(total) + " of " + std::to_string(size_) + " PEs " +
-         (total == 1 ? "has" : "have") + " not joined: " + list_ranks(ranks, total);
+         (total == 1 ? "has" : "have") + " not joined: PE " + list_ranks(ranks, total);
 }
 
 Neighbours Membership::neighbours_of(int rank) const {

@@ -97,10 +97,10 @@ void Runtime::Impl::raise(const Error& error) {
     where.host = identity.host_name;
   if (!where.pe && bootstrap)
     where.pe = bootstrap->rank();
-  const Error named(error.code(), error.subject(),
-                    phases.current().empty() ? error.attempted()
-                                             : error.attempted() + " in phase " + at,
-                    error.system_message(), error.fix(), where);
+  const std::string subject =
+      phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
+  const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
+                    where);
   if (lifeline)
     lifeline->announce(named, at);
   throw named;

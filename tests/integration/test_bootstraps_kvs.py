@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import time
 import unittest
 import uuid
@@ -69,17 +70,21 @@ class LauncherTests:
     def launch(self, ranks, *arguments):
         """(exit code, stdout, stderr, seconds); checks that nothing stays behind."""
         mark = f"PROBE_MARK_{uuid.uuid4().hex}"
+        # To a file of their own: a launcher that ends a job may drop what its ranks said last.
+        said = tempfile.NamedTemporaryFile("r", prefix="probe-stderr-")
+        self.addCleanup(said.close)
+        probe = ["sh", "-c", 'exec "$0" "$@" 2>>"$PROBE_STDERR"', str(PROBE)]
         start = time.monotonic()
         done = subprocess.run(
-            [*self.command(ranks), str(PROBE), self.bootstrap, *map(str, arguments)],
-            env=environment(**self.variables(), SHMEMCTL_TEST_MARK=mark), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+            [*self.command(ranks), *probe, self.bootstrap, *map(str, arguments)],
+            env=environment(**self.variables(), SHMEMCTL_TEST_MARK=mark, PROBE_STDERR=said.name),
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         seconds = time.monotonic() - start
         end = time.monotonic() + 10  # launchers leave before the last of their helpers
         while (left := processes_with(mark)) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(left, [])
-        return done.returncode, done.stdout, done.stderr, seconds
+        return done.returncode, done.stdout, done.stderr + said.read(), seconds
 
     def launch_with_fault(self, fault):
         return self.launch(3, "--sizes", "1,100", "--timeout", FAULT_TIMEOUT_S, "--fault", fault)

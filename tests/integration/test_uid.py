@@ -60,7 +60,7 @@ class Uid(unittest.TestCase):
         for code, _, err in finish([start(rank, 4, port, timeout=3) for rank in (0, 1, 3)]):
             self.assertEqual(code, 124, err)
             self.assertEqual(len(error_lines(err)), 1, err)
-            self.assertIn("1 of 4 PEs has not joined: 2", err)
+            self.assertIn("1 of 4 PEs has not joined: PE 2", err)
 
     def test_a_rank_given_twice_is_named_by_all(self):
         port = free_port()

@@ -234,7 +234,7 @@ TEST(UidFaults, PesThatNeverComeAreNamedBeforeTheDeadline) {
   EXPECT_FALSE(errors[3]);
   errors.erase(errors.begin() + 5);
   errors.erase(errors.begin() + 3);
-  expect_all(errors, ExitCode::deadline, {"2 of 7 PEs have not joined: 3, 5,"});
+  expect_all(errors, ExitCode::deadline, {"2 of 7 PEs have not joined: PE 3, 5,"});
 }
 
 TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
@@ -247,7 +247,7 @@ TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
   std::vector<std::optional<Error>> errors = run_uid_world(world, work);
   errors.resize(2);
   expect_all(errors, ExitCode::deadline,
-             {"38 of 40 PEs have not joined: 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"});
+             {"38 of 40 PEs have not joined: PE 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"});
 }
 
 TEST(UidFaults, ARendezvousThatIsNotThereEndsAtTheDeadline) {

@@ -142,7 +142,7 @@ TEST(UidMembership, IsCompleteWhenAllRanksAreThere) {
     EXPECT_EQ(members.add(a_join(rank, 5)).verdict, Verdict::welcome);
     EXPECT_FALSE(members.complete());
   }
-  EXPECT_EQ(members.missing(), "1 of 5 PEs has not joined: 3");
+  EXPECT_EQ(members.missing(), "1 of 5 PEs has not joined: PE 3");
   EXPECT_EQ(members.add(a_join(3, 5)).verdict, Verdict::welcome);
   EXPECT_TRUE(members.complete());
   const Neighbours neighbours = members.neighbours_of(3);
@@ -186,7 +186,8 @@ TEST(UidMembership, RefusesRanksAndSizesThatCannotBe) {
 TEST(UidMembership, ListsEightMissingRanksAtMost) {
   Membership members;
   members.add(a_join(2, 100));
-  EXPECT_EQ(members.missing(), "99 of 100 PEs have not joined: 0, 1, 3, 4, 5, 6, 7, 8 and 91 more");
+  EXPECT_EQ(members.missing(),
+            "99 of 100 PEs have not joined: PE 0, 1, 3, 4, 5, 6, 7, 8 and 91 more");
 }
 
 } // namespace

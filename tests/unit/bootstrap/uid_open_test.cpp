@@ -170,7 +170,7 @@ TEST(UidOpen, AnotherSecretIsRefused) {
   auto environments = session(2, "127.0.0.1:" + std::to_string(free_port()));
   environments[1]["SHMEMCTL_BOOTSTRAP_UID_SECRET"] = "open barley";
   const std::vector<std::string> messages = open_all(environments, 1);
-  EXPECT_TRUE(contains(messages[0], "1 of 2 PEs has not joined: 1")) << messages[0];
+  EXPECT_TRUE(contains(messages[0], "1 of 2 PEs has not joined: PE 1")) << messages[0];
   EXPECT_TRUE(contains(messages[1], "another job")) << messages[1];
 }
 
