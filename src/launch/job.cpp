@@ -160,20 +160,34 @@ void LaunchJob::reap() {
   note_ends(batch);
 }
 
+namespace {
+
+/// PEs that learn of a failure may end before the one that failed is reaped. A signal is a cause
+/// rather than an effect; the exit codes of a lost PE and of a passed deadline are effects.
+int likely_cause(const PeEnd& end) {
+  if (end.signal != 0)
+    return 2;
+  const bool effect = end.exit_status == static_cast<int>(ExitCode::unavailable) ||
+                      end.exit_status == static_cast<int>(ExitCode::deadline);
+  return effect ? 0 : 1;
+}
+
+} // namespace
+
 void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   const bool own_doing = stage_ == Stage::ending || stage_ == Stage::killing;
-  int first = -1;
+  int first = own_doing ? -1 : result_.first_failed; // a better cause may turn up for a second
   for (const PeEnd& end : batch) {
     result_.ends[static_cast<std::size_t>(end.pe)] = end;
     if (end.pe == 0)
       input_.close();
     if (end.exit_status == 0)
       continue;
-    // Of those that ended at once, one that a signal killed is the cause rather than the effect.
-    if (first < 0 || (result_.ends[static_cast<std::size_t>(first)].signal == 0 && end.signal != 0))
+    if (first < 0 ||
+        likely_cause(end) > likely_cause(result_.ends[static_cast<std::size_t>(first)]))
       first = end.pe;
   }
-  if (first < 0 || result_.first_failed >= 0 || result_.timed_out)
+  if (first < 0 || result_.timed_out || (own_doing && result_.first_failed >= 0))
     return;
   // What ends by a signal that everybody got from here is a failure only if nothing else is.
   result_.first_failed = first;

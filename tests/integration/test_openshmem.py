@@ -187,7 +187,7 @@ class Endings(OpenShmemTest):
         """An exit status is the program's own word: only the launcher says a line about it."""
         self.assertEqual(code, status, err)
         self.assertEqual(len(error_lines(err)), 1, err)
-        self.assertRegex(err, rf"^shmemctl: error: PE \d ended with exit code {status}$")
+        self.assertRegex(err, rf"^shmemctl: error: (PE \d|all \d PEs) ended with exit code {status}$")
 
     def test_implicit_finalize(self):
         self.assert_silent(self.end("implicit"))
