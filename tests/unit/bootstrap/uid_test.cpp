@@ -218,27 +218,35 @@ TEST(Uid, ThePeThatMadeTheIdMayHoldTheRendezvous) {
 /// Counts what a bootstrap tells and asks.
 class RecordingHealth final : public JobHealth {
 public:
-  void check() const override { ++checks; }
+  explicit RecordingHealth(std::atomic<int>& checks) : checks_(checks) {}
+  void check() const override { ++checks_; }
   void waiting_for(int peer) noexcept override {
     last = peer;
     seen = seen || peer >= 0;
   }
-  mutable int checks = 0;
   int last = -2;
   bool seen = false;
+
+private:
+  std::atomic<int>& checks_;
 };
 
 TEST(Uid, SaysWhomItWaitsFor) {
   UidWorld world;
   world.n_pes = 2;
-  expect_well(run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
-    RecordingHealth health;
+  std::atomic<int> checks_of_0{0}, checks_of_1{0};
+  expect_well(run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
+    RecordingHealth health(b.rank() == 0 ? checks_of_0 : checks_of_1);
     b.watch(&health);
     for (int i = 0; i < 50; ++i)
       b.barrier(deadline);
     EXPECT_TRUE(health.seen);
     EXPECT_EQ(health.last, -1);
-    EXPECT_GT(health.checks, 0);
+    // PE 1 comes to the last barrier only after PE 0 has asked in its wait for it.
+    while (b.rank() == 1 && checks_of_0 == 0 && !deadline.passed())
+      std::this_thread::yield();
+    b.barrier(deadline);
+    EXPECT_GT(checks_of_0.load(), 0);
     b.watch(nullptr);
     b.finish(deadline);
   }));

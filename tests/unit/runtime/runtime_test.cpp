@@ -1,8 +1,9 @@
 #include "src/runtime/runtime.h"
 
 #include <cstring>
-#include <dirent.h>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <set>
 
 #include "src/base/text.h"
 #include "tests/support/fork_job.h"
@@ -193,13 +194,14 @@ TEST(Runtime, CheckedHeapsNameThePeThatDiffers) {
   }
 }
 
-std::size_t open_descriptors() {
-  std::size_t count = 0;
-  DIR* folder = ::opendir("/proc/self/fd");
-  while (::readdir(folder))
-    ++count;
-  ::closedir(folder);
-  return count;
+/// What each open descriptor is.
+std::multiset<std::string> open_descriptors() {
+  std::multiset<std::string> links;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone; // the iterator's own
+    links.insert(std::filesystem::read_symlink(entry.path(), gone).string());
+  }
+  return links;
 }
 
 TEST(Runtime, NothingIsLeftOpenAfterTheEnd) {
@@ -213,7 +215,7 @@ TEST(Runtime, NothingIsLeftOpenAfterTheEnd) {
     runtime.finish();
   };
   one_life(); // what libraries keep for good
-  const std::size_t before = open_descriptors();
+  const std::multiset<std::string> before = open_descriptors();
   for (int life = 0; life < 5; ++life)
     one_life();
   EXPECT_EQ(open_descriptors(), before);
