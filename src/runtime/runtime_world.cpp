@@ -59,7 +59,6 @@ void Runtime::Impl::enter_hosts() {
 }
 
 void Runtime::Impl::enter_devices() {
-  // Without the GPU driver's library: loading it takes a second, and sysfs has what is asked here.
   node = read_machine(Sysroot("/"));
 }
 
