@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <future>
 #include <iostream>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <unistd.h>
@@ -23,9 +24,12 @@ namespace {
 constexpr double patience_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
 constexpr std::chrono::milliseconds flush_time{200};
-/// The phase under which shmem_global_exit is announced; the status stands behind it, because the
-/// job's own codes are no place for it.
-constexpr std::string_view exit_phase = "shmem_global_exit ";
+/// A PE that failed ends before those that only heard of it: launchers report who ended first.
+constexpr std::chrono::milliseconds precedence_time{200};
+/// Phases under which a PE's end is announced; its status stands behind them, because the job's own
+/// codes are no place for it.
+constexpr std::string_view global_exit_phase = "shmem_global_exit ";
+constexpr std::string_view status_phase = "exit with status ";
 
 enum class Stage { before, running, finalized, ending };
 // The C interface is about "the" library of a process, and exit() calls back without an argument.
@@ -34,8 +38,8 @@ std::atomic<bool> someone_ends{false};
 thread_local bool i_end = false;
 pid_t process_id = 0;
 
-/// True for the one thread that ends the process. Others are stopped here, since what they use is
-/// about to go.
+/// Comes back on the one thread that ends the process. Others are stopped here, since what they use
+/// is about to go.
 void claim_the_end() {
   if (i_end)
     std::_Exit(static_cast<int>(ExitCode::unavailable)); // a call from an exit handler
@@ -57,6 +61,17 @@ void claim_the_end() {
   }).detach();
   end.wait_for(flush_time);
   std::_Exit(status);
+}
+
+std::string with_status(std::string_view phase, int status) {
+  return std::string(phase) + std::to_string(status & 0xff);
+}
+
+/// The status that stands behind this phase, if the failure has it.
+std::optional<int> status_of(const Failure* failure, std::string_view phase) {
+  if (!failure || !failure->phase.starts_with(phase))
+    return std::nullopt;
+  return std::atoi(failure->phase.c_str() + phase.size());
 }
 
 class ProcessWorld final : public World {
@@ -97,7 +112,7 @@ public:
     claim_the_end();
     runtime_.lifeline().announce(
         Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
-        std::string(exit_phase) + std::to_string(status & 0xff));
+        with_status(global_exit_phase, status));
     std::exit(status);
   }
 
@@ -108,10 +123,11 @@ public:
 
   /// This PE's program ends without shmem_finalize, and not well.
   void fail_with_status(int status) noexcept {
-    runtime_.fail(placed(
-        Error(ExitCode::unavailable, "the job", "finish",
-              "a program ended with status " + std::to_string(status) + " before shmem_finalize",
-              "see what that PE printed")));
+    runtime_.lifeline().announce(placed(Error(ExitCode::unavailable, "the job", "finish",
+                                              "a program ended with status " +
+                                                  std::to_string(status) + " before shmem_finalize",
+                                              "see what that PE printed")),
+                                 with_status(status_phase, status));
   }
 
 private:
@@ -130,12 +146,14 @@ private:
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
     const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
-    if (first && first->phase.starts_with(exit_phase))
-      return std::atoi(first->phase.c_str() + exit_phase.size());
+    if (const auto status = status_of(first.get(), global_exit_phase))
+      return *status;
     const Error full = placed(error);
     print_error(full);
     runtime_.fail(full);
-    return static_cast<int>(full.code());
+    if (first && first->pe != rma.pe())
+      std::this_thread::sleep_for(precedence_time);
+    return status_of(first.get(), status_phase).value_or(static_cast<int>(full.code()));
   }
 
   Error placed(const Error& error) const {
@@ -216,11 +234,14 @@ void start(int thread_level) {
     process = std::make_unique<Process>(thread_level, environment).release();
   } catch (const Error& error) {
     stage = Stage::ending;
+    std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
     fail(error);
   }
   process_world = process->world.get();
   process_id = getpid();
   on_exit(at_exit, nullptr);
+  // A PE that ends at once finds the others where they can tell its status from a loss.
+  guarded([](World& world) { world.teams.sync(team_world); });
   print_what_was_asked_for(environment);
 }
 

@@ -42,8 +42,9 @@ void fail(const Error& error) {
 }
 
 void fail_unexpectedly(const char* what) {
-  fail(Error(ExitCode::unavailable, "an OpenSHMEM routine", "carry out", what,
-             "give the process more memory"));
+  fail(Error(
+      ExitCode::unavailable, "an OpenSHMEM routine", "carry out", what,
+      "if it is memory that lacks, give the process more; else report this with the program"));
 }
 
 Error wrong_use(const std::string& subject, const std::string& attempted,

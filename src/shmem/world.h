@@ -97,7 +97,7 @@ decltype(auto) guarded(Body&& body) {
     return body(current());
   } catch (const Error& error) {
     fail(error);
-  } catch (const std::bad_alloc& error) {
+  } catch (const std::exception& error) {
     fail_unexpectedly(error.what());
   }
 }

@@ -166,13 +166,13 @@ TEST(ActiveSets, EveryShape) {
 
 TEST(ActiveSets, OthersTakeNoPart) {
   run_program(4, [] {
-    long* area = allocate<long>(SHMEM_SYNC_SIZE);
+    long* area = allocate<long>(2 * SHMEM_SYNC_SIZE);
     int* numbers = allocate<int>(2);
     numbers[0] = 1;
     // Also called by those that are not in it, as old programs do.
     shmem_int_sum_to_all(numbers + 1, numbers, 1, 1, 1, 2, nullptr, area);
     EXPECT_EQ(numbers[1], shmem_my_pe() % 2 == 1 ? 2 : 0);
-    shmem_barrier(0, 0, 3, area);
+    shmem_barrier(0, 0, 3, area + SHMEM_SYNC_SIZE); // other members, other area
     shmem_barrier_all();
   });
 }
