@@ -130,7 +130,7 @@ std::optional<CpuSet> parse_cpulist(std::string_view text) {
   if (list.empty())
     return cpus;
   // A list that repeats itself may be longer than what it can name, but not without end.
-  if (std::count(list.begin(), list.end(), ',') > 4 * max_cpus)
+  if (std::count(list.begin(), list.end(), ',') > std::ptrdiff_t{4} * max_cpus)
     return std::nullopt;
   for (const std::string& part : split(list, ',')) {
     const std::string_view range = part;
