@@ -3,6 +3,7 @@
 #include "reports/report.h"
 #include "reports/validate.h"
 #include "src/base/text.h"
+#include "src/base/whole_number.h"
 
 namespace shmemctl {
 
@@ -23,7 +24,12 @@ std::string text(const json& object, const char* key) {
 template <class T>
 std::optional<T> optional(const json& object, const char* key) {
   const json* value = member(object, key);
-  return value ? std::optional<T>(value->get<T>()) : std::nullopt;
+  if (!value)
+    return std::nullopt;
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return require_whole_number<T>(*value);
+  else
+    return value->get<T>();
 }
 
 /// The value of an enumeration whose word this is; the schema lets no other word pass.
@@ -46,7 +52,7 @@ ToolInfo read_tool(const json& object) {
 
 Stats read_stats(const json& object) {
   Stats stats;
-  stats.n = object.at("n").get<std::size_t>();
+  stats.n = require_whole_number<std::size_t>(object.at("n"));
   stats.min = optional<double>(object, "min");
   stats.p50 = optional<double>(object, "p50");
   stats.p90 = optional<double>(object, "p90");
@@ -80,7 +86,7 @@ NicCounter read_counter(const json& object) {
   NicCounter counter;
   counter.host = text(object, "host");
   counter.device = text(object, "device");
-  counter.port = object.at("port").get<int>();
+  counter.port = require_whole_number<int>(object.at("port"));
   counter.counter = text(object, "counter");
   counter.before = optional<std::uint64_t>(object, "before");
   counter.after = optional<std::uint64_t>(object, "after");
@@ -90,7 +96,7 @@ NicCounter read_counter(const json& object) {
 
 PhaseRow read_phase(const json& object) {
   return {text(object, "name"), object.at("time_ms").get<double>(),
-          object.at("slowest_pe").get<int>()};
+          require_whole_number<int>(object.at("slowest_pe"))};
 }
 
 CheckRow read_check(const json& object) {
@@ -128,17 +134,8 @@ std::vector<T> read_list(const json& document, const char* key, Read read) {
   return items;
 }
 
-} // namespace
-
-Report report_from_json(const json& document, const std::string& subject) {
-  require_report_schema(document, subject);
-  const std::vector<SchemaViolation> violations = validate_report(document);
-  if (!violations.empty()) {
-    const std::string more =
-        violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
-    throw input_error(subject, violations[0].pointer, violations[0].message + more,
-                      "run shmemctl report validate on it to see every violation");
-  }
+/// Throws std::out_of_range for a whole number that its type does not hold.
+Report read_report(const json& document) {
   Report report;
   report.tool = read_tool(document.at("tool"));
   report.started_at = text(document, "started_at");
@@ -148,9 +145,10 @@ Report report_from_json(const json& document, const std::string& subject) {
       from_word(text(document, "status"),
                 {ReportStatus::complete, ReportStatus::incomplete, ReportStatus::failed},
                 ReportStatus::incomplete);
-  report.exit_code = static_cast<ExitCode>(document.at("exit_code").get<int>());
+  report.exit_code = static_cast<ExitCode>(require_whole_number<int>(document.at("exit_code")));
   const json& job = document.at("job");
-  report.job = {job.at("pes").get<int>(), job.at("nodes").get<int>(), text(job, "bootstrap"),
+  report.job = {require_whole_number<int>(job.at("pes")),
+                require_whole_number<int>(job.at("nodes")), text(job, "bootstrap"),
                 text(job, "launcher")};
   report.hosts = document.at("hosts");
   report.env = document.at("env").get<std::map<std::string, std::string>>();
@@ -165,6 +163,25 @@ Report report_from_json(const json& document, const std::string& subject) {
   report.nic_counters = read_list<NicCounter>(document, "nic_counters", read_counter);
   report.findings = read_list<Finding>(document, "findings", read_finding);
   return report;
+}
+
+} // namespace
+
+Report report_from_json(const json& document, const std::string& subject) {
+  require_report_schema(document, subject);
+  const std::vector<SchemaViolation> violations = validate_report(document);
+  if (!violations.empty()) {
+    const std::string more =
+        violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
+    throw input_error(subject, violations[0].pointer, violations[0].message + more,
+                      "run shmemctl report validate on it to see every violation");
+  }
+  try {
+    return read_report(document);
+  } catch (const std::out_of_range&) { // the schema does not bound whole numbers
+    throw input_error(subject, "", "it holds a whole number that is out of range",
+                      "give a report as shmemctl wrote it");
+  }
 }
 
 } // namespace shmemctl

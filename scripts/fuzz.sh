@@ -3,6 +3,7 @@
 # New inputs go to build-fuzz/corpus, never into the checkout; a crash leaves its input in
 # build-fuzz/crashes and makes this fail.
 #   SHMEMCTL_FUZZ_JOBS  targets that run at once (default: one per core)
+#   SHMEMCTL_FUZZ_SEED  seed of the first input (default 0: a new one every time)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET...]}
@@ -19,7 +20,7 @@ run_one() {
   found=build-fuzz/corpus/$name
   mkdir -p "$found"
   # -max_len: parsers refuse long input by limits of their own, so short inputs find more.
-  if "build-fuzz/$target" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -max_len=65536 \
+  if "build-fuzz/$target" -seed="${SHMEMCTL_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=2048 -max_len=65536 \
     -artifact_prefix="build-fuzz/crashes/$name-" "$found" "tests/fuzz/corpus/$name" \
     >"build-fuzz/logs/$name.log" 2>&1; then
     echo "fuzz: $name: $seconds s, clean: $(grep -E '^Done|^#.*DONE' "build-fuzz/logs/$name.log" | tail -1)"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/text.h"
+#include "src/base/whole_number.h"
 
 namespace shmemctl {
 
@@ -52,8 +53,9 @@ void merge_row(TransportReach& transport, int source, const json& row) {
     here.push_back(reason_index(transport, reason));
   for (int target = 0; target < transport.n_pes; ++target) {
     const std::size_t at = transport.index(source, target);
-    transport.capabilities[at] = capabilities.at(static_cast<std::size_t>(target)).get<unsigned>();
-    const int index = indices.at(static_cast<std::size_t>(target)).get<int>();
+    transport.capabilities[at] =
+        require_whole_number<unsigned>(capabilities.at(static_cast<std::size_t>(target)));
+    const int index = require_whole_number<int>(indices.at(static_cast<std::size_t>(target)));
     transport.reason[at] = index < 0 ? -1 : here.at(static_cast<std::size_t>(index));
   }
 }

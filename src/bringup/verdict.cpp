@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "src/base/whole_number.h"
+
 namespace shmemctl {
 
 namespace {
@@ -24,7 +26,7 @@ auto order(const PairFailure& failure) {
 }
 
 PairOp op_of(const json& value) {
-  const int number = value.get<int>();
+  const int number = require_whole_number<int>(value);
   if (number < 0 || number >= pair_ops)
     throw std::out_of_range("operation");
   return static_cast<PairOp>(number);
@@ -32,16 +34,16 @@ PairOp op_of(const json& value) {
 
 PairFailure read_failure(const json& row, int n_pes) {
   PairFailure failure;
-  failure.transport = row.at(0).get<int>();
+  failure.transport = require_whole_number<int>(row.at(0));
   failure.op = op_of(row.at(1));
-  failure.source = row.at(2).get<int>();
-  failure.target = row.at(3).get<int>();
+  failure.source = require_whole_number<int>(row.at(2));
+  failure.target = require_whole_number<int>(row.at(3));
   for (const int pe : {failure.source, failure.target})
     if (pe < 0 || pe >= n_pes)
       throw std::out_of_range("PE");
-  failure.size_bytes = row.at(4).get<std::uint64_t>();
+  failure.size_bytes = require_whole_number<std::uint64_t>(row.at(4));
   if (row.size() > 5) {
-    failure.offset_bytes = row.at(5).get<std::uint64_t>();
+    failure.offset_bytes = require_whole_number<std::uint64_t>(row.at(5));
     failure.expected = row.at(6).get<std::string>();
     failure.found = row.at(7).get<std::string>();
     failure.note = row.at(8).get<std::string>();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/whole_number.h"
 #include "src/topo/json/place.h"
 #include "src/topo/model_fields.h"
 
@@ -134,27 +135,11 @@ private:
   template <class T>
   T decode_integer(const nlohmann::json& value, const Place& place) const {
     using Limits = std::numeric_limits<T>;
-    bool fits = false;
-    T out = 0;
-    if (value.is_number_unsigned()) {
-      const auto number = value.get<std::uint64_t>();
-      fits = std::in_range<T>(number);
-      out = static_cast<T>(number);
-    } else if (value.is_number_integer()) {
-      const auto number = value.get<std::int64_t>();
-      fits = std::in_range<T>(number);
-      out = static_cast<T>(number);
-    } else if (value.is_number_float()) {
-      const auto number = value.get<double>();
-      fits = number == std::trunc(number) && std::abs(number) < 9.0e15 &&
-             std::in_range<T>(static_cast<std::int64_t>(number));
-      out = fits ? static_cast<T>(number) : T{0};
-    }
-    if (!fits)
-      complain(subject_, place,
-               "expected an integer from " + std::to_string(Limits::min()) + " to " +
-                   std::to_string(Limits::max()));
-    return out;
+    if (const std::optional<T> number = whole_number<T>(value))
+      return *number;
+    complain(subject_, place,
+             "expected an integer from " + std::to_string(Limits::min()) + " to " +
+                 std::to_string(Limits::max()));
   }
 
   const nlohmann::json& object_;

@@ -65,6 +65,16 @@ TEST(Report, NamesTheKeyThatBreaksTheSchema) {
   }
 }
 
+TEST(Report, RefusesWholeNumbersThatNoTypeHolds) {
+  const char* const places[] = {"/job/pes", "/exit_code", "/results/1/stats/n"};
+  for (const char* place : places)
+    for (const json& number : {json(1e30), json(99999999999999999999.0)}) {
+      json document = to_json(sample_report());
+      document[json::json_pointer(place)] = number;
+      EXPECT_THROW(report_from_json(document, "r.json"), Error) << place << " " << number;
+    }
+}
+
 TEST(Report, RefusesANewerMajorVersionInOneLine) {
   json document = to_json(sample_report());
   document["schema"]["version"] = "2.0.0";
