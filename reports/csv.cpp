@@ -62,8 +62,8 @@ std::string results_csv(const std::vector<ResultRow>& results) {
   std::vector<std::string> header{"case"};
   header.insert(header.end(), names.begin(), names.end());
   for (const char* name :
-       {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "unit", "bandwidth_GBps",
-        "link_fraction", "limited_by", "verified", "status", "reason"})
+       {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit", "bandwidth_GBps",
+        "rate_Mops", "link_fraction", "limited_by", "verified", "status", "reason"})
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
@@ -72,11 +72,12 @@ std::string results_csv(const std::vector<ResultRow>& results) {
       cells.push_back(cell(view::member(row.params, name.c_str())));
     const Stats stats = row.stats.value_or(Stats{});
     cells.push_back(row.stats ? std::to_string(stats.n) : "");
-    for (const auto& value :
-         {stats.min, stats.p50, stats.p90, stats.p99, stats.max, stats.mean, stats.stddev})
+    for (const auto& value : {stats.min, stats.p50, stats.p90, stats.p99, stats.max, stats.mean,
+                              stats.stddev, stats.mad})
       cells.push_back(cell(value));
     cells.push_back(row.unit);
     cells.push_back(cell(row.bandwidth_GBps));
+    cells.push_back(cell(row.rate_Mops));
     cells.push_back(cell(row.link_fraction));
     cells.push_back(row.limited_by.value_or(""));
     cells.emplace_back(to_string(row.verified));

@@ -55,6 +55,8 @@ json stats_json(const Stats& stats) {
   set_number(object, "max", stats.max, unmeasured);
   set_number(object, "mean", stats.mean, unmeasured);
   set_number(object, "stddev", stats.stddev, unmeasured);
+  if (stats.mad && std::isfinite(*stats.mad))
+    object["mad"] = *stats.mad;
   return object;
 }
 
@@ -69,8 +71,17 @@ json row_json(const ResultRow& row) {
   set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
   set_number(object, "link_fraction", row.link_fraction, "the link's limit is not known");
   set(object, "limited_by", row.limited_by, "the link is not known");
+  if (row.rate_Mops && std::isfinite(*row.rate_Mops))
+    object["rate_Mops"] = *row.rate_Mops;
   if (!row.reason.empty())
     object["reason"] = row.reason;
+  return object;
+}
+
+json pin_json(const PinRow& row) {
+  json object{{"pe", row.pe}, {"host", row.host}, {"cpus", row.cpus}, {"by", row.by}};
+  if (row.numa)
+    object["numa"] = *row.numa;
   return object;
 }
 
@@ -198,6 +209,12 @@ json to_json(const Report& report) {
   set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
   if (!report.phases.empty())
     document["phases"] = list_json(report.phases, phase_json);
+  if (const auto& measurement = report.measurement)
+    document["measurement"] = {{"timer",
+                                {{"clock", measurement->clock},
+                                 {"resolution_ns", measurement->resolution_ns},
+                                 {"cost_ns", measurement->cost_ns}}},
+                               {"pinning", list_json(measurement->pinning, pin_json)}};
   if (!report.options.empty())
     document["options"] = list_json(report.options, option_json);
   if (!report.topology.is_null())

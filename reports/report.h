@@ -28,6 +28,7 @@ enum class RowStatus { pass, fail, skip };
 struct Stats {
   std::size_t n = 0;
   std::optional<double> min, p50, p90, p99, max, mean, stddev; ///< p99 only from 100 samples
+  std::optional<double> mad; ///< 1.4826 * median distance from the median: outliers do not move it
 };
 
 /// One row per tuple of independent variables.
@@ -37,6 +38,7 @@ struct ResultRow {
   std::optional<Stats> stats;
   std::string unit;
   std::optional<double> bandwidth_GBps, link_fraction;
+  std::optional<double> rate_Mops; ///< operations per second, in millions
   std::optional<std::string> limited_by;
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
@@ -53,6 +55,22 @@ struct NicCounter {
 struct Job {
   int pes = 1, nodes = 1;
   std::string bootstrap = "none", launcher = "none";
+};
+
+/// Where one PE ran.
+struct PinRow {
+  int pe = 0;
+  std::string host;
+  std::string cpus;        ///< "0-3,8"
+  std::optional<int> numa; ///< nothing if the CPUs lie in several nodes
+  std::string by;          ///< "bench", "launcher", "nobody"
+};
+
+/// How results were measured: key "measurement".
+struct Measurement {
+  std::string clock; ///< on PE 0
+  double resolution_ns = 0, cost_ns = 0;
+  std::vector<PinRow> pinning; ///< by PE
 };
 
 /// One phase of the runtime's start: key "phases".
@@ -90,6 +108,7 @@ struct Report {
   ExitCode exit_code = ExitCode::ok;
   Job job;
   std::vector<PhaseRow> phases; ///< in the order in which they were gone through
+  std::optional<Measurement> measurement;
   nlohmann::json hosts = nlohmann::json::array();
   std::map<std::string, std::string> env; ///< options that were set, from the allow-list
   std::vector<OptionEntry> options;

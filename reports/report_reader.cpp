@@ -60,6 +60,7 @@ Stats read_stats(const json& object) {
   stats.max = optional<double>(object, "max");
   stats.mean = optional<double>(object, "mean");
   stats.stddev = optional<double>(object, "stddev");
+  stats.mad = optional<double>(object, "mad");
   return stats;
 }
 
@@ -72,6 +73,7 @@ ResultRow read_row(const json& object) {
   row.unit = text(object, "unit");
   row.bandwidth_GBps = optional<double>(object, "bandwidth_GBps");
   row.link_fraction = optional<double>(object, "link_fraction");
+  row.rate_Mops = optional<double>(object, "rate_Mops");
   row.limited_by = optional<std::string>(object, "limited_by");
   row.verified =
       from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},
@@ -92,6 +94,11 @@ NicCounter read_counter(const json& object) {
   counter.after = optional<std::uint64_t>(object, "after");
   counter.delta = optional<std::int64_t>(object, "delta");
   return counter;
+}
+
+PinRow read_pin(const json& object) {
+  return {require_whole_number<int>(object.at("pe")), text(object, "host"), text(object, "cpus"),
+          optional<int>(object, "numa"), text(object, "by")};
 }
 
 PhaseRow read_phase(const json& object) {
@@ -157,6 +164,12 @@ Report read_report(const json& document) {
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
+  if (const json* measurement = member(document, "measurement")) {
+    const json& timer = measurement->at("timer");
+    report.measurement = {text(timer, "clock"), timer.at("resolution_ns").get<double>(),
+                          timer.at("cost_ns").get<double>(),
+                          read_list<PinRow>(*measurement, "pinning", read_pin)};
+  }
   report.options = read_list<OptionEntry>(document, "options", read_option);
   report.checks = read_list<CheckRow>(document, "checks", read_check);
   report.results = read_list<ResultRow>(document, "results", read_row);

@@ -76,6 +76,10 @@ std::string results_text(const std::vector<ResultRow>& results, const TextStyle&
     columns.push_back({header + suffix, Align::right});
   if (!one_unit)
     columns.push_back({"unit"});
+  const bool rates = std::any_of(results.begin(), results.end(),
+                                 [](const ResultRow& row) { return row.rate_Mops.has_value(); });
+  if (rates)
+    columns.push_back({"Mop/s", Align::right});
   columns.push_back({"GB/s", Align::right});
   columns.push_back({"of link", Align::right});
   columns.push_back({"verified"});
@@ -89,6 +93,8 @@ std::string results_text(const std::vector<ResultRow>& results, const TextStyle&
       cells.push_back(optional_number(value));
     if (!one_unit)
       cells.push_back(safe_text(row.unit));
+    if (rates)
+      cells.push_back(optional_number(row.rate_Mops));
     cells.push_back(optional_number(row.bandwidth_GBps));
     cells.push_back(link_cell(row));
     cells.push_back(verdict(row));

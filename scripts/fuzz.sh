@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:?usage: scripts/fuzz.sh SECONDS [TARGET...]}
 shift
 [ "$seconds" != 0 ] || { echo "fuzz: skipped, 0 seconds were asked for" >&2; exit 0; }
-scripts/build.sh fuzz
+scripts/build.sh fuzz fuzzers
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cd build-fuzz && ls -- *_fuzz)
 mkdir -p build-fuzz/crashes build-fuzz/logs

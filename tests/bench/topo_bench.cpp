@@ -11,6 +11,7 @@
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/writer.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 namespace {

@@ -5,6 +5,7 @@
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/sysfs_path.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 

@@ -12,6 +12,7 @@
 #include "src/topo/readers/reader.h"
 #include "src/topo/sysfs_path.h"
 #include "src/topo/writers/writer.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 

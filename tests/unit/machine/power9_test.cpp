@@ -5,6 +5,7 @@
 
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
+#include "test_paths.h"
 #include "tests/support/fake_machine.h"
 
 namespace shmemctl {

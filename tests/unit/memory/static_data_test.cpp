@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "test_paths.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {

@@ -12,6 +12,7 @@
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/writer.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 namespace {

@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 namespace {

@@ -9,6 +9,7 @@
 #include "src/topo/distance.h"
 #include "src/topo/nic_names.h"
 #include "src/topo/readers/reader.h"
+#include "test_paths.h"
 
 namespace shmemctl {
 namespace {

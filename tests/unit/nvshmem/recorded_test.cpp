@@ -10,6 +10,7 @@
 
 #include "src/base/text.h"
 #include "src/topo/mapping/nvshmem_mapping.h"
+#include "test_paths.h"
 #include "tests/unit/nvshmem/machine.h"
 
 namespace shmemctl {

@@ -63,6 +63,11 @@ Report sample_report() {
   report.topology = sample_topology();
   report.mapping = sample_mapping();
   report.phases = {{"bootstrap", 12.5, 1}, {"heap", 0.75, 0}};
+  report.measurement = {
+      "CLOCK_MONOTONIC",
+      1,
+      22.5,
+      {{0, "node7", "0", 0, "bench"}, {1, "node8", "0-63", std::nullopt, "nobody"}}};
   report.checks = {
       {"memlock", "locked memory", "pass", "unlimited", "RLIMIT_MEMLOCK", "", "memory"},
       {"peer-memory", "GPU memory registration", "fail", "no module is loaded", "/proc/modules",
@@ -70,9 +75,10 @@ Report sample_report() {
   ResultRow row;
   row.case_name = "put";
   row.params = {{"size_bytes", 4096}, {"scope", "block"}};
-  row.stats = Stats{50, 1.0, 1.5, 2.0, std::nullopt, 3.0, 1.6, 0.2};
+  row.stats = Stats{50, 1.0, 1.5, 2.0, std::nullopt, 3.0, 1.6, 0.2, 0.15};
   row.unit = "us";
   row.bandwidth_GBps = 12.5;
+  row.rate_Mops = 0.625;
   row.link_fraction = 0.25;
   row.limited_by = "mlx5_0/1";
   row.verified = Verified::passed;
@@ -82,6 +88,7 @@ Report sample_report() {
   row.reason = "no peer";
   row.stats.reset();
   row.bandwidth_GBps.reset();
+  row.rate_Mops.reset();
   row.link_fraction.reset();
   row.limited_by.reset();
   report.results.push_back(row);

@@ -7,6 +7,7 @@
 
 #include "reports/json_view.h"
 #include "src/base/text.h"
+#include "test_paths.h"
 #include "tests/unit/reports/samples.h"
 
 namespace shmemctl {

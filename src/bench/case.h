@@ -1,0 +1,119 @@
+// What the engine measures: a case, its points, and the memory it works in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "src/runtime/runtime.h"
+
+namespace shmemctl::bench {
+
+/// What a case's samples mean.
+enum class Metric {
+  latency,   ///< time of one operation until it is complete as the case defines
+  bandwidth, ///< many operations under way; bytes per second
+  rate       ///< many small operations under way; operations per second
+};
+
+/// Who sends to whom at one point.
+enum class Traffic {
+  pair,       ///< PE 0 and PE 1 (or --pe A,B)
+  pairs,      ///< PE i of the first half and PE i + n/2
+  all_to_all, ///< every PE to every other one, each in an order of its own
+  collective  ///< all PEs of the team
+};
+enum class Direction { uni, bi };
+const char* to_string(Metric metric);
+const char* to_string(Traffic traffic);
+const char* to_string(Direction direction);
+
+/// A case as `bench --list` shows it.
+struct CaseInfo {
+  std::string name;     ///< "put", "atomic-fetch-add", "barrier"
+  std::string group;    ///< "point to point", "atomic", "synchronisation", "collective"
+  std::string measures; ///< one clause: what the number is
+  std::string how;      ///< one or two sentences: what is in the timed loop, what is verified
+  Metric metric = Metric::latency;
+  bool sized = true;                              ///< takes -b, -e, -f
+  std::size_t element_bytes = 1;                  ///< sizes are multiples of it
+  std::size_t min_bytes = 1, max_bytes = 4 << 20; ///< of the sweep, unless -b and -e say otherwise
+  std::vector<Traffic> traffics;                  ///< those that it knows, its default first
+  bool bidirectional = false;                     ///< knows Direction::bi
+  int min_pes = 2;
+};
+
+/// One point of the sweep: the independent variables of a row.
+struct Point {
+  std::size_t size_bytes = 8;
+  Traffic traffic = Traffic::pair;
+  Direction direction = Direction::uni;
+  int window = 1;                  ///< operations under way before each completion
+  int first_pe = 0, second_pe = 1; ///< of Traffic::pair
+};
+
+/// The first byte that is not what it must be.
+struct WrongByte {
+  int pe = 0; ///< whose memory it is in
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t expected = 0, found = 0;
+  std::string what; ///< "slot 3 of iteration 17 from PE 0"
+};
+
+/// What a case may use while it runs at one point.
+struct Arena {
+  Runtime& runtime;
+  const Point& point;
+  /// Symmetric, `size_bytes` as asked for by bytes_needed(), zeroed, 4096-aligned.
+  std::byte* memory = nullptr;
+  std::size_t size_bytes = 0;
+  std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
+};
+
+/// A case at one point on one PE. The engine calls, on all PEs in the same order: prepare, then
+/// iterate any number of times (warm-up, calibration, samples) with a barrier before each, then
+/// verify after a barrier.
+class Case {
+public:
+  virtual ~Case() = default;
+  /// Symmetric memory that the case needs on every PE.
+  virtual std::size_t bytes_needed(const Runtime& runtime, const Point& point) const = 0;
+  /// Fills buffers; not timed.
+  virtual void prepare(Arena& arena) = 0;
+  /// Whether this PE's time counts. Others take part (answer a ping, join a collective) or just
+  /// return.
+  virtual bool measures() const = 0;
+  /// The timed part: operations number first .. first + count - 1, complete at return as the case
+  /// defines. Numbers go on over all calls at one point, so that data may depend on them. Makes no
+  /// allocation; throws only what the runtime throws.
+  virtual void iterate(std::uint64_t first, std::uint64_t count) = 0;
+  /// Payload bytes and operations of one iteration that this PE issued, each counted once.
+  virtual std::uint64_t bytes_per_iteration() const = 0;
+  virtual std::uint64_t operations_per_iteration() const { return 1; }
+  /// What `iterations` iterations must have left in this PE's memory. Untimed. Nothing if right.
+  virtual std::optional<WrongByte> verify(std::uint64_t iterations) = 0;
+  /// Why verify() looks at nothing; "" if it does.
+  virtual std::string unverified_reason() const { return ""; }
+};
+
+/// A case in the registry.
+struct CaseEntry {
+  CaseInfo info;
+  std::function<std::unique_ptr<Case>(const Point&)> make;
+};
+
+/// All host cases, in the order of --list. A function and no static object: nothing depends on the
+/// order of initialisation.
+std::vector<CaseEntry> host_cases();
+/// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
+/// that names the nearest cases for a pattern that matches none.
+std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
+                                    const std::vector<std::string>& patterns);
+
+} // namespace shmemctl::bench

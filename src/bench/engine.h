@@ -1,0 +1,57 @@
+// The measurement engine: points, warm-up, calibration, samples, verification, rows.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/bench/case.h"
+
+namespace shmemctl::bench {
+
+/// How much is measured at each point. Zero means: choose.
+struct Effort {
+  std::uint64_t iterations = 0; ///< -n: operations in all, at least one sample each
+  std::uint64_t warmup = 0;     ///< -w: operations before; 0: until times settle
+  double duration_s = 0;        ///< -D: instead of iterations
+  double budget_s = 0.2;        ///< per point when neither is given
+  bool verify = true;
+};
+
+/// The points of a case: sizes min, min * step, ... max, by each traffic and direction asked for.
+struct Sweep {
+  std::size_t min_bytes = 0, max_bytes = 0; ///< 0: the case's own
+  double step_factor = 2;                   ///< > 1
+  std::optional<Traffic> traffic;           ///< the case's default
+  Direction direction = Direction::uni;
+  int window = 0; ///< 0: the case's own (64 for bandwidth and rate, 1 for latency)
+  int first_pe = 0, second_pe = 1;
+};
+/// Throws Error (usage), naming the legal range, for a sweep that the case cannot do.
+std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);
+
+/// Called on every PE after each point: `rows` so far (filled on PE 0 only).
+using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;
+/// Called before each point on every PE (for the watchdog and a progress line).
+using PointBegins = std::function<void(const std::string& words)>;
+
+struct EngineCallbacks {
+  PointBegins begins;
+  PointDone done;
+};
+
+/// Collective: measures one case at all points. Returns the rows on PE 0 (empty elsewhere); adds
+/// findings (`bench-corrupt`: PE, offset, expected, found) there. The memory comes from the heap
+/// and goes back. Throws Error: unavailable (the heap is too small: says what --symmetric-size it
+/// takes; a PE was lost), deadline.
+std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+                                    const std::vector<Point>& points, const Effort& effort,
+                                    std::uint64_t seed, const EngineCallbacks& callbacks,
+                                    Findings& findings);
+
+/// True on every PE if any row failed (so that all return the same exit code). Collective.
+bool any_failed(Runtime& runtime, const std::vector<ResultRow>& rows);
+
+} // namespace shmemctl::bench
