@@ -3,7 +3,7 @@
 find_program(RUN_CLANG_TIDY NAMES run-clang-tidy run-clang-tidy-14 run-clang-tidy-18)
 if(RUN_CLANG_TIDY)
   add_custom_target(tidy
-    COMMAND ${RUN_CLANG_TIDY} -quiet -p ${CMAKE_BINARY_DIR} "${CMAKE_SOURCE_DIR}/(src|cli|reports)/.*\\.cpp$$"
+    COMMAND ${RUN_CLANG_TIDY} -quiet -p ${CMAKE_BINARY_DIR} "${CMAKE_SOURCE_DIR}/(src|cli|reports|transports)/.*\\.cpp$$"
     WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} COMMENT "clang-tidy" VERBATIM)
   add_dependencies(tidy shmemctl_revision)
 endif()
