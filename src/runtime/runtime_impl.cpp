@@ -121,7 +121,6 @@ void Runtime::Impl::refresh_heap() {
   const RegionView heap_view = view(region::heap, *heap_region);
   rma->set_region(heap_view);
   state->set_region(heap_view);
-  state->publish();
 }
 
 void Runtime::Impl::enter_options() {

@@ -23,7 +23,8 @@ struct Runtime::Impl {
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
   /// A job-wide barrier by the best means there is.
   void barrier();
-  /// Hands the heap's new extent to transports and state after it has grown.
+  /// Hands the heap's new extent to transports and state after it has grown. The state has a lock
+  /// of its own: teams change it too, and do not hold `mutex`.
   void refresh_heap();
   /// Announces the error with PE, host and phase and throws it; another PE's failure that is
   /// known by now goes before it.

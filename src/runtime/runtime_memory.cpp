@@ -148,16 +148,15 @@ void Runtime::Impl::enter_state() {
                                    view(region::heap, *heap_region)};
   if (static_data)
     views.push_back(static_view());
-  for (const RegionView& each : views) {
-    rma->set_region(each);
-    state->set_region(each);
-  }
-  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
   if (state->size_bytes() > internal_layout::state_bytes)
     throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
                 "place in the internal region",
                 "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
-  state->publish();
+  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
+  for (const RegionView& each : views) {
+    rma->set_region(each);
+    state->set_region(each);
+  }
 }
 
 void Runtime::Impl::undo_state() {
@@ -169,12 +168,10 @@ void Runtime::Impl::enter_teams() {
   std::vector<int> leaders;
   for (const std::vector<int>& pes : placement.node_pes)
     leaders.push_back(pes[0]);
-  teams =
-      std::make_unique<Teams>(*rma, state->master(), reinterpret_cast<TeamSync*>(internal->base()),
-                              placement.node_pes[static_cast<std::size_t>(placement.my_node())],
-                              shared_pes, leaders, [this] { state->publish(); });
+  teams = std::make_unique<Teams>(*rma, *state, reinterpret_cast<TeamSync*>(internal->base()),
+                                  placement.node_pes[static_cast<std::size_t>(placement.my_node())],
+                                  shared_pes, leaders);
   collectives = std::make_unique<Collectives>(*teams);
-  state->publish();
   // Nobody may signal a team that its members have not made yet.
   bootstrap->barrier(deadline());
   if (parse_world_mode(options.text("INIT_MODE")) == WorldMode::low_latency)

@@ -23,9 +23,14 @@ void StateBlock::Free::operator()(std::byte* block) const {
   ::operator delete (block, std::align_val_t{line_bytes});
 }
 
-StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to) {
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to)
+    : StateBlock(
+          placement, way_to,
+          std::max(static_cast<std::size_t>(placement.n_pes) * full_lists, fewest_list_entries)) {}
+
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to,
+                       std::size_t list_entries) {
   const auto n_pes = static_cast<std::size_t>(placement.n_pes);
-  const std::size_t list_entries = std::max(n_pes * full_lists, fewest_list_entries);
   const std::size_t peers_at = rounded(sizeof(State));
   const std::size_t lists_at = rounded(peers_at + n_pes * sizeof(PeerState));
   size_bytes_ = rounded(lists_at + list_entries * sizeof(std::int32_t));
@@ -58,24 +63,29 @@ PeerState* StateBlock::peers() {
   return reinterpret_cast<PeerState*>(block_.get() + master().peers_offset_bytes);
 }
 
+void StateBlock::change(const std::function<void(State&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(writable());
+  ++writable().generation;
+  for (std::byte* mirror : mirrors_)
+    std::memcpy(mirror, block_.get(), size_bytes_);
+}
+
 void StateBlock::set_region(const RegionView& region) {
   const auto index = static_cast<std::size_t>(region.region);
-  master().regions[index] = {reinterpret_cast<std::uint64_t>(region.base), region.size_bytes};
-  for (std::size_t pe = 0; pe < region.mapped.size(); ++pe)
-    peers()[pe].delta_bytes[index] = region.mapped[pe]
-                                         ? reinterpret_cast<std::int64_t>(region.mapped[pe]) -
-                                               reinterpret_cast<std::int64_t>(region.base)
-                                         : PeerState::unreachable;
+  change([&](State& state) {
+    state.regions[index] = {reinterpret_cast<std::uint64_t>(region.base), region.size_bytes};
+    for (std::size_t pe = 0; pe < region.mapped.size(); ++pe)
+      peers()[pe].delta_bytes[index] = region.mapped[pe]
+                                           ? reinterpret_cast<std::int64_t>(region.mapped[pe]) -
+                                                 reinterpret_cast<std::int64_t>(region.base)
+                                           : PeerState::unreachable;
+  });
 }
 
 void StateBlock::add_mirror(std::byte* mirror) {
+  const std::lock_guard lock(mutex_);
   mirrors_.push_back(mirror);
-}
-
-void StateBlock::publish() {
-  ++master().generation;
-  for (std::byte* mirror : mirrors_)
-    std::memcpy(mirror, block_.get(), size_bytes_);
 }
 
 } // namespace shmemctl

@@ -102,8 +102,7 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   const TeamId slot = slot_words::lowest(agreed);
   if (slot == invalid_team)
     return std::nullopt;
-  create(slot, std::move(team));
-  publish();
+  state_.change([&](State& state) { create(state, slot, std::move(team)); });
   return slot;
 }
 

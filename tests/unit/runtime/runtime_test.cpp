@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <set>
+#include <thread>
 
 #include "src/base/text.h"
 #include "tests/support/fork_job.h"
@@ -115,6 +116,32 @@ TEST(Runtime, TheMirrorIsTheMaster) {
                                     throw Error(ExitCode::finding, "heap size", "compare", "", "-");
                                   return {};
                                 }}));
+}
+
+/// A job of one in this process.
+std::unique_ptr<Runtime> run_alone(const Options& options) {
+  RuntimeRequest request;
+  request.options = &options;
+  return std::make_unique<Runtime>(std::move(request));
+}
+
+TEST(Runtime, TheHeapMayGrowWhileTeamsComeAndGo) {
+  const Options options(
+      Environment{{"SHMEMCTL_HEAP_CHUNK", "2M"}, {"SHMEMCTL_SYMMETRIC_SIZE", "128M"}});
+  const auto runtime = run_alone(options);
+  constexpr int growths = 40, teams = 2000;
+  // The world's team is used by allocate().
+  const TeamId parent = *runtime->teams().split_strided(team_world, 0, 1, 1);
+  const std::uint64_t before = runtime->state().generation;
+  std::thread other([&runtime, parent] {
+    for (int i = 0; i < teams; ++i)
+      runtime->teams().destroy(*runtime->teams().split_strided(parent, 0, 1, 1));
+  });
+  for (int i = 0; i < growths; ++i)
+    runtime->allocate(2 << 20);
+  other.join();
+  EXPECT_EQ(runtime->state().generation, before + growths + 2 * teams);
+  runtime->finish();
 }
 
 TEST(Runtime, VirtualNodesDoNotShareMemory) {
