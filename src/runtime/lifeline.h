@@ -41,13 +41,15 @@ public:
   void check() const override = 0;
   void waiting_for(int peer) noexcept override = 0;
   [[noreturn]] void give_up(const std::string& step, int peer) override = 0;
+  void await_cause(int peer) override = 0;
 
   /// What this PE does now; others may ask, and neighbours are told of a change.
   virtual void phase(const std::string& name) noexcept = 0;
   /// Tells all others that this PE fails with `error`; returns when it was sent to the neighbours
-  /// (or after 200 ms). Of no effect if the job has failed already.
-  virtual void announce(const Error& error, const std::string& phase) noexcept = 0;
-  /// The job's first failure as an Error: "PE 3 (host a) failed in phase heap: ...".
+  /// (or after 200 ms). False, and of no other effect than that check() throws from now on, if the
+  /// job has failed already: then this error is a consequence, or the second one.
+  virtual bool announce(const Error& error, const std::string& phase) noexcept = 0;
+  /// The job's first failure: "PE 3 (host a) failed in phase heap: ...".
   virtual std::unique_ptr<Failure> failure() const = 0;
   /// From now on a closing neighbour is no failure (collective: after a barrier).
   virtual void goodbye() noexcept = 0;

@@ -1,7 +1,5 @@
 #include "src/runtime/runtime_impl.h"
 
-#include <thread>
-
 #include "src/base/log.h"
 #include "src/runtime/fault.h"
 
@@ -22,8 +20,6 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT",
                                                "REMOTE_TRANSPORT"};
-
-constexpr std::chrono::milliseconds notice_time{300};
 
 } // namespace
 
@@ -59,17 +55,6 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
       std::move(undo_step));
 }
 
-/// A connection that ends is how one learns of a failure whose notice is still under way: the
-/// notice names the cause, so it gets a moment to arrive.
-bool Runtime::Impl::is_others_failure(const Error& error) const {
-  const Deadline moment = Deadline::after(notice_time);
-  const bool names_another =
-      error.code() == ExitCode::unavailable && error.message().find("PE ") != std::string::npos;
-  while (!lifeline->failure() && names_another && !moment.passed())
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  return lifeline->failure() != nullptr;
-}
-
 void Runtime::Impl::start() {
   run(phase::options, &Impl::enter_options);
   run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
@@ -89,8 +74,6 @@ void Runtime::Impl::start() {
 }
 
 void Runtime::Impl::raise(const Error& error) {
-  if (lifeline && is_others_failure(error))
-    lifeline->check();
   const std::string at = phases.current().empty() ? "running" : phases.current();
   Where where = error.where();
   if (where.host.empty())
@@ -101,8 +84,9 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
-  if (lifeline)
-    lifeline->announce(named, at);
+  // The first failure of the job goes before any other one, also before what it caused here.
+  if (lifeline && !lifeline->announce(named, at))
+    lifeline->check();
   throw named;
 }
 

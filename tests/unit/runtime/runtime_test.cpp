@@ -208,6 +208,21 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
+// They wait in the bootstrap, whose connections end: an effect, whatever it says.
+TEST(Runtime, AnErrorOfOnePeGoesBeforeTheEndOfItsConnections) {
+  ForkJob job{.n_pes = 5};
+  job.body = [](Runtime& runtime) -> std::string {
+    if (runtime.pe() == 3)
+      throw Error(ExitCode::finding, "gadget", "turn on", "no power", "plug it in");
+    runtime.gather_text("here");
+    return "gathered";
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 1) << result.text;
+    EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
+  }
+}
+
 TEST(Runtime, CheckedHeapsNameThePeThatDiffers) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_CHECK", "1"}};
