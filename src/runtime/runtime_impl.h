@@ -102,8 +102,8 @@ private:
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
   Agreement make_agreement();
+  void require_one_program();
   void make_rail_teams();
-  bool is_others_failure(const Error& error) const;
   [[noreturn]] void raise_unreachable(int pe) const;
 };
 

@@ -3,6 +3,7 @@
 
 #include "src/base/units.h"
 #include "src/runtime/runtime_impl.h"
+#include "src/runtime/same_program.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl {
@@ -59,7 +60,34 @@ Agreement Runtime::Impl::make_agreement() {
   };
 }
 
+/// Symmetric globals need one program. The PE that runs another one says so; the rest hear it.
+void Runtime::Impl::require_one_program() {
+  const std::vector<std::string> programs =
+      allgather_text(*bootstrap, static_data ? static_data->fingerprint() : "", deadline());
+  const std::optional<OtherProgram> other = find_other_program(programs);
+  if (!other)
+    return;
+  const auto program_of = [&](int pe) -> const std::string& {
+    return programs[static_cast<std::size_t>(pe)];
+  };
+  if (program_of(placement.pe) == program_of(other->reference_pe))
+    lifeline->await_cause(other->pe);
+  const auto words_of = [&](int pe) {
+    const std::string& program = program_of(pe);
+    return program.empty() ? "a program without symmetric variables" : program;
+  };
+  Where where;
+  where.host = placement.hosts[static_cast<std::size_t>(other->pe)].host_name;
+  where.pe = other->pe;
+  throw Error(ExitCode::unavailable, "the program's global variables", "share",
+              "PE " + std::to_string(other->pe) + " runs another program (" + words_of(other->pe) +
+                  ") than PE " + std::to_string(other->reference_pe) + " (" +
+                  words_of(other->reference_pe) + ")",
+              "start the same executable file on all PEs", where);
+}
+
 void Runtime::Impl::enter_heap() {
+  require_one_program();
   shared_pes = pes_sharing_memory(placement);
   const int my_slot = static_cast<int>(
       std::find(shared_pes.begin(), shared_pes.end(), placement.pe) - shared_pes.begin());
@@ -78,6 +106,7 @@ void Runtime::Impl::enter_heap() {
       rounded_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
   config.checked = options.boolean("CHECK");
   config.timeout_s = timeout_s;
+  config.pe = placement.pe;
   heap_region =
       std::make_unique<SymmetricRegion>("heap", config.limit_bytes, *local_peers, *backing);
   heap = std::make_unique<SymmetricHeap>(config, *heap_region, make_agreement());

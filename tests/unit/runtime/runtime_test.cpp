@@ -144,6 +144,17 @@ TEST(Runtime, TheHeapMayGrowWhileTeamsComeAndGo) {
   runtime->finish();
 }
 
+TEST(Runtime, WarningsOfTheHeapNameThePe) {
+  const Options options(Environment{});
+  const auto runtime = run_alone(options);
+  testing::internal::CaptureStderr();
+  int mine = 0;
+  runtime->free(&mine);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("(PE 0): it is not in the symmetric heap"), std::string::npos) << said;
+  runtime->finish();
+}
+
 TEST(Runtime, VirtualNodesDoNotShareMemory) {
   ForkJob job{.n_pes = 4, .n_nodes = 2, .require_reach = false};
   job.body = [](Runtime& runtime) {
