@@ -195,8 +195,7 @@ std::unique_ptr<TreeLifeline> start(Bootstrap& bootstrap, const Secret& secret,
 
 } // namespace lifeline
 
-std::unique_ptr<Lifeline> Lifeline::start(Bootstrap& bootstrap,
-                                          const std::array<std::uint8_t, 16>& secret,
+std::unique_ptr<Lifeline> Lifeline::start(Bootstrap& bootstrap, const Secret& secret,
                                           const std::vector<SocketAddress>& my_addresses,
                                           std::vector<std::string> host_names,
                                           const Deadline& deadline) {

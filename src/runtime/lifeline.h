@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/secret.h"
 #include "src/base/socket.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/job_health.h"
@@ -32,8 +33,7 @@ class Lifeline : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.
   /// @param secret of the job: connections without it are dropped
-  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap,
-                                         const std::array<std::uint8_t, 16>& secret,
+  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap, const Secret& secret,
                                          const std::vector<SocketAddress>& my_addresses,
                                          std::vector<std::string> host_names,
                                          const Deadline& deadline);

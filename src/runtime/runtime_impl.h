@@ -51,7 +51,7 @@ struct Runtime::Impl {
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
-  std::array<std::uint8_t, 16> secret{};
+  Secret secret{};
   std::unique_ptr<Lifeline> lifeline;
   JobHealth nobody;
   Node node;

@@ -1,6 +1,7 @@
 // The phases that make memory reachable: heap, transports, state, teams.
 #include <algorithm>
 
+#include "src/base/round_up.h"
 #include "src/base/units.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
@@ -22,10 +23,6 @@ std::vector<int> pes_sharing_memory(const Placement& placement) {
         host(pe).network_namespace == host(placement.pe).network_namespace)
       pes.push_back(pe);
   return pes;
-}
-
-std::size_t rounded_up(std::size_t size_bytes, std::size_t granularity_bytes) {
-  return (size_bytes + granularity_bytes - 1) / granularity_bytes * granularity_bytes;
 }
 
 } // namespace
@@ -100,10 +97,10 @@ void Runtime::Impl::enter_heap() {
   const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
   SymmetricHeap::Config config;
   config.limit_bytes =
-      rounded_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
+      round_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
   config.chunk_bytes = std::min<std::size_t>(
       config.limit_bytes,
-      rounded_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
+      round_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
   config.checked = options.boolean("CHECK");
   config.timeout_s = timeout_s;
   config.pe = placement.pe;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "src/base/round_up.h"
+
 namespace shmemctl {
 
 namespace {
@@ -12,10 +14,6 @@ constexpr std::size_t line_bytes = 64;
 /// Member lists of irregular teams: room for this many teams of all PEs.
 constexpr std::size_t full_lists = 16;
 constexpr std::size_t fewest_list_entries = 1024;
-
-std::size_t rounded(std::size_t size_bytes) {
-  return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
-}
 
 } // namespace
 
@@ -31,9 +29,9 @@ StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_t
 StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to,
                        std::size_t list_entries) {
   const auto n_pes = static_cast<std::size_t>(placement.n_pes);
-  const std::size_t peers_at = rounded(sizeof(State));
-  const std::size_t lists_at = rounded(peers_at + n_pes * sizeof(PeerState));
-  size_bytes_ = rounded(lists_at + list_entries * sizeof(std::int32_t));
+  const std::size_t peers_at = round_up(sizeof(State), line_bytes);
+  const std::size_t lists_at = round_up(peers_at + n_pes * sizeof(PeerState), line_bytes);
+  size_bytes_ = round_up(lists_at + list_entries * sizeof(std::int32_t), line_bytes);
   block_.reset(static_cast<std::byte*>(::operator new (size_bytes_, std::align_val_t{line_bytes})));
   std::memset(block_.get(), 0, size_bytes_);
 
