@@ -2,11 +2,13 @@
 
 #include "src/base/log.h"
 #include "src/runtime/fault.h"
+#include "src/topo/mapping/request.h"
 
 namespace shmemctl {
 
 namespace {
 
+/// Beside those of the NIC choice, which depends on them as `topo` does.
 const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "BOOTSTRAP_PMI",
                                                "BOOTSTRAP_UID_SOCK_FAMILY",
@@ -18,8 +20,7 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "HEAP_BACKING",
                                                "HUGE_PAGES",
                                                "CHECK",
-                                               "TIMEOUT",
-                                               "REMOTE_TRANSPORT"};
+                                               "TIMEOUT"};
 
 } // namespace
 
@@ -109,6 +110,7 @@ void Runtime::Impl::refresh_heap() {
 
 void Runtime::Impl::enter_options() {
   options.require_valid(used_options);
+  options.require_valid(mapping_option_names());
   timeout_s = options.number("TIMEOUT");
 }
 

@@ -177,6 +177,21 @@ TEST(Runtime, APairWithoutATransportEndsTheBringUp) {
   }
 }
 
+// Before any memory is made, and with no neighbour to wait for.
+TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
+  for (const char* name : {"SHMEMCTL_SYMMETRIC_SIZE", "SHMEMCTL_INIT_MODE", "SHMEMCTL_POLICY",
+                           "NVSHMEM_REMOTE_TRANSPORT", "SHMEMCTL_PES_PER_NODE"}) {
+    ForkJob job{.n_pes = 2};
+    job.environment = {{name, "nonsense"}};
+    for (const PeResult& result : run_fork_job(job)) {
+      EXPECT_EQ(result.exit_code, 2) << result.text;
+      EXPECT_NE(result.text.find(std::string(name) + "=nonsense in phase options"),
+                std::string::npos)
+          << result.text;
+    }
+  }
+}
+
 TEST(Runtime, OneWorldPerLocalRank) {
   ForkJob job{.n_pes = 6, .n_nodes = 2, .require_reach = false};
   job.environment = {{"SHMEMCTL_INIT_MODE", "per-local-rank"}};
