@@ -46,6 +46,8 @@ StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_t
   state.local_pe = placement.my_local_pe();
   state.local_n_pes = static_cast<std::int32_t>(
       placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
+  for (TeamState& team : state.teams)
+    team = free_team(0);
   state.peers_offset_bytes = peers_at;
   state.members_offset_bytes = lists_at;
   state.members_capacity = list_entries;

@@ -149,7 +149,7 @@ void Teams::destroy(TeamId team) {
     const std::lock_guard lock(mutex_);
     members_[index_of(team)].reset();
     lists_.release(team);
-    state.teams[team] = {0, -1, 0, 0, 1, 0, own.epoch.value};
+    state.teams[team] = free_team(own.epoch.value);
     free_slots_ |= slot_words::bit(team);
   });
 }

@@ -20,6 +20,14 @@ bool same(const StateBlock& block, const std::vector<std::byte>& mirror) {
   return std::memcmp(mirror.data(), &block.master(), block.size_bytes()) == 0;
 }
 
+TEST(StateBlock, SlotsAreFreeAtFirst) {
+  const StateBlock block = make_state(0, 3, 64);
+  for (const TeamState& team : block.master().teams) {
+    EXPECT_EQ(team.in_use, 0);
+    EXPECT_EQ(team.my_pe, -1);
+  }
+}
+
 TEST(StateBlock, AChangeIsCountedAndMirrored) {
   StateBlock block = make_state(0, 3, 64);
   std::vector<std::byte> mirror(block.size_bytes());
