@@ -114,18 +114,25 @@ void Runtime::Impl::enter_options() {
   timeout_s = options.number("TIMEOUT");
 }
 
-void Runtime::Impl::enter_static_data() {
+HostBackingOptions Runtime::Impl::backing_options() const {
   HostBackingOptions wanted;
   wanted.kind = options.text("HEAP_BACKING");
   wanted.huge_pages = options.boolean("HUGE_PAGES");
-  backing = make_host_backing(wanted);
-  if (request.share_static_data)
-    static_data = std::make_unique<StaticDataRegion>(*backing);
+  return wanted;
+}
+
+/// Before there are threads. The variables' pages come from where this thread runs, which copies
+/// them.
+void Runtime::Impl::enter_static_data() {
+  if (!request.share_static_data)
+    return;
+  static_backing = make_host_backing(backing_options());
+  static_data = std::make_unique<StaticDataRegion>(*static_backing);
 }
 
 void Runtime::Impl::undo_static_data() {
   static_data.reset();
-  backing.reset();
+  static_backing.reset();
 }
 
 void Runtime::Impl::enter_bootstrap() {

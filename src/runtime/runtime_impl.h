@@ -46,7 +46,7 @@ struct Runtime::Impl {
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;
-  std::unique_ptr<HeapBacking> backing;
+  std::unique_ptr<HeapBacking> static_backing; ///< of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
   std::unique_ptr<Bootstrap> bootstrap;
@@ -55,9 +55,11 @@ struct Runtime::Impl {
   std::unique_ptr<Lifeline> lifeline;
   JobHealth nobody;
   Node node;
+  MappingRequest wanted_mapping;
   Mapping mapping;
   std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot
   std::unique_ptr<LocalPeers> local_peers;
+  std::unique_ptr<HeapBacking> backing; ///< of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
@@ -103,6 +105,8 @@ private:
   RegionView static_view() const;
   Agreement make_agreement();
   void require_one_program();
+  HostBackingOptions backing_options() const;
+  int choose_heap_node() const;
   void make_rail_teams();
   [[noreturn]] void raise_unreachable(int pe) const;
 };

@@ -91,6 +91,9 @@ void Runtime::Impl::enter_heap() {
   local_peers = make_local_peers(secret, shared_pes, my_slot, [this] { lifeline->check(); });
   if (static_data)
     static_data->share(*local_peers, deadline());
+  HostBackingOptions wanted = backing_options();
+  wanted.numa_node = choose_heap_node();
+  backing = make_host_backing(wanted);
   internal =
       std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
   internal->grow(limits::internal_bytes, deadline());
@@ -113,6 +116,7 @@ void Runtime::Impl::undo_heap() {
   heap.reset();
   heap_region.reset();
   internal.reset();
+  backing.reset();
   local_peers.reset();
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "tests/support/fork_job.h"
 
@@ -153,6 +154,16 @@ TEST(Runtime, WarningsOfTheHeapNameThePe) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("(PE 0): it is not in the symmetric heap"), std::string::npos) << said;
   runtime->finish();
+}
+
+TEST(Runtime, TheChoiceOfANumaNodeIsSaid) {
+  configure_log(LogLevel::info, "memory");
+  testing::internal::CaptureStderr();
+  const Options options(Environment{});
+  run_alone(options)->finish();
+  const std::string said = testing::internal::GetCapturedStderr();
+  configure_log(LogLevel::warning);
+  EXPECT_NE(said.find("PE 0: the heap prefers "), std::string::npos) << said;
 }
 
 TEST(Runtime, VirtualNodesDoNotShareMemory) {
