@@ -24,8 +24,9 @@ void pause_cpu() {
 #endif
 }
 
-/// Gets slower the longer a wait lasts: the PE that is waited for may need this core.
-class Backoff {
+/// For waits on a word in memory, often of less than a microsecond: spins first. Gets slower the
+/// longer a wait lasts: the PE that is waited for may need this core.
+class SpinBackoff {
 public:
   /// True now and then: time to look at clocks and at the job's health.
   bool pause() {
@@ -200,7 +201,7 @@ void Rma::quiet(int context) {
 template <class Condition>
 void Rma::wait_for(Condition&& condition, const char* step, int peer) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
-  Backoff backoff;
+  SpinBackoff backoff;
   health_.waiting_for(peer);
   while (!condition()) {
     for (Transport* transport : transports_)

@@ -23,7 +23,8 @@ struct Runtime::Impl {
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
   /// A job-wide barrier by the best means there is.
   void barrier();
-  /// Hands the heap's new extent to transports and state after it has grown.
+  /// Hands the heap's new extent to transports and state after it has grown. The state has a lock
+  /// of its own: teams change it too, and do not hold `mutex`.
   void refresh_heap();
   /// Announces the error with PE, host and phase and throws it; another PE's failure that is
   /// known by now goes before it.
@@ -45,18 +46,20 @@ struct Runtime::Impl {
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;
-  std::unique_ptr<HeapBacking> backing;
+  std::unique_ptr<HeapBacking> static_backing; ///< of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
-  std::array<std::uint8_t, 16> secret{};
+  Secret secret{};
   std::unique_ptr<Lifeline> lifeline;
   JobHealth nobody;
   Node node;
+  MappingRequest wanted_mapping;
   Mapping mapping;
   std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot
   std::unique_ptr<LocalPeers> local_peers;
+  std::unique_ptr<HeapBacking> backing; ///< of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
@@ -101,8 +104,10 @@ private:
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
   Agreement make_agreement();
+  void require_one_program();
+  HostBackingOptions backing_options() const;
+  int choose_heap_node() const;
   void make_rail_teams();
-  bool is_others_failure(const Error& error) const;
   [[noreturn]] void raise_unreachable(int pe) const;
 };
 

@@ -80,13 +80,14 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
   auto slots = choose_slots(std::move(*words), slices);
   if (!slots)
     return std::nullopt;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    if (mine[i])
-      create((*slots)[i], std::move(*mine[i]));
-    else
-      (*slots)[i] = invalid_team;
-  }
-  publish();
+  state_.change([&](State& state) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (mine[i])
+        create(state, (*slots)[i], std::move(*mine[i]));
+      else
+        (*slots)[i] = invalid_team;
+    }
+  });
   return slots;
 }
 
