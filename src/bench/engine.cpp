@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/base/units.h"
+#include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
@@ -25,6 +26,7 @@ public:
         memory_(runtime, largest_bytes(), "the case's largest point") {}
 
   std::vector<ResultRow> run() {
+    interference_.cpu = bound_cpu();
     for (const Point& point : points_) {
       measure(point);
       if (callbacks_.done)
@@ -32,7 +34,7 @@ public:
     }
     memory_.free();
     job_.free();
-    add_findings();
+    add_findings(gather_interference());
     return std::move(rows_);
   }
 
@@ -74,6 +76,7 @@ private:
     Sampler sampler(runtime_, *body, *clock_.clock);
     SamplePlan plan = calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple());
     PeSamples own;
+    const Usage before = usage();
     if (plan.measured)
       own = take_samples(
           sampler, job_, plan, effort_,
@@ -81,6 +84,7 @@ private:
           [&](double done_s) {
             begin(fmt::format("{}, {:.0f} of {:g} s", words, done_s, effort_.duration_s));
           });
+    interference_.add(before, usage());
     own.measures = sampler.measures();
     own.bytes_per_iteration = body->bytes_per_iteration();
     own.operations_per_iteration = body->operations_per_iteration();
@@ -91,6 +95,18 @@ private:
     const std::vector<PeSamples> samples = job_.gather(own);
     if (runtime_.pe() == 0)
       conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification}, words);
+  }
+
+  Usage usage() const {
+    return read_usage(sysroot_, interference_.cpu,
+                      static_cast<double>(SteadyClock().now_ns()) * 1e-9);
+  }
+
+  std::vector<Interference> gather_interference() const {
+    std::vector<Interference> all;
+    for (const std::string& text : runtime_.gather_text(to_text(interference_)))
+      all.push_back(interference_from(text));
+    return all;
   }
 
   /// Collective: the first PE's reason.
@@ -132,8 +148,12 @@ private:
     }
   }
 
-  void add_findings() {
+  void add_findings(const std::vector<Interference>& interference) {
+    if (runtime_.pe() != 0)
+      return;
     const std::string subject = "bench " + entry_.info.name;
+    if (const auto finding = interference_finding(subject, interference))
+      findings_.push_back(*finding);
     const auto points = [this](int count) {
       return fmt::format("{} of {} points", count, points_.size());
     };
@@ -161,6 +181,8 @@ private:
   const EngineCallbacks& callbacks_;
   Findings& findings_;
   const EngineClock& clock_;
+  const Sysroot sysroot_;
+  Interference interference_;
   JobMemory job_;
   SymmetricBlock memory_;
   std::vector<ResultRow> rows_;

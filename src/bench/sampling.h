@@ -47,13 +47,13 @@ struct SamplePlan {
   double wall_ns = 0;        ///< of one sample with its barrier and reference
   bool with_reference = false;
   bool measured = true; ///< some PE measures
-  /// A sample that is shorter than this is wrong by more than 0.5 % because of the clock.
+  /// A sample that is shorter than this is wrong by more than 0.25 % because of the clock.
   double shortest_ns = 0;
   double sample_ns = 0; ///< of the PE whose samples are shortest
 };
 
-/// A sample shall be so many times as long as the clock's error: 0.5 %.
-inline constexpr double lengths_of_timer_error = 200;
+/// A sample shall be so many times as long as the error of the clock: 0.25 %.
+inline constexpr double lengths_of_timer_error = 400;
 /// ... and as PEs start apart at most: 1 %, mostly far less.
 inline constexpr double lengths_of_start_skew = 100;
 
