@@ -8,6 +8,7 @@
 
 #include "reports/report.h"
 #include "src/bench/case.h"
+#include "src/bench/timer.h"
 
 namespace shmemctl::bench {
 
@@ -50,6 +51,16 @@ std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings);
+
+/// The same by another clock than SteadyClock (tests have one of their own).
+struct EngineClock {
+  const Clock* clock = nullptr;
+  TimerQuality quality;
+};
+std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+                                    const std::vector<Point>& points, const Effort& effort,
+                                    std::uint64_t seed, const EngineCallbacks& callbacks,
+                                    Findings& findings, const EngineClock& clock);
 
 /// True on every PE if any row failed (so that all return the same exit code). Collective.
 bool any_failed(Runtime& runtime, const std::vector<ResultRow>& rows);

@@ -1,0 +1,55 @@
+#include "src/bench/known_link.h"
+
+#include <cstring>
+#include <ctime>
+
+#include "src/base/error.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+std::int64_t raw_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+[[noreturn]] void refuse(const char* operation) {
+  throw Error(ExitCode::usage, "the self-test's link", operation, "it only puts", "report this");
+}
+
+} // namespace
+
+void KnownLink::start() {
+  free_at_ns_ = raw_ns();
+}
+
+void KnownLink::put(int context, const RemoteAddress& target, const void* source,
+                    std::size_t size_bytes, bool blocking) {
+  std::byte* bytes = regions_[static_cast<std::size_t>(target.region)].base + target.offset_bytes;
+  std::memcpy(bytes, source, size_bytes);
+  if (damaged_ && *damaged_ >= target.offset_bytes && *damaged_ - target.offset_bytes < size_bytes)
+    bytes[*damaged_ - target.offset_bytes] ^= std::byte{0xff};
+  free_at_ns_ += static_cast<std::int64_t>(put_ns_);
+  if (blocking)
+    quiet(context);
+}
+
+void KnownLink::quiet(int) {
+  while (raw_ns() < free_at_ns_) {
+  }
+}
+
+void KnownLink::get(int, void*, const RemoteAddress&, std::size_t, bool) {
+  refuse("get");
+}
+std::uint64_t KnownLink::atomic(int, const RemoteAddress&, const AtomicRequest&) {
+  refuse("atomic");
+}
+void KnownLink::put_signal(int, const RemoteAddress&, const void*, std::size_t,
+                           const RemoteAddress&, std::uint64_t, SignalOp, bool) {
+  refuse("put with signal");
+}
+
+} // namespace shmemctl::bench
