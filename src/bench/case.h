@@ -96,6 +96,15 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
+  /// A latency is the time of an iteration divided by this: 2 where an iteration is a round trip,
+  /// of which half is reported.
+  virtual int latency_divisor() const { return 1; }
+  /// Why it cannot run on this PE with these ways to the others; "" if it can. Asked on all PEs
+  /// before prepare(); the point is skipped if any of them has a reason.
+  virtual std::string cannot_run(Runtime& runtime) const {
+    static_cast<void>(runtime);
+    return "";
+  }
   /// What `iterations` iterations must have left in this PE's memory. Untimed. Nothing if right.
   virtual std::optional<WrongByte> verify(std::uint64_t iterations) = 0;
   /// Why verify() looks at nothing; "" if it does.
