@@ -80,7 +80,8 @@ const char* to_string(Direction direction) {
 
 std::vector<CaseEntry> host_cases() {
   std::vector<CaseEntry> all;
-  for (auto&& group : {transfer_cases(), pingpong_cases(), synchronisation_cases()})
+  for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
+                       collective_cases()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

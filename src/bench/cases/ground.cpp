@@ -16,6 +16,26 @@ void HostCase::begin(const Ground& ground) {
   set_up();
 }
 
+std::string HostCase::unmapped_peer(Runtime& runtime) const {
+  Rma& rma = runtime.rma();
+  Routes routes = routes_of(point(), runtime.pe(), runtime.n_pes());
+  routes.to.insert(routes.to.end(), routes.from.begin(), routes.from.end());
+  for (const int pe : routes.to)
+    if (!rma.direct(rma.region(region::internal).base, pe))
+      return "the memory of PE " + std::to_string(pe) + " is not mapped on PE " +
+             std::to_string(runtime.pe());
+  return "";
+}
+
+std::vector<std::ptrdiff_t> HostCase::deltas_to(const std::vector<int>& pes) const {
+  std::vector<std::ptrdiff_t> deltas;
+  for (const int pe : pes) {
+    const auto* mapped = static_cast<std::byte*>(ground().rma.direct(ground().memory, pe));
+    deltas.push_back(mapped ? mapped - ground().memory : 0);
+  }
+  return deltas;
+}
+
 int peers_of_a_sender(const Point& point, int n_pes) {
   return point.traffic == Traffic::all_to_all ? n_pes - 1 : 1;
 }

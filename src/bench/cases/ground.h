@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/bench/case.h"
@@ -38,6 +39,11 @@ protected:
   const Point& point() const { return point_; }
   /// Of begin(): valid from set_up() on.
   const Ground& ground() const { return *ground_; }
+  /// For cases that load and store at their peers: names a peer that is not mapped here; "" if all
+  /// are.
+  std::string unmapped_peer(Runtime& runtime) const;
+  /// From here to the mapped memory of each of these PEs; 0 where it is not mapped.
+  std::vector<std::ptrdiff_t> deltas_to(const std::vector<int>& pes) const;
 
 private:
   Point point_;

@@ -10,7 +10,9 @@ namespace shmemctl::bench {
 
 std::vector<CaseEntry> transfer_cases();
 std::vector<CaseEntry> pingpong_cases();
+std::vector<CaseEntry> atomic_cases();
 std::vector<CaseEntry> synchronisation_cases();
+std::vector<CaseEntry> collective_cases();
 
 template <class Kind>
 CaseEntry entry_of(CaseInfo info) {

@@ -87,16 +87,7 @@ public:
   }
 
   std::string cannot_run(Runtime& runtime) const override {
-    if (!Kind::direct)
-      return "";
-    Rma& rma = runtime.rma();
-    for (const auto& peers :
-         {routes(runtime.pe(), runtime.n_pes()).to, routes(runtime.pe(), runtime.n_pes()).from})
-      for (const int pe : peers)
-        if (!rma.direct(rma.region(region::internal).base, pe))
-          return "the memory of PE " + std::to_string(pe) + " is not mapped on PE " +
-                 std::to_string(runtime.pe());
-    return "";
+    return Kind::direct ? unmapped_peer(runtime) : "";
   }
 
 private:

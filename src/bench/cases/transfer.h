@@ -76,14 +76,7 @@ public:
   }
 
   std::string cannot_run(Runtime& runtime) const override {
-    if (!Kind::direct)
-      return "";
-    Rma& rma = runtime.rma();
-    for (const int pe : routes_of(point(), runtime.pe(), runtime.n_pes()).to)
-      if (!rma.direct(rma.region(region::internal).base, pe))
-        return "the memory of PE " + std::to_string(pe) + " is not mapped on PE " +
-               std::to_string(runtime.pe());
-    return "";
+    return Kind::direct ? unmapped_peer(runtime) : "";
   }
 
 private:
@@ -96,11 +89,7 @@ private:
     routes_ = routes_of(point(), ground().pe, ground().n_pes);
     layout_.emplace(layout_for(ground().n_pes));
     cursor_.emplace(*layout_);
-    deltas_.clear();
-    for (const int pe : routes_.to) {
-      auto* mapped = static_cast<std::byte*>(ground().rma.direct(ground().memory, pe));
-      deltas_.push_back(mapped ? mapped - ground().memory : 0);
-    }
+    deltas_ = deltas_to(routes_.to);
     fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
   }
 
