@@ -146,9 +146,12 @@ private:
   std::uint64_t words_per_peer() const {
     return one_by_one ? 1 : static_cast<std::uint64_t>(std::max(point().window, 1));
   }
-  /// Of operation j to peer k.
+  /// Of a peer's word.
+  std::size_t offset_bytes(std::uint64_t area, std::uint64_t number) const {
+    return (area * words_per_peer() + number) * line_bytes;
+  }
   std::byte* word(std::uint64_t area, std::uint64_t number) const {
-    return ground().memory + (area * words_per_peer() + number) * line_bytes;
+    return ground().memory + offset_bytes(area, number);
   }
 
   void set_up() override {
@@ -206,12 +209,13 @@ private:
         Word found = 0;
         std::memcpy(&found, word(area, number), sizeof found);
         const Word expected = Kind::after(turns);
+        const std::size_t at = offset_bytes(area, number);
         if (found != expected)
-          return WrongByte{ground().pe,
-                           static_cast<std::uint64_t>(word(area, number) - ground().memory),
-                           expected, found,
+          return WrongByte{ground().pe, at, expected, found,
                            "word after " + std::to_string(turns) + " operations of PE " +
                                std::to_string(routes_.from[area])};
+        if (auto wrong = stray_byte(ground(), at + sizeof found, line_bytes - sizeof found))
+          return wrong;
       }
     return verify_fetched<Word>(iterations);
   }

@@ -36,6 +36,15 @@ std::optional<Difference> compare_slot(const Ground& ground, const SlotLayout& l
 
 } // namespace
 
+std::optional<WrongByte> stray_byte(const Ground& ground, std::size_t offset_bytes,
+                                    std::size_t size_bytes) {
+  const auto difference = compare_zero(ground.memory + offset_bytes, size_bytes);
+  if (!difference)
+    return std::nullopt;
+  return WrongByte{ground.pe, offset_bytes + difference->offset_bytes, 0, difference->found,
+                   "a byte that nobody writes to"};
+}
+
 SlotLayout::SlotLayout(std::size_t size, int peer_count, int wanted_window, int spread)
     : size_bytes(size), peers(static_cast<std::uint64_t>(std::max(peer_count, 1))),
       slot_bytes((size * static_cast<std::size_t>(spread) + 63) / 64 * 64) {

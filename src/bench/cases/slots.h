@@ -81,4 +81,8 @@ std::optional<WrongByte> verify_area(const Ground& ground, const SlotLayout& lay
                                      std::uint64_t area, int writer, std::uint64_t iterations,
                                      int spread);
 
+/// A byte that is not 0 in memory that nobody writes to.
+std::optional<WrongByte> stray_byte(const Ground& ground, std::size_t offset_bytes,
+                                    std::size_t size_bytes);
+
 } // namespace shmemctl::bench

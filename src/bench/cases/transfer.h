@@ -69,7 +69,7 @@ public:
       if (auto wrong =
               verify_area(ground(), *layout_, area, writers[area], iterations, Kind::spread))
         return wrong;
-      if (auto wrong = verify_signal(area, iterations); wrong && Kind::signals)
+      if (auto wrong = verify_signal(area, writers[area], iterations))
         return wrong;
     }
     return std::nullopt;
@@ -93,15 +93,17 @@ private:
     fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
   }
 
-  std::optional<WrongByte> verify_signal(std::uint64_t area, std::uint64_t iterations) const {
+  /// The line has nothing but the signal.
+  std::optional<WrongByte> verify_signal(std::uint64_t area, int writer,
+                                         std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
     std::uint64_t found = 0;
     std::memcpy(&found, ground().memory + at, sizeof found);
     const std::uint64_t expected = Kind::signals ? layout_->operations_to(area, iterations) : 0;
-    if (found == expected)
-      return std::nullopt;
-    return WrongByte{ground().pe, at, expected, found,
-                     "signal word of PE " + std::to_string(routes_.from[area])};
+    if (found != expected)
+      return WrongByte{ground().pe, at, expected, found,
+                       "signal word of PE " + std::to_string(writer)};
+    return stray_byte(ground(), at + sizeof found, 64 - sizeof found);
   }
 
   Routes routes_;
