@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "src/base/fnv1a.h"
 #include "src/base/units.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
