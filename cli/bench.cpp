@@ -177,6 +177,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
       session.step(words);
       inject_fault(options, runtime.pe(), "bench-" + cases[i].info.name);
     };
+    callbacks.before_verification = [&](std::byte* memory, std::size_t size_bytes) {
+      if (is_fault(options, FaultKind::corrupt, runtime.pe(), "verify"))
+        std::transform(memory, memory + size_bytes, memory, [](std::byte b) { return ~b; });
+    };
     callbacks.done = [&rows](const std::vector<ResultRow>& so_far) { rows.update(so_far); };
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));

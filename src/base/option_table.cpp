@@ -132,7 +132,8 @@ std::vector<OptionSpec> runtime_options() {
       {"CHECK", OptionType::boolean, "0",
        "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
       {"FAULT", OptionType::text, "",
-       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
+       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there; "
+       "corrupt:PE:verify spoils what bench has measured."},
   };
 }
 

@@ -91,6 +91,8 @@ private:
     own.operations_per_iteration = body->operations_per_iteration();
 
     Verification verification{Verified::unchecked, "verification is switched off", {}};
+    if (callbacks_.before_verification)
+      callbacks_.before_verification(arena.memory, arena.size_bytes);
     if (effort_.verify)
       verification = verify_point(runtime_, *body, sampler.iterations_done());
     const std::vector<PeSamples> samples = job_.gather(own);

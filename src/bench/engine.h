@@ -38,9 +38,13 @@ using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;
 /// Called before each point on every PE (for the watchdog and a progress line).
 using PointBegins = std::function<void(const std::string& words)>;
 
+/// Called on every PE between the timed loop and the look at its memory (for tests of that look).
+using BeforeVerification = std::function<void(std::byte* memory, std::size_t size_bytes)>;
+
 struct EngineCallbacks {
   PointBegins begins;
   PointDone done;
+  BeforeVerification before_verification;
 };
 
 /// Collective: measures one case at all points. Returns the rows on PE 0 (empty elsewhere); adds
