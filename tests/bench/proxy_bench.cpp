@@ -1,0 +1,158 @@
+// Figures of the proxy's ring: requests per second to a transport that does nothing, and the time
+// of one request beside a bare cache line that two threads hand to each other.
+#include <benchmark/benchmark.h>
+
+#include <atomic>
+#include <chrono>
+#include <pthread.h>
+#include <thread>
+#include <vector>
+
+#include "src/runtime/proxy/proxy.h"
+#include "tests/support/counting_transport.h"
+
+using namespace shmemctl;
+using test::CountingTransport;
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void wait_turn(bool yields) {
+  if (yields)
+    std::this_thread::yield();
+#if defined(__x86_64__)
+  else
+    __builtin_ia32_pause();
+#endif
+}
+
+ProxyRequest request_of(std::uint64_t number) {
+  ProxyRequest request;
+  request.op = ProxyOp::put;
+  request.pe = 0;
+  request.region = 1;
+  request.offset_bytes = number;
+  request.size_bytes = 8;
+  return request;
+}
+
+/// What producers post: one reservation for each `batch` requests; quiet at the end.
+void post_many(Proxy& proxy, std::uint64_t count, std::size_t batch) {
+  ProxyProducer producer(proxy.channel(), 0);
+  std::vector<ProxyRequest> requests(batch, request_of(1));
+  for (std::uint64_t i = 0; i < count; i += batch)
+    producer.post(requests);
+  producer.quiet();
+}
+
+/// Arguments: producers, requests per reservation.
+void requests(benchmark::State& state) {
+  const auto n_producers = static_cast<std::size_t>(state.range(0));
+  const auto batch = static_cast<std::size_t>(state.range(1));
+  constexpr std::uint64_t each = 1 << 20;
+  CountingTransport transport;
+  JobHealth health;
+  Proxy proxy({&transport}, health);
+  for (auto _ : state) {
+    std::atomic<std::size_t> ready{0};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < n_producers; ++i)
+      threads.emplace_back([&] {
+        ++ready;
+        while (ready.load() <= n_producers)
+          std::this_thread::yield();
+        post_many(proxy, each, batch);
+      });
+    while (ready.load() < n_producers)
+      std::this_thread::yield();
+    const auto begin = std::chrono::steady_clock::now();
+    ++ready;
+    for (std::thread& thread : threads)
+      thread.join();
+    state.SetIterationTime(seconds_since(begin));
+  }
+  proxy.stop();
+  const ProxyStatistics statistics = proxy.statistics();
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(n_producers * each));
+  state.counters["mean_batch"] =
+      static_cast<double>(statistics.requests) / static_cast<double>(statistics.batches);
+  state.counters["max_depth"] = static_cast<double>(statistics.max_depth);
+}
+
+/// There and back: a cache line that two threads write in turn.
+void cache_line_ping_pong(benchmark::State& state) {
+  alignas(128) static std::atomic<std::uint64_t> there, back;
+  there = back = 0;
+  const bool yields = std::thread::hardware_concurrency() < 2;
+  std::thread other([&] {
+    for (std::uint64_t turn = 1; turn != 0;) {
+      const std::uint64_t seen = there.load(std::memory_order_acquire);
+      if (seen < turn) {
+        wait_turn(yields);
+        continue;
+      }
+      back.store(seen, std::memory_order_release);
+      turn = seen == ~std::uint64_t{0} ? 0 : turn + 1;
+    }
+  });
+  std::uint64_t turn = 0;
+  for (auto _ : state) {
+    there.store(++turn, std::memory_order_release);
+    while (back.load(std::memory_order_acquire) != turn)
+      wait_turn(yields);
+  }
+  there.store(~std::uint64_t{0}, std::memory_order_release);
+  other.join();
+}
+
+/// There and back: a request into the ring, and the word that the transport writes for it.
+void request_to_transport(benchmark::State& state) {
+  CountingTransport transport;
+  JobHealth health;
+  Proxy proxy({&transport}, health);
+  {
+    ProxyProducer producer(proxy.channel(), 0);
+    const bool yields = std::thread::hardware_concurrency() < 2;
+    std::uint64_t number = 0;
+    for (auto _ : state) {
+      producer.post(request_of(++number));
+      while (transport.last.load(std::memory_order_acquire) != number + 1)
+        wait_turn(yields);
+    }
+  }
+  proxy.stop();
+}
+
+/// There and back: an atomic whose old value comes back through the result.
+void fetch(benchmark::State& state) {
+  CountingTransport transport;
+  JobHealth health;
+  Proxy proxy({&transport}, health);
+  {
+    ProxyProducer producer(proxy.channel(), 0);
+    for (auto _ : state)
+      benchmark::DoNotOptimize(producer.atomic({0, 1, 0}, {AtomicOp::add, 8, 1, 0}));
+  }
+  proxy.stop();
+}
+
+} // namespace
+
+BENCHMARK(requests)
+    ->ArgNames({"producers", "batch"})
+    ->Args({1, 1})
+    ->Args({1, 16})
+    ->Args({4, 1})
+    ->Args({4, 16})
+    ->UseManualTime()
+    ->Iterations(5)
+    ->Repetitions(3)
+    ->ReportAggregatesOnly(false);
+BENCHMARK(cache_line_ping_pong)->UseRealTime()->Repetitions(3);
+BENCHMARK(request_to_transport)->UseRealTime()->Repetitions(3);
+BENCHMARK(fetch)->UseRealTime()->Repetitions(3);
+
+BENCHMARK_MAIN();
