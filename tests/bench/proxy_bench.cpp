@@ -2,9 +2,10 @@
 // of one request beside a bare cache line that two threads hand to each other.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <pthread.h>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,33 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Keeps this thread, and those that it starts from now on, on the `number`-th of the processors
+/// that the program may use. The proxy gets the first, producers the others in turn: without that
+/// threads move and share a processor now and then, which is what would be measured.
+void pin(std::size_t number) {
+  static const cpu_set_t allowed = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  number %= static_cast<std::size_t>(CPU_COUNT(&allowed));
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed) && number-- == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+}
+
+/// The producer's processor: never the proxy's, if there are two.
+std::size_t producer_cpu(std::size_t number) {
+  const std::size_t others = std::max(2u, std::thread::hardware_concurrency()) - 1;
+  return 1 + number % others;
 }
 
 void wait_turn(bool yields) {
@@ -55,12 +83,14 @@ void requests(benchmark::State& state) {
   constexpr std::uint64_t each = 1 << 20;
   CountingTransport transport;
   JobHealth health;
+  pin(0);
   Proxy proxy({&transport}, health);
   for (auto _ : state) {
     std::atomic<std::size_t> ready{0};
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < n_producers; ++i)
-      threads.emplace_back([&] {
+      threads.emplace_back([&, i] {
+        pin(producer_cpu(i));
         ++ready;
         while (ready.load() <= n_producers)
           std::this_thread::yield();
@@ -87,7 +117,9 @@ void cache_line_ping_pong(benchmark::State& state) {
   alignas(128) static std::atomic<std::uint64_t> there, back;
   there = back = 0;
   const bool yields = std::thread::hardware_concurrency() < 2;
+  pin(producer_cpu(0));
   std::thread other([&] {
+    pin(0);
     for (std::uint64_t turn = 1; turn != 0;) {
       const std::uint64_t seen = there.load(std::memory_order_acquire);
       if (seen < turn) {
@@ -112,7 +144,9 @@ void cache_line_ping_pong(benchmark::State& state) {
 void request_to_transport(benchmark::State& state) {
   CountingTransport transport;
   JobHealth health;
+  pin(0);
   Proxy proxy({&transport}, health);
+  pin(producer_cpu(0));
   {
     ProxyProducer producer(proxy.channel(), 0);
     const bool yields = std::thread::hardware_concurrency() < 2;
@@ -130,7 +164,9 @@ void request_to_transport(benchmark::State& state) {
 void fetch(benchmark::State& state) {
   CountingTransport transport;
   JobHealth health;
+  pin(0);
   Proxy proxy({&transport}, health);
+  pin(producer_cpu(0));
   {
     ProxyProducer producer(proxy.channel(), 0);
     for (auto _ : state)
@@ -143,16 +179,11 @@ void fetch(benchmark::State& state) {
 
 BENCHMARK(requests)
     ->ArgNames({"producers", "batch"})
-    ->Args({1, 1})
-    ->Args({1, 16})
-    ->Args({4, 1})
-    ->Args({4, 16})
+    ->ArgsProduct({{1, 2, 4}, {1, 16}})
     ->UseManualTime()
-    ->Iterations(5)
-    ->Repetitions(3)
-    ->ReportAggregatesOnly(false);
-BENCHMARK(cache_line_ping_pong)->UseRealTime()->Repetitions(3);
-BENCHMARK(request_to_transport)->UseRealTime()->Repetitions(3);
-BENCHMARK(fetch)->UseRealTime()->Repetitions(3);
+    ->Iterations(5);
+BENCHMARK(cache_line_ping_pong)->UseRealTime();
+BENCHMARK(request_to_transport)->UseRealTime();
+BENCHMARK(fetch)->UseRealTime();
 
 BENCHMARK_MAIN();

@@ -7,6 +7,10 @@
 namespace shmemctl {
 
 struct HostAtomics {
+  /// On x86-64 a plain store; elsewhere cheap beside what follows. So a host's requests are ordered
+  /// behind all that its thread did before.
+  static constexpr bool release_is_free = true;
+
   static std::uint64_t load_relaxed(const std::uint64_t* word) {
     return reference(word).load(std::memory_order_relaxed);
   }
@@ -25,7 +29,6 @@ struct HostAtomics {
   static std::uint64_t fetch_or_relaxed(std::uint64_t* word, std::uint64_t bits) {
     return reference(word).fetch_or(bits, std::memory_order_relaxed);
   }
-  static void prefetch_for_write(const void* address) { __builtin_prefetch(address, 1); }
 
 private:
   /// atomic_ref wants a mutable object; loads do not change it.

@@ -136,8 +136,8 @@ void Proxy::count(unsigned taken) {
   add(requests_, taken);
   add(batches_, 1);
   // The producers' counter is only read when there may be more than was taken.
-  const std::uint64_t depth =
-      taken < channel_.options().limits.batch ? taken : taken + drain_.depth();
+  const std::uint64_t left = taken < channel_.options().limits.batch ? 0 : drain_.depth();
+  const std::uint64_t depth = std::max<std::uint64_t>(taken, left);
   if (depth > max_depth_.load(std::memory_order_relaxed))
     max_depth_.store(depth, std::memory_order_relaxed);
 }

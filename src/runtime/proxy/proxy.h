@@ -19,7 +19,7 @@ inline constexpr int proxy_context = limits::max_contexts - 1;
 struct ProxyStatistics {
   std::uint64_t requests = 0;
   std::uint64_t batches = 0;   ///< rounds that found any
-  std::uint64_t max_depth = 0; ///< most requests that were seen waiting at once
+  std::uint64_t max_depth = 0; ///< most that one round took, or left behind
   std::uint64_t naps = 0;      ///< times that the idle thread slept
   double stalled_s = 0;        ///< producers' time in long waits, for room or for an answer, summed
 };
@@ -53,7 +53,8 @@ private:
   void end_thread();
 
   ProxyChannel channel_;
-  TransportSink sink_;
+  /// From here on the thread's own: on other lines than what producers read.
+  alignas(proxy_line_pair_bytes) TransportSink sink_;
   Drain drain_;
   Deadline drain_until_; ///< from close() on
   std::atomic<bool> stop_{false}, abandon_{false};

@@ -21,7 +21,7 @@
 namespace shmemctl {
 
 struct ProxyOptions {
-  std::size_t capacity = 1024;    ///< requests in the ring; a power of two, 2 to 2^24
+  std::size_t capacity = 4096;    ///< requests in the ring; a power of two, 2 to 2^24
   std::uint32_t n_results = 1024; ///< producers that may wait for an answer at once
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< of every wait, and of a stop

@@ -101,10 +101,12 @@ struct ProxyTraits {
     return request;
   }
 
-  /// Whether what the producer did to its own memory before has to be visible to the proxy.
-  SHMEMCTL_HOST_DEVICE static constexpr bool names_memory(const Request& request) {
+  /// Whether the producer's own loads and stores before have to be done when the proxy sees the
+  /// request: it touches the producer's memory, or is there to order.
+  SHMEMCTL_HOST_DEVICE static constexpr bool orders_memory(const Request& request) {
     return request.op == ProxyOp::put || request.op == ProxyOp::get ||
-           request.op == ProxyOp::put_signal;
+           request.op == ProxyOp::put_signal || request.op == ProxyOp::fence ||
+           request.op == ProxyOp::quiet;
   }
   SHMEMCTL_HOST_DEVICE static constexpr bool is_quiet(const Request& request) {
     return request.op == ProxyOp::quiet;

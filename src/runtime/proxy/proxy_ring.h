@@ -72,9 +72,10 @@ public:
       Atomics::store_relaxed(slot + i, payload[i] << proxy_tag_shift | tag);
     const std::uint64_t word = payload[0] << proxy_tag_shift | tag;
     // Release: the data to put was written, and the target of a get was read, before the proxy that
-    // has seen this word touches them. Where a request names no memory, relaxed as above: on a GPU
-    // that saves a fence for the whole system.
-    if (Traits::names_memory(request))
+    // has seen this word touches them. A value, a fetch or an atomic has nothing to order, and
+    // where a release costs a fence for the whole system (a GPU), its word is as relaxed as the
+    // others.
+    if (Atomics::release_is_free || Traits::orders_memory(request))
       Atomics::store_release(slot, word);
     else
       Atomics::store_relaxed(slot, word);
@@ -82,12 +83,6 @@ public:
 
   /// The latest value of `ring.completed` that this producer has seen.
   SHMEMCTL_HOST_DEVICE std::uint64_t known_completed() const { return completed_; }
-
-  /// Takes ownership of lines that will be written soon.
-  SHMEMCTL_HOST_DEVICE void prefetch(std::uint64_t sequence) const {
-    Atomics::prefetch_for_write(ring_.slots +
-                                Sequence::slot(sequence, ring_.capacity_log2) * Traits::words);
-  }
 
   // Results.
 

@@ -147,6 +147,8 @@ inline std::array<std::uint64_t, most_words> model_addresses{};
 /// The ring's atomics on the model. Counters wrap after `Bits` bits.
 template <unsigned Bits>
 struct ModelAtomics {
+  static constexpr bool release_is_free = false;
+
   static unsigned place(const std::uint64_t* word) {
     return static_cast<unsigned>(word - model_addresses.data());
   }
@@ -176,7 +178,6 @@ struct ModelAtomics {
   static std::uint64_t fetch_or_relaxed(std::uint64_t* word, std::uint64_t bits) {
     return modify(word, [&](std::uint64_t old) { return old | bits; });
   }
-  static void prefetch_for_write(const void*) {}
 };
 
 /// A wait that looks again whenever the checker lets it.

@@ -34,7 +34,7 @@ struct NoFlowControl : Right {
   };
 };
 TEST(RingMutants, NoFlowControl) {
-  expect_found<NoFlowControl>({.scripts = {"ppp"}}, "deadlock"); // waits for what was overwritten
+  expect_found<NoFlowControl>({.scripts = {"ppp"}}, "deadlock");  // waits for what was overwritten
   expect_found<NoFlowControl>({.scripts = {"vvvvv"}}, "mixture"); // with one whose tag is right
 }
 

@@ -47,7 +47,7 @@ struct ModelTraits {
             static_cast<std::uint32_t>(payload[1] & 3) - 1,
             static_cast<std::uint8_t>(payload[1] >> 2 & 1)};
   }
-  static bool names_memory(const Request& request) { return request.kind == ModelRequest::put; }
+  static bool orders_memory(const Request& request) { return request.kind == ModelRequest::put; }
   static bool is_quiet(const Request& request) { return request.kind == ModelRequest::quiet; }
 };
 
