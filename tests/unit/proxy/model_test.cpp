@@ -86,11 +86,24 @@ TEST(RingModel, AFailureReachesEveryWaiter) {
                                  10'000);
 }
 
-TEST(RingModel, LargerOnes) {
-  if (!thorough)
-    GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
+/// Ten times as many states.
+class LargeRingModel : public testing::Test {
+protected:
+  void SetUp() override {
+    if (!thorough)
+      GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
+  }
+};
+
+TEST_F(LargeRingModel, ThreeProducersWithQuietAndFetch) {
   expect_right<ModelTraits<3>>({.scripts = {"pq", "vf", "q"}, .first = 5}, 200'000);
+}
+
+TEST_F(LargeRingModel, ThreeProducersThroughTheWrap) {
   expect_right<ModelTraits<3>>({.scripts = {"pp", "pp", "v"}, .first = 6}, 200'000);
+}
+
+TEST_F(LargeRingModel, AStopAtAnyTime) {
   expect_right<ModelTraits<3>>({.scripts = {"bpq", "ppf"}, .first = 5, .stop_at_any_time = true},
                                200'000);
 }
