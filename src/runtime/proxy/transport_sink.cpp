@@ -26,7 +26,7 @@ bool word_size(std::uint64_t size_bytes) {
 }
 
 void* local(const ProxyRequest& request) {
-  return reinterpret_cast<void*>(request.local);
+  return std::bit_cast<void*>(request.local);
 }
 
 } // namespace
