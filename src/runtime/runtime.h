@@ -38,6 +38,8 @@ struct TransportEntry {
   std::vector<std::string> info; ///< by PE: what its local_info() gave
 };
 
+class Proxy;
+
 class Runtime {
 public:
   /// Collective: goes through the phases. Throws Error after undoing all; the message names the PE,
@@ -70,6 +72,9 @@ public:
   Teams& teams();
   Collectives& collectives();
   SymmetricHeap& heap();
+  /// The thread that carries out requests of others (docs/proxy.md); started by the first call,
+  /// which throws Error if that fails. finish() drains and stops it. Thread safe.
+  Proxy& proxy();
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
   void free(void* address);

@@ -5,6 +5,7 @@
 
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
+#include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
 
@@ -21,6 +22,8 @@ struct Runtime::Impl {
   /// A deadline for one step from now on.
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
+  /// By PE: the transport in use; nullptr is none.
+  std::vector<Transport*> ways() const;
   /// A job-wide barrier by the best means there is.
   void barrier();
   /// Hands the heap's new extent to transports and state after it has grown. The state has a lock
@@ -66,12 +69,13 @@ struct Runtime::Impl {
   std::vector<TransportEntry> transports;
   std::vector<int> way_to;
   bool all_reachable = true;
+  std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
   TeamId rail_team = invalid_team;
-  std::mutex mutex; ///< of allocate(), free() and gather_text()
+  std::mutex mutex; ///< of allocate(), free(), gather_text() and proxy()
   Phases phases;    ///< last: its undo steps use everything above
 
 private:

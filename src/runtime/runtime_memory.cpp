@@ -125,6 +125,7 @@ void Runtime::Impl::enter_transports() {
 }
 
 void Runtime::Impl::undo_transports() {
+  proxy.reset();
   rma.reset();
   transports.clear();
 }
@@ -167,11 +168,15 @@ void Runtime::Impl::raise_unreachable(int pe) const {
               "run shmemctl bringup to see all pairs");
 }
 
-void Runtime::Impl::enter_state() {
+std::vector<Transport*> Runtime::Impl::ways() const {
   std::vector<Transport*> ways;
   for (const int way : way_to)
     ways.push_back(way < 0 ? nullptr : transports[static_cast<std::size_t>(way)].transport.get());
-  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, std::move(ways), *lifeline, timeout_s,
+  return ways;
+}
+
+void Runtime::Impl::enter_state() {
+  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, ways(), *lifeline, timeout_s,
                               options.boolean("CHECK"));
   state = std::make_unique<StateBlock>(placement, way_to);
   std::vector<RegionView> views = {view(region::internal, *internal),
