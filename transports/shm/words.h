@@ -99,7 +99,8 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
 /// up to half of the last cache, non-temporal stores above that (they keep the target's lines out
 /// of this core's cache). Ends with a store fence when it used them. The ranges must not overlap,
 /// unless equal.
-inline void copy_to_shared(void* target, const void* source, std::size_t size_bytes) {
+[[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
+                                                  std::size_t size_bytes) {
   // A flag that somebody waits for must be written exactly once and whole: memcpy may write a word
   // twice, and the second time would undo what the waiter did after it saw the first. Release
   // costs nothing on x86-64.
@@ -123,7 +124,8 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
 
 /// Executes `request` on memory mapped here with the processor's own atomics. The address is
 /// aligned to the word.
-inline std::uint64_t execute_atomic(void* target, const AtomicRequest& request) {
+[[gnu::always_inline]] inline std::uint64_t execute_atomic(void* target,
+                                                           const AtomicRequest& request) {
   if (request.size_bytes == 4)
     return detail::execute(static_cast<std::uint32_t*>(target), request);
   return detail::execute(static_cast<std::uint64_t*>(target), request);
