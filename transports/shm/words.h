@@ -43,7 +43,7 @@ namespace detail {
 /// Calls `use` with a zero of the unsigned type that has this size, if the address is aligned to
 /// it.
 template <class Use>
-inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
+[[gnu::always_inline]] inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   if (size_bytes == 8 && place % 8 == 0)
     use(std::uint64_t{});
@@ -59,7 +59,7 @@ inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
 }
 
 template <class Word>
-inline std::uint64_t execute(Word* target, const AtomicRequest& request) {
+[[gnu::always_inline]] inline std::uint64_t execute(Word* target, const AtomicRequest& request) {
   std::atomic_ref<Word> word(*target);
   const auto operand = static_cast<Word>(request.operand);
   constexpr auto order = std::memory_order_seq_cst;
