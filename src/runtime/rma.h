@@ -19,7 +19,8 @@ namespace shmemctl {
 
 enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
-inline bool compares(Compare compare, std::uint64_t left, std::uint64_t right) {
+[[gnu::always_inline]] inline bool compares(Compare compare, std::uint64_t left,
+                                            std::uint64_t right) {
   switch (compare) {
   case Compare::equal:
     return left == right;
@@ -57,8 +58,8 @@ public:
   /// Where this address of that PE is mapped here; nullptr if it is not (shmem_ptr).
   void* direct(const void* address, int pe) const;
 
-  void put(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
-           bool blocking = true) {
+  [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
+                                  int context = 0, bool blocking = true) {
     if (std::byte* place = places_.find(target, size_bytes, pe))
       return copy_to_shared(place, source, size_bytes);
     put_by_transport(target, source, size_bytes, pe, context, blocking);
@@ -69,9 +70,11 @@ public:
       return copy_from_shared(target, place, size_bytes);
     get_by_transport(target, source, size_bytes, pe, context, blocking);
   }
-  std::uint64_t atomic(void* target, const AtomicRequest& request, int pe, int context = 0) {
+  [[gnu::always_inline]] std::uint64_t atomic(void* target, const AtomicRequest& request, int pe,
+                                              int context = 0) {
     std::byte* place = places_.find(target, request.size_bytes, pe);
-    if (place && reinterpret_cast<std::uintptr_t>(place) % request.size_bytes == 0)
+    // Sizes are powers of two, and a remainder takes longer than the operation.
+    if (place && (reinterpret_cast<std::uintptr_t>(place) & (request.size_bytes - 1u)) == 0)
       return execute_atomic(place, request);
     return atomic_by_transport(target, request, pe, context);
   }
@@ -84,8 +87,9 @@ public:
   /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins,
   /// then yields, then sleeps, so that more PEs than cores make progress; drives transports'
   /// progress. Throws through JobHealth: `peer` is who is expected to write (-1: unknown).
-  std::uint64_t wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
-                           const char* step, int peer = -1) {
+  [[gnu::always_inline]] std::uint64_t wait_until(const std::uint64_t* word, Compare compare,
+                                                  std::uint64_t value, const char* step,
+                                                  int peer = -1) {
     // atomic_ref wants a mutable object; this only loads.
     std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
     for (int spin = 0; spin < first_spins; ++spin) {

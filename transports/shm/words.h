@@ -43,7 +43,7 @@ namespace detail {
 /// Calls `use` with a zero of the unsigned type that has this size, if the address is aligned to
 /// it.
 template <class Use>
-inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
+[[gnu::always_inline]] inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   if (size_bytes == 8 && place % 8 == 0)
     use(std::uint64_t{});
@@ -59,7 +59,7 @@ inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
 }
 
 template <class Word>
-inline std::uint64_t execute(Word* target, const AtomicRequest& request) {
+[[gnu::always_inline]] inline std::uint64_t execute(Word* target, const AtomicRequest& request) {
   std::atomic_ref<Word> word(*target);
   const auto operand = static_cast<Word>(request.operand);
   constexpr auto order = std::memory_order_seq_cst;
@@ -99,7 +99,8 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
 /// up to half of the last cache, non-temporal stores above that (they keep the target's lines out
 /// of this core's cache). Ends with a store fence when it used them. The ranges must not overlap,
 /// unless equal.
-inline void copy_to_shared(void* target, const void* source, std::size_t size_bytes) {
+[[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
+                                                  std::size_t size_bytes) {
   // A flag that somebody waits for must be written exactly once and whole: memcpy may write a word
   // twice, and the second time would undo what the waiter did after it saw the first. Release
   // costs nothing on x86-64.
@@ -123,7 +124,8 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
 
 /// Executes `request` on memory mapped here with the processor's own atomics. The address is
 /// aligned to the word.
-inline std::uint64_t execute_atomic(void* target, const AtomicRequest& request) {
+[[gnu::always_inline]] inline std::uint64_t execute_atomic(void* target,
+                                                           const AtomicRequest& request) {
   if (request.size_bytes == 4)
     return detail::execute(static_cast<std::uint32_t*>(target), request);
   return detail::execute(static_cast<std::uint64_t*>(target), request);

@@ -91,8 +91,8 @@ struct Xor {
 struct ByRma {
   static constexpr bool direct = false;
   template <class Kind, class Word>
-  static Word execute(Rma& rma, std::byte* word, std::ptrdiff_t, int pe, Word operand,
-                      Word compare) {
+  [[gnu::always_inline]] static Word execute(Rma& rma, std::byte* word, std::ptrdiff_t, int pe,
+                                             Word operand, Word compare) {
     return static_cast<Word>(rma.atomic(word, {Kind::op, sizeof(Word), operand, compare}, pe));
   }
   static void complete(Rma& rma) { rma.quiet(); }
@@ -101,7 +101,8 @@ struct ByRma {
 struct Bare {
   static constexpr bool direct = true;
   template <class Kind, class Word>
-  static Word execute(Rma&, std::byte* word, std::ptrdiff_t delta_bytes, int, Word operand, Word) {
+  [[gnu::always_inline]] static Word execute(Rma&, std::byte* word, std::ptrdiff_t delta_bytes, int,
+                                             Word operand, Word) {
     static_assert(Kind::op == AtomicOp::add);
     return std::atomic_ref(*reinterpret_cast<Word*>(word + delta_bytes))
         .fetch_add(operand, std::memory_order_seq_cst);
@@ -130,6 +131,8 @@ public:
     else
       iterate_words<std::uint32_t>(first, count);
   }
+
+  std::uint64_t batch_multiple() const override { return words_per_peer(); }
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     return point().size_bytes == 8 ? verify_words<std::uint64_t>(iterations)
@@ -173,19 +176,24 @@ private:
   void iterate_words(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;
     const std::uint64_t words = words_per_peer();
+    // Copies, so that they stay in registers.
+    const std::uint64_t peers = peers_;
+    const int* const to = routes_.to.data();
+    const std::ptrdiff_t* const deltas = deltas_.data();
+    std::byte* const memory = ground().memory;
     Rma& rma = ground().rma;
     Word fetched = 0;
-    std::uint64_t peer = first % peers_, operation = first / peers_, under_way = 0;
+    std::uint64_t peer = first % peers, operation = first / peers, under_way = 0;
     std::uint64_t number = operation % words, turn = operation / words;
     for (std::uint64_t i = 0; i < count; ++i) {
-      fetched = Way::template execute<Kind, Word>(rma, word(peer, number), deltas_[peer],
-                                                  routes_.to[peer], Kind::operand(turn),
-                                                  Kind::after(turn));
+      fetched = Way::template execute<Kind, Word>(
+          rma, memory + (peer * words + number) * line_bytes, deltas[peer], to[peer],
+          Kind::operand(turn), Kind::after(turn));
       if (!one_by_one && ++under_way == words) {
         Way::complete(rma);
         under_way = 0;
       }
-      if (++peer < peers_)
+      if (++peer < peers)
         continue;
       peer = 0;
       if (++number < words)

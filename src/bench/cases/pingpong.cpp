@@ -8,7 +8,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-void await_flag(const PingPongEnd& end, std::uint64_t value) {
+[[gnu::always_inline]] inline void await_flag(const PingPongEnd& end, std::uint64_t value) {
   end.rma.wait_until(end.flag, Compare::equal, value, "ping-pong", end.peer);
 }
 
@@ -17,7 +17,7 @@ struct PutPingPong : PingPongKind {
   static bool payload_is_flag(std::size_t size_bytes) {
     return size_bytes <= 8 && std::has_single_bit(size_bytes);
   }
-  static void send(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
     const std::uint64_t value = number + 1;
     if (payload_is_flag(end.size_bytes))
       return end.rma.put(end.flag, &value, end.size_bytes, end.peer);
@@ -25,7 +25,7 @@ struct PutPingPong : PingPongKind {
     end.rma.fence();
     end.rma.put(end.flag, &value, sizeof value, end.peer);
   }
-  static void await(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
     const std::uint64_t value = number + 1;
     std::uint64_t word = 0;
     std::memcpy(&word, &value, payload_is_flag(end.size_bytes) ? end.size_bytes : sizeof value);
@@ -34,29 +34,33 @@ struct PutPingPong : PingPongKind {
 };
 
 struct PutSignalPingPong : PingPongKind {
-  static void send(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
     end.rma.put_signal(end.slot, source_of(end, number), end.size_bytes, end.flag, number + 1,
                        SignalOp::set, end.peer, 0, false);
   }
-  static void await(const PingPongEnd& end, std::uint64_t number) { await_flag(end, number + 1); }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    await_flag(end, number + 1);
+  }
 };
 
 struct SignalPingPong : PingPongKind {
   static bool has_payload(std::size_t) { return false; }
-  static void send(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
     end.rma.put_signal(nullptr, nullptr, 0, end.flag, number + 1, SignalOp::set, end.peer);
   }
-  static void await(const PingPongEnd& end, std::uint64_t number) { await_flag(end, number + 1); }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    await_flag(end, number + 1);
+  }
 };
 
 /// Bare loads and stores; the runtime only sees to it that no wait is endless.
 struct CacheLinePingPong : PingPongKind {
   static constexpr bool direct = true;
   static bool has_payload(std::size_t) { return false; }
-  static void send(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
     std::atomic_ref(*end.peers_flag).store(number + 1, std::memory_order_release);
   }
-  static void await(const PingPongEnd& end, std::uint64_t number) {
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
     constexpr int spins = 10000;
     for (int spin = 0; spin < spins; ++spin)
       if (std::atomic_ref(*end.flag).load(std::memory_order_acquire) == number + 1)

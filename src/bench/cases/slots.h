@@ -66,6 +66,10 @@ public:
     ++turn_;
   }
   std::size_t source_offset_bytes() const { return (slot + turn_) % variants * variant_step_bytes; }
+  /// Where the operation before sent from that used this slot: not the right data for this one.
+  std::size_t stale_offset_bytes() const {
+    return (slot + turn_ + variants - 1) % variants * variant_step_bytes;
+  }
 
   std::uint64_t peer = 0, operation = 0, slot = 0;
 

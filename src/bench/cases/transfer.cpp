@@ -8,11 +8,11 @@ namespace shmemctl::bench {
 namespace {
 
 struct Quiet : TransferKind {
-  static void complete(Rma& rma) { rma.quiet(); }
+  [[gnu::always_inline]] static void complete(Rma& rma) { rma.quiet(); }
 };
 
 struct PutLatency : Quiet {
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     at.rma.put(at.slot, at.source, at.size_bytes, at.pe, 0, false);
   }
 };
@@ -22,7 +22,7 @@ struct Put : PutLatency {
 
 struct GetLatency : Quiet {
   static constexpr bool pulls = true;
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     at.rma.get(at.slot, at.source, at.size_bytes, at.pe, 0, false);
   }
 };
@@ -32,7 +32,7 @@ struct Get : GetLatency {
 
 /// Of one element, from a variable.
 struct PutElement : Quiet {
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     std::uint64_t value = 0;
     std::memcpy(&value, at.source, at.size_bytes);
     at.rma.put(at.slot, &value, at.size_bytes, at.pe);
@@ -40,17 +40,17 @@ struct PutElement : Quiet {
 };
 struct GetElement : TransferKind {
   static constexpr bool pulls = true;
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     std::uint64_t value = 0;
     at.rma.get(&value, at.source, at.size_bytes, at.pe);
     std::memcpy(at.slot, &value, at.size_bytes);
   }
-  static void complete(Rma&) {} // blocking
+  [[gnu::always_inline]] static void complete(Rma&) {} // blocking
 };
 
 struct PutSignal : Quiet {
   static constexpr bool signals = true;
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     at.rma.put_signal(at.slot, at.source, at.size_bytes, at.signal, at.operation + 1, SignalOp::set,
                       at.pe, 0, false);
   }
@@ -58,7 +58,7 @@ struct PutSignal : Quiet {
 
 struct StridedPut : Quiet {
   static constexpr int spread = 2;
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     for (std::size_t done = 0; done < at.size_bytes; done += 8)
       at.rma.put(at.slot + 2 * done, at.source + done, 8, at.pe, 0, false);
   }
@@ -67,10 +67,12 @@ struct StridedPut : Quiet {
 /// What the processor does without us.
 struct Memcpy : TransferKind {
   static constexpr bool one_by_one = false, direct = true;
-  static void issue(const Issue& at) {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
     std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
   }
-  static void complete(Rma&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  [[gnu::always_inline]] static void complete(Rma&) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
 };
 
 constexpr const char* group = "point to point";

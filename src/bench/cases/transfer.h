@@ -41,26 +41,33 @@ public:
   void iterate(std::uint64_t first, std::uint64_t count) override {
     if (routes_.to.empty())
       return;
-    const SlotLayout layout = *layout_;
-    SlotCursor cursor = *cursor_;
-    cursor.seek(first);
-    Rma& rma = ground().rma;
-    std::byte* const memory = ground().memory;
+    const Frame frame = this->frame();
     std::uint64_t under_way = 0;
-    for (std::uint64_t i = 0; i < count; ++i, cursor.next()) {
-      const std::uint64_t area = cursor.peer;
-      Kind::issue({rma, memory + layout.slot_offset_bytes(area, cursor.slot),
-                   memory + cursor.source_offset_bytes(), layout.size_bytes,
-                   reinterpret_cast<std::uint64_t*>(memory + layout.signal_offset_bytes(area)),
-                   cursor.operation, deltas_[area], routes_.to[area]});
-      if (++under_way == layout.window) {
-        Kind::complete(rma);
+    for_each(first, count, [&](const SlotCursor& cursor) {
+      Kind::issue(frame.at(cursor, cursor.source_offset_bytes()));
+      if (++under_way == frame.layout.window) {
+        Kind::complete(frame.rma);
         under_way = 0;
       }
-    }
+    });
     if (under_way > 0)
-      Kind::complete(rma);
-    *cursor_ = cursor;
+      Kind::complete(frame.rma);
+  }
+
+  std::uint64_t batch_multiple() const override { return layout_->window; }
+
+  bool reference(std::uint64_t first, std::uint64_t count) override {
+    if (Kind::one_by_one || Kind::direct || !mapped_)
+      return false;
+    const Frame frame = this->frame();
+    for_each(first, count, [&](const SlotCursor& cursor) {
+      const Issue at = frame.at(cursor, cursor.stale_offset_bytes());
+      if (Kind::pulls)
+        std::memcpy(at.slot, at.source + at.delta_bytes, at.size_bytes);
+      else
+        std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
+    });
+    return true;
   }
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
@@ -80,6 +87,37 @@ public:
   }
 
 private:
+  template <class Use>
+  void for_each(std::uint64_t first, std::uint64_t count, Use&& use) {
+    SlotCursor cursor = *cursor_;
+    cursor.seek(first);
+    for (std::uint64_t i = 0; i < count; ++i, cursor.next())
+      use(cursor);
+    *cursor_ = cursor;
+  }
+  /// What makes operations out of numbers; a copy, so that it stays in registers.
+  struct Frame {
+    Rma& rma;
+    std::byte* memory;
+    SlotLayout layout;
+    const std::ptrdiff_t* deltas;
+    const int* to;
+
+    Issue at(const SlotCursor& cursor, std::size_t source_offset_bytes) const {
+      const std::uint64_t area = cursor.peer;
+      return {rma,
+              memory + layout.slot_offset_bytes(area, cursor.slot),
+              memory + source_offset_bytes,
+              layout.size_bytes,
+              reinterpret_cast<std::uint64_t*>(memory + layout.signal_offset_bytes(area)),
+              cursor.operation,
+              deltas[area],
+              to[area]};
+    }
+  };
+  Frame frame() const {
+    return {ground().rma, ground().memory, *layout_, deltas_.data(), routes_.to.data()};
+  }
   SlotLayout layout_for(int n_pes) const {
     return {point().size_bytes, peers_of_a_sender(point(), n_pes),
             Kind::one_by_one ? 1 : point().window, Kind::spread};
@@ -90,6 +128,9 @@ private:
     layout_.emplace(layout_for(ground().n_pes));
     cursor_.emplace(*layout_);
     deltas_ = deltas_to(routes_.to);
+    mapped_ = !routes_.to.empty();
+    for (const int pe : routes_.to)
+      mapped_ = mapped_ && ground().rma.direct(ground().memory, pe);
     fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
   }
 
@@ -110,6 +151,7 @@ private:
   std::optional<SlotLayout> layout_;
   std::optional<SlotCursor> cursor_;
   std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  bool mapped_ = false;                ///< all of `to` are
 };
 
 } // namespace shmemctl::bench
