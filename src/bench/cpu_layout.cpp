@@ -46,18 +46,24 @@ public:
 
 private:
   bool find(std::size_t pe, std::vector<bool>& seen) {
+    for (const int place : places_[pe]) // nobody has to move for a free one
+      if (holder_[static_cast<std::size_t>(place)] < 0)
+        return take(pe, place);
     for (const int place : places_[pe]) {
       const auto at = static_cast<std::size_t>(place);
       if (seen[at])
         continue;
       seen[at] = true;
-      if (holder_[at] >= 0 && !find(static_cast<std::size_t>(holder_[at]), seen))
-        continue;
-      holder_[at] = static_cast<int>(pe);
-      place_[pe] = place;
-      return true;
+      if (find(static_cast<std::size_t>(holder_[at]), seen))
+        return take(pe, place);
     }
     return false;
+  }
+
+  bool take(std::size_t pe, int place) {
+    holder_[static_cast<std::size_t>(place)] = static_cast<int>(pe);
+    place_[pe] = place;
+    return true;
   }
 
   std::vector<std::vector<int>> places_;

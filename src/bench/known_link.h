@@ -14,7 +14,7 @@ namespace shmemctl::bench {
 /// fence() and quiet() work; others throw Error (usage).
 class KnownLink final : public Transport {
 public:
-  explicit KnownLink(std::uint64_t put_ns) : put_ns_(put_ns) {}
+  explicit KnownLink(std::uint64_t put_ns);
 
   /// The link is idle from now on: a put that is issued takes its time from here. Puts that follow
   /// each other keep the link's own schedule, so that what a late reading of the clock adds to one
@@ -41,6 +41,7 @@ public:
 private:
   RegionTable regions_;
   std::uint64_t put_ns_;
+  std::int64_t reading_ns_;     ///< what a reading of the clock takes
   std::int64_t free_at_ns_ = 0; ///< when the last put is through
   std::optional<std::uint64_t> damaged_;
 };

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "src/bench/engine.h"
 #include "src/bench/known_link.h"
 
 namespace shmemctl::bench {
@@ -89,7 +88,7 @@ struct Measured {
 
 class SelfTest {
 public:
-  explicit SelfTest(Runtime& runtime) : runtime_(runtime) {}
+  SelfTest(Runtime& runtime, const EngineClock& clock) : runtime_(runtime), clock_(clock) {}
 
   SelfTestResult run() {
     // Up to 10 ms, each decade.
@@ -122,7 +121,7 @@ private:
     point.window = window;
     Measured out;
     std::vector<ResultRow> rows =
-        measure_case(runtime_, entry, {point}, Effort{}, 1, {}, out.findings);
+        measure_case(runtime_, entry, {point}, Effort{}, 1, {}, out.findings, clock_);
     if (!rows.empty())
       out.row = std::move(rows.front());
     return out;
@@ -205,13 +204,19 @@ private:
   }
 
   Runtime& runtime_;
+  const EngineClock& clock_;
   SelfTestResult result_;
 };
 
 } // namespace
 
 SelfTestResult self_test(Runtime& runtime) {
-  return SelfTest(runtime).run();
+  const SteadyClock clock;
+  return self_test(runtime, {&clock, measure_timer(clock)});
+}
+
+SelfTestResult self_test(Runtime& runtime, const EngineClock& clock) {
+  return SelfTest(runtime, clock).run();
 }
 
 } // namespace shmemctl::bench

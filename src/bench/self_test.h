@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/runtime/runtime.h"
+#include "src/bench/engine.h"
 
 namespace shmemctl::bench {
 
@@ -30,5 +30,7 @@ inline constexpr double self_test_tolerance = 0.01;
 /// a busy machine a time slice may end in most samples of 10 ms. Takes about 3 s. Throws what
 /// measure_case() throws.
 SelfTestResult self_test(Runtime& runtime);
+/// The same with another clock for the engine.
+SelfTestResult self_test(Runtime& runtime, const EngineClock& clock);
 
 } // namespace shmemctl::bench

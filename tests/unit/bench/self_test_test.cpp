@@ -26,9 +26,35 @@ TEST(SelfTest, KnownDelaysRatesAndAWrongByteAreReported) {
     for (const PeResult& result : run_fork_job({.n_pes = n_pes, .body = run_self_test})) {
       EXPECT_EQ(result.exit_code, 0) << result.text;
       EXPECT_EQ(result.text.substr(0, 7), "passed\n") << result.text;
-      if (getenv("SHOW"))
-        std::printf("%s\n", result.text.c_str());
     }
+}
+
+/// A steady clock that runs 2 % fast.
+class FastClock final : public Clock {
+public:
+  std::int64_t now_ns() const override {
+    const std::int64_t ns = steady_.now_ns() - start_ns_;
+    return ns + ns / 50;
+  }
+  std::string name() const override { return "fast"; }
+
+private:
+  SteadyClock steady_;
+  std::int64_t start_ns_ = steady_.now_ns();
+};
+
+TEST(SelfTest, AClockThatIsWrongIsFound) {
+  const auto body = [](Runtime& runtime) -> std::string {
+    const FastClock clock;
+    const SelfTestResult result = self_test(runtime, {&clock, measure_timer(clock)});
+    for (const SelfTestRow& row : result.rows)
+      if (row.passed != (row.unit == "bytes"))
+        return row.what + ": error " + std::to_string(row.error * 100) + "%";
+    return result.passed ? "passed" : "";
+  };
+  const std::vector<PeResult> results = run_fork_job({.n_pes = 1, .body = body});
+  EXPECT_EQ(results[0].exit_code, 0) << results[0].text;
+  EXPECT_EQ(results[0].text, "");
 }
 
 } // namespace
