@@ -82,6 +82,10 @@ SymmetricHeap& Runtime::heap() {
   return *impl_->heap;
 }
 
+Buffers& Runtime::buffers() {
+  return *impl_->buffers;
+}
+
 TeamId Runtime::rail_team() const {
   return impl_->rail_team;
 }

@@ -8,6 +8,7 @@
 
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
+#include "src/runtime/buffers.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/identity.h"
 #include "src/runtime/lifeline.h"
@@ -70,6 +71,8 @@ public:
   Teams& teams();
   Collectives& collectives();
   SymmetricHeap& heap();
+  /// Memory that the heap does not own.
+  Buffers& buffers();
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
   void free(void* address);

@@ -64,6 +64,7 @@ struct Runtime::Impl {
   std::vector<int> way_to;
   bool all_reachable = true;
   std::unique_ptr<Rma> rma;
+  std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
@@ -91,6 +92,7 @@ private:
   void enter_transport_map();
   void enter_nics();
   void enter_connections();
+  void make_buffers();
   void enter_state();
   void undo_state();
   void enter_teams();
