@@ -8,7 +8,6 @@
 
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
-#include "src/runtime/buffers.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/identity.h"
 #include "src/runtime/lifeline.h"
@@ -20,6 +19,8 @@
 #include "src/topo/node.h"
 
 namespace shmemctl {
+
+class Buffers;
 
 struct RuntimeRequest {
   const Options* options = nullptr; ///< must outlive the runtime

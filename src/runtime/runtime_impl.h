@@ -5,6 +5,7 @@
 
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
+#include "src/runtime/buffers.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
 

@@ -26,7 +26,7 @@ public:
     rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()) + 1);
     return true;
   }
-  bool permissions(Mapping& mapping) {
+  bool permissions(MappedArea& mapping) {
     if (rest_.size() < 5 || rest_[4] != ' ')
       return false;
     mapping.readable = rest_[0] == 'r';
@@ -45,9 +45,9 @@ private:
   std::string_view rest_;
 };
 
-std::optional<Mapping> parse_line(std::string_view line) {
+std::optional<MappedArea> parse_line(std::string_view line) {
   Words words(line);
-  Mapping mapping;
+  MappedArea mapping;
   std::uint64_t begin = 0, end = 0, major = 0, minor = 0, inode = 0;
   if (!words.number(begin, 16, '-') || !words.number(end, 16, ' ') || !words.permissions(mapping) ||
       !words.number(mapping.offset_bytes, 16, ' ') || !words.number(major, 16, ':') ||
@@ -62,8 +62,8 @@ std::optional<Mapping> parse_line(std::string_view line) {
 
 } // namespace
 
-std::vector<Mapping> parse_address_map(std::string_view text) {
-  std::vector<Mapping> mappings;
+std::vector<MappedArea> parse_address_map(std::string_view text) {
+  std::vector<MappedArea> mappings;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     // A mapping without a name ends behind the inode, in some kernels without a blank.
@@ -78,7 +78,7 @@ std::vector<Mapping> parse_address_map(std::string_view text) {
   return mappings;
 }
 
-std::vector<Mapping> read_address_map() {
+std::vector<MappedArea> read_address_map() {
   constexpr const char* path = "/proc/self/maps";
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const std::optional<std::string> text = Sysroot().read(path, most_bytes);
@@ -88,9 +88,9 @@ std::vector<Mapping> read_address_map() {
   return parse_address_map(*text);
 }
 
-std::vector<Mapping> mappings_of(const std::vector<Mapping>& all, const PageSpan& pages) {
-  std::vector<Mapping> parts;
-  for (Mapping part : all) {
+std::vector<MappedArea> mappings_of(const std::vector<MappedArea>& all, const PageSpan& pages) {
+  std::vector<MappedArea> parts;
+  for (MappedArea part : all) {
     if (part.pages.end <= pages.begin || part.pages.begin >= pages.end)
       continue;
     if (part.pages.begin < pages.begin) {
@@ -103,9 +103,9 @@ std::vector<Mapping> mappings_of(const std::vector<Mapping>& all, const PageSpan
   return parts;
 }
 
-bool covers(const std::vector<Mapping>& parts, const PageSpan& pages) {
+bool covers(const std::vector<MappedArea>& parts, const PageSpan& pages) {
   std::uintptr_t at = pages.begin;
-  for (const Mapping& part : parts) {
+  for (const MappedArea& part : parts) {
     if (part.pages.begin > at)
       return false;
     at = std::max(at, part.pages.end);

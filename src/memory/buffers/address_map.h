@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-struct Mapping {
+struct MappedArea {
   PageSpan pages;
   bool readable = false, writable = false, executable = false, shared = false;
   std::uint64_t offset_bytes = 0; ///< of `pages.begin` in the file
@@ -25,13 +25,13 @@ struct Mapping {
 };
 
 /// The lines of /proc/PID/maps; those that are none are left out. Survives any bytes.
-std::vector<Mapping> parse_address_map(std::string_view text);
+std::vector<MappedArea> parse_address_map(std::string_view text);
 /// Of this process, ascending. Throws Error (unavailable).
-std::vector<Mapping> read_address_map();
+std::vector<MappedArea> read_address_map();
 
 /// Those that overlap `pages`, cut at its ends.
-std::vector<Mapping> mappings_of(const std::vector<Mapping>& all, const PageSpan& pages);
+std::vector<MappedArea> mappings_of(const std::vector<MappedArea>& all, const PageSpan& pages);
 /// Whether they cover all of it.
-bool covers(const std::vector<Mapping>& parts, const PageSpan& pages);
+bool covers(const std::vector<MappedArea>& parts, const PageSpan& pages);
 
 } // namespace shmemctl

@@ -60,10 +60,10 @@ std::uint32_t BufferPool::take_slot() {
 
 /// Pages that a buffer registered before it must still be those of then: a piece that the program
 /// unmapped, and whose address it uses again, is other memory.
-void BufferPool::require_present(const std::vector<Mapping>& map, const PageSpan& pages) const {
+void BufferPool::require_present(const std::vector<MappedArea>& map, const PageSpan& pages) const {
   for (const SharedPiece& piece : ledger_.pieces(pages)) {
     std::size_t present_bytes = 0;
-    for (const Mapping& part : still_mapped(map, piece))
+    for (const MappedArea& part : still_mapped(map, piece))
       present_bytes += part.pages.size_bytes();
     if (present_bytes != piece.pages.size_bytes())
       throw Error(ExitCode::usage, text_of(piece.pages.begin, piece.pages.size_bytes()).text, "use",
@@ -75,23 +75,23 @@ void BufferPool::require_present(const std::vector<Mapping>& map, const PageSpan
 BufferHandle BufferPool::add(const void* address, std::size_t size_bytes, bool may_replace_pages) {
   const BufferExtent extent = extent_of(address, size_bytes);
   const std::lock_guard lock(mutex_);
-  const std::vector<Mapping> map = read_address_map();
-  const std::vector<Mapping> parts = mappings_of(map, extent.pages);
+  const std::vector<MappedArea> map = read_address_map();
+  const std::vector<MappedArea> parts = mappings_of(map, extent.pages);
   if (!covers(parts, extent.pages))
     throw bad_buffer(extent, "a part of it is not mapped", "register memory that is allocated");
   const auto all = [&](auto property) { return std::all_of(parts.begin(), parts.end(), property); };
-  if (!all([](const Mapping& part) { return part.readable; }))
+  if (!all([](const MappedArea& part) { return part.readable; }))
     throw bad_buffer(extent, "a part of it cannot be read", "register readable memory");
   require_present(map, extent.pages);
   const std::uint32_t slot = take_slot();
   RegisteredBuffer buffer{{slot, next_generation_++}, extent, true, false, {}};
-  buffer.writable = all([](const Mapping& part) { return part.writable; });
+  buffer.writable = all([](const MappedArea& part) { return part.writable; });
   share_missing(buffer, map, may_replace_pages);
   slots_[slot] = {State::open, buffer};
   return buffer.handle;
 }
 
-void BufferPool::share_missing(RegisteredBuffer& buffer, const std::vector<Mapping>& map,
+void BufferPool::share_missing(RegisteredBuffer& buffer, const std::vector<MappedArea>& map,
                                bool may_replace_pages) {
   const SharingRequest request{buffer.extent, may_replace_pages};
   const std::vector<PageSpan> gaps = ledger_.missing(buffer.extent.pages);
@@ -141,7 +141,7 @@ void BufferPool::release_unused() {
   const std::vector<SharedPiece> unused = ledger_.take_unused();
   if (unused.empty())
     return;
-  const std::vector<Mapping> map = read_address_map();
+  const std::vector<MappedArea> map = read_address_map();
   for (const SharedPiece& piece : unused)
     if (const std::size_t gone_bytes = unshare(map, piece); gone_bytes > 0)
       log(LogLevel::warning, "memory",

@@ -75,10 +75,10 @@ private:
 
   const Slot& checked(const BufferHandle& handle, State state) const;
   std::uint32_t take_slot();
-  void share_missing(RegisteredBuffer& buffer, const std::vector<Mapping>& map,
+  void share_missing(RegisteredBuffer& buffer, const std::vector<MappedArea>& map,
                      bool may_replace_pages);
   void release_unused();
-  void require_present(const std::vector<Mapping>& map, const PageSpan& pages) const;
+  void require_present(const std::vector<MappedArea>& map, const PageSpan& pages) const;
 
   HeapBacking& backing_;
   std::size_t max_buffers_;

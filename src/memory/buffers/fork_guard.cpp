@@ -73,11 +73,11 @@ void ForkGuard::before() noexcept {
   mutex_.lock();
   if (ledger_.all().empty())
     return;
-  const std::vector<Mapping> map = read_address_map();
+  const std::vector<MappedArea> map = read_address_map();
   for (const auto& [begin, piece] : ledger_.all()) {
     if (!piece.file->adopted)
       continue;
-    for (const Mapping& part : still_mapped(map, piece)) {
+    for (const MappedArea& part : still_mapped(map, piece)) {
       const SharedPiece there{part.pages, piece.file, part.offset_bytes, 0};
       snapshots_.push_back({there, copy_of(there)});
     }

@@ -12,12 +12,12 @@ namespace shmemctl {
 
 namespace {
 
-bool is_file_of(const struct stat& status, const Mapping& mapping) {
+bool is_file_of(const struct stat& status, const MappedArea& mapping) {
   return S_ISREG(status.st_mode) && mapping.is_of_file(status.st_dev, status.st_ino);
 }
 
 /// Opened again, not duplicated: the copy's flags and position are nobody else's.
-FileDescriptor open_same(const std::string& path, const Mapping& mapping) {
+FileDescriptor open_same(const std::string& path, const MappedArea& mapping) {
   struct stat before {};
   // A device or a pipe must not even be opened.
   if (::stat(path.c_str(), &before) != 0 || !is_file_of(before, mapping))
@@ -40,7 +40,7 @@ std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool a
       PageFile{std::move(descriptor), status.st_dev, status.st_ino, adopted});
 }
 
-FileDescriptor open_file_of(const Mapping& mapping) {
+FileDescriptor open_file_of(const MappedArea& mapping) {
   if (FileDescriptor file = open_same(
           fmt::format("/proc/self/map_files/{:x}-{:x}", mapping.pages.begin, mapping.pages.end),
           mapping))

@@ -21,6 +21,6 @@ std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool a
 /// Opens the file of a shared mapping of the program (memfd, /dev/shm): by a descriptor that the
 /// program has open, by its name, or through /proc/self/map_files where that is allowed. For
 /// writing too if the mapping is writable. Nothing if none of these gives the same file.
-FileDescriptor open_file_of(const Mapping& mapping);
+FileDescriptor open_file_of(const MappedArea& mapping);
 
 } // namespace shmemctl

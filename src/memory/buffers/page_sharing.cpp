@@ -20,7 +20,8 @@ bool alone_in(const PageSpan& pages, const BufferExtent& buffer) {
   return pages.begin >= buffer.address && pages.end <= buffer.end();
 }
 
-std::optional<std::string> why_not_replaceable(const Mapping& part, const SharingRequest& request) {
+std::optional<std::string> why_not_replaceable(const MappedArea& part,
+                                               const SharingRequest& request) {
   if (!request.may_replace_pages)
     return "its pages must stay (asked for at registration)";
   if (!part.writable)
@@ -57,10 +58,10 @@ void adopt(const PageSpan& pages, const BufferExtent& buffer, HeapBacking& backi
 
 } // namespace
 
-std::optional<std::string> why_not_shareable(const std::vector<Mapping>& map, const PageSpan& pages,
-                                             const SharingRequest& request) {
-  for (const Mapping& whole : map) {
-    const std::vector<Mapping> part = mappings_of({whole}, pages);
+std::optional<std::string> why_not_shareable(const std::vector<MappedArea>& map,
+                                             const PageSpan& pages, const SharingRequest& request) {
+  for (const MappedArea& whole : map) {
+    const std::vector<MappedArea> part = mappings_of({whole}, pages);
     if (part.empty())
       continue;
     if (whole.shared) {
@@ -73,13 +74,13 @@ std::optional<std::string> why_not_shareable(const std::vector<Mapping>& map, co
   return std::nullopt;
 }
 
-void share(const std::vector<Mapping>& map, const PageSpan& pages, const SharingRequest& request,
+void share(const std::vector<MappedArea>& map, const PageSpan& pages, const SharingRequest& request,
            HeapBacking& backing, std::vector<SharedPiece>& pieces) {
   if (const auto reason = why_not_shareable(map, pages, request))
     throw Error(ExitCode::unavailable, "a buffer's pages", "share", *reason, "-");
   PageSpan run{pages.begin, pages.begin}; // private memory that follows each other
-  for (const Mapping& whole : map) {
-    for (const Mapping& part : mappings_of({whole}, pages)) {
+  for (const MappedArea& whole : map) {
+    for (const MappedArea& part : mappings_of({whole}, pages)) {
       if (!part.shared) {
         run.end = part.pages.end;
         continue;
@@ -95,19 +96,19 @@ void share(const std::vector<Mapping>& map, const PageSpan& pages, const Sharing
     adopt(run, request.buffer, backing, pieces);
 }
 
-std::vector<Mapping> still_mapped(const std::vector<Mapping>& map, const SharedPiece& piece) {
-  std::vector<Mapping> parts = mappings_of(map, piece.pages);
-  std::erase_if(parts, [&](const Mapping& part) {
+std::vector<MappedArea> still_mapped(const std::vector<MappedArea>& map, const SharedPiece& piece) {
+  std::vector<MappedArea> parts = mappings_of(map, piece.pages);
+  std::erase_if(parts, [&](const MappedArea& part) {
     return !part.shared || !part.is_of_file(piece.file->device, piece.file->inode) ||
            part.offset_bytes != piece.offset_bytes + (part.pages.begin - piece.pages.begin);
   });
   return parts;
 }
 
-std::size_t unshare(const std::vector<Mapping>& map, const SharedPiece& piece) noexcept {
+std::size_t unshare(const std::vector<MappedArea>& map, const SharedPiece& piece) noexcept {
   std::size_t gone_bytes = piece.pages.size_bytes();
   bool all_private = piece.file->adopted;
-  for (const Mapping& part : still_mapped(map, piece)) {
+  for (const MappedArea& part : still_mapped(map, piece)) {
     gone_bytes -= part.pages.size_bytes();
     if (!piece.file->adopted)
       continue;
