@@ -84,11 +84,12 @@ bool writers_can_be_held() {
 }
 
 bool holds_own_stack(const PageSpan& pages) {
-  // The thread's control block, which the kernel writes to as well.
-  constexpr std::uintptr_t control_block_bytes = 8192;
+  // Of the thread's control block, what the kernel writes to; not more than there is, since other
+  // memory may follow at once.
+  constexpr std::uintptr_t control_block_bytes = 2048;
   const auto control = reinterpret_cast<std::uintptr_t>(::pthread_self());
   const auto error_word = reinterpret_cast<std::uintptr_t>(&errno);
-  if (overlap(pages, control - control_block_bytes, control + control_block_bytes) ||
+  if (overlap(pages, control, control + control_block_bytes) ||
       overlap(pages, error_word, error_word + sizeof errno))
     return true;
 #if __has_include(<sys/rseq.h>)
