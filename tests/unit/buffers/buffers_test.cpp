@@ -31,8 +31,8 @@ struct Way {
 class EachWay : public testing::TestWithParam<Way> {};
 
 TEST_P(EachWay, PutAndGetAtEveryOffset) {
-  BufferWorld world(2, GetParam().change);
   const Pages pages(20);
+  BufferWorld world(2, GetParam().change);
   // Begins and ends inside of pages, and is larger than the staging area.
   std::byte* base = pages.base() + 123;
   const std::size_t size_bytes = pages.size_bytes() - 123 - 45;
@@ -71,8 +71,8 @@ TEST_P(EachWay, PutAndGetAtEveryOffset) {
 }
 
 TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
-  BufferWorld world(2, GetParam().change);
   const Pages pages(2), others(2);
+  BufferWorld world(2, GetParam().change);
   std::uint64_t word = 1;
   const BufferHandle handle = world[0].add(pages.base(), pages.size_bytes());
   const BufferDescriptor descriptor = world[0].describe(handle);
@@ -105,8 +105,8 @@ TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
 /// Slot reuse (a race in FlagCX, #339): the handle of an earlier user of the slot must never reach
 /// the later one, whatever was opened and cached when.
 TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
-  BufferWorld world(2, GetParam().change);
   const Pages first(2), second(2);
+  BufferWorld world(2, GetParam().change);
   const std::uint64_t word = 0x1111111111111111;
   const BufferHandle old_handle = world[0].add(first.base(), first.size_bytes());
   const BufferDescriptor stale = world[0].describe(old_handle);
@@ -129,8 +129,8 @@ TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
 /// Stale offset (FlagCX #406): two buffers in one page, one handle of pages; each call has the
 /// offset of its own buffer and of its own argument.
 TEST_P(EachWay, OffsetsBelongToTheCall) {
-  BufferWorld world(2, GetParam().change);
   const Pages pages(1);
+  BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 1);
   std::vector<BufferDescriptor> descriptors;
   for (const std::size_t gap : {64u, 1000u, 3000u})
@@ -167,8 +167,8 @@ TEST_P(EachWay, TheGapIsAddedOnce) {
 }
 
 TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
-  BufferWorld world(2, GetParam().change);
   const Pages pages(2);
+  BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 3);
   ::mprotect(pages.base(), pages.size_bytes(), PROT_READ);
   const BufferDescriptor descriptor =
@@ -181,8 +181,8 @@ TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
 }
 
 TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
-  BufferWorld world(2, GetParam().change);
   Pages pages(2);
+  BufferWorld world(2, GetParam().change);
   std::uint64_t word = 5;
   const BufferHandle handle = world[0].add(pages.base(), pages.size_bytes());
   const BufferDescriptor descriptor = world[0].describe(handle);
@@ -206,8 +206,8 @@ INSTANTIATE_TEST_SUITE_P(Buffers, EachWay,
                          });
 
 TEST(Buffers, SharedMappingsAndStacks) {
-  BufferWorld world(2);
   const Pages shared(2, MAP_SHARED | MAP_ANONYMOUS);
+  BufferWorld world(2);
   const BufferPath mapped =
       world[1].path_to(world[0].describe(world[0].add(shared.base() + 100, page_bytes())));
   EXPECT_EQ(mapped.way, BufferWay::zero_copy) << mapped.reason;
@@ -226,8 +226,8 @@ TEST(Buffers, SharedMappingsAndStacks) {
 }
 
 TEST(Buffers, OwnBuffersAreReachedToo) {
-  BufferWorld world(1);
   const Pages pages(2);
+  BufferWorld world(1);
   const BufferHandle handle = world[0].add(pages.base() + 10, 100);
   const BufferDescriptor descriptor = world[0].describe(handle);
   EXPECT_EQ(world[0].path_to(descriptor).way, BufferWay::zero_copy);
@@ -258,8 +258,8 @@ TEST(Buffers, ThoseOfOtherNodesAreNotReached) {
 }
 
 TEST(Buffers, TheCacheKeepsTheLatest) {
-  BufferWorld world(2, [](BuffersConfig& config) { config.open_limit = 3; });
   const Pages pages(10);
+  BufferWorld world(2, [](BuffersConfig& config) { config.open_limit = 3; });
   std::vector<BufferDescriptor> descriptors;
   for (std::size_t page = 0; page < 10; ++page)
     descriptors.push_back(
@@ -281,8 +281,8 @@ TEST(Buffers, TheCacheKeepsTheLatest) {
 }
 
 TEST(Buffers, OpeningAnotherClosesThoseThatEnded) {
-  BufferWorld world(2);
   const Pages pages(4);
+  BufferWorld world(2);
   std::vector<BufferHandle> handles;
   for (std::size_t page = 0; page < 3; ++page) {
     handles.push_back(world[0].add(pages.base() + page * page_bytes(), page_bytes()));
@@ -305,8 +305,8 @@ TEST(Buffers, HeapMemoryIsRefused) {
 }
 
 TEST(Buffers, AnOwnerThatEndedIsNamed) {
-  BufferWorld world(2);
   const Pages pages(1), more(1);
+  BufferWorld world(2);
   const BufferDescriptor descriptor =
       world[0].describe(world[0].add(pages.base(), pages.size_bytes()));
   const BufferDescriptor unopened = world[0].describe(world[0].add(more.base(), more.size_bytes()));
