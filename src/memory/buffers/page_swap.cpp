@@ -116,9 +116,10 @@ int share_pages(const PageSpan& pages, int file, std::uint64_t offset_bytes, boo
     return error;
   if (const int error = write_to_file(file, offset_bytes, pointer(pages), pages.size_bytes()))
     return error;
-  void* mapped = ::mmap(pointer(pages), pages.size_bytes(), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset_bytes));
-  return mapped == MAP_FAILED ? errno : 0;
+  // Not by the C library: a sanitizer would take it for a write to the pages.
+  const long mapped = ::syscall(SYS_mmap, pages.begin, pages.size_bytes(), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_FIXED, file, offset_bytes);
+  return mapped == -1 ? errno : 0;
 }
 
 int make_pages_private(const PageSpan& pages, int file, std::uint64_t offset_bytes, int protection,
