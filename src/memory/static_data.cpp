@@ -1,20 +1,18 @@
 // The program's own variables in shared memory.
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <fmt/format.h>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/sysroot.h"
 #include "src/base/units.h"
+#include "src/memory/kernel_copy.h"
 #include "src/memory/program_data.h"
 #include "src/memory/symmetric_region.h"
 
@@ -23,38 +21,6 @@ namespace shmemctl {
 namespace {
 
 constexpr const char* subject = "this program's global variables";
-
-/// No signal handler may write to a variable between its copy and its new mapping.
-class SignalsBlocked {
-public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-  sigset_t before_;
-};
-
-/// Between memory and a file, by the kernel: it copies what sanitizers would not let a program
-/// touch (the gaps between variables), and no function of the C library can take part.
-/// @param call SYS_pwrite64 or SYS_pread64
-/// @return 0, or the error's number
-int copy_by_kernel(long call, int file, std::byte* memory, std::size_t size_bytes) noexcept {
-  std::size_t done = 0;
-  while (done < size_bytes) {
-    const long step = ::syscall(call, file, memory + done, size_bytes - done, done);
-    if (step <= 0 && errno != EINTR)
-      return step == 0 ? EIO : errno;
-    if (step > 0)
-      done += static_cast<std::size_t>(step);
-  }
-  return 0;
-}
 
 /// The pages of the variables while they are shared.
 class SharedPages {
@@ -94,7 +60,7 @@ std::atomic<SharedPages*> in_force{nullptr};
 /// state, no allocation, and errno belongs to the thread.
 void SharedPages::make_shared() {
   const SignalsBlocked blocked;
-  if (const int error = copy_by_kernel(SYS_pwrite64, descriptor(), base_, size_bytes_))
+  if (const int error = write_to_file(descriptor(), 0, base_, size_bytes_))
     throw system_error(subject, "copy", error, "lower the size of the program's static arrays");
   chunk_->map(base_);
   shared_ = true;
@@ -118,7 +84,7 @@ std::byte* SharedPages::private_copy() const noexcept {
   if (mapped == MAP_FAILED)
     return nullptr;
   auto* copy = static_cast<std::byte*>(mapped);
-  if (copy_by_kernel(SYS_pread64, descriptor(), copy, size_bytes_) == 0)
+  if (read_from_file(descriptor(), 0, copy, size_bytes_) == 0)
     return copy;
   ::munmap(mapped, size_bytes_);
   return nullptr;

@@ -95,6 +95,10 @@ Proxy& Runtime::proxy() {
   return *impl_->proxy;
 }
 
+Buffers& Runtime::buffers() {
+  return *impl_->buffers;
+}
+
 TeamId Runtime::rail_team() const {
   return impl_->rail_team;
 }

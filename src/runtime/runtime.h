@@ -20,6 +20,8 @@
 
 namespace shmemctl {
 
+class Buffers;
+
 struct RuntimeRequest {
   const Options* options = nullptr; ///< must outlive the runtime
   Environment environment;
@@ -75,6 +77,8 @@ public:
   /// The thread that carries out requests of others (docs/proxy.md); started by the first call,
   /// which throws Error if that fails. finish() drains and stops it. Thread safe.
   Proxy& proxy();
+  /// Memory that the heap does not own.
+  Buffers& buffers();
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 64);
   void free(void* address);

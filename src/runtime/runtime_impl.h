@@ -5,6 +5,7 @@
 
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
+#include "src/runtime/buffers.h"
 #include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
@@ -71,6 +72,7 @@ struct Runtime::Impl {
   bool all_reachable = true;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
+  std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
@@ -98,6 +100,7 @@ private:
   void enter_transport_map();
   void enter_nics();
   void enter_connections();
+  void make_buffers();
   void enter_state();
   void undo_state();
   void enter_teams();

@@ -192,9 +192,37 @@ void Runtime::Impl::enter_state() {
     rma->set_region(each);
     state->set_region(each);
   }
+  make_buffers();
+}
+
+void Runtime::Impl::make_buffers() {
+  BuffersConfig config;
+  config.pe = placement.pe;
+  config.users = shared_pes;
+  config.secret = secret;
+  config.health = lifeline.get();
+  config.backing = backing.get();
+  config.timeout_s = timeout_s;
+  config.way_to = [this](int pe) -> BuffersConfig::WayToPe {
+    if (pe < 0 || pe >= placement.n_pes)
+      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "address",
+                  "the job has PEs 0 to " + std::to_string(placement.n_pes - 1),
+                  "name one of them");
+    const int way = way_to[static_cast<std::size_t>(pe)];
+    if (way < 0)
+      raise_unreachable(pe);
+    const TransportEntry& entry = transports[static_cast<std::size_t>(way)];
+    const unsigned can = entry.reach[static_cast<std::size_t>(pe)].capabilities;
+    return {entry.transport->name(), (can & can_load_store) != 0};
+  };
+  config.is_heap = [this](const void* address) {
+    return rma->locate(address, placement.pe).region == region::heap;
+  };
+  buffers = std::make_unique<Buffers>(std::move(config));
 }
 
 void Runtime::Impl::undo_state() {
+  buffers.reset();
   state.reset();
   rma.reset();
 }

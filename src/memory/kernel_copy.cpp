@@ -1,0 +1,48 @@
+#include "src/memory/kernel_copy.h"
+
+#include <cerrno>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace shmemctl {
+
+namespace {
+
+/// @param call SYS_pwrite64 or SYS_pread64
+int copy(long call, int file, std::uint64_t offset_bytes, void* memory,
+         std::size_t size_bytes) noexcept {
+  auto* bytes = static_cast<std::byte*>(memory);
+  std::size_t done = 0;
+  while (done < size_bytes) {
+    const long step = ::syscall(call, file, bytes + done, size_bytes - done, offset_bytes + done);
+    if (step <= 0 && errno != EINTR)
+      return step == 0 ? EIO : errno;
+    if (step > 0)
+      done += static_cast<std::size_t>(step);
+  }
+  return 0;
+}
+
+} // namespace
+
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
+                  std::size_t size_bytes) noexcept {
+  return copy(SYS_pwrite64, file, offset_bytes, const_cast<void*>(memory), size_bytes);
+}
+
+int read_from_file(int file, std::uint64_t offset_bytes, void* memory,
+                   std::size_t size_bytes) noexcept {
+  return copy(SYS_pread64, file, offset_bytes, memory, size_bytes);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,290 @@
+#include "src/runtime/buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/memory/siphash.h"
+#include "src/runtime/buffers/open_cache.h"
+#include "src/runtime/buffers/service.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::uint32_t descriptor_magic = 0x31465542; // "BUF1"
+constexpr auto longest_sleep = std::chrono::milliseconds(1);
+
+std::uint64_t signature_of(const BufferDescriptor& descriptor, const JobSecret& secret) {
+  return siphash(secret, &descriptor, offsetof(BufferDescriptor, signature));
+}
+
+Error stale(const BufferDescriptor& descriptor) {
+  return {ExitCode::usage,
+          "buffer " + std::to_string(descriptor.slot) + " of PE " + std::to_string(descriptor.pe),
+          "use", "it is not registered any more",
+          "use a descriptor only while its buffer is registered"};
+}
+
+} // namespace
+
+struct Buffers::Impl {
+  /// What a PE has from its first registration on.
+  struct Owner {
+    std::shared_ptr<buffers::Control> control;
+    std::unique_ptr<buffers::Service> service;
+    std::unique_ptr<buffers::ServiceThread> thread;
+  };
+
+  BuffersConfig config;
+  std::uint32_t me; ///< among the users
+  BufferPool pool;
+  std::vector<MemoryRegistrar*> registrars;
+  std::mutex mutex; ///< of the next two
+  std::map<std::uint64_t, std::vector<std::pair<MemoryRegistrar*, NetworkKey>>> keys;
+  Owner owner;
+  std::mutex links_mutex; ///< held while a connection is made
+  std::map<int, std::shared_ptr<buffers::OwnerLink>> links;
+  buffers::OpenCache cache;
+
+  explicit Impl(BuffersConfig the_config)
+      : config(std::move(the_config)), me(index_of(config.pe)),
+        pool(*config.backing, config.max_buffers), cache(config.open_limit) {}
+
+  std::uint32_t index_of(int pe) const {
+    const auto found = std::find(config.users.begin(), config.users.end(), pe);
+    return static_cast<std::uint32_t>(found - config.users.begin());
+  }
+  void start_owner();
+  void add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes);
+  void drop_keys(const BufferHandle& handle);
+  void wait_until_unused(std::uint32_t slot);
+  int user_of(std::uint32_t slot);
+  void check(const BufferDescriptor& descriptor) const;
+  std::shared_ptr<buffers::OwnerLink> link_to(int pe);
+  std::shared_ptr<const buffers::OpenBuffer> open(const BufferDescriptor& descriptor);
+  /// Runs `copy` on the open buffer while its owner waits for it to end.
+  template <class Copy>
+  void operate(const BufferDescriptor& descriptor, std::uint64_t offset_bytes,
+               std::size_t size_bytes, const Copy& copy);
+};
+
+void Buffers::Impl::start_owner() {
+  const std::lock_guard lock(mutex);
+  if (owner.thread)
+    return;
+  Owner started;
+  started.control = std::make_shared<buffers::Control>(
+      buffers::ControlShape{static_cast<std::uint32_t>(config.max_buffers),
+                            static_cast<std::uint32_t>(config.users.size()), config.stage_bytes},
+      config.backing->kind());
+  started.service = std::make_unique<buffers::Service>(config.secret, config.pe, config.users, pool,
+                                                       *started.control);
+  started.thread = std::make_unique<buffers::ServiceThread>(*started.service);
+  owner = std::move(started);
+}
+
+void Buffers::Impl::add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes) {
+  for (MemoryRegistrar* registrar : registrars) {
+    try {
+      NetworkKey key = registrar->add(address, size_bytes);
+      const std::lock_guard lock(mutex);
+      keys[handle.generation].emplace_back(registrar, std::move(key));
+    } catch (const Error& error) {
+      log(LogLevel::info, "memory", "a buffer without a network key: " + error.message());
+    }
+  }
+}
+
+void Buffers::Impl::drop_keys(const BufferHandle& handle) {
+  const std::lock_guard lock(mutex);
+  for (const auto& [registrar, key] : keys[handle.generation])
+    registrar->remove(key);
+  keys.erase(handle.generation);
+}
+
+/// A PE that is using the slot; -1 if none is. One that is gone uses nothing.
+int Buffers::Impl::user_of(std::uint32_t slot) {
+  for (std::uint32_t user = 0; user < config.users.size(); ++user)
+    if (owner.control->in_flight(slot, user).load(std::memory_order_seq_cst) != 0 &&
+        (user == me || owner.service->connected(user)))
+      return config.users[user];
+  return -1;
+}
+
+void Buffers::Impl::wait_until_unused(std::uint32_t slot) {
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(config.timeout_s));
+  std::chrono::microseconds sleep{1};
+  for (int user = user_of(slot); user >= 0; user = user_of(slot)) {
+    config.health->waiting_for(user);
+    config.health->check();
+    if (deadline.passed())
+      config.health->give_up("unregister a buffer", user);
+    std::this_thread::sleep_for(sleep);
+    sleep = std::min<std::chrono::microseconds>(2 * sleep, longest_sleep);
+  }
+  config.health->waiting_for(-1);
+}
+
+void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
+  if (descriptor.magic != descriptor_magic ||
+      descriptor.signature != signature_of(descriptor, config.secret))
+    throw Error(ExitCode::usage, "a buffer's descriptor", "use",
+                "it is none that a PE of this job has made",
+                "pass on all 64 bytes of what describe() returned");
+  if (index_of(descriptor.pe) == config.users.size())
+    throw Error(ExitCode::unavailable, "a registered buffer of PE " + std::to_string(descriptor.pe),
+                "reach", "that PE shares no memory with PE " + std::to_string(config.pe),
+                "put to the symmetric heap, or run both PEs on one node");
+}
+
+std::shared_ptr<buffers::OwnerLink> Buffers::Impl::link_to(int pe) {
+  // One connection to each PE: threads that need the same one wait for the first.
+  const std::lock_guard lock(links_mutex);
+  std::shared_ptr<buffers::OwnerLink>& link = links[pe];
+  if (link && link->alive())
+    return link;
+  link = std::make_shared<buffers::OwnerLink>(config.secret, config.pe, pe, *config.health,
+                                              config.timeout_s);
+  if (link->control().shape().users != config.users.size()) {
+    link.reset();
+    throw Error(ExitCode::unavailable, "the registered buffers of PE " + std::to_string(pe),
+                "reach", "it counts other PEs on this node",
+                "start all PEs with the same version of this tool");
+  }
+  return link;
+}
+
+std::shared_ptr<const buffers::OpenBuffer> Buffers::Impl::open(const BufferDescriptor& descriptor) {
+  check(descriptor);
+  const BufferHandle handle{descriptor.slot, descriptor.generation};
+  if (auto opened = cache.find(descriptor.pe, handle))
+    return opened;
+  std::shared_ptr<const buffers::OpenBuffer> opened;
+  if (descriptor.pe == config.pe)
+    opened = std::make_shared<buffers::OpenBuffer>(config.pe, pool.get(handle), owner.control);
+  else
+    opened =
+        std::make_shared<buffers::OpenBuffer>(link_to(descriptor.pe), handle, me, config.allowed);
+  cache.insert(opened);
+  return opened;
+}
+
+template <class Copy>
+void Buffers::Impl::operate(const BufferDescriptor& descriptor, std::uint64_t offset_bytes,
+                            std::size_t size_bytes, const Copy& copy) {
+  const auto opened = open(descriptor);
+  require_inside(offset_bytes, size_bytes, descriptor.size_bytes);
+  const buffers::Lease lease(opened->control(), opened->handle(), me);
+  if (!lease.valid()) {
+    cache.erase(descriptor.pe, opened->handle());
+    throw stale(descriptor);
+  }
+  if (size_bytes > 0)
+    copy(*opened);
+}
+
+Buffers::Buffers(BuffersConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+
+Buffers::~Buffers() {
+  for (const BufferHandle& handle : impl_->pool.handles()) {
+    impl_->owner.control->generation(handle.slot).store(0, std::memory_order_seq_cst);
+    impl_->drop_keys(handle);
+  }
+}
+
+BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replace_pages) {
+  if (impl_->config.is_heap && impl_->config.is_heap(address))
+    throw Error(ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
+                "register", "it is in the symmetric heap",
+                "address it directly: every PE reaches the heap without registration");
+  impl_->start_owner();
+  const BufferHandle handle = impl_->pool.add(address, size_bytes, may_replace_pages);
+  try {
+    impl_->owner.control->commit_slot(handle.slot);
+    impl_->add_keys(handle, address, size_bytes);
+  } catch (...) {
+    impl_->pool.withdraw(handle);
+    impl_->pool.remove(handle);
+    throw;
+  }
+  impl_->owner.control->generation(handle.slot).store(handle.generation, std::memory_order_seq_cst);
+  return handle;
+}
+
+void Buffers::remove(const BufferHandle& handle) {
+  impl_->pool.withdraw(handle);
+  impl_->owner.control->generation(handle.slot).store(0, std::memory_order_seq_cst);
+  impl_->wait_until_unused(handle.slot);
+  impl_->cache.erase(impl_->config.pe, handle);
+  impl_->drop_keys(handle);
+  impl_->pool.remove(handle);
+}
+
+BufferDescriptor Buffers::describe(const BufferHandle& handle) const {
+  const RegisteredBuffer buffer = impl_->pool.get(handle);
+  BufferDescriptor descriptor;
+  descriptor.magic = descriptor_magic;
+  descriptor.pe = impl_->config.pe;
+  descriptor.slot = handle.slot;
+  descriptor.writable = buffer.writable ? 1 : 0;
+  descriptor.generation = handle.generation;
+  descriptor.address = buffer.extent.address;
+  descriptor.size_bytes = buffer.extent.size_bytes;
+  descriptor.signature = signature_of(descriptor, impl_->config.secret);
+  return descriptor;
+}
+
+std::optional<BufferHandle> Buffers::starting_at(const void* address) const {
+  return impl_->pool.starting_at(address);
+}
+
+void Buffers::put(const BufferDescriptor& target, std::uint64_t offset_bytes, const void* source,
+                  std::size_t size_bytes) {
+  impl_->operate(target, offset_bytes, size_bytes, [&](const buffers::OpenBuffer& opened) {
+    opened.put(offset_bytes, source, size_bytes);
+  });
+}
+
+void Buffers::get(void* target, const BufferDescriptor& source, std::uint64_t offset_bytes,
+                  std::size_t size_bytes) {
+  impl_->operate(source, offset_bytes, size_bytes, [&](const buffers::OpenBuffer& opened) {
+    opened.get(target, offset_bytes, size_bytes);
+  });
+}
+
+BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
+  return impl_->open(buffer)->path();
+}
+
+BufferPath Buffers::path_of(const void* address, std::size_t size_bytes, int pe) const {
+  const BuffersConfig::WayToPe way = impl_->config.way_to(pe);
+  if (way.loads_and_stores)
+    return {BufferWay::zero_copy,
+            way.transport + " reads and writes any local memory; no registration is needed"};
+  if (impl_->config.is_heap && impl_->config.is_heap(address))
+    return {BufferWay::zero_copy, "the heap is registered with " + way.transport};
+  const auto buffer = impl_->pool.find(address, size_bytes);
+  if (!buffer)
+    return {BufferWay::staged, "it is not registered, and " + way.transport + " needs that"};
+  const std::lock_guard lock(impl_->mutex);
+  const auto found = impl_->keys.find(buffer->handle.generation);
+  if (found != impl_->keys.end())
+    for (const auto& [registrar, key] : found->second)
+      if (key.transport == way.transport)
+        return {BufferWay::zero_copy, "it is registered with " + way.transport};
+  return {BufferWay::staged, way.transport + " has no key for it"};
+}
+
+void Buffers::add_registrar(MemoryRegistrar& registrar) {
+  impl_->registrars.push_back(&registrar);
+}
+
+std::size_t Buffers::open_count() const {
+  return impl_->cache.size();
+}
+
+} // namespace shmemctl

@@ -1,0 +1,116 @@
+// User buffers: memory that the symmetric heap does not own, reached by a descriptor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/bootstrap/job_health.h"
+#include "src/memory/backing.h"
+#include "src/memory/buffers/buffer_pool.h"
+#include "src/memory/peer_message.h"
+#include "src/runtime/buffers/open_buffer.h"
+
+namespace shmemctl {
+
+/// Names a registered buffer on any PE of its node. Plain data: the program passes it on as it
+/// likes. Signed with the job's secret, so a damaged one is refused.
+struct BufferDescriptor {
+  std::uint32_t magic = 0;
+  std::int32_t pe = -1;
+  std::uint32_t slot = 0;
+  std::uint32_t writable = 0; ///< 0: only get
+  std::uint64_t generation = 0;
+  std::uint64_t address = 0; ///< on its PE
+  std::uint64_t size_bytes = 0;
+  std::uint64_t reserved[2] = {0, 0};
+  std::uint64_t signature = 0;
+};
+static_assert(sizeof(BufferDescriptor) == 64);
+
+/// What one network transport needs to address registered memory.
+struct NetworkKey {
+  std::string transport; ///< as Transport::name()
+  std::array<std::byte, 64> bytes{};
+};
+/// A transport whose local side must be registered, too.
+class MemoryRegistrar {
+public:
+  virtual ~MemoryRegistrar() = default;
+  /// Called for every registration. Throws Error; then the buffer is used without this transport.
+  virtual NetworkKey add(void* address, std::size_t size_bytes) = 0;
+  virtual void remove(const NetworkKey& key) noexcept = 0;
+};
+
+struct BuffersConfig {
+  int pe = 0;
+  std::vector<int> users; ///< the PEs that can share memory with this one, itself among them; the
+                          ///< same on all of them
+  JobSecret secret{};
+  JobHealth* health = nullptr;    ///< not owned
+  HeapBacking* backing = nullptr; ///< not owned
+  double timeout_s = 60;
+  std::size_t max_buffers = 4096;
+  std::size_t stage_bytes = std::size_t{256} << 10;
+  std::size_t open_limit = 256; ///< buffers of other PEs that stay mapped
+  buffers::WaysAllowed allowed;
+  /// Of the transport that serves a PE: its name, and whether it loads and stores there.
+  struct WayToPe {
+    std::string transport;
+    bool loads_and_stores = false;
+  };
+  std::function<WayToPe(int pe)> way_to;
+  /// Whether the address is in the symmetric heap, which needs no registration.
+  std::function<bool(const void*)> is_heap;
+};
+
+/// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.
+class Buffers {
+public:
+  explicit Buffers(BuffersConfig config);
+  /// Ends all registrations without waiting; other PEs' later operations on them fail.
+  ~Buffers();
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+
+  /// Not collective. Private memory becomes shared memory in place, in whole pages, until it is
+  /// unregistered; memory for which that cannot be is reached in slower ways (docs/buffers.md).
+  /// Register before the memory is freed, and free it after unregister(). Buffers may overlap.
+  /// Throws Error: usage for memory that is not there, unreadable, or of the heap.
+  /// @param may_replace_pages false for memory that a device holds pinned
+  BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
+  /// Waits until operations of other PEs that are under way have ended; later ones fail. Then the
+  /// memory is private again. Throws Error: usage for a stale handle; deadline, naming the PE.
+  void remove(const BufferHandle& handle);
+
+  BufferDescriptor describe(const BufferHandle& handle) const;
+  /// The youngest registration that begins at this address.
+  std::optional<BufferHandle> starting_at(const void* address) const;
+
+  /// From any local memory into a registered buffer of any PE of the node; complete on return, and
+  /// visible to whoever sees a later signal or atomic of this PE. Throws Error: usage for a
+  /// damaged or stale descriptor, a range outside of the buffer or a put to read-only memory;
+  /// unavailable; deadline.
+  void put(const BufferDescriptor& target, std::uint64_t offset_bytes, const void* source,
+           std::size_t size_bytes);
+  void get(void* target, const BufferDescriptor& source, std::uint64_t offset_bytes,
+           std::size_t size_bytes);
+
+  /// Which way put() and get() of this buffer take. Opens it.
+  BufferPath path_to(const BufferDescriptor& buffer);
+  /// Which way the local side of a put or get through Rma takes to `pe`. Throws Error (usage) for
+  /// a PE that does not exist.
+  BufferPath path_of(const void* address, std::size_t size_bytes, int pe) const;
+
+  /// Transports that want to know of registrations; before the first one. Not owned.
+  void add_registrar(MemoryRegistrar& registrar);
+  /// How many buffers of other PEs are open here.
+  std::size_t open_count() const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace shmemctl

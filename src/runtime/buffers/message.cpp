@@ -1,0 +1,140 @@
+#include "src/runtime/buffers/message.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "src/memory/siphash.h"
+
+namespace shmemctl::buffers {
+
+namespace {
+
+constexpr std::uint32_t request_magic = 0x31515242, answer_magic = 0x31414242; // "BRQ1", "BBA1"
+
+struct RequestWire {
+  std::uint32_t magic, kind, from_pe, to_pe;
+  std::uint64_t sequence;
+  std::uint32_t slot, zero;
+  std::uint64_t generation, offset_bytes, size_bytes;
+};
+
+struct AnswerWire {
+  std::uint32_t magic, outcome, descriptors, slots, users, writable;
+  std::uint64_t sequence, stage_bytes, address, size_bytes, page_gap_bytes;
+  std::uint32_t n_parts, reason_bytes;
+};
+
+template <class Wire>
+std::string bytes_of(const Wire& wire) {
+  return {reinterpret_cast<const char*>(&wire), sizeof wire};
+}
+
+std::string sign(std::string text, const JobSecret& secret) {
+  return text + bytes_of(siphash(secret, text.data(), text.size()));
+}
+
+/// What stands before a good signature.
+std::optional<std::string_view> signed_part(const void* data, std::size_t size_bytes,
+                                            const JobSecret& secret) {
+  std::uint64_t signature = 0;
+  if (size_bytes < sizeof signature || size_bytes > most_message_bytes)
+    return std::nullopt;
+  const std::string_view text(static_cast<const char*>(data), size_bytes - sizeof signature);
+  std::memcpy(&signature, text.data() + text.size(), sizeof signature);
+  if (signature != siphash(secret, text.data(), text.size()))
+    return std::nullopt;
+  return text;
+}
+
+template <class Wire>
+bool take(std::string_view& text, Wire& wire) {
+  if (text.size() < sizeof wire)
+    return false;
+  std::memcpy(&wire, text.data(), sizeof wire);
+  text.remove_prefix(sizeof wire);
+  return true;
+}
+
+} // namespace
+
+std::string encode(const Request& request, const JobSecret& secret) {
+  const RequestWire wire{request_magic,
+                         static_cast<std::uint32_t>(request.kind),
+                         request.from_pe,
+                         request.to_pe,
+                         request.sequence,
+                         request.handle.slot,
+                         0,
+                         request.handle.generation,
+                         request.offset_bytes,
+                         request.size_bytes};
+  return sign(bytes_of(wire), secret);
+}
+
+std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
+                                      const JobSecret& secret) {
+  auto text = signed_part(data, size_bytes, secret);
+  RequestWire wire{};
+  if (!text || !take(*text, wire) || !text->empty() || wire.magic != request_magic ||
+      wire.kind > static_cast<std::uint32_t>(RequestKind::get) || wire.zero != 0)
+    return std::nullopt;
+  return Request{
+      static_cast<RequestKind>(wire.kind), wire.from_pe,      wire.to_pe,     wire.sequence,
+      {wire.slot, wire.generation},        wire.offset_bytes, wire.size_bytes};
+}
+
+std::string encode(const Answer& answer, const JobSecret& secret) {
+  const std::size_t reason_bytes = std::min(answer.reason.size(), most_reason_bytes);
+  const AnswerWire wire{answer_magic,
+                        static_cast<std::uint32_t>(answer.outcome),
+                        answer.descriptors,
+                        answer.shape.slots,
+                        answer.shape.users,
+                        answer.writable ? 1u : 0u,
+                        answer.sequence,
+                        answer.shape.stage_bytes,
+                        answer.address,
+                        answer.size_bytes,
+                        answer.page_gap_bytes,
+                        static_cast<std::uint32_t>(answer.parts.size()),
+                        static_cast<std::uint32_t>(reason_bytes)};
+  std::string text = bytes_of(wire);
+  for (const FilePart& part : answer.parts)
+    text += bytes_of(part);
+  return sign(text + answer.reason.substr(0, reason_bytes), secret);
+}
+
+std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
+                                    const JobSecret& secret) {
+  auto text = signed_part(data, size_bytes, secret);
+  AnswerWire wire{};
+  if (!text || !take(*text, wire) || wire.magic != answer_magic ||
+      wire.outcome > static_cast<std::uint32_t>(Outcome::failed) || wire.writable > 1 ||
+      wire.n_parts > most_parts || wire.reason_bytes > most_reason_bytes ||
+      wire.descriptors > most_parts ||
+      text->size() != wire.n_parts * sizeof(FilePart) + wire.reason_bytes)
+    return std::nullopt;
+  Answer answer;
+  answer.sequence = wire.sequence;
+  answer.outcome = static_cast<Outcome>(wire.outcome);
+  answer.descriptors = wire.descriptors;
+  answer.shape = {wire.slots, wire.users, wire.stage_bytes};
+  answer.address = wire.address;
+  answer.size_bytes = wire.size_bytes;
+  answer.page_gap_bytes = wire.page_gap_bytes;
+  answer.writable = wire.writable != 0;
+  answer.parts.resize(wire.n_parts);
+  for (FilePart& part : answer.parts)
+    if (!take(*text, part) || part.file >= wire.descriptors)
+      return std::nullopt;
+  answer.reason = *text;
+  return answer;
+}
+
+std::string socket_name(const JobSecret& secret, int pe) {
+  const std::string about = fmt::format("socket name of the buffers of PE {}", pe);
+  return fmt::format("shmemctl-buffers-{:016x}", siphash(secret, about.data(), about.size()));
+}
+
+} // namespace shmemctl::buffers

@@ -1,0 +1,71 @@
+// What PEs of a node say to each other about registered buffers, as bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/memory/peer_message.h"
+#include "src/runtime/buffers/control.h"
+
+namespace shmemctl::buffers {
+
+enum class RequestKind : std::uint32_t {
+  hello, ///< who I am; the answer brings the control table
+  open,  ///< how do I reach this buffer? The answer brings its files
+  stage, ///< I need my staging area
+  put,   ///< copy from my staging area into the buffer
+  get    ///< copy from the buffer into my staging area
+};
+
+struct Request {
+  RequestKind kind = RequestKind::hello;
+  std::uint32_t from_pe = 0, to_pe = 0;
+  std::uint64_t sequence = 0; ///< comes back in the answer
+  BufferHandle handle = {};
+  std::uint64_t offset_bytes = 0, size_bytes = 0;
+};
+
+enum class Outcome : std::uint32_t {
+  done,
+  stale,  ///< the buffer is not registered (any more)
+  failed, ///< `reason` says why
+};
+
+/// A part of a buffer's pages: `size_bytes` from `offset_bytes` on in the file that came as
+/// descriptor number `file` with the answer.
+struct FilePart {
+  std::uint64_t file = 0, offset_bytes = 0, size_bytes = 0;
+  bool operator==(const FilePart&) const = default;
+};
+
+struct Answer {
+  std::uint64_t sequence = 0;
+  Outcome outcome = Outcome::done;
+  std::uint32_t descriptors = 0; ///< how many come along
+  ControlShape shape;            ///< of hello
+  // Of open:
+  std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
+  bool writable = false;
+  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why
+  std::string reason;
+};
+
+inline constexpr std::size_t most_parts = 64, most_reason_bytes = 400, most_message_bytes = 4096;
+
+/// Between processes of one machine, hence in the machine's own byte order; signed with the job's
+/// secret. A longer reason is cut.
+std::string encode(const Request& request, const JobSecret& secret);
+std::string encode(const Answer& answer, const JobSecret& secret);
+/// Nothing unless it is one whole message signed with this secret. Survive any bytes.
+std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
+                                      const JobSecret& secret);
+std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
+                                    const JobSecret& secret);
+
+/// The abstract name of the socket at which a PE answers.
+std::string socket_name(const JobSecret& secret, int pe);
+
+} // namespace shmemctl::buffers

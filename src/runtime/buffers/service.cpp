@@ -1,0 +1,219 @@
+#include "src/runtime/buffers/service.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/memory/kernel_copy.h"
+
+namespace shmemctl::buffers {
+
+namespace {
+
+constexpr int poll_interval_ms = 100;
+
+/// The number of a piece's file among the descriptors, which it joins if it is new.
+std::uint64_t number_of(int descriptor, std::vector<int>& descriptors) {
+  const auto found = std::find(descriptors.begin(), descriptors.end(), descriptor);
+  const auto number = static_cast<std::uint64_t>(found - descriptors.begin());
+  if (found == descriptors.end())
+    descriptors.push_back(descriptor);
+  return number;
+}
+
+} // namespace
+
+Service::Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
+                 Control& control)
+    : secret_(secret), pe_(pe), users_(std::move(users)), pool_(pool), control_(control),
+      listener_(packet_socket()), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      connected_(users_.size()) {
+  const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret, pe));
+  if (!wake_ || ::bind(listener_.get(), address.raw(), address.length()) != 0 ||
+      ::listen(listener_.get(), static_cast<int>(users_.size() + most_strangers)) != 0)
+    throw system_error("the socket for registered buffers", "open", errno,
+                       "use a kernel and container that allow abstract Unix sockets; start each PE "
+                       "once");
+}
+
+void Service::wake() noexcept {
+  const std::uint64_t one = 1;
+  // Fails only if it is awake already.
+  [[maybe_unused]] const ssize_t ignored = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Service::poll(int timeout_ms) {
+  // A descriptor of -1 is not looked at.
+  std::vector<pollfd> events = {{wake_.get(), POLLIN, 0},
+                                {deaf_until_.passed() ? listener_.get() : -1, POLLIN, 0}};
+  for (const Link& link : links_)
+    events.push_back({link.socket.get(), POLLIN, 0});
+  if (::poll(events.data(), events.size(), timeout_ms) <= 0)
+    return;
+  std::uint64_t count = 0;
+  if (events[0].revents != 0) [[maybe_unused]]
+    const ssize_t ignored = ::read(wake_.get(), &count, sizeof count);
+  auto link = links_.begin();
+  for (std::size_t at = 2; at < events.size(); ++at) {
+    const auto current = link++;
+    if (events[at].revents == 0 || serve_safely(*current))
+      continue;
+    end(*current);
+    links_.erase(current);
+  }
+  if (events[1].revents != 0)
+    accept_links();
+}
+
+void Service::accept_links() {
+  while (true) {
+    FileDescriptor socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      // Out of descriptors: looking again at once would take a core.
+      if (errno == EMFILE || errno == ENFILE)
+        deaf_until_ = Deadline::after(std::chrono::milliseconds(poll_interval_ms));
+      return;
+    }
+    // Whoever says nothing makes room for whoever may.
+    const auto stranger = [](const Link& link) { return link.user == nobody; };
+    if (static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), stranger)) ==
+        most_strangers)
+      links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
+    links_.push_back({std::move(socket), nobody});
+  }
+}
+
+bool Service::serve_safely(Link& link) {
+  try {
+    return serve(link);
+  } catch (const std::exception& error) { // no memory
+    log(LogLevel::warning, "memory", std::string("registered buffers: ") + error.what());
+    return false;
+  }
+}
+
+bool Service::serve(Link& link) {
+  const Packet packet = receive_packet(link.socket.get());
+  if (packet.state != Packet::State::here)
+    return packet.state == Packet::State::none;
+  const auto request = decode_request(packet.bytes.data(), packet.bytes.size(), secret_);
+  if (!request || request->to_pe != static_cast<std::uint32_t>(pe_))
+    return false;
+  if (link.user == nobody)
+    return greet(link, *request);
+  std::vector<int> descriptors;
+  std::vector<SharedPiece> held; // keeps the descriptors open until they are sent
+  const Answer out = answer(link, *request, descriptors, held);
+  return reply(link, out, descriptors);
+}
+
+bool Service::greet(Link& link, const Request& request) {
+  const auto found = std::find(users_.begin(), users_.end(), static_cast<int>(request.from_pe));
+  const auto user = static_cast<std::size_t>(found - users_.begin());
+  if (request.kind != RequestKind::hello || found == users_.end() || connected(user))
+    return false;
+  link.user = user;
+  connected_[user].store(true, std::memory_order_release);
+  Answer welcome;
+  welcome.sequence = request.sequence;
+  welcome.shape = control_.shape();
+  return reply(link, welcome, {control_.descriptor()});
+}
+
+Answer Service::answer(const Link& link, const Request& request, std::vector<int>& descriptors,
+                       std::vector<SharedPiece>& held) {
+  Answer answer;
+  answer.sequence = request.sequence;
+  try {
+    if (request.kind == RequestKind::open)
+      describe(request, answer, descriptors, held);
+    else if (request.kind == RequestKind::stage)
+      control_.commit_stage(static_cast<std::uint32_t>(link.user));
+    else
+      copy(link.user, request, answer);
+  } catch (const Error& error) {
+    answer.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
+    answer.reason = error.message();
+  }
+  return answer;
+}
+
+void Service::describe(const Request& request, Answer& answer, std::vector<int>& descriptors,
+                       std::vector<SharedPiece>& held) {
+  const RegisteredBuffer buffer = pool_.get(request.handle);
+  answer.address = buffer.extent.address;
+  answer.size_bytes = buffer.extent.size_bytes;
+  answer.page_gap_bytes = buffer.extent.page_gap_bytes();
+  answer.writable = buffer.writable;
+  answer.reason = buffer.reason;
+  if (!buffer.shareable)
+    return;
+  held = pool_.export_pages(request.handle).pieces;
+  if (held.size() > most_parts) {
+    answer.reason = "it consists of more pieces of shared memory than one message holds";
+    return;
+  }
+  for (const SharedPiece& piece : held)
+    answer.parts.push_back({number_of(piece.file->descriptor.get(), descriptors),
+                            piece.offset_bytes, piece.pages.size_bytes()});
+}
+
+/// By the kernel: memory that the program has freed meanwhile is an error, not the end of this PE.
+void Service::copy(std::size_t user, const Request& request, Answer& answer) {
+  const RegisteredBuffer buffer = pool_.get(request.handle);
+  require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);
+  require_inside(0, request.size_bytes, control_.shape().stage_bytes);
+  const bool put = request.kind == RequestKind::put;
+  const std::uint64_t stage = control_.stage_offset_bytes(static_cast<std::uint32_t>(user));
+  auto* memory = reinterpret_cast<void*>(buffer.extent.address + request.offset_bytes);
+  int error = put && !buffer.writable ? EACCES : 0;
+  if (error == 0)
+    error = put ? read_from_file(control_.descriptor(), stage, memory, request.size_bytes)
+                : write_to_file(control_.descriptor(), stage, memory, request.size_bytes);
+  if (error == 0)
+    return;
+  answer.outcome = Outcome::failed;
+  answer.reason =
+      error == EFAULT ? "its memory was freed while it was registered" : std::strerror(error);
+}
+
+bool Service::reply(const Link& link, const Answer& answer, const std::vector<int>& descriptors) {
+  Answer counted = answer;
+  counted.descriptors = static_cast<std::uint32_t>(descriptors.size());
+  int error = 0;
+  // One request is under way at a time, so there is room for its answer.
+  if (send_packet(link.socket.get(), encode(counted, secret_), descriptors, error))
+    return true;
+  if (error != ETOOMANYREFS && error != EMFILE)
+    return false;
+  counted.descriptors = 0;
+  counted.parts.clear();
+  counted.reason = "too many descriptors are on their way";
+  return send_packet(link.socket.get(), encode(counted, secret_), {}, error);
+}
+
+void Service::end(const Link& link) {
+  if (link.user != nobody)
+    connected_[link.user].store(false, std::memory_order_release);
+}
+
+ServiceThread::ServiceThread(Service& service) : service_(service) {
+  const SignalsBlocked blocked; // signals are for the program's threads
+  thread_ = std::thread([this] {
+    while (!stop_.load(std::memory_order_acquire))
+      service_.poll(poll_interval_ms);
+  });
+}
+
+ServiceThread::~ServiceThread() {
+  stop_.store(true, std::memory_order_release);
+  service_.wake();
+  thread_.join();
+}
+
+} // namespace shmemctl::buffers

@@ -1,0 +1,60 @@
+// Memory of the kinds that programs register, and what lies in it.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <sys/mman.h>
+#include <vector>
+
+#include "src/memory/buffers/page_span.h"
+
+namespace shmemctl::test {
+
+/// Unmapped at the end.
+class Pages {
+public:
+  explicit Pages(std::size_t count, int flags = MAP_PRIVATE | MAP_ANONYMOUS, int file = -1,
+                 int protection = PROT_READ | PROT_WRITE)
+      : size_bytes_(count * page_bytes()) {
+    void* mapped = ::mmap(nullptr, size_bytes_, protection, flags, file, 0);
+    if (mapped == MAP_FAILED)
+      throw std::runtime_error("mmap of a test's pages");
+    base_ = static_cast<std::byte*>(mapped);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages() { unmap(); }
+  void unmap() {
+    if (base_)
+      ::munmap(std::exchange(base_, nullptr), size_bytes_);
+  }
+  std::byte* base() const { return base_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  std::byte* base_ = nullptr;
+  std::size_t size_bytes_;
+};
+
+inline std::byte pattern(std::size_t at, unsigned seed) {
+  return static_cast<std::byte>((at * 2654435761u + seed * 40503u) >> 7);
+}
+inline void fill(std::byte* memory, std::size_t size_bytes, unsigned seed) {
+  for (std::size_t at = 0; at < size_bytes; ++at)
+    memory[at] = pattern(at, seed);
+}
+inline std::vector<std::byte> patterned(std::size_t size_bytes, unsigned seed) {
+  std::vector<std::byte> bytes(size_bytes);
+  fill(bytes.data(), size_bytes, seed);
+  return bytes;
+}
+/// The first byte that is not of the pattern; `size_bytes` if all are.
+inline std::size_t first_wrong(const std::byte* memory, std::size_t size_bytes, unsigned seed) {
+  for (std::size_t at = 0; at < size_bytes; ++at)
+    if (memory[at] != pattern(at, seed))
+      return at;
+  return size_bytes;
+}
+
+} // namespace shmemctl::test
