@@ -110,7 +110,9 @@ void add_bringup(CLI::App& app, Context& context) {
     add_option(*command, context, name);
   command->callback([&context] {
     context.run = [](Context& run_context) {
-      return with_job(run_context, JobNeeds::nothing,
+      RuntimeRequest request;
+      request.require_reach = false; // it reports such pairs itself
+      return with_job(run_context, std::move(request),
                       [&](JobSession& session, Runtime& runtime, const Options& options) {
                         return bring_up(run_context, session, runtime, options);
                       });

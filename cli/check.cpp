@@ -1,19 +1,53 @@
 // `shmemctl check`: the node's acceptance test.
 #include "cli/session.h"
+#include "src/check/acceptance.h"
 
 namespace shmemctl {
 
+namespace {
+
+/// Runs a part that is done in this process, and adds its verdict over the findings that are new.
+template <class Part>
+void judge(Session& session, const std::string& id, const std::string& title, Part&& part) {
+  const std::size_t before = session.report().findings.size();
+  part();
+  const Findings& all = session.report().findings;
+  add_verdict(id, title, {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()},
+              session.report());
+  session.checkpoint();
+}
+
+void run_jobs(Session& session, const Context& context) {
+  for (const JobItem& item : acceptance_jobs()) {
+    session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
+    std::vector<std::string> argv = item.arguments;
+    argv.insert(argv.begin(), "shmemctl");
+    absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
+           session.report());
+    session.checkpoint();
+  }
+}
+
+} // namespace
+
 void add_check(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("check", "The node's acceptance test: topo and doctor");
-  command->footer("Example: shmemctl check --json check.json");
+  CLI::App* command = app.add_subcommand(
+      "check", "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps");
+  command->footer("A verdict for each part, in at most 20 s; exit code 1 if any failed. With\n"
+                  "--sysroot only topo and doctor.\n"
+                  "Example: shmemctl check --json check.json");
   add_option(*command, context, "SYSROOT");
   add_mapping_flags(*command, context);
   command->callback([&context] {
     context.run = [](Context& run_context) {
       return with_session(run_context, [&](Session& session, const Options& options) {
         const NodeSource source = session.load({});
-        run_topo(session, options, source);
-        run_doctor(session, source, run_context.environment, {}, {});
+        judge(session, "topo", "what is connected to what, and which NIC each PE uses",
+              [&] { run_topo(session, options, source); });
+        judge(session, "doctor", "the preconditions",
+              [&] { run_doctor(session, source, run_context.environment, {}, {}); });
+        if (source.sysroot->live())
+          run_jobs(session, run_context);
         return session.finish();
       });
     };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <unistd.h>
 
 #include "src/base/input.h"
 #include "src/base/text.h"
@@ -51,6 +52,21 @@ std::map<std::string, std::string> read_config(const std::string& path) {
 
 Options Context::options() const {
   return Options(environment, command_line, read_config(config_path));
+}
+
+std::string own_program() {
+  std::string path(4096, '\0');
+  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return path.empty() || ::access(path.c_str(), X_OK) != 0 ? "/proc/self/exe" : path;
+}
+
+Environment job_environment(const Context& context) {
+  Environment environment = context.environment;
+  for (const auto& [name, text] : context.command_line)
+    if (name != "TIMEOUT")
+      environment["SHMEMCTL_" + name] = text;
+  return environment;
 }
 
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,

@@ -26,6 +26,12 @@ struct Context {
   Options options() const;
 };
 
+/// The file of this very program, also if it has been replaced since it was started.
+std::string own_program();
+/// The environment with the options of the command line in it, for PEs that this program starts;
+/// --timeout is the caller's own.
+Environment job_environment(const Context& context);
+
 /// Adds `--<name>` for a row of the option table; its text lands in context.command_line.
 CLI::Option* add_option(CLI::App& app, Context& context, const std::string& name,
                         const std::string& flag = "");
@@ -41,6 +47,7 @@ void add_run(CLI::App& app, Context& context);
 /// command: the parser would take what follows for the main program's.
 std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
 void add_bringup(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 
 } // namespace shmemctl

@@ -62,14 +62,12 @@ void JobSession::died(const Error& error) {
   }
 }
 
-ExitCode with_job(Context& context, JobNeeds needs, const JobBody& body) {
+ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {
   const Options options = context.options();
   JobSession session(context, options);
   try {
-    RuntimeRequest request;
     request.options = &options;
     request.environment = context.environment;
-    request.require_reach = needs == JobNeeds::every_pair;
     request.announce = [&session](const std::string& phase) {
       session.step("bring-up, phase " + phase);
     };

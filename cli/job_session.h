@@ -55,14 +55,10 @@ private:
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 
-/// What a job does about pairs of PEs that no transport reaches.
-enum class JobNeeds {
-  every_pair, ///< such a pair fails the bring-up
-  nothing     ///< the job reports them itself
-};
-
 /// Brings the runtime up, runs `body` on every PE and takes it down. The exit code of `body` has to
 /// be the same on all PEs; an Error on one of them ends all.
-ExitCode with_job(Context& context, JobNeeds needs, const JobBody& body);
+/// @param request what this job wants otherwise than by default; options, environment and the
+///                announcement of phases are filled in here
+ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body);
 
 } // namespace shmemctl

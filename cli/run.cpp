@@ -24,14 +24,6 @@ Error bad_invocation(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "run", "start", problem, fix};
 }
 
-/// The file of this very program, also if it has been replaced since it was started.
-std::string own_program() {
-  std::string path(4096, '\0');
-  const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return path.empty() || ::access(path.c_str(), X_OK) != 0 ? "/proc/self/exe" : path;
-}
-
 bool is_own_subcommand(const CLI::App& app, const std::string& word) {
   const auto names = app.get_subcommands([](const CLI::App*) { return true; });
   return std::any_of(names.begin(), names.end(),
@@ -51,10 +43,7 @@ void require_flags_behind_command(const Context& context) {
 
 /// What the PEs see: this environment, the options given here, and how a terminal wants its text.
 Environment pe_environment(const Context& context) {
-  Environment environment = context.environment;
-  for (const auto& [name, text] : context.command_line)
-    if (name != "TIMEOUT")
-      environment["SHMEMCTL_" + name] = text;
+  Environment environment = job_environment(context);
   const auto value = [&environment](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;

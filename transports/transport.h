@@ -100,6 +100,9 @@ public:
   virtual void fence(int context) = 0;
   virtual void quiet(int context) = 0;
   virtual void progress() {}
+  /// Operations are nothing but copy_to_shared() and execute_atomic() (transports/shm/words.h) on
+  /// memory that is mapped here, so that a caller may make them itself, on any thread.
+  virtual bool is_load_store() const { return false; }
 };
 
 } // namespace shmemctl

@@ -73,7 +73,8 @@ std::vector<OptionSpec> make_table() {
        "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
        in_nvshmem},
       choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
-             "The transport to other nodes.", in_nvshmem),
+             "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
+             in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Post work requests to the HCA from the GPU (IBGDA).", in_nvshmem},
       {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
@@ -131,7 +132,8 @@ std::vector<OptionSpec> runtime_options() {
       {"CHECK", OptionType::boolean, "0",
        "Check every call: sizes equal on all PEs, addresses symmetric, nothing freed twice."},
       {"FAULT", OptionType::text, "",
-       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there."},
+       "For tests: kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE makes that PE fail there; "
+       "corrupt:PE:verify spoils what bench has measured."},
   };
 }
 

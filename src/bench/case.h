@@ -96,6 +96,29 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
+  /// A latency is the time of an iteration divided by this: 2 where an iteration is a round trip,
+  /// of which half is reported.
+  virtual int latency_divisor() const { return 1; }
+  /// Why it cannot run on this PE with these ways to the others; "" if it can. Asked on all PEs
+  /// before prepare(); the point is skipped if any of them has a reason.
+  virtual std::string cannot_run(Runtime& runtime) const {
+    static_cast<void>(runtime);
+    return "";
+  }
+  /// A sample has a multiple of so many iterations: those that are under way together where
+  /// iterate() completes a window of them at once. The same on all PEs.
+  virtual std::uint64_t batch_multiple() const { return 1; }
+  /// What iterations first .. first + count - 1 move, moved the plainest way: memcpy of the same
+  /// sizes between the same buffers, for paths that are loads and stores (Rma::direct()). The
+  /// engine times it beside the samples: it is the limit that link_fraction is a share of. Always
+  /// called right before iterate() of the same numbers; what it leaves must not pass for that one's
+  /// work (data of earlier iterations is right). False, at once, where there is no such way; called
+  /// with count 0 to ask.
+  virtual bool reference(std::uint64_t first, std::uint64_t count) {
+    static_cast<void>(first);
+    static_cast<void>(count);
+    return false;
+  }
   /// What `iterations` iterations must have left in this PE's memory. Untimed. Nothing if right.
   virtual std::optional<WrongByte> verify(std::uint64_t iterations) = 0;
   /// Why verify() looks at nothing; "" if it does.

@@ -8,6 +8,7 @@
 
 #include "reports/report.h"
 #include "src/bench/case.h"
+#include "src/bench/timer.h"
 
 namespace shmemctl::bench {
 
@@ -37,9 +38,13 @@ using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;
 /// Called before each point on every PE (for the watchdog and a progress line).
 using PointBegins = std::function<void(const std::string& words)>;
 
+/// Called on every PE between the timed loop and the look at its memory (for tests of that look).
+using BeforeVerification = std::function<void(std::byte* memory, std::size_t size_bytes)>;
+
 struct EngineCallbacks {
   PointBegins begins;
   PointDone done;
+  BeforeVerification before_verification;
 };
 
 /// Collective: measures one case at all points. Returns the rows on PE 0 (empty elsewhere); adds
@@ -50,6 +55,16 @@ std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
                                     const std::vector<Point>& points, const Effort& effort,
                                     std::uint64_t seed, const EngineCallbacks& callbacks,
                                     Findings& findings);
+
+/// The same by another clock than SteadyClock (tests have one of their own).
+struct EngineClock {
+  const Clock* clock = nullptr;
+  TimerQuality quality;
+};
+std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+                                    const std::vector<Point>& points, const Effort& effort,
+                                    std::uint64_t seed, const EngineCallbacks& callbacks,
+                                    Findings& findings, const EngineClock& clock);
 
 /// True on every PE if any row failed (so that all return the same exit code). Collective.
 bool any_failed(Runtime& runtime, const std::vector<ResultRow>& rows);

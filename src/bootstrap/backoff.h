@@ -8,7 +8,9 @@
 
 namespace shmemctl {
 
-class Backoff {
+/// For waits of milliseconds whose poll is a call into a library: it never spins. Waits on a word
+/// in memory are SpinBackoff's (src/runtime/rma.cpp).
+class PollBackoff {
 public:
   /// Gives the processor away; after a while sleeps, up to 1 ms.
   void pause() {

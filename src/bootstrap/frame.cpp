@@ -33,13 +33,6 @@ bool known(std::uint8_t kind) {
 
 } // namespace
 
-bool same_secret(const Secret& left, const Secret& right) {
-  volatile unsigned difference = 0;
-  for (std::size_t i = 0; i < left.size(); ++i)
-    difference = difference | static_cast<unsigned>(left[i] ^ right[i]);
-  return difference == 0;
-}
-
 const char* to_string(FrameKind kind) {
   switch (kind) {
   case FrameKind::join:

@@ -9,15 +9,12 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/secret.h"
 #include "src/base/socket.h"
 
 namespace shmemctl {
 
 using Bytes = std::vector<std::byte>;
-using Secret = std::array<std::uint8_t, 16>;
-
-/// Takes the same time wherever the two differ.
-bool same_secret(const Secret& left, const Secret& right);
 
 enum class FrameKind : std::uint8_t {
   join = 1,       ///< PE -> rendezvous: Join

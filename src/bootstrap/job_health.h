@@ -22,6 +22,13 @@ public:
   /// @param step what was being done, e.g. "barrier"
   /// @param peer who was waited for; -1 if that is not known (anyone)
   [[noreturn]] virtual void give_up(const std::string& step, int peer);
+
+  /// A PE has ended, or says that it fails, as seen on a connection to it: the job's first failure
+  /// is probably the cause, and its notice may still be under way. Throws that failure if it comes
+  /// within a moment; otherwise returns, and the caller says what it has seen. The base class
+  /// returns at once.
+  /// @param peer the PE; -1 if it is not known which
+  virtual void await_cause(int peer) { static_cast<void>(peer); }
 };
 
 } // namespace shmemctl

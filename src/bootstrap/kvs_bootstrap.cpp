@@ -178,8 +178,10 @@ std::string KvsBootstrap::get_piece(int from, int receiver, std::size_t piece,
   if (deadline.passed())
     health().give_up(to_string(call_), from);
   const auto value = space_->get(from, key(from, receiver, piece), deadline);
-  if (!value)
+  if (!value) {
+    health().await_cause(from);
     disagree(from, "put nothing for it: it is in another call");
+  }
   const auto bytes = space_->binary_values() ? value : from_base64(*value);
   // The first piece of an unexpected length is looked into for the reason.
   if (!bytes || (bytes->size() != expected_bytes && (piece > 0 || bytes->size() < header_bytes)))

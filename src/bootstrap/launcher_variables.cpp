@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "src/base/error.h"
+#include "src/base/fnv1a.h"
 #include "src/base/text.h"
 #include "src/bootstrap/select.h"
 
@@ -18,9 +19,8 @@ bool has(const Environment& environment, const char* name) {
   return found != environment.end() && !found->second.empty();
 }
 
-std::uint64_t fnv1a_from(std::uint64_t hash, const std::string& text) {
-  for (const char byte : text)
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+std::uint64_t half_of_secret(const std::string& text, std::uint64_t start) {
+  std::uint64_t hash = fnv1a(text, start);
   // A last mixing step, so that short texts fill all bits.
   hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15ULL;
   return hash ^ (hash >> 29);
@@ -82,10 +82,10 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
               "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
 }
 
-std::array<std::uint8_t, 16> secret_of_text(const std::string& text) {
-  std::array<std::uint8_t, 16> secret{};
-  const std::uint64_t halves[] = {fnv1a_from(0xcbf29ce484222325ULL, text),
-                                  fnv1a_from(0x84222325cbf29ce4ULL, text)};
+Secret secret_of_text(const std::string& text) {
+  Secret secret{};
+  const std::uint64_t halves[] = {half_of_secret(text, fnv1a_start),
+                                  half_of_secret(text, 0x84222325cbf29ce4ULL)};
   for (std::size_t i = 0; i < secret.size(); ++i)
     secret[i] = static_cast<std::uint8_t>(halves[i / 8] >> (8 * (i % 8)));
   return secret;

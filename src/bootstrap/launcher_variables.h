@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/options.h"
+#include "src/base/secret.h"
 
 namespace shmemctl {
 
@@ -28,7 +29,7 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
 int number_of_variable(const Environment& environment, const std::string& name, int minimum);
 
 /// 16 bytes of any text: a program that has no unique id shares a secret of its user's choice.
-std::array<std::uint8_t, 16> secret_of_text(const std::string& text);
+Secret secret_of_text(const std::string& text);
 
 /// "host:port" with a name or an address. Throws Error (usage).
 struct HostAndPort {

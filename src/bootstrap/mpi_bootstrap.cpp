@@ -89,7 +89,7 @@ void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline)
   MpiRequest request = nullptr;
   check(mpi_.Comm_idup(original, &comm_, &request), "MPI_Comm_idup");
   // Nobody can be hailed on a communicator that is not there yet.
-  Backoff backoff;
+  PollBackoff backoff;
   for (int done = 0; done == 0; backoff.pause()) {
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), "MPI_Comm_idup");
     health().check();

@@ -21,7 +21,7 @@ constexpr int turns_between_hearings = 16;
 void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& deadline) {
   ++call_;
   pending_ = true;
-  Backoff backoff;
+  PollBackoff backoff;
   for (int turn = 0;; ++turn, backoff.pause()) {
     int done = 0;
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), call);
@@ -57,7 +57,7 @@ int MpiBootstrap::missing_rank() {
     return std::find_if(heard_.begin(), heard_.end(),
                         [this](std::int64_t call) { return call < call_; });
   };
-  Backoff backoff;
+  PollBackoff backoff;
   while (culprit() != heard_.end() && !answers_due.passed()) {
     hear_hails();
     health().check();

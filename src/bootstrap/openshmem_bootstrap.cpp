@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "src/base/log.h"
+#include "src/base/round_up.h"
 #include "src/bootstrap/backoff.h"
 #include "src/bootstrap/pieces.h"
 #include "src/bootstrap/select.h"
@@ -74,11 +75,9 @@ OpenshmemBootstrap::~OpenshmemBootstrap() {
 }
 
 void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadline) {
-  const auto round_up = [](std::size_t bytes) {
-    return (bytes + cache_line_bytes - 1) / cache_line_bytes * cache_line_bytes;
-  };
-  shared_->slot_bytes = round_up(std::max(staging_bytes / (sets * ranks()), smallest_slot_bytes));
-  shared_->flags_bytes = round_up(sets * ranks() * sizeof(std::uint64_t));
+  shared_->slot_bytes =
+      round_up(std::max(staging_bytes / (sets * ranks()), smallest_slot_bytes), cache_line_bytes);
+  shared_->flags_bytes = round_up(sets * ranks() * sizeof(std::uint64_t), cache_line_bytes);
   const std::size_t size_bytes = shared_->flags_bytes + sets * ranks() * shared_->slot_bytes;
   const auto set_up_memory = [shared = shared_, size_bytes] {
     shared->memory = static_cast<std::byte*>(shared->shmem.malloc(size_bytes));
@@ -160,7 +159,7 @@ void OpenshmemBootstrap::put_frames(const Round& round, const char* step,
 void OpenshmemBootstrap::wait_for_frames(const char* step, const Deadline& deadline) {
   const auto poll = [shared = shared_, number = round_] {
     const Deadline end = Deadline::after(polling_span);
-    Backoff backoff;
+    PollBackoff backoff;
     for (int from = 0; from < shared->n_pes && !end.passed();) {
       if (load_flag(shared->flag(number, from)) == number) {
         ++from;

@@ -253,6 +253,7 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
   heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
                                          "look at the output of the other PEs"});
+  health_->await_cause(heard_->reporter);
   throw error_of(*heard_, call.text(), call_attempted);
 }
 
@@ -262,6 +263,7 @@ void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string&
     read_ahead(other);
     scan(call, other);
   });
+  health_->await_cause(link.peer);
   const std::string peer = "PE " + std::to_string(link.peer);
   throw Error(ExitCode::unavailable, call.text(), call_attempted, peer + " was lost: " + problem,
               "look at the output of " + peer + ": it has ended or was killed");

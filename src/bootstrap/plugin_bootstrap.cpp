@@ -91,6 +91,7 @@ void PluginBootstrap::judge(const Call& call, const char* step) {
     health().waiting_for(culprit);
     health().give_up(step, culprit);
   } else if (call.status == SHMEMCTL_BOOTSTRAP_LOST) {
+    health().await_cause(culprit);
     throw Error(ExitCode::unavailable, step, "complete", "the plugin lost " + whom + ": " + message,
                 "look at the output of " + (culprit < 0 ? "the other PEs" : whom));
   } else if (call.status == SHMEMCTL_BOOTSTRAP_ERROR) {

@@ -53,7 +53,7 @@ std::string format_pmi2(const PmiMessage& message);
 /// become one.
 class PmiFramer {
 public:
-  static constexpr std::size_t max_frame_bytes = 64 * 1024;
+  static constexpr std::size_t max_frame_bytes = std::size_t{64} * 1024;
 
   void feed(std::string_view bytes) { buffer_.append(bytes); }
   /// The next whole line without its newline, if there is one.

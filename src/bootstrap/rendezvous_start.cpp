@@ -68,8 +68,7 @@ std::unique_ptr<Rendezvous> Rendezvous::start_local(double timeout_s) {
   return start_on(std::move(listeners), random_secret(), timeout_s);
 }
 
-std::unique_ptr<Rendezvous> Rendezvous::start_at(const SocketAddress& address,
-                                                 const std::array<std::uint8_t, 16>& secret,
+std::unique_ptr<Rendezvous> Rendezvous::start_at(const SocketAddress& address, const Secret& secret,
                                                  double timeout_s) {
   std::vector<Listener> listeners;
   listeners.emplace_back(address);

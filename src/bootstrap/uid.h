@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/options.h"
+#include "src/base/secret.h"
 #include "src/base/socket.h"
 #include "src/bootstrap/bootstrap.h"
 
@@ -16,8 +17,8 @@ namespace shmemctl {
 /// Names one job: where its rendezvous listens, and the secret that its members present.
 struct UniqueId {
   static constexpr int version = 1;
-  std::vector<SocketAddress> addresses;  ///< all with the same port, or one Unix name
-  std::array<std::uint8_t, 16> secret{}; ///< from the kernel's random generator
+  std::vector<SocketAddress> addresses; ///< all with the same port, or one Unix name
+  Secret secret{};                      ///< from the kernel's random generator
 
   /// One printable word, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
   std::string text() const;
@@ -45,8 +46,7 @@ public:
   /// On an abstract Unix name, for PEs of this host only.
   static std::unique_ptr<Rendezvous> start_local(double timeout_s);
   /// On the given address with the given secret (…_UID_SESSION_ID).
-  static std::unique_ptr<Rendezvous> start_at(const SocketAddress& address,
-                                              const std::array<std::uint8_t, 16>& secret,
+  static std::unique_ptr<Rendezvous> start_at(const SocketAddress& address, const Secret& secret,
                                               double timeout_s);
   virtual ~Rendezvous() = default;
   virtual const UniqueId& id() const = 0;
@@ -64,8 +64,5 @@ struct UidArguments {
 /// Every frame carries the number and kind of the call and its size, so that PEs that are out of
 /// step get an Error that names both calls.
 std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& deadline);
-
-/// 16 bytes from the kernel's random generator.
-std::array<std::uint8_t, 16> random_secret();
 
 } // namespace shmemctl

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cerrno>
-#include <sys/random.h>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -37,8 +35,8 @@ int hex_value(char digit) {
   return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-std::array<std::uint8_t, 16> parse_secret(std::string_view hex) {
-  std::array<std::uint8_t, 16> secret{};
+Secret parse_secret(std::string_view hex) {
+  Secret secret{};
   if (hex.size() != 2 * secret.size())
     refuse("its secret has " + std::to_string(hex.size()) + " digits, not 32");
   for (std::size_t i = 0; i < secret.size(); ++i) {
@@ -106,20 +104,6 @@ UniqueId UniqueId::parse(const std::string& text) {
     id.addresses.push_back(parse_address(part, id.addresses.size() + 1));
   check_together(id.addresses);
   return id;
-}
-
-std::array<std::uint8_t, 16> random_secret() {
-  std::array<std::uint8_t, 16> secret{};
-  std::size_t filled = 0;
-  while (filled < secret.size()) {
-    const ssize_t got = getrandom(secret.data() + filled, secret.size() - filled, 0);
-    if (got > 0)
-      filled += static_cast<std::size_t>(got);
-    else if (errno != EINTR)
-      throw system_error("the kernel's random generator", "read", errno,
-                         "check that getrandom(2) is allowed here");
-  }
-  return secret;
 }
 
 std::string random_unix_name() {

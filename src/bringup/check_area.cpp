@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/round_up.h"
+
 namespace shmemctl {
 
 namespace {
@@ -10,15 +12,11 @@ constexpr std::size_t line_bytes = 64;
 constexpr std::size_t guard_bytes = 64; ///< before and behind a payload: nothing may touch them
 constexpr std::size_t section_limit_bytes = std::size_t{1} << 20;
 
-std::size_t rounded_up(std::size_t value) {
-  return (value + line_bytes - 1) / line_bytes * line_bytes;
-}
-
 CheckSection make_section(std::size_t size_bytes, int n_pes) {
   CheckSection section;
   section.size_bytes = size_bytes;
   section.payload_bytes = guard_bytes + size_bytes % 8; // odd sizes at odd addresses
-  section.stride_bytes = rounded_up(section.payload_bytes + size_bytes + guard_bytes);
+  section.stride_bytes = round_up(section.payload_bytes + size_bytes + guard_bytes, line_bytes);
   section.slots = std::clamp<std::size_t>(section_limit_bytes / section.stride_bytes, 1,
                                           static_cast<std::size_t>(n_pes));
   return section;

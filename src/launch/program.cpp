@@ -43,7 +43,7 @@ std::string find_program(const std::string& name, const Environment& environment
   int worst = ENOENT;
   for (const std::string& folder :
        split(path == environment.end() ? default_path : path->second, ':')) {
-    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    std::string file = (folder.empty() ? "." : folder) + "/" + name;
     const int error_number = why_not_executable(file);
     if (error_number == 0)
       return file;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/round_up.h"
 #include "src/memory/free_tree.h"
 #include "src/memory/offset_index.h"
 
@@ -14,10 +15,6 @@ constexpr std::uint32_t none = MemoryBlock::none;
 constexpr std::uint64_t unit_bytes = Allocator::minimum_alignment_bytes;
 /// No memory is larger, and sums of two sizes below it do not overflow.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t power_of_two) {
-  return (value + power_of_two - 1) & ~(power_of_two - 1);
-}
 
 } // namespace
 
@@ -81,7 +78,7 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
                                     std::uint64_t alignment, std::uint64_t asked) {
   const std::uint64_t begin = blocks[block].offset_bytes;
   const std::uint64_t end = begin + blocks[block].size_bytes;
-  const std::uint64_t start = round_up(begin, alignment);
+  const std::uint64_t start = round_up_to_power(begin, alignment);
   const std::uint64_t behind_bytes = end - (start + size_bytes);
   std::uint32_t taken;
   if (start == begin && behind_bytes == 0) {
@@ -161,7 +158,7 @@ std::optional<std::size_t> Allocator::allocate(std::size_t size_bytes,
   if (size_bytes == 0 || size_bytes > most_bytes || alignment_bytes > most_bytes ||
       !std::has_single_bit(std::max<std::size_t>(alignment_bytes, 1)))
     return std::nullopt;
-  const std::uint64_t rounded = round_up(size_bytes, unit_bytes);
+  const std::uint64_t rounded = round_up(std::uint64_t{size_bytes}, unit_bytes);
   const std::uint64_t alignment = std::max<std::uint64_t>(alignment_bytes, unit_bytes);
   const std::uint32_t block = impl_->free_blocks.lowest_fit(rounded, alignment);
   if (block == none)

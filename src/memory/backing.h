@@ -39,7 +39,9 @@ public:
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
   bool huge_pages = true;    ///< when the system has free ones and the size is a multiple
-  int numa_node = -1;        ///< pages come from there if it has any; -1 is no preference
+  /// Pages come from there as long as it has any; -1 is no preference. A kernel that refuses is not
+  /// an error: it is logged once.
+  int numa_node = -1;
 };
 std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options);
 

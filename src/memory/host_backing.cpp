@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -84,7 +85,7 @@ class HostBacking final : public HeapBacking {
 public:
   explicit HostBacking(const HostBackingOptions& options)
       : kind_(choose_kind(options.kind)), huge_pages_(options.huge_pages),
-        numa_node_(several_numa_nodes() ? options.numa_node : -1) {}
+        numa_node_(options.numa_node) {}
 
   const char* kind() const override { return kind_ == HostFileKind::devshm ? "devshm" : "memfd"; }
   // The same on all PEs, whether or not each gets huge pages: offsets must agree.
@@ -121,12 +122,6 @@ private:
       return HostFileKind::devshm;
     throw Error(ExitCode::usage, "heap backing '" + kind + "'", "use", "there is no such kind",
                 "set SHMEMCTL_HEAP_BACKING to auto, memfd or devshm");
-  }
-
-  static bool several_numa_nodes() {
-    const std::string nodes =
-        Sysroot().read_line("/sys/devices/system/node/has_memory").value_or("");
-    return nodes.find_first_of(",-") != std::string::npos;
   }
 
   /// Nothing if the pool is too small, or became so.
@@ -231,7 +226,7 @@ private:
                        "lower SHMEMCTL_SYMMETRIC_SIZE, or run fewer PEs on this node");
   }
 
-  /// For pages that are made from now on. A container may forbid it: then it is a pity.
+  /// For pages that are made from now on. A container may forbid it: then it is a pity, said once.
   void prefer_numa_node(const TemporaryMapping& mapping, std::size_t size_bytes) const {
     constexpr long preferred = 1; // MPOL_PREFERRED of linux/mempolicy.h
     constexpr std::size_t most_nodes = 1024;
@@ -241,15 +236,18 @@ private:
     std::array<unsigned long, most_nodes / word_bits> mask{};
     const auto node = static_cast<std::size_t>(numa_node_);
     mask[node / word_bits] = 1ul << node % word_bits;
-    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), most_nodes, 0) !=
-        0)
-      log(LogLevel::info, "memory",
-          fmt::format("NUMA node {} cannot be preferred: {}", numa_node_, std::strerror(errno)));
+    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), most_nodes, 0) ==
+            0 ||
+        std::exchange(refusal_said_, true))
+      return;
+    log(LogLevel::info, "memory",
+        fmt::format("NUMA node {} cannot be preferred: {}", numa_node_, std::strerror(errno)));
   }
 
   HostFileKind kind_;
   bool huge_pages_;
   int numa_node_;
+  mutable bool refusal_said_ = false;
   MemoryRoom room_;
 };
 

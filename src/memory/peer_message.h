@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "src/base/secret.h"
+
 namespace shmemctl {
 
-using JobSecret = std::array<std::uint8_t, 16>;
+using JobSecret = Secret;
 
 /// Between processes of one machine, hence in the machine's own byte order.
 struct PeerMessage {

@@ -11,6 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/round_up.h"
 #include "src/memory/siphash.h"
 
 namespace shmemctl {
@@ -111,7 +112,7 @@ std::optional<PageRange> writable_pages(std::span<const ElfW(Phdr)> headers,
 }
 
 std::optional<std::string> find_build_id(std::span<const std::byte> notes) {
-  const auto padded = [](std::uint64_t size_bytes) { return (size_bytes + 3) / 4 * 4; };
+  const auto padded = [](std::uint64_t size_bytes) { return round_up(size_bytes, 4); };
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, notes.data(), sizeof note);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/round_up.h"
 #include "src/base/units.h"
 #include "src/memory/backing.h"
 
@@ -44,8 +45,7 @@ Reservation::Reservation(std::size_t size_bytes, std::size_t alignment_bytes) {
   if (before_bytes > 0)
     ::munmap(begin, before_bytes);
   if (spare_bytes > before_bytes)
-    ::munmap(base_ + (size_bytes + page_bytes - 1) / page_bytes * page_bytes,
-             spare_bytes - before_bytes);
+    ::munmap(base_ + round_up(size_bytes, page_bytes), spare_bytes - before_bytes);
 }
 
 Reservation::Reservation(Reservation&& other) noexcept

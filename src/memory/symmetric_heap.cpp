@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/round_up.h"
 
 namespace shmemctl {
 
@@ -14,10 +15,6 @@ namespace {
 constexpr std::uint64_t null_address = ~std::uint64_t{0};
 /// More are forgotten: they only make a message better.
 constexpr std::size_t most_remembered = 65'536;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t granularity) {
-  return (value + granularity - 1) / granularity * granularity;
-}
 
 } // namespace
 

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
+#include "src/base/round_up.h"
 #include "src/base/units.h"
 
 namespace shmemctl {
 
 namespace {
-
-std::size_t round_up(std::size_t value, std::size_t granularity) {
-  return (value + granularity - 1) / granularity * granularity;
-}
 
 std::size_t address_space_bytes(std::size_t slots, std::size_t stride_bytes) {
   if (stride_bytes == 0 || slots > SIZE_MAX / stride_bytes)

@@ -39,11 +39,11 @@ private:
 /// The executable's own global and static variables (.data and .bss) as a symmetric region:
 /// OpenSHMEM makes them remotely accessible. The pages are copied into shared memory and mapped
 /// over themselves, so it has to run before other threads do. Peers' parts are mapped elsewhere
-/// (slot_base); offsets agree because all PEs run the same executable, which is compared by build
-/// id or contents. Private again (copied back) on destruction.
+/// (slot_base); offsets agree because all PEs run the same executable, which the caller compares by
+/// fingerprint() before share(). Private again (copied back) on destruction.
 class StaticDataRegion {
 public:
-  /// Finds the segment of the main program. Throws Error (unavailable) if the PEs' segments differ.
+  /// Finds the segment of the main program and shares it. Throws Error (unavailable).
   explicit StaticDataRegion(HeapBacking& backing);
   ~StaticDataRegion();
   StaticDataRegion(const StaticDataRegion&) = delete;
@@ -54,7 +54,7 @@ public:
   std::byte* base() const;
   std::size_t size_bytes() const;
   std::byte* slot_base(int slot) const;
-  /// What must be equal on all PEs: build id and size, as text to allgather and compare.
+  /// What must be equal on all PEs: build id, size and place, as text to allgather and compare.
   std::string fingerprint() const;
 
 private:

@@ -19,6 +19,8 @@ std::optional<FaultKind> kind_of(const std::string& word) {
     return FaultKind::stop;
   if (word == "exit")
     return FaultKind::exit;
+  if (word == "corrupt")
+    return FaultKind::corrupt;
   return std::nullopt;
 }
 
@@ -47,9 +49,15 @@ std::optional<Fault> parse_fault(const std::string& text) {
   const std::optional<long long> pe = parse_integer(complete ? parts[1] : "");
   constexpr long long most_pes = 1 << 30;
   if (!complete || !kind || !pe || *pe < 0 || *pe >= most_pes || parts[2].empty())
-    throw Error(ExitCode::usage, "SHMEMCTL_FAULT=" + text, "use", "not a fault",
-                "unset it, or write kill:PE:PHASE, stop:PE:PHASE or exit:PE:PHASE");
+    throw Error(
+        ExitCode::usage, "SHMEMCTL_FAULT=" + text, "use", "not a fault",
+        "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or corrupt:PE:verify");
   return Fault{*kind, static_cast<int>(*pe), parts[2]};
+}
+
+bool is_fault(const Options& options, FaultKind kind, int pe, const std::string& phase) {
+  const std::optional<Fault> fault = parse_fault(options.text("FAULT"));
+  return fault && fault->kind == kind && fault->pe == pe && fault->phase == phase;
 }
 
 void inject_fault(const Options& options, int pe, const std::string& phase) {
@@ -65,6 +73,8 @@ void inject_fault(const Options& options, int pe, const std::string& phase) {
     break;
   case FaultKind::exit:
     ::_exit(fault_exit_code);
+  case FaultKind::corrupt:
+    break;
   }
 }
 

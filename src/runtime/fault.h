@@ -9,9 +9,10 @@
 namespace shmemctl {
 
 enum class FaultKind {
-  kill, ///< SIGKILL to itself
-  stop, ///< SIGSTOP to itself: alive, and silent
-  exit  ///< exit code 9, without a word
+  kill,   ///< SIGKILL to itself
+  stop,   ///< SIGSTOP to itself: alive, and silent
+  exit,   ///< exit code 9, without a word
+  corrupt ///< a byte of its memory changes: done by who asks with is_fault()
 };
 
 struct Fault {
@@ -20,8 +21,11 @@ struct Fault {
   std::string phase;
 };
 
-/// "kill:2:heap"; nothing for "". Throws Error (usage) for anything else.
+/// "kill:2:heap", "corrupt:1:verify"; nothing for "". Throws Error (usage) for anything else.
 std::optional<Fault> parse_fault(const std::string& text);
+
+/// Whether FAULT asks for this kind of fault here.
+bool is_fault(const Options& options, FaultKind kind, int pe, const std::string& phase);
 
 /// The fault that option FAULT asks for, if this is its PE and phase; returns otherwise. Beside the
 /// names in phases.h there is "pair-check", in the middle of bringup's check.

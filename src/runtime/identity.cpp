@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/fnv1a.h"
 #include "src/base/text.h"
 #include "src/bootstrap/select.h"
 
@@ -75,15 +76,6 @@ bool is_round_robin(const std::vector<int>& node, int n_nodes) {
 }
 
 } // namespace
-
-std::uint64_t fnv1a(const std::string& bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : bytes) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3U;
-  }
-  return hash;
-}
 
 HostIdentity read_machine_identity(const Sysroot& sysroot) {
   HostIdentity identity;

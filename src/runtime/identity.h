@@ -29,9 +29,6 @@ HostIdentity read_identity(const Sysroot& sysroot, const Options& options,
 /// The same without virtual nodes: node_id is machine_id. Never throws for what is missing.
 HostIdentity read_machine_identity(const Sysroot& sysroot);
 
-/// FNV-1a, 64 bits.
-std::uint64_t fnv1a(const std::string& bytes);
-
 enum class Distribution { block, round_robin, irregular };
 const char* to_string(Distribution distribution);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "src/runtime/lifeline_culprit.h"
@@ -16,6 +17,8 @@ namespace lifeline {
 namespace {
 
 constexpr double announce_limit_s = 0.2;
+/// How long the notice of a failure may take that a bootstrap has seen the effect of.
+constexpr std::chrono::milliseconds notice_time{300};
 
 /// How connecting went on one PE.
 struct Verdict {
@@ -127,6 +130,13 @@ void TreeLifeline::give_up(const std::string& step, int peer) {
   throw Error(culprit.code, step, "finish", culprit.message, culprit.fix);
 }
 
+void TreeLifeline::await_cause(int peer) {
+  if (state_->size() == 1 || peer == state_->rank())
+    return;
+  thread_.wait_failed(Deadline::after(notice_time));
+  state_->check();
+}
+
 void TreeLifeline::spread_failure() {
   state_->publish();
   thread_.hand_over(announce_limit_s);
@@ -141,7 +151,7 @@ void TreeLifeline::phase(const std::string& name) noexcept {
   }
 }
 
-void TreeLifeline::announce(const Error& error, const std::string& phase) noexcept {
+bool TreeLifeline::announce(const Error& error, const std::string& phase) noexcept {
   try {
     Failure failure;
     failure.pe = state_->rank();
@@ -151,10 +161,12 @@ void TreeLifeline::announce(const Error& error, const std::string& phase) noexce
                       (phase.empty() ? "" : " in phase " + phase) + ": " + error.message();
     failure.fix = error.fix();
     failure.code = error.code() == ExitCode::ok ? ExitCode::unavailable : error.code();
-    state_->propose(std::move(failure));
+    const bool first = state_->propose(std::move(failure));
     spread_failure();
+    return first;
   } catch (const std::exception&) {
     // Out of memory: the end of the connections tells the others.
+    return true;
   }
 }
 
@@ -183,8 +195,7 @@ std::unique_ptr<TreeLifeline> start(Bootstrap& bootstrap, const Secret& secret,
 
 } // namespace lifeline
 
-std::unique_ptr<Lifeline> Lifeline::start(Bootstrap& bootstrap,
-                                          const std::array<std::uint8_t, 16>& secret,
+std::unique_ptr<Lifeline> Lifeline::start(Bootstrap& bootstrap, const Secret& secret,
                                           const std::vector<SocketAddress>& my_addresses,
                                           std::vector<std::string> host_names,
                                           const Deadline& deadline) {

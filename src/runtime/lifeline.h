@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/secret.h"
 #include "src/base/socket.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/job_health.h"
@@ -32,8 +33,7 @@ class Lifeline : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.
   /// @param secret of the job: connections without it are dropped
-  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap,
-                                         const std::array<std::uint8_t, 16>& secret,
+  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap, const Secret& secret,
                                          const std::vector<SocketAddress>& my_addresses,
                                          std::vector<std::string> host_names,
                                          const Deadline& deadline);
@@ -41,13 +41,15 @@ public:
   void check() const override = 0;
   void waiting_for(int peer) noexcept override = 0;
   [[noreturn]] void give_up(const std::string& step, int peer) override = 0;
+  void await_cause(int peer) override = 0;
 
   /// What this PE does now; others may ask, and neighbours are told of a change.
   virtual void phase(const std::string& name) noexcept = 0;
   /// Tells all others that this PE fails with `error`; returns when it was sent to the neighbours
-  /// (or after 200 ms). Of no effect if the job has failed already.
-  virtual void announce(const Error& error, const std::string& phase) noexcept = 0;
-  /// The job's first failure as an Error: "PE 3 (host a) failed in phase heap: ...".
+  /// (or after 200 ms). False, and of no other effect than that check() throws from now on, if the
+  /// job has failed already: then this error is a consequence, or the second one.
+  virtual bool announce(const Error& error, const std::string& phase) noexcept = 0;
+  /// The job's first failure: "PE 3 (host a) failed in phase heap: ...".
   virtual std::unique_ptr<Failure> failure() const = 0;
   /// From now on a closing neighbour is no failure (collective: after a barrier).
   virtual void goodbye() noexcept = 0;

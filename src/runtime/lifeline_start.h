@@ -43,7 +43,8 @@ public:
   void waiting_for(int peer) noexcept override { state_->set_waiting_for(peer); }
   [[noreturn]] void give_up(const std::string& step, int peer) override;
   void phase(const std::string& name) noexcept override;
-  void announce(const Error& error, const std::string& phase) noexcept override;
+  void await_cause(int peer) override;
+  bool announce(const Error& error, const std::string& phase) noexcept override;
   std::unique_ptr<Failure> failure() const override { return state_->failure(); }
   void goodbye() noexcept override;
 

@@ -84,6 +84,11 @@ int Thread::wait_linked(const std::vector<int>& peers, const Deadline& deadline)
   return missing();
 }
 
+void Thread::wait_failed(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.at(), [this] { return state_.failed(); });
+}
+
 void Thread::wake() noexcept {
   const std::uint64_t one = 1;
   // The only way to fail is a full counter, and then the thread is awake.

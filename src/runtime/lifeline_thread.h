@@ -36,6 +36,8 @@ public:
   /// Waits until all of `peers` are linked; the first that is missing, or -1. Ends early when the
   /// job fails.
   int wait_linked(const std::vector<int>& peers, const Deadline& deadline);
+  /// Waits until the job has failed, at most until the deadline.
+  void wait_failed(const Deadline& deadline);
 
   /// Makes the thread look at the state: phase, failure, goodbye.
   void wake() noexcept;

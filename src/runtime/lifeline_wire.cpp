@@ -260,11 +260,4 @@ Decoded decode(std::string_view bytes, std::size_t max_bytes) {
   return {Decoding::complete, std::move(*message), header_bytes + payload_bytes};
 }
 
-bool same_secret(const Secret& left, const Secret& right) {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < left.size(); ++i)
-    difference |= static_cast<unsigned>(left[i] ^ right[i]);
-  return difference == 0;
-}
-
 } // namespace shmemctl::lifeline

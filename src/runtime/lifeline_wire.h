@@ -8,12 +8,13 @@
 #include <string_view>
 #include <variant>
 
+#include "src/base/secret.h"
 #include "src/runtime/lifeline.h"
 
 namespace shmemctl::lifeline {
 
 inline constexpr std::uint16_t wire_version = 1;
-using Secret = std::array<std::uint8_t, 16>;
+using shmemctl::Secret;
 
 /// The first message on a connection between neighbours, from the one that connected.
 struct Hello {
@@ -63,8 +64,5 @@ struct Decoded {
 /// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
 /// `max_bytes` is garbage at its first wrong byte. A Hello of another version is garbage.
 Decoded decode(std::string_view bytes, std::size_t max_bytes);
-
-/// In a time that does not depend on where they differ.
-bool same_secret(const Secret& left, const Secret& right);
 
 } // namespace shmemctl::lifeline

@@ -5,16 +5,20 @@
 
 namespace shmemctl {
 
-std::int32_t* MemberLists::area() const {
-  return reinterpret_cast<std::int32_t*>(reinterpret_cast<std::byte*>(&state_) +
-                                         state_.members_offset_bytes);
+namespace {
+
+std::int32_t* area_of(State& state) {
+  return reinterpret_cast<std::int32_t*>(reinterpret_cast<std::byte*>(&state) +
+                                         state.members_offset_bytes);
 }
+
+} // namespace
 
 std::size_t MemberLists::room() const {
   std::size_t used = 0;
   for (const Span& span : spans_)
     used += span.length;
-  return state_.members_capacity - used;
+  return capacity_ - used;
 }
 
 std::vector<int> MemberLists::teams_by_offset() const {
@@ -29,18 +33,19 @@ std::vector<int> MemberLists::teams_by_offset() const {
   return teams;
 }
 
-void MemberLists::move_together() {
+void MemberLists::move_together(State& state) {
+  std::int32_t* const area = area_of(state);
   std::size_t end = 0;
   for (const int team : teams_by_offset()) {
     Span& span = spans_[static_cast<std::size_t>(team)];
-    std::memmove(area() + end, area() + span.offset, span.length * sizeof(std::int32_t));
+    std::memmove(area + end, area + span.offset, span.length * sizeof(std::int32_t));
     span.offset = end;
-    state_.teams[team].member_offset = static_cast<std::int32_t>(end);
+    state.teams[team].member_offset = static_cast<std::int32_t>(end);
     end += span.length;
   }
 }
 
-void MemberLists::place(int team, const std::vector<int>& list) {
+void MemberLists::place(State& state, int team, const std::vector<int>& list) {
   const auto first_fit = [&]() -> std::size_t {
     std::size_t end = 0;
     for (const int other : teams_by_offset()) {
@@ -52,13 +57,13 @@ void MemberLists::place(int team, const std::vector<int>& list) {
     return end;
   };
   std::size_t offset = first_fit();
-  if (offset + list.size() > state_.members_capacity) {
-    move_together();
+  if (offset + list.size() > capacity_) {
+    move_together(state);
     offset = first_fit();
   }
-  std::copy(list.begin(), list.end(), area() + offset);
+  std::copy(list.begin(), list.end(), area_of(state) + offset);
   spans_[static_cast<std::size_t>(team)] = {offset, list.size()};
-  state_.teams[team].member_offset = static_cast<std::int32_t>(offset);
+  state.teams[team].member_offset = static_cast<std::int32_t>(offset);
 }
 
 void MemberLists::release(int team) {

@@ -13,24 +13,24 @@ namespace shmemctl {
 /// together are, the lists are moved together first. Not thread safe.
 class MemberLists {
 public:
-  explicit MemberLists(State& state) : state_(state) {}
+  /// @param capacity State::members_capacity
+  explicit MemberLists(std::size_t capacity) : capacity_(capacity) {}
 
   /// Members that could be stored, in lists of any sizes.
   std::size_t room() const;
-  /// Stores the list and sets the team's member_offset (and that of lists that had to move). The
-  /// list must fit into room().
-  void place(int team, const std::vector<int>& list);
+  /// Stores the list in the state and sets the team's member_offset (and that of lists that had to
+  /// move). The list must fit into room(); the state is the same one in each call.
+  void place(State& state, int team, const std::vector<int>& list);
   void release(int team);
 
 private:
   struct Span {
     std::size_t offset = 0, length = 0;
   };
-  std::int32_t* area() const;
   std::vector<int> teams_by_offset() const;
-  void move_together();
+  void move_together(State& state);
 
-  State& state_;
+  std::size_t capacity_;
   std::array<Span, limits::max_teams> spans_{}; ///< length 0: the team has no list
 };
 

@@ -24,8 +24,9 @@ void pause_cpu() {
 #endif
 }
 
-/// Gets slower the longer a wait lasts: the PE that is waited for may need this core.
-class Backoff {
+/// For waits on a word in memory, often of less than a microsecond: spins first. Gets slower the
+/// longer a wait lasts: the PE that is waited for may need this core.
+class SpinBackoff {
 public:
   /// True now and then: time to look at clocks and at the job's health.
   bool pause() {
@@ -68,24 +69,6 @@ void require_aligned(const void* address, std::size_t size_bytes) {
 
 } // namespace
 
-bool compares(Compare compare, std::uint64_t left, std::uint64_t right) {
-  switch (compare) {
-  case Compare::equal:
-    return left == right;
-  case Compare::not_equal:
-    return left != right;
-  case Compare::greater:
-    return left > right;
-  case Compare::greater_equal:
-    return left >= right;
-  case Compare::less:
-    return left < right;
-  case Compare::less_equal:
-    return left <= right;
-  }
-  return false;
-}
-
 Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
          bool checked)
     : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health), timeout_s_(timeout_s),
@@ -99,6 +82,11 @@ Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, d
 
 void Rma::set_region(const RegionView& region) {
   regions_.set(region);
+  RegionView direct = region;
+  for (std::size_t pe = 0; pe < direct.mapped.size(); ++pe)
+    if (pe >= way_to_.size() || !way_to_[pe] || !way_to_[pe]->is_load_store())
+      direct.mapped[pe] = nullptr;
+  places_.set(direct);
   for (Transport* transport : transports_)
     transport->set_region(region);
 }
@@ -139,8 +127,8 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
                 "see shmemctl bringup for the reasons");
 }
 
-void Rma::put(void* target, const void* source, std::size_t size_bytes, int pe, int context,
-              bool blocking) {
+void Rma::put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
+                           int context, bool blocking) {
   if (size_bytes == 0)
     return;
   const RemoteAddress address = locate(target, pe);
@@ -149,8 +137,8 @@ void Rma::put(void* target, const void* source, std::size_t size_bytes, int pe, 
   way(pe).put(context, address, source, size_bytes, blocking);
 }
 
-void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, int context,
-              bool blocking) {
+void Rma::get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
+                           int context, bool blocking) {
   if (size_bytes == 0)
     return;
   const RemoteAddress address = locate(source, pe);
@@ -159,7 +147,8 @@ void Rma::get(void* target, const void* source, std::size_t size_bytes, int pe, 
   way(pe).get(context, target, address, size_bytes, blocking);
 }
 
-std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, int context) {
+std::uint64_t Rma::atomic_by_transport(void* target, const AtomicRequest& request, int pe,
+                                       int context) {
   const auto held = turn(context);
   const RemoteAddress address = locate(target, pe);
   require(address, target, request.size_bytes);
@@ -171,6 +160,13 @@ std::uint64_t Rma::atomic(void* target, const AtomicRequest& request, int pe, in
 void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      std::uint64_t* signal, std::uint64_t signal_value, SignalOp op, int pe,
                      int context, bool blocking) {
+  std::byte* const signal_place = places_.find(signal, sizeof *signal, pe);
+  std::byte* const place = size_bytes > 0 ? places_.find(target, size_bytes, pe) : signal_place;
+  if (signal_place && place && reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
+    if (size_bytes > 0)
+      copy_to_shared(place, source, size_bytes);
+    return signal_shared(signal_place, signal_value, op);
+  }
   const RemoteAddress signal_address = locate(signal, pe);
   require(signal_address, signal, sizeof *signal);
   if (checked_)
@@ -200,7 +196,7 @@ void Rma::quiet(int context) {
 template <class Condition>
 void Rma::wait_for(Condition&& condition, const char* step, int peer) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
-  Backoff backoff;
+  SpinBackoff backoff;
   health_.waiting_for(peer);
   while (!condition()) {
     for (Transport* transport : transports_)
@@ -214,13 +210,10 @@ void Rma::wait_for(Condition&& condition, const char* step, int peer) {
   health_.waiting_for(-1);
 }
 
-std::uint64_t Rma::wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
-                              const char* step, int peer) {
-  // atomic_ref wants a mutable object; this only loads.
+std::uint64_t Rma::wait_longer(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                               const char* step, int peer) {
   std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
-  std::uint64_t seen = cell.load(std::memory_order_acquire);
-  if (compares(compare, seen, value))
-    return seen;
+  std::uint64_t seen = 0;
   const auto holds = [&] {
     seen = cell.load(std::memory_order_acquire);
     return compares(compare, seen, value);

@@ -9,13 +9,34 @@
 #include <vector>
 
 #include "src/bootstrap/job_health.h"
+#include "src/runtime/direct_places.h"
 #include "src/runtime/state.h"
 #include "transports/region_table.h"
+#include "transports/shm/words.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
 
 enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
+
+[[gnu::always_inline]] inline bool compares(Compare compare, std::uint64_t left,
+                                            std::uint64_t right) {
+  switch (compare) {
+  case Compare::equal:
+    return left == right;
+  case Compare::not_equal:
+    return left != right;
+  case Compare::greater:
+    return left > right;
+  case Compare::greater_equal:
+    return left >= right;
+  case Compare::less:
+    return left < right;
+  case Compare::less_equal:
+    return left <= right;
+  }
+  return false;
+}
 
 /// Translates symmetric addresses and picks the way: loads and stores where the peer is mapped,
 /// else the peer's transport. Errors: Error (usage) for an address that is not symmetric or a PE
@@ -37,11 +58,26 @@ public:
   /// Where this address of that PE is mapped here; nullptr if it is not (shmem_ptr).
   void* direct(const void* address, int pe) const;
 
-  void put(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
-           bool blocking = true);
+  [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
+                                  int context = 0, bool blocking = true) {
+    if (std::byte* place = places_.find(target, size_bytes, pe))
+      return copy_to_shared(place, source, size_bytes);
+    put_by_transport(target, source, size_bytes, pe, context, blocking);
+  }
   void get(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
-           bool blocking = true);
-  std::uint64_t atomic(void* target, const AtomicRequest& request, int pe, int context = 0);
+           bool blocking = true) {
+    if (std::byte* place = places_.find(source, size_bytes, pe))
+      return copy_from_shared(target, place, size_bytes);
+    get_by_transport(target, source, size_bytes, pe, context, blocking);
+  }
+  [[gnu::always_inline]] std::uint64_t atomic(void* target, const AtomicRequest& request, int pe,
+                                              int context = 0) {
+    std::byte* place = places_.find(target, request.size_bytes, pe);
+    // Sizes are powers of two, and a remainder takes longer than the operation.
+    if (place && (reinterpret_cast<std::uintptr_t>(place) & (request.size_bytes - 1u)) == 0)
+      return execute_atomic(place, request);
+    return atomic_by_transport(target, request, pe, context);
+  }
   void put_signal(void* target, const void* source, std::size_t size_bytes, std::uint64_t* signal,
                   std::uint64_t signal_value, SignalOp op, int pe, int context = 0,
                   bool blocking = true);
@@ -51,8 +87,18 @@ public:
   /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins,
   /// then yields, then sleeps, so that more PEs than cores make progress; drives transports'
   /// progress. Throws through JobHealth: `peer` is who is expected to write (-1: unknown).
-  std::uint64_t wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value,
-                           const char* step, int peer = -1);
+  [[gnu::always_inline]] std::uint64_t wait_until(const std::uint64_t* word, Compare compare,
+                                                  std::uint64_t value, const char* step,
+                                                  int peer = -1) {
+    // atomic_ref wants a mutable object; this only loads.
+    std::atomic_ref<std::uint64_t> cell(*const_cast<std::uint64_t*>(word));
+    for (int spin = 0; spin < first_spins; ++spin) {
+      const std::uint64_t seen = cell.load(std::memory_order_acquire);
+      if (compares(compare, seen, value))
+        return seen;
+    }
+    return wait_longer(word, compare, value, step, peer);
+  }
   /// The same for any condition, which must read shared words atomically.
   void wait(const std::function<bool()>& condition, const char* step, int peer = -1);
 
@@ -67,10 +113,22 @@ public:
   void serialize(int context, bool on);
 
 private:
+  /// Loads without a pause, less than a microsecond: an answer from a neighbouring core comes
+  /// within it, and what a pause takes would be added to it.
+  static constexpr int first_spins = 400;
+
   Transport& way(int pe) const { return *way_to_[static_cast<std::size_t>(pe)]; }
   /// Held over an operation on that context; empty if the caller sees to the order.
   std::unique_lock<std::mutex> turn(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
+  void put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
+                        int context, bool blocking);
+  void get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
+                        int context, bool blocking);
+  std::uint64_t atomic_by_transport(void* target, const AtomicRequest& request, int pe,
+                                    int context);
+  std::uint64_t wait_longer(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                            const char* step, int peer);
   template <class Condition>
   void wait_for(Condition&& condition, const char* step, int peer);
 
@@ -81,6 +139,7 @@ private:
   double timeout_s_;
   bool checked_;
   RegionTable regions_;
+  DirectPlaces places_;
   /// By context.
   struct Lane {
     std::atomic<bool> serialized{false};
@@ -88,7 +147,5 @@ private:
   };
   std::array<Lane, limits::max_contexts> lanes_;
 };
-
-bool compares(Compare compare, std::uint64_t left, std::uint64_t right);
 
 } // namespace shmemctl

@@ -12,6 +12,8 @@ Runtime::~Runtime() = default;
 
 void Runtime::finish() {
   impl_->announcing([&] {
+    if (impl_->proxy)
+      impl_->proxy->stop();
     impl_->barrier();
     impl_->lifeline->goodbye();
     impl_->bootstrap->finish(impl_->deadline());
@@ -80,6 +82,17 @@ Collectives& Runtime::collectives() {
 
 SymmetricHeap& Runtime::heap() {
   return *impl_->heap;
+}
+
+Proxy& Runtime::proxy() {
+  const std::lock_guard lock(impl_->mutex);
+  if (!impl_->proxy)
+    impl_->announcing([&] {
+      ProxyOptions options;
+      options.timeout_s = impl_->timeout_s;
+      impl_->proxy = std::make_unique<Proxy>(impl_->ways(), *impl_->lifeline, options);
+    });
+  return *impl_->proxy;
 }
 
 Buffers& Runtime::buffers() {

@@ -40,6 +40,8 @@ struct TransportEntry {
   std::vector<std::string> info; ///< by PE: what its local_info() gave
 };
 
+class Proxy;
+
 class Runtime {
 public:
   /// Collective: goes through the phases. Throws Error after undoing all; the message names the PE,
@@ -72,6 +74,9 @@ public:
   Teams& teams();
   Collectives& collectives();
   SymmetricHeap& heap();
+  /// The thread that carries out requests of others (docs/proxy.md); started by the first call,
+  /// which throws Error if that fails. finish() drains and stops it. Thread safe.
+  Proxy& proxy();
   /// Memory that the heap does not own.
   Buffers& buffers();
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.

@@ -1,14 +1,14 @@
 #include "src/runtime/runtime_impl.h"
 
-#include <thread>
-
 #include "src/base/log.h"
 #include "src/runtime/fault.h"
+#include "src/topo/mapping/request.h"
 
 namespace shmemctl {
 
 namespace {
 
+/// Beside those of the NIC choice, which depends on them as `topo` does.
 const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "BOOTSTRAP_PMI",
                                                "BOOTSTRAP_UID_SOCK_FAMILY",
@@ -20,10 +20,7 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "HEAP_BACKING",
                                                "HUGE_PAGES",
                                                "CHECK",
-                                               "TIMEOUT",
-                                               "REMOTE_TRANSPORT"};
-
-constexpr std::chrono::milliseconds notice_time{300};
+                                               "TIMEOUT"};
 
 } // namespace
 
@@ -59,17 +56,6 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
       std::move(undo_step));
 }
 
-/// A connection that ends is how one learns of a failure whose notice is still under way: the
-/// notice names the cause, so it gets a moment to arrive.
-bool Runtime::Impl::is_others_failure(const Error& error) const {
-  const Deadline moment = Deadline::after(notice_time);
-  const bool names_another =
-      error.code() == ExitCode::unavailable && error.message().find("PE ") != std::string::npos;
-  while (!lifeline->failure() && names_another && !moment.passed())
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  return lifeline->failure() != nullptr;
-}
-
 void Runtime::Impl::start() {
   run(phase::options, &Impl::enter_options);
   run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
@@ -89,8 +75,6 @@ void Runtime::Impl::start() {
 }
 
 void Runtime::Impl::raise(const Error& error) {
-  if (lifeline && is_others_failure(error))
-    lifeline->check();
   const std::string at = phases.current().empty() ? "running" : phases.current();
   Where where = error.where();
   if (where.host.empty())
@@ -101,8 +85,9 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
-  if (lifeline)
-    lifeline->announce(named, at);
+  // The first failure of the job goes before any other one, also before what it caused here.
+  if (lifeline && !lifeline->announce(named, at))
+    lifeline->check();
   throw named;
 }
 
@@ -121,26 +106,33 @@ void Runtime::Impl::refresh_heap() {
   const RegionView heap_view = view(region::heap, *heap_region);
   rma->set_region(heap_view);
   state->set_region(heap_view);
-  state->publish();
 }
 
 void Runtime::Impl::enter_options() {
   options.require_valid(used_options);
+  options.require_valid(mapping_option_names());
   timeout_s = options.number("TIMEOUT");
 }
 
-void Runtime::Impl::enter_static_data() {
+HostBackingOptions Runtime::Impl::backing_options() const {
   HostBackingOptions wanted;
   wanted.kind = options.text("HEAP_BACKING");
   wanted.huge_pages = options.boolean("HUGE_PAGES");
-  backing = make_host_backing(wanted);
-  if (request.share_static_data)
-    static_data = std::make_unique<StaticDataRegion>(*backing);
+  return wanted;
+}
+
+/// Before there are threads. The variables' pages come from where this thread runs, which copies
+/// them.
+void Runtime::Impl::enter_static_data() {
+  if (!request.share_static_data)
+    return;
+  static_backing = make_host_backing(backing_options());
+  static_data = std::make_unique<StaticDataRegion>(*static_backing);
 }
 
 void Runtime::Impl::undo_static_data() {
   static_data.reset();
-  backing.reset();
+  static_backing.reset();
 }
 
 void Runtime::Impl::enter_bootstrap() {

@@ -6,6 +6,7 @@
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
 #include "src/runtime/buffers.h"
+#include "src/runtime/proxy/proxy.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
 
@@ -22,9 +23,12 @@ struct Runtime::Impl {
   /// A deadline for one step from now on.
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
+  /// By PE: the transport in use; nullptr is none.
+  std::vector<Transport*> ways() const;
   /// A job-wide barrier by the best means there is.
   void barrier();
-  /// Hands the heap's new extent to transports and state after it has grown.
+  /// Hands the heap's new extent to transports and state after it has grown. The state has a lock
+  /// of its own: teams change it too, and do not hold `mutex`.
   void refresh_heap();
   /// Announces the error with PE, host and phase and throws it; another PE's failure that is
   /// known by now goes before it.
@@ -46,31 +50,34 @@ struct Runtime::Impl {
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;
-  std::unique_ptr<HeapBacking> backing;
+  std::unique_ptr<HeapBacking> static_backing; ///< of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
-  std::array<std::uint8_t, 16> secret{};
+  Secret secret{};
   std::unique_ptr<Lifeline> lifeline;
   JobHealth nobody;
   Node node;
+  MappingRequest wanted_mapping;
   Mapping mapping;
   std::vector<int> shared_pes; ///< PEs whose memory is mapped here, by slot
   std::unique_ptr<LocalPeers> local_peers;
+  std::unique_ptr<HeapBacking> backing; ///< of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
   std::vector<TransportEntry> transports;
   std::vector<int> way_to;
   bool all_reachable = true;
+  std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
   TeamId rail_team = invalid_team;
-  std::mutex mutex; ///< of allocate(), free() and gather_text()
+  std::mutex mutex; ///< of allocate(), free(), gather_text() and proxy()
   Phases phases;    ///< last: its undo steps use everything above
 
 private:
@@ -104,8 +111,10 @@ private:
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
   Agreement make_agreement();
+  void require_one_program();
+  HostBackingOptions backing_options() const;
+  int choose_heap_node() const;
   void make_rail_teams();
-  bool is_others_failure(const Error& error) const;
   [[noreturn]] void raise_unreachable(int pe) const;
 };
 

@@ -1,8 +1,10 @@
 // The phases that make memory reachable: heap, transports, state, teams.
 #include <algorithm>
 
+#include "src/base/round_up.h"
 #include "src/base/units.h"
 #include "src/runtime/runtime_impl.h"
+#include "src/runtime/same_program.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl {
@@ -21,10 +23,6 @@ std::vector<int> pes_sharing_memory(const Placement& placement) {
         host(pe).network_namespace == host(placement.pe).network_namespace)
       pes.push_back(pe);
   return pes;
-}
-
-std::size_t rounded_up(std::size_t size_bytes, std::size_t granularity_bytes) {
-  return (size_bytes + granularity_bytes - 1) / granularity_bytes * granularity_bytes;
 }
 
 } // namespace
@@ -59,25 +57,56 @@ Agreement Runtime::Impl::make_agreement() {
   };
 }
 
+/// Symmetric globals need one program. The PE that runs another one says so; the rest hear it.
+void Runtime::Impl::require_one_program() {
+  const std::vector<std::string> programs =
+      allgather_text(*bootstrap, static_data ? static_data->fingerprint() : "", deadline());
+  const std::optional<OtherProgram> other = find_other_program(programs);
+  if (!other)
+    return;
+  const auto program_of = [&](int pe) -> const std::string& {
+    return programs[static_cast<std::size_t>(pe)];
+  };
+  if (program_of(placement.pe) == program_of(other->reference_pe))
+    lifeline->await_cause(other->pe);
+  const auto words_of = [&](int pe) {
+    const std::string& program = program_of(pe);
+    return program.empty() ? "a program without symmetric variables" : program;
+  };
+  Where where;
+  where.host = placement.hosts[static_cast<std::size_t>(other->pe)].host_name;
+  where.pe = other->pe;
+  throw Error(ExitCode::unavailable, "the program's global variables", "share",
+              "PE " + std::to_string(other->pe) + " runs another program (" + words_of(other->pe) +
+                  ") than PE " + std::to_string(other->reference_pe) + " (" +
+                  words_of(other->reference_pe) + ")",
+              "start the same executable file on all PEs", where);
+}
+
 void Runtime::Impl::enter_heap() {
+  require_one_program();
   shared_pes = pes_sharing_memory(placement);
   const int my_slot = static_cast<int>(
       std::find(shared_pes.begin(), shared_pes.end(), placement.pe) - shared_pes.begin());
   local_peers = make_local_peers(secret, shared_pes, my_slot, [this] { lifeline->check(); });
   if (static_data)
     static_data->share(*local_peers, deadline());
+  HostBackingOptions wanted = backing_options();
+  wanted.numa_node = choose_heap_node();
+  backing = make_host_backing(wanted);
   internal =
       std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
   internal->grow(limits::internal_bytes, deadline());
   const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
   SymmetricHeap::Config config;
   config.limit_bytes =
-      rounded_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
+      round_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
   config.chunk_bytes = std::min<std::size_t>(
       config.limit_bytes,
-      rounded_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
+      round_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
   config.checked = options.boolean("CHECK");
   config.timeout_s = timeout_s;
+  config.pe = placement.pe;
   heap_region =
       std::make_unique<SymmetricRegion>("heap", config.limit_bytes, *local_peers, *backing);
   heap = std::make_unique<SymmetricHeap>(config, *heap_region, make_agreement());
@@ -87,6 +116,7 @@ void Runtime::Impl::undo_heap() {
   heap.reset();
   heap_region.reset();
   internal.reset();
+  backing.reset();
   local_peers.reset();
 }
 
@@ -95,6 +125,7 @@ void Runtime::Impl::enter_transports() {
 }
 
 void Runtime::Impl::undo_transports() {
+  proxy.reset();
   rma.reset();
   transports.clear();
 }
@@ -137,27 +168,30 @@ void Runtime::Impl::raise_unreachable(int pe) const {
               "run shmemctl bringup to see all pairs");
 }
 
-void Runtime::Impl::enter_state() {
+std::vector<Transport*> Runtime::Impl::ways() const {
   std::vector<Transport*> ways;
   for (const int way : way_to)
     ways.push_back(way < 0 ? nullptr : transports[static_cast<std::size_t>(way)].transport.get());
-  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, std::move(ways), *lifeline, timeout_s,
+  return ways;
+}
+
+void Runtime::Impl::enter_state() {
+  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, ways(), *lifeline, timeout_s,
                               options.boolean("CHECK"));
   state = std::make_unique<StateBlock>(placement, way_to);
   std::vector<RegionView> views = {view(region::internal, *internal),
                                    view(region::heap, *heap_region)};
   if (static_data)
     views.push_back(static_view());
-  for (const RegionView& each : views) {
-    rma->set_region(each);
-    state->set_region(each);
-  }
-  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
   if (state->size_bytes() > internal_layout::state_bytes)
     throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
                 "place in the internal region",
                 "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
-  state->publish();
+  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
+  for (const RegionView& each : views) {
+    rma->set_region(each);
+    state->set_region(each);
+  }
   make_buffers();
 }
 
@@ -197,12 +231,10 @@ void Runtime::Impl::enter_teams() {
   std::vector<int> leaders;
   for (const std::vector<int>& pes : placement.node_pes)
     leaders.push_back(pes[0]);
-  teams =
-      std::make_unique<Teams>(*rma, state->master(), reinterpret_cast<TeamSync*>(internal->base()),
-                              placement.node_pes[static_cast<std::size_t>(placement.my_node())],
-                              shared_pes, leaders, [this] { state->publish(); });
+  teams = std::make_unique<Teams>(*rma, *state, reinterpret_cast<TeamSync*>(internal->base()),
+                                  placement.node_pes[static_cast<std::size_t>(placement.my_node())],
+                                  shared_pes, leaders);
   collectives = std::make_unique<Collectives>(*teams);
-  state->publish();
   // Nobody may signal a team that its members have not made yet.
   bootstrap->barrier(deadline());
   if (parse_world_mode(options.text("INIT_MODE")) == WorldMode::low_latency)

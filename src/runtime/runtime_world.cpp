@@ -4,6 +4,7 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/runtime/numa_choice.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/subworld.h"
 #include "src/topo/mapping/request.h"
@@ -58,17 +59,30 @@ void Runtime::Impl::enter_hosts() {
   gather_hosts();
 }
 
+/// Also gives each PE of this node its GPU, as `topo` does.
 void Runtime::Impl::enter_devices() {
   node = read_machine(Sysroot("/"));
+  wanted_mapping = mapping_request(options, node);
+  if (options.integer("PES_PER_NODE") == 0 && !options.value("GPUS").set()) {
+    const auto local_pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())].size();
+    wanted_mapping.gpus = assign_gpus(node, static_cast<int>(local_pes), {});
+  }
 }
 
 void Runtime::Impl::enter_nics() {
-  MappingRequest wanted = mapping_request(options, node);
-  if (options.integer("PES_PER_NODE") == 0 && !options.value("GPUS").set()) {
-    const auto local_pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())].size();
-    wanted.gpus = assign_gpus(node, static_cast<int>(local_pes), {});
-  }
-  mapping = map_nics(node, wanted);
+  mapping = map_nics(node, wanted_mapping);
+}
+
+/// The NUMA node for the heap's pages; -1 for any.
+int Runtime::Impl::choose_heap_node() const {
+  const auto local_pe = static_cast<std::size_t>(placement.my_local_pe());
+  const int gpu = local_pe < wanted_mapping.gpus.size() ? wanted_mapping.gpus[local_pe] : -1;
+  const NumaChoice choice = choose_numa_node(node, allowed_cpus(Sysroot("/")), gpu);
+  log(LogLevel::info, "memory",
+      "PE " + std::to_string(placement.pe) + ": the heap prefers " +
+          (choice.node < 0 ? "no NUMA node: " : "NUMA node " + std::to_string(choice.node) + ": ") +
+          choice.reason);
+  return choice.node;
 }
 
 } // namespace shmemctl

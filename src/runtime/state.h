@@ -69,6 +69,11 @@ struct TeamState {
   std::uint64_t epoch; ///< TeamSync::epoch at this use's start; that one counts on
 };
 
+/// A slot without a team: this PE is a member of nothing there.
+inline constexpr TeamState free_team(std::uint64_t epoch) {
+  return {0, -1, 0, 0, 1, 0, epoch};
+}
+
 /// By PE: how it is reached. A delta of `unreachable` means by transport only.
 struct PeerState {
   static constexpr std::int64_t unreachable = INT64_MIN;

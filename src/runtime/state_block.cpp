@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "src/base/round_up.h"
+
 namespace shmemctl {
 
 namespace {
@@ -13,22 +15,23 @@ constexpr std::size_t line_bytes = 64;
 constexpr std::size_t full_lists = 16;
 constexpr std::size_t fewest_list_entries = 1024;
 
-std::size_t rounded(std::size_t size_bytes) {
-  return (size_bytes + line_bytes - 1) / line_bytes * line_bytes;
-}
-
 } // namespace
 
 void StateBlock::Free::operator()(std::byte* block) const {
   ::operator delete (block, std::align_val_t{line_bytes});
 }
 
-StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to) {
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to)
+    : StateBlock(
+          placement, way_to,
+          std::max(static_cast<std::size_t>(placement.n_pes) * full_lists, fewest_list_entries)) {}
+
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to,
+                       std::size_t list_entries) {
   const auto n_pes = static_cast<std::size_t>(placement.n_pes);
-  const std::size_t list_entries = std::max(n_pes * full_lists, fewest_list_entries);
-  const std::size_t peers_at = rounded(sizeof(State));
-  const std::size_t lists_at = rounded(peers_at + n_pes * sizeof(PeerState));
-  size_bytes_ = rounded(lists_at + list_entries * sizeof(std::int32_t));
+  const std::size_t peers_at = round_up(sizeof(State), line_bytes);
+  const std::size_t lists_at = round_up(peers_at + n_pes * sizeof(PeerState), line_bytes);
+  size_bytes_ = round_up(lists_at + list_entries * sizeof(std::int32_t), line_bytes);
   block_.reset(static_cast<std::byte*>(::operator new (size_bytes_, std::align_val_t{line_bytes})));
   std::memset(block_.get(), 0, size_bytes_);
 
@@ -43,6 +46,8 @@ StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_t
   state.local_pe = placement.my_local_pe();
   state.local_n_pes = static_cast<std::int32_t>(
       placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
+  for (TeamState& team : state.teams)
+    team = free_team(0);
   state.peers_offset_bytes = peers_at;
   state.members_offset_bytes = lists_at;
   state.members_capacity = list_entries;
@@ -58,24 +63,29 @@ PeerState* StateBlock::peers() {
   return reinterpret_cast<PeerState*>(block_.get() + master().peers_offset_bytes);
 }
 
+void StateBlock::change(const std::function<void(State&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(writable());
+  ++writable().generation;
+  for (std::byte* mirror : mirrors_)
+    std::memcpy(mirror, block_.get(), size_bytes_);
+}
+
 void StateBlock::set_region(const RegionView& region) {
   const auto index = static_cast<std::size_t>(region.region);
-  master().regions[index] = {reinterpret_cast<std::uint64_t>(region.base), region.size_bytes};
-  for (std::size_t pe = 0; pe < region.mapped.size(); ++pe)
-    peers()[pe].delta_bytes[index] = region.mapped[pe]
-                                         ? reinterpret_cast<std::int64_t>(region.mapped[pe]) -
-                                               reinterpret_cast<std::int64_t>(region.base)
-                                         : PeerState::unreachable;
+  change([&](State& state) {
+    state.regions[index] = {reinterpret_cast<std::uint64_t>(region.base), region.size_bytes};
+    for (std::size_t pe = 0; pe < region.mapped.size(); ++pe)
+      peers()[pe].delta_bytes[index] = region.mapped[pe]
+                                           ? reinterpret_cast<std::int64_t>(region.mapped[pe]) -
+                                                 reinterpret_cast<std::int64_t>(region.base)
+                                           : PeerState::unreachable;
+  });
 }
 
 void StateBlock::add_mirror(std::byte* mirror) {
+  const std::lock_guard lock(mutex_);
   mirrors_.push_back(mirror);
-}
-
-void StateBlock::publish() {
-  ++master().generation;
-  for (std::byte* mirror : mirrors_)
-    std::memcpy(mirror, block_.get(), size_bytes_);
 }
 
 } // namespace shmemctl

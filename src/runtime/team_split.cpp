@@ -43,9 +43,9 @@ std::optional<Teams::Grid> Teams::split_2d(TeamId parent, int x_range) {
       split(parent, slices, slot_words::mixed(2, static_cast<std::uint64_t>(columns)));
   if (!slots)
     return std::nullopt;
-  const int me = my_pe(parent);
-  return Grid{(*slots)[static_cast<std::size_t>(me / columns)],
-              (*slots)[static_cast<std::size_t>(rows + me % columns)]};
+  const int row = my_pe(parent) / columns, column = my_pe(parent) % columns;
+  return Grid{(*slots)[static_cast<std::size_t>(row)],
+              (*slots)[static_cast<std::size_t>(rows + column)]};
 }
 
 TeamMembers Teams::slice_of(TeamId parent, const Slice& slice) const {
@@ -80,13 +80,14 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
   auto slots = choose_slots(std::move(*words), slices);
   if (!slots)
     return std::nullopt;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    if (mine[i])
-      create((*slots)[i], std::move(*mine[i]));
-    else
-      (*slots)[i] = invalid_team;
-  }
-  publish();
+  state_.change([&](State& state) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (mine[i])
+        create(state, (*slots)[i], std::move(*mine[i]));
+      else
+        (*slots)[i] = invalid_team;
+    }
+  });
   return slots;
 }
 
@@ -122,7 +123,8 @@ std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_
   Slots slots;
   for (const Slice& slice : slices) {
     const auto free_of = [&](int i) -> std::uint64_t& {
-      return free_by_member[static_cast<std::size_t>(slice.start + i * slice.stride)];
+      const int member = slice.start + i * slice.stride;
+      return free_by_member[static_cast<std::size_t>(member)];
     };
     std::uint64_t common = slot_words::slots_mask;
     for (int i = 0; i < slice.n_pes; ++i)

@@ -15,7 +15,7 @@ void Teams::sync(TeamId team) {
   const TeamMembers& members = members_of_team(team);
   TeamSync& own = sync_[team];
   const std::uint64_t epoch = ++own.epoch.value;
-  const int n = members.n_pes, me = state_.teams[team].my_pe;
+  const int n = members.n_pes, me = state_of(team).my_pe;
   for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
     SyncCell& arrived = own.arrived[round];
     add_at(rma_, arrived, 1, members.world_pe((me + distance) % n));

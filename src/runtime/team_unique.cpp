@@ -9,15 +9,14 @@
 // has it; a member leaves when its values of all rounds have been read. All members then know the
 // same word, hence the same slot: the lowest one that is free on all. No sync is needed after that:
 // a member that is already in its first sync adds to counters that are at rest on all members.
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
+#include "src/base/secret.h"
 #include "src/runtime/cells.h"
 #include "src/runtime/slot_words.h"
 #include "src/runtime/teams.h"
@@ -64,12 +63,8 @@ std::uint64_t hash_of(const std::vector<int>& members) {
 std::uint64_t Teams::unique_id() {
   std::uint64_t id = 0;
   while (id == 0) {
-    if (getrandom(&id, sizeof id, 0) == static_cast<ssize_t>(sizeof id))
-      continue;
-    if (errno != EINTR)
-      throw system_error("the kernel's random numbers", "getrandom", errno,
-                         "allow the getrandom system call");
-    id = 0;
+    const Secret random = random_secret();
+    std::memcpy(&id, random.data(), sizeof id);
   }
   return id;
 }
@@ -102,8 +97,7 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   const TeamId slot = slot_words::lowest(agreed);
   if (slot == invalid_team)
     return std::nullopt;
-  create(slot, std::move(team));
-  publish();
+  state_.change([&](State& state) { create(state, slot, std::move(team)); });
   return slot;
 }
 

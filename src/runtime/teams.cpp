@@ -47,33 +47,33 @@ TeamMembers team_members(std::vector<int> list) {
   return members;
 }
 
-Teams::Teams(Rma& rma, State& state, TeamSync* sync, const std::vector<int>& node_pes,
-             const std::vector<int>& shared_pes, const std::vector<int>& leader_pes,
-             std::function<void()> publish)
-    : rma_(rma), state_(state), sync_(sync), publish_(std::move(publish)), lists_(state),
+Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>& node_pes,
+             const std::vector<int>& shared_pes, const std::vector<int>& leader_pes)
+    : rma_(rma), state_(state), sync_(sync), lists_(state.master().members_capacity),
       free_slots_(slot_words::slots_mask) {
   if (rma.n_pes() > most_members)
     throw Error(ExitCode::unavailable, std::to_string(rma.n_pes()) + " PEs", "make teams",
                 "a team has at most " + std::to_string(most_members) + " members",
                 "start fewer PEs");
-  const auto predefined = [&](TeamId team, TeamMembers members) {
+  const auto predefined = [&](State& master, TeamId team, TeamMembers members) {
     if (members.member(rma.pe()) < 0)
       return;
     if (members.list.size() > lists_.room())
       throw Error(ExitCode::unavailable, "the state", "make the predefined teams",
                   "its list area is too small for " + std::to_string(members.n_pes) + " members",
                   "this is a bug of shmemctl: please report it with the command");
-    create(team, std::move(members));
+    create(master, team, std::move(members));
   };
-  const auto listed = [&](TeamId team, const std::vector<int>& pes) {
+  const auto listed = [&](State& master, TeamId team, const std::vector<int>& pes) {
     if (!pes.empty())
-      predefined(team, team_members(pes));
+      predefined(master, team, team_members(pes));
   };
-  predefined(team_world, {0, 1, rma.n_pes(), {}});
-  listed(team_shared, shared_pes);
-  listed(team_node, node_pes);
-  listed(team_leaders, leader_pes);
-  Teams::publish();
+  state_.change([&](State& master) {
+    predefined(master, team_world, {0, 1, rma.n_pes(), {}});
+    listed(master, team_shared, shared_pes);
+    listed(master, team_node, node_pes);
+    listed(master, team_leaders, leader_pes);
+  });
 }
 
 bool Teams::valid(TeamId team) const {
@@ -81,15 +81,15 @@ bool Teams::valid(TeamId team) const {
 }
 
 int Teams::my_pe(TeamId team) const {
-  return valid(team) ? state_.teams[team].my_pe : -1;
+  return valid(team) ? state_of(team).my_pe : -1;
 }
 
 int Teams::n_pes(TeamId team) const {
-  return valid(team) ? state_.teams[team].n_pes : -1;
+  return valid(team) ? state_of(team).n_pes : -1;
 }
 
 int Teams::world_pe(TeamId team, int member) const {
-  if (!valid(team) || member < 0 || member >= state_.teams[team].n_pes)
+  if (!valid(team) || member < 0 || member >= state_of(team).n_pes)
     return -1;
   return members_[index_of(team)]->world_pe(member);
 }
@@ -116,27 +116,21 @@ std::uint64_t Teams::offer(SlotClaims::Claim& claim, std::size_t list_members) {
 }
 
 /// The slot is free here, hence quiescent (see destroy()), so its counters need no care.
-void Teams::create(TeamId slot, TeamMembers members) {
+void Teams::create(State& state, TeamId slot, TeamMembers members) {
   const std::lock_guard lock(mutex_);
-  TeamState& state = state_.teams[slot];
-  state.my_pe = members.member(rma_.pe());
-  state.n_pes = members.n_pes;
-  state.start = members.start;
-  state.stride = members.stride;
-  state.member_offset = 0;
-  state.epoch = sync_[slot].epoch.value;
+  TeamState& team = state.teams[slot];
+  team.my_pe = members.member(rma_.pe());
+  team.n_pes = members.n_pes;
+  team.start = members.start;
+  team.stride = members.stride;
+  team.member_offset = 0;
+  team.epoch = sync_[slot].epoch.value;
   if (members.stride == 0)
-    lists_.place(slot, members.list);
-  state.in_use = 1;
+    lists_.place(state, slot, members.list);
+  team.in_use = 1;
   free_slots_ &= ~slot_words::bit(slot);
   everyone_direct_[index_of(slot)].reset();
   members_[index_of(slot)] = std::move(members);
-}
-
-void Teams::publish() {
-  const std::lock_guard lock(mutex_);
-  if (publish_)
-    publish_();
 }
 
 /// The sync is the last use of the slot: whoever has left it has seen all arrivals that were ever
@@ -151,14 +145,13 @@ void Teams::destroy(TeamId team) {
   TeamSync& own = sync_[team];
   for (SyncCell& cell : own.arrived)
     show(cell, own.epoch.value);
-  {
+  state_.change([&](State& state) {
     const std::lock_guard lock(mutex_);
     members_[index_of(team)].reset();
     lists_.release(team);
-    state_.teams[team] = {0, -1, 0, 0, 1, 0, own.epoch.value};
+    state.teams[team] = free_team(own.epoch.value);
     free_slots_ |= slot_words::bit(team);
-  }
-  publish();
+  });
 }
 
 } // namespace shmemctl

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "src/runtime/member_lists.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/slot_claims.h"
-#include "src/runtime/state.h"
+#include "src/runtime/state_block.h"
 
 namespace shmemctl {
 
@@ -43,14 +42,13 @@ TeamMembers team_members(std::vector<int> list);
 /// any order. Threads of a PE may use different teams at once (also create and destroy them).
 class Teams {
 public:
-  /// Writes TeamState entries into `state` (and members into its list area); `sync` is this PE's
-  /// TeamSync[limits::max_teams] in the internal region. Slots 0-3 are made here (no
-  /// communication): `node_pes` are this node's PEs, `shared_pes` those that share memory,
-  /// `leader_pes` the leaders. Throws Error (unavailable) if the job has more than 2^16 PEs or the
-  /// lists do not fit. `publish` is called after each change of `state` and may be empty.
-  Teams(Rma& rma, State& state, TeamSync* sync, const std::vector<int>& node_pes,
-        const std::vector<int>& shared_pes, const std::vector<int>& leader_pes,
-        std::function<void()> publish);
+  /// Every team that comes or goes is a change of `state` (its TeamState, and members in the list
+  /// area); `sync` is this PE's TeamSync[limits::max_teams] in the internal region. Slots 0-3 are
+  /// made here (no communication): `node_pes` are this node's PEs, `shared_pes` those that share
+  /// memory, `leader_pes` the leaders. Throws Error (unavailable) if the job has more than 2^16 PEs
+  /// or the lists do not fit.
+  Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>& node_pes,
+        const std::vector<int>& shared_pes, const std::vector<int>& leader_pes);
 
   bool valid(TeamId team) const;
   int my_pe(TeamId team) const;
@@ -124,17 +122,17 @@ private:
   /// Free slots that a team could have if all its lists (so many members together) are stored
   /// here, with the flags that an agreement needs.
   std::uint64_t offer(SlotClaims::Claim& claim, std::size_t list_members);
-  void create(TeamId slot, TeamMembers members);
-  void publish();
+  /// As a part of a change of the state.
+  void create(State& state, TeamId slot, TeamMembers members);
+  const TeamState& state_of(TeamId team) const { return state_.master().teams[team]; }
 
   Rma& rma_;
-  State& state_;
+  StateBlock& state_;
   TeamSync* sync_;
-  std::function<void()> publish_;
   std::array<std::optional<TeamMembers>, limits::max_teams> members_;
   std::array<std::optional<bool>, limits::max_teams> everyone_direct_;
   SlotClaims claims_;
-  std::mutex mutex_; ///< guards what stands below, and `state_`
+  std::mutex mutex_; ///< guards what stands below; taken inside a change of the state, never around
   MemberLists lists_;
   std::uint64_t free_slots_;
   std::uint64_t free_records_ = ~std::uint64_t{0};

@@ -1,5 +1,6 @@
 """The bootstraps over key-value spaces under the launchers that serve them: PMIx under mpirun and
 srun, PMI-1 and PMI-2 under Hydra's mpiexec and srun. Slurm is started and stopped here."""
+import json
 import os
 import pathlib
 import shutil
@@ -14,6 +15,7 @@ from support import BINARY, clean_environment
 
 PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
 LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
+PAIR_OPS = ("put", "get", "fetch-add", "compare-swap", "put-signal")
 SIZES = "0,1,3,8,735,736,752,753,1000,4097,20000"
 FAULT_TIMEOUT_S = 2
 #: The probe's own watchdog ends it after 3 x FAULT_TIMEOUT_S + 10; nothing may hang longer.
@@ -124,6 +126,21 @@ class LauncherTests:
 
     def test_more_ranks_than_processors(self):
         self.assert_good(9, self.launch(9, "--sizes", "0,5,1200", "--rounds", 3))
+
+    def test_bringup_verifies_every_pair(self):
+        """The whole runtime, through the binary as its users start it."""
+        with tempfile.TemporaryDirectory(prefix="launched-bringup-") as folder:
+            path = pathlib.Path(folder) / "report.json"
+            done = subprocess.run(
+                [*self.command(4), BINARY, "bringup", "--bootstrap", self.bootstrap, "--json", path],
+                env=environment(**self.variables(), SHMEMCTL_SYMMETRIC_SIZE="64M"), check=False,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = json.loads(path.read_text())
+        self.assertEqual((report["status"], report["job"]["pes"], report["job"]["bootstrap"]),
+                         ("complete", 4, self.chosen))
+        rows = {row["case"]: row["verified"] for row in report["results"]}
+        self.assertEqual(rows, {f"bringup.{op}": "passed" for op in PAIR_OPS})
 
     def test_a_rank_is_killed(self):
         for call in self.fault_calls:
@@ -253,6 +270,7 @@ class SrunWithoutPmi(Srun, unittest.TestCase):
         self.assertEqual((code, out), (3, ""), err)
         self.assertIn("srun started this process as one of 2", err)
 
+    test_bringup_verifies_every_pair = None
     test_more_ranks_than_processors = test_a_rank_is_killed = test_a_rank_stays_away = None
     test_a_rank_leaves_without_a_word = test_abort_ends_the_job = test_another_size_is_named = None
 

@@ -233,6 +233,49 @@ class Endings(OpenShmemTest):
         self.assertTrue(any("shmem_wait_until" in line for line in error_lines(err)), err)
 
 
+class TwoPrograms(OpenShmemTest):
+    """Symmetric globals need one program: whoever runs another one is named, before any harm."""
+
+    def run_mixed(self, n_pes, odd_pe, usual, odd):
+        script = f'test "$SHMEMCTL_LOCAL_RANK" = {odd_pe} && exec {odd}; exec {usual}'
+        return self.run_pes(n_pes, "sh", "-c", script)
+
+    def assert_names(self, result, odd_pe, reference_pe):
+        code, out, err = result
+        self.assertEqual((code, out), (3, ""), err)
+        lines = [line for line in error_lines(err)
+                 if "last words" not in line]  # those that `run` repeats are cut
+        self.assertTrue(lines, err)
+        for line in lines:
+            self.assertRegex(line, rf"PE {odd_pe} runs another program \(build .*\) than PE "
+                                   rf"{reference_pe} \(build .*\)")
+            self.assertRegex(line, rf"\(host \S+, PE {odd_pe}\)")
+            self.assertIn("in phase heap", line)
+
+    def test_the_odd_one_is_named(self):
+        usual, odd = self.conformance("memory"), self.conformance("setup")
+        for n_pes, odd_pe, reference_pe in ((3, 2, 0), (3, 0, 1), (4, 1, 0), (2, 1, 0)):
+            with self.subTest(n_pes=n_pes, odd_pe=odd_pe):
+                self.assert_names(self.run_mixed(n_pes, odd_pe, usual, odd), odd_pe, reference_pe)
+
+    def test_equal_sizes_are_no_excuse(self):
+        """Two builds of one source: every address and size agrees, and yet they may differ."""
+        programs = []
+        for value in (1, 2):
+            source = self.folder / f"build_{value}.c"
+            source.write_text(f"#include <shmem.h>\nint table[1000] = {{{value}}};\n"
+                              "int main(void) { shmem_init(); return 0; }\n", encoding="utf-8")
+            programs.append(compile_program(source, self.folder / f"build_{value}",
+                                            "-Wl,--build-id"))
+        self.assert_names(self.run_mixed(3, 2, *programs), 2, 0)
+
+    def test_copies_are_one_program(self):
+        usual = self.conformance("setup")
+        copy = self.folder / "copy"
+        shutil.copy(usual, copy)
+        self.assert_silent(self.run_mixed(3, 1, usual, copy))
+
+
 class Environment(OpenShmemTest):
     def run_alone(self, **environment):
         return self.run_job(self.conformance("setup"), **environment)

@@ -24,13 +24,14 @@ struct TeamWorldOptions {
 struct TeamPe {
   int pe = 0, n_pes = 1;
   Rma* rma = nullptr;
-  State* state = nullptr;
+  StateBlock* block = nullptr;
+  const State* state = nullptr;
   Teams* teams = nullptr;
   Collectives* collectives = nullptr;
   std::byte* internal = nullptr;
   std::byte* heap = nullptr;
-  int publications = 0;
 
+  std::uint64_t publications() const { return state->generation; }
   /// An array in the heap, at the same offset on all PEs.
   template <class T>
   T* at(std::size_t offset_bytes) const {
@@ -38,24 +39,19 @@ struct TeamPe {
   }
 };
 
-/// State with its arrays behind it.
-class StateBlock {
-public:
-  StateBlock(int pe, int n_pes, std::size_t list_capacity)
-      : bytes_(sizeof(State) / 8 + list_capacity / 2 + 1) {
-    State& state = get();
-    state.pe = pe;
-    state.n_pes = n_pes;
-    state.members_offset_bytes = sizeof(State);
-    state.members_capacity = list_capacity;
-    for (TeamState& team : state.teams)
-      team = {0, -1, 0, 0, 1, 0, 0};
-  }
-  State& get() { return *reinterpret_cast<State*>(bytes_.data()); }
+/// PEs in blocks of `per_node`.
+inline Placement place_in_blocks(int pe, int n_pes, int per_node) {
+  std::vector<PeHost> hosts(static_cast<std::size_t>(n_pes));
+  for (int peer = 0; peer < n_pes; ++peer)
+    hosts[static_cast<std::size_t>(peer)].node_id = static_cast<std::uint64_t>(peer / per_node);
+  return place(pe, std::move(hosts));
+}
 
-private:
-  std::vector<std::uint64_t> bytes_;
-};
+/// A state whose PEs are all on one node.
+inline StateBlock make_state(int pe, int n_pes, std::size_t list_capacity) {
+  return StateBlock(place_in_blocks(pe, n_pes, n_pes),
+                    std::vector<int>(static_cast<std::size_t>(n_pes)), list_capacity);
+}
 
 inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
                            TeamWorldOptions options = {}) {
@@ -78,12 +74,14 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
               view.mapped[static_cast<std::size_t>(peer)] = nullptr;
           rma.set_region(view);
         }
-        StateBlock block(thread.pe, n_pes, options.list_capacity);
+        StateBlock block(place_in_blocks(thread.pe, n_pes, per_node),
+                         std::vector<int>(static_cast<std::size_t>(n_pes)), options.list_capacity);
         TeamPe me;
         me.pe = thread.pe;
         me.n_pes = n_pes;
         me.rma = &rma;
-        me.state = &block.get();
+        me.block = &block;
+        me.state = &block.master();
         me.internal = thread.internal;
         me.heap = thread.heap;
         std::vector<int> node, leaders;
@@ -93,8 +91,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
           if (peer % per_node == 0)
             leaders.push_back(peer);
         }
-        Teams teams(rma, *me.state, reinterpret_cast<TeamSync*>(thread.internal), node, node,
-                    leaders, [&me] { ++me.publications; });
+        Teams teams(rma, block, reinterpret_cast<TeamSync*>(thread.internal), node, node, leaders);
         Collectives collectives(teams);
         me.teams = &teams;
         me.collectives = &collectives;

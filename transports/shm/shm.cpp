@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -11,14 +10,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-#define SHMEMCTL_THREAD_SANITIZER
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SHMEMCTL_THREAD_SANITIZER
-#endif
 #endif
 
 namespace shmemctl {
@@ -64,88 +55,6 @@ bool copy_streaming(void*, const void*, std::size_t) {
 }
 #endif
 
-/// Calls `use` with a zero of the unsigned type that has this size, if the address is aligned to
-/// it.
-template <class Use>
-bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
-  if (size_bytes == 0 || size_bytes > 8 ||
-      reinterpret_cast<std::uintptr_t>(address) % size_bytes != 0)
-    return false;
-  switch (size_bytes) {
-  case 1:
-    use(std::uint8_t{});
-    return true;
-  case 2:
-    use(std::uint16_t{});
-    return true;
-  case 4:
-    use(std::uint32_t{});
-    return true;
-  case 8:
-    use(std::uint64_t{});
-    return true;
-  default:
-    return false;
-  }
-}
-
-/// A flag that somebody waits for must be written exactly once and whole: memcpy may write a word
-/// twice, and the second time would undo what the waiter did after it saw the first. Release:
-/// costs nothing on x86-64.
-bool store_word(void* target, const void* source, std::size_t size_bytes) {
-  return as_word(target, size_bytes, [&](auto value) {
-    std::memcpy(&value, source, sizeof value);
-    std::atomic_ref(*static_cast<decltype(value)*>(target)).store(value, std::memory_order_release);
-  });
-}
-
-bool load_word(void* target, void* source, std::size_t size_bytes) {
-  return as_word(source, size_bytes, [&](auto value) {
-    value = std::atomic_ref(*static_cast<decltype(value)*>(source)).load(std::memory_order_acquire);
-    std::memcpy(target, &value, sizeof value);
-  });
-}
-
-template <class Word>
-std::uint64_t execute(Word* target, const AtomicRequest& request) {
-  std::atomic_ref<Word> word(*target);
-  const auto operand = static_cast<Word>(request.operand);
-  constexpr auto order = std::memory_order_seq_cst;
-  switch (request.op) {
-  case AtomicOp::fetch:
-    return word.load(order);
-  case AtomicOp::set:
-    word.store(operand, order);
-    return 0;
-  case AtomicOp::swap:
-    return word.exchange(operand, order);
-  case AtomicOp::add:
-    return word.fetch_add(operand, order);
-  case AtomicOp::bit_and:
-    return word.fetch_and(operand, order);
-  case AtomicOp::bit_or:
-    return word.fetch_or(operand, order);
-  case AtomicOp::bit_xor:
-    return word.fetch_xor(operand, order);
-  case AtomicOp::compare_swap: {
-    auto expected = static_cast<Word>(request.compare);
-    word.compare_exchange_strong(expected, operand, order);
-    return expected;
-  }
-  }
-  return 0;
-}
-
-void full_fence() {
-#if defined(SHMEMCTL_THREAD_SANITIZER)
-  // ThreadSanitizer knows no fences; a read-modify-write orders as much on x86-64.
-  thread_local std::atomic<unsigned> cell{0};
-  cell.fetch_add(1, std::memory_order_seq_cst);
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-}
-
 class ShmTransport final : public Transport {
 public:
   const char* name() const override { return "shm"; }
@@ -169,9 +78,7 @@ public:
   }
 
   void get(int, void* target, const RemoteAddress& source, std::size_t size_bytes, bool) override {
-    std::byte* from = at(source);
-    if (from != target && !load_word(target, from, size_bytes))
-      std::memcpy(target, from, size_bytes);
+    copy_from_shared(target, at(source), size_bytes);
   }
 
   std::uint64_t atomic(int, const RemoteAddress& target, const AtomicRequest& request) override {
@@ -183,13 +90,12 @@ public:
                   bool) override {
     if (size_bytes > 0)
       copy_to_shared(at(target), source, size_bytes);
-    // Sequentially consistent, hence a release: the payload is visible before the signal.
-    execute_atomic(at(signal),
-                   {op == SignalOp::set ? AtomicOp::set : AtomicOp::add, 8, signal_value, 0});
+    signal_shared(at(signal), signal_value, op);
   }
 
-  void fence(int) override { full_fence(); }
+  void fence(int) override { order_fence(); }
   void quiet(int) override { full_fence(); }
+  bool is_load_store() const override { return true; }
 
 private:
   std::byte* at(const RemoteAddress& address) const {
@@ -208,17 +114,11 @@ private:
 
 } // namespace
 
-void copy_to_shared(void* target, const void* source, std::size_t size_bytes) {
-  if (target == source || store_word(target, source, size_bytes))
+void copy_block_to_shared(void* target, const void* source, std::size_t size_bytes) {
+  if (target == source)
     return;
   if (size_bytes < non_temporal_bytes() || !copy_streaming(target, source, size_bytes))
     std::memcpy(target, source, size_bytes);
-}
-
-std::uint64_t execute_atomic(void* target, const AtomicRequest& request) {
-  if (request.size_bytes == 4)
-    return execute(static_cast<std::uint32_t*>(target), request);
-  return execute(static_cast<std::uint64_t*>(target), request);
 }
 
 std::unique_ptr<Transport> make_shm_transport() {

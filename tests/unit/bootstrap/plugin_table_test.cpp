@@ -113,6 +113,22 @@ TEST_F(Plugin, HealthEndsACallThatHangs) {
   plugin->watch(nullptr);
 }
 
+TEST_F(Plugin, TheCauseOfALossGoesBeforeIt) {
+  class Failed final : public JobHealth {
+  public:
+    void await_cause(int peer) override {
+      throw Error(ExitCode::finding, "the job", "go on with", "PE 3 failed first",
+                  std::to_string(peer));
+    }
+  };
+  const auto plugin = open();
+  const SetVariable set("FAKE_PLUGIN_FAULT", "lost@2");
+  Failed health;
+  plugin->watch(&health);
+  expect_error(ExitCode::finding, {"PE 3 failed first"}, [&] { plugin->barrier(soon(20)); });
+  plugin->watch(nullptr);
+}
+
 TEST_F(Plugin, AbortIsPassedOn) {
   open()->abort(ExitCode::unavailable, "a reason");
   EXPECT_EQ(folder_.read("aborted.0"), "3 a reason\n");

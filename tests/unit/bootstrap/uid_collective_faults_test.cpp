@@ -222,6 +222,52 @@ TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
   expect_all(errors, ExitCode::unavailable, {"PE 7 failed elsewhere"});
 }
 
+/// Knows the cause, as the job's lifeline does when its notice has come.
+class KnowingHealth final : public JobHealth {
+public:
+  void await_cause(int peer) override {
+    throw Error(ExitCode::finding, "the job", "go on with",
+                "PE 7 failed first, not PE " + std::to_string(peer), "see it");
+  }
+};
+
+// Whatever the effect looks like: a PE that says that it leaves, one that says what failed, and one
+// whose connection ends without a word.
+TEST(UidCollectiveFaults, TheCauseGoesBeforeItsEffect) {
+  for (const bool says_why : {false, true}) {
+    UidWorld world;
+    world.n_pes = 2;
+    KnowingHealth health;
+    const auto errors = run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
+      if (b.rank() == 0)
+        b.watch(&health);
+      b.barrier(deadline);
+      if (b.rank() == 0)
+        b.barrier(deadline);
+      else if (says_why)
+        b.abort(ExitCode::unavailable, "it has had enough");
+    });
+    ASSERT_TRUE(errors[0]);
+    EXPECT_EQ(errors[0]->code(), ExitCode::finding);
+    EXPECT_TRUE(contains(errors[0]->message(), "PE 7 failed first, not PE 1"))
+        << errors[0]->message();
+  }
+}
+
+TEST(UidCollectiveFaults, TheCauseGoesBeforeALostConnection) {
+  ProcessWorld world(2, [](int pe, UidArguments arguments) {
+    const auto b = join_uid(std::move(arguments), soon());
+    KnowingHealth health;
+    b->watch(&health); // the connection may end in the first call or in the second one
+    b->barrier(soon());
+    if (pe == 1)
+      ::raise(SIGKILL);
+    b->barrier(soon());
+  });
+  const PeResult result = world.result(0);
+  EXPECT_TRUE(contains(result.message, "PE 7 failed first, not PE 1")) << result.message;
+}
+
 TEST(UidCollectiveFaults, TooLargeAMessageIsRefused) {
   UidWorld world;
   world.n_pes = 2;

@@ -124,16 +124,6 @@ TEST(UidFrame, ForeignTextCannotBreakALine) {
   EXPECT_EQ(Join::decode(join.encode())->who, "host\\x0aforged line");
 }
 
-TEST(UidFrame, SecretsAreEqualOnlyIfAllBytesAre) {
-  Secret left{}, right{};
-  EXPECT_TRUE(same_secret(left, right));
-  for (std::uint8_t& byte : right) {
-    byte = 128;
-    EXPECT_FALSE(same_secret(left, right));
-    byte = 0;
-  }
-}
-
 using Verdict = Membership::Verdict;
 
 TEST(UidMembership, IsCompleteWhenAllRanksAreThere) {

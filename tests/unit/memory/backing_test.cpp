@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <filesystem>
+#include <fmt/format.h>
+#include <functional>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/base/sysroot.h"
 #include "tests/support/forked_pes.h"
 
@@ -129,6 +132,48 @@ TEST(HostBacking, APreferredNumaNodeIsNoDemand) {
     options.numa_node = node;
     EXPECT_EQ(make_host_backing(options)->create(huge_bytes)->size_bytes(), huge_bytes);
   }
+}
+
+/// What is logged at level info while `call` runs.
+std::string logged(const std::function<void()>& call) {
+  configure_log(LogLevel::info);
+  testing::internal::CaptureStderr();
+  call();
+  configure_log(LogLevel::warning);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(HostBacking, ARefusedNumaNodeIsSaidOnce) {
+  HostBackingOptions options;
+  options.numa_node = 1001; // no machine has it
+  const std::string said = logged([&] {
+    const auto backing = make_host_backing(options);
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(backing->create(huge_bytes)->size_bytes(), huge_bytes);
+  });
+  const std::string words = "NUMA node 1001 cannot be preferred";
+  const std::size_t first = said.find(words);
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(words, first + 1), std::string::npos) << said;
+}
+
+TEST(HostBacking, TheKernelKnowsThePreference) {
+  std::unique_ptr<Chunk> chunk;
+  HostBackingOptions options;
+  options.numa_node = 0;
+  const std::string said =
+      logged([&] { chunk = make_host_backing(options)->create_of_small_pages(huge_bytes); });
+  if (said.find("cannot be preferred") != std::string::npos)
+    GTEST_SKIP() << "this kernel or container takes no preferences: " << said;
+  const Reservation space(huge_bytes);
+  chunk->map(space.base());
+  const auto maps = Sysroot().read("/proc/self/numa_maps", 16 << 20);
+  if (!maps)
+    GTEST_SKIP() << "no /proc/self/numa_maps";
+  const std::string place = fmt::format("{:x} ", reinterpret_cast<std::uintptr_t>(space.base()));
+  const std::size_t line = maps->find(place);
+  ASSERT_NE(line, std::string::npos);
+  EXPECT_EQ(maps->substr(line + place.size(), 8), "prefer:0");
 }
 
 TEST(HostBacking, TakesFreeHugePages) {

@@ -196,12 +196,12 @@ TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
 
 TEST(ResultsText, ColumnsFollowTheParameters) {
   EXPECT_EQ(results_text(sample_report().results, {}),
-            "case  size  scope  min [us]  p50 [us]  p99 [us]  max [us]  GB/s            of link  "
-            "verified\n"
-            "put     4K  block         1       1.5         -         3  12.5  25.0% of mlx5_0/1  "
-            "passed\n"
-            "put     4K  block         -         -         -         -     -                  -  "
-            "skip, unchecked: no peer\n");
+            "case  size  scope  min [us]  p50 [us]  p99 [us]  max [us]  Mop/s  GB/s            "
+            "of link  verified\n"
+            "put     4K  block         1       1.5         -         3  0.625  12.5  25.0% of "
+            "mlx5_0/1  passed\n"
+            "put     4K  block         -         -         -         -      -     -           "
+            "       -  skip, unchecked: no peer\n");
 }
 
 TEST(FindingsText, MarkIdMessageFix) {

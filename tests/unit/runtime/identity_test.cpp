@@ -133,12 +133,6 @@ TEST(Identity, ACopyOfAMachineHasNoNamespaces) {
   EXPECT_EQ(copy.pid_namespace, 0U);
 }
 
-TEST(Identity, HashIsFnv1a) {
-  EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325U);
-  EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cU);
-  EXPECT_EQ(fnv1a("foobar"), 0x85944171f73967e8U);
-}
-
 TEST(Identity, WorldModes) {
   EXPECT_EQ(parse_world_mode("whole"), WorldMode::whole);
   EXPECT_EQ(parse_world_mode("per-local-rank"), WorldMode::per_local_rank);

@@ -87,6 +87,53 @@ TEST(Lifeline, TheFirstFailureWins) {
     EXPECT_EQ(lifelines[pe]->failure()->pe, 4);
 }
 
+TEST(Lifeline, AnnouncingTellsWhetherItWasTheFirst) {
+  Lifelines lifelines = make_lifelines(3);
+  EXPECT_TRUE(lifelines[1]->announce(some_error(), "heap"));
+  EXPECT_FALSE(lifelines[1]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
+  ASSERT_TRUE(failure_of(*lifelines[2]));
+  EXPECT_FALSE(lifelines[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
+  EXPECT_EQ(lifelines[2]->failure()->pe, 1);
+}
+
+/// What await_cause() throws; nothing if it throws nothing.
+std::optional<Error> cause_of(lifeline::TreeLifeline& lifeline, int peer) {
+  try {
+    lifeline.await_cause(peer);
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+TEST(Lifeline, TheCauseMayComeAfterItsEffect) {
+  for (const int peer : {1, -1}) {
+    Lifelines lifelines = make_lifelines(4);
+    std::optional<Error> cause;
+    std::atomic<bool> begun{false};
+    std::thread waiting([&] {
+      begun = true;
+      cause = cause_of(*lifelines[3], peer);
+    });
+    eventually([&] { return begun.load(); });
+    lifelines[1]->announce(some_error(), "heap");
+    waiting.join();
+    ASSERT_TRUE(cause);
+    EXPECT_NE(cause->message().find("PE 1 (host b) failed in phase heap"), std::string::npos)
+        << cause->message();
+  }
+}
+
+TEST(Lifeline, ACauseThatDoesNotComeIsNotWaitedForLong) {
+  Lifelines lifelines = make_lifelines(3);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_FALSE(cause_of(*lifelines[0], 2));
+  EXPECT_FALSE(cause_of(*lifelines[0], 0)); // this PE itself
+  EXPECT_FALSE(cause_of(*make_lifelines(1)[0], -1));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(lifelines[0]->failure(), nullptr);
+}
+
 TEST(Lifeline, AnnouncingAndLeavingAtOnceTellsTheReason) {
   for (int round = 0; round < 20; ++round) {
     Lifelines lifelines = make_lifelines(7);

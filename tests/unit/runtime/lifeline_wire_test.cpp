@@ -127,15 +127,5 @@ TEST(LifelineWire, DamagedFramesNeverBreakIt) {
   }
 }
 
-TEST(LifelineWire, Secrets) {
-  Secret a{}, b{};
-  EXPECT_TRUE(same_secret(a, b));
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    b = a;
-    b[i] = 0x80;
-    EXPECT_FALSE(same_secret(a, b)) << i;
-  }
-}
-
 } // namespace
 } // namespace shmemctl::lifeline

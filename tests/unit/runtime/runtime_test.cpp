@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <set>
+#include <thread>
 
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "tests/support/fork_job.h"
 
@@ -117,6 +119,53 @@ TEST(Runtime, TheMirrorIsTheMaster) {
                                 }}));
 }
 
+/// A job of one in this process.
+std::unique_ptr<Runtime> run_alone(const Options& options) {
+  RuntimeRequest request;
+  request.options = &options;
+  return std::make_unique<Runtime>(std::move(request));
+}
+
+TEST(Runtime, TheHeapMayGrowWhileTeamsComeAndGo) {
+  const Options options(
+      Environment{{"SHMEMCTL_HEAP_CHUNK", "2M"}, {"SHMEMCTL_SYMMETRIC_SIZE", "128M"}});
+  const auto runtime = run_alone(options);
+  constexpr int growths = 40, teams = 2000;
+  // The world's team is used by allocate().
+  const TeamId parent = *runtime->teams().split_strided(team_world, 0, 1, 1);
+  const std::uint64_t before = runtime->state().generation;
+  std::thread other([&runtime, parent] {
+    for (int i = 0; i < teams; ++i)
+      runtime->teams().destroy(*runtime->teams().split_strided(parent, 0, 1, 1));
+  });
+  for (int i = 0; i < growths; ++i)
+    runtime->allocate(2 << 20);
+  other.join();
+  EXPECT_EQ(runtime->state().generation, before + growths + 2 * teams);
+  runtime->finish();
+}
+
+TEST(Runtime, WarningsOfTheHeapNameThePe) {
+  const Options options(Environment{});
+  const auto runtime = run_alone(options);
+  testing::internal::CaptureStderr();
+  int mine = 0;
+  runtime->free(&mine);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("(PE 0): it is not in the symmetric heap"), std::string::npos) << said;
+  runtime->finish();
+}
+
+TEST(Runtime, TheChoiceOfANumaNodeIsSaid) {
+  configure_log(LogLevel::info, "memory");
+  testing::internal::CaptureStderr();
+  const Options options(Environment{});
+  run_alone(options)->finish();
+  const std::string said = testing::internal::GetCapturedStderr();
+  configure_log(LogLevel::warning);
+  EXPECT_NE(said.find("PE 0: the heap prefers "), std::string::npos) << said;
+}
+
 TEST(Runtime, VirtualNodesDoNotShareMemory) {
   ForkJob job{.n_pes = 4, .n_nodes = 2, .require_reach = false};
   job.body = [](Runtime& runtime) {
@@ -136,6 +185,21 @@ TEST(Runtime, APairWithoutATransportEndsTheBringUp) {
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.text.find("find a transport"), std::string::npos) << result.text;
     EXPECT_NE(result.text.find("transport-map"), std::string::npos) << result.text;
+  }
+}
+
+// Before any memory is made, and with no neighbour to wait for.
+TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
+  for (const char* name : {"SHMEMCTL_SYMMETRIC_SIZE", "SHMEMCTL_INIT_MODE", "SHMEMCTL_POLICY",
+                           "NVSHMEM_REMOTE_TRANSPORT", "SHMEMCTL_PES_PER_NODE"}) {
+    ForkJob job{.n_pes = 2};
+    job.environment = {{name, "nonsense"}};
+    for (const PeResult& result : run_fork_job(job)) {
+      EXPECT_EQ(result.exit_code, 2) << result.text;
+      EXPECT_NE(result.text.find(std::string(name) + "=nonsense in phase options"),
+                std::string::npos)
+          << result.text;
+    }
   }
 }
 
@@ -179,6 +243,21 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
     EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
+// They wait in the bootstrap, whose connections end: an effect, whatever it says.
+TEST(Runtime, AnErrorOfOnePeGoesBeforeTheEndOfItsConnections) {
+  ForkJob job{.n_pes = 5};
+  job.body = [](Runtime& runtime) -> std::string {
+    if (runtime.pe() == 3)
+      throw Error(ExitCode::finding, "gadget", "turn on", "no power", "plug it in");
+    runtime.gather_text("here");
+    return "gathered";
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 1) << result.text;
+    EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
+  }
 }
 
 TEST(Runtime, CheckedHeapsNameThePeThatDiffers) {

@@ -89,21 +89,20 @@ TEST(Teams, PredefinedOnes) {
           expect_not_a_member(me, team_leaders);
         for (const TeamId team : {invalid_team, first_user_team, limits::max_teams, -7})
           expect_not_a_member(me, team);
-        require(me.publications == 1, "published once");
+        require(me.publications() == 1, "published once");
         for (const TeamId team : {team_world, team_node, team_leaders, invalid_team})
           me.teams->destroy(team); // has no effect
         expect_team(me, team_world, everybody(8));
-        require(me.publications == 1, "nothing has changed");
+        require(me.publications() == 1, "nothing has changed");
       },
       options);
 }
 
 TEST(Teams, PredefinedOnesThatDoNotFit) {
   run_thread_world(1, 4096, [](ThreadPe& me) {
-    StateBlock block(0, 1, 2);
+    StateBlock block = make_state(0, 1, 2);
     const auto make = [&](const std::vector<int>& node) {
-      const Teams teams(*me.rma, block.get(), reinterpret_cast<TeamSync*>(me.internal), node, node,
-                        node, {});
+      const Teams teams(*me.rma, block, reinterpret_cast<TeamSync*>(me.internal), node, node, node);
     };
     EXPECT_NO_THROW(make({0, 2, 4, 6}));
     EXPECT_THROW(make({0, 2, 5, 6}), Error);
@@ -277,10 +276,10 @@ TEST(Teams, ListsAreMovedTogether) {
 TEST(Teams, EveryChangeIsPublished) {
   run_team_world(4, [](TeamPe& me) {
     const auto pair = me.teams->split_strided(team_world, 0, 2, 2);
-    require(me.publications == (me.pe % 2 == 0 ? 2 : me.publications), "a new team");
-    const int before = me.publications;
+    require(me.publications() == (me.pe % 2 == 0 ? 2 : me.publications()), "a new team");
+    const std::uint64_t before = me.publications();
     me.teams->destroy(*pair);
-    require(me.publications == before + (me.pe % 2 == 0 ? 1 : 0), "a team that has gone");
+    require(me.publications() == before + (me.pe % 2 == 0 ? 1 : 0), "a team that has gone");
     const TeamState& state = me.state->teams[first_user_team];
     require(state.in_use == 0 && state.my_pe == -1 && state.n_pes == 0, "state of a free slot");
   });
@@ -323,9 +322,9 @@ TEST(Teams, TranslationBetweenTeamsThatOverlap) {
 
 TEST(MemberLists, RandomListsKeepTheirMembers) {
   constexpr std::size_t capacity = 100;
-  StateBlock block(0, 1, capacity);
-  State& state = block.get();
-  MemberLists lists(state);
+  StateBlock block = make_state(0, 1, capacity);
+  const State& state = block.master();
+  MemberLists lists(capacity);
   std::mt19937 random(1);
   std::vector<std::vector<int>> model(limits::max_teams);
   std::size_t used = 0;
@@ -339,7 +338,8 @@ TEST(MemberLists, RandomListsKeepTheirMembers) {
       for (std::size_t i = 0; i < length; ++i)
         model[team].push_back(static_cast<int>(random() % 1000));
       used += length;
-      lists.place(static_cast<int>(team), model[team]);
+      block.change(
+          [&](State& writable) { lists.place(writable, static_cast<int>(team), model[team]); });
     }
     ASSERT_EQ(lists.room(), capacity - used);
     for (std::size_t other = 0; other < model.size(); ++other)

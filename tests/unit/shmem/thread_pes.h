@@ -6,7 +6,7 @@
 
 #include "src/memory/allocator.h"
 #include "src/shmem/world.h"
-#include "tests/support/thread_world.h"
+#include "tests/support/team_world.h"
 
 namespace shmemctl::test {
 
@@ -52,17 +52,8 @@ inline void run_program(int n_pes, const std::function<void()>& program,
     std::vector<int> all(count);
     for (std::size_t i = 0; i < count; ++i)
       all[i] = static_cast<int>(i);
-    constexpr std::size_t members = 1024;
-    const std::size_t state_bytes =
-        sizeof(State) + count * sizeof(PeerState) + members * sizeof(std::int32_t);
-    std::vector<std::uint64_t> block(state_bytes / sizeof(std::uint64_t) + 1);
-    auto* state = reinterpret_cast<State*>(block.data());
-    state->pe = pe.pe;
-    state->n_pes = n_pes;
-    state->peers_offset_bytes = sizeof(State);
-    state->members_offset_bytes = sizeof(State) + count * sizeof(PeerState);
-    state->members_capacity = members;
-    Teams teams(*pe.rma, *state, reinterpret_cast<TeamSync*>(pe.internal), all, all, {0}, {});
+    StateBlock state = make_state(pe.pe, n_pes, 1024);
+    Teams teams(*pe.rma, state, reinterpret_cast<TeamSync*>(pe.internal), all, all, {0});
     Collectives collectives(teams);
     ThreadPeWorld world(pe, teams, collectives, thread_level);
     api::set_thread_world(&world);

@@ -1,0 +1,297 @@
+// `shmemctl bench`: latency, bandwidth and rates of the runtime, verified.
+#include <algorithm>
+#include <fmt/format.h>
+#include <iostream>
+
+#include "cli/job_session.h"
+#include "cli/session.h"
+#include "reports/text.h"
+#include "src/base/text.h"
+#include "src/base/units.h"
+#include "src/bench/engine.h"
+#include "src/bench/list.h"
+#include "src/bench/pinning.h"
+#include "src/bench/self_test.h"
+#include "src/bench/timer.h"
+#include "src/bringup/bringup.h"
+#include "src/runtime/fault.h"
+
+namespace shmemctl {
+
+namespace {
+
+using namespace bench;
+
+struct BenchFlags {
+  std::vector<std::string> cases;
+  std::string min_bytes, max_bytes, traffic, pes;
+  double step_factor = 2;
+  Effort effort;
+  int window = 0;
+  std::uint64_t seed = 1;
+  bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false;
+  std::string pin = "auto";
+};
+
+Error bad(const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, "bench", "start", problem, fix};
+}
+
+std::size_t size_flag(const std::string& flag, const std::string& text) {
+  if (text.empty())
+    return 0;
+  const std::optional<std::uint64_t> size_bytes = parse_size_bytes(text);
+  if (!size_bytes || *size_bytes == 0)
+    throw bad(flag + " " + printable(text) + " is not a size", "write 8, 4K, 2M or 1G");
+  return *size_bytes;
+}
+
+/// "0,3": the two PEs of Traffic::pair.
+std::pair<int, int> pair_flag(const std::string& text) {
+  if (text.empty())
+    return {0, 1};
+  const std::vector<std::string> parts = split(text, ',');
+  const auto number = [&](std::size_t i) {
+    return i < parts.size() ? parse_integer(parts[i]).value_or(-1) : -1;
+  };
+  if (parts.size() != 2 || number(0) < 0 || number(1) < 0 || number(0) > 1 << 20 ||
+      number(1) > 1 << 20 || number(0) == number(1))
+    throw bad("--pair " + printable(text) + " is not two different PEs", "write --pair 0,1");
+  return {static_cast<int>(number(0)), static_cast<int>(number(1))};
+}
+
+Sweep sweep_of(const BenchFlags& flags) {
+  Sweep sweep;
+  sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
+  sweep.max_bytes = size_flag("--max-bytes", flags.max_bytes);
+  sweep.step_factor = flags.step_factor;
+  sweep.window = flags.window;
+  if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
+    sweep.step_factor = 512; // 8 B, 4 KiB, 2 MiB say enough
+  for (const Traffic traffic :
+       {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
+    if (flags.traffic == to_string(traffic))
+      sweep.traffic = traffic;
+  sweep.direction = flags.bidirectional ? Direction::bi : Direction::uni;
+  std::tie(sweep.first_pe, sweep.second_pe) = pair_flag(flags.pes);
+  return sweep;
+}
+
+Effort effort_of(const BenchFlags& flags) {
+  Effort effort = flags.effort;
+  effort.verify = !flags.no_verify;
+  if (flags.quick)
+    effort.budget_s = 0.03;
+  return effort;
+}
+
+CheckRow check_row(const SelfTestRow& row) {
+  CheckRow check;
+  check.id = row.what;
+  std::replace(check.id.begin(), check.id.end(), ' ', '-');
+  check.title = row.what;
+  check.group = "self-test";
+  check.status = row.passed ? "pass" : "fail";
+  check.reason = row.reported ? fmt::format("injected {:.6g} {}, reported {:.6g} ({:+.2f}%)",
+                                            row.injected, row.unit, *row.reported, 100 * row.error)
+                              : "injected, and not reported";
+  check.fix = row.passed ? "" : "try again on an idle machine";
+  return check;
+}
+
+/// The rows of all cases, kept in the report so that they are written if the run dies.
+class Rows {
+public:
+  Rows(JobSession& session, const Context& context, const Options& options)
+      : session_(session), style_(text_style(context, options)) {}
+
+  /// What is known of the case that is being measured.
+  void update(const std::vector<ResultRow>& rows) {
+    if (!session_.leads())
+      return;
+    session_.report().results = ended_;
+    append(session_.report().results, rows);
+    session_.checkpoint();
+  }
+  void end_case(const std::vector<ResultRow>& rows) {
+    update(rows);
+    append(ended_, rows);
+    if (session_.wants_text() && !rows.empty())
+      std::cout << results_text(rows, style_) << '\n' << std::flush;
+  }
+  const std::vector<ResultRow>& all() const { return ended_; }
+
+private:
+  static void append(std::vector<ResultRow>& to, const std::vector<ResultRow>& rows) {
+    to.insert(to.end(), rows.begin(), rows.end());
+  }
+  JobSession& session_;
+  TextStyle style_;
+  std::vector<ResultRow> ended_;
+};
+
+Measurement measurement_of(const Pinning& pinning) {
+  const SteadyClock clock;
+  const TimerQuality quality = measure_timer(clock);
+  return {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
+}
+
+void describe_job(Runtime& runtime, Report& report) {
+  report.job = {runtime.n_pes(), runtime.placement().n_nodes(), runtime.bootstrap().name(),
+                runtime.launcher()};
+  report.phases = gather_phases(runtime);
+}
+
+ExitCode conclude(const Context& context, JobSession& session, const Options& options,
+                  ExitCode code) {
+  Report& report = session.report();
+  if (session.wants_text()) {
+    const std::string findings = findings_text(report.findings, text_style(context, options));
+    if (!findings.empty())
+      std::cout << findings << '\n';
+    report.status = ReportStatus::complete;
+    std::cout << summary_text(report) << std::flush;
+  }
+  session.step("writing the report");
+  session.write(code);
+  return code;
+}
+
+ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
+                 Runtime& runtime, const Options& options) {
+  const Sweep sweep = sweep_of(flags);
+  const std::vector<CaseEntry> cases = choose_cases(host_cases(), flags.cases);
+  std::vector<std::vector<Point>> points;
+  for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
+    points.push_back(points_of(entry.info, sweep, runtime.n_pes()));
+  Report& report = session.report();
+  session.step("pinning PEs to cores");
+  describe_job(runtime, report);
+  const Pinning pinning(runtime, parse_pin_choice(flags.pin));
+  report.measurement = measurement_of(pinning);
+  report.findings = pinning.findings();
+  Rows rows(session, context, options);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EngineCallbacks callbacks;
+    callbacks.begins = [&](const std::string& words) {
+      session.step(words);
+      inject_fault(options, runtime.pe(), "bench-" + cases[i].info.name);
+    };
+    callbacks.before_verification = [&](std::byte* memory, std::size_t size_bytes) {
+      if (is_fault(options, FaultKind::corrupt, runtime.pe(), "verify"))
+        std::transform(memory, memory + size_bytes, memory, [](std::byte b) { return ~b; });
+    };
+    callbacks.done = [&rows](const std::vector<ResultRow>& so_far) { rows.update(so_far); };
+    rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
+                               callbacks, report.findings));
+  }
+  session.step("gathering the verdict");
+  return conclude(context, session, options,
+                  any_failed(runtime, rows.all()) ? ExitCode::finding : ExitCode::ok);
+}
+
+ExitCode test_itself(const Context& context, JobSession& session, Runtime& runtime,
+                     const Options& options) {
+  Report& report = session.report();
+  session.step("the self-test");
+  describe_job(runtime, report);
+  const Pinning pinning(runtime, PinChoice{});
+  report.measurement = measurement_of(pinning);
+  const SelfTestResult result = self_test(runtime);
+  for (const SelfTestRow& row : result.rows)
+    report.checks.push_back(check_row(row));
+  if (session.wants_text())
+    std::cout << checks_text(report.checks, text_style(context, options)) << '\n';
+  return conclude(context, session, options, result.passed ? ExitCode::ok : ExitCode::finding);
+}
+
+ExitCode list(const Context& context) {
+  if (context.json_path == "-")
+    std::cout << list_json(host_cases()).dump(2) << '\n';
+  else
+    std::cout << list_text(host_cases(), text_style(context, context.options()));
+  return ExitCode::ok;
+}
+
+ExitCode run_bench(Context& context, const BenchFlags& flags) {
+  if (flags.list)
+    return list(context);
+  if (flags.self_test)
+    return with_job(context, {},
+                    [&](JobSession& session, Runtime& runtime, const Options& options) {
+                      return test_itself(context, session, runtime, options);
+                    });
+  if (flags.cases.empty())
+    throw bad("no case is named", "shmemctl bench --list shows them; all takes every one");
+  choose_cases(host_cases(), flags.cases); // words are looked at before anything is started
+  sweep_of(flags);
+  parse_pin_choice(flags.pin);
+  return with_job(context, {}, [&](JobSession& session, Runtime& runtime, const Options& options) {
+    return measure(context, flags, session, runtime, options);
+  });
+}
+
+void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
+  command.add_option("-b,--min-bytes", flags.min_bytes, "First size: 8, 4K, 2M")->type_name("SIZE");
+  command.add_option("-e,--max-bytes", flags.max_bytes, "Last size")->type_name("SIZE");
+  command
+      .add_option("-f,--step-factor", flags.step_factor, "From one size to the next (default 2)")
+      ->check(CLI::Range(1.0001, 1e6));
+  command.add_option("--traffic", flags.traffic, "Who sends to whom")
+      ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective"}));
+  command.add_option("--pair", flags.pes, "The two PEs of --traffic pair (default 0,1)")
+      ->type_name("A,B");
+  command.add_flag("--bidir", flags.bidirectional, "Both directions at once");
+  command
+      .add_option("--window", flags.window,
+                  "Operations under way before each completion (default: the case's own)")
+      ->check(CLI::Range(1, 65536));
+}
+
+void add_effort_flags(CLI::App& command, BenchFlags& flags) {
+  Effort& effort = flags.effort;
+  CLI::Option* iterations =
+      command.add_option("-n,--iters", effort.iterations, "Operations at each point")
+          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command
+      .add_option("-w,--warmup", effort.warmup, "Operations before (default: until times settle)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  command.add_option("-D,--duration", effort.duration_s, "Seconds at each point instead")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->excludes(iterations);
+  command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
+      ->type_name("CPUS");
+  command.add_option("--seed", flags.seed, "Of the data (default 1)");
+  command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
+  command.add_flag("--quick", flags.quick, "Few sizes and short: does it work?");
+}
+
+} // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Latency, bandwidth and rates of one-sided operations, verified");
+  command->footer(
+      "A case is a name of --list, a pattern with * and ?, or all. Samples are medians of batches\n"
+      "that are long against the clock; data is compared after the timed loop. Exit code 1: data\n"
+      "was wrong; 3: a PE was lost, and the report holds what was measured before.\n"
+      "Examples:\n"
+      "  shmemctl run -n 2 bench put get --json put.json\n"
+      "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
+      "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
+      "  shmemctl bench --self-test");
+  auto flags = std::make_shared<BenchFlags>();
+  command->add_option("CASE", flags->cases, "What to measure");
+  command->add_flag("--list", flags->list, "Say what each case measures and how, and end");
+  command->add_flag("--self-test", flags->self_test,
+                    "Measure known delays and rates: does the engine report them?");
+  add_sweep_flags(*command, *flags);
+  add_effort_flags(*command, *flags);
+  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE"})
+    add_option(*command, context, name);
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) { return run_bench(run_context, *flags); };
+  });
+}
+
+} // namespace shmemctl

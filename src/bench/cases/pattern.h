@@ -1,0 +1,41 @@
+// Pseudo-random bytes that depend on who sends and on the iteration, at no cost while time is
+// taken: iteration i sends from another place of one area that was filled before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace shmemctl::bench {
+
+/// Places that data is sent from, one cache line apart.
+inline constexpr std::uint64_t variants = 64;
+inline constexpr std::size_t variant_step_bytes = 64;
+/// Of a source area for messages of this size.
+inline constexpr std::size_t source_bytes(std::size_t size_bytes) {
+  return (size_bytes + variants * variant_step_bytes + 63) / 64 * 64;
+}
+
+/// The 8 bytes of a PE's pattern at 8 * index.
+inline std::uint64_t pattern_word(std::uint64_t seed, int pe, std::uint64_t index) {
+  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (index + 1) +
+                    0xd1342543de82ef95ULL * (static_cast<std::uint64_t>(pe) + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+/// Fills `size_bytes` (a multiple of 8) with the pattern of a PE.
+void fill_pattern(std::byte* area, std::size_t size_bytes, std::uint64_t seed, int pe);
+
+struct Difference {
+  std::size_t offset_bytes = 0; ///< from the start of what was compared
+  std::uint8_t expected = 0, found = 0;
+};
+/// Where `data` first differs from bytes [from, from + size_bytes) of a PE's pattern.
+std::optional<Difference> compare_pattern(const std::byte* data, std::size_t size_bytes,
+                                          std::uint64_t seed, int pe, std::size_t from);
+/// The first byte that is not 0.
+std::optional<Difference> compare_zero(const std::byte* data, std::size_t size_bytes);
+
+} // namespace shmemctl::bench

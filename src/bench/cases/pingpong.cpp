@@ -1,0 +1,109 @@
+#include "src/bench/cases/pingpong.h"
+
+#include <bit>
+
+#include "src/bench/cases/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+[[gnu::always_inline]] inline void await_flag(const PingPongEnd& end, std::uint64_t value) {
+  end.rma.wait_until(end.flag, Compare::equal, value, "ping-pong", end.peer);
+}
+
+struct PutPingPong : PingPongKind {
+  /// Such a put is one store, so that its receiver may wait for the payload itself.
+  static bool payload_is_flag(std::size_t size_bytes) {
+    return size_bytes <= 8 && std::has_single_bit(size_bytes);
+  }
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
+    const std::uint64_t value = number + 1;
+    if (payload_is_flag(end.size_bytes))
+      return end.rma.put(end.flag, &value, end.size_bytes, end.peer);
+    end.rma.put(end.slot, source_of(end, number), end.size_bytes, end.peer, 0, false);
+    end.rma.fence();
+    end.rma.put(end.flag, &value, sizeof value, end.peer);
+  }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    const std::uint64_t value = number + 1;
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, payload_is_flag(end.size_bytes) ? end.size_bytes : sizeof value);
+    await_flag(end, word);
+  }
+};
+
+struct PutSignalPingPong : PingPongKind {
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
+    end.rma.put_signal(end.slot, source_of(end, number), end.size_bytes, end.flag, number + 1,
+                       SignalOp::set, end.peer, 0, false);
+  }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    await_flag(end, number + 1);
+  }
+};
+
+struct SignalPingPong : PingPongKind {
+  static bool has_payload(std::size_t) { return false; }
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
+    end.rma.put_signal(nullptr, nullptr, 0, end.flag, number + 1, SignalOp::set, end.peer);
+  }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    await_flag(end, number + 1);
+  }
+};
+
+/// Bare loads and stores; the runtime only sees to it that no wait is endless.
+struct CacheLinePingPong : PingPongKind {
+  static constexpr bool direct = true;
+  static bool has_payload(std::size_t) { return false; }
+  [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
+    std::atomic_ref(*end.peers_flag).store(number + 1, std::memory_order_release);
+  }
+  [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
+    constexpr int spins = 10000;
+    for (int spin = 0; spin < spins; ++spin)
+      if (std::atomic_ref(*end.flag).load(std::memory_order_acquire) == number + 1)
+        return;
+    await_flag(end, number + 1);
+  }
+};
+
+CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = "point to point";
+  info.metric = Metric::latency;
+  info.measures = std::move(measures);
+  info.how = how + " Half of a round trip is reported.";
+  info.traffics = {Traffic::pair, Traffic::pairs};
+  return info;
+}
+
+} // namespace
+
+std::vector<CaseEntry> pingpong_cases() {
+  const std::string last = " Verified: the last payload and the number of messages.";
+  CaseInfo signal =
+      info_of("signal-pingpong", "half round trip of a signal",
+              "Each PE sets the other's signal word and waits for its own. Verified: the number of "
+              "messages.");
+  signal.sized = false;
+  CaseInfo line = info_of("cacheline-pingpong", "half round trip of a cache line",
+                          "One store to the other's mapped memory and a loop of loads, without the "
+                          "runtime: what the ping-pongs are compared with. Only where the peer's "
+                          "memory is mapped. Verified: the number of messages.");
+  line.group = "reference";
+  line.sized = false;
+  return {entry_of<PingPong<PutPingPong>>(
+              info_of("put-pingpong", "half round trip of a put",
+                      "The receiver waits for the payload itself if it is one word of 1, 2, 4 or 8 "
+                      "bytes; otherwise for a flag that is put behind a fence." +
+                          last)),
+          entry_of<PingPong<PutSignalPingPong>>(
+              info_of("put-signal-pingpong", "half round trip of a put with signal",
+                      "The receiver waits for the signal." + last)),
+          entry_of<PingPong<SignalPingPong>>(signal), entry_of<PingPong<CacheLinePingPong>>(line)};
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,113 @@
+#include "src/bench/cases/synchronisation.h"
+
+#include <atomic>
+#include <chrono>
+
+#include "src/bench/cases/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+constexpr int rounds_per_pe = 4;
+constexpr int most_rounds = 64;
+constexpr std::chrono::microseconds lateness{20};
+constexpr std::size_t line_bytes = 64;
+
+void spend(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+class BarrierCase final : public Meeting {
+public:
+  using Meeting::Meeting;
+
+private:
+  void meet() override { ground().collectives.barrier(team_world); }
+};
+
+class SyncCase final : public Meeting {
+public:
+  using Meeting::Meeting;
+
+private:
+  void meet() override { ground().teams.sync(team_world); }
+};
+
+CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = "synchronisation";
+  info.metric = Metric::latency;
+  info.measures = std::move(measures);
+  info.how = how + " Verified: how often every PE has come; then, in up to 64 more calls, that "
+                   "nobody leaves before a PE that comes late.";
+  info.sized = false;
+  info.traffics = {Traffic::collective};
+  return info;
+}
+
+} // namespace
+
+std::size_t Meeting::bytes_for(int n_pes) const {
+  return 2 * line_bytes * static_cast<std::size_t>(n_pes);
+}
+
+/// The round that a PE has shown to this one. Each PE writes to all, so that everybody reads here.
+std::uint64_t* Meeting::cell(int pe) const {
+  return reinterpret_cast<std::uint64_t*>(ground().memory +
+                                          line_bytes * static_cast<std::size_t>(pe));
+}
+
+void Meeting::set_up() {
+  calls_ = rounds_ = 0;
+}
+
+void Meeting::iterate(std::uint64_t, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i)
+    meet();
+  calls_ += count;
+}
+
+std::optional<WrongByte> Meeting::look(std::uint64_t round) {
+  for (int pe = 0; pe < ground().n_pes; ++pe) {
+    const std::uint64_t shown = std::atomic_ref(*cell(pe)).load(std::memory_order_acquire);
+    if (shown < round)
+      return WrongByte{ground().pe, static_cast<std::uint64_t>(pe) * line_bytes, round, shown,
+                       "number of the call that PE " + std::to_string(pe) + " had begun when PE " +
+                           std::to_string(ground().pe) + " left it"};
+  }
+  return std::nullopt;
+}
+
+std::optional<WrongByte> Meeting::verify(std::uint64_t iterations) {
+  if (calls_ != iterations)
+    return WrongByte{ground().pe, 0, iterations, calls_,
+                     "calls of PE " + std::to_string(ground().pe)};
+  std::optional<WrongByte> wrong;
+  const int rounds = std::min(most_rounds, rounds_per_pe * ground().n_pes);
+  for (int i = 0; i < rounds; ++i) {
+    const std::uint64_t round = ++rounds_;
+    if (i % ground().n_pes == ground().pe)
+      spend(lateness);
+    for (int pe = 0; pe < ground().n_pes; ++pe)
+      ground().rma.put(cell(ground().pe), &round, sizeof round, pe);
+    ground().rma.quiet();
+    meet();
+    if (!wrong)
+      wrong = look(round);
+  }
+  return wrong;
+}
+
+std::vector<CaseEntry> synchronisation_cases() {
+  return {entry_of<BarrierCase>(info_of("barrier", "time of a barrier of all PEs",
+                                        "Barriers one after the other, "
+                                        "each with a quiet.")),
+          entry_of<SyncCase>(info_of("sync", "time of a sync of all PEs",
+                                     "Syncs one after the other, which complete no puts."))};
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,146 @@
+#include "src/bench/cases/transfer.h"
+
+#include "src/bench/cases/lists.h"
+#include "transports/shm/shm.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+struct Quiet : TransferKind {
+  [[gnu::always_inline]] static void complete(Rma& rma) { rma.quiet(); }
+};
+
+struct PutLatency : Quiet {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    at.rma.put(at.slot, at.source, at.size_bytes, at.pe, 0, false);
+  }
+};
+struct Put : PutLatency {
+  static constexpr bool one_by_one = false;
+};
+
+struct GetLatency : Quiet {
+  static constexpr bool pulls = true;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    at.rma.get(at.slot, at.source, at.size_bytes, at.pe, 0, false);
+  }
+};
+struct Get : GetLatency {
+  static constexpr bool one_by_one = false;
+};
+
+/// Of one element, from a variable.
+struct PutElement : Quiet {
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, at.source, at.size_bytes);
+    at.rma.put(at.slot, &value, at.size_bytes, at.pe);
+  }
+};
+struct GetElement : TransferKind {
+  static constexpr bool pulls = true;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    std::uint64_t value = 0;
+    at.rma.get(&value, at.source, at.size_bytes, at.pe);
+    std::memcpy(at.slot, &value, at.size_bytes);
+  }
+  [[gnu::always_inline]] static void complete(Rma&) {} // blocking
+};
+
+struct PutSignal : Quiet {
+  static constexpr bool signals = true;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    at.rma.put_signal(at.slot, at.source, at.size_bytes, at.signal, at.operation + 1, SignalOp::set,
+                      at.pe, 0, false);
+  }
+};
+
+struct StridedPut : Quiet {
+  static constexpr int spread = 2;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    for (std::size_t done = 0; done < at.size_bytes; done += 8)
+      at.rma.put(at.slot + 2 * done, at.source + done, 8, at.pe, 0, false);
+  }
+};
+
+/// What the processor does without us.
+struct Memcpy : TransferKind {
+  static constexpr bool one_by_one = false, direct = true;
+  [[gnu::always_inline]] static void issue(const Issue& at) {
+    std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
+  }
+  [[gnu::always_inline]] static void complete(Rma&) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+};
+
+constexpr const char* group = "point to point";
+const char* const data_verified =
+    "Verified: the bytes of the last operation in each slot, which depend on the iteration and the "
+    "sender, and that nothing beside them was written.";
+
+CaseInfo info_of(std::string name, Metric metric, std::string measures, const std::string& how) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = group;
+  info.metric = metric;
+  info.measures = std::move(measures);
+  info.how = how + " " + data_verified;
+  info.traffics = {Traffic::pair, Traffic::pairs, Traffic::all_to_all};
+  info.bidirectional = true;
+  return info;
+}
+
+CaseInfo element_info(std::string name, std::string measures, const std::string& how) {
+  CaseInfo info = info_of(std::move(name), Metric::latency, std::move(measures), how);
+  info.max_bytes = 8;
+  return info;
+}
+
+} // namespace
+
+std::vector<CaseEntry> transfer_cases() {
+  const std::string window =
+      "A window of operations goes to one slot each (at most 8 MiB of slots, at least 2), then one "
+      "quiet completes them; the window's operations are under way together.";
+  CaseInfo strided =
+      info_of("iput", Metric::latency, "time of a strided put until it is complete at the target",
+              "Elements of 8 bytes go to every other element of the target, then "
+              "quiet. Sizes count payload.");
+  strided.element_bytes = strided.min_bytes = 8;
+  strided.max_bytes = 64 << 10;
+  CaseInfo rate = info_of("message-rate", Metric::rate, "small puts per second",
+                          "Non-blocking puts. " + window);
+  rate.max_bytes = 4 << 10;
+  CaseInfo copy = info_of("memcpy", Metric::bandwidth,
+                          "speed of the C library's memcpy into the peer's mapped memory",
+                          "The same slots and windows as put, without the runtime: what put is "
+                          "compared with. Only where the peer's memory is mapped.");
+  copy.group = "reference";
+  return {entry_of<Transfer<Put>>(info_of("put", Metric::bandwidth, "bandwidth of puts",
+                                          "Non-blocking puts. " + window)),
+          entry_of<Transfer<PutLatency>>(info_of("put-latency", Metric::latency,
+                                                 "time of a put until it is complete at the target",
+                                                 "Each put is followed by quiet.")),
+          entry_of<Transfer<Get>>(info_of("get", Metric::bandwidth, "bandwidth of gets",
+                                          "Non-blocking gets. " + window)),
+          entry_of<Transfer<GetLatency>>(info_of("get-latency", Metric::latency,
+                                                 "time of a get until the data is here",
+                                                 "Each get is followed by quiet.")),
+          entry_of<Transfer<PutElement>>(
+              element_info("p", "time to store one element at the target, until it is complete",
+                           "A put of one element from a variable, then quiet.")),
+          entry_of<Transfer<GetElement>>(
+              element_info("g", "time to fetch one element", "A blocking get of one element.")),
+          entry_of<Transfer<PutSignal>>(info_of(
+              "put-signal", Metric::latency,
+              "time of a put with signal until both are complete at the target",
+              "A put that sets a signal word behind the data, then quiet. The last signal is "
+              "verified too.")),
+          entry_of<Transfer<StridedPut>>(strided),
+          entry_of<Transfer<Put>>(rate),
+          entry_of<Transfer<Memcpy>>(copy)};
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,157 @@
+// Puts and gets: operations of one kind, to slots of a peer, completed once for each window.
+#pragma once
+
+#include <cstring>
+
+#include "src/bench/cases/slots.h"
+
+namespace shmemctl::bench {
+
+/// One operation. `slot` and `source` are addresses on this PE.
+struct Issue {
+  Rma& rma;
+  std::byte *slot, *source;
+  std::size_t size_bytes;
+  std::uint64_t* signal;      ///< of this PE's area at the peer
+  std::uint64_t operation;    ///< number among those to this peer
+  std::ptrdiff_t delta_bytes; ///< what leads to the peer's mapped memory
+  int pe;
+};
+
+/// How one kind of operation is made. Data goes to the peer's slot, or from the peer's source
+/// into a slot here (`pulls`).
+struct TransferKind {
+  static constexpr bool pulls = false;     ///< the data comes from the peer
+  static constexpr bool signals = false;   ///< leaves the number of operations in the signal word
+  static constexpr bool one_by_one = true; ///< each is completed before the next one (latency)
+  static constexpr bool direct = false;    ///< needs the peer's memory mapped here
+  static constexpr int spread = 1;
+};
+
+template <class Kind>
+class Transfer final : public HostCase {
+public:
+  using HostCase::HostCase;
+
+  std::size_t bytes_for(int n_pes) const override { return layout_for(n_pes).total_bytes(); }
+  bool measures() const override { return !routes_.to.empty(); }
+  std::uint64_t bytes_per_iteration() const override { return measures() ? point().size_bytes : 0; }
+  std::uint64_t operations_per_iteration() const override { return measures() ? 1 : 0; }
+
+  void iterate(std::uint64_t first, std::uint64_t count) override {
+    if (routes_.to.empty())
+      return;
+    const Frame frame = this->frame();
+    std::uint64_t under_way = 0;
+    for_each(first, count, [&](const SlotCursor& cursor) {
+      Kind::issue(frame.at(cursor, cursor.source_offset_bytes()));
+      if (++under_way == frame.layout.window) {
+        Kind::complete(frame.rma);
+        under_way = 0;
+      }
+    });
+    if (under_way > 0)
+      Kind::complete(frame.rma);
+  }
+
+  std::uint64_t batch_multiple() const override { return layout_->window; }
+
+  bool reference(std::uint64_t first, std::uint64_t count) override {
+    if (Kind::one_by_one || Kind::direct || !mapped_)
+      return false;
+    const Frame frame = this->frame();
+    for_each(first, count, [&](const SlotCursor& cursor) {
+      const Issue at = frame.at(cursor, cursor.stale_offset_bytes());
+      if (Kind::pulls)
+        std::memcpy(at.slot, at.source + at.delta_bytes, at.size_bytes);
+      else
+        std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
+    });
+    return true;
+  }
+
+  std::optional<WrongByte> verify(std::uint64_t iterations) override {
+    const std::vector<int>& writers = Kind::pulls ? routes_.to : routes_.from;
+    for (std::size_t area = 0; area < writers.size(); ++area) {
+      if (auto wrong =
+              verify_area(ground(), *layout_, area, writers[area], iterations, Kind::spread))
+        return wrong;
+      if (auto wrong = verify_signal(area, writers[area], iterations))
+        return wrong;
+    }
+    return std::nullopt;
+  }
+
+  std::string cannot_run(Runtime& runtime) const override {
+    return Kind::direct ? unmapped_peer(runtime) : "";
+  }
+
+private:
+  template <class Use>
+  void for_each(std::uint64_t first, std::uint64_t count, Use&& use) {
+    SlotCursor cursor = *cursor_;
+    cursor.seek(first);
+    for (std::uint64_t i = 0; i < count; ++i, cursor.next())
+      use(cursor);
+    *cursor_ = cursor;
+  }
+  /// What makes operations out of numbers; a copy, so that it stays in registers.
+  struct Frame {
+    Rma& rma;
+    std::byte* memory;
+    SlotLayout layout;
+    const std::ptrdiff_t* deltas;
+    const int* to;
+
+    Issue at(const SlotCursor& cursor, std::size_t source_offset_bytes) const {
+      const std::uint64_t area = cursor.peer;
+      return {rma,
+              memory + layout.slot_offset_bytes(area, cursor.slot),
+              memory + source_offset_bytes,
+              layout.size_bytes,
+              reinterpret_cast<std::uint64_t*>(memory + layout.signal_offset_bytes(area)),
+              cursor.operation,
+              deltas[area],
+              to[area]};
+    }
+  };
+  Frame frame() const {
+    return {ground().rma, ground().memory, *layout_, deltas_.data(), routes_.to.data()};
+  }
+  SlotLayout layout_for(int n_pes) const {
+    return {point().size_bytes, peers_of_a_sender(point(), n_pes),
+            Kind::one_by_one ? 1 : point().window, Kind::spread};
+  }
+
+  void set_up() override {
+    routes_ = routes_of(point(), ground().pe, ground().n_pes);
+    layout_.emplace(layout_for(ground().n_pes));
+    cursor_.emplace(*layout_);
+    deltas_ = deltas_to(routes_.to);
+    mapped_ = !routes_.to.empty();
+    for (const int pe : routes_.to)
+      mapped_ = mapped_ && ground().rma.direct(ground().memory, pe);
+    fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
+  }
+
+  /// The line has nothing but the signal.
+  std::optional<WrongByte> verify_signal(std::uint64_t area, int writer,
+                                         std::uint64_t iterations) const {
+    const std::size_t at = layout_->signal_offset_bytes(area);
+    std::uint64_t found = 0;
+    std::memcpy(&found, ground().memory + at, sizeof found);
+    const std::uint64_t expected = Kind::signals ? layout_->operations_to(area, iterations) : 0;
+    if (found != expected)
+      return WrongByte{ground().pe, at, expected, found,
+                       "signal word of PE " + std::to_string(writer)};
+    return stray_byte(ground(), at + sizeof found, 64 - sizeof found);
+  }
+
+  Routes routes_;
+  std::optional<SlotLayout> layout_;
+  std::optional<SlotCursor> cursor_;
+  std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
+  bool mapped_ = false;                ///< all of `to` are
+};
+
+} // namespace shmemctl::bench

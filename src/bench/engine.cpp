@@ -1,0 +1,228 @@
+#include "src/bench/engine.h"
+
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "src/base/fnv1a.h"
+#include "src/base/units.h"
+#include "src/bench/interference.h"
+#include "src/bench/job_memory.h"
+#include "src/bench/rows.h"
+#include "src/bench/sampling.h"
+#include "src/bench/verification.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// One case on this PE.
+class CaseRun {
+public:
+  CaseRun(Runtime& runtime, const CaseEntry& entry, const std::vector<Point>& points,
+          const Effort& effort, std::uint64_t seed, const EngineCallbacks& callbacks,
+          Findings& findings, const EngineClock& clock)
+      : runtime_(runtime), entry_(entry), points_(points), effort_(effort), seed_(seed),
+        callbacks_(callbacks), findings_(findings), clock_(clock), job_(runtime),
+        memory_(runtime, largest_bytes(), "the case's largest point") {}
+
+  std::vector<ResultRow> run() {
+    interference_.cpu = bound_cpu();
+    for (const Point& point : points_) {
+      measure(point);
+      if (callbacks_.done)
+        callbacks_.done(rows_);
+    }
+    memory_.free();
+    job_.free();
+    add_findings(gather_interference());
+    return std::move(rows_);
+  }
+
+private:
+  std::size_t largest_bytes() const {
+    std::size_t largest = 1; // nothing cannot be allocated
+    for (const Point& point : points_)
+      largest = std::max(largest, entry_.make(point)->bytes_needed(runtime_, point));
+    return largest;
+  }
+
+  std::string words_of(const Point& point) const {
+    std::string words = "bench " + entry_.info.name;
+    if (entry_.info.sized)
+      words += " " + format_size_bytes(point.size_bytes);
+    return words;
+  }
+
+  void begin(const std::string& words) const {
+    runtime_.lifeline().phase(words);
+    if (callbacks_.begins)
+      callbacks_.begins(words);
+  }
+
+  void measure(const Point& point) {
+    const std::string words = words_of(point);
+    begin(words);
+    const std::unique_ptr<Case> body = entry_.make(point);
+    Arena arena{runtime_, point, memory_.get(), body->bytes_needed(runtime_, point),
+                seed_ + 0x9e3779b97f4a7c15U * (rows_seen_ + 1) + fnv1a(entry_.info.name)};
+    ++rows_seen_;
+    if (const std::string reason = why_not(*body); !reason.empty())
+      return skip(point, reason);
+    std::memset(arena.memory, 0, arena.size_bytes);
+    runtime_.collectives().barrier(team_world); // before anybody writes into zeroed memory
+    body->prepare(arena);
+    runtime_.collectives().barrier(team_world);
+
+    Sampler sampler(runtime_, *body, *clock_.clock);
+    SamplePlan plan = calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple());
+    PeSamples own;
+    const Usage before = usage();
+    if (plan.measured)
+      own = take_samples(
+          sampler, job_, plan, effort_,
+          static_cast<double>(body->operations_per_iteration()) * body->latency_divisor(),
+          [&](double done_s) {
+            begin(fmt::format("{}, {:.0f} of {:g} s", words, done_s, effort_.duration_s));
+          });
+    interference_.add(before, usage());
+    own.measures = sampler.measures();
+    own.bytes_per_iteration = body->bytes_per_iteration();
+    own.operations_per_iteration = body->operations_per_iteration();
+
+    Verification verification{Verified::unchecked, "verification is switched off", {}};
+    if (callbacks_.before_verification)
+      callbacks_.before_verification(arena.memory, arena.size_bytes);
+    if (effort_.verify)
+      verification = verify_point(runtime_, *body, sampler.iterations_done());
+    const std::vector<PeSamples> samples = job_.gather(own);
+    if (runtime_.pe() == 0)
+      conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification}, words);
+  }
+
+  Usage usage() const {
+    return read_usage(sysroot_, interference_.cpu,
+                      static_cast<double>(SteadyClock().now_ns()) * 1e-9);
+  }
+
+  std::vector<Interference> gather_interference() const {
+    std::vector<Interference> all;
+    for (const std::string& text : runtime_.gather_text(to_text(interference_)))
+      all.push_back(interference_from(text));
+    return all;
+  }
+
+  /// Collective: the first PE's reason.
+  std::string why_not(const Case& body) const {
+    const std::vector<std::string> reasons = runtime_.gather_text(body.cannot_run(runtime_));
+    for (std::size_t pe = 0; pe < reasons.size(); ++pe)
+      if (!reasons[pe].empty())
+        return "PE " + std::to_string(pe) + ": " + reasons[pe];
+    return "";
+  }
+
+  void skip(const Point& point, const std::string& reason) {
+    SamplePlan plan;
+    plan.measured = false;
+    if (runtime_.pe() == 0)
+      rows_.push_back(make_row(
+          {entry_.info, point, runtime_.n_pes(), plan, {}, {Verified::unchecked, reason, {}}}));
+  }
+
+  /// On PE 0.
+  void conclude(const PointOutcome& outcome, const std::string& words) {
+    rows_.push_back(make_row(outcome));
+    for (const WrongByte& wrong : outcome.verification.wrong)
+      findings_.push_back({"bench-corrupt", Severity::error, words,
+                           "wrong data after the timed loop: " + describe(wrong),
+                           "run shmemctl bringup; if every pair passes there, report this"});
+    if (const auto drift = find_drift(outcome.samples)) {
+      ++drifting_points_;
+      if (!worst_drift_ || std::abs(drift->change) > std::abs(worst_drift_->change)) {
+        worst_drift_ = drift;
+        worst_drift_at_ = words;
+      }
+    }
+    const double error =
+        outcome.plan.shortest_ns / lengths_of_timer_error / std::max(outcome.plan.sample_ns, 1.0);
+    if (outcome.plan.measured && error > 1 / lengths_of_timer_error) {
+      ++short_points_;
+      worst_error_ = std::max(worst_error_, error);
+    }
+  }
+
+  void add_findings(const std::vector<Interference>& interference) {
+    if (runtime_.pe() != 0)
+      return;
+    const std::string subject = "bench " + entry_.info.name;
+    if (const auto finding = interference_finding(subject, interference))
+      findings_.push_back(*finding);
+    const auto points = [this](int count) {
+      return fmt::format("{} of {} points", count, points_.size());
+    };
+    if (worst_drift_)
+      findings_.push_back(
+          {"bench-drift", Severity::warning, subject,
+           fmt::format("the second half of the samples differs from the first by "
+                       "more than their spread at {}, most at {} on PE {}: {:+.1f}%",
+                       points(drifting_points_), worst_drift_at_, worst_drift_->pe,
+                       worst_drift_->change * 100),
+           "measure longer (-D 5) on a machine that does nothing else"});
+    if (short_points_ > 0)
+      findings_.push_back({"bench-short-samples", Severity::warning, subject,
+                           fmt::format("so few iterations are shorter than the clock can tell "
+                                       "well at {}: wrong by up to {:.1f}%",
+                                       points(short_points_), worst_error_ * 100),
+                           "leave -n out, or give a larger one"});
+  }
+
+  Runtime& runtime_;
+  const CaseEntry& entry_;
+  const std::vector<Point>& points_;
+  const Effort& effort_;
+  std::uint64_t seed_;
+  const EngineCallbacks& callbacks_;
+  Findings& findings_;
+  const EngineClock& clock_;
+  const Sysroot sysroot_;
+  Interference interference_;
+  JobMemory job_;
+  SymmetricBlock memory_;
+  std::vector<ResultRow> rows_;
+  std::uint64_t rows_seen_ = 0;
+  std::optional<Drift> worst_drift_;
+  std::string worst_drift_at_;
+  int drifting_points_ = 0, short_points_ = 0;
+  double worst_error_ = 0;
+};
+
+} // namespace
+
+std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+                                    const std::vector<Point>& points, const Effort& effort,
+                                    std::uint64_t seed, const EngineCallbacks& callbacks,
+                                    Findings& findings) {
+  const SteadyClock clock;
+  return measure_case(runtime, entry, points, effort, seed, callbacks, findings,
+                      {&clock, measure_timer(clock)});
+}
+
+std::vector<ResultRow> measure_case(Runtime& runtime, const CaseEntry& entry,
+                                    const std::vector<Point>& points, const Effort& effort,
+                                    std::uint64_t seed, const EngineCallbacks& callbacks,
+                                    Findings& findings, const EngineClock& clock) {
+  if (points.empty())
+    return {};
+  return CaseRun(runtime, entry, points, effort, seed, callbacks, findings, clock).run();
+}
+
+bool any_failed(Runtime& runtime, const std::vector<ResultRow>& rows) {
+  bool failed = false;
+  for (const ResultRow& row : rows)
+    failed = failed || row.status == RowStatus::fail;
+  for (const std::string& text : runtime.gather_text(failed ? "failed" : ""))
+    failed = failed || !text.empty();
+  return failed;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,91 @@
+#include "src/bench/job_memory.h"
+
+#include <algorithm>
+
+#include "src/base/units.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// The next power of two from `size_bytes`, and room for what else lies in the heap.
+std::string heap_for(std::size_t size_bytes) {
+  std::uint64_t size = std::uint64_t{1} << 20;
+  while (size < size_bytes + (size_bytes >> 3) + (std::uint64_t{1} << 20) && size < (1ULL << 62))
+    size *= 2;
+  return format_size_bytes(size);
+}
+
+std::byte* allocated(Runtime& runtime, std::size_t size_bytes, const char* purpose) {
+  auto* address = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
+  if (!address)
+    throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
+                std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
+                "give --symmetric-size " + heap_for(size_bytes) + " or more, or -e a smaller size");
+  return address;
+}
+
+} // namespace
+
+SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose)
+    : runtime_(runtime), address_(allocated(runtime, size_bytes, purpose)),
+      size_bytes_(size_bytes) {}
+
+void SymmetricBlock::free() {
+  runtime_.free(address_);
+  address_ = nullptr;
+}
+
+struct JobMemory::Header {
+  std::uint64_t measures, samples, references;
+  std::uint64_t bytes_per_iteration, operations_per_iteration;
+};
+
+struct JobMemory::Layout {
+  Values own, merged;
+  Header header;
+  double operation_us[most_samples];
+  double reference_us[most_samples];
+};
+
+JobMemory::JobMemory(Runtime& runtime)
+    : runtime_(runtime), block_(runtime, sizeof(Layout), "the samples of a point") {}
+
+JobMemory::Layout& JobMemory::layout() const {
+  return *reinterpret_cast<Layout*>(block_.get());
+}
+
+JobMemory::Values JobMemory::maximum(const Values& values) {
+  Layout& memory = layout();
+  memory.own = values;
+  runtime_.collectives().reduce(team_world, memory.merged.data(), memory.own.data(), most_values,
+                                ElementType::float64, ReduceOp::maximum);
+  return memory.merged;
+}
+
+std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
+  Layout& memory = layout();
+  memory.header = {own.measures ? 1U : 0U, own.operation_us.size(), own.reference_us.size(),
+                   own.bytes_per_iteration, own.operations_per_iteration};
+  std::copy(own.operation_us.begin(), own.operation_us.end(), memory.operation_us);
+  std::copy(own.reference_us.begin(), own.reference_us.end(), memory.reference_us);
+  runtime_.teams().sync(team_world);
+  std::vector<PeSamples> all;
+  if (runtime_.pe() == 0)
+    for (int pe = 0; pe < runtime_.n_pes(); ++pe) {
+      Header header{};
+      runtime_.rma().get(&header, &memory.header, sizeof header, pe);
+      PeSamples& samples = all.emplace_back(PeSamples{
+          header.measures != 0, header.bytes_per_iteration, header.operations_per_iteration,
+          std::vector<double>(std::min(header.samples, most_samples)),
+          std::vector<double>(std::min(header.references, most_samples))});
+      runtime_.rma().get(samples.operation_us.data(), memory.operation_us,
+                         samples.operation_us.size() * sizeof(double), pe);
+      runtime_.rma().get(samples.reference_us.data(), memory.reference_us,
+                         samples.reference_us.size() * sizeof(double), pe);
+    }
+  runtime_.teams().sync(team_world); // nobody's samples go while PE 0 reads
+  return all;
+}
+
+} // namespace shmemctl::bench

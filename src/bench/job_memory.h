@@ -1,0 +1,67 @@
+// The symmetric memory that the engine itself works in, and what the PEs agree on through it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "src/runtime/runtime.h"
+
+namespace shmemctl::bench {
+
+/// Symmetric memory. Given back by free(), which is collective, and by no destructor: after an
+/// Error the others do not take part.
+class SymmetricBlock {
+public:
+  /// Collective. Throws Error (unavailable) that says what size of the heap it takes.
+  SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose);
+  SymmetricBlock(const SymmetricBlock&) = delete;
+  SymmetricBlock& operator=(const SymmetricBlock&) = delete;
+
+  std::byte* get() const { return address_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+  void free();
+
+private:
+  Runtime& runtime_;
+  std::byte* address_;
+  std::size_t size_bytes_;
+};
+
+/// Samples of one PE at one point.
+struct PeSamples {
+  bool measures = false;
+  std::uint64_t bytes_per_iteration = 0, operations_per_iteration = 1;
+  std::vector<double> operation_us; ///< by sample, in the order of time
+  std::vector<double> reference_us; ///< the same by the plainest way; empty if there is none
+};
+
+/// What the PEs of a job show each other while they measure.
+class JobMemory {
+public:
+  /// No PE keeps more samples of a point.
+  static constexpr std::size_t most_samples = 8192;
+
+  /// Collective.
+  explicit JobMemory(Runtime& runtime);
+  void free() { block_.free(); }
+
+  /// Collective: the largest over all PEs of each value, the same on all.
+  static constexpr std::size_t most_values = 4;
+  using Values = std::array<double, most_values>;
+  Values maximum(const Values& values);
+
+  /// Collective: this PE's samples, and those of all PEs on PE 0 (by PE; empty elsewhere).
+  std::vector<PeSamples> gather(const PeSamples& own);
+
+private:
+  struct Header;
+  struct Layout;
+  Layout& layout() const;
+
+  Runtime& runtime_;
+  SymmetricBlock block_;
+};
+
+} // namespace shmemctl::bench

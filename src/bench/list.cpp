@@ -1,0 +1,79 @@
+#include "src/bench/list.h"
+
+#include <algorithm>
+
+#include "src/base/text.h"
+#include "src/base/units.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+constexpr int indent = 4;
+
+std::string sizes_of(const CaseInfo& info) {
+  if (!info.sized)
+    return "no sizes";
+  return format_size_bytes(info.min_bytes) + " to " + format_size_bytes(info.max_bytes) +
+         (info.element_bytes > 1 ? ", multiples of " + format_size_bytes(info.element_bytes) : "");
+}
+
+std::string between(const CaseInfo& info) {
+  std::vector<std::string> words;
+  for (const Traffic traffic : info.traffics)
+    words.emplace_back(to_string(traffic));
+  return join(words, ", ") + (info.bidirectional ? ", also --bidir" : "");
+}
+
+std::string entry_text(const CaseInfo& info, const TextStyle& style) {
+  const std::string blanks(indent, ' ');
+  const auto paragraph = [&](const std::string& text) {
+    return wrapped(blanks + text, style.width, indent) + "\n";
+  };
+  return coloured(info.name, Colour::bold, style) + "  " + info.measures + "\n" +
+         paragraph(info.how) +
+         paragraph(std::string(to_string(info.metric)) + "; " + sizes_of(info) + "; " +
+                   between(info) + "; at least " + std::to_string(info.min_pes) + " PEs");
+}
+
+} // namespace
+
+std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
+  std::vector<std::string> groups; // in order of appearance
+  for (const CaseEntry& entry : cases)
+    if (std::find(groups.begin(), groups.end(), entry.info.group) == groups.end())
+      groups.push_back(entry.info.group);
+  std::string out;
+  for (const std::string& group : groups) {
+    out += (out.empty() ? "" : "\n") + coloured(group, Colour::bold, style) + "\n";
+    for (const CaseEntry& entry : cases)
+      if (entry.info.group == group)
+        out += entry_text(entry.info, style);
+  }
+  return out;
+}
+
+nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CaseEntry& entry : cases) {
+    const CaseInfo& info = entry.info;
+    nlohmann::json traffics = nlohmann::json::array();
+    for (const Traffic traffic : info.traffics)
+      traffics.push_back(to_string(traffic));
+    list.push_back({{"name", info.name},
+                    {"group", info.group},
+                    {"metric", to_string(info.metric)},
+                    {"measures", info.measures},
+                    {"how", info.how},
+                    {"sized", info.sized},
+                    {"min_bytes", info.min_bytes},
+                    {"max_bytes", info.max_bytes},
+                    {"element_bytes", info.element_bytes},
+                    {"traffics", traffics},
+                    {"bidirectional", info.bidirectional},
+                    {"min_pes", info.min_pes}});
+  }
+  return {{"cases", list}};
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/bench/cases/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// * is any text, ? any character.
+bool matches(std::string_view name, std::string_view pattern) {
+  std::size_t at = 0, in_pattern = 0, after_star = std::string_view::npos, star_at = 0;
+  while (at < name.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      after_star = ++in_pattern;
+      star_at = at;
+    } else if (in_pattern < pattern.size() &&
+               (pattern[in_pattern] == '?' || pattern[in_pattern] == name[at])) {
+      ++in_pattern;
+      ++at;
+    } else if (after_star != std::string_view::npos) {
+      in_pattern = after_star;
+      at = ++star_at;
+    } else {
+      return false;
+    }
+  }
+  while (in_pattern < pattern.size() && pattern[in_pattern] == '*')
+    ++in_pattern;
+  return in_pattern == pattern.size();
+}
+
+Error no_such_case(const std::vector<CaseEntry>& cases, const std::string& pattern) {
+  std::vector<std::string> names, near;
+  for (const CaseEntry& entry : cases)
+    names.push_back(entry.info.name);
+  if (const auto nearest = nearest_spelling(pattern, names))
+    near.push_back(*nearest);
+  for (const std::string& name : names)
+    if (near.size() < 4 && pattern.size() >= 3 && name.find(pattern) != std::string::npos &&
+        std::find(near.begin(), near.end(), name) == near.end())
+      near.push_back(name);
+  return {ExitCode::usage, "case \"" + pattern + "\"", "choose", "no case has that name",
+          near.empty() ? "see shmemctl bench --list; * and ? stand for any text and any character"
+                       : "did you mean " + join(near, " or ") + "? shmemctl bench --list has all"};
+}
+
+} // namespace
+
+const char* to_string(Metric metric) {
+  switch (metric) {
+  case Metric::latency:
+    return "latency";
+  case Metric::bandwidth:
+    return "bandwidth";
+  case Metric::rate:
+    return "rate";
+  }
+  return "unknown";
+}
+
+const char* to_string(Traffic traffic) {
+  switch (traffic) {
+  case Traffic::pair:
+    return "pair";
+  case Traffic::pairs:
+    return "pairs";
+  case Traffic::all_to_all:
+    return "all-to-all";
+  case Traffic::collective:
+    return "collective";
+  }
+  return "unknown";
+}
+
+const char* to_string(Direction direction) {
+  return direction == Direction::uni ? "uni" : "bi";
+}
+
+std::vector<CaseEntry> host_cases() {
+  std::vector<CaseEntry> all;
+  for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
+                       collective_cases()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
+                                    const std::vector<std::string>& patterns) {
+  std::vector<bool> chosen(cases.size(), false);
+  for (const std::string& pattern : patterns) {
+    bool any = false;
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      if (pattern == "all" || matches(cases[i].info.name, pattern))
+        any = chosen[i] = true;
+    if (!any)
+      throw no_such_case(cases, pattern);
+  }
+  std::vector<CaseEntry> result;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (chosen[i])
+      result.push_back(cases[i]);
+  return result;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,123 @@
+#include "src/bench/rows.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/bench/statistics.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+constexpr std::size_t fewest_for_drift = 20;
+constexpr double smallest_drift = 0.02;
+constexpr double spreads_of_drift = 2;
+
+double bytes_per_operation(const PeSamples& samples) {
+  return static_cast<double>(samples.bytes_per_iteration) /
+         static_cast<double>(std::max<std::uint64_t>(samples.operations_per_iteration, 1));
+}
+
+double one_operation(const PeSamples&) {
+  return 1;
+}
+
+nlohmann::json params_of(const PointOutcome& outcome) {
+  const Point& point = outcome.point;
+  nlohmann::json params = {{"traffic", to_string(point.traffic)},
+                           {"direction", to_string(point.direction)},
+                           {"pes", outcome.n_pes}};
+  if (outcome.info.sized)
+    params["size_bytes"] = point.size_bytes;
+  if (point.window > 1)
+    params["window"] = point.window;
+  if (outcome.plan.batch > 1)
+    params["batch"] = outcome.plan.batch;
+  if (point.traffic == Traffic::pair && (point.first_pe != 0 || point.second_pe != 1)) {
+    params["first_pe"] = point.first_pe;
+    params["second_pe"] = point.second_pe;
+  }
+  return params;
+}
+
+} // namespace
+
+std::optional<double> total_rate(const std::vector<PeSamples>& samples,
+                                 double (*amount_per_operation)(const PeSamples&)) {
+  std::size_t count = 0;
+  for (const PeSamples& pe : samples)
+    count = std::max(count, pe.operation_us.size());
+  std::vector<double> sums(count, 0.0);
+  for (const PeSamples& pe : samples)
+    for (std::size_t i = 0; i < pe.operation_us.size(); ++i) {
+      if (!(pe.operation_us[i] > 0))
+        return std::nullopt;
+      sums[i] += amount_per_operation(pe) / pe.operation_us[i];
+    }
+  if (sums.empty())
+    return std::nullopt;
+  return median(std::move(sums));
+}
+
+std::optional<double> share_of_reference(const std::vector<PeSamples>& samples) {
+  std::vector<double> shares;
+  for (const PeSamples& pe : samples)
+    for (std::size_t i = 0; i < std::min(pe.reference_us.size(), pe.operation_us.size()); ++i)
+      if (pe.operation_us[i] > 0)
+        shares.push_back(pe.reference_us[i] / pe.operation_us[i]);
+  if (shares.empty())
+    return std::nullopt;
+  return median(std::move(shares));
+}
+
+std::optional<Drift> find_drift(const std::vector<PeSamples>& samples) {
+  std::optional<Drift> worst;
+  for (std::size_t pe = 0; pe < samples.size(); ++pe) {
+    const std::vector<double>& all = samples[pe].operation_us;
+    if (all.size() < fewest_for_drift)
+      continue;
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    const std::vector<double> first(all.begin(), middle), second(middle, all.end());
+    const double before = median(first), after = median(second);
+    const double spread = std::max(median_deviation(first), median_deviation(second));
+    const double change = before > 0 ? (after - before) / before : 0;
+    if (std::abs(after - before) > spreads_of_drift * spread && std::abs(change) > smallest_drift &&
+        (!worst || std::abs(change) > std::abs(worst->change)))
+      worst = Drift{static_cast<int>(pe), change};
+  }
+  return worst;
+}
+
+ResultRow make_row(const PointOutcome& outcome) {
+  ResultRow row;
+  row.case_name = outcome.info.name;
+  row.params = params_of(outcome);
+  row.unit = "us";
+  row.verified = outcome.verification.verified;
+  row.reason = outcome.verification.reason;
+  if (row.verified == Verified::failed)
+    row.status = RowStatus::fail;
+  std::vector<std::vector<double>> times;
+  bool bytes = false;
+  for (const PeSamples& pe : outcome.samples) {
+    times.push_back(pe.operation_us);
+    bytes = bytes || (pe.measures && pe.bytes_per_iteration > 0);
+  }
+  if (!outcome.plan.measured) {
+    row.status = row.status == RowStatus::fail ? RowStatus::fail : RowStatus::skip;
+    row.reason = row.reason.empty() ? "no PE measures at this point" : row.reason;
+    return row;
+  }
+  row.stats = stats_of(times);
+  if (bytes) // bytes per us are MB/s
+    if (const auto rate = total_rate(outcome.samples, bytes_per_operation))
+      row.bandwidth_GBps = *rate * 1e-3;
+  if (outcome.info.metric != Metric::latency)
+    row.rate_Mops = total_rate(outcome.samples, one_operation);
+  row.link_fraction = share_of_reference(outcome.samples);
+  if (row.link_fraction)
+    row.limited_by = reference_name;
+  return row;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,44 @@
+// A row of the report from the samples of all PEs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/bench/case.h"
+#include "src/bench/job_memory.h"
+#include "src/bench/sampling.h"
+#include "src/bench/verification.h"
+
+namespace shmemctl::bench {
+
+/// Everything that is known of a point on PE 0.
+struct PointOutcome {
+  const CaseInfo& info;
+  const Point& point;
+  int n_pes = 1;
+  const SamplePlan& plan;
+  const std::vector<PeSamples>& samples; ///< by PE
+  const Verification& verification;
+};
+ResultRow make_row(const PointOutcome& outcome);
+
+/// By sample: the sum over PEs of `amount per operation` / time, in amount per us; its median over
+/// the samples. Nothing if nobody measured, or no time passed.
+std::optional<double> total_rate(const std::vector<PeSamples>& samples,
+                                 double (*amount_per_operation)(const PeSamples&));
+/// Median over all samples of reference / measured time; nothing without a reference.
+std::optional<double> share_of_reference(const std::vector<PeSamples>& samples);
+
+/// Whether the second half of a PE's samples differs from the first by more than the spread
+/// explains: by more than twice the spread within the halves, and 2 %. The change of the median as
+/// a share of it, of the PE where it is largest.
+struct Drift {
+  int pe = 0;
+  double change = 0; ///< +0.1: the second half is 10 % slower
+};
+std::optional<Drift> find_drift(const std::vector<PeSamples>& samples);
+
+inline constexpr const char* reference_name = "memcpy of the same size";
+
+} // namespace shmemctl::bench

@@ -1,0 +1,125 @@
+#include "src/bench/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/bench/statistics.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// A long run asks the others after each such share of its time whether it is over.
+constexpr double rounds_of_duration = 20;
+constexpr double longest_round_s = 1;
+
+/// Two neighbours become one sample of twice the length.
+void halve(std::vector<double>& samples) {
+  for (std::size_t i = 0; i + 1 < samples.size(); i += 2)
+    samples[i / 2] = (samples[i] + samples[i + 1]) / 2;
+  samples.resize(samples.size() / 2);
+}
+
+/// Takes samples into `samples`.
+class Series {
+public:
+  Series(Sampler& sampler, PeSamples& samples, double operations_per_iteration, bool with_reference)
+      : sampler_(sampler), samples_(samples), operations_(operations_per_iteration),
+        with_reference_(with_reference) {}
+
+  void take(std::uint64_t iterations) {
+    const double operations = static_cast<double>(iterations) * operations_;
+    if (with_reference_) {
+      const std::int64_t ns = sampler_.reference_sample(iterations);
+      if (sampler_.measures() && sampler_.has_reference())
+        samples_.reference_us.push_back(static_cast<double>(ns) * 1e-3 / operations);
+    }
+    const std::int64_t ns = sampler_.sample(iterations);
+    if (sampler_.measures())
+      samples_.operation_us.push_back(static_cast<double>(ns) * 1e-3 / operations);
+  }
+
+private:
+  Sampler& sampler_;
+  PeSamples& samples_;
+  double operations_;
+  bool with_reference_;
+};
+
+} // namespace
+
+Sampler::Sampler(Runtime& runtime, Case& body, const Clock& clock)
+    : runtime_(runtime), case_(body), clock_(clock), measures_(body.measures()),
+      has_reference_(body.reference(0, 0)) {}
+
+/// PEs reach the barrier at different times, and who waits long there wakes up late; all leave the
+/// sync behind it within one another's sight.
+void Sampler::start_together() {
+  runtime_.collectives().barrier(team_world);
+  runtime_.teams().sync(team_world);
+}
+
+std::int64_t Sampler::sample(std::uint64_t iterations) {
+  start_together();
+  const std::int64_t start = clock_.now_ns();
+  case_.iterate(next_, iterations);
+  const std::int64_t end = clock_.now_ns();
+  next_ += iterations;
+  return end - start;
+}
+
+std::int64_t Sampler::reference_sample(std::uint64_t iterations) {
+  start_together();
+  const std::int64_t start = clock_.now_ns();
+  case_.reference(next_, iterations);
+  return clock_.now_ns() - start;
+}
+
+double Sampler::sync_ns() {
+  constexpr int syncs = 15;
+  std::vector<double> times;
+  for (int i = 0; i < syncs; ++i) {
+    start_together();
+    const std::int64_t start = clock_.now_ns();
+    runtime_.teams().sync(team_world);
+    times.push_back(static_cast<double>(clock_.now_ns() - start));
+  }
+  return median(std::move(times));
+}
+
+PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
+                       double operations_per_iteration, const SamplingProgress& progress) {
+  PeSamples samples;
+  samples.operation_us.reserve(JobMemory::most_samples);
+  samples.reference_us.reserve(plan.with_reference ? JobMemory::most_samples : 0);
+  Series series(sampler, samples, operations_per_iteration, plan.with_reference);
+  if (effort.duration_s <= 0) {
+    for (std::uint64_t i = 0; i < plan.samples; ++i)
+      series.take(plan.batch);
+    return samples;
+  }
+  const std::int64_t start = sampler.clock().now_ns();
+  const double round_s = std::min(effort.duration_s / rounds_of_duration, longest_round_s);
+  std::uint64_t taken = 0;
+  double done_s = 0;
+  do {
+    const double in_round = std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0));
+    for (double i = 0; i < in_round; ++i) {
+      if (taken + 1 >= JobMemory::most_samples) { // faster than the calibration thought
+        halve(samples.operation_us);
+        halve(samples.reference_us);
+        taken /= 2;
+        plan.batch *= 2;
+        plan.wall_ns *= 2;
+      }
+      series.take(plan.batch);
+      ++taken;
+    }
+    const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
+    done_s = job.maximum({own_s})[0];
+    progress(done_s);
+  } while (done_s < effort.duration_s);
+  return samples;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,139 @@
+// The points of a case.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/base/units.h"
+#include "src/bench/engine.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// More points than anybody waits for; a smaller step than this makes them.
+constexpr std::size_t most_points = 4096;
+constexpr int most_in_window = 1 << 16;
+
+Error refused(const CaseInfo& info, const std::string& what, const std::string& problem,
+              const std::string& fix) {
+  return {ExitCode::usage, "case " + info.name, what, problem, fix};
+}
+
+std::string words_of(const std::vector<Traffic>& traffics) {
+  std::string words;
+  for (const Traffic traffic : traffics)
+    words += (words.empty() ? "" : ", ") + std::string(to_string(traffic));
+  return words;
+}
+
+Traffic traffic_of(const CaseInfo& info, const Sweep& sweep) {
+  if (!sweep.traffic)
+    return info.traffics.empty() ? Traffic::pair : info.traffics.front();
+  if (std::find(info.traffics.begin(), info.traffics.end(), *sweep.traffic) == info.traffics.end())
+    throw refused(info, "choose its traffic",
+                  std::string("it does not know ") + to_string(*sweep.traffic),
+                  "choose one of: " + words_of(info.traffics));
+  return *sweep.traffic;
+}
+
+void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int n_pes) {
+  const auto counted = [](int pes) { return std::to_string(pes) + (pes == 1 ? " PE" : " PEs"); };
+  if (n_pes < info.min_pes)
+    throw refused(info, "measure",
+                  "it takes " + counted(info.min_pes) + ", the job has " + std::to_string(n_pes),
+                  "start " + counted(info.min_pes) + " or more, e.g. shmemctl run -n " +
+                      std::to_string(info.min_pes));
+  if (traffic == Traffic::pairs && n_pes % 2 != 0)
+    throw refused(info, "pair the PEs", "the job has " + counted(n_pes),
+                  "start an even number of PEs");
+  if (traffic != Traffic::pair)
+    return;
+  for (const int pe : {sweep.first_pe, sweep.second_pe})
+    if (pe < 0 || (pe >= n_pes && info.min_pes > 1))
+      throw refused(info, "choose its PEs", "there is no PE " + std::to_string(pe),
+                    "name two of PE 0 to " + std::to_string(n_pes - 1));
+  if (sweep.first_pe == sweep.second_pe && info.min_pes > 1)
+    throw refused(info, "choose its PEs", "PE " + std::to_string(sweep.first_pe) + " twice",
+                  "name two different PEs of 0 to " + std::to_string(n_pes - 1));
+}
+
+std::size_t rounded_up(std::size_t size_bytes, std::size_t multiple) {
+  return (size_bytes + multiple - 1) / multiple * multiple;
+}
+
+std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
+  if (!info.sized)
+    return {info.element_bytes};
+  const std::size_t element = std::max<std::size_t>(info.element_bytes, 1);
+  const auto asked = [&](std::size_t size_bytes, std::size_t otherwise) {
+    return size_bytes != 0 ? size_bytes : otherwise;
+  };
+  std::size_t first = asked(sweep.min_bytes, info.min_bytes);
+  std::size_t last = asked(sweep.max_bytes, info.max_bytes);
+  // Only one end was asked for: the other one makes way.
+  if (first > last && sweep.min_bytes == 0)
+    first = last;
+  if (first > last && sweep.max_bytes == 0)
+    last = first;
+  if (first > last)
+    throw refused(info, "choose its sizes",
+                  "the smallest one, " + format_size_bytes(first) + ", is above the largest, " +
+                      format_size_bytes(last),
+                  "give -b a size up to that of -e");
+  for (const std::size_t size_bytes : {sweep.min_bytes, sweep.max_bytes})
+    if (size_bytes % element != 0)
+      throw refused(info, "choose its sizes",
+                    format_size_bytes(size_bytes) + " is no multiple of its element",
+                    "give -b and -e multiples of " + format_size_bytes(element));
+  if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))
+    throw refused(info, "choose its sizes", "the step factor is not above 1",
+                  "give -f a number above 1, e.g. 2");
+  if (last > std::numeric_limits<std::size_t>::max() / 4)
+    throw refused(info, "choose its sizes", format_size_bytes(last) + " is more than any memory",
+                  "give -e a size below the symmetric heap's");
+  std::vector<std::size_t> sizes;
+  const auto add = [&](double size_bytes) {
+    const std::size_t size = rounded_up(static_cast<std::size_t>(size_bytes), element);
+    if (sizes.empty() || size > sizes.back())
+      sizes.push_back(size);
+    if (sizes.size() > most_points)
+      throw refused(info, "choose its sizes",
+                    "the step factor makes more than " + std::to_string(most_points) + " of them",
+                    "give -f a larger number, e.g. 2");
+  };
+  // Small sizes may need many factors to grow by one element.
+  for (double size = static_cast<double>(first); size < static_cast<double>(last);
+       size = std::max(size * sweep.step_factor, std::floor(size) + 1))
+    add(size);
+  const std::size_t largest = std::max(last / element * element, element);
+  while (!sizes.empty() && sizes.back() >= largest)
+    sizes.pop_back();
+  add(static_cast<double>(std::max(largest, rounded_up(first, element))));
+  return sizes;
+}
+
+} // namespace
+
+std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes) {
+  const Traffic traffic = traffic_of(info, sweep);
+  require_pes(info, sweep, traffic, n_pes);
+  if (sweep.direction == Direction::bi && !info.bidirectional)
+    throw refused(info, "choose its direction", "it is unidirectional only", "leave --bidir out");
+  if (sweep.window < 0 || sweep.window > most_in_window)
+    throw refused(info, "choose its window", std::to_string(sweep.window) + " operations",
+                  "give 1 to " + std::to_string(most_in_window));
+  Point point;
+  point.traffic = traffic;
+  point.direction = sweep.direction;
+  point.window = sweep.window != 0 ? sweep.window : info.metric == Metric::latency ? 1 : 64;
+  point.first_pe = sweep.first_pe;
+  point.second_pe = sweep.second_pe;
+  std::vector<Point> points;
+  for (const std::size_t size_bytes : sizes_of(info, sweep)) {
+    point.size_bytes = size_bytes;
+    points.push_back(point);
+  }
+  return points;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,127 @@
+#include "src/check/acceptance.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "src/base/input.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr const char* error_prefix = "shmemctl: error: ";
+constexpr const char* fix_prefix = "shmemctl: fix: ";
+
+/// What stands behind the prefix in the first line that begins with it; "" if none does.
+std::string line_after(const std::string& text, const std::string& prefix) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (starts_with(line, prefix))
+      return line.substr(prefix.size());
+  return "";
+}
+
+std::string how_it_ended(const ChildResult& child) {
+  if (child.timed_out)
+    return "it did not end in time";
+  if (child.exit_status > 128)
+    return "it was killed by signal " + std::to_string(child.exit_status - 128);
+  return "it ended with exit code " + std::to_string(child.exit_status) + " and no report";
+}
+
+Finding failure_of(const JobItem& item, const ChildResult& child) {
+  const std::string said = line_after(child.err, error_prefix);
+  const std::string fix = line_after(child.err, fix_prefix);
+  return {"check-" + item.id, Severity::error, item.id,
+          item.title + ": " + (said.empty() ? how_it_ended(child) : said),
+          fix.empty() ? "run it alone: shmemctl " + join(item.arguments, " ") : fix};
+}
+
+std::string count_of(const Findings& findings, Severity severity, const std::string& word) {
+  const auto count = std::count_if(findings.begin(), findings.end(),
+                                   [&](const Finding& f) { return f.severity == severity; });
+  return count == 0 ? "" : std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+/// "12 rows verified" or the first that failed.
+std::string summary_of(const Report& part) {
+  std::size_t verified = 0;
+  for (const ResultRow& row : part.results) {
+    if (row.status == RowStatus::fail)
+      return row.case_name + " failed" + (row.reason.empty() ? "" : ": " + row.reason);
+    verified += row.verified == Verified::passed ? 1 : 0;
+  }
+  return std::to_string(verified) + " of " + std::to_string(part.results.size()) +
+         " results verified";
+}
+
+const Finding& worst_of(const Findings& findings) {
+  return *std::max_element(
+      findings.begin(), findings.end(),
+      [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+}
+
+void add_row(const std::string& id, const std::string& title, const Findings& findings,
+             const std::string& good, Report& report) {
+  const std::string errors = count_of(findings, Severity::error, "error");
+  const std::string warnings = count_of(findings, Severity::warning, "warning");
+  CheckRow row;
+  row.id = id;
+  row.title = title;
+  row.group = verdict_group;
+  row.evidence = title;
+  row.status = !errors.empty() ? "fail" : !warnings.empty() ? "warning" : "pass";
+  row.reason = errors.empty() && warnings.empty()
+                   ? good
+                   : errors + (errors.empty() || warnings.empty() ? "" : ", ") + warnings + ": " +
+                         worst_of(findings).message;
+  if (!findings.empty())
+    row.fix = worst_of(findings).fix;
+  report.checks.push_back(row);
+}
+
+} // namespace
+
+std::vector<JobItem> acceptance_jobs() {
+  const std::vector<std::string> output{"--json", "-", "--symmetric-size", "64M"};
+  JobItem bringup{"bringup",
+                  "4 PEs come up, and every pair of them does verified put, get, atomics, signals",
+                  {"run", "-n", "4", "bringup"},
+                  8};
+  JobItem bench{"bench",
+                "short sweeps between 2 PEs, each verified",
+                {"run", "-n", "2", "bench", "put", "get", "put-latency", "atomic-fetch-add",
+                 "put-pingpong", "barrier", "--quick"},
+                10};
+  for (JobItem* item : {&bringup, &bench})
+    item->arguments.insert(item->arguments.end(), output.begin(), output.end());
+  return {bringup, bench};
+}
+
+void absorb(const JobItem& item, const ChildResult& child, Report& report) {
+  Report part;
+  try {
+    part = report_from_json(parse_json(child.out, item.id), item.id);
+  } catch (const Error&) {
+    part = Report{};
+    part.findings = {failure_of(item, child)};
+  }
+  if (part.status == ReportStatus::incomplete && part.findings.empty())
+    part.findings = {failure_of(item, child)};
+  if (!part.phases.empty())
+    report.phases = part.phases;
+  if (part.measurement)
+    report.measurement = part.measurement;
+  report.job.pes = std::max(report.job.pes, part.job.pes);
+  report.results.insert(report.results.end(), part.results.begin(), part.results.end());
+  report.findings.insert(report.findings.end(), part.findings.begin(), part.findings.end());
+  add_row(item.id, item.title, part.findings, summary_of(part), report);
+}
+
+void add_verdict(const std::string& id, const std::string& title, const Findings& findings,
+                 Report& report) {
+  add_row(id, title, findings, "nothing is wrong", report);
+}
+
+} // namespace shmemctl

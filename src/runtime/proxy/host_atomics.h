@@ -1,0 +1,40 @@
+// Loads and stores of the ring's words by the processor's own atomics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace shmemctl {
+
+struct HostAtomics {
+  /// On x86-64 a plain store; elsewhere cheap beside what follows. So a host's requests are ordered
+  /// behind all that its thread did before.
+  static constexpr bool release_is_free = true;
+
+  static std::uint64_t load_relaxed(const std::uint64_t* word) {
+    return reference(word).load(std::memory_order_relaxed);
+  }
+  static std::uint64_t load_acquire(const std::uint64_t* word) {
+    return reference(word).load(std::memory_order_acquire);
+  }
+  static void store_relaxed(std::uint64_t* word, std::uint64_t value) {
+    reference(word).store(value, std::memory_order_relaxed);
+  }
+  static void store_release(std::uint64_t* word, std::uint64_t value) {
+    reference(word).store(value, std::memory_order_release);
+  }
+  static std::uint64_t fetch_add_relaxed(std::uint64_t* word, std::uint64_t value) {
+    return reference(word).fetch_add(value, std::memory_order_relaxed);
+  }
+  static std::uint64_t fetch_or_relaxed(std::uint64_t* word, std::uint64_t bits) {
+    return reference(word).fetch_or(bits, std::memory_order_relaxed);
+  }
+
+private:
+  /// atomic_ref wants a mutable object; loads do not change it.
+  static std::atomic_ref<std::uint64_t> reference(const std::uint64_t* word) {
+    return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(word));
+  }
+};
+
+} // namespace shmemctl

@@ -1,0 +1,66 @@
+// A host thread as a producer: what a kernel will do too, with deadlines and errors.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "src/runtime/proxy/proxy_channel.h"
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// One for each thread; not shared. Requests of one producer are carried out in order of the calls.
+/// Operations that do not wait return when the request is in the ring. All throw Error: the proxy's
+/// own failure (the transport's error, given to every producer), a stopped proxy (unavailable), a
+/// deadline that names who is behind, or the job's failure.
+class ProxyProducer {
+public:
+  /// @param context of the transports; the proxy thread must be its only user
+  ProxyProducer(ProxyChannel& channel, int context);
+  ~ProxyProducer();
+  ProxyProducer(const ProxyProducer&) = delete;
+  ProxyProducer& operator=(const ProxyProducer&) = delete;
+
+  /// `source` may be reused after quiet(), or on return if it is `blocking`.
+  void put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking = false);
+  /// `target` holds the data after quiet(), or on return if it is `blocking`.
+  void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking = true);
+  /// Of the low 1, 2, 4 or 8 bytes of `value`, which travel in the request.
+  void put_value(const RemoteAddress& target, std::uint64_t value, unsigned size_bytes);
+  std::uint64_t get_value(const RemoteAddress& source, unsigned size_bytes);
+  /// Waits for the old value.
+  std::uint64_t atomic(const RemoteAddress& target, const AtomicRequest& request);
+  /// The old value is dropped: returns at once.
+  void post_atomic(const RemoteAddress& target, const AtomicRequest& request);
+  /// The payload is visible at the target before the signal.
+  void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                  bool blocking = false);
+  /// What was issued before, by anyone on this context, arrives before what follows, at that PE or
+  /// (-1) at each. Does not wait.
+  void fence(int pe = -1);
+  /// Waits until everything that anyone issued before, on any context, is complete at its target.
+  void quiet();
+
+  /// Puts requests into the ring in a row, with one reservation for up to the ring's capacity.
+  /// Nobody waits for them: their `result` must be none.
+  void post(std::span<const ProxyRequest> requests);
+  void post(const ProxyRequest& request) { post(std::span(&request, 1)); }
+
+private:
+  ProxyRequest make(ProxyOp op, const RemoteAddress& target) const;
+  /// Throws if the proxy has failed or been stopped.
+  std::uint64_t reserve(std::size_t count);
+  void fill(std::uint64_t sequence, const ProxyRequest& request);
+  void wait_for_room(std::uint64_t sequence);
+  /// Posts the request with a result and waits for it.
+  std::uint64_t ask(ProxyRequest request, const char* step);
+
+  ProxyChannel& channel_;
+  ProxyChannel::Producer ring_;
+  std::uint8_t context_;
+  std::optional<ProxyChannel::Result> result_; ///< none until the first wait
+};
+
+} // namespace shmemctl

@@ -1,0 +1,164 @@
+#include "src/runtime/proxy/transport_sink.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "src/runtime/state.h"
+
+namespace shmemctl {
+
+static_assert(limits::max_contexts <= 64, "used_contexts_ has one bit for each");
+static_assert(std::endian::native == std::endian::little, "values travel by their low bytes");
+
+namespace {
+
+[[gnu::cold]] Error bad_request(const ProxyRequest& request, std::size_t n_pes) {
+  return {ExitCode::unavailable, "proxy", "carry out a request",
+          "it asks for operation " + std::to_string(static_cast<unsigned>(request.op)) + " of " +
+              std::to_string(request.size_bytes) + " bytes to PE " + std::to_string(request.pe) +
+              " of " + std::to_string(n_pes) + " on context " + std::to_string(request.context) +
+              ", which is none",
+          "check the arguments of the call that made it, on the host or in a kernel"};
+}
+
+bool word_size(std::uint64_t size_bytes) {
+  return size_bytes <= 8 && std::has_single_bit(size_bytes);
+}
+
+void* local(const ProxyRequest& request) {
+  return std::bit_cast<void*>(request.local);
+}
+
+} // namespace
+
+TransportSink::TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel)
+    : way_to_(std::move(way_to)), channel_(channel) {
+  for (Transport* transport : way_to_)
+    if (transport &&
+        std::find(transports_.begin(), transports_.end(), transport) == transports_.end())
+      transports_.push_back(transport);
+}
+
+template <class Call>
+bool TransportSink::guarded(Call&& call) noexcept {
+  if (channel_.condition() != ProxyChannel::Condition::well) [[unlikely]]
+    return false;
+  try {
+    call();
+    return true;
+  } catch (const Error& error) {
+    channel_.fail(error);
+  } catch (const std::exception& error) {
+    channel_.fail(Error(ExitCode::unavailable, "proxy", "carry out a request", error.what(),
+                        "this is a bug of shmemctl: please report it with the command"));
+  }
+  return false;
+}
+
+inline void TransportSink::enter(ProxyOp op, int pe) noexcept {
+  HostAtomics::store_relaxed(&channel_.header().serving,
+                             to_word({static_cast<std::uint32_t>(op), pe}));
+}
+
+ProxyOutcome TransportSink::execute(const ProxyRequest& request) noexcept {
+  ProxyOutcome outcome;
+  outcome.ok = guarded([&] { outcome.value = carry_out(request); });
+  return outcome;
+}
+
+inline bool TransportSink::legal(const ProxyRequest& request) const {
+  const auto pe = static_cast<std::size_t>(request.pe);
+  if (request.context >= limits::max_contexts)
+    return false;
+  if (request.op == ProxyOp::fence)
+    return request.pe == -1 || pe < way_to_.size();
+  if (pe >= way_to_.size() || !way_to_[pe])
+    return false;
+  switch (request.op) {
+  case ProxyOp::put:
+  case ProxyOp::get:
+  case ProxyOp::put_signal:
+    return true;
+  case ProxyOp::put_value:
+  case ProxyOp::get_value:
+    return word_size(request.size_bytes);
+  case ProxyOp::atomic:
+    return (request.size_bytes == 4 || request.size_bytes == 8) &&
+           request.detail <= static_cast<std::uint8_t>(AtomicOp::bit_xor);
+  default:
+    return false;
+  }
+}
+
+std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
+  if (!legal(request)) [[unlikely]]
+    throw bad_request(request, way_to_.size());
+  enter(request.op, request.pe);
+  used_contexts_ |= std::uint64_t{1} << request.context;
+  if (request.op == ProxyOp::fence) {
+    fence(request);
+    return 0;
+  }
+  Transport& way = *way_to_[static_cast<std::size_t>(request.pe)];
+  const RemoteAddress address{request.pe, request.region, request.offset_bytes};
+  const int context = request.context;
+  const bool blocking = request.result != no_proxy_result;
+  std::uint64_t value = 0;
+  switch (request.op) {
+  case ProxyOp::put:
+    if (request.size_bytes > 0)
+      way.put(context, address, local(request), request.size_bytes, blocking);
+    break;
+  case ProxyOp::put_value: // the request goes: blocking
+    way.put(context, address, &request.operand, request.size_bytes, true);
+    break;
+  case ProxyOp::get:
+    if (request.size_bytes > 0)
+      way.get(context, local(request), address, request.size_bytes, blocking);
+    break;
+  case ProxyOp::get_value:
+    way.get(context, &value, address, request.size_bytes, true);
+    break;
+  case ProxyOp::atomic:
+    value = way.atomic(context, address,
+                       {static_cast<AtomicOp>(request.detail),
+                        static_cast<std::uint8_t>(request.size_bytes), request.operand,
+                        request.compare});
+    break;
+  default:
+    way.put_signal(context, address, local(request), request.size_bytes,
+                   {request.pe, signal_region(request.detail), request.compare}, request.operand,
+                   signal_adds(request.detail) ? SignalOp::add : SignalOp::set, blocking);
+  }
+  return value;
+}
+
+void TransportSink::fence(const ProxyRequest& request) {
+  if (request.pe >= 0 && way_to_[static_cast<std::size_t>(request.pe)]) {
+    way_to_[static_cast<std::size_t>(request.pe)]->fence(request.context);
+    return;
+  }
+  for (Transport* transport : transports_)
+    transport->fence(request.context);
+}
+
+bool TransportSink::quiet() noexcept {
+  enter(ProxyOp::quiet, -1);
+  return guarded([&] {
+    for (std::uint64_t left = used_contexts_; left != 0; left &= left - 1)
+      for (Transport* transport : transports_)
+        transport->quiet(std::countr_zero(left));
+    used_contexts_ = 0;
+  });
+}
+
+void TransportSink::progress() noexcept {
+  if (transports_.empty())
+    return;
+  guarded([&] {
+    for (Transport* transport : transports_)
+      transport->progress();
+  });
+}
+
+} // namespace shmemctl

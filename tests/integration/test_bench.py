@@ -1,0 +1,239 @@
+"""`shmemctl bench` and `check` as their users meet them: rows, reports, exit codes, faults."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from job_support import default_signals, marked, processes_with
+from support import BINARY, CliTest, clean_environment, error_lines, run
+
+PATIENCE_S = 120
+SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
+
+
+def case_names():
+    code, out, err = run("bench", "--list", "--json", "-")
+    assert code == 0, err
+    return [entry["name"] for entry in json.loads(out)["cases"]]
+
+
+class BenchTest(CliTest):
+    def setUp(self):
+        self.mark = marked()
+
+    def environment(self, **more):
+        return clean_environment(**SMALL, **self.mark, **more)
+
+    def bench(self, n_pes, *arguments, env=None, nodes=None):
+        flags = ["-n", str(n_pes)] + (["--nodes", str(nodes)] if nodes else [])
+        done = subprocess.run([BINARY, "run", *flags, "bench", *map(str, arguments)], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S,
+                              preexec_fn=default_signals, env=self.environment(**(env or {})))
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def report(self, n_pes, *arguments, **keywords):
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            path = pathlib.Path(folder) / "report.json"
+            result = self.bench(n_pes, *arguments, "--json", path, **keywords)
+            document = json.loads(path.read_text()) if path.exists() else None
+            if document:
+                code, out, err = run("report", "validate", path)
+                self.assertEqual(code, 0, out + err)
+            return result, document
+
+    def assert_nothing_left(self):
+        end = time.monotonic() + PATIENCE_S
+        while processes_with(self.mark):
+            self.assertLess(time.monotonic(), end, f"left: {processes_with(self.mark)}")
+            time.sleep(0.02)
+
+
+class AllWell(BenchTest):
+    def test_every_case_is_verified_and_its_report_is_valid(self):
+        names = case_names()
+        self.assertGreater(len(names), 30)
+        (code, out, err), document = self.report(2, "all", "--quick", "--timeout", 30)
+        self.assertEqual((code, document["status"]), (0, "complete"), err)
+        rows = document["results"]
+        self.assertEqual(sorted({row["case"] for row in rows}), sorted(names))
+        for row in rows:
+            with self.subTest(case=row["case"], params=row["params"]):
+                self.assertEqual(row["status"], "pass", row.get("reason"))
+                if row["verified"] != "passed":
+                    self.assertEqual(row["verified"], "unchecked")
+                    self.assertTrue(row["reason"])
+                stats = row["stats"]
+                self.assertGreater(stats["n"], 0)
+                self.assertGreater(stats["min"], 0)
+                self.assertLessEqual(stats["min"], stats["p50"])
+                self.assertLessEqual(stats["p50"], stats["max"])
+        for name in names:
+            self.assertIn(name, out)
+        timer = document["measurement"]["timer"]
+        self.assertGreater(timer["cost_ns"], 0)
+        self.assertEqual([pin["pe"] for pin in document["measurement"]["pinning"]], [0, 1])
+        self.assert_nothing_left()
+
+    def test_four_pes_in_every_traffic(self):
+        for traffic in ("pair", "pairs", "all-to-all"):
+            with self.subTest(traffic=traffic):
+                (code, _, err), document = self.report(4, "put", "get", "--quick", "--traffic", traffic, "--bidir",
+                                                       "--timeout", 60)
+                self.assertEqual(code, 0, err)
+                for row in document["results"]:
+                    self.assertEqual((row["verified"], row["params"]["traffic"], row["params"]["direction"]),
+                                     ("passed", traffic, "bi"))
+
+    def test_odd_sizes_and_few_iterations(self):
+        (code, _, err), document = self.report(2, "put", "get-latency", "broadcast", "-b", 1, "-e", 1000, "-f", 7, "-n", 13)
+        self.assertEqual(code, 0, err)
+        sizes = {row["params"]["size_bytes"] for row in document["results"] if row["case"] == "put"}
+        self.assertEqual(sizes, {1, 7, 49, 343, 1000})
+
+    def test_duration(self):
+        begin = time.monotonic()
+        (code, _, err), document = self.report(2, "put-latency", "-b", 8, "-e", 8, "-D", 1)
+        self.assertEqual(code, 0, err)
+        self.assertGreaterEqual(time.monotonic() - begin, 1)
+        self.assertGreater(document["results"][0]["stats"]["n"], 10)
+
+    def test_list_names_every_case_once(self):
+        code, out, err = run("bench", "--list")
+        self.assertEqual((code, err), (0, ""))
+        for name in case_names():
+            self.assertEqual(len(re.findall(rf"(?m)^{re.escape(name)}  ", out)), 1, name)
+
+    def test_self_test(self):
+        """Known delays and rates come back as what they are, and a wrong byte is found."""
+        code, out, err = run("bench", "--self-test")
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"1000(\.0+)? ")
+
+    def test_check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "check.json"
+            begin = time.monotonic()
+            code, out, err = run("check", "--json", path)
+            seconds = time.monotonic() - begin
+            document = json.loads(path.read_text())
+            self.assertEqual(run("report", "validate", path)[0], 0)
+        verdicts = {row["id"]: row["status"] for row in document["checks"] if row.get("group") == "verdict"}
+        self.assertEqual(set(verdicts), {"topo", "doctor", "bringup", "bench"})
+        self.assertEqual((verdicts["bringup"], verdicts["bench"] in ("pass", "warning")), ("pass", True), out + err)
+        errors = [finding for finding in document["findings"] if finding["severity"] == "error"]
+        self.assertEqual(code, 1 if errors else 0)
+        self.assertTrue(any(row["case"] == "put" for row in document["results"]))
+        self.assertLess(seconds, 100, "20 s is the aim")
+
+    def test_a_check_whose_job_fails_says_why(self):
+        code, out, err = run("check", env={"SHMEMCTL_FAULT": "kill:1:heap"})
+        self.assertEqual(code, 1, err)
+        self.assertIn("check-bringup", out)
+        self.assertIn("PE 1", out)
+
+
+class BadInput(BenchTest):
+    def test_one_line_exit_2_and_the_legal_range(self):
+        for arguments, word in ((("putt",), "did you mean put"), ((), "--list"),
+                                (("put", "-b", "lots"), "not a size"), (("put", "-b", "0"), "not a size"),
+                                (("put", "-b", "4K", "-e", "8"), "8"), (("put", "-f", "1"), "1"),
+                                (("put", "-n", "-3"), "-3"), (("put", "-D", "0"), "0"),
+                                (("put", "--pair", "0,0"), "--pair 0,1"), (("put", "--pair", "0,9"), "9"),
+                                (("put", "--traffic", "circle"), "circle"), (("put", "--window", "0"), "window"),
+                                (("atomic-fetch-add", "-b", "3", "-e", "3"), "8"),
+                                (("put", "-b", "8", "-e", "1G"), "--symmetric-size"),
+                                (("put", "--pin", "999999"), "999999")):
+            with self.subTest(arguments=arguments):
+                code, out, err = self.bench(2, *arguments)
+                self.assertIn(code, (2, 3) if word == "--symmetric-size" else (2,), out + err)
+                self.assertIn(word, err)
+                self.assert_nothing_left()
+
+    def test_too_few_pes(self):
+        code, _, err = run("bench", "put", env=SMALL)
+        self.assertEqual(code, 2, err)
+        self.assertIn("shmemctl run -n 2", err)
+
+
+class Faults(BenchTest):
+    def test_a_pe_killed_in_each_case(self):
+        """The rest end with the culprit named, and the report holds what was measured before."""
+        names = case_names()
+        for name in names[1:]:
+            with self.subTest(case=name):
+                (code, _, err), document = self.report(3, names[0], name, "--quick", "--timeout", 20,
+                                                       env={"SHMEMCTL_FAULT": f"kill:1:bench-{name}"})
+                self.assertEqual(code, 137, err)
+                lines = error_lines(re.sub(r"(?m)^\[\d+\] ", "", err))
+                self.assertTrue(any("PE 1" in line for line in lines), err)
+                self.assertEqual(document["status"], "incomplete")
+                self.assertTrue([r for r in document["results"] if r["case"] == names[0] and "stats" in r])
+                self.assert_nothing_left()
+
+    def test_a_pe_killed_in_mid_operation(self):
+        for name in ("put", "put-pingpong", "barrier", "reduce"):
+            with self.subTest(case=name), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "report.json"
+                size = [] if name == "barrier" else ["-b", "8", "-e", "64", "-f", "8"]
+                job = subprocess.Popen(
+                    [BINARY, "run", "-n", "2", "bench", "put-latency", name, *size, "-D", "2", "--timeout", "20",
+                     "--json", path], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    env=self.environment(), preexec_fn=default_signals)
+                time.sleep(3)  # in the middle of something; which thing does not matter
+                pes = [pid for pid in processes_with(self.mark) if self.pe_of(pid) == "1"]
+                self.assertTrue(pes)
+                os.kill(pes[0], signal.SIGKILL)
+                begin = time.monotonic()
+                err = job.communicate(timeout=PATIENCE_S)[1].decode()
+                self.assertLess(time.monotonic() - begin, 30)
+                self.assertEqual(job.returncode, 137, err)
+                self.assertIn("PE 1", err)
+                self.assertEqual(json.loads(path.read_text())["status"], "incomplete")
+                self.assert_nothing_left()
+
+    @staticmethod
+    def pe_of(pid):
+        try:
+            words = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return None
+        return next((word.split(b"=")[1].decode() for word in words if word.startswith(b"SHMEMCTL_LOCAL_RANK=")), None)
+
+    def test_a_disk_that_is_full(self):
+        code, _, err = self.bench(2, "put-latency", "--quick", "--json", "/dev/full", "--force")
+        self.assertIn(code, (2, 3), err)
+        self.assertTrue(error_lines(re.sub(r"(?m)^\[\d+\] ", "", err)), err)
+
+    def test_a_wrong_byte_is_named(self):
+        """SHMEMCTL_FAULT=corrupt spoils a PE's memory before it is looked at."""
+        (code, out, err), document = self.report(2, "put", "-b", 64, "-e", 64, "--quick",
+                                                 env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+        self.assertEqual(code, 1, err)
+        row = document["results"][0]
+        self.assertEqual((row["verified"], row["status"]), ("failed", "fail"))
+        self.assertRegex(row["reason"], r"PE 1.*offset \d+.*expected.*found")
+        self.assertIn("bench-corrupt", [finding["id"] for finding in document["findings"]])
+
+
+@unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK"), "for a quiet machine: SHMEMCTL_SOAK=1 runs it")
+class SameOnEveryRun(BenchTest):
+    def test_a_a_differ_by_less_than_the_spread(self):
+        """Two runs of the same: medians within what the report says of their noise."""
+        def medians():
+            (code, _, err), document = self.report(2, "put", "put-latency", "atomic-fetch-add", "-b", 8, "-e", "64K", "-f", 64)
+            self.assertEqual(code, 0, err)
+            return {(row["case"], json.dumps(row["params"], sort_keys=True)): row["stats"] for row in document["results"]}
+        first, second = medians(), medians()
+        self.assertEqual(set(first), set(second))
+        outside = [key for key, a in first.items()
+                   if abs(a["p50"] - second[key]["p50"]) > 0.5 * a["p50"] + 10 * max(a["mad"], second[key]["mad"])]
+        self.assertLessEqual(len(outside), len(first) // 4, outside)  # the machine may hiccup once
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,36 @@
+// A transport that only counts what it is asked for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "transports/transport.h"
+
+namespace shmemctl::test {
+
+/// `last` is the offset of the latest put plus one: who waits for it sees when a request arrives.
+class CountingTransport final : public Transport {
+public:
+  alignas(128) std::atomic<std::uint64_t> last{0};
+  alignas(128) std::uint64_t calls = 0; ///< of the proxy thread
+
+  const char* name() const override { return "counting"; }
+  std::string local_info() override { return {}; }
+  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, "a test's"}; }
+  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
+  void set_region(const RegionView&) override {}
+  void put(int, const RemoteAddress& target, const void*, std::size_t, bool) override {
+    ++calls;
+    last.store(target.offset_bytes + 1, std::memory_order_release);
+  }
+  void get(int, void*, const RemoteAddress&, std::size_t, bool) override { ++calls; }
+  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override { return ++calls; }
+  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
+                  std::uint64_t, SignalOp, bool) override {
+    ++calls;
+  }
+  void fence(int) override {}
+  void quiet(int) override {}
+};
+
+} // namespace shmemctl::test

@@ -1,0 +1,61 @@
+#include "src/bench/self_test.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fork_job.h"
+
+namespace shmemctl::bench {
+namespace {
+
+using test::ForkJob;
+using test::PeResult;
+using test::run_fork_job;
+
+std::string run_self_test(Runtime& runtime) {
+  const SelfTestResult result = self_test(runtime);
+  std::string text = result.passed ? "passed\n" : "failed\n";
+  for (const SelfTestRow& row : result.rows)
+    text += row.what + ": injected " + std::to_string(row.injected) + " reported " +
+            std::to_string(row.reported.value_or(-1)) + " " + row.unit + ", error " +
+            std::to_string(row.error * 100) + "%\n";
+  return text;
+}
+
+TEST(SelfTest, KnownDelaysRatesAndAWrongByteAreReported) {
+  for (const int n_pes : {1, 2})
+    for (const PeResult& result : run_fork_job({.n_pes = n_pes, .body = run_self_test})) {
+      EXPECT_EQ(result.exit_code, 0) << result.text;
+      EXPECT_EQ(result.text.substr(0, 7), "passed\n") << result.text;
+    }
+}
+
+/// A steady clock that runs 2 % fast.
+class FastClock final : public Clock {
+public:
+  std::int64_t now_ns() const override {
+    const std::int64_t ns = steady_.now_ns() - start_ns_;
+    return ns + ns / 50;
+  }
+  std::string name() const override { return "fast"; }
+
+private:
+  SteadyClock steady_;
+  std::int64_t start_ns_ = steady_.now_ns();
+};
+
+TEST(SelfTest, AClockThatIsWrongIsFound) {
+  const auto body = [](Runtime& runtime) -> std::string {
+    const FastClock clock;
+    const SelfTestResult result = self_test(runtime, {&clock, measure_timer(clock)});
+    for (const SelfTestRow& row : result.rows)
+      if (row.passed != (row.unit == "bytes"))
+        return row.what + ": error " + std::to_string(row.error * 100) + "%";
+    return result.passed ? "passed" : "";
+  };
+  const std::vector<PeResult> results = run_fork_job({.n_pes = 1, .body = body});
+  EXPECT_EQ(results[0].exit_code, 0) << results[0].text;
+  EXPECT_EQ(results[0].text, "");
+}
+
+} // namespace
+} // namespace shmemctl::bench

@@ -1,0 +1,89 @@
+// Cases on a whole runtime, with PEs that are processes.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/bench/case.h"
+#include "tests/support/fork_job.h"
+
+using namespace shmemctl;
+using namespace shmemctl::bench;
+using namespace shmemctl::test;
+
+namespace {
+
+/// As the engine does it. Returns what is wrong.
+std::string run_at(Runtime& runtime, const CaseEntry& entry, const Point& point) {
+  const std::string where = entry.info.name + ", " + std::to_string(point.size_bytes) + " bytes, " +
+                            to_string(point.traffic) + ": ";
+  const auto made = entry.make(point);
+  if (const std::string reason = made->cannot_run(runtime); !reason.empty())
+    return where + reason + "\n";
+  const std::size_t size_bytes = made->bytes_needed(runtime, point);
+  auto* memory = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
+  std::memset(memory, 0, size_bytes);
+  Arena arena{runtime, point, memory, size_bytes, 99};
+  made->prepare(arena);
+  std::uint64_t done = 0;
+  for (const std::uint64_t count : {1, 7, 200}) {
+    runtime.collectives().barrier(team_world);
+    made->reference(done, count);
+    runtime.collectives().barrier(team_world);
+    made->iterate(done, count);
+    done += count;
+  }
+  runtime.collectives().barrier(team_world);
+  const auto wrong = made->verify(done);
+  runtime.free(memory);
+  return wrong ? where + wrong->what + "\n" : "";
+}
+
+std::string run_all(Runtime& runtime) {
+  std::string wrong;
+  for (const CaseEntry& entry : host_cases())
+    for (const Traffic traffic : entry.info.traffics)
+      for (const std::size_t size : {std::size_t{8}, std::size_t{4096}, std::size_t{1} << 20}) {
+        if (size != 8 && (!entry.info.sized || size > entry.info.max_bytes))
+          continue;
+        Point point;
+        point.size_bytes = size;
+        point.traffic = traffic;
+        point.window = entry.info.metric == Metric::latency ? 1 : 64;
+        wrong += run_at(runtime, entry, point);
+      }
+  return wrong;
+}
+
+} // namespace
+
+TEST(CasesOfProcesses, AreRight) {
+  for (const int n_pes : {2, 3}) {
+    ForkJob job;
+    job.n_pes = n_pes;
+    job.body = run_all;
+    for (const PeResult& pe : run_fork_job(job)) {
+      EXPECT_EQ(pe.exit_code, 0);
+      EXPECT_EQ(pe.text, "");
+    }
+  }
+}
+
+TEST(CasesOfProcesses, SayWhereTheyCannotRun) {
+  ForkJob job;
+  job.n_nodes = 2;
+  job.require_reach = false;
+  job.body = [](Runtime& runtime) {
+    std::string reasons;
+    for (const CaseEntry& entry : host_cases()) {
+      Point point;
+      point.traffic = entry.info.traffics.at(0);
+      if (!entry.make(point)->cannot_run(runtime).empty())
+        reasons += entry.info.name + " ";
+    }
+    return reasons;
+  };
+  for (const PeResult& pe : run_fork_job(job)) {
+    EXPECT_EQ(pe.exit_code, 0);
+    EXPECT_EQ(pe.text, "memcpy cacheline-pingpong bare-atomic ");
+  }
+}

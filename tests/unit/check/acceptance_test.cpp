@@ -1,0 +1,97 @@
+#include "src/check/acceptance.h"
+
+#include <gtest/gtest.h>
+
+namespace shmemctl {
+namespace {
+
+const JobItem item{"bringup", "4 PEs come up", {"run", "-n", "4", "bringup"}, 8};
+
+Report job_report() {
+  Report report;
+  report.started_at = report.finished_at = "2026-01-02T03:04:05Z";
+  report.status = ReportStatus::complete;
+  report.job.pes = 4;
+  report.phases = {{"bootstrap", 1.5, 0}};
+  ResultRow row;
+  row.case_name = "bringup.put";
+  row.verified = Verified::passed;
+  report.results = {row};
+  return report;
+}
+
+ChildResult child_of(const Report& report) {
+  ChildResult child;
+  child.out = to_text(to_json(report));
+  return child;
+}
+
+TEST(Acceptance, AGoodJobsResultsAndVerdict) {
+  Report whole;
+  absorb(item, child_of(job_report()), whole);
+  ASSERT_EQ(whole.checks.size(), 1U);
+  EXPECT_EQ(whole.checks[0].id, "bringup");
+  EXPECT_EQ(whole.checks[0].status, "pass");
+  EXPECT_EQ(whole.checks[0].reason, "1 of 1 results verified");
+  EXPECT_EQ(whole.results.size(), 1U);
+  EXPECT_EQ(whole.phases.size(), 1U);
+  EXPECT_EQ(whole.job.pes, 4);
+  EXPECT_TRUE(whole.findings.empty());
+}
+
+TEST(Acceptance, AFindingOfTheJobIsTheVerdict) {
+  Report report = job_report();
+  report.findings = {{"a-warning", Severity::warning, "x", "odd", "look"},
+                     {"pair-corrupt", Severity::error, "y", "wrong data", "mend"}};
+  Report whole;
+  absorb(item, child_of(report), whole);
+  EXPECT_EQ(whole.checks[0].status, "fail");
+  EXPECT_EQ(whole.checks[0].reason, "1 error, 1 warning: wrong data");
+  EXPECT_EQ(whole.checks[0].fix, "mend");
+  EXPECT_TRUE(has_error(whole.findings));
+}
+
+TEST(Acceptance, AJobThatDiedSaysItsOwnLastWords) {
+  ChildResult child;
+  child.exit_status = 3;
+  child.err = "noise\nshmemctl: error: cannot map heap of PE 2: No space left\n"
+              "shmemctl: fix: give /dev/shm more room\n";
+  Report whole;
+  absorb(item, child, whole);
+  ASSERT_EQ(whole.findings.size(), 1U);
+  EXPECT_EQ(whole.findings[0].id, "check-bringup");
+  EXPECT_EQ(whole.findings[0].message, "4 PEs come up: cannot map heap of PE 2: No space left");
+  EXPECT_EQ(whole.findings[0].fix, "give /dev/shm more room");
+  EXPECT_EQ(whole.checks[0].status, "fail");
+}
+
+TEST(Acceptance, AJobThatHangsWasKilledOrWritesNonsenseFails) {
+  ChildResult hung, killed, nonsense;
+  hung.timed_out = true;
+  killed.exit_status = 137;
+  nonsense.out = "{\"schema\": 1}";
+  for (const auto& [child, words] :
+       {std::pair(hung, "did not end in time"), std::pair(killed, "killed by signal 9"),
+        std::pair(nonsense, "exit code 0 and no report")}) {
+    Report whole;
+    absorb(item, child, whole);
+    ASSERT_EQ(whole.findings.size(), 1U) << words;
+    EXPECT_NE(whole.findings[0].message.find(words), std::string::npos)
+        << whole.findings[0].message;
+    EXPECT_EQ(whole.findings[0].fix, "run it alone: shmemctl run -n 4 bringup");
+  }
+}
+
+TEST(Acceptance, VerdictOfAPartOfThisProcess) {
+  Report whole;
+  add_verdict("topo", "the map", {}, whole);
+  add_verdict("doctor", "preconditions", {{"memlock", Severity::warning, "s", "low", "raise"}},
+              whole);
+  EXPECT_EQ(whole.checks[0].status, "pass");
+  EXPECT_EQ(whole.checks[1].status, "warning");
+  EXPECT_EQ(whole.checks[1].reason, "1 warning: low");
+  EXPECT_EQ(whole.checks[1].group, verdict_group);
+}
+
+} // namespace
+} // namespace shmemctl

@@ -1,0 +1,143 @@
+// Loads, stores and atomics on memory that another process of this node has shared. Inline: they
+// take a few nanoseconds.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "transports/transport.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define SHMEMCTL_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHMEMCTL_THREAD_SANITIZER
+#endif
+#endif
+
+namespace shmemctl {
+
+/// Everything before it is done, and seen by all, before anything after it begins.
+inline void full_fence() {
+#if defined(SHMEMCTL_THREAD_SANITIZER)
+  // ThreadSanitizer knows no fences; a read-modify-write orders as much on x86-64.
+  thread_local std::atomic<unsigned> cell{0};
+  cell.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+/// What was read and written before it comes before what is written after it, and what was read
+/// before it before what is read after it. Not: writes before later reads; AtomicOp::fetch sees to
+/// that. No instruction on x86-64.
+inline void order_fence() {
+#if !defined(SHMEMCTL_THREAD_SANITIZER)
+  std::atomic_thread_fence(std::memory_order_acq_rel);
+#endif
+}
+
+namespace detail {
+
+/// Calls `use` with a zero of the unsigned type that has this size, if the address is aligned to
+/// it.
+template <class Use>
+[[gnu::always_inline]] inline bool as_word(const void* address, std::size_t size_bytes, Use&& use) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  if (size_bytes == 8 && place % 8 == 0)
+    use(std::uint64_t{});
+  else if (size_bytes == 4 && place % 4 == 0)
+    use(std::uint32_t{});
+  else if (size_bytes == 2 && place % 2 == 0)
+    use(std::uint16_t{});
+  else if (size_bytes == 1)
+    use(std::uint8_t{});
+  else
+    return false;
+  return true;
+}
+
+template <class Word>
+[[gnu::always_inline]] inline std::uint64_t execute(Word* target, const AtomicRequest& request) {
+  std::atomic_ref<Word> word(*target);
+  const auto operand = static_cast<Word>(request.operand);
+  constexpr auto order = std::memory_order_seq_cst;
+  switch (request.op) {
+  case AtomicOp::fetch:
+    // Behind a put and a fence it must not be read before the put is seen.
+    full_fence();
+    return word.load(order);
+  case AtomicOp::set:
+    word.store(operand, order);
+    return 0;
+  case AtomicOp::swap:
+    return word.exchange(operand, order);
+  case AtomicOp::add:
+    return word.fetch_add(operand, order);
+  case AtomicOp::bit_and:
+    return word.fetch_and(operand, order);
+  case AtomicOp::bit_or:
+    return word.fetch_or(operand, order);
+  case AtomicOp::bit_xor:
+    return word.fetch_xor(operand, order);
+  case AtomicOp::compare_swap: {
+    auto expected = static_cast<Word>(request.compare);
+    word.compare_exchange_strong(expected, operand, order);
+    return expected;
+  }
+  }
+  return 0;
+}
+
+} // namespace detail
+
+/// The part of copy_to_shared() for what is not a word.
+void copy_block_to_shared(void* target, const void* source, std::size_t size_bytes);
+
+/// memcpy for the heap: one atomic store (release) for an aligned word of 1, 2, 4 or 8 bytes, plain
+/// up to half of the last cache, non-temporal stores above that (they keep the target's lines out
+/// of this core's cache). Ends with a store fence when it used them. The ranges must not overlap,
+/// unless equal.
+[[gnu::always_inline]] inline void copy_to_shared(void* target, const void* source,
+                                                  std::size_t size_bytes) {
+  // A flag that somebody waits for must be written exactly once and whole: memcpy may write a word
+  // twice, and the second time would undo what the waiter did after it saw the first. Release
+  // costs nothing on x86-64.
+  const bool stored = detail::as_word(target, size_bytes, [&](auto value) {
+    std::memcpy(&value, source, sizeof value);
+    std::atomic_ref(*static_cast<decltype(value)*>(target)).store(value, std::memory_order_release);
+  });
+  if (!stored)
+    copy_block_to_shared(target, source, size_bytes);
+}
+
+/// The same in the other direction: one atomic load (acquire) for an aligned word.
+inline void copy_from_shared(void* target, void* source, std::size_t size_bytes) {
+  const bool loaded = detail::as_word(source, size_bytes, [&](auto value) {
+    value = std::atomic_ref(*static_cast<decltype(value)*>(source)).load(std::memory_order_acquire);
+    std::memcpy(target, &value, sizeof value);
+  });
+  if (!loaded && target != source)
+    std::memcpy(target, source, size_bytes);
+}
+
+/// Executes `request` on memory mapped here with the processor's own atomics. The address is
+/// aligned to the word.
+[[gnu::always_inline]] inline std::uint64_t execute_atomic(void* target,
+                                                           const AtomicRequest& request) {
+  if (request.size_bytes == 4)
+    return detail::execute(static_cast<std::uint32_t*>(target), request);
+  return detail::execute(static_cast<std::uint64_t*>(target), request);
+}
+
+/// A signal behind what was written before: a release, which a plain store is on x86-64.
+inline void signal_shared(void* signal, std::uint64_t value, SignalOp op) {
+  std::atomic_ref word(*static_cast<std::uint64_t*>(signal));
+  if (op == SignalOp::set)
+    word.store(value, std::memory_order_release);
+  else
+    word.fetch_add(value, std::memory_order_seq_cst);
+}
+
+} // namespace shmemctl
