@@ -103,9 +103,11 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                     "give -f a larger number, e.g. 2");
   };
   // Small sizes may need many factors to grow by one element.
-  for (double size = static_cast<double>(first); size < static_cast<double>(last);
-       size = std::max(size * sweep.step_factor, std::floor(size) + 1))
-    add(size);
+  auto next = static_cast<double>(first);
+  while (next < static_cast<double>(last)) {
+    add(next);
+    next = std::max(next * sweep.step_factor, std::floor(next) + 1);
+  }
   const std::size_t largest = std::max(last / element * element, element);
   while (!sizes.empty() && sizes.back() >= largest)
     sizes.pop_back();
