@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures shmemctl beside its peers on this machine, in one run, and prints a Markdown table.
 
-    scripts/compare_peers.py [--rounds 3] [--shmemctl build/shmemctl] [--cpus 0,1] [--json FILE]
+    scripts/compare_peers.py [--rounds 3] [--shmemctl build/shmemctl] [--programs DIR] [--cpus 0,1] [--json FILE]
 
 Peers, each left out with a line if it is not installed: UCX's ucx_perftest (package ucx-utils), Open
 MPI's OpenSHMEM (oshcc) and one-sided MPI (mpicc; package libopenmpi-dev), and one OpenSHMEM program
 linked with libshmemctl. The rounds of all are interleaved, so that a slow minute hits everyone; a cell
-is the median over the rounds, in microseconds. The limits stand in the first columns: a plain memcpy
-into the same mapping and a bare ping-pong of one cache line, measured by the same engine."""
+is the median over the rounds, in microseconds. The column `limit` is a plain memcpy into the same mapping,
+a bare ping-pong of one cache line, or the processor's own fetch-add, measured by the same engine."""
 import argparse
 import json
 import os
@@ -61,8 +61,9 @@ class OurBench:
 
     def measure(self):
         found = {}
-        calls = [["put-latency", "get-latency", "memcpy", "-b", str(size), "-e", str(size)] for size in SIZES]
-        calls.append(["put-pingpong", "cacheline-pingpong", "atomic-fetch-add", "barrier", "-b", "8", "-e", "8"])
+        calls = [[*cases, "-b", str(size), "-e", str(size)] for size in SIZES
+                 for cases in (["put-latency", "get-latency"], ["memcpy", "--window", "1"])]
+        calls.append(["put-pingpong", "cacheline-pingpong", "atomic-fetch-add", "bare-atomic", "barrier", "-b", "8", "-e", "8"])
         for call in calls:
             done = subprocess.run([self.binary, "run", "-n", "2", "bench", *call, "--json", "-"],
                                   env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -121,6 +122,11 @@ class Ucx:
 
 
 def compiled(folder, compiler, source, name, *flags):
+    """The program, compiled now or before (--programs); None if neither works."""
+    if (pathlib.Path(folder) / name).exists():
+        return str(pathlib.Path(folder) / name)
+    if not shutil.which(compiler):
+        return None
     target = pathlib.Path(folder) / name
     done = subprocess.run([compiler, "-O2", str(PEERS / source), *flags, "-o", str(target)],
                           capture_output=True, text=True, check=False)
@@ -136,18 +142,14 @@ def contenders(binary, folder, cpus):
     ours = compiled(folder, "cc", "shmem_rma.c", "ours", f"-I{library}/include", f"-L{library}", "-lshmemctl")
     if ours:
         yield Program("libshmemctl", [binary, "run", "-n", "2", ours])
-    if shutil.which("oshcc") and shutil.which("oshrun"):
-        program = compiled(folder, "oshcc", "shmem_rma.c", "oshmem")
-        if program:
-            yield Program("Open MPI OpenSHMEM", ["oshrun", "--bind-to", "core", "-n", "2", program])
-    else:
-        say("no oshcc: Open MPI's OpenSHMEM is left out")
-    if shutil.which("mpicc") and shutil.which("mpirun"):
-        program = compiled(folder, "mpicc", "mpi_rma.c", "mpi")
-        if program:
-            yield Program("Open MPI one-sided", ["mpirun", "--bind-to", "core", "-n", "2", program])
-    else:
-        say("no mpicc: Open MPI's one-sided is left out")
+    for name, compiler, source, file, launcher in (
+            ("Open MPI OpenSHMEM", "oshcc", "shmem_rma.c", "oshmem", "oshrun"),
+            ("Open MPI one-sided", "mpicc", "mpi_rma.c", "mpi", "mpirun")):
+        program = compiled(folder, compiler, source, file)
+        if program and shutil.which(launcher):
+            yield Program(name, [launcher, "--bind-to", "core", "-n", "2", program])
+        else:
+            say(f"no {compiler} or no {launcher}: {name} is left out")
     if shutil.which("ucx_perftest"):
         yield Ucx(cpus)
     else:
@@ -156,7 +158,7 @@ def contenders(binary, folder, cpus):
 
 def table(results, names):
     limits = {"put-latency": "memcpy", "get-latency": "memcpy", "put-pingpong": "cacheline-pingpong",
-              "barrier": "cacheline-pingpong"}
+              "atomic-fetch-add": "bare-atomic", "barrier": "cacheline-pingpong"}
     ours = results["shmemctl bench"]
     lines = ["| case | size | limit | " + " | ".join(names) + " |",
              "| --- | ---: | ---: | " + " | ".join("---:" for _ in names) + " |"]
@@ -166,7 +168,7 @@ def table(results, names):
 
     for case, size in ROWS:
         limit = cell(next((values for (name, at), values in ours.items()
-                           if name == limits.get(case) and at in (size, 8 if size == 0 else size)), []))
+                           if name == limits.get(case) and at in (size, 0)), []))
         lines.append(f"| {case} | {size or '-'} | {limit} | "
                      + " | ".join(cell(results[name].get((case, size), [])) for name in names) + " |")
     return "\n".join(lines)
@@ -176,11 +178,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--shmemctl", default=str(ROOT / "build" / "shmemctl"))
+    parser.add_argument("--programs", help="folder of programs compiled before: ours, oshmem, mpi")
     parser.add_argument("--cpus", default="0,1", help="the two CPUs of ucx_perftest")
     parser.add_argument("--json", help="every figure of every round")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
-        peers = list(contenders(flags.shmemctl, folder, flags.cpus.split(",")))
+        peers = list(contenders(flags.shmemctl, flags.programs or folder, flags.cpus.split(",")))
         results = {peer.name: {} for peer in peers}
         for number in range(flags.rounds):
             for peer in peers:

@@ -60,6 +60,11 @@ enum class AtomicOp : std::uint8_t {
 };
 
 struct AtomicRequest {
+  AtomicRequest() = default;
+  /// Member by member, so that compilers see constants through it.
+  constexpr AtomicRequest(AtomicOp what, std::uint8_t size, std::uint64_t value = 0,
+                          std::uint64_t expected = 0)
+      : op(what), size_bytes(size), operand(value), compare(expected) {}
   AtomicOp op = AtomicOp::fetch;
   std::uint8_t size_bytes = 8; ///< 4 or 8; the address is aligned to it
   std::uint64_t operand = 0, compare = 0;

@@ -45,7 +45,11 @@ void KnownLink::start() {
 
 void KnownLink::put(int context, const RemoteAddress& target, const void* source,
                     std::size_t size_bytes, bool blocking) {
-  std::byte* bytes = regions_[static_cast<std::size_t>(target.region)].base + target.offset_bytes;
+  std::byte* base = regions_[static_cast<std::size_t>(target.region)].base;
+  if (base == nullptr)
+    throw Error(ExitCode::unavailable, "region " + std::to_string(target.region), "put into",
+                "it was never told to this transport", "put into the symmetric heap");
+  std::byte* bytes = base + target.offset_bytes;
   std::memcpy(bytes, source, size_bytes);
   if (damaged_ && *damaged_ >= target.offset_bytes && *damaged_ - target.offset_bytes < size_bytes)
     bytes[*damaged_ - target.offset_bytes] ^= std::byte{0xff};

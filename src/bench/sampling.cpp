@@ -103,8 +103,9 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
   std::uint64_t taken = 0;
   double done_s = 0;
   do {
-    const double in_round = std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0));
-    for (double i = 0; i < in_round; ++i) {
+    const auto in_round =
+        static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
+    for (std::uint64_t i = 0; i < in_round; ++i) {
       if (taken + 1 >= JobMemory::most_samples) { // faster than the calibration thought
         halve(samples.operation_us);
         halve(samples.reference_us);

@@ -26,9 +26,9 @@ struct SelfTestResult {
 inline constexpr double self_test_tolerance = 0.01;
 
 /// Collective; works with one PE. Sends puts over a link of known speed through the whole engine,
-/// and one byte that goes wrong on the last PE. A row that misses is measured up to twice more: on
-/// a busy machine a time slice may end in most samples of 10 ms. Takes about 3 s. Throws what
-/// measure_case() throws.
+/// and one byte that goes wrong on the last PE. A row that misses is measured up to four times
+/// more: on a busy machine a time slice may end in most samples of 10 ms. Takes about 3 s. Throws
+/// what measure_case() throws.
 SelfTestResult self_test(Runtime& runtime);
 /// The same with another clock for the engine.
 SelfTestResult self_test(Runtime& runtime, const EngineClock& clock);

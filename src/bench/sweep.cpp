@@ -80,11 +80,12 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                   "the smallest one, " + format_size_bytes(first) + ", is above the largest, " +
                       format_size_bytes(last),
                   "give -b a size up to that of -e");
-  for (const std::size_t size_bytes : {sweep.min_bytes, sweep.max_bytes})
-    if (size_bytes % element != 0)
-      throw refused(info, "choose its sizes",
-                    format_size_bytes(size_bytes) + " is no multiple of its element",
-                    "give -b and -e multiples of " + format_size_bytes(element));
+  if (last / element * element < first)
+    throw refused(info, "choose its sizes",
+                  "no multiple of its element, " + format_size_bytes(element) +
+                      " bytes, lies from " + format_size_bytes(first) + " to " +
+                      format_size_bytes(last),
+                  "give -e " + format_size_bytes(rounded_up(first, element)) + " or more");
   if (!(sweep.step_factor > 1) || !std::isfinite(sweep.step_factor))
     throw refused(info, "choose its sizes", "the step factor is not above 1",
                   "give -f a number above 1, e.g. 2");
@@ -102,9 +103,11 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                     "give -f a larger number, e.g. 2");
   };
   // Small sizes may need many factors to grow by one element.
-  for (double size = static_cast<double>(first); size < static_cast<double>(last);
-       size = std::max(size * sweep.step_factor, std::floor(size) + 1))
-    add(size);
+  auto next = static_cast<double>(first);
+  while (next < static_cast<double>(last)) {
+    add(next);
+    next = std::max(next * sweep.step_factor, std::floor(next) + 1);
+  }
   const std::size_t largest = std::max(last / element * element, element);
   while (!sizes.empty() && sizes.back() >= largest)
     sizes.pop_back();

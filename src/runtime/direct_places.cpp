@@ -2,23 +2,28 @@
 
 namespace shmemctl {
 
+DirectPlaces::DirectPlaces(int n_pes) {
+  for (Row& row : rows_)
+    row.parts = std::vector<Part>(static_cast<std::size_t>(n_pes));
+}
+
 void DirectPlaces::set(const RegionView& region) {
   if (region.region < 0 || region.region >= limits::max_regions)
     return;
   const std::lock_guard lock(mutex_);
-  Table next = tables_.back();
-  next[static_cast<std::size_t>(region.region)] = {reinterpret_cast<std::uintptr_t>(region.base),
-                                                   region.size_bytes, region.mapped};
-  tables_.push_back(std::move(next));
-  current_.store(&tables_.back(), std::memory_order_release);
+  Row& row = rows_[static_cast<std::size_t>(region.region)];
+  row.base.store(reinterpret_cast<std::uintptr_t>(region.base), std::memory_order_relaxed);
+  for (std::size_t pe = 0; pe < row.parts.size(); ++pe) {
+    std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
+    row.parts[pe].base.store(base, std::memory_order_relaxed);
+    row.parts[pe].end.store(base ? region.size_bytes : 0, std::memory_order_release);
+  }
 }
 
 std::byte* DirectPlaces::find_elsewhere(const void* address, std::size_t size_bytes, int pe) const {
-  for (const Row& row : *current_.load(std::memory_order_acquire)) {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - row.base;
-    if (offset < row.size_bytes)
-      return row.place(offset, size_bytes, pe);
-  }
+  for (const Row& row : rows_)
+    if (std::byte* place = row.find(address, size_bytes, pe))
+      return place;
   return nullptr;
 }
 

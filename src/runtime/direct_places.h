@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -14,11 +13,12 @@
 
 namespace shmemctl {
 
-/// Read by many threads while one sets a region. Like RegionTable, a table is never changed: a new
-/// one takes its place, and the old ones stay. The heap, where most operations go, is looked up
-/// inline.
+/// Read by many threads while one sets a region anew. A region may grow, and become mapped of more
+/// PEs; it keeps its base. The heap, where most operations go, is looked up inline.
 class DirectPlaces {
 public:
+  explicit DirectPlaces(int n_pes);
+
   /// PEs that must not be reached by loads and stores have nullptr in `region.mapped`. Regions of
   /// other numbers than the fixed ones are not kept.
   void set(const RegionView& region);
@@ -27,34 +27,40 @@ public:
   /// mapped, no symmetric address, ends behind its region, or there is no such PE.
   [[gnu::always_inline]] std::byte* find(const void* address, std::size_t size_bytes,
                                          int pe) const {
-    const Row& heap = (*current_.load(std::memory_order_acquire))[region::heap];
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - heap.base;
-    if (__builtin_expect(offset < heap.size_bytes, 1))
-      return heap.place(offset, size_bytes, pe);
+    if (std::byte* place = rows_[region::heap].find(address, size_bytes, pe))
+      return place;
     return find_elsewhere(address, size_bytes, pe);
   }
 
 private:
+  /// Of one PE in one region. The end is written last, so that who reads it first sees the base.
+  struct Part {
+    std::atomic<std::size_t> end{0}; ///< 0: not mapped here
+    std::atomic<std::byte*> base{nullptr};
+  };
   struct Row {
-    std::uintptr_t base = 0;
-    std::size_t size_bytes = 0;
-    std::vector<std::byte*> mapped; ///< by PE
+    std::atomic<std::uintptr_t> base{0}; ///< of this PE's own part
+    std::vector<Part> parts;
 
-    std::byte* place(std::uintptr_t offset, std::size_t length, int pe) const {
+    [[gnu::always_inline]] std::byte* find(const void* address, std::size_t size_bytes,
+                                           int pe) const {
       const auto slot = static_cast<std::size_t>(static_cast<unsigned>(pe));
-      if (slot >= mapped.size() || length > size_bytes - offset)
+      if (__builtin_expect(slot >= parts.size(), 0))
         return nullptr;
-      std::byte* start = mapped[slot];
-      return start ? start + offset : nullptr;
+      const Part& part = parts[slot];
+      const std::size_t end = part.end.load(std::memory_order_acquire);
+      const std::size_t offset =
+          reinterpret_cast<std::uintptr_t>(address) - base.load(std::memory_order_relaxed);
+      if (__builtin_expect(offset >= end || size_bytes > end - offset, 0))
+        return nullptr;
+      return part.base.load(std::memory_order_relaxed) + offset;
     }
   };
-  using Table = std::array<Row, limits::max_regions>;
 
   std::byte* find_elsewhere(const void* address, std::size_t size_bytes, int pe) const;
 
-  std::mutex mutex_;
-  std::deque<Table> tables_{Table{}};
-  std::atomic<const Table*> current_{&tables_.front()};
+  std::mutex mutex_; ///< of set()
+  std::array<Row, limits::max_regions> rows_;
 };
 
 } // namespace shmemctl

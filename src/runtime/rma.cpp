@@ -72,7 +72,7 @@ void require_aligned(const void* address, std::size_t size_bytes) {
 Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
          bool checked)
     : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health), timeout_s_(timeout_s),
-      checked_(checked) {
+      checked_(checked), places_(n_pes) {
   transports_ = way_to_;
   std::sort(transports_.begin(), transports_.end());
   transports_.erase(std::unique(transports_.begin(), transports_.end()), transports_.end());

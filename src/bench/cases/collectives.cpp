@@ -207,6 +207,7 @@ public:
       std::memcpy(&found, blocks.target + i * sizeof found, sizeof found);
       for (int pe = 0; pe < ground.n_pes; ++pe)
         expected = sum(expected, element_of<Element>(ground.seed, pe, first + i));
+      // Bit for bit. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       if (std::memcmp(&found, &expected, sizeof found) != 0)
         return this->wrong(this->target_offset_bytes(ground.n_pes) + i * sizeof found,
                            bits(expected), bits(found), last,

@@ -19,17 +19,14 @@ struct PutPingPong : PingPongKind {
   }
   [[gnu::always_inline]] static void send(const PingPongEnd& end, std::uint64_t number) {
     const std::uint64_t value = number + 1;
-    if (payload_is_flag(end.size_bytes))
+    if (end.payload_is_flag)
       return end.rma.put(end.flag, &value, end.size_bytes, end.peer);
     end.rma.put(end.slot, source_of(end, number), end.size_bytes, end.peer, 0, false);
     end.rma.fence();
     end.rma.put(end.flag, &value, sizeof value, end.peer);
   }
   [[gnu::always_inline]] static void await(const PingPongEnd& end, std::uint64_t number) {
-    const std::uint64_t value = number + 1;
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, payload_is_flag(end.size_bytes) ? end.size_bytes : sizeof value);
-    await_flag(end, word);
+    await_flag(end, (number + 1) & end.flag_mask);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstring>
 
 #include "src/bench/cases/ground.h"
@@ -14,9 +15,11 @@ struct PingPongEnd {
   Rma& rma;
   int peer;
   std::byte *source, *slot;
-  std::uint64_t *flag, *scratch;
+  std::uint64_t* flag;
   std::uint64_t* peers_flag; ///< mapped here; nullptr if it is not
   std::size_t size_bytes;
+  bool payload_is_flag;
+  std::uint64_t flag_mask; ///< the bytes of a number that the flag holds
 };
 
 /// How a message goes. Kinds have send(end, number) and await(end, number), numbers from 0.
@@ -39,7 +42,7 @@ class PingPong final : public HostCase {
 public:
   using HostCase::HostCase;
 
-  std::size_t bytes_for(int) const override { return flag_offset_bytes() + 128; }
+  std::size_t bytes_for(int) const override { return flag_offset_bytes() + 64; }
   bool measures() const override { return role_ == Role::asks; }
   std::uint64_t bytes_per_iteration() const override { return measures() ? point().size_bytes : 0; }
   std::uint64_t operations_per_iteration() const override { return measures() ? 1 : 0; }
@@ -111,9 +114,15 @@ private:
             memory,
             memory + slot_offset_bytes(),
             flag,
-            flag + 8,
             static_cast<std::uint64_t*>(ground().rma.direct(flag, peer_)),
-            point().size_bytes};
+            point().size_bytes,
+            Kind::payload_is_flag(point().size_bytes),
+            flag_mask()};
+  }
+  std::uint64_t flag_mask() const {
+    static_assert(std::endian::native == std::endian::little);
+    const bool cut = Kind::payload_is_flag(point().size_bytes) && point().size_bytes < 8;
+    return cut ? (std::uint64_t{1} << 8 * point().size_bytes) - 1 : ~std::uint64_t{0};
   }
 
   void set_up() override {
@@ -126,12 +135,9 @@ private:
 
   /// The flag holds how many messages have come; cut to the payload's size where it is one.
   std::optional<WrongByte> verify_flag(std::uint64_t iterations) const {
-    std::uint64_t found = 0, expected = iterations;
+    const std::uint64_t expected = iterations & flag_mask();
+    std::uint64_t found = 0;
     std::memcpy(&found, ground().memory + flag_offset_bytes(), sizeof found);
-    if (Kind::payload_is_flag(point().size_bytes)) {
-      expected = 0;
-      std::memcpy(&expected, &iterations, point().size_bytes);
-    }
     if (found == expected)
       return std::nullopt;
     return WrongByte{ground().pe, flag_offset_bytes(), expected, found,

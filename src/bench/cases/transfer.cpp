@@ -2,6 +2,7 @@
 
 #include "src/bench/cases/lists.h"
 #include "transports/shm/shm.h"
+#include "transports/shm/words.h"
 
 namespace shmemctl::bench {
 
@@ -71,7 +72,7 @@ struct Memcpy : TransferKind {
     std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
   }
   [[gnu::always_inline]] static void complete(Rma&) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
   }
 };
 

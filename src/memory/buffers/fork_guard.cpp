@@ -24,6 +24,8 @@ struct ForkHandlers {
       throw system_error("fork()", "prepare for", error, "free some memory");
     return handlers;
   }
+  // fork() cannot fail through its handlers: what they throw (no memory) ends the process.
+  // NOLINTBEGIN(bugprone-exception-escape)
   static void before() noexcept {
     instance().mutex.lock();
     for (ForkGuard* guard : instance().guards)
@@ -39,6 +41,7 @@ struct ForkHandlers {
       guard->in_child();
     instance().mutex.unlock();
   }
+  // NOLINTEND(bugprone-exception-escape)
 };
 
 namespace {
@@ -63,7 +66,7 @@ ForkGuard::ForkGuard(std::mutex& mutex, PageLedger& ledger) : mutex_(mutex), led
   handlers.guards.push_back(this);
 }
 
-ForkGuard::~ForkGuard() {
+ForkGuard::~ForkGuard() { // NOLINT(bugprone-exception-escape): instance() was made before
   ForkHandlers& handlers = ForkHandlers::instance();
   const std::lock_guard lock(handlers.mutex);
   std::erase(handlers.guards, this);
@@ -98,9 +101,10 @@ void ForkGuard::in_child() noexcept {
     void* place = reinterpret_cast<void*>(pages.begin);
     if (!snapshot.copy || ::mremap(snapshot.copy, pages.size_bytes(), pages.size_bytes(),
                                    MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
-      ::mmap(place, pages.size_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-             snapshot.piece.file->descriptor.get(),
-             static_cast<off_t>(snapshot.piece.offset_bytes));
+      // Where even that fails, the pages stay shared with the parent.
+      static_cast<void>(::mmap(place, pages.size_bytes(), PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_FIXED, snapshot.piece.file->descriptor.get(),
+                               static_cast<off_t>(snapshot.piece.offset_bytes)));
   }
   snapshots_.clear();
   ledger_ = {}; // the files are the parent's

@@ -16,7 +16,7 @@ public:
   ForkGuard(std::mutex& mutex, PageLedger& ledger);
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
-  ~ForkGuard();
+  ~ForkGuard(); // NOLINT(bugprone-exception-escape): see there
 
 private:
   friend struct ForkHandlers;

@@ -52,7 +52,9 @@ TEST(Sweep, SizesAreWholeElements) {
   CaseInfo info = put_info();
   info.element_bytes = 8;
   EXPECT_EQ(sizes(info, {1, 100, 3, {}, Direction::uni, 0, 0, 1}), (Sizes{8, 16, 32, 88, 96}));
-  EXPECT_EQ(sizes(info, {1, 3, 2, {}, Direction::uni, 0, 0, 1}), (Sizes{8}));
+  EXPECT_EQ(sizes(info, {8, 8, 2, {}, Direction::uni, 0, 0, 1}), (Sizes{8}));
+  EXPECT_THROW(sizes(info, {1, 3, 2, {}, Direction::uni, 0, 0, 1}), Error);
+  EXPECT_THROW(sizes(info, {17, 23, 2, {}, Direction::uni, 0, 0, 1}), Error);
 }
 
 TEST(Sweep, BeyondTwoGibibytes) {

@@ -274,7 +274,7 @@ TEST(CopiedTree, SoftRoceIsWhereItsNetdevIs) {
   machine.add_rdma(
       {.name = "rxe0", .parent_netdev = "eno1", .ports = {{.link_layer = "Ethernet"}}});
   const Node node = read_machine(machine.sysroot());
-  const Nic& nic = nic_named(node, "rxe0");
+  const Nic nic = nic_named(node, "rxe0");
   EXPECT_EQ(to_string(pci_of(node, nic.pci).address), "0000:04:00.0");
   EXPECT_FALSE(nic.virtual_device);
   EXPECT_EQ(*nic.driver, "rdma_rxe");
@@ -308,7 +308,7 @@ TEST(CopiedTree, SiwIsFoundThroughItsGids) {
                                          "eno1"}}}}});
   machine.write("/sys/class/infiniband/siw0/node_type", "4: RNIC\n");
   const Node node = read_machine(machine.sysroot());
-  const Nic& nic = nic_named(node, "siw0");
+  const Nic nic = nic_named(node, "siw0");
   EXPECT_EQ(*nic.driver, "siw");
   EXPECT_FALSE(nic.virtual_device);
   EXPECT_EQ(to_string(pci_of(node, nic.pci).address), "0000:04:00.0");
