@@ -99,6 +99,7 @@ public:
   bool reachable(int pe) const override {
     return runtime_.way_to()[static_cast<std::size_t>(pe)] >= 0;
   }
+  Buffers* buffers() override { return &runtime_.buffers(); }
   int thread_level() const override { return thread_level_; }
 
   void finalize() override {

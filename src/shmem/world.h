@@ -27,6 +27,10 @@ struct shmemctl_context {
   long options = 0;
 };
 
+namespace shmemctl {
+class Buffers;
+}
+
 namespace shmemctl::api {
 
 /// The parts of a PE's runtime that the C interface uses. One object for each PE: the process's own
@@ -51,6 +55,8 @@ public:
   virtual std::size_t block_bytes(const void* address) const = 0;
   /// Whether any transport reaches that PE.
   virtual bool reachable(int pe) const = 0;
+  /// nullptr where PEs are threads.
+  virtual Buffers* buffers() { return nullptr; }
   virtual int thread_level() const = 0;
   virtual void finalize() = 0;
   /// Ends the job with this status.

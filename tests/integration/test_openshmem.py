@@ -18,7 +18,7 @@ CONFORMANCE = {
     "setup": "c11", "memory": "c99", "rma_types": "gnu99", "generic": "c11", "contexts": "c11",
     "amo": "c99", "signals": "c11", "waits": "c11", "ordering": "c17", "teams": "c99",
     "collectives": "c11", "active_sets": "c11", "locks": "c11", "deprecated": "c99",
-    "threads": "gnu11", "profile": "c11", "names": "c11",
+    "threads": "gnu11", "profile": "c11", "names": "c11", "buffers": "c11",
 }
 
 

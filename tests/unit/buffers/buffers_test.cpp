@@ -34,6 +34,10 @@ struct Way {
   std::function<void(BuffersConfig&)> change;
 };
 
+void PrintTo(const Way& way, std::ostream* out) {
+  *out << way.name;
+}
+
 class EachWay : public testing::TestWithParam<Way> {};
 
 TEST_P(EachWay, PutAndGetAtEveryOffset) {
