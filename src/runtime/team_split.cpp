@@ -43,9 +43,9 @@ std::optional<Teams::Grid> Teams::split_2d(TeamId parent, int x_range) {
       split(parent, slices, slot_words::mixed(2, static_cast<std::uint64_t>(columns)));
   if (!slots)
     return std::nullopt;
-  const int row = my_pe(parent) / columns, column = my_pe(parent) % columns;
+  const int row = my_pe(parent) / columns, column_slice = rows + my_pe(parent) % columns;
   return Grid{(*slots)[static_cast<std::size_t>(row)],
-              (*slots)[static_cast<std::size_t>(rows + column)]};
+              (*slots)[static_cast<std::size_t>(column_slice)]};
 }
 
 TeamMembers Teams::slice_of(TeamId parent, const Slice& slice) const {

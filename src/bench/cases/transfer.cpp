@@ -71,9 +71,7 @@ struct Memcpy : TransferKind {
   [[gnu::always_inline]] static void issue(const Issue& at) {
     std::memcpy(at.slot + at.delta_bytes, at.source, at.size_bytes);
   }
-  [[gnu::always_inline]] static void complete(Rma&) {
-    full_fence();
-  }
+  [[gnu::always_inline]] static void complete(Rma&) { full_fence(); }
 };
 
 constexpr const char* group = "point to point";
