@@ -108,7 +108,7 @@ void copy_block_to_shared(void* target, const void* source, std::size_t size_byt
     std::memcpy(&value, source, sizeof value);
     std::atomic_ref(*static_cast<decltype(value)*>(target)).store(value, std::memory_order_release);
   });
-  if (!stored)
+  if (!stored && size_bytes != 0)
     copy_block_to_shared(target, source, size_bytes);
 }
 
@@ -118,7 +118,7 @@ inline void copy_from_shared(void* target, void* source, std::size_t size_bytes)
     value = std::atomic_ref(*static_cast<decltype(value)*>(source)).load(std::memory_order_acquire);
     std::memcpy(target, &value, sizeof value);
   });
-  if (!loaded && target != source)
+  if (!loaded && size_bytes != 0 && target != source)
     std::memcpy(target, source, size_bytes);
 }
 
