@@ -28,40 +28,66 @@ struct Drive {
 
 using Make = std::function<std::unique_ptr<bench::Case>(const bench::Point&)>;
 
-/// Returns what verify() said on each PE.
-inline std::vector<std::optional<bench::WrongByte>> drive(const Make& make, const Drive& how) {
+using Found = std::optional<bench::WrongByte>;
+
+inline std::size_t bytes_for(const Make& make, const Drive& how) {
   const auto probe = make(how.point);
-  const auto* probed = dynamic_cast<const bench::HostCase*>(probe.get());
-  const std::size_t size_bytes = probed->bytes_for(how.n_pes);
+  return dynamic_cast<const bench::HostCase&>(*probe).bytes_for(how.n_pes);
+}
+
+/// One PE's part; what it finds is right or wrong.
+inline Found drive_here(const Make& make, const Drive& how, TeamPe& me, std::size_t heap_bytes) {
+  const std::size_t size_bytes = bytes_for(make, how);
+  const auto made = make(how.point);
+  auto& host_case = dynamic_cast<bench::HostCase&>(*made);
+  std::memset(me.heap, 0, size_bytes);
+  // What lies behind the case's memory must stay as it is.
+  std::memset(me.heap + size_bytes, 0x5a, heap_bytes - size_bytes);
+  host_case.begin({*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, how.seed});
+  std::uint64_t first = 0;
+  for (const std::uint64_t count : how.calls) {
+    me.collectives->barrier(team_world);
+    host_case.iterate(first, count);
+    first += count;
+  }
+  me.collectives->barrier(team_world);
+  if (how.damage)
+    how.damage(host_case, me, me.heap, size_bytes);
+  Found wrong = host_case.verify(first);
+  for (std::size_t at = size_bytes; at < heap_bytes; ++at)
+    if (me.heap[at] != std::byte{0x5a})
+      throw Error(ExitCode::finding, "the case", "keep to its memory", "it wrote behind it",
+                  "give it more");
+  me.collectives->barrier(team_world);
+  return wrong;
+}
+
+/// Points in one world after each other (worlds are dear under a sanitizer); they differ in
+/// `point` and `calls` only. Returns what verify() said, by point and PE.
+inline std::vector<std::vector<Found>> drive_all(const Make& make, const std::vector<Drive>& hows) {
+  const int n_pes = hows.at(0).n_pes;
   TeamWorldOptions options;
-  options.heap_bytes = (size_bytes + 8191) / 4096 * 4096;
-  options.pes_per_node = how.pes_per_node;
-  std::vector<std::optional<bench::WrongByte>> wrong(static_cast<std::size_t>(how.n_pes));
+  options.pes_per_node = hows.at(0).pes_per_node;
+  options.heap_bytes = 4096;
+  for (const Drive& how : hows)
+    options.heap_bytes = std::max(options.heap_bytes, (bytes_for(make, how) + 8191) / 4096 * 4096);
+  std::vector<std::vector<Found>> wrong(hows.size(),
+                                        std::vector<Found>(static_cast<std::size_t>(n_pes)));
   run_team_world(
-      how.n_pes,
+      n_pes,
       [&](TeamPe& me) {
-        const auto made = make(how.point);
-        auto& host_case = dynamic_cast<bench::HostCase&>(*made);
-        // What lies behind the case's memory must stay as it is.
-        std::memset(me.heap + size_bytes, 0x5a, options.heap_bytes - size_bytes);
-        host_case.begin({*me.rma, *me.teams, *me.collectives, me.pe, me.n_pes, me.heap, how.seed});
-        std::uint64_t first = 0;
-        for (const std::uint64_t count : how.calls) {
-          me.collectives->barrier(team_world);
-          host_case.iterate(first, count);
-          first += count;
+        for (std::size_t i = 0; i < hows.size(); ++i) {
+          const std::size_t used =
+              std::min(options.heap_bytes, (bytes_for(make, hows[i]) + 8191) / 4096 * 4096);
+          wrong[i][static_cast<std::size_t>(me.pe)] = drive_here(make, hows[i], me, used);
         }
-        me.collectives->barrier(team_world);
-        if (how.damage)
-          how.damage(host_case, me, me.heap, size_bytes);
-        wrong[static_cast<std::size_t>(me.pe)] = host_case.verify(first);
-        for (std::size_t at = size_bytes; at < options.heap_bytes; ++at)
-          if (me.heap[at] != std::byte{0x5a})
-            throw Error(ExitCode::finding, "the case", "keep to its memory", "it wrote behind it",
-                        "give it more");
       },
       options);
   return wrong;
+}
+
+inline std::vector<Found> drive(const Make& make, const Drive& how) {
+  return drive_all(make, {how}).at(0);
 }
 
 inline std::string words_of(const bench::WrongByte& wrong) {

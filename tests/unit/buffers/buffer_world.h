@@ -53,7 +53,9 @@ private:
 /// A page that stops whoever reads it until the test gives it content.
 class BlockingPage {
 public:
-  BlockingPage() : file_(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK))) {
+  BlockingPage()
+      : file_(
+            static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | user_mode_only))) {
     uffdio_api api{UFFD_API, 0, 0};
     uffdio_register range{{address(), page_bytes()}, UFFDIO_REGISTER_MODE_MISSING, 0};
     works_ = file_ && ::ioctl(file_.get(), UFFDIO_API, &api) == 0 &&
@@ -76,6 +78,7 @@ public:
   }
 
 private:
+  static constexpr int user_mode_only = 1; ///< which anybody may ask for (Linux 5.11)
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(pages_.base()); }
   Pages pages_{1};
   FileDescriptor file_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/memory/buffers/page_swap.h"
+#include "src/memory/host_file.h"
 #include "tests/support/forked_pes.h"
 #include "tests/unit/buffers/buffer_world.h"
 
@@ -216,7 +217,9 @@ INSTANTIATE_TEST_SUITE_P(Buffers, EachWay,
                          });
 
 TEST(Buffers, SharedMappingsAndStacks) {
-  const Pages shared(2, MAP_SHARED | MAP_ANONYMOUS);
+  FileDescriptor file = open_host_file(HostFileKind::memfd);
+  resize_host_file(file, HostFileKind::memfd, 2 * page_bytes());
+  const Pages shared(2, MAP_SHARED, file.get());
   BufferWorld world(2);
   const BufferPath mapped =
       world[1].path_to(world[0].describe(world[0].add(shared.base() + 100, page_bytes())));

@@ -62,7 +62,16 @@ std::string put_and_get_all(Runtime& runtime) {
   return to_string(buffers.path_of(memory.data(), 1, 0).way);
 }
 
-TEST(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
+class BuffersOfProcesses : public testing::Test {
+protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer follows no fork of a process with threads";
+#endif
+  }
+};
+
+TEST_F(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
   for (const int n_pes : {1, 2, 5})
     for (const PeResult& result : run_fork_job({.n_pes = n_pes, .body = put_and_get_all})) {
       EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -70,14 +79,15 @@ TEST(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
     }
 }
 
-TEST(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
+TEST_F(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
   ForkJob job{.n_pes = 2, .n_nodes = 2, .require_reach = false};
   job.body = [](Runtime& runtime) -> std::string {
-    Pages pages(1);
-    runtime.buffers().add(pages.base(), pages.size_bytes());
+    const Pages pages(1);
+    const BufferHandle handle = runtime.buffers().add(pages.base(), pages.size_bytes());
     try {
       runtime.buffers().path_of(pages.base(), 1, 1 - runtime.pe());
     } catch (const Error& error) {
+      runtime.buffers().remove(handle);
       return error.message();
     }
     return "reached";
@@ -102,7 +112,7 @@ TEST(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
 }
 
 /// A PE that is killed while it has a buffer open keeps nobody from unregistering it.
-TEST(BuffersOfProcesses, AKilledPeHoldsNothing) {
+TEST_F(BuffersOfProcesses, AKilledPeHoldsNothing) {
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
                 Pages pages(4);
                 Buffers& buffers = runtime.buffers();
@@ -130,7 +140,7 @@ TEST(BuffersOfProcesses, AKilledPeHoldsNothing) {
 }
 
 /// Killed in the middle of a put: unregistering ends at once, well or with the PE's name.
-TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
+TEST_F(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
   if (!BlockingPage().works())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
