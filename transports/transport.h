@@ -106,7 +106,8 @@ public:
   virtual void quiet(int context) = 0;
   virtual void progress() {}
   /// Operations are nothing but copy_to_shared() and execute_atomic() (transports/shm/words.h) on
-  /// memory that is mapped here, so that a caller may make them itself, on any thread.
+  /// memory that is mapped here, fence() is order_fence() and quiet() is full_fence(), so that a
+  /// caller may make them itself, on any thread.
   virtual bool is_load_store() const { return false; }
 };
 
