@@ -1,0 +1,168 @@
+"""A lab: its machines, their output as it comes, one deadline for all."""
+import dataclasses
+import pathlib
+import selectors
+import shutil
+import tempfile
+import time
+
+import image
+from errors import EXIT_FAILED, EXIT_TIMEOUT, LabError
+from machine import Machine
+
+PRINTED = ("stdout", "stderr")
+
+
+@dataclasses.dataclass
+class Result:
+    """How a lab ended. Exit codes and output are those of machine 0, 1."""
+    exit_codes: list
+    stdout: list
+    stderr: list
+    seconds: float
+    ready_s: list
+    error: LabError | None = None
+    timed_out: bool = False
+
+    @property
+    def exit_code(self):
+        """The first failed machine's; our own where a machine has none."""
+        if self.timed_out:
+            return EXIT_TIMEOUT
+        codes = [EXIT_FAILED if code is None else code for code in self.exit_codes]
+        return next((code for code in codes if code), EXIT_FAILED if self.error else 0)
+
+
+class Lab:
+    """Runs the machines of `options`; `sink(machine, channel, data)` gets their output."""
+
+    def __init__(self, options, sink=None):
+        self.options = options
+        self.sink = sink or (lambda machine, channel, data: None)
+        self.selector = selectors.DefaultSelector()
+        self.machines = []
+        self.output = {}
+        self.status = {}
+
+    def run(self):
+        kernel, initramfs = image.prepare()
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="lab.") as work:
+            work = pathlib.Path(work)
+            if self.options.out is None:
+                self.options.out = work / "out"
+            self.options.out = self.options.out.resolve()
+            self.options.out.mkdir(parents=True, exist_ok=True)
+            self.machines = [Machine(number, self.options, work / f"lab{number}", work)
+                             for number in range(self.options.machines)]
+            error, timed_out = None, False
+            try:
+                for machine in self.machines:
+                    self.start(machine, kernel, initramfs)
+                timed_out = self.watch(started + self.options.timeout_s)
+                if timed_out:
+                    error = self.timeout_error()
+            except LabError as caught:
+                error = caught
+            finally:
+                for machine in self.machines:
+                    machine.stop()
+                self.selector.close()
+                self.keep(work)
+            return self.result(started, error, timed_out)
+
+    def start(self, machine, kernel, initramfs):
+        machine.start(kernel, initramfs)
+        for channel in PRINTED:
+            self.output[machine.number, channel] = bytearray()
+        self.status[machine.number] = b""
+        for channel, listener in machine.listeners.items():
+            self.selector.register(listener, selectors.EVENT_READ, (machine, channel, True))
+
+    # --- the loop ---
+
+    def watch(self, deadline):
+        """Until every machine has ended. True: the deadline passed."""
+        while self.selector.get_map():
+            failed = [m for m in self.machines if m.exit_code]
+            running = [m for m in self.machines if not m.ended]
+            if failed and running and self.options.grace_s is not None:
+                self.give_up_on(failed[0], running[0])
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return True
+            events = self.selector.select(min(left, 0.2))
+            for key, _ in events:
+                self.take(key)
+            if not events:
+                self.look_for_dead()
+        return False
+
+    def give_up_on(self, failed, running):
+        failed.ended_at = getattr(failed, "ended_at", time.monotonic())
+        if time.monotonic() - failed.ended_at > self.options.grace_s:
+            raise LabError(
+                f"{running.name} still ran {self.options.grace_s:g} s after {failed.name} had ended "
+                f"with {failed.exit_code}; {running.last_words()}", f"look at {failed.name} first")
+
+    def look_for_dead(self):
+        """QEMU that ended before it connected leaves listeners that wait for ever."""
+        for machine in self.machines:
+            if machine.process.poll() is not None:
+                if not machine.ended:
+                    raise LabError(f"{machine.name} ended without an exit code "
+                                   f"(QEMU: {machine.process.returncode}); {machine.last_words()}",
+                                   "look at its console with --out DIR")
+                for listener in machine.listeners.values():
+                    self.selector.unregister(listener)
+                    listener.close()
+                machine.listeners = {}
+
+    def take(self, key):
+        machine, channel, is_listener = key.data
+        if is_listener:
+            self.selector.unregister(key.fileobj)
+            self.selector.register(machine.accept(channel), selectors.EVENT_READ,
+                                   (machine, channel, False))
+            key.fileobj.close()
+            return
+        data = key.fileobj.recv(65536)
+        if not data:
+            self.selector.unregister(key.fileobj)
+        elif channel == "status":
+            *lines, self.status[machine.number] = (self.status[machine.number] + data).split(b"\n")
+            for line in lines:
+                machine.note_status(line.decode(errors="replace"))
+        else:
+            self.output[machine.number, channel] += data
+            lines = [line for line in data.decode(errors="replace").splitlines() if line.strip()]
+            machine.last_line = lines[-1].strip() if lines else machine.last_line
+            self.sink(machine, channel, data)
+
+    # --- the end ---
+
+    def timeout_error(self):
+        late = [machine for machine in self.machines if not machine.ended] or self.machines
+        told = "; ".join(f"{machine.name}: {machine.last_words()}" for machine in late)
+        return LabError(f"{' and '.join(machine.name for machine in late)} still ran after "
+                        f"{self.options.timeout_s:g} s and was ended; {told}",
+                        "raise --timeout, or see what it waited for")
+
+    def keep(self, work):
+        """Leaves consoles and output in the out folder, if it is the caller's."""
+        if self.options.out.is_relative_to(work):
+            return
+        for machine in self.machines:
+            for channel in PRINTED:
+                path = self.options.out / f"{machine.name}.{channel}"
+                path.write_bytes(self.output.get((machine.number, channel), b""))
+            if machine.console.is_file():
+                shutil.copy(machine.console, self.options.out / f"{machine.name}.console")
+
+    def result(self, started, error, timed_out):
+        def text(channel):
+            return [self.output.get((machine.number, channel), b"").decode(errors="replace")
+                    for machine in self.machines]
+        codes = [machine.exit_code for machine in self.machines]
+        return Result(codes, text("stdout"), text("stderr"), time.monotonic() - started,
+                      [machine.ready_s for machine in self.machines], error, timed_out)
