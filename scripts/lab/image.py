@@ -216,7 +216,8 @@ def write_initramfs(target, root, version):
             shutil.copy(root / "lib" / "modules" / version / name, modules)
         run_quietly("index the modules", program("depmod"), "-b", work, version)
         shutil.copy(program("busybox"), work / "bin" / "busybox")
-        for applet in ("sh", "mount", "mkdir", "ln", "chroot", "poweroff", "cat", "hostname"):
+        for applet in ("sh", "mount", "mkdir", "ln", "chroot", "poweroff", "cat", "ip",
+                       "kill", "mkfifo", "readlink", "sleep", "tr"):
             (work / "bin" / applet).symlink_to("busybox")
         (work / "sbin" / "modprobe").symlink_to("../bin/busybox")
         shutil.copy(HERE / "guest_init.sh", work / "init")

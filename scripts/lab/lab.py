@@ -82,8 +82,8 @@ class Lab:
     # --- the loop ---
 
     def watch(self, deadline):
-        """Until every machine has ended. True: the deadline passed."""
-        while self.selector.get_map():
+        """Until the command has ended on every machine. True: the deadline passed."""
+        while not all(machine.ended for machine in self.machines):
             failed = [m for m in self.machines if m.exit_code]
             running = [m for m in self.machines if not m.ended]
             if failed and running and self.options.grace_s is not None:
@@ -96,6 +96,12 @@ class Lab:
                 self.take(key)
             if not events:
                 self.look_for_dead()
+        # What they printed before they said so is in the sockets by now.
+        for machine in self.machines:
+            machine.process.kill()
+        while any(not key.data[2] for key in self.selector.get_map().values()):
+            for key, _ in self.selector.select():
+                self.take(key)
         return False
 
     def give_up_on(self, failed, running):
@@ -106,17 +112,11 @@ class Lab:
                 f"with {failed.exit_code}; {running.last_words()}", f"look at {failed.name} first")
 
     def look_for_dead(self):
-        """QEMU that ended before it connected leaves listeners that wait for ever."""
         for machine in self.machines:
-            if machine.process.poll() is not None:
-                if not machine.ended:
-                    raise LabError(f"{machine.name} ended without an exit code "
-                                   f"(QEMU: {machine.process.returncode}); {machine.last_words()}",
-                                   "look at its console with --out DIR")
-                for listener in machine.listeners.values():
-                    self.selector.unregister(listener)
-                    listener.close()
-                machine.listeners = {}
+            if machine.process.poll() is not None and not machine.ended:
+                raise LabError(f"{machine.name} ended without an exit code "
+                               f"(QEMU: {machine.process.returncode}); {machine.last_words()}",
+                               "look at its console with --out DIR")
 
     def take(self, key):
         machine, channel, is_listener = key.data

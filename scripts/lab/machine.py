@@ -12,7 +12,6 @@ import image
 import network
 from errors import LabError
 
-HERE = pathlib.Path(__file__).resolve().parent
 CHANNELS = ("status", "stdout", "stderr")
 # What a tmpfs of the guest hides of the host.
 HIDDEN = ("/tmp", "/run", "/dev/shm")
@@ -41,7 +40,7 @@ class Machine:
         self.folder = folder
         self.wires = wires
         self.shell = options.shell and number == 0
-        self.share = folder / "machine"
+        self.share = folder / "share"
         self.share.mkdir(parents=True)
         self.console = folder / "console"
         self.process = None
@@ -78,18 +77,17 @@ class Machine:
 
     def setup(self):
         options = self.options
-        lines = [f"mkdir -p {shlex.quote(str(options.out))}",
-                 f"mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=none out "
-                 f"{shlex.quote(str(options.out))} || fail 'cannot mount the out folder'"]
+        out = shlex.quote(f"/host{options.out}")
+        lines = [f"mkdir -p {out}", f"mount_9p out {out} rw,cache=none"]
         if options.hugepages:
-            lines += ["mkdir -p /dev/hugepages", "mount -t hugetlbfs none /dev/hugepages"]
+            lines += ["mkdir -p /dev/hugepages", "mount -t hugetlbfs none /host/dev/hugepages"]
         lines += options.topology.setup() if options.topology else []
         return "\n".join(lines) + "\n" + network.setup_script(
             self.number, options.nics, options.hcas, options.netem)
 
     def events(self):
         return "".join(
-            f"(sleep {event.after_s}; exec /bin/sh -c {shlex.quote(event.command)}) &\n"
+            f"(sleep {event.after_s}; exec chroot /host /bin/sh -c {shlex.quote(event.command)}) &\n"
             for event in self.options.events if event.machine in (None, self.number))
 
     def write_share(self):
@@ -108,7 +106,6 @@ class Machine:
             "command": f"cd {shlex.quote(str(options.directory))} || exit 126\n{command}\n"}
         for name, text in files.items():
             (self.share / name).write_text(text, encoding="utf-8")
-        (self.folder / "guest.sh").write_bytes((HERE / "guest_run.sh").read_bytes())
 
     # --- QEMU ---
 
@@ -129,16 +126,17 @@ class Machine:
     def arguments(self, kernel, initramfs):
         options = self.options
         append = ["console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off",
-                  "no_timer_check",
+                  "lpj=10000000", "cryptomgr.notests", "audit=0", "ima=off",
+                  "no_timer_check", "tsc=reliable",
                   "lab_modules=" + ",".join(self.modules())]
         if options.hugepages:
             append.append(f"hugepages={options.hugepages}")
         arguments = [
             image.program("qemu-system-x86_64"), "-accel", "tcg,thread=multi", "-cpu", "max",
-            "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-M", "q35,sata=off,smbus=off,i8042=off,vmport=off", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", str(kernel), "-initrd", str(initramfs), "-append", " ".join(append)]
         arguments += self.device_arguments()
-        for tag, path, rights in (("host", "/", ",readonly=on"), ("lab", self.folder, ""),
+        for tag, path, rights in (("host", "/", ",readonly=on"), ("lab", self.share, ""),
                                   ("out", options.out, "")):
             arguments += [
                 "-fsdev", f"local,id={tag},path={path},security_model=none,multidevs=remap{rights}",
