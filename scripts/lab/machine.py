@@ -20,6 +20,8 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 PR_SET_PDEATHSIG = 1
+# Of the bootstrap of --pes.
+JOB_PORT = 7077
 
 
 def die_with_parent():
@@ -90,20 +92,36 @@ class Machine:
             f"(sleep {event.after_s}; exec chroot /host /bin/sh -c {shlex.quote(event.command)}) &\n"
             for event in self.options.events if event.machine in (None, self.number))
 
+    def command(self):
+        """The shell lines that the guest runs."""
+        if self.shell:
+            return "exec setsid -c /bin/bash --norc -i </dev/ttyS0 >/dev/ttyS0 2>&1\n"
+        options = self.options
+        command = options.peer if self.number == 1 and options.peer else options.command
+        if not options.pes:
+            return command + "\n"
+        size = options.pes * options.machines
+        variables = {"SHMEMCTL_BOOTSTRAP": "uid", "SHMEMCTL_BOOTSTRAP_UID_SIZE": size,
+                     "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID": f"{network.Nic(0, 0).address}:{JOB_PORT}",
+                     "SHMEMCTL_BOOTSTRAP_UID_SECRET": "of this lab alone"}
+        lines = [f"export {name}='{value}'" for name, value in variables.items()]
+        first = options.pes * self.number
+        lines += [f"SHMEMCTL_BOOTSTRAP_UID_RANK={rank} /bin/sh -c {shlex.quote(command)} & "
+                  f"pes=\"$pes $!\"" for rank in range(first, first + options.pes)]
+        lines += ["for pe in $pes; do wait $pe || code=$?; done", "exit $code"]
+        return "\n".join(lines) + "\n"
+
     def write_share(self):
         options = self.options
         exports = "".join(f"export {name}={shlex.quote(value)}\n"
                           for name, value in self.environment().items())
-        command = options.peer if self.number == 1 and options.peer else options.command
-        if self.shell:
-            command = "exec setsid -c /bin/bash --norc -i </dev/ttyS0 >/dev/ttyS0 2>&1"
         files = {
             "hostname": self.name + "\n", "hosts": self.hosts(),
             "machine-id": uuid.uuid4().hex + "\n", "environment": exports,
             "address.batch": network.address_batch(self.number, options.machines, options.nics,
                                                    options.mtu),
             "setup": self.setup(), "events": self.events(), "visible": "".join(path + "\n" for path in self.visible()),
-            "command": f"cd {shlex.quote(str(options.directory))} || exit 126\n{command}\n"}
+            "command": f"cd {shlex.quote(str(options.directory))} || exit 126\n{self.command()}"}
         for name, text in files.items():
             (self.share / name).write_text(text, encoding="utf-8")
 

@@ -27,6 +27,7 @@ class Options:
     command: str = "true"
     peer: str | None = None
     machines: int = 1
+    pes: int = 0
     hcas: int = 1
     topology: Topology | None = None
     cpus: int = 0
@@ -86,6 +87,8 @@ def parser(program, needs_command):
     add("--topology", metavar="FILE|NAME", help="PCIe tree: a JSON file, or numa2")
     add("--machines", type=int, choices=(1, 2), default=1, help="machines with a wire between them")
     add("--peer", metavar="CMD", help="shell command of machine 1, instead of the command of both")
+    add("--pes", type=int, default=0, metavar="N", help="starts N of the command on each machine, as "
+        "the PEs of one job over shmemctl's bootstrap uid")
     add("--cpus", type=int, default=0, metavar="N", help="CPUs of each machine (default 2, with "
         "two machines 1)")
     add("--memory", type=int, default=2048, metavar="MIB", help="memory of each (default 2048)")
@@ -120,7 +123,8 @@ def from_arguments(given, shell=False):
     # One word is a line for the shell, as with ssh.
     command = words[0] if len(words) == 1 else shlex.join(words)
     return Options(
-        command=command or "true", peer=given.peer, machines=given.machines, hcas=given.hcas,
+        command=command or "true", peer=given.peer, machines=given.machines, pes=given.pes,
+        hcas=given.hcas,
         topology=load(given.topology) if given.topology else None, cpus=given.cpus,
         memory_mib=given.memory, hugepages=given.hugepages, mtu=given.mtu,
         netem=[network.parse_netem(text) for text in given.netem],
