@@ -8,12 +8,14 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 modprobe -a virtio_pci virtio_console virtio_net 9pnet_virtio 9p
 for port in /dev/vport*p1; do port=${port%1}; done
+# Once for all: what arrives at a closed port is lost.
+exec 5<>"${port}1"
 share=/host/run/lab
 
 # In the host's root, with its programs.
 host() { chroot /host "$@"; }
 
-tell() { echo "$*" >"${port}1"; }
+tell() { echo "$*" >&5; }
 
 fail() {
   echo "lab: $1" >/dev/console
@@ -89,6 +91,8 @@ ulimit -n 65536
 . $share/setup
 read -r uptime _ </proc/uptime
 tell "ready $uptime"
+# All machines begin together.
+read -r _ <&5
 
 mkfifo /run.stdout /run.stderr
 cat </run.stdout >"${port}2" &
@@ -96,7 +100,7 @@ cats=$!
 cat </run.stderr >"${port}3" &
 cats="$cats $!"
 (
-  exec </dev/null >/run.stdout 2>/run.stderr
+  exec </dev/null >/run.stdout 2>/run.stderr 5>&-
   . $share/environment
   . $share/events
   exec chroot /host /bin/sh /run/lab/command

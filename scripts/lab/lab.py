@@ -11,6 +11,18 @@ from errors import EXIT_FAILED, EXIT_TIMEOUT, LabError
 from machine import Machine
 
 PRINTED = ("stdout", "stderr")
+BOOT_LIMIT_S = 120
+
+
+class DeadlinePassed(LabError):
+    """The machines had no more time."""
+
+
+def deadline_passed(late, limit_s, what):
+    told = "; ".join(f"{machine.name}: {machine.last_words()}" for machine in late)
+    return DeadlinePassed(
+        f"{' and '.join(machine.name for machine in late)} {what} after {limit_s:g} s and was ended; "
+        f"{told}", "raise --timeout, or see what it waited for")
 
 
 @dataclasses.dataclass
@@ -26,15 +38,17 @@ class Result:
 
     @property
     def exit_code(self):
-        """The first failed machine's; our own where a machine has none."""
-        if self.timed_out:
-            return EXIT_TIMEOUT
-        codes = [EXIT_FAILED if code is None else code for code in self.exit_codes]
-        return next((code for code in codes if code), EXIT_FAILED if self.error else 0)
+        """Of the first machine whose command failed; else 124 or 3 if the lab failed; else 0."""
+        failed = next((code for code in self.exit_codes if code), None)
+        if self.error is None or (failed and not self.timed_out):
+            return failed or 0
+        return EXIT_TIMEOUT if self.timed_out else EXIT_FAILED
 
 
 class Lab:
     """Runs the machines of `options`; `sink(machine, channel, data)` gets their output."""
+
+    LOOK_S = 0.2
 
     def __init__(self, options, sink=None):
         self.options = options
@@ -59,9 +73,14 @@ class Lab:
             try:
                 for machine in self.machines:
                     self.start(machine, kernel, initramfs)
-                timed_out = self.watch(started + self.options.timeout_s)
-                if timed_out:
-                    error = self.timeout_error()
+                self.watch(lambda machine: machine.ready_s is not None, BOOT_LIMIT_S,
+                           "was not up")
+                for machine in self.machines:
+                    machine.begin()
+                self.watch(lambda machine: machine.ended, self.options.timeout_s, "still ran")
+                self.drain()
+            except DeadlinePassed as caught:
+                error, timed_out = caught, True
             except LabError as caught:
                 error = caught
             finally:
@@ -81,35 +100,39 @@ class Lab:
 
     # --- the loop ---
 
-    def watch(self, deadline):
-        """Until the command has ended on every machine. True: the deadline passed."""
-        while not all(machine.ended for machine in self.machines):
-            failed = [m for m in self.machines if m.exit_code]
-            running = [m for m in self.machines if not m.ended]
-            if failed and running and self.options.grace_s is not None:
-                self.give_up_on(failed[0], running[0])
-            left = deadline - time.monotonic()
+    def watch(self, done, limit_s, what):
+        """Until done(machine) is true for all. DeadlinePassed: limit_s passed, and somebody `what`."""
+        deadline = None if limit_s is None else time.monotonic() + limit_s
+        while late := [machine for machine in self.machines if not done(machine)]:
+            self.give_up_on_others()
+            left = self.LOOK_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
-                return True
-            events = self.selector.select(min(left, 0.2))
+                raise deadline_passed(late, limit_s, what)
+            events = self.selector.select(min(left, self.LOOK_S))
             for key, _ in events:
                 self.take(key)
             if not events:
                 self.look_for_dead()
-        # What they printed before they said so is in the sockets by now.
+
+    def drain(self):
+        """Ends the machines. What they printed before they ended is in the sockets by then."""
         for machine in self.machines:
             machine.process.kill()
         while any(not key.data[2] for key in self.selector.get_map().values()):
             for key, _ in self.selector.select():
                 self.take(key)
-        return False
 
-    def give_up_on(self, failed, running):
-        failed.ended_at = getattr(failed, "ended_at", time.monotonic())
-        if time.monotonic() - failed.ended_at > self.options.grace_s:
+    def give_up_on_others(self):
+        """A machine that waits for one that has failed would wait until the deadline."""
+        failed = [machine for machine in self.machines if machine.exit_code]
+        running = [machine for machine in self.machines if not machine.ended]
+        if not failed or not running:
+            return
+        if time.monotonic() - failed[0].ended_at > self.options.grace_s:
             raise LabError(
-                f"{running.name} still ran {self.options.grace_s:g} s after {failed.name} had ended "
-                f"with {failed.exit_code}; {running.last_words()}", f"look at {failed.name} first")
+                f"{running[0].name} still ran {self.options.grace_s:g} s after {failed[0].name} had "
+                f"ended with {failed[0].exit_code}; {running[0].last_words()}",
+                f"look at {failed[0].name} first")
 
     def look_for_dead(self):
         for machine in self.machines:
@@ -140,13 +163,6 @@ class Lab:
             self.sink(machine, channel, data)
 
     # --- the end ---
-
-    def timeout_error(self):
-        late = [machine for machine in self.machines if not machine.ended] or self.machines
-        told = "; ".join(f"{machine.name}: {machine.last_words()}" for machine in late)
-        return LabError(f"{' and '.join(machine.name for machine in late)} still ran after "
-                        f"{self.options.timeout_s:g} s and was ended; {told}",
-                        "raise --timeout, or see what it waited for")
 
     def keep(self, work):
         """Leaves consoles and output in the out folder, if it is the caller's."""

@@ -6,6 +6,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import time
 import uuid
 
 import image
@@ -49,7 +50,7 @@ class Machine:
         self.sockets = {}
         self.listeners = {}
         self.exit_code = None
-        self.failure = None
+        self.ended_at = None
         self.ready_s = None
         self.last_line = ""
 
@@ -188,6 +189,10 @@ class Machine:
         self.sockets[channel] = self.listeners.pop(channel).accept()[0]
         return self.sockets[channel]
 
+    def begin(self):
+        """Lets the guest, which is ready, run its command."""
+        self.sockets["status"].sendall(b"go\n")
+
     def stop(self):
         """Ends QEMU, if it still runs, and closes what the host holds of it."""
         if self.process and self.process.poll() is None:
@@ -210,6 +215,7 @@ class Machine:
             self.ready_s = float(rest)
         elif word == "exit":
             self.exit_code = int(rest)
+            self.ended_at = time.monotonic()
         elif word == "failed":
             raise LabError(f"{self.name}: {rest}; {self.last_words()}",
                            "look at the machine's console with --out DIR")

@@ -39,7 +39,7 @@ class Options:
     environment: dict = dataclasses.field(default_factory=dict)
     directory: str = dataclasses.field(default_factory=os.getcwd)
     out: pathlib.Path | None = None
-    timeout_s: float = 60
+    timeout_s: float | None = 60
     grace_s: float = 10
     shell: bool = False
 
@@ -103,7 +103,8 @@ def parser(program, needs_command):
         help="variable of the command; nothing else comes from this environment")
     add("--out", type=pathlib.Path, metavar="DIR", help="folder that the machines may write to, "
         "at the same path; output and consoles go there as well")
-    add("--timeout", type=float, default=60, metavar="S", help="hard deadline (default 60)")
+    add("--timeout", type=float, default=60, metavar="S", help="deadline of the command, after which "
+        "the machines are ended (default 60); booting has two minutes of its own")
     add("--verbose", "-v", action="store_true", help="says how long each step took")
     if needs_command:
         add("command", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run")
@@ -130,4 +131,4 @@ def from_arguments(given, shell=False):
         netem=[network.parse_netem(text) for text in given.netem],
         events=[parse_event(*words) for words in given.at],
         environment=dict(parse_variable(text) for text in given.env), out=given.out,
-        timeout_s=given.timeout, shell=shell)
+        timeout_s=None if shell else given.timeout, shell=shell)
