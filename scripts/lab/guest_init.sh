@@ -69,7 +69,7 @@ mount --bind /host /below
 for name in dev proc sys; do mount --bind /$name /host/$name; done
 mkdir -p /dev/pts /dev/shm
 mount -t devpts -o mode=620,ptmxmode=666 devpts /host/dev/pts
-for name in tmp run dev/shm; do mount -t tmpfs -o mode=1777 tmpfs /host/$name; done
+for name in tmp run dev/shm; do mount -t tmpfs -o mode=1777,size=90% tmpfs /host/$name; done
 ln -s /proc/self/fd /dev/fd
 ln -s /proc/self/fd/0 /dev/stdin
 ln -s /proc/self/fd/1 /dev/stdout

@@ -77,8 +77,10 @@ class Lab:
                            "was not up")
                 for machine in self.machines:
                     machine.begin()
-                self.watch(lambda machine: machine.ended, self.options.timeout_s, "still ran")
+                self.watch(lambda machine: machine.ended or machine.gone, self.options.timeout_s,
+                           "still ran")
                 self.drain()
+                self.look_for_gone()
             except DeadlinePassed as caught:
                 error, timed_out = caught, True
             except LabError as caught:
@@ -112,7 +114,7 @@ class Lab:
             for key, _ in events:
                 self.take(key)
             if not events:
-                self.look_for_dead()
+                self.look_for_gone()
 
     def drain(self):
         """Ends the machines. What they printed before they ended is in the sockets by then."""
@@ -125,7 +127,7 @@ class Lab:
     def give_up_on_others(self):
         """A machine that waits for one that has failed would wait until the deadline."""
         failed = [machine for machine in self.machines if machine.exit_code]
-        running = [machine for machine in self.machines if not machine.ended]
+        running = [m for m in self.machines if not m.ended and not m.gone]
         if not failed or not running:
             return
         if time.monotonic() - failed[0].ended_at > self.options.grace_s:
@@ -134,12 +136,16 @@ class Lab:
                 f"ended with {failed[0].exit_code}; {running[0].last_words()}",
                 f"look at {failed[0].name} first")
 
-    def look_for_dead(self):
+    def look_for_gone(self):
+        """A machine may power itself off; the other one goes on without it."""
         for machine in self.machines:
-            if machine.process.poll() is not None and not machine.ended:
-                raise LabError(f"{machine.name} ended without an exit code "
-                               f"(QEMU: {machine.process.returncode}); {machine.last_words()}",
-                               "look at its console with --out DIR")
+            machine.gone = machine.gone or (not machine.ended and machine.process.poll() is not None)
+        gone = [machine for machine in self.machines if machine.gone]
+        waiting = [m for m in self.machines if not m.gone and not m.ended and m.ready_s is not None]
+        if gone and not waiting:
+            raise LabError(f"{gone[0].name} ended without an exit code "
+                           f"(QEMU: {gone[0].process.returncode}); {gone[0].last_words()}",
+                           "look at its console with --out DIR")
 
     def take(self, key):
         machine, channel, is_listener = key.data

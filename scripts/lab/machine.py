@@ -51,6 +51,7 @@ class Machine:
         self.listeners = {}
         self.exit_code = None
         self.ended_at = None
+        self.gone = False
         self.ready_s = None
         self.last_line = ""
 
@@ -119,8 +120,8 @@ class Machine:
         files = {
             "hostname": self.name + "\n", "hosts": self.hosts(),
             "machine-id": uuid.uuid4().hex + "\n", "environment": exports,
-            "address.batch": network.address_batch(self.number, options.machines, options.nics,
-                                                   options.mtu),
+            "address.batch": network.address_batch(
+                network.nics_of(self.number, options.nics), options.mtu),
             "setup": self.setup(), "events": self.events(), "visible": "".join(path + "\n" for path in self.visible()),
             "command": f"cd {shlex.quote(str(options.directory))} || exit 126\n{self.command()}"}
         for name, text in files.items():
@@ -222,9 +223,12 @@ class Machine:
 
     def last_words(self):
         """What it printed last, for messages."""
-        for path in (self.console, self.folder / "qemu"):
+        told = []
+        if self.last_line:
+            told.append(f"it last printed: {self.last_line[-200:]}")
+        for name, path in (("console", self.console), ("QEMU", self.folder / "qemu")):
             lines = path.read_text(errors="replace").split("\n") if path.is_file() else []
-            lines = [line.strip() for line in lines if line.strip()]
-            if not self.last_line and lines:
-                return f"its console's last line: {lines[-1][-200:]}"
-        return f"it last printed: {self.last_line[-200:]}" if self.last_line else "it printed nothing"
+            lines = [line.strip() for line in lines if line.strip() and "warning:" not in line]
+            if lines:
+                told.append(f"{name}: {lines[-1][-200:]}")
+        return ", ".join(told) or "it printed nothing"

@@ -79,26 +79,21 @@ def wire_arguments(machine, machines, count, folder):
     return arguments
 
 
-def address_batch(machine, machines, count, mtu):
-    """Input of `ip -b` that gives every NIC its address and its way to all others."""
-    local = nics_of(machine, count)
-    everyone = [nic for other in range(machines) for nic in nics_of(other, count)]
+def address_batch(nics, mtu):
+    """Input of `ip -batch` that gives every NIC its address and its way to all others.
+
+    Nothing here is lost when a link goes down and comes up again, as routes and neighbours are.
+    """
     lines = ["link set lo up"]
-    for nic in local:
-        lines += [f"link set {nic.netdev} mtu {mtu}", f"link set {nic.netdev} up",
-                  f"address add {nic.address}/16 dev {nic.netdev} noprefixroute",
-                  f"route add 10.77.0.0/16 dev {nic.netdev} metric {100 + nic.index}"]
-        # Nothing is asked on the wire: a NIC of the same machine would not be answered.
-        lines += [f"neigh replace {other.address} lladdr {other.mac} dev {nic.netdev} nud permanent"
-                  for other in everyone if other != nic]
-    if count > 1:
-        # Before the table of local addresses, for what is bound to a NIC.
+    for nic in nics:
+        lines += [f"link set {nic.netdev} mtu {mtu}",
+                  f"address add {nic.address}/16 dev {nic.netdev} metric {100 + nic.index}",
+                  f"link set {nic.netdev} up"]
+    if len(nics) > 1:
+        # What is bound to a NIC finds the others' addresses there, before they are found to be ours.
         lines += ["rule add pref 1 lookup local", "rule del pref 0 lookup local"]
-        for nic in local:
-            table = 1000 + nic.index
-            lines += [f"route add 10.77.0.0/16 dev {nic.netdev} table {table}"]
-            lines += [f"rule add pref 0 oif {nic.netdev} to {other.address} lookup {table}"
-                      for other in local if other != nic]
+        lines += [f"rule add pref 0 oif {nic.netdev} to {other.address} lookup main"
+                  for nic in nics for other in nics if other != nic]
     return "\n".join(lines) + "\n"
 
 

@@ -22,7 +22,9 @@ BUILT_IN = {"numa2": NUMA2}
 
 NIC_MODELS = {"nic": "virtio-net-pci", "e1000e": "e1000e"}
 GPU_IDS = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330"}
-MAX_LEAVES = 32
+MAX_PORTS = 32
+MAX_CPUS = 16
+MAX_MEMORY_MIB = 16384
 
 
 def refuse(what, fix="see scripts/lab/topology.py for the form"):
@@ -45,6 +47,10 @@ class Topology:
         for number, node in enumerate(self.nodes):
             if not isinstance(node, dict) or not isinstance(node.get("below"), list):
                 refuse(f"node {number} has no list `below`")
+            for name, most in (("cpus", MAX_CPUS), ("memory_mib", MAX_MEMORY_MIB)):
+                value = node.get(name, 1)
+                if not isinstance(value, int) or not 1 <= value <= most:
+                    refuse(f"{name} of node {number} is {value}, not a number from 1 to {most}")
             self.add_host_bridge(number, node["below"])
         if not self.nics:
             refuse("it has no NIC", "add one")
@@ -61,6 +67,8 @@ class Topology:
 
     def port(self, model, bus, place):
         self.ports += 1
+        if self.ports > MAX_PORTS:
+            refuse(f"more than {MAX_PORTS} ports", "leave some out")
         name = f"port{self.ports}"
         self.devices.append(f"{model},id={name},bus={bus},addr={place}.0,chassis={self.ports},"
                             f"slot={self.ports}")
@@ -72,7 +80,7 @@ class Topology:
             self.devices.append(f"x3130-upstream,id={upstream},bus={bus}")
             for place, below in enumerate(child["switch"]):
                 self.add(below, self.port("xio3130-downstream", upstream, place))
-        elif child in NIC_MODELS:
+        elif isinstance(child, str) and child in NIC_MODELS:
             self.devices.append((NIC_MODELS[child], bus, len(self.nics)))
             self.nics.append(child)
         elif child == "gpu":
@@ -80,8 +88,6 @@ class Topology:
             self.gpus += 1
         else:
             refuse(f"{json.dumps(child)} is none of nic, e1000e, gpu and a switch")
-        if len(self.nics) + self.gpus > MAX_LEAVES:
-            refuse(f"more than {MAX_LEAVES} devices", "leave some out")
 
     # --- what the lab asks ---
 
