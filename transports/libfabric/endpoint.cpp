@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <limits>
+#include <netinet/in.h>
+#include <poll.h>
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
+
+#include "src/base/socket.h"
 
 namespace shmemctl::fabric {
 
@@ -29,7 +36,7 @@ int make(Fid<Object>& object, Call&& call) {
 Promises promises_of(const fi_info& info, const Profile& profile) {
   const int bits = info.domain_attr->mr_mode;
   Promises promises;
-  promises.local_registration = (bits & FI_MR_LOCAL) != 0;
+  promises.local_registration = (bits & FI_MR_LOCAL) != 0 || profile.local_registration;
   promises.virtual_addresses = (bits & FI_MR_VIRT_ADDR) != 0;
   promises.provider_keys = (bits & FI_MR_PROV_KEY) != 0;
   promises.endpoint_registration = (bits & FI_MR_ENDPOINT) != 0;
@@ -154,6 +161,24 @@ std::string Endpoint::readable(const std::string& address) const {
   const std::string whole = text;
   const std::size_t scheme = whole.find("://");
   return scheme == std::string::npos ? whole : whole.substr(scheme + 3);
+}
+
+bool Endpoint::refuses(const std::string& address) const {
+  constexpr auto patience = std::chrono::milliseconds(100);
+  if (!profile_.listens_on_tcp || address.size() < sizeof(sockaddr_in) ||
+      address.size() > sizeof(sockaddr_in6))
+    return false;
+  sockaddr_storage storage{};
+  std::memcpy(&storage, address.data(), address.size());
+  const SocketAddress peer(reinterpret_cast<const sockaddr*>(&storage),
+                           static_cast<socklen_t>(address.size()));
+  int problem = 0;
+  const Socket socket = Socket::start_connect(peer, "a peer", problem);
+  if (!socket)
+    return problem == ECONNREFUSED;
+  pollfd wanted{socket.descriptor(), POLLOUT, 0};
+  ::poll(&wanted, 1, static_cast<int>(patience.count()));
+  return socket.connect_error() == ECONNREFUSED;
 }
 
 bool Endpoint::has_all_atomics() const {

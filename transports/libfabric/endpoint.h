@@ -66,6 +66,10 @@ public:
   /// A name for it that people can read: "192.0.2.2:4711".
   std::string readable(const std::string& address) const;
 
+  /// Whether nobody listens any more at an address of TCP; false if that cannot be told. Takes at
+  /// most a moment.
+  bool refuses(const std::string& address) const;
+
   /// Enters the peers' addresses, by PE; "" is none. Throws Error.
   void insert(const std::vector<std::string>& addresses);
   fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }

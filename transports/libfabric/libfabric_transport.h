@@ -105,6 +105,8 @@ private:
   template <class Done, class Peer>
   void wait(Done&& done, const char* step, Peer&& peer);
   void check_peer(int pe);
+  /// A wait takes long: has the peer gone? Then that is its failure.
+  void probe(int pe);
   bool poll_all();
   ContextState& state_of(int context) { return contexts_[static_cast<std::size_t>(context)]; }
   void serve();
@@ -135,6 +137,8 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
   if (done())
     return;
   std::optional<Deadline> deadline;
+  auto until_probe = std::chrono::milliseconds(500);
+  Deadline next_probe = Deadline::after(until_probe);
   for (int turn = 1;; ++turn) {
     progress();
     if (done())
@@ -145,6 +149,10 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
         setup_.health->waiting_for(peer());
       }
       setup_.health->check();
+      if (next_probe.passed()) {
+        probe(peer());
+        next_probe = Deadline::after(until_probe *= 2);
+      }
       if (deadline->passed())
         setup_.health->give_up(step, peer());
     }

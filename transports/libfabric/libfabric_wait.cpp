@@ -44,6 +44,15 @@ void LibfabricTransport::check_peer(int pe) {
   throw error;
 }
 
+void LibfabricTransport::probe(int pe) {
+  if (pe < 0 || pe == setup_.pe)
+    return;
+  for (const auto& rail : rails_)
+    if (!failures_.has(pe) && rail->endpoint().refuses(rail->peer(pe).address))
+      failures_.add(pe, nullptr, rail->failure("reach", pe, "nobody listens there any more"));
+  check_peer(pe);
+}
+
 void LibfabricTransport::wait_operation(const Way& way, Operation& operation) {
   const auto state = [&] { return operation.state.load(std::memory_order_acquire); };
   const int pe = operation.pe;

@@ -31,7 +31,8 @@ Profile tcp() {
   profile.name = "tcp";
   profile.providers = {"tcp;ofi_rxm", "tcp"};
   profile.in_order = true;
-  profile.provider_atomics_by_cpu = false;
+  profile.listens_on_tcp = true;
+  profile.provider_atomics_by_cpu = true;
   return profile;
 }
 
@@ -62,6 +63,7 @@ Profile efa() {
   profile.cq_size = 32768;
   profile.selective_completion = false;
   profile.staged_atomics = true;
+  profile.local_registration = true;
   profile.counted_signals = true;
   profile.words_may_tear = false;
   profile.endpoints = 2;
@@ -85,6 +87,13 @@ Profile cxi() {
   return profile;
 }
 
+/// Other rules for a provider do not change how its endpoints are reached.
+ProviderChoice choice_of(const std::string& provider, const Profile& own, const Profile* rules) {
+  ProviderChoice choice{provider, rules ? *rules : own};
+  choice.profile.listens_on_tcp = own.listens_on_tcp;
+  return choice;
+}
+
 } // namespace
 
 const std::vector<Profile>& profiles() {
@@ -105,11 +114,11 @@ std::vector<ProviderChoice> provider_choices(const std::string& provider,
   const Profile* const rules = find_profile(profile);
   const Profile* const named = find_profile(provider);
   if (!provider.empty() && !named)
-    return {{provider, rules ? *rules : generic()}};
+    return {choice_of(provider, generic(), rules)};
   for (const Profile& each : profiles())
     if (provider.empty() || named == &each)
       for (const std::string& name : each.providers)
-        choices.push_back({name, rules ? *rules : each});
+        choices.push_back(choice_of(name, each, rules));
   return choices;
 }
 

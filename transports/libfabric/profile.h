@@ -39,6 +39,10 @@ struct Profile {
   bool in_order = false;
   /// A word that is put could be seen half written: it has to go as an atomic operation.
   bool words_may_tear = false;
+  /// Endpoints listen on a TCP port of their address, so that a peer that has gone refuses.
+  bool listens_on_tcp = false;
+  /// Local memory is registered, or staged, also where the provider would take any.
+  bool local_registration = false;
   /// The provider's atomic operations are made by the target's processor, with its own ones.
   bool provider_atomics_by_cpu = false;
 
