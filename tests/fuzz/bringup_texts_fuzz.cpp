@@ -5,6 +5,7 @@
 
 #include "src/bench/nic_watch.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/connections.h"
 #include "src/launch/processes.h"
 #include "src/runtime/fault.h"
 
@@ -50,6 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   add_to_report(verdict, report);
   require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
   survive([&] { merge_phases({text, text}); });
+  survive([&] { connections_for_people(merge_connections({text, "[]"})); });
   survive([&] {
     std::vector<NicCounter> counters;
     std::vector<bench::PortClaim> claims;
