@@ -2,6 +2,8 @@
 
 #if __has_include(<ucp/api/ucp.h>)
 
+#include <cstdlib>
+
 #include "src/base/signal_dispositions.h"
 #include "transports/ucx/api.h"
 
@@ -33,6 +35,7 @@ void load_all(Loader& loader, UcxApi& api) {
   loader.load(api.get_version, "ucp_get_version");
   loader.load(api.init_version, "ucp_init_version");
   loader.load(api.cleanup, "ucp_cleanup");
+  loader.load(api.context_print_info, "ucp_context_print_info");
   loader.load(api.config_read, "ucp_config_read");
   loader.load(api.config_modify, "ucp_config_modify");
   loader.load(api.config_release, "ucp_config_release");
@@ -95,6 +98,18 @@ std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why
   api->push_log_hook = api->library.function<void(UcxApi::LogHook*)>("ucs_log_push_handler");
   api->pop_log_hook = api->library.function<void()>("ucs_log_pop_handler");
   return api;
+}
+
+std::string print_to_text(const std::function<void(FILE*)>& print) {
+  char* text = nullptr;
+  std::size_t size_bytes = 0;
+  FILE* file = ::open_memstream(&text, &size_bytes);
+  if (!file)
+    return {};
+  print(file);
+  std::fclose(file);
+  const std::unique_ptr<char, void (*)(void*)> owned(text, std::free);
+  return {text, size_bytes};
 }
 
 } // namespace shmemctl

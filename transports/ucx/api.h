@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdarg>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +24,7 @@ struct UcxApi {
   decltype(&::ucp_get_version) get_version = nullptr;
   decltype(&::ucp_init_version) init_version = nullptr;
   decltype(&::ucp_cleanup) cleanup = nullptr;
+  decltype(&::ucp_context_print_info) context_print_info = nullptr;
   decltype(&::ucp_config_read) config_read = nullptr;
   decltype(&::ucp_config_modify) config_modify = nullptr;
   decltype(&::ucp_config_release) config_release = nullptr;
@@ -63,6 +66,9 @@ struct UcxApi {
 
 /// Nothing if the library is missing or too old; `why` then says so, with the package to install.
 std::shared_ptr<const UcxApi> open_ucx(const std::string& file, std::string& why);
+
+/// What a function of UCX prints to a file.
+std::string print_to_text(const std::function<void(FILE*)>& print);
 
 /// While it lives, UCX writes nothing of its own to stdout or stderr, unless the user has set
 /// UCX_LOG_LEVEL (then stderr) or UCX_LOG_FILE (then that file). Thread safe; may be nested.

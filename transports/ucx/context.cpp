@@ -9,6 +9,7 @@
 #include "src/base/signal_dispositions.h"
 #include "src/base/units.h"
 #include "transports/ucx/context.h"
+#include "transports/ucx/lanes.h"
 
 namespace shmemctl {
 
@@ -118,6 +119,13 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
 
 UcxContext::~UcxContext() {
   api_->cleanup(context_);
+}
+
+bool UcxContext::has_shared_memory() const {
+  std::vector<UcxLane> lanes = parse_resources(
+      print_to_text([this](FILE* file) { api_->context_print_info(context_, file); }));
+  std::erase_if(lanes, [](const UcxLane& lane) { return lane.transport == "self"; });
+  return some_memory(lanes);
 }
 
 UcxMapping::UcxMapping(std::shared_ptr<const UcxContext> context, void* base,

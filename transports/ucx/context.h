@@ -11,9 +11,6 @@
 
 namespace shmemctl {
 
-/// Memory that UCX may read and write, and the key for it.
-class UcxMapping;
-
 /// What an error of UCX means, for the second line of an Error.
 std::string ucx_fix(ucs_status_t status);
 
@@ -29,6 +26,8 @@ public:
 
   const UcxApi& api() const { return *api_; }
   ucp_context_h get() const { return context_; }
+  /// Whether UCX may reach PEs of this machine through memory.
+  bool has_shared_memory() const;
 
 private:
   std::shared_ptr<const UcxApi> api_;
@@ -36,6 +35,7 @@ private:
   ucp_context_h context_ = nullptr;
 };
 
+/// Memory that UCX may read and write, and the key for it.
 class UcxMapping {
 public:
   /// Throws Error (unavailable).

@@ -23,6 +23,13 @@ bool parse_resource(std::string_view word, bool has_path, UcxLane& lane) {
   return !lane.transport.empty() && !lane.device.empty();
 }
 
+bool is_memory(const UcxLane& lane) {
+  constexpr std::array names = {std::string_view("self"), std::string_view("posix"),
+                                std::string_view("sysv"), std::string_view("xpmem"),
+                                std::string_view("cma"),  std::string_view("knem")};
+  return std::find(names.begin(), names.end(), lane.transport) != names.end();
+}
+
 } // namespace
 
 std::vector<UcxLane> parse_lanes(std::string_view printed) {
@@ -57,6 +64,21 @@ std::vector<UcxLane> parse_atomics(std::string_view printed) {
   return lanes;
 }
 
+std::vector<UcxLane> parse_resources(std::string_view printed) {
+  std::vector<UcxLane> lanes;
+  for (const std::string& line : split(printed, '\n')) {
+    const std::size_t at = line.find("resource ");
+    if (at == std::string::npos)
+      continue;
+    // "resource 0  :  md 0  dev 0  flags -- tcp/lo": the name is the last word.
+    const std::vector<std::string> words = split_blanks(std::string_view(line).substr(at));
+    UcxLane lane;
+    if (parse_resource(":" + words.back(), false, lane))
+      lanes.push_back(lane);
+  }
+  return lanes;
+}
+
 std::string to_text(const std::vector<UcxLane>& lanes) {
   std::vector<std::string> texts;
   for (const UcxLane& lane : lanes) {
@@ -69,7 +91,7 @@ std::string to_text(const std::vector<UcxLane>& lanes) {
 
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes) {
   const auto same = [&](const UcxLane& lane) { return lane.device == lanes[0].device; };
-  if (lanes.empty() || through_memory(lanes) || !std::all_of(lanes.begin(), lanes.end(), same))
+  if (lanes.empty() || all_memory(lanes) || !std::all_of(lanes.begin(), lanes.end(), same))
     return std::nullopt;
   const std::string& device = lanes[0].device;
   const std::size_t colon = device.rfind(':');
@@ -81,13 +103,12 @@ std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes) {
   return HcaPort{device.substr(0, colon), static_cast<int>(*port)};
 }
 
-bool through_memory(const std::vector<UcxLane>& lanes) {
-  constexpr std::array names = {std::string_view("self"), std::string_view("posix"),
-                                std::string_view("sysv"), std::string_view("xpmem"),
-                                std::string_view("cma"),  std::string_view("knem")};
-  return std::all_of(lanes.begin(), lanes.end(), [&](const UcxLane& lane) {
-    return std::find(names.begin(), names.end(), lane.transport) != names.end();
-  });
+bool all_memory(const std::vector<UcxLane>& lanes) {
+  return std::all_of(lanes.begin(), lanes.end(), is_memory);
+}
+
+bool some_memory(const std::vector<UcxLane>& lanes) {
+  return std::any_of(lanes.begin(), lanes.end(), is_memory);
 }
 
 } // namespace shmemctl

@@ -26,13 +26,18 @@ std::vector<UcxLane> parse_lanes(std::string_view printed);
 /// all others are executed by the target's processor.
 std::vector<UcxLane> parse_atomics(std::string_view printed);
 
+/// @param printed the text of ucp_context_print_info(). Returns all that may be used.
+std::vector<UcxLane> parse_resources(std::string_view printed);
+
 /// "tcp/eth0, rc_verbs/mlx5_0:1".
 std::string to_text(const std::vector<UcxLane>& lanes);
 
 /// The port that all of them use; nothing if they use several, or memory.
 std::optional<HcaPort> only_port(const std::vector<UcxLane>& lanes);
 
-/// Whether these are lanes of one machine's memory, which the processor itself reads and writes.
-bool through_memory(const std::vector<UcxLane>& lanes);
+/// Whether all, or some, of these are of one machine's memory, which its processors themselves read
+/// and write. all_memory() of no lanes is true.
+bool all_memory(const std::vector<UcxLane>& lanes);
+bool some_memory(const std::vector<UcxLane>& lanes);
 
 } // namespace shmemctl

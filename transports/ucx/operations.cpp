@@ -76,7 +76,7 @@ UcxTransport::Turn UcxTransport::begin(int context, int pe, const char* step) {
   UcxIssued& issued = this->issued(context);
   UcxWorker& worker = *issued.worker;
   UcxWorker::Lock lock = worker.lock();
-  UcxPeer& peer = worker.peer(pe, addresses_[static_cast<std::size_t>(pe)]);
+  UcxPeer& peer = worker.peer(pe, remotes_[static_cast<std::size_t>(pe)]);
   Turn turn{issued, worker, std::move(lock), peer, step};
   check(turn);
   if ((issued.marks[static_cast<std::size_t>(pe)] & UcxIssued::fenced) != 0)
@@ -100,7 +100,7 @@ void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t
                         const char* step) {
   const int pe = peer.pe;
   Where where;
-  where.host = hosts_[static_cast<std::size_t>(pe)];
+  where.host = remotes_[static_cast<std::size_t>(pe)].host;
   where.pe = pe;
   where.device = to_text(peer.lanes);
   {
@@ -122,7 +122,7 @@ void UcxTransport::finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPee
       status = api_->request_check_status(request);
       return status != UCS_INPROGRESS || peer.failure != UCS_OK;
     });
-  if (peer.failure != UCS_OK)
+  if (status == UCS_INPROGRESS)
     status = peer.failure;
   if (status != UCS_OK)
     fail(lock, peer, status, wait.step);
@@ -247,6 +247,23 @@ std::uint64_t UcxTransport::fetch(Turn& turn, const RemoteAddress& target,
   return request.size_bytes == 4 ? static_cast<std::uint32_t>(values.reply) : values.reply;
 }
 
+std::uint64_t UcxTransport::fetch_bits(Turn& turn, const RemoteAddress& target,
+                                       const AtomicRequest& request) {
+  const auto changed = [&](std::uint64_t value) {
+    return request.op == AtomicOp::bit_and  ? value & request.operand
+           : request.op == AtomicOp::bit_or ? value | request.operand
+                                            : value ^ request.operand;
+  };
+  std::uint64_t seen = fetch(turn, target, {AtomicOp::fetch, request.size_bytes});
+  for (;;) {
+    const std::uint64_t old =
+        fetch(turn, target, {AtomicOp::compare_swap, request.size_bytes, changed(seen), seen});
+    if (old == seen)
+      return old;
+    seen = old;
+  }
+}
+
 void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request) {
   const UcxTarget place = turn.worker.target(turn.peer, target);
   ++turn.peer.traffic.operations;
@@ -271,6 +288,11 @@ void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicReq
 std::uint64_t UcxTransport::atomic(int context, const RemoteAddress& target,
                                    const AtomicRequest& request) {
   Turn turn = begin(context, target.pe, "atomic operation on");
+  // In UCX 1.13 as Debian 12 compiled it, these leave the operand out where memory is shared.
+  const bool bits = request.op == AtomicOp::bit_and || request.op == AtomicOp::bit_or ||
+                    request.op == AtomicOp::bit_xor;
+  if (bits && turn.peer.in_memory)
+    return fetch_bits(turn, target, request);
   if (request.op != AtomicOp::set)
     return fetch(turn, target, request);
   post(turn, target, request);

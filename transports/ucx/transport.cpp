@@ -23,22 +23,28 @@ std::string device_name(const HcaPort& nic) {
   return rdma ? nic.device + ":" + std::to_string(nic.port) : nic.device;
 }
 
-/// What PEs tell each other in connect(): host, whether atomics are the processor's, address.
-std::string to_introduction(const std::string& host, bool atomics_meet_cpu,
-                            const std::string& address) {
-  return host + "\n" + (atomics_meet_cpu ? "c" : "d") + address;
-}
-
+/// What PEs tell each other in connect(): a line of host, presence and two letters, and then the
+/// worker's address.
 struct Introduction {
-  std::string host, address;
+  UcxRemote remote;
   bool atomics_meet_cpu = true;
 };
 
+std::string to_text(const Introduction& mine) {
+  return mine.remote.host + "\t" + mine.remote.presence + "\t" +
+         (mine.atomics_meet_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") + "\n" +
+         mine.remote.address;
+}
+
 Introduction parse_introduction(const std::string& text) {
   const std::size_t end = text.find('\n');
-  if (end == std::string::npos || end + 1 >= text.size())
+  const std::vector<std::string> parts = split(text.substr(0, end), '\t');
+  if (end == std::string::npos || parts.size() != 3 || parts[2].size() != 2)
     return {};
-  return {text.substr(0, end), text.substr(end + 2), text[end + 1] == 'c'};
+  Introduction peer;
+  peer.remote = {parts[0], text.substr(end + 1), parts[1], parts[2][1] == 'm'};
+  peer.atomics_meet_cpu = parts[2][0] == 'c';
+  return peer;
 }
 
 } // namespace
@@ -46,8 +52,7 @@ Introduction parse_introduction(const std::string& text) {
 UcxTransport::UcxTransport(const TransportSetup& setup, UcxSettings settings)
     : pe_(setup.pe), n_pes_(setup.n_pes), host_name_(setup.host_name),
       settings_(std::move(settings)), health_(setup.health ? *setup.health : nobody_),
-      timeout_s_(setup.timeout_s), addresses_(static_cast<std::size_t>(setup.n_pes)),
-      hosts_(static_cast<std::size_t>(setup.n_pes)) {
+      timeout_s_(setup.timeout_s), remotes_(static_cast<std::size_t>(setup.n_pes)) {
   for (UcxIssued& issued : issued_)
     issued.marks.resize(static_cast<std::size_t>(n_pes_));
   api_ = open_ucx(setup.options->text("UCX_LIBRARY"), why_not_);
@@ -68,7 +73,7 @@ void UcxTransport::open(const std::string& devices) {
   memory_.use(context_);
   workers_[0] = std::make_unique<UcxWorker>(context_, memory_, n_pes_);
   ready_[0].store(workers_[0].get(), std::memory_order_release);
-  atomics_meet_cpu_ = through_memory(parse_atomics(workers_[0]->printed()));
+  atomics_meet_cpu_ = all_memory(parse_atomics(workers_[0]->printed()));
 }
 
 std::string UcxTransport::local_info() {
@@ -101,15 +106,17 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   std::string mine;
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
-    mine = to_introduction(host_name_, atomics_meet_cpu_, workers_[0]->address());
+    mine = to_text(Introduction{
+        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory()},
+        atomics_meet_cpu_});
   }
   const std::vector<std::string> all = exchange.allgather(mine);
-  for (std::size_t pe = 0; pe < addresses_.size() && pe < all.size(); ++pe) {
-    const Introduction peer = parse_introduction(all[pe]);
-    hosts_[pe] = peer.host;
-    addresses_[pe] = peer.address;
+  for (std::size_t pe = 0; pe < remotes_.size() && pe < all.size(); ++pe) {
+    Introduction peer = parse_introduction(all[pe]);
     atomics_meet_cpu_ = atomics_meet_cpu_ && peer.atomics_meet_cpu;
+    remotes_[pe] = std::move(peer.remote);
   }
+  judge_neighbours(peers);
   if (!why_not_.empty())
     return;
   thread_ = std::make_unique<UcxProgressThread>();
@@ -121,6 +128,21 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   for (const PeerPlace& peer : peers) {
     Turn turn = begin(0, peer.pe, step);
     flush(turn, {health_, deadline, step, peer.pe});
+  }
+}
+
+/// Both ends of a connection have to come to the same result.
+void UcxTransport::judge_neighbours(const std::vector<PeerPlace>& peers) {
+  const auto me = std::find_if(peers.begin(), peers.end(),
+                               [this](const PeerPlace& peer) { return peer.pe == pe_; });
+  const bool mine = me != peers.end() && remotes_[static_cast<std::size_t>(pe_)].in_memory;
+  for (const PeerPlace& peer : peers) {
+    UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
+    const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
+    remote.in_memory = remote.in_memory && mine && same_machine;
+    // A name that is not seen now, though all are there, lies in another network namespace.
+    if (!same_machine || !UcxPresence::is_there(remote.presence))
+      remote.presence.clear();
   }
 }
 

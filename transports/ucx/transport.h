@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "transports/transport.h"
+#include "transports/ucx/presence.h"
 #include "transports/ucx/progress_thread.h"
 #include "transports/ucx/worker.h"
 
@@ -95,6 +96,7 @@ private:
   };
 
   void open(const std::string& devices);
+  void judge_neighbours(const std::vector<PeerPlace>& peers);
   UcxWorker& worker(std::size_t index);
   UcxIssued& issued(int context);
   Turn begin(int context, int pe, const char* step);
@@ -115,6 +117,8 @@ private:
                bool blocking);
   UcxOperands& operands(UcxIssued& issued);
   std::uint64_t fetch(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  /// The same for AND, OR and XOR, by compare-and-swap.
+  std::uint64_t fetch_bits(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
   void post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
   void fence_now(UcxIssued& issued);
   void flush(Turn& turn, const UcxWait& wait);
@@ -133,7 +137,8 @@ private:
   std::shared_ptr<const UcxContext> context_;
   UcxMemory memory_;
   bool atomics_meet_cpu_ = true;
-  std::vector<std::string> addresses_, hosts_; ///< by PE, after connect()
+  UcxPresence presence_;
+  std::vector<UcxRemote> remotes_; ///< by PE, after connect()
   std::array<UcxIssued, max_contexts> issued_;
   mutable std::mutex making_; ///< of workers
   std::array<std::unique_ptr<UcxWorker>, max_workers> workers_;

@@ -2,11 +2,8 @@
 
 #if __has_include(<ucp/api/ucp.h>)
 
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
-
 #include "src/base/error.h"
+#include "transports/ucx/presence.h"
 #include "transports/ucx/worker.h"
 
 namespace shmemctl {
@@ -14,19 +11,6 @@ namespace shmemctl {
 namespace {
 
 constexpr auto closing_time = std::chrono::seconds(1);
-
-/// What a function of UCX prints to a file.
-std::string print_to_text(const std::function<void(FILE*)>& print) {
-  char* text = nullptr;
-  std::size_t size_bytes = 0;
-  FILE* file = ::open_memstream(&text, &size_bytes);
-  if (!file)
-    return {};
-  print(file);
-  std::fclose(file);
-  const std::unique_ptr<char, void (*)(void*)> owned(text, std::free);
-  return {text, size_bytes};
-}
 
 void on_peer_error(void* peer, ucp_ep_h, ucs_status_t status) {
   auto& failed = *static_cast<UcxPeer*>(peer);
@@ -79,9 +63,12 @@ void UcxWorker::close_endpoints() {
   for (const auto& peer : peers_) {
     if (!peer || !peer->endpoint)
       continue;
+    const bool failed = peer->failure != UCS_OK;
+    if (failed && !peer->reports_errors)
+      continue; // UCX would wait for it; the worker takes the endpoint with it
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    how.flags = peer->failure != UCS_OK && peer->reports_errors ? UCP_EP_CLOSE_FLAG_FORCE : 0;
+    how.flags = failed ? UCP_EP_CLOSE_FLAG_FORCE : 0;
     void* const request = api().ep_close_nbx(peer->endpoint, &how);
     if (UCS_PTR_IS_PTR(request))
       closing.push_back(request);
@@ -121,7 +108,7 @@ std::string UcxWorker::printed() {
   return print_to_text([this](FILE* file) { api().worker_print_info(worker_, file); });
 }
 
-UcxPeer& UcxWorker::peer(int pe, const std::string& address) {
+UcxPeer& UcxWorker::peer(int pe, const UcxRemote& remote) {
   std::unique_ptr<UcxPeer>& slot = peers_[static_cast<std::size_t>(pe)];
   if (slot && slot->endpoint)
     return *slot;
@@ -131,11 +118,14 @@ UcxPeer& UcxWorker::peer(int pe, const std::string& address) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  params.address = reinterpret_cast<const ucp_address_t*>(remote.address.data());
   params.err_handler = {on_peer_error, slot.get()};
   ucs_status_t status = UCS_OK;
-  // UCX's shared memory is not among the transports that look after their peers.
+  // UCX's shared memory is not among the transports that look after their peers: UCX would choose
+  // a slower one that does.
   for (const bool reports : {true, false}) {
+    if (reports && remote.in_memory)
+      continue;
     params.err_mode = reports ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
     slot->reports_errors = reports;
     status = api().ep_create(worker_, &params, &slot->endpoint);
@@ -146,12 +136,21 @@ UcxPeer& UcxWorker::peer(int pe, const std::string& address) {
   if (status != UCS_OK)
     throw not_connected(api(), pe, status);
   describe(*slot);
+  if (!slot->reports_errors)
+    slot->presence = remote.presence;
   return *slot;
+}
+
+void UcxWorker::look_after(int pe) {
+  UcxPeer* peer = pe < 0 ? nullptr : known_peer(pe);
+  if (peer && !peer->presence.empty() && !UcxPresence::is_there(peer->presence))
+    on_peer_error(peer, peer->endpoint, UCS_ERR_CONNECTION_RESET);
 }
 
 void UcxWorker::describe(UcxPeer& peer) {
   peer.lanes =
       parse_lanes(print_to_text([&](FILE* file) { api().ep_print_info(peer.endpoint, file); }));
+  peer.in_memory = some_memory(peer.lanes);
   if (std::optional<HcaPort> port = only_port(peer.lanes))
     peer.traffic.nic = std::move(*port);
 }

@@ -19,12 +19,22 @@
 
 namespace shmemctl {
 
+/// What a PE has said of itself in connect().
+struct UcxRemote {
+  std::string host;
+  std::string address;    ///< of the worker that serves its memory
+  std::string presence;   ///< UcxPresence of a PE whose end UCX may not notice; "": it does
+  bool in_memory = false; ///< UCX may reach it through memory
+};
+
 /// One peer as one worker reaches it.
 struct UcxPeer {
   int pe = -1;
   ucp_ep_h endpoint = nullptr;
   ucs_status_t failure = UCS_OK; ///< what UCX's error handler was told
   bool reports_errors = false;   ///< UCX looks after the peer
+  std::string presence;          ///< what is asked instead
+  bool in_memory = false;        ///< some lane is this machine's memory
   std::vector<UcxLane> lanes;
   NicTraffic traffic;
 
@@ -84,8 +94,7 @@ public:
   std::string printed();
 
   /// The endpoint to that PE is made when it is first asked for.
-  /// @param address of the worker that serves that PE's memory
-  UcxPeer& peer(int pe, const std::string& address);
+  UcxPeer& peer(int pe, const UcxRemote& remote);
   /// Nothing if there is none yet.
   UcxPeer* known_peer(int pe) { return peers_[static_cast<std::size_t>(pe)].get(); }
   /// Throws Error (unavailable) for what the peer's keys do not cover.
@@ -106,6 +115,8 @@ public:
 
 private:
   class Patience;
+  /// A peer that UCX does not look after.
+  void look_after(int pe);
   void describe(UcxPeer& peer);
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
   void close_endpoints();
@@ -158,6 +169,7 @@ private:
     if (now - looked_ < look_every)
       return;
     looked_ = now;
+    worker_.look_after(about_.peer);
     const UcxUnlocked unlocked(lock_);
     about_.health.waiting_for(about_.peer);
     long_ = true;
