@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/ibrc/ibrc.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl {
@@ -19,6 +20,7 @@ struct Known {
 const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
       {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+      {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
   };
   return known;
 }
