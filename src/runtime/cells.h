@@ -15,9 +15,7 @@ inline void show(SyncCell& own, std::uint64_t value) {
 
 /// The same cell of another PE. Acquire.
 inline std::uint64_t look_at(Rma& rma, const SyncCell& cell, int pe) {
-  std::uint64_t value = 0;
-  rma.get(&value, &cell.value, sizeof value, pe);
-  return value;
+  return rma.get_value<std::uint64_t>(&cell.value, pe);
 }
 
 /// Adds to the same cell of another PE; release.

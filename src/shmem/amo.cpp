@@ -1,5 +1,5 @@
 // Atomics. The fetching ones that need not block deliver their value before they return.
-#include <cstring>
+#include <bit>
 
 #include "src/shmem/api.h"
 
@@ -14,40 +14,32 @@ constexpr shmem_ctx_t default_context = SHMEM_CTX_DEFAULT;
 template <class T>
 std::uint64_t word_of(T value) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-  if constexpr (sizeof(T) == 4) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    return word;
-  } else {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    return word;
-  }
+  return std::bit_cast<api::WordOf<sizeof(T)>>(value);
 }
 
 template <class T>
 T value_of(std::uint64_t word) {
-  T value{};
-  if constexpr (sizeof(T) == 4) {
-    const auto half = static_cast<std::uint32_t>(word);
-    std::memcpy(&value, &half, sizeof value);
-  } else {
-    std::memcpy(&value, &word, sizeof value);
-  }
-  return value;
+  return std::bit_cast<T>(static_cast<api::WordOf<sizeof(T)>>(word));
 }
 
-std::uint64_t execute(shmem_ctx_t ctx, void* dest, const AtomicRequest& request, int pe) {
+[[gnu::noinline]] std::uint64_t execute(shmem_ctx_t ctx, void* dest, AtomicOp op,
+                                        std::uint8_t size_bytes, std::uint64_t operand,
+                                        std::uint64_t compare, int pe) {
   return api::guarded([&](World& world) {
     const shmemctl_context& context = api::checked(ctx);
-    return world.rma.atomic(dest, request, api::world_pe(world, context, pe), context.number);
+    return world.rma.atomic(dest, {op, size_bytes, operand, compare},
+                            api::world_pe(world, context, pe), context.number);
   });
 }
 
 template <class T>
-T atomic(shmem_ctx_t ctx, const T* dest, AtomicOp op, T operand, int pe, T compare = {}) {
+[[gnu::always_inline]] inline T atomic(shmem_ctx_t ctx, const T* dest, AtomicOp op, T operand,
+                                       int pe, T compare = {}) {
+  auto* const target = const_cast<T*>(dest);
   const AtomicRequest request{op, sizeof(T), word_of(operand), word_of(compare)};
-  return value_of<T>(execute(ctx, const_cast<T*>(dest), request, pe));
+  if (std::byte* word = api::word_place(ctx, target, sizeof(T), pe); __builtin_expect(!!word, 1))
+    return value_of<T>(execute_atomic(word, request));
+  return value_of<T>(execute(ctx, target, op, sizeof(T), request.operand, request.compare, pe));
 }
 
 } // namespace

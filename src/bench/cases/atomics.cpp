@@ -93,7 +93,10 @@ struct ByRma {
   template <class Kind, class Word>
   [[gnu::always_inline]] static Word execute(Rma& rma, std::byte* word, std::ptrdiff_t, int pe,
                                              Word operand, Word compare) {
-    return static_cast<Word>(rma.atomic(word, {Kind::op, sizeof(Word), operand, compare}, pe));
+    return static_cast<Word>(rma.atomic(
+        word,
+        {Kind::op, sizeof(Word), operand, Kind::op == AtomicOp::compare_swap ? compare : Word{0}},
+        pe));
   }
   static void complete(Rma& rma) { rma.quiet(); }
 };
@@ -174,6 +177,39 @@ private:
 
   template <class Word>
   void iterate_words(std::uint64_t first, std::uint64_t count) {
+    if constexpr (one_by_one)
+      iterate_one_by_one<Word>(first, count);
+    else
+      iterate_windows<Word>(first, count);
+  }
+
+  /// Few enough variables for the registers: one that is kept in memory would be read back, or
+  /// worse written, between the operations.
+  template <class Word>
+  void iterate_one_by_one(std::uint64_t first, std::uint64_t count) {
+    using Kind = KindOf<Word>;
+    const std::uint64_t peers = peers_;
+    const int* const to = routes_.to.data();
+    const std::ptrdiff_t* const deltas = deltas_.data();
+    std::byte* const memory = ground().memory;
+    Rma& rma = ground().rma;
+    Word fetched = 0;
+    std::uint64_t peer = first % peers, turn = first / peers;
+    for (std::uint64_t left = count; left > 0; --left) {
+      fetched = Way::template execute<Kind, Word>(rma, memory + peer * line_bytes, deltas[peer],
+                                                  to[peer], Kind::operand(turn), Kind::after(turn));
+      if (++peer == peers) {
+        peer = 0;
+        ++turn;
+      }
+    }
+    Way::complete(rma);
+    fetched_ = fetched;
+  }
+
+  /// A window's operations are under way together, each on a word of its own.
+  template <class Word>
+  void iterate_windows(std::uint64_t first, std::uint64_t count) {
     using Kind = KindOf<Word>;
     const std::uint64_t words = words_per_peer();
     // Copies, so that they stay in registers.
@@ -189,7 +225,7 @@ private:
       fetched = Way::template execute<Kind, Word>(
           rma, memory + (peer * words + number) * line_bytes, deltas[peer], to[peer],
           Kind::operand(turn), Kind::after(turn));
-      if (!one_by_one && ++under_way == words) {
+      if (++under_way == words) {
         Way::complete(rma);
         under_way = 0;
       }
@@ -201,7 +237,7 @@ private:
       number = 0;
       ++turn;
     }
-    if (one_by_one || under_way > 0)
+    if (under_way > 0)
       Way::complete(rma);
     fetched_ = fetched;
   }
