@@ -5,6 +5,8 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/ibrc/ibrc.h"
+#include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
 #include "transports/ucx/ucx.h"
 
@@ -20,6 +22,8 @@ struct Known {
 const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
       {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+      {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
+      {"libfabric", [](const TransportSetup& setup) { return make_libfabric_transport(setup); }},
       {"ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }},
   };
   return known;
