@@ -65,12 +65,19 @@ public:
                                           int pe) const {
     return places_.find(address, size_bytes, pe);
   }
-  /// The same of a word that atomics may use: aligned to its size, a power of two.
+  /// The same of a word that is aligned to its size, a power of two.
   [[gnu::always_inline]] std::byte* word_place(const void* address, std::size_t size_bytes,
                                                int pe) const {
     std::byte* const found = place(address, size_bytes, pe);
     const bool aligned = (reinterpret_cast<std::uintptr_t>(found) & (size_bytes - 1)) == 0;
     return __builtin_expect(aligned, 1) ? found : nullptr;
+  }
+  /// The same of a word on which this thread may make atomics by itself: nullptr everywhere in a
+  /// job whose NICs make atomics of their own kind.
+  [[gnu::always_inline]] std::byte* atomic_place(const void* address, std::size_t size_bytes,
+                                                 int pe) const {
+    std::byte* const found = word_place(address, size_bytes, pe);
+    return __builtin_expect(direct_atomics_, 1) ? found : nullptr;
   }
 
   [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
@@ -90,11 +97,21 @@ public:
     // A copy that nobody else sees: with it a compiler knows operation and size where they are
     // constants.
     const AtomicRequest known = request;
-    if (std::byte* word = word_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
       return execute_atomic(word, known);
     // Value by value: a request whose address goes elsewhere is written to memory before every
     // operation, and a locked instruction waits for that.
     return atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
+                               context);
+  }
+  /// atomic() whose old value nobody wants: done at the target after quiet().
+  [[gnu::always_inline]] void post_atomic(void* target, const AtomicRequest& request, int pe,
+                                          int context = 0) {
+    const AtomicRequest known = request;
+    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+      execute_atomic(word, known);
+    else
+      post_atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
                                context);
   }
   /// put() of one value that is in a register; of 1, 2, 4 or 8 bytes.
@@ -171,6 +188,8 @@ private:
   std::uint64_t atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
                                     std::uint64_t operand, std::uint64_t compare, int pe,
                                     int context);
+  void post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
+                                std::uint64_t operand, std::uint64_t compare, int pe, int context);
   void put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
                            int context);
   std::uint64_t get_value_otherwise(const void* source, std::size_t size_bytes, int pe,
@@ -187,6 +206,7 @@ private:
   std::vector<Transport*> transports_; ///< each once
   JobHealth& health_;
   bool only_loads_and_stores_; ///< all of `transports_` are nothing else
+  bool direct_atomics_;        ///< none of them makes atomics another way than stores
   double timeout_s_;
   bool checked_;
   RegionTable regions_;

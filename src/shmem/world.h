@@ -138,6 +138,16 @@ inline int world_pe(World& world, const shmemctl_context& context, int pe) {
     return nullptr;
   return world->rma.word_place(address, size_bytes, pe);
 }
+/// The same for atomics.
+[[gnu::always_inline]] inline std::byte* atomic_place(shmem_ctx_t context, const void* address,
+                                                      std::size_t size_bytes, int pe) {
+  const World* world = process_world.load(std::memory_order_acquire);
+  const bool in_world =
+      context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
+  if (__builtin_expect(!world || !in_world, 0))
+    return nullptr;
+  return world->rma.atomic_place(address, size_bytes, pe);
+}
 
 /// The unsigned type of that size.
 template <std::size_t size_bytes>
