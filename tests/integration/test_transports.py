@@ -40,25 +40,27 @@ class WholeJobs(OpenShmemTest):
         super().setUpClass()
         cls.missing = {name: missing(env) for name, env in WAYS.items()}
 
-    def ways(self):
+    def each(self, test):
+        """Runs test(name, environment) for every way."""
         for name, env in WAYS.items():
             with self.subTest(way=name):
                 if self.missing[name]:
                     self.skipTest(self.missing[name])
-                yield name, env
+                test(name, env)
 
     def test_bringup_verifies_every_pair(self):
-        for _, env in self.ways():
+        def one(_, env):
             code, out, err = bringup(env=env)
             self.assertEqual(code, 0, err)
             report = json.loads(out)
             self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
             pairs = {(row["source"], row["target"]) for row in report["connections"]}
             self.assertTrue({(a, b) for a in range(4) for b in range(4) if a != b} <= pairs)
+        self.each(one)
 
     def test_between_virtual_nodes_only(self):
         """Memory within a node, the network between nodes."""
-        for name, env in self.ways():
+        def one(name, env):
             remote = {k: v for k, v in env.items() if k != "SHMEMCTL_TRANSPORT"}
             remote["NVSHMEM_REMOTE_TRANSPORT"] = env["SHMEMCTL_TRANSPORT"]
             code, out, err = bringup("--nodes", 2, env=remote)
@@ -67,23 +69,26 @@ class WholeJobs(OpenShmemTest):
             self.assertEqual({row["params"]["transport"] for row in rows},
                              {"shm", env["SHMEMCTL_TRANSPORT"]})
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
+        self.each(one)
 
     def test_openshmem_programs(self):
-        for name, env in self.ways():
+        def one(name, env):
             for program in CONFORMANCE:
                 if program in LEFT_OUT:
                     continue
-                done = self.run_pes(4, self.conformance(program), **env)
-                self.assertEqual(done.returncode, 0, f"{name} {program}: {done.stderr}")
+                code, _, err = self.run_pes(4, self.conformance(program), **env)
+                self.assertEqual(code, 0, f"{name} {program}: {err}")
+        self.each(one)
 
     def test_bench_is_verified(self):
-        for _, env in self.ways():
+        def one(_, env):
             code, out, err = run("run", "-n", 2, "bench", "put", "get", "put-signal",
                                  "atomic-fetch-add", "barrier", "--quick", "--json", "-", env=env,
                                  timeout=120)
             self.assertEqual(code, 0, err)
             rows = json.loads(out)["results"]
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
+        self.each(one)
 
     def test_unknown_transports_are_refused(self):
         for text, problem in (("carrier-pigeon", "there is none of that name"),
