@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/connections.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -63,6 +64,12 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
               << placement_text(placement) << '\n'
               << std::flush;
   session.checkpoint();
+
+  report.connections = merge_connections(
+      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  if (const std::string ways = connections_for_people(report.connections);
+      session.wants_text() && !ways.empty())
+    std::cout << ways << '\n' << std::flush;
 
   const Report before = report;
   const BringupVerdict verdict =
