@@ -100,6 +100,18 @@ TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
                     "the deadline passed");
 }
 
+TEST_P(KvsFaults, LeavingComesToAnEndWhateverTheProcessManagerDoes) {
+  for (const ManagerFault& fault : {ManagerFault{.at = "finalize", .silence = true},
+                                    ManagerFault{.at = "finalize", .reply = "hello\n    "},
+                                    ManagerFault{.at = "finalize", .close_all = true}}) {
+    FakeProcessManager manager(GetParam(), 2, fault);
+    const auto outcomes =
+        run_job(manager, GetParam(), 2, [](Bootstrap& bootstrap) { bootstrap.leave(soon(0.1)); });
+    for (const Outcome& outcome : outcomes)
+      EXPECT_TRUE(outcome.good) << outcome.message;
+  }
+}
+
 TEST_P(KvsFaults, AValueThatIsNoneOfOurs) {
   const std::string value = "value=%%%not-base64%%%";
   const std::string block = "cmd=kvs-get-response;rc=0;found=TRUE;" + value + ";";
