@@ -3,9 +3,11 @@
 
 #include "src/base/round_up.h"
 #include "src/base/units.h"
+#include "src/runtime/exchange.h"
+#include "src/runtime/routed_atomics.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
-#include "transports/shm/shm.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -121,13 +123,19 @@ void Runtime::Impl::undo_heap() {
   local_peers.reset();
 }
 
+TransportSetup Runtime::Impl::transport_setup() {
+  return {placement.pe, placement.n_pes, identity.host_name, &options, lifeline.get(), timeout_s};
+}
+
 void Runtime::Impl::enter_transports() {
-  transports.push_back({make_shm_transport(), {}, {}});
+  for (const std::string& name : choose_transports(options, placement.n_nodes()))
+    transports.push_back({make_transport(name, transport_setup()), {}, {}});
 }
 
 void Runtime::Impl::undo_transports() {
   proxy.reset();
   rma.reset();
+  routed.clear();
   transports.clear();
 }
 
@@ -171,9 +179,37 @@ void Runtime::Impl::raise_unreachable(int pe) const {
 
 std::vector<Transport*> Runtime::Impl::ways() const {
   std::vector<Transport*> ways;
-  for (const int way : way_to)
-    ways.push_back(way < 0 ? nullptr : transports[static_cast<std::size_t>(way)].transport.get());
+  for (const int way : way_to) {
+    const auto at = static_cast<std::size_t>(way);
+    const bool other = way >= 0 && at < routed.size() && routed[at];
+    ways.push_back(way < 0 ? nullptr : (other ? routed[at] : transports[at].transport).get());
+  }
   return ways;
+}
+
+/// Collective. Atomics are atomic with each other only where all PEs make them in the same place.
+void Runtime::Impl::route_atomics() {
+  int mine = -1;
+  for (const int way : way_to)
+    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_meet_cpu())
+      mine = way;
+  const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
+  const int route = *std::max_element(all.begin(), all.end());
+  if (route < 0)
+    return;
+  const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (way_to[pe] >= 0 && nic.reach[pe].capabilities == 0)
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "make atomics on",
+                  std::string(nic.transport->name()) +
+                      " serves other PEs of the job, whose atomics a CPU's do not meet, and does "
+                      "not reach it: " +
+                      nic.reach[pe].reason,
+                  "give every PE a NIC, or choose another transport by SHMEMCTL_TRANSPORT");
+  routed.resize(transports.size());
+  for (std::size_t at = 0; at < transports.size(); ++at)
+    if (transports[at].transport->is_load_store())
+      routed[at] = std::make_unique<RoutedAtomics>(*transports[at].transport, *nic.transport);
 }
 
 void Runtime::Impl::enter_state() {
@@ -189,11 +225,19 @@ void Runtime::Impl::enter_state() {
                 "place in the internal region",
                 "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
   state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
-  for (const RegionView& each : views) {
-    rma->set_region(each);
-    state->set_region(each);
-  }
+  for (const RegionView& each : views)
+    publish(each);
   make_buffers();
+}
+
+void Runtime::Impl::publish(const RegionView& region) {
+  std::vector<Transport*> all;
+  for (const TransportEntry& entry : transports)
+    all.push_back(entry.transport.get());
+  BootstrapExchange exchange(*bootstrap, deadline());
+  register_region(all, region, exchange);
+  rma->set_region(region);
+  state->set_region(region);
 }
 
 void Runtime::Impl::make_buffers() {
