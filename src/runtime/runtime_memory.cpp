@@ -145,10 +145,11 @@ void Runtime::Impl::enter_transport_map() {
     return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
                      placement.hosts[pe].machine_id, std::move(info)};
   };
-  const PeerPlace me = place_of(static_cast<std::size_t>(placement.pe), {});
   for (std::size_t index = 0; index < transports.size(); ++index) {
     TransportEntry& entry = transports[index];
     entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+    const auto mine = static_cast<std::size_t>(placement.pe);
+    const PeerPlace me = place_of(mine, entry.info[mine]);
     for (std::size_t pe = 0; pe < count(); ++pe) {
       Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
       const bool mapped =
