@@ -220,6 +220,18 @@ void MpiBootstrap::finish(const Deadline& deadline) {
   }
 }
 
+void MpiBootstrap::leave(const Deadline& deadline) noexcept {
+  if (!blocking_ || blocking_->abandoned())
+    return;
+  try {
+    JobHealth nobody; // the job is ending already
+    blocking_->run(
+        "MPI_Finalize", [finalize = mpi_.Finalize] { finalize(); }, deadline, nobody);
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
+  }
+}
+
 namespace {
 
 /// An Open MPI that does not speak the launcher's language starts as a job of one.
