@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck shell=dash
 # The first process of a lab machine: mounts the host's root read-only, sets the machine up, runs
 # the command in that root, tells the host how it ended. Everything here is busybox from memory: a
 # program of the host is read over 9p, which costs a hundred times more under emulation.
@@ -60,8 +61,8 @@ disguise_gpus() {
 
 sysctl() { echo "$2" >"/proc/sys/$1"; }
 
-# What the host asked for is on the kernel's command line.
-# shellcheck disable=SC2086,SC2154 # a list of words, set by the kernel
+# What the host asked for is on the kernel's command line, which the kernel makes our environment of.
+# shellcheck disable=SC2046,SC2154
 modprobe -a $(echo "$lab_modules" | tr , ' ')
 mount_9p host /host ro,cache=loose
 mkdir /below
@@ -88,6 +89,7 @@ for name in hostname hosts machine-id; do
 done
 ulimit -l unlimited
 ulimit -n 65536
+# shellcheck source=/dev/null
 . $share/setup
 read -r uptime _ </proc/uptime
 tell "ready $uptime"
@@ -101,7 +103,9 @@ cat </run.stderr >"${port}3" &
 cats="$cats $!"
 (
   exec </dev/null >/run.stdout 2>/run.stderr 5>&-
+  # shellcheck source=/dev/null
   . $share/environment
+  # shellcheck source=/dev/null
   . $share/events
   exec chroot /host /bin/sh /run/lab/command
 )
