@@ -186,6 +186,8 @@ void Runtime::Impl::enter_connections() {
     }
     entry.transport->connect(peers, exchange, deadline());
   }
+  if (transports.size() > 1)
+    route_atomics();
   bootstrap->barrier(deadline()); // also entered by those whose peers are still connecting
 }
 

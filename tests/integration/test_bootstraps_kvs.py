@@ -25,7 +25,8 @@ PATIENCE_S = 45
 def environment(**variables):
     kept = {name: value for name, value in clean_environment().items()
             if not name.startswith(LAUNCHER_VARIABLES)}
-    kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **variables)
+    kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                OMPI_MCA_plm="isolated", **variables)
     return kept
 
 
