@@ -19,7 +19,6 @@ host() { chroot /host "$@"; }
 tell() { echo "$*" >&5; }
 
 fail() {
-  echo "lab: $1" >/dev/console
   tell "failed $1"
   # The host ends the machine; what follows would only confuse.
   sleep 60
@@ -41,6 +40,18 @@ rename_nics() {
       done
       [ $step = first ] || ip link set "lab-${name##*=}" name "${name##*=}" ||
         fail "there is no NIC ${name##*=}"
+    done
+  done
+}
+
+# wait_for_carrier NAME...: some models take a second or two.
+wait_for_carrier() {
+  for name in "$@"; do
+    tries=0
+    until read -r carrier <"/sys/class/net/$name/carrier" && [ "$carrier" = 1 ]; do
+      tries=$((tries + 1))
+      [ $tries -lt 200 ] || fail "$name has no carrier"
+      sleep 0.1
     done
   done
 }
