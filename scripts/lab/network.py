@@ -130,7 +130,7 @@ def setup_script(machine, count, hcas, netems):
     for netem in netems:
         if netem.machine in (None, machine):
             lines += piped(f"qdisc add dev {netem.netdev} root netem {netem.arguments}\n", "tc",
-                           f"cannot add netem to {netem.netdev}")
+                           f"cannot add netem to {netem.netdev}: {netem.arguments}")
     return "\n".join(lines) + "\n"
 
 
@@ -138,4 +138,5 @@ def piped(batch, name, failure):
     """A shell line that gives a batch to a program of iproute2; none for no batch."""
     if not batch:
         return []
-    return [f"printf %s {shlex.quote(batch)} | host {program(name)} -b - || fail '{failure}'"]
+    return [f"printf %s {shlex.quote(batch)} | host {program(name)} -b - || "
+            f"fail {shlex.quote(failure)}"]
