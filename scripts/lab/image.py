@@ -89,15 +89,26 @@ def kernel_packages():
     raise Unavailable(f"apt knows no kernel package ({', '.join(KERNELS)})", "run apt-get update")
 
 
+def download_kernel(folder):
+    """The kernel's packages, in folder. A list of packages that is old names files that are gone."""
+    try:
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+    except LabError:
+        if os.geteuid() != 0:
+            raise
+        run_quietly("update the list of packages", "apt-get", "update")
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+
+
 def fetch_kernel(folder):
     """Downloads and unpacks the kernel into folder, which appears complete or not at all."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="kernel.") as work:
         work = pathlib.Path(work)
         (work / "debs").mkdir()
-        work.chmod(0o755)
         try:
-            for package in kernel_packages():
-                run_quietly(f"download {package}", "apt-get", "download", package, cwd=work / "debs")
+            download_kernel(work / "debs")
         except LabError as error:
             raise Unavailable(str(error), "run apt-get update, and check the network") from error
         for deb in sorted((work / "debs").glob("*.deb")):

@@ -116,23 +116,27 @@ def redirect_batch(nics, netems):
 def setup_script(machine, count, hcas, netems):
     """Shell commands that bring NICs, RDMA devices and netem up; they run in the guest."""
     nics = nics_of(machine, count)
-    lines = ["sysctl net/ipv6/conf/default/accept_dad 0", "sysctl net/ipv6/conf/all/accept_dad 0",
-             "sysctl net/ipv4/conf/all/accept_local 1", "sysctl net/ipv4/conf/all/rp_filter 0",
-             "sysctl net/ipv4/conf/default/rp_filter 0", "sysctl net/ipv4/conf/all/arp_ignore 1",
-             "sysctl net/ipv4/ping_group_range '0 2147483647'"]
-    if nics:
-        # The kernel's order is that of the buses; ours is the number in the MAC address.
-        lines += ["rename_nics " + " ".join(f"{nic.mac}={nic.netdev}" for nic in nics)]
-    lines += [f"host {program('ip')} -b /run/lab/address.batch || fail 'cannot set the addresses up'"]
-    redirects = redirect_batch(nics, netems)
-    if redirects:
-        lines += [f"printf %s {shlex.quote(redirects)} | host {program('tc')} -b - || fail 'cannot redirect'"]
-    if hcas:
-        batch = "".join(f"link add {nic.rdma} type rxe netdev {nic.netdev}\n"
-                        for nic in nics[:hcas])
-        lines += [f"printf %s {shlex.quote(batch)} | host {program('rdma')} -b - || fail 'cannot add rxe'"]
+    lines = [f"sysctl net/{name} {value}" for name, value in (
+        ("ipv6/conf/default/accept_dad", 0), ("ipv6/conf/all/accept_dad", 0),
+        ("ipv4/conf/all/accept_local", 1), ("ipv4/conf/all/arp_ignore", 1),
+        ("ipv4/conf/all/rp_filter", 0), ("ipv4/conf/default/rp_filter", 0))]
+    # The kernel's order is that of the buses; ours is the number in the MAC address.
+    lines += ["rename_nics " + " ".join(f"{nic.mac}={nic.netdev}" for nic in nics),
+              f"host {program('ip')} -b /run/lab/address.batch || fail 'cannot set the addresses up'",
+              "wait_for_carrier " + " ".join(nic.netdev for nic in nics)]
+    lines += piped(redirect_batch(nics, netems), "tc", "cannot redirect")
+    lines += piped("".join(f"link add {nic.rdma} type rxe netdev {nic.netdev}\n"
+                           for nic in nics[:hcas]), "rdma", "cannot add Soft-RoCE devices")
     for netem in netems:
         if netem.machine in (None, machine):
-            lines += [f"host {program('tc')} qdisc add dev {shlex.quote(netem.netdev)} root netem {netem.arguments}"
-                      f" || fail 'cannot add netem to {netem.netdev}'"]
+            lines += piped(f"qdisc add dev {netem.netdev} root netem {netem.arguments}\n", "tc",
+                           f"cannot add netem to {netem.netdev}: {netem.arguments}")
     return "\n".join(lines) + "\n"
+
+
+def piped(batch, name, failure):
+    """A shell line that gives a batch to a program of iproute2; none for no batch."""
+    if not batch:
+        return []
+    return [f"printf %s {shlex.quote(batch)} | host {program(name)} -b - || "
+            f"fail {shlex.quote(failure)}"]

@@ -1,11 +1,14 @@
 #!/bin/sh
+# shellcheck shell=dash disable=SC2317 # functions that others call
 # On both of two machines, as PEs of one job, machine 0 losing packets: guest_pair.sh SHMEMCTL.
+# shellcheck source=tests/lab/guest_functions.sh
 . "$(dirname "$0")/guest_functions.sh"
 shmemctl=$1
 counters=/sys/class/infiniband/rxe0/ports/1/hw_counters
 
 cat /etc/machine-id /proc/sys/kernel/random/boot_id >"$LAB_OUT/ids$LAB_MACHINE"
-"$shmemctl" bringup --symmetric-size 1M --json "$LAB_OUT/bringup$LAB_MACHINE.json" >/dev/null 2>&1
+"$shmemctl" bringup --symmetric-size 16M --json "$LAB_OUT/bringup$LAB_MACHINE.json" \
+  >/dev/null 2>"$LAB_OUT/bringup-errors$LAB_MACHINE"
 echo $? >"$LAB_OUT/bringup$LAB_MACHINE"
 
 if [ "$LAB_MACHINE" = 1 ]; then
