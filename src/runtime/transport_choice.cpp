@@ -6,6 +6,9 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "transports/shm/shm.h"
+#if __has_include(<rdma/fabric.h>)
+#include "transports/libfabric/libfabric.h"
+#endif
 
 namespace shmemctl {
 
@@ -18,7 +21,10 @@ struct Known {
 
 const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
-      {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+    {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+#if __has_include(<rdma/fabric.h>)
+    {"libfabric", make_libfabric_transport},
+#endif
   };
   return known;
 }
