@@ -8,7 +8,7 @@
 #include "src/bootstrap/backoff.h"
 #include "src/bootstrap/pieces.h"
 #include "src/bootstrap/select.h"
-#include "src/bootstrap/signal_dispositions.h"
+#include "src/base/signal_dispositions.h"
 
 namespace shmemctl {
 

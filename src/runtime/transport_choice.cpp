@@ -5,10 +5,10 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
-#include "transports/shm/shm.h"
-#if __has_include(<rdma/fabric.h>)
+#include "transports/ibrc/ibrc.h"
 #include "transports/libfabric/libfabric.h"
-#endif
+#include "transports/shm/shm.h"
+#include "transports/ucx/ucx.h"
 
 namespace shmemctl {
 
@@ -21,10 +21,10 @@ struct Known {
 
 const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
-    {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
-#if __has_include(<rdma/fabric.h>)
-    {"libfabric", make_libfabric_transport},
-#endif
+      {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+      {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
+      {"libfabric", [](const TransportSetup& setup) { return make_libfabric_transport(setup); }},
+      {"ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }},
   };
   return known;
 }
@@ -63,7 +63,8 @@ const std::vector<std::string>& transport_option_names() {
                                                  "SOFT_HCA_OVER",
                                                  "LIBFABRIC_PROVIDER",
                                                  "LIBFABRIC_PROFILE",
-                                                 "LIBFABRIC_INTERFACE"};
+                                                 "LIBFABRIC_INTERFACE",
+                                                 "UCX_LIBRARY"};
   return names;
 }
 

@@ -109,6 +109,7 @@ CaseInfo info_of(std::string name, Metric metric, std::string measures, const st
 CaseInfo element_info(std::string name, std::string measures, const std::string& how) {
   CaseInfo info = info_of(std::move(name), Metric::latency, std::move(measures), how);
   info.max_bytes = 8;
+  info.only_bytes = {1, 2, 4, 8};
   return info;
 }
 
