@@ -133,19 +133,21 @@ TEST(Faults, APortThatIsDownIsTheCause) {
 
 TEST(Faults, ADeviceThatNeverAnswersEndsTheWaitAtItsDeadline) {
   FakeVerbs fake({roce_device("fake0")});
-  TransportWorldOptions quick;
-  quick.timeout_s = 0.5;
-  run_over(
-      fake,
-      [&](TransportPe& me) {
-        me.barrier();
-        if (me.pe == 0) {
-          fake.silent = true;
-          expect_error(ExitCode::deadline, {"quiet", "PE 1"}, [&] { put_and_wait(me); });
-          fake.silent = false;
-        }
-      },
-      quick);
+  const auto quick = [&](TransportSetup setup) {
+    setup.timeout_s = 0.3;
+    return make_over(fake, setup);
+  };
+  run_transport_world(quick, [&](TransportPe& me) {
+    if (me.pe == 0) {
+      fake.silent = true;
+      expect_error(ExitCode::deadline, {"quiet", "PE 1"}, [&] { put_and_wait(me); });
+      expect_error(ExitCode::deadline, {"an atomic operation", "PE 1"}, [&] {
+        me.transport->atomic(1, heap_at(1, 0), {AtomicOp::add, 8, 1});
+      });
+      fake.silent = false;
+    }
+    me.barrier();
+  });
 }
 
 TEST(Faults, TheJobsFailureEndsTheWait) {
