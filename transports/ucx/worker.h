@@ -119,7 +119,16 @@ private:
   void look_after(int pe);
   void describe(UcxPeer& peer);
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
-  void close_endpoints();
+  struct Closing {
+    UcxPeer* peer;
+    void* request; ///< as UCX returned it
+    bool complete = false;
+  };
+  /// False if some is still under way. @param while_well: gives up peers that have failed
+  bool wait_briefly(std::vector<Closing>& all, bool while_well);
+  /// False if UCX keeps one of them.
+  bool close_endpoints();
+  void abandon();
 
   std::shared_ptr<const UcxContext> context_;
   const UcxMemory& memory_;
