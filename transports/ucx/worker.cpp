@@ -47,7 +47,8 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
 
 UcxWorker::~UcxWorker() {
   const Lock held = lock();
-  if (!close_endpoints()) {
+  close_endpoints();
+  if (unfinished_ > 0) {
     abandon();
     return;
   }
@@ -70,9 +71,8 @@ void UcxWorker::abandon() {
   static_cast<void>(std::make_unique<std::shared_ptr<const UcxContext>>(context_).release());
 }
 
-bool UcxWorker::wait_briefly(std::vector<Closing>& all, bool while_well) {
+void UcxWorker::wait_briefly(std::vector<Closing>& all, bool while_well) {
   const Deadline deadline = Deadline::after(closing_time);
-  bool complete = true;
   for (Closing& each : all) {
     if (!UCS_PTR_IS_PTR(each.request)) {
       each.complete = each.request == nullptr;
@@ -84,13 +84,11 @@ bool UcxWorker::wait_briefly(std::vector<Closing>& all, bool while_well) {
       if (progress() == 0)
         std::this_thread::yield();
     each.complete = status == UCS_OK;
-    complete = complete && status != UCS_INPROGRESS;
     api().request_free(each.request);
   }
-  return complete;
 }
 
-bool UcxWorker::close_endpoints() {
+void UcxWorker::close_endpoints() {
   std::vector<Closing> all;
   const ucp_request_param_t plainly{};
   for (const auto& peer : peers_)
@@ -102,14 +100,16 @@ bool UcxWorker::close_endpoints() {
   for (Closing& each : all) {
     ucp_request_param_t how{};
     if (!each.complete) {
-      if (!each.peer->reports_errors)
-        return false;
+      if (!each.peer->reports_errors) {
+        each.request = nullptr; // there is no force; it goes with the worker
+        continue;
+      }
       how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
       how.flags = UCP_EP_CLOSE_FLAG_FORCE;
     }
     each.request = api().ep_close_nbx(each.peer->endpoint, &how);
   }
-  return wait_briefly(all, false);
+  wait_briefly(all, false);
 }
 
 UcxWorker::Lock UcxWorker::lock() {
