@@ -94,11 +94,12 @@ struct QueueOptions {
   std::uint32_t signal_every = 64;      ///< blocks; a power of two, at most a quarter of `blocks`
   std::uint32_t ring_every = 1u << 15;  ///< blocks: a doorbell at least this often under contention
   PathOptions path;
-  /// Where the queue stands, for GPU threads: memory that both they and the device reach, zeroed,
-  /// page-aligned, of queue_layout(...).size_bytes. nullptr: host memory of the HCA's own.
+  /// Where the queue stands, for GPU threads: memory that both they and the device reach, aligned
+  /// to a page, of queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros,
+  /// and the completions with bytes of 0xff. nullptr: host memory of the HCA's own.
   void* memory = nullptr;
   std::size_t memory_bytes = 0;
-  int memory_dmabuf_descriptor = -1;
+  int memory_dmabuf_descriptor = -1; ///< -1: host memory
 };
 
 /// A connection's queue: send work only, reliable, to one peer.
