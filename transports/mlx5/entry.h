@@ -87,9 +87,8 @@ SHMEMCTL_HOST_DEVICE constexpr void build_nop(Out& out, const EntryHead& head) {
 
 /// RDMA WRITE from registered memory, 1 byte to 1 GiB. 3 octowords.
 template <class Out>
-SHMEMCTL_HOST_DEVICE constexpr void build_write(Out& out, const EntryHead& head,
-                                                const RemotePiece& remote,
-                                                const LocalPiece& local) {
+SHMEMCTL_HOST_DEVICE constexpr void
+build_write(Out& out, const EntryHead& head, const RemotePiece& remote, const LocalPiece& local) {
   detail::set_head(out, head, Opcode::rdma_write, 0, write_octowords);
   detail::set_remote(out, remote);
   detail::set_local(out, 4, local);
@@ -98,8 +97,7 @@ SHMEMCTL_HOST_DEVICE constexpr void build_write(Out& out, const EntryHead& head,
 /// RDMA READ into registered memory, 1 byte to 1 GiB. 3 octowords.
 template <class Out>
 SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const EntryHead& head,
-                                               const RemotePiece& remote,
-                                               const LocalPiece& local) {
+                                               const RemotePiece& remote, const LocalPiece& local) {
   detail::set_head(out, head, Opcode::rdma_read, 0, write_octowords);
   detail::set_remote(out, remote);
   detail::set_local(out, 4, local);
@@ -108,18 +106,17 @@ SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const EntryHead& head,
 /// RDMA WRITE of bytes that are part of the entry; `bytes` is free on return. At least 1 byte;
 /// inline_octowords(size_bytes).
 template <class Out>
-SHMEMCTL_HOST_DEVICE constexpr void build_inline_write(Out& out, const EntryHead& head,
-                                                       const RemotePiece& remote,
-                                                       const unsigned char* bytes,
-                                                       std::uint32_t size_bytes) {
+SHMEMCTL_HOST_DEVICE constexpr void
+build_inline_write(Out& out, const EntryHead& head, const RemotePiece& remote,
+                   const unsigned char* bytes, std::uint32_t size_bytes) {
   const std::uint32_t octowords = inline_octowords(size_bytes);
   detail::set_head(out, head, Opcode::rdma_write, 0, octowords);
   detail::set_remote(out, remote);
   // The first four bytes stand beside the size.
   const std::uint32_t beside = size_bytes < 4 ? size_bytes : 4;
   const std::uint64_t start = detail::word_of_bytes(bytes, beside);
-  out.set(4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 |
-                     to_wire(start) >> 32));
+  out.set(
+      4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | to_wire(start) >> 32));
   std::uint32_t done = beside;
   for (unsigned word = 5; word < 2 * octowords; ++word) {
     const std::uint32_t left = size_bytes - done;
@@ -131,10 +128,9 @@ SHMEMCTL_HOST_DEVICE constexpr void build_inline_write(Out& out, const EntryHead
 
 /// The same for a value of 1, 2, 4 or 8 bytes, which arrives in the host's byte order: 3 octowords.
 template <class Out>
-SHMEMCTL_HOST_DEVICE constexpr void build_value_write(Out& out, const EntryHead& head,
-                                                      const RemotePiece& remote,
-                                                      std::uint64_t value,
-                                                      std::uint32_t size_bytes) {
+SHMEMCTL_HOST_DEVICE constexpr void
+build_value_write(Out& out, const EntryHead& head, const RemotePiece& remote, std::uint64_t value,
+                  std::uint32_t size_bytes) {
   detail::set_head(out, head, Opcode::rdma_write, 0, write_octowords);
   detail::set_remote(out, remote);
   // The value's bytes in memory order, from the top of a number.
@@ -146,10 +142,9 @@ SHMEMCTL_HOST_DEVICE constexpr void build_value_write(Out& out, const EntryHead&
 
 /// An atomic; `local` takes the old value and has the operand's size. atomic_octowords().
 template <class Out>
-SHMEMCTL_HOST_DEVICE constexpr void build_atomic(Out& out, const EntryHead& head,
-                                                 const RemotePiece& remote,
-                                                 const AtomicFields& atomic,
-                                                 const LocalPiece& local) {
+SHMEMCTL_HOST_DEVICE constexpr void
+build_atomic(Out& out, const EntryHead& head, const RemotePiece& remote, const AtomicFields& atomic,
+             const LocalPiece& local) {
   const bool masked =
       atomic.opcode == Opcode::atomic_masked_cs || atomic.opcode == Opcode::atomic_masked_fa;
   const std::uint8_t modifier = !masked                  ? std::uint8_t{0}
@@ -177,6 +172,11 @@ SHMEMCTL_HOST_DEVICE constexpr void build_atomic(Out& out, const EntryHead& head
   detail::set_local(out, 2 * octowords - 2, local);
 }
 
+/// The old value out of the 4 bytes that an atomic of 4 bytes has brought. (8 bytes need nothing.)
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t old_value_4(std::uint32_t brought) {
+  return to_wire(brought);
+}
+
 // OpenSHMEM's atomics by the device's, as NVSHMEM's direct transports have them.
 
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t all_bits(std::uint8_t size_bytes) {
@@ -184,8 +184,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t all_bits(std::uint8_t size_bytes) {
 }
 SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_add(std::uint8_t size_bytes,
                                                        std::uint64_t value) {
-  return {size_bytes == 8 ? Opcode::atomic_fa : Opcode::atomic_masked_fa, size_bytes, value, 0, 0,
-          0};
+  return {
+      size_bytes == 8 ? Opcode::atomic_fa : Opcode::atomic_masked_fa, size_bytes, value, 0, 0, 0};
 }
 /// The old value, unchanged.
 SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_fetch(std::uint8_t size_bytes) {

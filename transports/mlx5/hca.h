@@ -89,10 +89,10 @@ struct PathOptions {
 };
 
 struct QueueOptions {
-  std::uint32_t blocks = 1024;          ///< a power of two; an entry takes one or two
+  std::uint32_t blocks = 1024; ///< a power of two; an entry takes one or two
   CompletionMode completions = CompletionMode::ring;
-  std::uint32_t signal_every = 64;      ///< blocks; a power of two, at most a quarter of `blocks`
-  std::uint32_t ring_every = 1u << 15;  ///< blocks: a doorbell at least this often under contention
+  std::uint32_t signal_every = 64;     ///< blocks; a power of two, at most a quarter of `blocks`
+  std::uint32_t ring_every = 1u << 15; ///< blocks: a doorbell at least this often under contention
   PathOptions path;
   /// Where the queue stands, for GPU threads: memory that both they and the device reach, aligned
   /// to a page, of queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros,
@@ -113,6 +113,8 @@ public:
   virtual void connect(const PeerInfo& peer) = 0;
   /// Addresses of the queue and its completions; valid as long as the object.
   virtual const QueueView& view() const = 0;
+  /// Called by whoever waits for a completion. A device needs nothing.
+  virtual void progress() {}
   /// An event beside the completions that ended the queue (completion queue overrun, a bad queue),
   /// in one clause; nothing if there was none. For waits that take long: not for every poll.
   virtual std::optional<std::string> fatal_event() = 0;

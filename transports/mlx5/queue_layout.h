@@ -47,8 +47,7 @@ inline QueueLayout queue_layout(const QueueOptions& options) {
            QueueLayout::page_bytes;
   };
   QueueLayout layout{};
-  layout.completion_entries =
-      options.completions == CompletionMode::collapsed ? 1 : options.blocks;
+  layout.completion_entries = options.completions == CompletionMode::collapsed ? 1 : options.blocks;
   layout.completions_offset = pages(options.blocks * block_bytes);
   layout.records_offset =
       layout.completions_offset + pages(layout.completion_entries * completion_words * 8);

@@ -2,10 +2,11 @@
 // (HostMemory), in kernels, and in the model checker (tests/unit/mlx5): `Shape` gives the sizes and
 // the encodings (DeviceShape), `Memory` the loads and stores.
 //
-// A producer: reserve() (one fetch-add for one entry or many), then until has_room() look_for_room(),
-// set() the words, then try_publish() until it is true. Publishing is in order of reservation, by a
-// turn that is handed on; who has the turn also rings the doorbell, unless somebody has reserved
-// behind it and so will publish after it: one ring for many. Nothing here waits; callers loop.
+// A producer: reserve() (one fetch-add for one entry or many), then until has_room()
+// look_for_room(), set() the words, then try_publish() until it is true. It keeps `known`, a value
+// that completed() has had. Publishing is in order of reservation, by a turn that is handed on; who
+// has the turn also rings the doorbell, unless somebody has reserved behind it and so will publish
+// after it: one ring for many. Nothing here waits; callers loop.
 //
 // The order that the device needs: words of entries, doorbell record, doorbell register.
 #pragma once
@@ -50,7 +51,7 @@ struct Signalled {
   std::uint64_t start_plus_1, end;
 };
 
-/// Stateless beside its copy of how far the device is; one object for each thread. Trivially
+/// Has no state of its own: one object serves all threads, and copies are as good. Trivially
 /// copyable.
 template <class Shape, class Memory>
 class SendQueue {
@@ -73,16 +74,15 @@ public:
     return (1u << view_.blocks_log2) - (1u << view_.signal_log2) - longest + 1;
   }
 
-  /// Whether the blocks before `end` are free, as far as this object knows.
-  SHMEMCTL_HOST_DEVICE bool has_room(std::uint64_t end) const {
-    return end - completed_ <= std::uint64_t{1} << view_.blocks_log2;
+  /// Whether the blocks before `end` are free.
+  SHMEMCTL_HOST_DEVICE bool has_room(std::uint64_t end, std::uint64_t known) const {
+    return end - known <= std::uint64_t{1} << view_.blocks_log2;
   }
   /// One look, and one push to those that are in the way: completions are taken, and entries that
   /// the device has not been told of are.
-  SHMEMCTL_HOST_DEVICE bool look_for_room(std::uint64_t end) {
-    // Acquire: the device has read what stood in these blocks before it is overwritten.
-    completed_ = Memory::load_acquire(&view_.words->completed);
-    if (has_room(end))
+  SHMEMCTL_HOST_DEVICE bool look_for_room(std::uint64_t end, std::uint64_t& known) const {
+    known = completed();
+    if (has_room(end, known))
       return true;
     poll();
     try_flush();
@@ -128,9 +128,10 @@ public:
     else
       poll_ring();
   }
-  /// Every entry whose first block is before the result is complete, and what the device has
-  /// brought for it is visible.
+  /// Every entry whose first block is before the result is complete.
   SHMEMCTL_HOST_DEVICE std::uint64_t completed() const {
+    // Acquire: what the device brought for them is visible, and it has read what stood in their
+    // blocks before that is overwritten.
     return Memory::load_acquire(&view_.words->completed);
   }
   /// Not 0 after an error completion: see Failure.
@@ -183,8 +184,7 @@ private:
     const std::uint64_t word = Memory::load(&view_.words->ready);
     ready = word >> 1;
     // Acquire: as in try_publish().
-    return (word & 1) == 0 &&
-           Memory::compare_exchange_acquire(&view_.words->ready, word, word | 1);
+    return (word & 1) == 0 && Memory::compare_exchange_acquire(&view_.words->ready, word, word | 1);
   }
 
   // With the turn.
@@ -283,7 +283,6 @@ private:
   static constexpr unsigned most_taken = 64; ///< in one poll
 
   View view_;
-  std::uint64_t completed_ = 0;
 };
 
 /// The words of one entry, for entry.h's builders.

@@ -1,5 +1,5 @@
-// The device's numbers and byte order: operation codes, flags, and the 64-bit words that make up the
-// segments of a work queue entry. For host and device: fixed-size integers only.
+// The device's numbers and byte order: operation codes, flags, and the 64-bit words that make up
+// the segments of a work queue entry. For host and device: fixed-size integers only.
 //
 // Everything that the device reads or writes is big-endian, and every segment is a whole number of
 // 8-byte words, so a segment is written as words whose values are put together here.

@@ -70,9 +70,7 @@ private:
     return {};
   }
 
-  void read_remote() {
-    entry_.remote = {to_wire(words_[2]), high(words_[3])};
-  }
+  void read_remote() { entry_.remote = {to_wire(words_[2]), high(words_[3])}; }
 
   void read_operands(bool masked) {
     AtomicFields& fields = entry_.atomic;

@@ -17,9 +17,9 @@ struct BytePiece {
   std::size_t size_bytes;
 };
 
-/// Carries out the operations of one queue at its peer, in the order of the calls: a later operation
-/// is not seen there before an earlier one. Called by one thread at a time. Whatever is thrown is a
-/// failed connection to the device.
+/// Carries out the operations of one queue at its peer, in the order of the calls: a later
+/// operation is not seen there before an earlier one. Called by one thread at a time. Whatever is
+/// thrown is a failed connection to the device.
 class Executor {
 public:
   virtual ~Executor() = default;

@@ -106,6 +106,11 @@ void SoftHcaQueue::connect(const PeerInfo& peer) {
   connected_ = true;
 }
 
+void SoftHcaQueue::progress() {
+  if (!hca_.options_.has_thread)
+    hca_.poll();
+}
+
 std::optional<std::string> SoftHcaQueue::fatal_event() {
   const SoftHca::Held held(hca_);
   return device_->fatal_event();
@@ -163,8 +168,9 @@ std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request
                 "use memory of the host, or a real device");
   const Held held(*this);
   KeyWindow window;
-  // An index and, below it, a tag, as on a device: a key that is used again differs.
-  window.key = next_key_++ << 8 | (next_key_ & 0xff);
+  // An index, and a tag below it, as on a device.
+  window.key = next_key_ << 8 | (next_key_ & 0xff);
+  ++next_key_;
   window.address = reinterpret_cast<std::uint64_t>(request.base);
   window.size_bytes = request.size_bytes;
   window.access = request.access;
@@ -175,6 +181,7 @@ std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request
 
 std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
   const Held held(*this);
+  queues_.reserve(queues_.size() + 1); // behind it nothing throws
   auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);
   queues_.push_back(queue->device_.get());
   return queue;

@@ -46,6 +46,7 @@ public:
   PeerInfo local() const override;
   void connect(const PeerInfo& peer) override;
   const QueueView& view() const override { return view_; }
+  void progress() override;
   std::optional<std::string> fatal_event() override;
   std::string detail(std::uint16_t wqe_counter) const override;
 
@@ -71,7 +72,8 @@ struct SoftOptions {
   std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
   /// Makes the way to a peer: called by HcaQueue::connect(). Must not be empty.
   std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;
-  /// Whether it has a thread of its own; otherwise somebody calls poll().
+  /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
+  /// poll(): better where there are fewer processors than threads.
   bool has_thread = true;
   unsigned batch = 64; ///< entries of one queue in a row
   // How the thread waits when there is nothing to do: first these turns, then naps.
