@@ -86,10 +86,9 @@ public:
     }
     number_ = static_cast<unsigned>(std::countr_zero(free));
   }
-  ~ResultSlot() {
-    // A failed queue may still bring the value: the place is not used again then.
-    if (queue_.send_.failure() == 0)
-      queue_.free_results_.fetch_or(std::uint64_t{1} << number_, std::memory_order_release);
+  /// The value has been read. Without that the place is not used again: it may still be brought.
+  void give_back() {
+    queue_.free_results_.fetch_or(std::uint64_t{1} << number_, std::memory_order_release);
   }
   ResultSlot(const ResultSlot&) = delete;
   ResultSlot& operator=(const ResultSlot&) = delete;
@@ -154,9 +153,13 @@ HostQueue::Ticket HostQueue::write(const RemotePiece& remote, const void* source
 
 HostQueue::Ticket HostQueue::write_inline(const RemotePiece& remote, const void* source,
                                           std::size_t size_bytes, const Post& how) {
-  const auto size = static_cast<std::uint32_t>(std::min(size_bytes, most_inline));
-  if (size == 0)
+  if (size_bytes == 0)
     return 0;
+  if (size_bytes > most_inline)
+    throw Error(ExitCode::usage, queue_text(), "post inline data",
+                std::to_string(size_bytes) + " bytes are too many",
+                "this is a bug of shmemctl: please report it with the command");
+  const auto size = static_cast<std::uint32_t>(size_bytes);
   if (size == 8 || size == 4) {
     std::uint64_t value = 0;
     if (size == 8) {
@@ -200,17 +203,20 @@ HostQueue::Ticket HostQueue::update(const RemotePiece& remote, const AtomicField
 }
 
 std::uint64_t HostQueue::fetch(const RemotePiece& remote, const AtomicFields& fields) {
-  const ResultSlot result(*this);
+  ResultSlot result(*this);
   const LocalPiece local{reinterpret_cast<std::uint64_t>(result.word()), results_memory_->lkey(),
                          fields.size_bytes};
   wait(post(
       blocks_of(atomic_octowords(fields)), {Bell::now, true, false},
       [&](auto& slot, const EntryHead& head) { build_atomic(slot, head, remote, fields, local); }));
-  if (fields.size_bytes == 8)
-    return *result.word();
-  std::uint32_t brought = 0;
-  std::memcpy(&brought, result.word(), sizeof brought);
-  return old_value_4(brought);
+  std::uint64_t old = *result.word();
+  if (fields.size_bytes == 4) {
+    std::uint32_t brought = 0;
+    std::memcpy(&brought, result.word(), sizeof brought);
+    old = old_value_4(brought);
+  }
+  result.give_back();
+  return old;
 }
 
 // Following.
