@@ -8,8 +8,45 @@
 #include <vector>
 
 #include "src/base/deadline.h"
+#include "src/base/job_health.h"
+#include "src/base/options.h"
 
 namespace shmemctl {
+
+/// What a transport is told of the job when it is made.
+struct TransportSetup {
+  int pe = 0;
+  int n_pes = 1;
+  std::string host_name;
+  const Options* options = nullptr;
+  JobHealth* health = nullptr; ///< asked by every wait, at least every 100 ms
+  double timeout_s = 60;       ///< of every wait; then health->give_up(step, peer)
+};
+
+/// A port of a NIC, by the name that the node model has for it.
+struct HcaPort {
+  std::string device; ///< "mlx5_0", "rxe0"; for libfabric and UCX over TCP the interface, "eth0"
+  int port = 1;
+  bool operator==(const HcaPort&) const = default;
+};
+
+/// What a transport claims to have moved through a port: payload bytes, to be compared with the
+/// port's own counters.
+struct NicTraffic {
+  HcaPort nic;
+  std::uint64_t put_bytes = 0, get_bytes = 0, operations = 0;
+};
+
+/// How PEs tell each other what connections need. Collective over the whole job: every PE makes the
+/// same calls, also with nothing to say. Throws Error when the job fails.
+class Exchange {
+public:
+  virtual ~Exchange() = default;
+  /// What every PE said, by PE.
+  virtual std::vector<std::string> allgather(const std::string& mine) = 0;
+  /// @param to_each by PE: what that PE shall get. Returns what each PE had for this one, by PE.
+  virtual std::vector<std::string> alltoall(const std::vector<std::string>& to_each) = 0;
+};
 
 /// What a transport can do to one peer.
 enum Capability : unsigned {
@@ -75,20 +112,45 @@ enum class SignalOp : std::uint8_t { set, add };
 /// Operations are issued on a context (a small number; 0 is the default one), are complete at the
 /// target after quiet() on that context, and are ordered towards a PE by fence(). All throw Error
 /// (unavailable) that names the device, the port, the peer and the completion's status.
-/// Thread safety: different contexts may be used by different threads at once; set_region() and
-/// progress() may be called while others are at work.
+///
+/// Life: constructor (opens the library, finds devices; does not throw for what is not there) ->
+/// local_info() -> reach() -> use_nics() -> connect() -> set_region(), set_keys() for each region
+/// -> operations -> destructor. Thread safety: different contexts may be used by different threads
+/// at once; one context by one thread at a time. set_region(), set_keys(), add_local(),
+/// remove_local() and progress() may be called while others are at work.
 class Transport {
 public:
   virtual ~Transport() = default;
   virtual const char* name() const = 0; ///< "shm", "ibrc", ...
 
-  /// What peers need to judge and make the connection; at most 1 KiB.
+  /// What peers need to judge and make the connection; at most 1 KiB. A transport that cannot be
+  /// used here says why, in a form that its own reach() understands.
   virtual std::string local_info() = 0;
   virtual Reach reach(const PeerPlace& me, const PeerPlace& peer) const = 0;
-  /// Collective in effect. `peers` are those whose reach() was not 0.
-  virtual void connect(const std::vector<PeerPlace>& peers, const Deadline& deadline) = 0;
-  /// A region is there, or has grown or moved its mappings.
-  virtual void set_region(const RegionView& region) = 0;
+  /// The ports that this PE shall use, best first, as the mapping chose them; not called if there
+  /// is no choice. Throws Error (unavailable) for one that cannot be used.
+  virtual void use_nics(const std::vector<HcaPort>& nics) { static_cast<void>(nics); }
+  /// Collective. `peers` are those whose reach() was not 0, this PE itself among them.
+  virtual void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+                       const Deadline& deadline) = 0;
+  /// Whether peers need keys for regions: then each set_region() is followed by an exchange.
+  virtual bool has_keys() const { return false; }
+  /// A region is there, or has grown or moved its mappings. What it was before stays usable.
+  /// Returns the key that peers need to reach this PE's part; at most 256 bytes.
+  virtual std::string set_region(const RegionView& region) = 0;
+  /// @param keys by PE: what set_region() returned there
+  virtual void set_keys(int region, const std::vector<std::string>& keys) {
+    static_cast<void>(region);
+    static_cast<void>(keys);
+  }
+  /// Memory of this PE outside of the regions that is to be read and written without a copy. Other
+  /// local memory works too, staged. Throws Error if it cannot be registered.
+  virtual void add_local(void* base, std::size_t size_bytes) {
+    static_cast<void>(base);
+    static_cast<void>(size_bytes);
+  }
+  /// No operation on it is under way.
+  virtual void remove_local(void* base) { static_cast<void>(base); }
 
   /// Non-blocking: `source` may be reused only after quiet() unless the operation is `blocking`.
   virtual void put(int context, const RemoteAddress& target, const void* source,
@@ -98,6 +160,10 @@ public:
   /// Returns the old value (0 for set). Relaxed order, like OpenSHMEM's.
   virtual std::uint64_t atomic(int context, const RemoteAddress& target,
                                const AtomicRequest& request) = 0;
+  /// The same where nobody wants the old value: done at the target after quiet().
+  virtual void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) {
+    atomic(context, target, request);
+  }
   /// The payload is visible at the target before the signal is.
   virtual void put_signal(int context, const RemoteAddress& target, const void* source,
                           std::size_t size_bytes, const RemoteAddress& signal,
@@ -108,6 +174,17 @@ public:
   /// Operations are nothing but copy_to_shared() and execute_atomic() (transports/shm/words.h) on
   /// memory that is mapped here, so that a caller may make them itself, on any thread.
   virtual bool is_load_store() const { return false; }
+  /// Whether its atomics are atomic with those that CPUs make on the same word. If not (an HCA's
+  /// are so only among themselves), all atomics on a PE that it serves have to go through it.
+  virtual bool atomics_meet_cpu() const { return true; }
+
+  /// What it has moved so far, by port; empty for one without NICs.
+  virtual std::vector<NicTraffic> traffic() const { return {}; }
+  /// How that PE is connected: "rxe0:1 -> rxe0:1, 2 QPs"; "" if there is nothing to say.
+  virtual std::string connection(int pe) const {
+    static_cast<void>(pe);
+    return {};
+  }
 };
 
 } // namespace shmemctl

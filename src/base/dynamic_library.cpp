@@ -33,6 +33,10 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
 }
 
 DynamicLibrary::~DynamicLibrary() {
+#if defined(__SANITIZE_ADDRESS__)
+  // Stays loaded, so that a report can name the library that something was allocated in.
+  return;
+#endif
   if (handle_ != nullptr)
     ::dlclose(handle_);
 }

@@ -137,12 +137,71 @@ std::vector<OptionSpec> runtime_options() {
   };
 }
 
+// How PEs of different nodes reach each other.
+std::vector<OptionSpec> transport_options() {
+  constexpr bool in_nvshmem = true;
+  OptionSpec gid_index = integer("IB_GID_INDEX", "-1", -1, 4095,
+                                 "Index of the RoCE port's GID to use; -1 chooses one.");
+  OptionSpec roce_version =
+      integer("IB_ROCE_VERSION_NUM", "2", 1, 2, "RoCE version of the GID that is chosen.");
+  OptionSpec service_level = integer("IB_SL", "0", 0, 15, "Service level of connections.");
+  OptionSpec traffic_class =
+      integer("IB_TRAFFIC_CLASS", "0", 0, 255,
+              "Traffic class of RoCE connections; an InfiniBand port has none.");
+  OptionSpec queue_pairs = integer("IB_NUM_RC_PER_DEVICE", "1", 1, 64,
+                                   "RC queue pairs to each peer on each NIC, besides the first.");
+  for (OptionSpec* row : {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs})
+    row->nvshmem_alias = in_nvshmem;
+  return {
+      {"TRANSPORT", OptionType::text, "",
+       "Comma list of the transports that may be used, best first: shm, ibrc, ibdevx, libfabric, "
+       "ucx; empty is shm within a node and REMOTE_TRANSPORT beyond it."},
+      gid_index,
+      roce_version,
+      service_level,
+      traffic_class,
+      queue_pairs,
+      choice("IB_ADDR_FAMILY", "AF_INET", {"AF_INET", "AF_INET6"},
+             "Address family of the GID that is chosen.", in_nvshmem),
+      {"IB_ADDR_RANGE", OptionType::text, "",
+       "Network, as address/bits, in which the GID that is chosen has to lie; empty is any.",
+       in_nvshmem},
+      {"IB_DISABLE_DMABUF", OptionType::boolean, "0",
+       "Register GPU memory through the peer memory module, not by dma-buf.", in_nvshmem},
+      choice("IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},
+             "Path MTU of connections in bytes; empty is the smaller one of both ports."),
+      integer("IB_TIMEOUT", "18", 1, 31,
+              "Local ACK timeout of queue pairs: 4.096 us times 2 to this power."),
+      integer("IB_RETRY_COUNT", "6", 0, 7,
+              "How often a queue pair sends again before its peer counts as lost."),
+      choice("MLX5_DEVICE", "auto", {"auto", "real", "soft"},
+             "What ibdevx and ibgda drive: an mlx5 HCA, or the HCA in software that stands in for "
+             "it; auto is the first of them that is there."),
+      choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
+             "The transport that carries what the software HCA executes."),
+      {"LIBFABRIC_PROVIDER", OptionType::text, "",
+       "Provider of libfabric: tcp, verbs, efa, cxi; empty takes the best that is there.",
+       in_nvshmem},
+      choice("LIBFABRIC_PROFILE", "", {"", "tcp", "verbs", "efa", "cxi"},
+             "Whose rules are followed; empty are the provider's own."),
+      {"LIBFABRIC_INTERFACE", OptionType::text, "",
+       "Network interface or domain of the provider; empty is the provider's first."},
+      {"UCX_LIBRARY", OptionType::text, "libucp.so.0", "The file that is opened as UCX."},
+      {"LIBFABRIC_LIBRARY", OptionType::text, "libfabric.so.1",
+       "The file that is opened as libfabric."},
+      {"VERBS_LIBRARY", OptionType::text, "libibverbs.so.1",
+       "The file that is opened as libibverbs."},
+  };
+}
+
 } // namespace
 
 const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = [] {
     std::vector<OptionSpec> rows = make_table();
     for (OptionSpec& row : runtime_options())
+      rows.push_back(std::move(row));
+    for (OptionSpec& row : transport_options())
       rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const OptionSpec& a, const OptionSpec& b) { return a.name < b.name; });

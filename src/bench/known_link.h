@@ -26,8 +26,11 @@ public:
   const char* name() const override { return "known-link"; }
   std::string local_info() override { return {}; }
   Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, "self-test"}; }
-  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView& region) override { regions_.set(region); }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView& region) override {
+    regions_.set(region);
+    return {};
+  }
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override;

@@ -44,8 +44,10 @@ public:
         std::vector<Transport*>(static_cast<std::size_t>(runtime.n_pes()), &link_),
         runtime.lifeline(), runtime.rma().timeout_s(), true);
     for (int index = 0; index < limits::max_regions; ++index)
-      if (const RegionView& view = runtime.rma().region(index); view.base)
+      if (const RegionView& view = runtime.rma().region(index); view.base) {
+        link_.set_region(view);
         rma_->set_region(view);
+      }
     if (setup_.damaged_byte && pe_ == runtime.n_pes() - 1)
       link_.damage(rma_->locate(target_ + *setup_.damaged_byte, pe_).offset_bytes);
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "src/base/deadline.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 
 namespace shmemctl {
 

@@ -8,7 +8,7 @@
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 
 namespace shmemctl {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/base/job_health.h"
 #include "src/bootstrap/collectives.h"
-#include "src/bootstrap/job_health.h"
 #include "src/bootstrap/linking.h"
 #include "src/bootstrap/poll_set.h"
 

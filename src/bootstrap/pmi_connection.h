@@ -6,7 +6,7 @@
 
 #include "src/base/deadline.h"
 #include "src/base/file_descriptor.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "src/bootstrap/pmi_wire.h"
 
 namespace shmemctl {

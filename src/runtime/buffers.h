@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "src/memory/backing.h"
 #include "src/memory/buffers/buffer_pool.h"
 #include "src/memory/peer_message.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/job_health.h"
 #include "src/base/secret.h"
 #include "src/base/socket.h"
 #include "src/bootstrap/bootstrap.h"
-#include "src/bootstrap/job_health.h"
 #include "src/runtime/identity.h"
 
 namespace shmemctl {

@@ -87,8 +87,6 @@ void Rma::set_region(const RegionView& region) {
     if (pe >= way_to_.size() || !way_to_[pe] || !way_to_[pe]->is_load_store())
       direct.mapped[pe] = nullptr;
   places_.set(direct);
-  for (Transport* transport : transports_)
-    transport->set_region(region);
 }
 
 RemoteAddress Rma::locate(const void* address, int pe) const {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "src/runtime/direct_places.h"
 #include "src/runtime/state.h"
 #include "transports/region_table.h"
@@ -49,7 +49,7 @@ public:
 
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
-  /// A region is there or has changed; also handed to the transports.
+  /// A region is there or has changed. The transports learn it by register_region(), earlier.
   void set_region(const RegionView& region);
   const RegionView& region(int index) const { return regions_[static_cast<std::size_t>(index)]; }
 

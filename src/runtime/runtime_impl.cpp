@@ -1,7 +1,9 @@
 #include "src/runtime/runtime_impl.h"
 
 #include "src/base/log.h"
+#include "src/runtime/exchange.h"
 #include "src/runtime/fault.h"
+#include "src/runtime/transport_choice.h"
 #include "src/topo/mapping/request.h"
 
 namespace shmemctl {
@@ -103,14 +105,13 @@ void Runtime::Impl::barrier() {
 void Runtime::Impl::refresh_heap() {
   if (rma->region(region::heap).size_bytes == heap_region->size_bytes())
     return;
-  const RegionView heap_view = view(region::heap, *heap_region);
-  rma->set_region(heap_view);
-  state->set_region(heap_view);
+  publish(view(region::heap, *heap_region));
 }
 
 void Runtime::Impl::enter_options() {
   options.require_valid(used_options);
   options.require_valid(mapping_option_names());
+  options.require_valid(transport_option_names());
   timeout_s = options.number("TIMEOUT");
 }
 
@@ -174,6 +175,7 @@ void Runtime::Impl::enter_placement() {
 }
 
 void Runtime::Impl::enter_connections() {
+  BootstrapExchange exchange(*bootstrap, deadline());
   for (TransportEntry& entry : transports) {
     std::vector<PeerPlace> peers;
     for (int pe = 0; pe < placement.n_pes; ++pe) {
@@ -182,7 +184,7 @@ void Runtime::Impl::enter_connections() {
         peers.push_back(
             {pe, placement.hosts[at].node_id, placement.hosts[at].machine_id, entry.info[at]});
     }
-    entry.transport->connect(peers, deadline());
+    entry.transport->connect(peers, exchange, deadline());
   }
   bootstrap->barrier(deadline()); // also entered by those whose peers are still connecting
 }

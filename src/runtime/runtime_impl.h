@@ -99,6 +99,7 @@ private:
   void undo_transports();
   void enter_transport_map();
   void enter_nics();
+  std::vector<HcaPort> my_ports() const;
   void enter_connections();
   void make_buffers();
   void enter_state();
@@ -110,6 +111,9 @@ private:
   void gather_hosts();
   RegionView view(int region, const SymmetricRegion& part) const;
   RegionView static_view() const;
+  /// Collective: the region is known to the transports of all PEs, then to everything here.
+  void publish(const RegionView& region);
+  TransportSetup transport_setup();
   Agreement make_agreement();
   void require_one_program();
   HostBackingOptions backing_options() const;

@@ -3,9 +3,10 @@
 
 #include "src/base/round_up.h"
 #include "src/base/units.h"
+#include "src/runtime/exchange.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
-#include "transports/shm/shm.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -120,8 +121,13 @@ void Runtime::Impl::undo_heap() {
   local_peers.reset();
 }
 
+TransportSetup Runtime::Impl::transport_setup() {
+  return {placement.pe, placement.n_pes, identity.host_name, &options, lifeline.get(), timeout_s};
+}
+
 void Runtime::Impl::enter_transports() {
-  transports.push_back({make_shm_transport(), {}, {}});
+  for (const std::string& name : choose_transports(options, placement.n_nodes()))
+    transports.push_back({make_transport(name, transport_setup()), {}, {}});
 }
 
 void Runtime::Impl::undo_transports() {
@@ -188,11 +194,19 @@ void Runtime::Impl::enter_state() {
                 "place in the internal region",
                 "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
   state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
-  for (const RegionView& each : views) {
-    rma->set_region(each);
-    state->set_region(each);
-  }
+  for (const RegionView& each : views)
+    publish(each);
   make_buffers();
+}
+
+void Runtime::Impl::publish(const RegionView& region) {
+  std::vector<Transport*> all;
+  for (const TransportEntry& entry : transports)
+    all.push_back(entry.transport.get());
+  BootstrapExchange exchange(*bootstrap, deadline());
+  register_region(all, region, exchange);
+  rma->set_region(region);
+  state->set_region(region);
 }
 
 void Runtime::Impl::make_buffers() {

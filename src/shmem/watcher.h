@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 
 namespace shmemctl::api {
 

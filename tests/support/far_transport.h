@@ -30,8 +30,8 @@ public:
   Reach reach(const PeerPlace&, const PeerPlace&) const override {
     return {can_put | can_get | can_atomics | can_put_signal, "a test's transport"};
   }
-  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView&) override {}
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView&) override { return {}; }
 
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool blocking) override {

@@ -72,6 +72,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
           for (int peer = 0; peer < n_pes; ++peer)
             if (!same_node(peer))
               view.mapped[static_cast<std::size_t>(peer)] = nullptr;
+          near->set_region(view);
           rma.set_region(view);
         }
         StateBlock block(place_in_blocks(thread.pe, n_pes, per_node),

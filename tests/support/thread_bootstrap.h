@@ -92,7 +92,7 @@ public:
                  const Deadline& deadline) override {
     auto* out = static_cast<std::byte*>(receive);
     in_pieces(send, bytes_per_rank, deadline, [&](std::size_t from, std::size_t to) {
-      for (int pe = 0; pe < size(); ++pe)
+      for (int pe = 0; pe < size() && to > from; ++pe)
         std::memcpy(out + static_cast<std::size_t>(pe) * bytes_per_rank + from, area_.slot(pe),
                     to - from);
     });
@@ -114,7 +114,7 @@ public:
 
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override {
     in_pieces(data, size_bytes, deadline, [&](std::size_t from, std::size_t to) {
-      if (rank() != root)
+      if (rank() != root && to > from)
         std::memcpy(static_cast<std::byte*>(data) + from, area_.slot(root), to - from);
     });
   }

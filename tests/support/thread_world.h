@@ -76,8 +76,10 @@ inline void run_thread_world(int n_pes, std::size_t heap_bytes,
           internal.mapped.push_back(internal_base + peer * limits::internal_bytes);
           heap.mapped.push_back(heap_base + peer * heap_bytes);
         }
-        rma.set_region(internal);
-        rma.set_region(heap);
+        for (const RegionView& view : {internal, heap}) {
+          transport->set_region(view);
+          rma.set_region(view);
+        }
         ThreadPe me{pe, n_pes, &rma, internal.base, heap.base, heap_bytes};
         body(me);
       } catch (...) {

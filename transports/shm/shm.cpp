@@ -69,8 +69,11 @@ public:
             "shared memory of one machine"};
   }
 
-  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView& region) override { regions_.set(region); }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView& region) override {
+    regions_.set(region);
+    return {};
+  }
 
   void put(int, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/deadline.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "src/runtime/buffers/control.h"
 #include "src/runtime/buffers/message.h"
 #include "src/runtime/buffers/packet_socket.h"

@@ -13,7 +13,7 @@
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "src/runtime/proxy/host_atomics.h"
 #include "src/runtime/proxy/proxy_drain.h"
 #include "src/runtime/proxy/proxy_request.h"

@@ -39,10 +39,11 @@ public:
   Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
     return inner_->reach(me, peer);
   }
-  void connect(const std::vector<PeerPlace>& peers, const Deadline& deadline) override {
-    inner_->connect(peers, deadline);
+  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+               const Deadline& deadline) override {
+    inner_->connect(peers, exchange, deadline);
   }
-  void set_region(const RegionView& region) override { inner_->set_region(region); }
+  std::string set_region(const RegionView& region) override { return inner_->set_region(region); }
   void fence(int context) override { inner_->fence(context); }
 
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,

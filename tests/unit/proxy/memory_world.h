@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "transports/shm/shm.h"
 
 namespace shmemctl::test {

@@ -31,8 +31,8 @@ public:
   const char* name() const override { return "order"; }
   std::string local_info() override { return {}; }
   Reach reach(const PeerPlace&, const PeerPlace&) const override { return {can_put, ""}; }
-  void connect(const std::vector<PeerPlace>&, const Deadline&) override {}
-  void set_region(const RegionView&) override {}
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView&) override { return {}; }
   void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
            bool) override {
     const auto producer = static_cast<std::size_t>(context);

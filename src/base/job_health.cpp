@@ -1,4 +1,4 @@
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 
 #include "src/base/error.h"
 

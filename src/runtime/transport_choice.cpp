@@ -1,0 +1,91 @@
+#include "src/runtime/transport_choice.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "transports/shm/shm.h"
+
+namespace shmemctl {
+
+namespace {
+
+struct Known {
+  std::string name;
+  std::function<std::unique_ptr<Transport>(const TransportSetup&)> make;
+};
+
+const std::vector<Known>& known_transports() {
+  static const std::vector<Known> known = {
+      {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+  };
+  return known;
+}
+
+const Known* find_transport(const std::string& name) {
+  const auto& all = known_transports();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Known& known) { return known.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string all_names() {
+  std::string names;
+  for (const Known& known : known_transports())
+    names += (names.empty() ? "" : ", ") + known.name;
+  return names;
+}
+
+} // namespace
+
+const std::vector<std::string>& transport_option_names() {
+  static const std::vector<std::string> names = {"TRANSPORT",
+                                                 "REMOTE_TRANSPORT",
+                                                 "IB_GID_INDEX",
+                                                 "IB_ROCE_VERSION_NUM",
+                                                 "IB_SL",
+                                                 "IB_TRAFFIC_CLASS",
+                                                 "IB_ADDR_FAMILY",
+                                                 "IB_ADDR_RANGE",
+                                                 "IB_MTU",
+                                                 "IB_TIMEOUT",
+                                                 "IB_RETRY_COUNT",
+                                                 "IB_NUM_RC_PER_DEVICE",
+                                                 "IB_DISABLE_DMABUF",
+                                                 "MLX5_DEVICE",
+                                                 "SOFT_HCA_OVER",
+                                                 "LIBFABRIC_PROVIDER",
+                                                 "LIBFABRIC_PROFILE",
+                                                 "LIBFABRIC_INTERFACE"};
+  return names;
+}
+
+std::vector<std::string> choose_transports(const Options& options, int n_nodes) {
+  const std::string wanted = options.text("TRANSPORT");
+  if (!wanted.empty()) {
+    std::vector<std::string> chosen;
+    for (const std::string& name : split(wanted, ',')) {
+      const std::string trimmed(trim(name));
+      if (!find_transport(trimmed) ||
+          std::find(chosen.begin(), chosen.end(), trimmed) != chosen.end())
+        throw Error(ExitCode::usage, "transport \"" + trimmed + "\"", "use",
+                    find_transport(trimmed) ? "it is named twice" : "there is none of that name",
+                    "name some of " + all_names() + ", with commas between them");
+      chosen.push_back(trimmed);
+    }
+    return chosen;
+  }
+  std::vector<std::string> chosen = {"shm"};
+  const std::string remote = options.text("REMOTE_TRANSPORT");
+  const bool needed = n_nodes > 1 || options.value("REMOTE_TRANSPORT").set();
+  if (needed && remote != "none" && find_transport(remote))
+    chosen.push_back(remote);
+  return chosen;
+}
+
+std::unique_ptr<Transport> make_transport(const std::string& name, const TransportSetup& setup) {
+  return find_transport(name)->make(setup);
+}
+
+} // namespace shmemctl
