@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/bootstrap/job_health.h"
+#include "src/base/job_health.h"
 #include "transports/mlx5/entry.h"
 #include "transports/mlx5/hca.h"
 #include "transports/mlx5/host_memory.h"
