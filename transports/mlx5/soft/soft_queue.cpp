@@ -106,10 +106,10 @@ std::size_t SoftQueue::fetch() {
 
 Outcome SoftQueue::carry_out(std::size_t n_words) {
   const EntryStart start = decode_start(words_[0]);
-  if (start.index != static_cast<std::uint16_t>(position_))
-    return {Syndrome::local_operation, SoftCause::wrong_index};
   if (start.qpn != view_.qpn)
     return {Syndrome::local_operation, SoftCause::wrong_queue};
+  if (start.index != static_cast<std::uint16_t>(position_))
+    return {Syndrome::local_operation, SoftCause::wrong_index};
   if (n_words == 0)
     return {Syndrome::local_operation, SoftCause::bad_size};
   if (blocks_of(start.octowords) > told_ - position_)
