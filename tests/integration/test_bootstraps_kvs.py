@@ -27,6 +27,9 @@ def environment(**variables):
             if not name.startswith(LAUNCHER_VARIABLES)}
     kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                 OMPI_MCA_plm="isolated", **variables)
+    if "thread" in os.environ.get("SHMEMCTL_SANITIZE", ""):
+        # PMIx's shared segment wants an address that is ThreadSanitizer's.
+        kept["PMIX_MCA_gds"] = "hash"
     return kept
 
 
