@@ -31,7 +31,8 @@ KERNELS = ("linux-image-amd64", "linux-image-generic")
 MODULES = (
     "virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "e1000e",
     "rdma_rxe", "ib_uverbs", "ib_umad", "rdma_ucm", "crc32_generic", "crc32_pclmul",
-    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "act_mirred", "veth", "dummy", "bridge", "tun")
+    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "cls_fw",
+    "act_mirred", "act_skbedit", "act_gact", "veth", "dummy", "bridge", "tun")
 
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "depmod": "kmod",

@@ -87,7 +87,7 @@ class Machine:
             lines += ["mkdir -p /dev/hugepages", "mount -t hugetlbfs none /host/dev/hugepages"]
         lines += options.topology.setup() if options.topology else []
         return "\n".join(lines) + "\n" + network.setup_script(
-            self.number, options.nics, options.hcas, options.netem)
+            self.number, options.machines, options.nics, options.hcas, options.netem)
 
     def events(self):
         return "".join(
@@ -121,7 +121,7 @@ class Machine:
             "hostname": self.name + "\n", "hosts": self.hosts(),
             "machine-id": uuid.uuid4().hex + "\n", "environment": exports,
             "address.batch": network.address_batch(
-                network.nics_of(self.number, options.nics), options.mtu),
+                network.nics_of(self.number, options.nics), options.machines, options.mtu),
             "setup": self.setup(), "events": self.events(),
             "visible": "".join(path + "\n" for path in self.visible()),
             "command": f"cd {shlex.quote(str(options.directory))} || exit 126\n{self.command()}"}

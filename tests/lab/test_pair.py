@@ -44,9 +44,9 @@ class Pair(unittest.TestCase):
 
     def test_bytes_and_latency_over_the_wire(self):
         self.assertEqual((self.text("bandwidth"), self.text("latency")), ("0\n", "0\n"))
-        # 100 messages of 16 packets each left one machine, and came to the other.
-        self.assertGreater(self.counters(0)["sent_pkts"], 1600)
-        self.assertGreater(self.counters(1)["rcvd_pkts"], 1600)
+        # 500 messages of a packet each left one machine, and came to the other.
+        self.assertGreater(self.counters(0)["sent_pkts"], 500)
+        self.assertGreater(self.counters(1)["rcvd_pkts"], 500)
 
     def test_loss_shows_in_the_counters(self):
         dropped = re.search(r"netem.*?loss 3%.*?dropped (\d+)", self.text("netem"), re.DOTALL)
