@@ -175,7 +175,8 @@ class LauncherTests:
         self.assertEqual(sizes, cases)
         self.assertEqual([pin["pe"] for pin in report["measurement"]["pinning"]], [0, 1])
         for case in cases:
-            self.assertEqual(done.stdout.count(f"{case} "), len(cases[case]), done.stdout)
+            rows = [line for line in done.stdout.splitlines() if line.startswith(f"{case} ")]
+            self.assertEqual(len(rows), len(cases[case]), done.stdout)
 
     def test_a_rank_is_killed(self):
         for call in self.fault_calls:
