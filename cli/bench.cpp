@@ -10,6 +10,7 @@
 #include "src/base/units.h"
 #include "src/bench/engine.h"
 #include "src/bench/list.h"
+#include "src/bench/nic_watch.h"
 #include "src/bench/pinning.h"
 #include "src/bench/self_test.h"
 #include "src/bench/timer.h"
@@ -170,6 +171,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
   report.findings = pinning.findings();
+  NicWatch nics(runtime);
   Rows rows(session, context, options);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;
@@ -186,8 +188,9 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
                                callbacks, report.findings));
   }
   session.step("gathering the verdict");
+  const bool elsewhere = nics.end(report);
   return conclude(context, session, options,
-                  any_failed(runtime, rows.all()) ? ExitCode::finding : ExitCode::ok);
+                  any_failed(runtime, rows.all()) || elsewhere ? ExitCode::finding : ExitCode::ok);
 }
 
 ExitCode test_itself(const Context& context, JobSession& session, Runtime& runtime,
@@ -287,7 +290,9 @@ void add_bench(CLI::App& app, Context& context) {
                     "Measure known delays and rates: does the engine report them?");
   add_sweep_flags(*command, *flags);
   add_effort_flags(*command, *flags);
-  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE"})
+  for (const char* name :
+       {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT", "IB_GID_INDEX", "IB_SL",
+        "IB_TRAFFIC_CLASS", "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
     add_option(*command, context, name);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_bench(run_context, *flags); };

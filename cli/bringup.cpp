@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/connections.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -64,6 +65,12 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
               << std::flush;
   session.checkpoint();
 
+  report.connections = merge_connections(
+      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  if (const std::string ways = connections_for_people(report.connections);
+      session.wants_text() && !ways.empty())
+    std::cout << ways << '\n' << std::flush;
+
   const Report before = report;
   const BringupVerdict verdict =
       check_all_pairs(runtime, options, gather_reach(runtime),
@@ -106,7 +113,9 @@ void add_bringup(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 bringup\n"
       "  mpirun -n 16 shmemctl bringup --json bringup.json\n"
       "  shmemctl run -n 4 --nodes 2 bringup --symmetric-size 64M");
-  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK"})
+  for (const char* name :
+       {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK", "TRANSPORT", "REMOTE_TRANSPORT",
+        "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
     add_option(*command, context, name);
   command->callback([&context] {
     context.run = [](Context& run_context) {

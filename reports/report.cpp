@@ -100,6 +100,13 @@ json phase_json(const PhaseRow& row) {
   return {{"name", row.name}, {"time_ms", row.time_ms}, {"slowest_pe", row.slowest_pe}};
 }
 
+json connection_json(const ConnectionRow& row) {
+  return {{"transport", row.transport},
+          {"source", row.source},
+          {"target", row.target},
+          {"way", row.way}};
+}
+
 json check_json(const CheckRow& row) {
   json object{{"id", row.id},         {"title", row.title},       {"status", row.status},
               {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
@@ -209,6 +216,8 @@ json to_json(const Report& report) {
   set(document, "finished_at", unless_empty(report.finished_at), "the run has not finished");
   if (!report.phases.empty())
     document["phases"] = list_json(report.phases, phase_json);
+  if (!report.connections.empty())
+    document["connections"] = list_json(report.connections, connection_json);
   if (const auto& measurement = report.measurement)
     document["measurement"] = {{"timer",
                                 {{"clock", measurement->clock},

@@ -80,6 +80,13 @@ struct PhaseRow {
   int slowest_pe = 0;
 };
 
+/// How one PE reaches another by one transport: key "connections".
+struct ConnectionRow {
+  std::string transport;
+  int source = 0, target = 0;
+  std::string way; ///< "rxe0:1 -> rxe0:1, 2 QPs"
+};
+
 /// `doctor`'s answers: key "checks", one per precondition.
 struct CheckRow {
   std::string id; ///< kebab-case
@@ -109,6 +116,7 @@ struct Report {
   Job job;
   std::vector<PhaseRow> phases; ///< in the order in which they were gone through
   std::optional<Measurement> measurement;
+  std::vector<ConnectionRow> connections; ///< of transports that have something to say
   nlohmann::json hosts = nlohmann::json::array();
   std::map<std::string, std::string> env; ///< options that were set, from the allow-list
   std::vector<OptionEntry> options;

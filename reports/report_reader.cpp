@@ -96,6 +96,11 @@ NicCounter read_counter(const json& object) {
   return counter;
 }
 
+ConnectionRow read_connection(const json& object) {
+  return {text(object, "transport"), require_whole_number<int>(object.at("source")),
+          require_whole_number<int>(object.at("target")), text(object, "way")};
+}
+
 PinRow read_pin(const json& object) {
   return {require_whole_number<int>(object.at("pe")), text(object, "host"), text(object, "cpus"),
           optional<int>(object, "numa"), text(object, "by")};
@@ -164,6 +169,7 @@ Report read_report(const json& document) {
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
+  report.connections = read_list<ConnectionRow>(document, "connections", read_connection);
   if (const json* measurement = member(document, "measurement")) {
     const json& timer = measurement->at("timer");
     report.measurement = {text(timer, "clock"), timer.at("resolution_ns").get<double>(),

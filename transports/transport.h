@@ -172,8 +172,11 @@ public:
   virtual void quiet(int context) = 0;
   virtual void progress() {}
   /// Operations are nothing but copy_to_shared() and execute_atomic() (transports/shm/words.h) on
-  /// memory that is mapped here, so that a caller may make them itself, on any thread.
+  /// memory that is mapped here, fence() is order_fence() and quiet() is full_fence(), so that a
+  /// caller may make them itself, on any thread.
   virtual bool is_load_store() const { return false; }
+  /// The same for atomics: not where they have to go another way than stores.
+  virtual bool has_direct_atomics() const { return is_load_store(); }
   /// Whether its atomics are atomic with those that CPUs make on the same word. If not (an HCA's
   /// are so only among themselves), all atomics on a PE that it serves have to go through it.
   virtual bool atomics_meet_cpu() const { return true; }

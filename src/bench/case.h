@@ -44,8 +44,9 @@ struct CaseInfo {
   bool sized = true;                              ///< takes -b, -e, -f
   std::size_t element_bytes = 1;                  ///< sizes are multiples of it
   std::size_t min_bytes = 1, max_bytes = 4 << 20; ///< of the sweep, unless -b and -e say otherwise
-  std::vector<Traffic> traffics;                  ///< those that it knows, its default first
-  bool bidirectional = false;                     ///< knows Direction::bi
+  std::vector<std::size_t> only_bytes; ///< if there are any: it knows these sizes and no others
+  std::vector<Traffic> traffics;       ///< those that it knows, its default first
+  bool bidirectional = false;          ///< knows Direction::bi
   int min_pes = 2;
 };
 

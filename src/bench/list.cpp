@@ -14,6 +14,12 @@ constexpr int indent = 4;
 std::string sizes_of(const CaseInfo& info) {
   if (!info.sized)
     return "no sizes";
+  if (!info.only_bytes.empty()) {
+    std::vector<std::string> sizes;
+    for (const std::size_t size : info.only_bytes)
+      sizes.push_back(std::to_string(size));
+    return join(sizes, ", ") + " bytes";
+  }
   return format_size_bytes(info.min_bytes) + " to " + format_size_bytes(info.max_bytes) +
          (info.element_bytes > 1 ? ", multiples of " + format_size_bytes(info.element_bytes) : "");
 }
@@ -69,6 +75,7 @@ nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
                     {"min_bytes", info.min_bytes},
                     {"max_bytes", info.max_bytes},
                     {"element_bytes", info.element_bytes},
+                    {"only_bytes", info.only_bytes},
                     {"traffics", traffics},
                     {"bidirectional", info.bidirectional},
                     {"min_pes", info.min_pes}});

@@ -14,7 +14,8 @@ namespace shmemctl::bench {
 std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style);
 
 /// The same for scripts: {"cases": [{"name", "group", "metric", "measures", "how", "sized",
-/// "min_bytes", "max_bytes", "element_bytes", "traffics", "bidirectional", "min_pes"}]}.
+/// "min_bytes", "max_bytes", "element_bytes", "only_bytes", "traffics", "bidirectional",
+/// "min_pes"}]}.
 nlohmann::json list_json(const std::vector<CaseEntry>& cases);
 
 } // namespace shmemctl::bench

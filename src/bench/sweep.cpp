@@ -57,6 +57,23 @@ void require_pes(const CaseInfo& info, const Sweep& sweep, Traffic traffic, int 
                   "name two different PEs of 0 to " + std::to_string(n_pes - 1));
 }
 
+/// Those that the case knows in the range; how they grow is its own matter.
+std::vector<std::size_t> known_sizes(const CaseInfo& info, std::size_t first, std::size_t last) {
+  std::vector<std::size_t> sizes;
+  std::string words;
+  for (const std::size_t size : info.only_bytes) {
+    words += (words.empty() ? "" : ", ") + std::to_string(size);
+    if (size >= first && size <= last)
+      sizes.push_back(size);
+  }
+  if (sizes.empty())
+    throw refused(info, "choose its sizes",
+                  "it knows " + words + " bytes, and none of them lies from " +
+                      format_size_bytes(first) + " to " + format_size_bytes(last),
+                  "pass -b and -e with one of " + words + ", or leave the case out");
+  return sizes;
+}
+
 std::size_t rounded_up(std::size_t size_bytes, std::size_t multiple) {
   return (size_bytes + multiple - 1) / multiple * multiple;
 }
@@ -80,6 +97,8 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
                   "the smallest one, " + format_size_bytes(first) + ", is above the largest, " +
                       format_size_bytes(last),
                   "give -b a size up to that of -e");
+  if (!info.only_bytes.empty())
+    return known_sizes(info, first, last);
   if (last / element * element < first)
     throw refused(info, "choose its sizes",
                   "no multiple of its element, " + format_size_bytes(element) +

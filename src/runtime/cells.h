@@ -15,14 +15,12 @@ inline void show(SyncCell& own, std::uint64_t value) {
 
 /// The same cell of another PE. Acquire.
 inline std::uint64_t look_at(Rma& rma, const SyncCell& cell, int pe) {
-  std::uint64_t value = 0;
-  rma.get(&value, &cell.value, sizeof value, pe);
-  return value;
+  return rma.get_value<std::uint64_t>(&cell.value, pe);
 }
 
 /// Adds to the same cell of another PE; release.
 inline void add_at(Rma& rma, SyncCell& cell, std::uint64_t value, int pe) {
-  rma.atomic(&cell.value, {AtomicOp::add, 8, value, 0}, pe);
+  rma.post_atomic(&cell.value, {AtomicOp::add, 8, value, 0}, pe);
 }
 
 /// 1, 2, 4, ... below this: the rounds of a dissemination over so many members.

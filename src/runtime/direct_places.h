@@ -14,7 +14,9 @@
 namespace shmemctl {
 
 /// Read by many threads while one sets a region anew. A region may grow, and become mapped of more
-/// PEs; it keeps its base. The heap, where most operations go, is looked up inline.
+/// PEs; it keeps its base. The heap, where most operations go, is looked up inline and in this
+/// object itself, so that no load waits for another one, and without a store: on Intel's processors
+/// a locked instruction waits until all stores before it are written.
 class DirectPlaces {
 public:
   explicit DirectPlaces(int n_pes);
@@ -27,12 +29,28 @@ public:
   /// mapped, no symmetric address, ends behind its region, or there is no such PE.
   [[gnu::always_inline]] std::byte* find(const void* address, std::size_t size_bytes,
                                          int pe) const {
-    if (std::byte* place = rows_[region::heap].find(address, size_bytes, pe))
-      return place;
-    return find_elsewhere(address, size_bytes, pe);
+    const auto number = static_cast<unsigned>(pe);
+    const Near& near = near_[number % near_slots];
+    const std::int64_t owner = near.pe.load(std::memory_order_acquire);
+    const std::size_t end = heap_end_.load(std::memory_order_acquire);
+    const auto place = reinterpret_cast<std::uintptr_t>(address);
+    const std::size_t offset = place - heap_base_.load(std::memory_order_relaxed);
+    if (__builtin_expect(
+            owner != std::int64_t{number} || offset >= end || size_bytes > end - offset, 0))
+      return find_elsewhere(address, size_bytes, pe);
+    return reinterpret_cast<std::byte*>(place + near.delta.load(std::memory_order_relaxed));
   }
 
 private:
+  /// Enough for the PEs of a node, which mostly have numbers in a row; others are found in rows_.
+  static constexpr unsigned near_slots = 64;
+  /// Of the PE of this number modulo near_slots that came first; it keeps the slot.
+  struct Near {
+    /// -1, which is no PE's number without sign: not mapped here. Written last: who reads it sees
+    /// the delta.
+    std::atomic<std::int64_t> pe{-1};
+    std::atomic<std::uintptr_t> delta{0}; ///< from this PE's heap to that PE's
+  };
   /// Of one PE in one region. The end is written last, so that who reads it first sees the base.
   struct Part {
     std::atomic<std::size_t> end{0}; ///< 0: not mapped here
@@ -57,9 +75,15 @@ private:
     }
   };
 
-  std::byte* find_elsewhere(const void* address, std::size_t size_bytes, int pe) const;
+  void set_near(const RegionView& region);
+  [[gnu::cold]] std::byte* find_elsewhere(const void* address, std::size_t size_bytes,
+                                          int pe) const;
 
-  std::mutex mutex_; ///< of set()
+  std::array<Near, near_slots> near_;
+  std::atomic<std::uintptr_t> heap_base_{0};
+  std::atomic<std::size_t> heap_end_{0};    ///< its size; written last, as in a Part
+  std::mutex mutex_;                        ///< of set()
+  std::array<int, near_slots> near_owners_; ///< -1: free
   std::array<Row, limits::max_regions> rows_;
 };
 

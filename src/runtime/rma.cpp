@@ -71,13 +71,21 @@ void require_aligned(const void* address, std::size_t size_bytes) {
 
 Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
          bool checked)
-    : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health), timeout_s_(timeout_s),
+    : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health),
+      only_loads_and_stores_(false), direct_atomics_(true), timeout_s_(timeout_s),
       checked_(checked), places_(n_pes) {
   transports_ = way_to_;
   std::sort(transports_.begin(), transports_.end());
   transports_.erase(std::unique(transports_.begin(), transports_.end()), transports_.end());
   transports_.erase(std::remove(transports_.begin(), transports_.end(), nullptr),
                     transports_.end());
+  only_loads_and_stores_ =
+      std::all_of(transports_.begin(), transports_.end(),
+                  [](const Transport* transport) { return transport->has_direct_atomics(); });
+  direct_atomics_ =
+      std::none_of(transports_.begin(), transports_.end(), [](const Transport* transport) {
+        return transport->is_load_store() && !transport->has_direct_atomics();
+      });
 }
 
 void Rma::set_region(const RegionView& region) {
@@ -145,20 +153,45 @@ void Rma::get_by_transport(void* target, const void* source, std::size_t size_by
   way(pe).get(context, target, address, size_bytes, blocking);
 }
 
-std::uint64_t Rma::atomic_by_transport(void* target, const AtomicRequest& request, int pe,
+std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
+                                       std::uint64_t operand, std::uint64_t compare, int pe,
                                        int context) {
   const auto held = turn(context);
   const RemoteAddress address = locate(target, pe);
-  require(address, target, request.size_bytes);
+  require(address, target, size_bytes);
   if (checked_)
-    require_aligned(target, request.size_bytes);
-  return way(pe).atomic(context, address, request);
+    require_aligned(target, size_bytes);
+  return way(pe).atomic(context, address, {op, size_bytes, operand, compare});
+}
+
+void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
+                                   std::uint64_t operand, std::uint64_t compare, int pe,
+                                   int context) {
+  const auto held = turn(context);
+  const RemoteAddress address = locate(target, pe);
+  require(address, target, size_bytes);
+  if (checked_)
+    require_aligned(target, size_bytes);
+  way(pe).post_atomic(context, address, {op, size_bytes, operand, compare});
+}
+
+void Rma::put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
+                              int context) {
+  put(target, &value, size_bytes, pe, context); // little-endian: the value's bytes come first
+}
+
+std::uint64_t Rma::get_value_otherwise(const void* source, std::size_t size_bytes, int pe,
+                                       int context) {
+  std::uint64_t value = 0;
+  get(&value, source, size_bytes, pe, context);
+  return value;
 }
 
 void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      std::uint64_t* signal, std::uint64_t signal_value, SignalOp op, int pe,
                      int context, bool blocking) {
-  std::byte* const signal_place = places_.find(signal, sizeof *signal, pe);
+  std::byte* const signal_place =
+      direct_atomics_ ? places_.find(signal, sizeof *signal, pe) : nullptr;
   std::byte* const place = size_bytes > 0 ? places_.find(target, size_bytes, pe) : signal_place;
   if (signal_place && place && reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
     if (size_bytes > 0)
@@ -179,13 +212,13 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      blocking);
 }
 
-void Rma::fence(int context) {
+void Rma::fence_transports(int context) {
   const auto held = turn(context);
   for (Transport* transport : transports_)
     transport->fence(context);
 }
 
-void Rma::quiet(int context) {
+void Rma::quiet_transports(int context) {
   const auto held = turn(context);
   for (Transport* transport : transports_)
     transport->quiet(context);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "src/base/job_health.h"
@@ -58,16 +59,37 @@ public:
   /// Where this address of that PE is mapped here; nullptr if it is not (shmem_ptr).
   void* direct(const void* address, int pe) const;
 
+  /// Where this thread may load and store by itself for that PE; nullptr if it may not, the range
+  /// is not all symmetric, or there is no such PE.
+  [[gnu::always_inline]] std::byte* place(const void* address, std::size_t size_bytes,
+                                          int pe) const {
+    return places_.find(address, size_bytes, pe);
+  }
+  /// The same of a word that is aligned to its size, a power of two.
+  [[gnu::always_inline]] std::byte* word_place(const void* address, std::size_t size_bytes,
+                                               int pe) const {
+    std::byte* const found = place(address, size_bytes, pe);
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(found) & (size_bytes - 1)) == 0;
+    return __builtin_expect(aligned, 1) ? found : nullptr;
+  }
+  /// The same of a word on which this thread may make atomics by itself: nullptr everywhere in a
+  /// job whose NICs make atomics of their own kind.
+  [[gnu::always_inline]] std::byte* atomic_place(const void* address, std::size_t size_bytes,
+                                                 int pe) const {
+    std::byte* const found = word_place(address, size_bytes, pe);
+    return __builtin_expect(direct_atomics_, 1) ? found : nullptr;
+  }
+
   [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
                                   int context = 0, bool blocking = true) {
-    if (std::byte* place = places_.find(target, size_bytes, pe))
-      return copy_to_shared(place, source, size_bytes);
+    if (std::byte* found = place(target, size_bytes, pe))
+      return copy_to_shared(found, source, size_bytes);
     put_by_transport(target, source, size_bytes, pe, context, blocking);
   }
   void get(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
            bool blocking = true) {
-    if (std::byte* place = places_.find(source, size_bytes, pe))
-      return copy_from_shared(target, place, size_bytes);
+    if (std::byte* found = place(source, size_bytes, pe))
+      return copy_from_shared(target, found, size_bytes);
     get_by_transport(target, source, size_bytes, pe, context, blocking);
   }
   [[gnu::always_inline]] std::uint64_t atomic(void* target, const AtomicRequest& request, int pe,
@@ -75,17 +97,52 @@ public:
     // A copy that nobody else sees: with it a compiler knows operation and size where they are
     // constants.
     const AtomicRequest known = request;
-    std::byte* place = places_.find(target, known.size_bytes, pe);
-    // Sizes are powers of two, and a remainder takes longer than the operation.
-    if (place && (reinterpret_cast<std::uintptr_t>(place) & (known.size_bytes - 1u)) == 0)
-      return execute_atomic(place, known);
-    return atomic_by_transport(target, request, pe, context);
+    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+      return execute_atomic(word, known);
+    // Value by value: a request whose address goes elsewhere is written to memory before every
+    // operation, and a locked instruction waits for that.
+    return atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
+                               context);
+  }
+  /// atomic() whose old value nobody wants: done at the target after quiet().
+  [[gnu::always_inline]] void post_atomic(void* target, const AtomicRequest& request, int pe,
+                                          int context = 0) {
+    const AtomicRequest known = request;
+    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+      execute_atomic(word, known);
+    else
+      post_atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
+                               context);
+  }
+  /// put() of one value that is in a register; of 1, 2, 4 or 8 bytes.
+  template <class Word>
+  [[gnu::always_inline]] void put_value(void* target, Word value, int pe, int context = 0) {
+    static_assert(std::is_unsigned_v<Word>);
+    if (std::byte* word = word_place(target, sizeof value, pe); __builtin_expect(!!word, 1))
+      return std::atomic_ref(*reinterpret_cast<Word*>(word))
+          .store(value, std::memory_order_release);
+    put_value_otherwise(target, value, sizeof value, pe, context);
+  }
+  template <class Word>
+  [[gnu::always_inline]] Word get_value(const void* source, int pe, int context = 0) {
+    static_assert(std::is_unsigned_v<Word>);
+    if (std::byte* word = word_place(source, sizeof(Word), pe); __builtin_expect(!!word, 1))
+      return std::atomic_ref(*reinterpret_cast<Word*>(word)).load(std::memory_order_acquire);
+    return static_cast<Word>(get_value_otherwise(source, sizeof(Word), pe, context));
   }
   void put_signal(void* target, const void* source, std::size_t size_bytes, std::uint64_t* signal,
                   std::uint64_t signal_value, SignalOp op, int pe, int context = 0,
                   bool blocking = true);
-  void fence(int context = 0);
-  void quiet(int context = 0);
+  void fence(int context = 0) {
+    if (only_loads_and_stores_)
+      return order_fence();
+    fence_transports(context);
+  }
+  void quiet(int context = 0) {
+    if (only_loads_and_stores_)
+      return full_fence();
+    quiet_transports(context);
+  }
 
   /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins,
   /// then yields, then sleeps, so that more PEs than cores make progress; drives transports'
@@ -128,8 +185,17 @@ private:
                         int context, bool blocking);
   void get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
                         int context, bool blocking);
-  std::uint64_t atomic_by_transport(void* target, const AtomicRequest& request, int pe,
+  std::uint64_t atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
+                                    std::uint64_t operand, std::uint64_t compare, int pe,
                                     int context);
+  void post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
+                                std::uint64_t operand, std::uint64_t compare, int pe, int context);
+  void put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
+                           int context);
+  std::uint64_t get_value_otherwise(const void* source, std::size_t size_bytes, int pe,
+                                    int context);
+  void fence_transports(int context);
+  void quiet_transports(int context);
   std::uint64_t wait_longer(const std::uint64_t* word, Compare compare, std::uint64_t value,
                             const char* step, int peer);
   template <class Condition>
@@ -139,6 +205,8 @@ private:
   std::vector<Transport*> way_to_;
   std::vector<Transport*> transports_; ///< each once
   JobHealth& health_;
+  bool only_loads_and_stores_; ///< all of `transports_` are nothing else
+  bool direct_atomics_;        ///< none of them makes atomics another way than stores
   double timeout_s_;
   bool checked_;
   RegionTable regions_;

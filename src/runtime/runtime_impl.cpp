@@ -98,6 +98,7 @@ void Runtime::Impl::barrier() {
     rma->quiet();
     teams->sync(team_world);
   } else {
+    const std::lock_guard lock(bootstrap_mutex);
     bootstrap->barrier(deadline());
   }
 }
@@ -186,6 +187,8 @@ void Runtime::Impl::enter_connections() {
     }
     entry.transport->connect(peers, exchange, deadline());
   }
+  if (transports.size() > 1)
+    route_atomics();
   bootstrap->barrier(deadline()); // also entered by those whose peers are still connecting
 }
 

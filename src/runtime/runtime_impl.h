@@ -24,6 +24,7 @@ struct Runtime::Impl {
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
   /// By PE: the transport in use; nullptr is none.
+  /// By PE. With atomics_route set, loads and stores with their atomics led there.
   std::vector<Transport*> ways() const;
   /// A job-wide barrier by the best means there is.
   void barrier();
@@ -70,6 +71,8 @@ struct Runtime::Impl {
   std::vector<TransportEntry> transports;
   std::vector<int> way_to;
   bool all_reachable = true;
+  /// By transport: what takes its place where its atomics have to go through a NIC.
+  std::vector<std::unique_ptr<Transport>> routed;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
@@ -77,8 +80,9 @@ struct Runtime::Impl {
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
   TeamId rail_team = invalid_team;
-  std::mutex mutex; ///< of allocate(), free(), gather_text() and proxy()
-  Phases phases;    ///< last: its undo steps use everything above
+  std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
+  std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases
+  Phases phases;              ///< last: its undo steps use everything above
 
 private:
   void run(const char* name, void (Impl::*enter)(), void (Impl::*undo)() = nullptr);
@@ -101,6 +105,7 @@ private:
   void enter_nics();
   std::vector<HcaPort> my_ports() const;
   void enter_connections();
+  void route_atomics();
   void make_buffers();
   void enter_state();
   void undo_state();

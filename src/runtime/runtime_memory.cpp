@@ -4,6 +4,7 @@
 #include "src/base/round_up.h"
 #include "src/base/units.h"
 #include "src/runtime/exchange.h"
+#include "src/runtime/routed_atomics.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
 #include "src/runtime/transport_choice.h"
@@ -48,6 +49,7 @@ RegionView Runtime::Impl::static_view() const {
 
 Agreement Runtime::Impl::make_agreement() {
   return [this](const char* call, std::uint64_t value) {
+    const std::lock_guard lock(bootstrap_mutex);
     const std::vector<std::string> all = allgather_text(
         *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
@@ -133,6 +135,7 @@ void Runtime::Impl::enter_transports() {
 void Runtime::Impl::undo_transports() {
   proxy.reset();
   rma.reset();
+  routed.clear();
   transports.clear();
 }
 
@@ -142,10 +145,11 @@ void Runtime::Impl::enter_transport_map() {
     return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
                      placement.hosts[pe].machine_id, std::move(info)};
   };
-  const PeerPlace me = place_of(static_cast<std::size_t>(placement.pe), {});
   for (std::size_t index = 0; index < transports.size(); ++index) {
     TransportEntry& entry = transports[index];
     entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+    const auto mine = static_cast<std::size_t>(placement.pe);
+    const PeerPlace me = place_of(mine, entry.info[mine]);
     for (std::size_t pe = 0; pe < count(); ++pe) {
       Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
       const bool mapped =
@@ -170,15 +174,43 @@ void Runtime::Impl::raise_unreachable(int pe) const {
   for (const TransportEntry& entry : transports)
     reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
                entry.reach[static_cast<std::size_t>(pe)].reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to it", reasons,
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
               "run shmemctl bringup to see all pairs");
 }
 
 std::vector<Transport*> Runtime::Impl::ways() const {
   std::vector<Transport*> ways;
-  for (const int way : way_to)
-    ways.push_back(way < 0 ? nullptr : transports[static_cast<std::size_t>(way)].transport.get());
+  for (const int way : way_to) {
+    const auto at = static_cast<std::size_t>(way);
+    const bool other = way >= 0 && at < routed.size() && routed[at];
+    ways.push_back(way < 0 ? nullptr : (other ? routed[at] : transports[at].transport).get());
+  }
   return ways;
+}
+
+/// Collective. Atomics are atomic with each other only where all PEs make them in the same place.
+void Runtime::Impl::route_atomics() {
+  int mine = -1;
+  for (const int way : way_to)
+    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_meet_cpu())
+      mine = way;
+  const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
+  const int route = *std::max_element(all.begin(), all.end());
+  if (route < 0)
+    return;
+  const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (way_to[pe] >= 0 && nic.reach[pe].capabilities == 0)
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "make atomics on",
+                  std::string(nic.transport->name()) +
+                      " serves other PEs of the job, whose atomics a CPU's do not meet, and does "
+                      "not reach it: " +
+                      nic.reach[pe].reason,
+                  "give every PE a NIC, or choose another transport by SHMEMCTL_TRANSPORT");
+  routed.resize(transports.size());
+  for (std::size_t at = 0; at < transports.size(); ++at)
+    if (transports[at].transport->is_load_store())
+      routed[at] = std::make_unique<RoutedAtomics>(*transports[at].transport, *nic.transport);
 }
 
 void Runtime::Impl::enter_state() {

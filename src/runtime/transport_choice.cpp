@@ -5,7 +5,10 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/ibrc/ibrc.h"
+#include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
+#include "transports/ucx/ucx.h"
 
 namespace shmemctl {
 
@@ -19,6 +22,9 @@ struct Known {
 const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
       {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
+      {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
+      {"libfabric", [](const TransportSetup& setup) { return make_libfabric_transport(setup); }},
+      {"ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }},
   };
   return known;
 }
@@ -57,7 +63,8 @@ const std::vector<std::string>& transport_option_names() {
                                                  "SOFT_HCA_OVER",
                                                  "LIBFABRIC_PROVIDER",
                                                  "LIBFABRIC_PROFILE",
-                                                 "LIBFABRIC_INTERFACE"};
+                                                 "LIBFABRIC_INTERFACE",
+                                                 "UCX_LIBRARY"};
   return names;
 }
 

@@ -57,9 +57,10 @@ void ActiveSet::sync() {
   Rma& rma = world_.rma;
   int round = 0;
   for (int distance = 1; distance < n_pes_; distance *= 2, ++round) {
-    rma.atomic(word(round), {AtomicOp::add, 8, 1, 0}, pe(neighbour(distance)));
+    rma.post_atomic(word(round), {AtomicOp::add, 8, 1, 0}, pe(neighbour(distance)));
     rma.wait_until(word(round), Compare::greater_equal, 1, "barrier of an active set",
                    pe(neighbour(n_pes_ - distance)));
+    // Done before the next round looks at the word.
     rma.atomic(word(round), {AtomicOp::add, 8, ~std::uint64_t{0}, 0}, rma.pe());
   }
 }
@@ -90,7 +91,7 @@ void ActiveSet::fcollect(void* dest, const void* source, std::size_t size_bytes)
 
 void ActiveSet::collect(void* dest, const void* source, std::size_t size_bytes) {
   Rma& rma = world_.rma;
-  rma.atomic(word(published), {AtomicOp::set, 8, size_bytes, 0}, rma.pe());
+  rma.post_atomic(word(published), {AtomicOp::set, 8, size_bytes, 0}, rma.pe());
   barrier();
   std::size_t offset_bytes = 0;
   for (int member = 0; member < me_; ++member)
@@ -98,7 +99,7 @@ void ActiveSet::collect(void* dest, const void* source, std::size_t size_bytes) 
   for (int distance = 0; distance < n_pes_; ++distance)
     put(at(dest, offset_bytes), source, size_bytes, neighbour(distance));
   barrier();
-  rma.atomic(word(published), {AtomicOp::set, 8, 0, 0}, rma.pe());
+  rma.post_atomic(word(published), {AtomicOp::set, 8, 0, 0}, rma.pe());
   rma.quiet();
 }
 

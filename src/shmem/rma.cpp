@@ -1,4 +1,6 @@
 // Put and get, blocking and not, with strides, and with a signal.
+#include <bit>
+
 #include "src/shmem/api.h"
 
 using namespace shmemctl;
@@ -24,6 +26,49 @@ void get(shmem_ctx_t ctx, void* dest, const void* source, std::size_t size_bytes
     world.rma.get(dest, source, size_bytes, api::world_pe(world, context, pe), context.number,
                   blocking);
   });
+}
+
+template <class T>
+constexpr bool is_word = sizeof(T) <= 8 && std::has_single_bit(sizeof(T));
+
+[[gnu::noinline]] void put_word(shmem_ctx_t ctx, void* dest, std::uint64_t value,
+                                std::size_t size_bytes, int pe) {
+  put(ctx, dest, &value, size_bytes, pe, true); // little-endian: the value's bytes come first
+}
+
+[[gnu::noinline]] std::uint64_t get_word(shmem_ctx_t ctx, const void* source,
+                                         std::size_t size_bytes, int pe) {
+  std::uint64_t value = 0;
+  get(ctx, &value, source, size_bytes, pe, true);
+  return value;
+}
+
+template <class T>
+[[gnu::always_inline]] inline void put_one(shmem_ctx_t ctx, T* dest, T value, int pe) {
+  if constexpr (is_word<T>) {
+    using Word = api::WordOf<sizeof(T)>;
+    const auto bits = std::bit_cast<Word>(value);
+    if (std::byte* word = api::word_place(ctx, dest, sizeof(T), pe); __builtin_expect(!!word, 1))
+      return std::atomic_ref(*reinterpret_cast<Word*>(word)).store(bits, std::memory_order_release);
+    put_word(ctx, dest, bits, sizeof(T), pe);
+  } else {
+    put(ctx, dest, &value, sizeof(T), pe, true);
+  }
+}
+
+template <class T>
+[[gnu::always_inline]] inline T get_one(shmem_ctx_t ctx, const T* source, int pe) {
+  if constexpr (is_word<T>) {
+    using Word = api::WordOf<sizeof(T)>;
+    if (std::byte* word = api::word_place(ctx, source, sizeof(T), pe); __builtin_expect(!!word, 1))
+      return std::bit_cast<T>(
+          std::atomic_ref(*reinterpret_cast<Word*>(word)).load(std::memory_order_acquire));
+    return std::bit_cast<T>(static_cast<Word>(get_word(ctx, source, sizeof(T), pe)));
+  } else {
+    T value{};
+    get(ctx, &value, source, sizeof(T), pe, true);
+    return value;
+  }
 }
 
 /// Strides and `nelems` count elements of `element_bytes`.
@@ -130,9 +175,9 @@ void put_signal(shmem_ctx_t ctx, void* dest, const void* source, std::size_t siz
                 (T * dest, const T* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),  \
                 get_strided(ctx, dest, source, {dst, sst, nelems, sizeof(T)}, pe);)                \
   SHMEMCTL_PAIR(void, shmem_##N##_p, shmem_ctx_##N##_p, (T * dest, T value, int pe),               \
-                put(ctx, dest, &value, sizeof(T), pe, true);)                                      \
-  SHMEMCTL_PAIR(T, shmem_##N##_g, shmem_ctx_##N##_g, (const T* source, int pe), T value{};         \
-                get(ctx, &value, source, sizeof(T), pe, true); return value;)                      \
+                put_one(ctx, dest, value, pe);)                                                    \
+  SHMEMCTL_PAIR(T, shmem_##N##_g, shmem_ctx_##N##_g, (const T* source, int pe),                    \
+                return get_one(ctx, source, pe);)                                                  \
   SHMEMCTL_PAIR(                                                                                   \
       void, shmem_##N##_put_signal, shmem_ctx_##N##_put_signal,                                    \
       (T * dest, const T* source, size_t nelems, uint64_t* sig_addr, uint64_t signal, int sig_op,  \

@@ -53,9 +53,7 @@ Error wrong_use(const std::string& subject, const std::string& attempted,
   return {ExitCode::usage, subject, attempted, problem, fix};
 }
 
-int world_pe(World& world, const shmemctl_context& context, int pe) {
-  if (context.team == SHMEM_TEAM_WORLD)
-    return pe;
+int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
   const int found = world.teams.world_pe(context.team->id, pe);
   if (found < 0)
     throw wrong_use("PE " + std::to_string(pe), "address",

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <type_traits>
 #include <vector>
 
 #include "src/base/error.h"
@@ -118,7 +119,41 @@ inline shmemctl_context& checked(shmem_ctx_t context) {
                     "make one by shmem_ctx_create and look at what that returns");
   return *context;
 }
-/// World PE of PE number `pe` of a context's team.
-int world_pe(World& world, const shmemctl_context& context, int pe);
+/// World PE of PE number `pe` of a team's context; throws Error (usage) if it has no such PE.
+int world_pe_in_team(World& world, const shmemctl_context& context, int pe);
+/// The same for any context.
+inline int world_pe(World& world, const shmemctl_context& context, int pe) {
+  return context.team == SHMEM_TEAM_WORLD ? pe : world_pe_in_team(world, context, pe);
+}
+
+/// The short way of one word: where the process's PE may use it itself, if the context counts PEs
+/// as the world does; nullptr if not, and then the call goes the whole way. Nothing is written
+/// before the word is (see DirectPlaces).
+[[gnu::always_inline]] inline std::byte* word_place(shmem_ctx_t context, const void* address,
+                                                    std::size_t size_bytes, int pe) {
+  const World* world = process_world.load(std::memory_order_acquire);
+  const bool in_world =
+      context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
+  if (__builtin_expect(!world || !in_world, 0))
+    return nullptr;
+  return world->rma.word_place(address, size_bytes, pe);
+}
+/// The same for atomics.
+[[gnu::always_inline]] inline std::byte* atomic_place(shmem_ctx_t context, const void* address,
+                                                      std::size_t size_bytes, int pe) {
+  const World* world = process_world.load(std::memory_order_acquire);
+  const bool in_world =
+      context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
+  if (__builtin_expect(!world || !in_world, 0))
+    return nullptr;
+  return world->rma.atomic_place(address, size_bytes, pe);
+}
+
+/// The unsigned type of that size.
+template <std::size_t size_bytes>
+using WordOf = std::conditional_t<
+    size_bytes == 8, std::uint64_t,
+    std::conditional_t<size_bytes == 4, std::uint32_t,
+                       std::conditional_t<size_bytes == 2, std::uint16_t, std::uint8_t>>>;
 
 } // namespace shmemctl::api

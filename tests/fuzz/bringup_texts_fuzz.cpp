@@ -1,8 +1,11 @@
-// What PEs send each other in bringup, the FAULT option, and the /proc lines that run reads.
+// What PEs send each other in bringup and bench, the FAULT option, and the /proc lines that run
+// reads.
 #include <cstdint>
 #include <cstdlib>
 
+#include "src/bench/nic_watch.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/connections.h"
 #include "src/launch/processes.h"
 #include "src/runtime/fault.h"
 
@@ -48,6 +51,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   add_to_report(verdict, report);
   require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
   survive([&] { merge_phases({text, text}); });
+  survive([&] { connections_for_people(merge_connections({text, "[]"})); });
+  survive([&] {
+    std::vector<NicCounter> counters;
+    std::vector<bench::PortClaim> claims;
+    bench::read_watch_text(text, "host", counters, claims);
+    bench::judge_claims(counters, claims);
+  });
   survive([&] {
     if (const auto fault = parse_fault(text))
       require(fault->pe >= 0 && !fault->phase.empty());

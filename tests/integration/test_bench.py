@@ -151,7 +151,10 @@ class BadInput(BenchTest):
                                 (("put", "-n", "-3"), "-3"), (("put", "-D", "0"), "0"),
                                 (("put", "--pair", "0,0"), "--pair 0,1"), (("put", "--pair", "0,9"), "9"),
                                 (("put", "--traffic", "circle"), "circle"), (("put", "--window", "0"), "window"),
-                                (("atomic-fetch-add", "-b", "3", "-e", "3"), "-e 4"),
+                                (("atomic-fetch-add", "-b", "3", "-e", "3"), "4, 8"),
+                                (("atomic-rate", "-b", "16", "-e", "64"), "4, 8"),
+                                (("p", "-b", "4K", "-e", "4K"), "1, 2, 4, 8"),
+                                (("put", "g", "-b", "16", "-e", "16"), "1, 2, 4, 8"),
                                 (("put", "-b", "8", "-e", "1G"), "--symmetric-size"),
                                 (("put", "--pin", "999999"), "999999")):
             with self.subTest(arguments=arguments):

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fcntl.h>
 #include <functional>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -21,6 +23,9 @@ struct PeResult {
   int exit_code = -1; ///< 128 + signal if a signal ended it
   std::string text;   ///< what it said: the Error's message and fix, or what `body` returned
 };
+
+/// Exit code of a PE whose body threw anything else than an Error.
+constexpr int unexpected_exception = 70;
 
 struct ForkJob {
   int n_pes = 2;
@@ -66,7 +71,18 @@ inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descrip
   } catch (const Error& error) {
     write_all(descriptor, error.message() + "\n" + error.fix());
     return static_cast<int>(error.code());
+  } catch (
+      const std::exception& error) { // else the child would go on with the tests after this one
+    write_all(descriptor, std::string("unexpected exception: ") + error.what());
+    return unexpected_exception;
   }
+}
+
+inline std::pair<FileDescriptor, FileDescriptor> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw system_error("pipe", "make", errno, "raise ulimit -n");
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 inline std::string read_all(int descriptor) {
@@ -82,23 +98,30 @@ inline std::string read_all(int descriptor) {
 /// Runs the job to its end.
 inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
   std::fflush(nullptr);
-  const std::unique_ptr<Rendezvous> rendezvous = Rendezvous::start_local(60);
-  const std::string id = rendezvous->id().text();
+  const pid_t parent = ::getpid();
   std::vector<pid_t> children;
-  std::vector<FileDescriptor> pipes;
+  std::vector<FileDescriptor> pipes, ids;
   for (int pe = 0; pe < job.n_pes; ++pe) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw system_error("pipe", "make", errno, "raise ulimit -n");
+    auto [answer, say] = detail::make_pipe();
+    auto [hear, id] = detail::make_pipe();
     const pid_t child = ::fork();
     if (child == 0) {
-      ::close(ends[0]);
-      ::_exit(detail::run_pe(job, pe, id, ends[1]));
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent)
+        ::_exit(unexpected_exception);
+      ids.clear(); // else no child would see the end of another one's
+      id.reset();
+      ::_exit(detail::run_pe(job, pe, detail::read_all(hear.get()), say.get()));
     }
-    ::close(ends[1]);
-    pipes.emplace_back(ends[0]);
+    pipes.push_back(std::move(answer));
+    ids.push_back(std::move(id));
     children.push_back(child);
   }
+  // Its thread starts after the forks: a child of a process with threads may find locks taken.
+  const std::unique_ptr<Rendezvous> rendezvous = Rendezvous::start_local(60);
+  for (const FileDescriptor& id : ids)
+    detail::write_all(id.get(), rendezvous->id().text());
+  ids.clear();
   std::vector<PeResult> results(children.size());
   for (std::size_t pe = 0; pe < children.size(); ++pe) {
     results[pe].text = detail::read_all(pipes[pe].get());

@@ -1,23 +1,49 @@
 // A thread world with teams and collectives.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "src/runtime/collectives.h"
 #include "src/runtime/teams.h"
+#include "src/runtime/transport_choice.h"
 #include "tests/support/far_transport.h"
 #include "tests/support/thread_world.h"
+#include "tests/support/transport_world.h"
 
 namespace shmemctl::test {
+
+/// A real transport in place of FarTransport. SHMEMCTL_TEST_TRANSPORT, a name, puts every suite of
+/// teams and collectives on that transport; its options come from the environment.
+struct RealTransport {
+  MakeTransport make; ///< none: FarTransport
+  Options options{{}};
+
+  static RealTransport from_environment() {
+    const char* name = std::getenv("SHMEMCTL_TEST_TRANSPORT");
+    if (!name)
+      return {};
+    return {[name = std::string(name)](const TransportSetup& setup) {
+              return make_transport(name, setup);
+            },
+            Options(current_environment())};
+  }
+};
 
 struct TeamWorldOptions {
   std::size_t heap_bytes = std::size_t{1} << 20;
   std::size_t list_capacity = 1024; ///< of the state, in members
-  /// PEs pe / pes_per_node that differ reach each other by FarTransport only; 0: one node.
+  /// PEs pe / pes_per_node that differ reach each other by FarTransport only; 0: one node. With a
+  /// real transport everything goes through it then, a PE's own memory included.
   int pes_per_node = 0;
+  RealTransport real = RealTransport::from_environment();
   double timeout_s = 60;
 };
 
@@ -53,24 +79,78 @@ inline StateBlock make_state(int pe, int n_pes, std::size_t list_capacity) {
                     std::vector<int>(static_cast<std::size_t>(n_pes)), list_capacity);
 }
 
+/// The transport between nodes of one PE of a team world.
+class FarWay {
+public:
+  FarWay(ThreadPe& thread, const TeamWorldOptions& options, BootstrapArea& area) {
+    if (options.real.make)
+      connect(thread, options, area);
+    else
+      transport_ = std::make_unique<FarTransport>(
+          std::vector<RegionView>{thread.rma->region(region::internal),
+                                  thread.rma->region(region::heap)},
+          static_cast<unsigned>(thread.pe));
+  }
+  Transport& operator*() { return *transport_; }
+  /// Nobody's transport goes while another one may use it.
+  void finish(double timeout_s) {
+    if (bootstrap_)
+      bootstrap_->barrier(Deadline::after(std::chrono::duration<double>(timeout_s)));
+  }
+
+private:
+  void connect(ThreadPe& thread, const TeamWorldOptions& options, BootstrapArea& area) {
+    const Deadline deadline = Deadline::after(std::chrono::duration<double>(options.timeout_s));
+    bootstrap_.emplace(area, thread.pe);
+    bootstrap_->watch(&thread.rma->health());
+    transport_ =
+        options.real.make({thread.pe, thread.n_pes, "host" + std::to_string(thread.pe),
+                           &options.real.options, &thread.rma->health(), options.timeout_s});
+    BootstrapExchange exchange(*bootstrap_, deadline);
+    const std::vector<std::string> info = exchange.allgather(transport_->local_info());
+    std::vector<PeerPlace> peers;
+    for (int peer = 0; peer < thread.n_pes; ++peer)
+      peers.push_back(
+          {peer, static_cast<std::uint64_t>(peer) + 1, 1, info[static_cast<std::size_t>(peer)]});
+    for (const PeerPlace& peer : peers) {
+      const Reach reach = transport_->reach(peers[static_cast<std::size_t>(thread.pe)], peer);
+      if (reach.capabilities == 0)
+        throw std::runtime_error(reach.reason);
+    }
+    transport_->connect(peers, exchange, deadline);
+    for (RegionView view :
+         {thread.rma->region(region::internal), thread.rma->region(region::heap)}) {
+      std::fill(view.mapped.begin(), view.mapped.end(), nullptr);
+      register_region({transport_.get()}, view, exchange);
+    }
+  }
+
+  std::optional<ThreadBootstrap> bootstrap_;
+  std::unique_ptr<Transport> transport_;
+};
+
 inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
                            TeamWorldOptions options = {}) {
+  BootstrapArea area(n_pes);
   run_thread_world(
       n_pes, options.heap_bytes,
       [&](ThreadPe& thread) {
         const int per_node = options.pes_per_node > 0 ? options.pes_per_node : n_pes;
         const auto same_node = [&](int peer) { return peer / per_node == thread.pe / per_node; };
-        FarTransport far({thread.rma->region(region::internal), thread.rma->region(region::heap)},
-                         static_cast<unsigned>(thread.pe));
+        FarWay far(thread, options, area);
+        const bool all_far = options.real.make && options.pes_per_node == 0;
+        // Where they do not meet, the processor's atomics must not be used beside the transport's.
+        const bool may_be_near = !all_far && (*far).atomics_meet_cpu();
+        const auto is_near = [&](int peer) { return may_be_near && same_node(peer); };
         const auto near = make_shm_transport();
         std::vector<Transport*> ways;
         for (int peer = 0; peer < n_pes; ++peer)
-          ways.push_back(same_node(peer) ? near.get() : &far);
+          ways.push_back(is_near(peer) ? near.get() : &*far);
         Rma rma(thread.pe, n_pes, ways, thread.rma->health(), options.timeout_s, true);
         for (RegionView view :
              {thread.rma->region(region::internal), thread.rma->region(region::heap)}) {
           for (int peer = 0; peer < n_pes; ++peer)
-            if (!same_node(peer))
+            if (!is_near(peer))
               view.mapped[static_cast<std::size_t>(peer)] = nullptr;
           near->set_region(view);
           rma.set_region(view);
@@ -99,6 +179,7 @@ inline void run_team_world(int n_pes, const std::function<void(TeamPe&)>& body,
         body(me);
         // Nobody's memory goes while another one may use it.
         collectives.barrier(team_world);
+        far.finish(options.timeout_s);
       },
       options.timeout_s);
 }

@@ -1,9 +1,10 @@
-// A job whose PEs are threads, connected by real objects of one transport: each PE has its own, and
-// its own memory, which the others reach through it only.
+// A job whose PEs are threads or processes, connected by real objects of one transport: each PE has
+// its own, and its own memory, which the others reach through it only.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <map>
@@ -28,12 +29,15 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(const TransportSe
 struct TransportWorldOptions {
   int n_pes = 2;
   std::size_t heap_bytes = std::size_t{4} << 20;
+  std::size_t first_heap_bytes = 0;           ///< registered before the body; 0: all of it
   std::map<std::string, std::string> options; ///< by option name, like flags
   std::vector<HcaPort> nics;                  ///< for use_nics(), if there are any
   double timeout_s = 30;
+  /// One node, whose PEs see each other's memory: threads only, for transports that load and store.
+  bool mapped_memory = false;
 };
 
-/// What each thread gets.
+/// What each thread or process gets.
 struct TransportPe {
   int pe = 0, n_pes = 1;
   Transport* transport = nullptr;
@@ -43,12 +47,106 @@ struct TransportPe {
   Bootstrap* bootstrap = nullptr;
   JobHealth* health = nullptr;
   double timeout_s = 30;
+  bool mapped_memory = false;
+  std::function<void()> leave; ///< destroys this PE's transport
 
   static constexpr std::size_t internal_bytes = std::size_t{64} << 10;
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   /// Completes nothing, and makes no progress: a transport that needs that has a thread for it.
   void barrier() const { bootstrap->barrier(deadline()); }
+
+  /// Collective: makes the first `size_bytes` of this PE's region known to all.
+  void publish(int region, std::byte* base, std::size_t size_bytes) const {
+    RegionView view{region, base, size_bytes,
+                    std::vector<std::byte*>(static_cast<std::size_t>(n_pes))};
+    const auto bases = allgather_value(*bootstrap, base, deadline());
+    if (mapped_memory)
+      view.mapped = bases;
+    BootstrapExchange exchange(*bootstrap, deadline());
+    register_region({transport}, view, exchange);
+  }
 };
+
+namespace detail {
+
+using ZeroedMemory = std::unique_ptr<std::byte, void (*)(void*)>;
+
+inline ZeroedMemory zeroed(std::size_t size_bytes) {
+  void* memory = std::aligned_alloc(4096, (size_bytes + 4095) / 4096 * 4096);
+  std::memset(memory, 0, size_bytes);
+  return {static_cast<std::byte*>(memory), std::free};
+}
+
+/// The peers if all reach all, otherwise none and the reason. Collective.
+inline std::vector<PeerPlace> reachable_peers(const TransportPe& me, Exchange& exchange,
+                                              std::string& not_reached) {
+  const std::vector<std::string> info = exchange.allgather(me.transport->local_info());
+  // Every PE is a node of its own, so that nothing but this transport can be used.
+  const auto place = [&](int peer) {
+    return PeerPlace{peer, me.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1, 1,
+                     info[static_cast<std::size_t>(peer)]};
+  };
+  std::vector<PeerPlace> peers;
+  std::string reason;
+  for (int peer = 0; peer < me.n_pes; ++peer) {
+    const Reach reach = me.transport->reach(place(me.pe), place(peer));
+    if (reach.capabilities != 0)
+      peers.push_back(place(peer));
+    else
+      reason =
+          "PE " + std::to_string(me.pe) + " to PE " + std::to_string(peer) + ": " + reach.reason;
+  }
+  for (const std::string& each : exchange.allgather(reason))
+    if (!each.empty()) {
+      not_reached = each;
+      return {};
+    }
+  return peers;
+}
+
+} // namespace detail
+
+/// The part of one PE, in its thread or process: makes and connects its transport, then runs
+/// `body`. Returns why the transport reaches nobody here, or "" after a run.
+inline std::string run_transport_pe(const MakeTransport& make,
+                                    const std::function<void(TransportPe&)>& body,
+                                    const TransportWorldOptions& wanted, Bootstrap& bootstrap,
+                                    JobHealth& health) {
+  const Options options({}, wanted.options);
+  bootstrap.watch(&health);
+  const auto internal = detail::zeroed(TransportPe::internal_bytes);
+  const auto heap = detail::zeroed(wanted.heap_bytes);
+  auto transport =
+      make({bootstrap.rank(), bootstrap.size(), "host" + std::to_string(bootstrap.rank()), &options,
+            &health, wanted.timeout_s});
+  TransportPe me;
+  me.pe = bootstrap.rank();
+  me.n_pes = bootstrap.size();
+  me.transport = transport.get();
+  me.internal = internal.get();
+  me.heap = heap.get();
+  me.heap_bytes = wanted.heap_bytes;
+  me.bootstrap = &bootstrap;
+  me.health = &health;
+  me.timeout_s = wanted.timeout_s;
+  me.mapped_memory = wanted.mapped_memory;
+  me.leave = [&] { transport.reset(); };
+  BootstrapExchange exchange(bootstrap, me.deadline());
+  std::string not_reached;
+  const std::vector<PeerPlace> peers = detail::reachable_peers(me, exchange, not_reached);
+  if (!not_reached.empty())
+    return not_reached;
+  if (!wanted.nics.empty())
+    transport->use_nics(wanted.nics);
+  transport->connect(peers, exchange, me.deadline());
+  me.publish(region::internal, me.internal, TransportPe::internal_bytes);
+  me.publish(region::heap, me.heap,
+             wanted.first_heap_bytes > 0 ? wanted.first_heap_bytes : me.heap_bytes);
+  me.barrier();
+  body(me);
+  me.barrier(); // nobody's memory goes while another one may use it
+  return {};
+}
 
 /// Runs `body` on n threads, each a PE, after connecting all to all. Returns why the transport
 /// reaches nobody here, or "" after a run; rethrows the first exception of a PE.
@@ -60,71 +158,16 @@ inline std::string run_transport_world(const MakeTransport& make,
   std::mutex mutex;
   std::exception_ptr first;
   std::string not_reached;
-  const auto run_pe = [&](int pe) {
-    const Options options({}, wanted.options);
-    ThreadBootstrap bootstrap(area, pe);
-    bootstrap.watch(&health);
-    TransportPe me;
-    me.pe = pe;
-    me.n_pes = wanted.n_pes;
-    me.bootstrap = &bootstrap;
-    me.health = &health;
-    me.timeout_s = wanted.timeout_s;
-    me.heap_bytes = wanted.heap_bytes;
-    const auto zeroed = [](std::size_t size_bytes) {
-      void* memory = std::aligned_alloc(4096, (size_bytes + 4095) / 4096 * 4096);
-      std::memset(memory, 0, size_bytes);
-      return std::unique_ptr<std::byte, void (*)(void*)>(static_cast<std::byte*>(memory),
-                                                         std::free);
-    };
-    const auto internal = zeroed(TransportPe::internal_bytes);
-    const auto heap = zeroed(wanted.heap_bytes);
-    me.internal = internal.get();
-    me.heap = heap.get();
-    const auto transport =
-        make({pe, wanted.n_pes, "host" + std::to_string(pe), &options, &health, wanted.timeout_s});
-    me.transport = transport.get();
-    BootstrapExchange exchange(bootstrap, me.deadline());
-    const std::vector<std::string> info = exchange.allgather(transport->local_info());
-    // Every PE is a node of its own, so that nothing but this transport can be used.
-    const auto place = [&](int peer) {
-      return PeerPlace{peer, static_cast<std::uint64_t>(peer) + 1, 1,
-                       info[static_cast<std::size_t>(peer)]};
-    };
-    std::vector<PeerPlace> peers;
-    std::string reason;
-    for (int peer = 0; peer < wanted.n_pes; ++peer) {
-      const Reach reach = transport->reach(place(pe), place(peer));
-      if (reach.capabilities != 0)
-        peers.push_back(place(peer));
-      else
-        reason =
-            "PE " + std::to_string(pe) + " to PE " + std::to_string(peer) + ": " + reach.reason;
-    }
-    const std::vector<std::string> reasons = exchange.allgather(reason);
-    for (const std::string& each : reasons)
-      if (!each.empty()) {
-        const std::lock_guard lock(mutex);
-        not_reached = each;
-        return;
-      }
-    if (!wanted.nics.empty())
-      transport->use_nics(wanted.nics);
-    transport->connect(peers, exchange, me.deadline());
-    const auto unmapped = std::vector<std::byte*>(static_cast<std::size_t>(wanted.n_pes));
-    register_region({transport.get()},
-                    {region::internal, me.internal, TransportPe::internal_bytes, unmapped},
-                    exchange);
-    register_region({transport.get()}, {region::heap, me.heap, me.heap_bytes, unmapped}, exchange);
-    me.barrier();
-    body(me);
-    me.barrier(); // nobody's memory goes while another one may use it
-  };
   std::vector<std::thread> threads;
   for (int pe = 0; pe < wanted.n_pes; ++pe)
     threads.emplace_back([&, pe] {
       try {
-        run_pe(pe);
+        ThreadBootstrap bootstrap(area, pe);
+        const std::string reason = run_transport_pe(make, body, wanted, bootstrap, health);
+        if (!reason.empty()) {
+          const std::lock_guard lock(mutex);
+          not_reached = reason;
+        }
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!first)

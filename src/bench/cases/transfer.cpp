@@ -31,20 +31,35 @@ struct Get : GetLatency {
   static constexpr bool one_by_one = false;
 };
 
+/// Calls use(zero) with the unsigned type of that size: 1, 2, 4 or 8 bytes.
+template <class Use>
+[[gnu::always_inline]] inline void with_word(std::size_t size_bytes, Use&& use) {
+  if (size_bytes == 8)
+    use(std::uint64_t{});
+  else if (size_bytes == 4)
+    use(std::uint32_t{});
+  else if (size_bytes == 2)
+    use(std::uint16_t{});
+  else
+    use(std::uint8_t{});
+}
+
 /// Of one element, from a variable.
 struct PutElement : Quiet {
   [[gnu::always_inline]] static void issue(const Issue& at) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, at.source, at.size_bytes);
-    at.rma.put(at.slot, &value, at.size_bytes, at.pe);
+    with_word(at.size_bytes, [&](auto value) {
+      std::memcpy(&value, at.source, sizeof value);
+      at.rma.put_value(at.slot, value, at.pe);
+    });
   }
 };
 struct GetElement : TransferKind {
   static constexpr bool pulls = true;
   [[gnu::always_inline]] static void issue(const Issue& at) {
-    std::uint64_t value = 0;
-    at.rma.get(&value, at.source, at.size_bytes, at.pe);
-    std::memcpy(at.slot, &value, at.size_bytes);
+    with_word(at.size_bytes, [&](auto value) {
+      value = at.rma.get_value<decltype(value)>(at.source, at.pe);
+      std::memcpy(at.slot, &value, sizeof value);
+    });
   }
   [[gnu::always_inline]] static void complete(Rma&) {} // blocking
 };
@@ -94,6 +109,7 @@ CaseInfo info_of(std::string name, Metric metric, std::string measures, const st
 CaseInfo element_info(std::string name, std::string measures, const std::string& how) {
   CaseInfo info = info_of(std::move(name), Metric::latency, std::move(measures), how);
   info.max_bytes = 8;
+  info.only_bytes = {1, 2, 4, 8};
   return info;
 }
 

@@ -57,6 +57,21 @@ TEST(Sweep, SizesAreWholeElements) {
   EXPECT_THROW(sizes(info, {17, 23, 2, {}, Direction::uni, 0, 0, 1}), Error);
 }
 
+TEST(Sweep, ACaseMayKnowAFewSizesOnly) {
+  CaseInfo info = put_info();
+  info.only_bytes = {1, 2, 4, 8};
+  info.min_bytes = 1;
+  info.max_bytes = 8;
+  EXPECT_EQ(sizes(info, {}), (Sizes{1, 2, 4, 8}));
+  EXPECT_EQ(sizes(info, {2, 4, 2, {}, Direction::uni, 0, 0, 1}), (Sizes{2, 4}));
+  EXPECT_EQ(sizes(info, {3, 1 << 20, 512, {}, Direction::uni, 0, 0, 1}), (Sizes{4, 8}));
+  EXPECT_EQ(sizes(info, {0, 4, 2, {}, Direction::uni, 0, 0, 1}), (Sizes{1, 2, 4}));
+  for (const Sweep& sweep :
+       {Sweep{16, 0, 2, {}, Direction::uni, 0, 0, 1}, Sweep{3, 3, 2, {}, Direction::uni, 0, 0, 1},
+        Sweep{4096, 4096, 2, {}, Direction::uni, 0, 0, 1}})
+    expect_error(ExitCode::usage, {"put", "1, 2, 4, 8"}, [&] { sizes(info, sweep); });
+}
+
 TEST(Sweep, BeyondTwoGibibytes) {
   const Sizes found = sizes(put_info(), {1 << 30, std::size_t{1} << 33, 2, {}, {}, 0, 0, 1});
   EXPECT_EQ(found, (Sizes{1UL << 30, 1UL << 31, 1UL << 32, 1UL << 33}));

@@ -46,6 +46,10 @@ TEST(Registry, SaysEverythingAboutEachCase) {
     EXPECT_LE(info.min_bytes, info.max_bytes);
     EXPECT_EQ(info.min_bytes % info.element_bytes, 0u);
     EXPECT_EQ(info.max_bytes % info.element_bytes, 0u);
+    if (!info.only_bytes.empty()) {
+      EXPECT_EQ(info.only_bytes.front(), info.min_bytes);
+      EXPECT_EQ(info.only_bytes.back(), info.max_bytes);
+    }
     Point point;
     point.traffic = info.traffics.at(0);
     const auto made = entry.make(point);

@@ -10,6 +10,8 @@ namespace {
 std::vector<std::size_t> sizes_of(const CaseInfo& info) {
   if (!info.sized)
     return {8};
+  if (!info.only_bytes.empty())
+    return info.only_bytes;
   std::vector<std::size_t> sizes;
   for (const std::size_t size : {1u, 2u, 3u, 4u, 7u, 8u, 24u, 64u, 65u, 1000u, 4099u, 70000u})
     if (size >= info.min_bytes && size <= info.max_bytes && size % info.element_bytes == 0)

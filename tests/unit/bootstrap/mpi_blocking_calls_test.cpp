@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "src/bootstrap/pieces.h"
-#include "src/bootstrap/signal_dispositions.h"
+#include "src/base/signal_dispositions.h"
 #include "tests/support/expect_error.h"
 
 namespace shmemctl {

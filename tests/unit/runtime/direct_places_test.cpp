@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <thread>
+#include <vector>
 
 using namespace shmemctl;
 
@@ -74,4 +76,41 @@ TEST(DirectPlaces, ARegionGrowsWhileOthersLook) {
   all.places.set({region::heap, all.heap[0], 1024, {all.heap[0], all.heap[1], all.heap[2]}});
   reader.join();
   EXPECT_NE(all.places.find(all.heap[0] + 1016, 8, 0), nullptr);
+}
+
+TEST(DirectPlaces, NumbersThatShareASlotAreAllFound) {
+  constexpr std::size_t n_pes = 200; // more than there are near slots
+  std::vector<std::byte> memory(n_pes * 64);
+  const auto of = [&](std::size_t pe) { return memory.data() + pe * 64; };
+  DirectPlaces places(n_pes);
+  RegionView view{region::heap, of(0), 64, std::vector<std::byte*>(n_pes)};
+  // The higher of two that share a slot comes first, and is there before the other one.
+  view.mapped[130] = of(130);
+  places.set(view);
+  for (std::size_t pe = 0; pe < n_pes; ++pe)
+    EXPECT_EQ(places.find(of(0) + 8, 8, static_cast<int>(pe)), pe == 130 ? of(130) + 8 : nullptr);
+  for (std::size_t pe = 0; pe < n_pes; ++pe)
+    view.mapped[pe] = of(pe);
+  places.set(view);
+  for (std::size_t pe = 0; pe < n_pes; ++pe)
+    EXPECT_EQ(places.find(of(0) + 56, 8, static_cast<int>(pe)), of(pe) + 56);
+}
+
+TEST(DirectPlaces, NoNumberIsMistakenForAFreeSlot) {
+  Regions all;
+  for (int pe = -200; pe < 0; ++pe)
+    ASSERT_EQ(all.places.find(all.heap[0], 8, pe), nullptr) << pe;
+  for (int pe = 3; pe < 300; ++pe)
+    ASSERT_EQ(all.places.find(all.heap[0], 8, pe), nullptr) << pe;
+  for (const int pe : {std::numeric_limits<int>::min(), std::numeric_limits<int>::max()})
+    EXPECT_EQ(all.places.find(all.heap[0], 8, pe), nullptr);
+}
+
+TEST(DirectPlaces, WhatIsNoLongerMappedIsNotFound) {
+  Regions all;
+  all.places.set({region::heap, all.heap[0], 512, {all.heap[0], nullptr, all.heap[2]}});
+  EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 1), nullptr);
+  EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 2), all.heap[2] + 8);
+  all.places.set({region::heap, all.heap[0], 512, {all.heap[0], all.heap[1], all.heap[2]}});
+  EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 1), all.heap[1] + 8);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <thread>
 
 #include "src/base/error.h"
@@ -132,6 +133,8 @@ TEST(Rma, OperationsGoToThePeersTransport) {
   world.rma.put(at, local, 8, 1);
   world.rma.put(at, local, 3, 0, 5, false);
   world.rma.get(local, at, 8, 1, 6);
+  world.rma.put_value(at + 4, std::uint32_t{1}, 1, 2);
+  world.rma.get_value<std::uint16_t>(at + 2, 0, 3);
   EXPECT_EQ(world.rma.atomic(at, {AtomicOp::fetch, 4, 0, 0}, 1, 7), 77u);
   world.rma.put_signal(at, local, 8, signal, 1, SignalOp::set, 1, 8, false);
   world.rma.put_signal(nullptr, nullptr, 0, signal, 1, SignalOp::add, 1);
@@ -140,6 +143,8 @@ TEST(Rma, OperationsGoToThePeersTransport) {
   const std::vector<std::string> expected = {"put 0 1:1+16 8",
                                              "put 5 0:1+16 3 nbi",
                                              "get 6 1:1+16 8",
+                                             "put 2 1:1+20 4",
+                                             "get 3 0:1+18 2",
                                              "atomic 7 1:1+16 4",
                                              "put_signal 8 1:1+16 8 nbi",
                                              "signal 8 1:1+64 8 nbi",
@@ -148,6 +153,86 @@ TEST(Rma, OperationsGoToThePeersTransport) {
                                              "fence 3",
                                              "quiet 0"};
   EXPECT_EQ(world.way.calls, expected);
+}
+
+TEST(Rma, ValuesAreTheBytesOfTheirSize) {
+  for (const int per_node : {0, 1}) {
+    TeamWorldOptions options;
+    options.pes_per_node = per_node;
+    run_team_world(
+        2,
+        [](TeamPe& me) {
+          auto* const bytes = reinterpret_cast<unsigned char*>(me.heap);
+          if (me.pe == 0) {
+            me.rma->put_value(me.heap + 1, std::uint8_t{0x11}, 1);
+            me.rma->put_value(me.heap + 2, std::uint16_t{0x2322}, 1);
+            me.rma->put_value(me.heap + 4, std::uint32_t{0x47464544}, 1);
+            me.rma->put_value(me.heap + 8, std::uint64_t{0x8f8e8d8c8b8a8988}, 1);
+            me.rma->put_value(me.heap + 19, std::uint32_t{0x56555453}, 1); // crosses two words
+          }
+          me.collectives->barrier(team_world);
+          if (me.pe == 1)
+            for (const auto& [at, value] : std::map<std::size_t, unsigned char>{{0, 0},
+                                                                                {1, 0x11},
+                                                                                {2, 0x22},
+                                                                                {3, 0x23},
+                                                                                {4, 0x44},
+                                                                                {7, 0x47},
+                                                                                {8, 0x88},
+                                                                                {15, 0x8f},
+                                                                                {16, 0},
+                                                                                {18, 0},
+                                                                                {19, 0x53},
+                                                                                {20, 0x54},
+                                                                                {21, 0x55},
+                                                                                {22, 0x56},
+                                                                                {23, 0}})
+              require(bytes[at] == value, "a byte of a value");
+          require(me.rma->get_value<std::uint8_t>(me.heap + 3, 1) == 0x23, "1 byte");
+          require(me.rma->get_value<std::uint16_t>(me.heap + 2, 1) == 0x2322, "2 bytes");
+          require(me.rma->get_value<std::uint32_t>(me.heap + 4, 1) == 0x47464544, "4 bytes");
+          require(me.rma->get_value<std::uint64_t>(me.heap + 8, 1) == 0x8f8e8d8c8b8a8988,
+                  "8 bytes");
+          require(me.rma->get_value<std::uint32_t>(me.heap + 19, 1) == 0x56555453,
+                  "4 bytes that cross two words");
+        },
+        options);
+  }
+}
+
+TEST(Rma, EveryAtomicOnMappedAndOnFarMemory) {
+  for (const int per_node : {0, 1}) {
+    TeamWorldOptions options;
+    options.pes_per_node = per_node;
+    run_team_world(
+        2,
+        [](TeamPe& me) {
+          const auto check = [&](auto zero) {
+            using Word = decltype(zero);
+            auto* const word = me.at<Word>(64 * sizeof(Word));
+            const auto apply = [&](AtomicOp op, Word operand, Word compare = 0) {
+              return static_cast<Word>(
+                  me.rma->atomic(word, {op, sizeof(Word), operand, compare}, 1));
+            };
+            const auto top = static_cast<Word>(~Word{0});
+            apply(AtomicOp::set, top);
+            require(apply(AtomicOp::add, 3) == top, "add");
+            require(apply(AtomicOp::fetch, 0) == 2, "the sum wraps around");
+            require(apply(AtomicOp::swap, 12) == 2, "swap");
+            require(apply(AtomicOp::compare_swap, 5, 11) == 12, "compare that fails");
+            require(apply(AtomicOp::compare_swap, 5, 12) == 12, "compare that holds");
+            require(apply(AtomicOp::bit_or, 8) == 5, "or");
+            require(apply(AtomicOp::bit_and, 9) == 13, "and");
+            require(apply(AtomicOp::bit_xor, 3) == 9, "xor");
+            require(apply(AtomicOp::fetch, 0) == 10, "the end");
+          };
+          if (me.pe == 0) {
+            check(std::uint32_t{0});
+            check(std::uint64_t{0});
+          }
+        },
+        options);
+  }
 }
 
 TEST(Rma, NothingToMoveIsNoOperation) {

@@ -1,0 +1,61 @@
+#include "src/bringup/connections.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "reports/text.h"
+#include "src/base/error.h"
+#include "src/base/whole_number.h"
+#include "src/bringup/reach_map.h"
+
+namespace shmemctl {
+
+using nlohmann::json;
+
+std::string connections_text(const std::vector<TransportEntry>& transports, int n_pes) {
+  json rows = json::array();
+  for (const TransportEntry& entry : transports)
+    for (int pe = 0; pe < n_pes; ++pe)
+      if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
+        if (const std::string way = entry.transport->connection(pe); !way.empty())
+          rows.push_back({entry.transport->name(), pe, way});
+  return rows.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& texts) {
+  std::vector<ConnectionRow> rows;
+  const int n_pes = static_cast<int>(texts.size());
+  for (int pe = 0; pe < n_pes; ++pe) {
+    try {
+      for (const json& row : json::parse(texts[static_cast<std::size_t>(pe)])) {
+        rows.push_back({row.at(0), pe, require_whole_number<int>(row.at(1)), row.at(2)});
+        const ConnectionRow& added = rows.back();
+        if (added.target < 0 || added.target >= n_pes || added.transport.empty() ||
+            added.way.empty())
+          throw std::out_of_range("a connection");
+      }
+    } catch (const std::exception&) { // of the JSON library, or the above
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its connections",
+                  "what it sent is not understood",
+                  "start all PEs with the same version of this tool");
+    }
+  }
+  std::sort(rows.begin(), rows.end(), [](const ConnectionRow& a, const ConnectionRow& b) {
+    return std::tie(a.transport, a.source, a.target) < std::tie(b.transport, b.source, b.target);
+  });
+  return rows;
+}
+
+std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
+  std::map<std::pair<std::string, std::string>, std::vector<PePair>> pairs;
+  for (const ConnectionRow& row : rows)
+    pairs[{row.transport, row.way}].emplace_back(row.source, row.target);
+  std::string text;
+  for (const auto& [key, of_way] : pairs)
+    text += safe_text(key.first) + ", " + safe_text(key.second) + ": " + pair_list(of_way) + "\n";
+  return text;
+}
+
+} // namespace shmemctl

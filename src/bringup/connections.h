@@ -1,0 +1,21 @@
+// How PEs reach each other: NIC and port on both ends, and what joins them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl {
+
+/// What this PE's transports say of their ways to all PEs, as text for the others.
+std::string connections_text(const std::vector<TransportEntry>& transports, int n_pes);
+/// @param texts connections_text() of every PE, by PE
+/// By transport, source and target. Throws Error (unavailable) for a text that is none.
+std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& texts);
+
+/// For people: equal ways of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
+std::string connections_for_people(const std::vector<ConnectionRow>& rows);
+
+} // namespace shmemctl

@@ -1,0 +1,58 @@
+// A near transport in a job whose NICs make atomics that are not atomic with those of CPUs.
+#pragma once
+
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// Data goes the near way, by loads and stores; atomics and signals go through the NIC, also to PEs
+/// of this node, so that all PEs of the job make them in the same place. Both must outlive it, and
+/// reach the same PEs; they are connected and know their regions already.
+/// (InfiniBand Architecture, atomicity guarantees: IBV_ATOMIC_HCA.)
+class RoutedAtomics final : public Transport {
+public:
+  RoutedAtomics(Transport& near, Transport& atomics) : near_(near), atomics_(atomics) {}
+
+  const char* name() const override { return near_.name(); }
+  std::string local_info() override { return near_.local_info(); }
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+    return near_.reach(me, peer);
+  }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView&) override { return {}; }
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override {
+    near_.put(context, target, source, size_bytes, blocking);
+  }
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override {
+    near_.get(context, target, source, size_bytes, blocking);
+  }
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override {
+    return atomics_.atomic(context, target, request);
+  }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    atomics_.post_atomic(context, target, request);
+  }
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override;
+  /// Stores may not overtake atomics that the NIC still has.
+  void fence(int context) override { quiet(context); }
+  void quiet(int context) override {
+    near_.quiet(context);
+    atomics_.quiet(context);
+  }
+  void progress() override { atomics_.progress(); }
+  bool is_load_store() const override { return near_.is_load_store(); }
+  bool has_direct_atomics() const override { return false; }
+
+private:
+  Transport& near_;
+  Transport& atomics_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,66 @@
+// ibrc over this machine's devices, and over devices in software of this process.
+#if __has_include(<infiniband/verbs.h>)
+
+#include <filesystem>
+
+#include "tests/support/fake_verbs.h"
+#include "tests/unit/transports/conformance.h"
+#include "transports/ibrc/ibrc.h"
+#include "transports/ibrc/ibrc_transport.h"
+
+namespace shmemctl::test {
+namespace {
+
+FakeDevice device(const std::string& name, std::uint8_t host) {
+  FakeDevice made;
+  made.name = name;
+  made.ports[0].gids = {link_local_gid(0, host), ipv4_gid(1, host)};
+  return made;
+}
+
+/// For all tests of this program; processes that a test forks have no part in it.
+FakeVerbs& fake() {
+  static FakeVerbs verbs({device("fake0", 1), device("fake1", 2)});
+  return verbs;
+}
+
+NamedTransport over_fake(const std::string& name, const std::vector<HcaPort>& nics,
+                         const std::map<std::string, std::string>& options = {}) {
+  NamedTransport transport;
+  transport.name = name;
+  transport.make = [](const TransportSetup& setup) {
+    return std::make_unique<ibrc::IbrcTransport>(setup, fake().functions(), "");
+  };
+  transport.nics = nics;
+  transport.options = options;
+  transport.served_by_device = true;
+  return transport;
+}
+
+NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>& nics) {
+  NamedTransport transport;
+  transport.name = name;
+  transport.nics = nics;
+  transport.make = [](const TransportSetup& setup) { return make_ibrc_transport(setup); };
+  // A peer that is gone is noticed within a second.
+  transport.options = {{"IB_TIMEOUT", "14"}};
+  transport.served_by_device = true;
+  return transport;
+}
+
+/// Two NICs only where there are two.
+std::vector<NamedTransport> all() {
+  std::vector<NamedTransport> list = {
+      over_devices("ibrc", {}), over_fake("fake", {{"fake0", 1}}),
+      over_fake("fake_two_nics", {{"fake0", 1}, {"fake1", 1}}, {{"IB_NUM_RC_PER_DEVICE", "3"}})};
+  if (std::filesystem::exists("/sys/class/infiniband/rxe1"))
+    list.push_back(over_devices("ibrc_two_nics", {{"rxe0", 1}, {"rxe1", 1}}));
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ibrc, Conformance, testing::ValuesIn(all()), by_name);
+
+} // namespace
+} // namespace shmemctl::test
+
+#endif

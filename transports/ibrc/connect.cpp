@@ -1,0 +1,270 @@
+#include "transports/ibrc/connect.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <random>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "transports/verbs/status.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+/// A packet number to begin with that packets of earlier connections do not have.
+std::uint32_t first_packet() {
+  static constexpr std::uint32_t mask = 0xffffff;
+  std::random_device device;
+  return device() & mask;
+}
+
+std::uint16_t wire_mtu(int mtu_bytes) {
+  return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
+}
+
+} // namespace
+
+Hello Connector::hello() const {
+  Hello hello;
+  hello.host = job_.host;
+  hello.wanted_mtu_bytes = static_cast<std::uint16_t>(settings_.mtu_bytes);
+  hello.lanes = static_cast<std::uint8_t>(settings_.lanes);
+  for (const auto& nic : job_.nics) {
+    const verbs::Device& device = job_.device_of(*nic);
+    const ibv_device_attr& attributes = device.attributes();
+    Hello::Nic entry;
+    entry.device = device.name();
+    entry.port = static_cast<std::uint8_t>(nic->port.number);
+    entry.ethernet = nic->port.ethernet;
+    entry.grh_required = nic->port.grh_required;
+    entry.lid = nic->port.lid;
+    entry.mtu_bytes = wire_mtu(nic->port.mtu_bytes);
+    entry.max_message_bytes = std::max<std::uint64_t>(nic->port.max_message_bytes, 1);
+    entry.outstanding_reads = static_cast<std::uint8_t>(
+        std::clamp(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, 255));
+    for (const verbs::GidEntry& gid : nic->addresses)
+      entry.addresses.push_back({verbs::kind_of(gid), gid.raw});
+    hello.nics.push_back(std::move(entry));
+  }
+  return hello;
+}
+
+Error Connector::damaged(int pe, const std::string& what) const {
+  return {ExitCode::unavailable,
+          what + " of " + job_.name_of(pe),
+          "read",
+          "it is damaged, or of another version",
+          "start all PEs with the same version of this tool",
+          {job_.host, job_.pe, {}, std::nullopt}};
+}
+
+std::vector<std::unique_ptr<Lane>> Connector::connect(const MakeLane& make_lane,
+                                                      Exchange& exchange) {
+  mine_ = hello();
+  plan(exchange.allgather(encode(mine_)));
+  std::vector<std::unique_ptr<Lane>> lanes;
+  for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
+    lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
+  make_queue_pairs(lanes);
+  exchange_names(exchange);
+  while (!attempt(exchange)) {
+  }
+  begin_sending();
+  describe();
+  return lanes;
+}
+
+void Connector::plan(const std::vector<std::string>& hellos) {
+  hellos_.resize(hellos.size());
+  job_.peer_hosts.resize(hellos.size());
+  for (const PeerPlace& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    std::optional<Hello> theirs = decode_hello(hellos[slot]);
+    if (!theirs)
+      throw damaged(peer.pe, "the connection data");
+    job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
+    hellos_[slot] = std::move(*theirs);
+    for (RailPlan& rail :
+         plan_rails(mine_, hellos_[slot], settings_, {job_.name_of(peer.pe), job_.host, job_.pe})) {
+      Link link;
+      link.pe = peer.pe;
+      link.peer_lid = hellos_[slot].nics[rail.peer_nic].lid;
+      link.plan = std::move(rail);
+      links_.push_back(std::move(link));
+    }
+  }
+}
+
+void Connector::make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes) {
+  for (Link& link : links_)
+    for (const auto& lane : lanes) {
+      Queues& queues = lane->queues();
+      Endpoint& endpoint =
+          queues.add(link.pe, queues.rails_to(link.pe), link.plan.nic, link.plan.peer_nic);
+      endpoint.max_message_bytes = link.plan.max_message_bytes;
+      endpoint.mtu_bytes = link.plan.mtu_bytes;
+      endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
+      link.lanes.push_back(&endpoint);
+      link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
+    }
+}
+
+void Connector::exchange_names(Exchange& exchange) {
+  std::vector<QueuePairNames> names(hellos_.size());
+  for (const Link& link : links_)
+    names[static_cast<std::size_t>(link.pe)].rails.push_back(link.mine);
+  std::vector<std::string> out(hellos_.size());
+  for (const PeerPlace& peer : peers_)
+    out[static_cast<std::size_t>(peer.pe)] = encode(names[static_cast<std::size_t>(peer.pe)]);
+  const std::vector<std::string> in = exchange.alltoall(out);
+  std::optional<QueuePairNames> theirs;
+  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
+    Link& link = links_[at];
+    const bool same_peer = at > 0 && link.pe == links_[at - 1].pe;
+    if (!same_peer)
+      theirs = decode_queue_pair_names(in[static_cast<std::size_t>(link.pe)]);
+    rail = same_peer ? rail + 1 : 0;
+    if (!theirs || rail >= theirs->rails.size() || theirs->rails[rail].size() != link.mine.size())
+      throw damaged(link.pe, "the list of queue pairs");
+    link.theirs = theirs->rails[rail];
+  }
+}
+
+verbs::Path Connector::path_of(const Link& link, std::size_t lane) const {
+  const Nic& nic = *job_.nics[link.plan.nic];
+  verbs::Path path;
+  path.port = nic.port.number;
+  path.global = link.plan.global;
+  path.peer.lid = link.peer_lid;
+  if (path.global) {
+    const AddressPair& addresses = link.plan.addresses[link.attempt];
+    path.sgid_index = nic.addresses[addresses.mine].index;
+    path.peer.gid = addresses.theirs;
+  }
+  path.mtu_bytes = link.plan.mtu_bytes;
+  path.service_level = settings_.service_level;
+  path.traffic_class = settings_.traffic_class;
+  path.peer_qp = link.theirs[lane].number;
+  path.my_psn = link.mine[lane].first_packet;
+  path.peer_psn = link.theirs[lane].first_packet;
+  path.timeout = settings_.timeout;
+  path.retry_count = settings_.retry_count;
+  path.outstanding_reads = link.plan.outstanding_reads;
+  return path;
+}
+
+/// A queue pair only becomes ready to receive if the system finds a way to the peer's address.
+void Connector::try_link(Link& link) {
+  int error_number = 0;
+  for (std::size_t lane = 0; lane < link.lanes.size() && error_number == 0; ++lane) {
+    verbs::QueuePair& queue_pair = link.lanes[lane]->queue_pair;
+    const verbs::Path path = path_of(link, lane);
+    error_number = link.attempt > 0 ? queue_pair.reset() : 0;
+    if (error_number == 0)
+      error_number = queue_pair.to_init(path.port);
+    if (error_number == 0)
+      error_number = queue_pair.to_receive(path);
+  }
+  link.ready = error_number == 0;
+  if (link.error_number == 0)
+    link.error_number = error_number;
+}
+
+bool Connector::attempt(Exchange& exchange) {
+  bool failed = false;
+  for (Link& link : links_)
+    if (!link.settled) {
+      try_link(link);
+      failed = failed || !link.ready;
+    }
+  std::vector<Attempt> mine(hellos_.size(), Attempt{failed, {}});
+  for (const Link& link : links_)
+    mine[static_cast<std::size_t>(link.pe)].rails.push_back(link.ready);
+  std::vector<std::string> out;
+  for (const Attempt& each : mine)
+    out.push_back(encode(each));
+  const std::vector<std::string> in = exchange.alltoall(out);
+  bool done = true;
+  std::vector<Attempt> theirs;
+  for (std::size_t pe = 0; pe < in.size(); ++pe) {
+    std::optional<Attempt> decoded = decode_attempt(in[pe]);
+    if (!decoded || decoded->rails.size() != mine[pe].rails.size())
+      throw damaged(static_cast<int>(pe), "the state of connections");
+    done = done && !decoded->failed_somewhere;
+    theirs.push_back(std::move(*decoded));
+  }
+  for (std::size_t at = 0, rail = 0; at < links_.size(); ++at) {
+    rail = at > 0 && links_[at].pe == links_[at - 1].pe ? rail + 1 : 0;
+    settle(links_[at], theirs[static_cast<std::size_t>(links_[at].pe)].rails[rail]);
+  }
+  return done;
+}
+
+void Connector::settle(Link& link, bool peer_ready) {
+  if (link.settled)
+    return;
+  link.settled = link.ready && peer_ready;
+  if (link.settled)
+    return;
+  if (!link.plan.global || link.attempt + 1 >= link.plan.addresses.size())
+    throw no_way(link);
+  ++link.attempt;
+  const auto kind = [&](std::size_t attempt) {
+    return verbs::to_string(link.plan.addresses[attempt].kind);
+  };
+  log(LogLevel::info, "ibrc",
+      fmt::format("no way to {} by {}: {} is tried", job_.name_of(link.pe), kind(link.attempt - 1),
+                  kind(link.attempt)));
+}
+
+Error Connector::no_way(const Link& link) const {
+  const Nic& nic = *job_.nics[link.plan.nic];
+  const Hello::Nic& theirs = hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic];
+  std::string message = link.error_number != 0 ? std::strerror(link.error_number)
+                                               : "that PE has found no way to this one";
+  std::string fix = "look at both ports with ibv_devinfo, and at the subnet manager";
+  if (link.plan.global && nic.port.ethernet) {
+    std::vector<std::string> tried;
+    for (const AddressPair& pair : link.plan.addresses)
+      tried.push_back(fmt::format("{} to {}", verbs::gid_text(nic.addresses[pair.mine].raw),
+                                  verbs::gid_text(pair.theirs)));
+    message += ": no way from " + join(tried, ", nor from ");
+    fix = "see whether the addresses reach each other (ip route get, ping), or choose others by "
+          "IB_GID_INDEX (--gid-index) or IB_ADDR_RANGE";
+  }
+  return {ExitCode::unavailable,
+          job_.name_of(link.pe) + " by its port " + port_name(theirs),
+          "connect to",
+          message,
+          fix,
+          job_.where(nic)};
+}
+
+void Connector::begin_sending() {
+  for (const Link& link : links_)
+    for (std::size_t lane = 0; lane < link.lanes.size(); ++lane)
+      if (const int error_number = link.lanes[lane]->queue_pair.to_send(path_of(link, lane));
+          error_number != 0)
+        throw Error(ExitCode::unavailable, job_.name_of(link.pe), "begin to send to",
+                    std::strerror(error_number), "look at the kernel's log: dmesg",
+                    job_.where(*job_.nics[link.plan.nic]));
+}
+
+void Connector::describe() {
+  texts_.resize(hellos_.size());
+  for (const Link& link : links_) {
+    const auto slot = static_cast<std::size_t>(link.pe);
+    const std::string kind = link.plan.global
+                                 ? verbs::to_string(link.plan.addresses[link.attempt].kind)
+                                 : verbs::to_string(verbs::GidKind::infiniband);
+    std::string& text = texts_[slot];
+    text += (text.empty() ? "" : "; ") +
+            fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
+                        port_name(hellos_[slot].nics[link.plan.peer_nic]), link.lanes.size(), kind,
+                        link.plan.mtu_bytes);
+  }
+}
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,133 @@
+// One queue pair to one peer, and what has been posted to it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "src/base/error.h"
+#include "transports/verbs/queue_pair.h"
+
+namespace shmemctl::ibrc {
+
+enum class WorkKind : std::uint8_t { put, get, atomic, signal, flush };
+
+/// What a work request was for, and what is to be done when it is complete.
+struct Work {
+  WorkKind kind = WorkKind::flush;
+  std::int16_t staging_slot = -1; ///< to be given back
+  std::uint32_t size_bytes = 0;
+  std::byte* copy_to = nullptr; ///< where a slot's contents go
+};
+
+/// Work requests for one queue pair that are posted together: one doorbell.
+class WorkChain {
+public:
+  static constexpr std::size_t capacity = 8;
+
+  std::size_t size() const { return size_; }
+  bool full() const { return size_ == capacity; }
+  ibv_send_wr& request(std::size_t index) { return requests_[index]; }
+  const Work& work(std::size_t index) const { return works_[index]; }
+  void clear() { size_ = 0; }
+
+  /// A write; inline if `local_key` is not given.
+  void add_write(const Work& work, const void* source, std::size_t size_bytes,
+                 std::uint64_t address, std::uint32_t key, std::optional<std::uint32_t> local_key) {
+    ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, work, source, size_bytes, local_key.value_or(0));
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = key;
+    if (!local_key)
+      request.send_flags = IBV_SEND_INLINE;
+  }
+  void add_read(const Work& work, void* target, std::size_t size_bytes, std::uint64_t address,
+                std::uint32_t key, std::uint32_t local_key) {
+    ibv_send_wr& request = add(IBV_WR_RDMA_READ, work, target, size_bytes, local_key);
+    request.wr.rdma.remote_addr = address;
+    request.wr.rdma.rkey = key;
+  }
+  /// @param result where the old value goes: 8 registered bytes
+  void add_fetch_add(const Work& work, std::uint64_t* result, std::uint32_t local_key,
+                     std::uint64_t address, std::uint32_t key, std::uint64_t operand) {
+    ibv_send_wr& request =
+        add(IBV_WR_ATOMIC_FETCH_AND_ADD, work, result, sizeof *result, local_key);
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = key;
+    request.wr.atomic.compare_add = operand;
+  }
+  void add_compare_swap(const Work& work, std::uint64_t* result, std::uint32_t local_key,
+                        std::uint64_t address, std::uint32_t key, std::uint64_t expected,
+                        std::uint64_t desired) {
+    ibv_send_wr& request = add(IBV_WR_ATOMIC_CMP_AND_SWP, work, result, sizeof *result, local_key);
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = key;
+    request.wr.atomic.compare_add = expected;
+    request.wr.atomic.swap = desired;
+  }
+  /// A write of no bytes, which completes behind all before it.
+  void add_flush() {
+    ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, Work{}, nullptr, 0, 0);
+    request.num_sge = 0;
+  }
+
+private:
+  ibv_send_wr& add(ibv_wr_opcode opcode, const Work& work, const void* local,
+                   std::size_t size_bytes, std::uint32_t local_key) {
+    ibv_sge& element = elements_[size_];
+    element.addr = reinterpret_cast<std::uintptr_t>(local);
+    element.length = static_cast<std::uint32_t>(size_bytes);
+    element.lkey = local_key;
+    ibv_send_wr& request = requests_[size_];
+    std::memset(&request, 0, sizeof request);
+    request.sg_list = &element;
+    request.num_sge = 1;
+    request.opcode = opcode;
+    works_[size_++] = work;
+    return request;
+  }
+
+  std::size_t size_ = 0;
+  std::array<ibv_send_wr, capacity> requests_;
+  std::array<ibv_sge, capacity> elements_;
+  std::array<Work, capacity> works_;
+};
+
+/// Positions count work requests from the first on, and wrap.
+struct Endpoint {
+  static constexpr std::uint32_t depth = 256; ///< a power of two
+
+  Endpoint(int pe_, std::size_t rail_, std::size_t nic_, std::size_t peer_nic_,
+           verbs::QueuePair queue_pair_)
+      : pe(pe_), rail(rail_), nic(nic_), peer_nic(peer_nic_), queue_pair(std::move(queue_pair_)),
+        works(depth) {}
+
+  int pe;
+  std::size_t rail;     ///< among those to this peer
+  std::size_t nic;      ///< of this PE
+  std::size_t peer_nic; ///< there
+  verbs::QueuePair queue_pair;
+  std::uint64_t max_message_bytes = 0;
+  int mtu_bytes = 0;        ///< for messages
+  double retry_seconds = 0; ///< how long it sends again before it gives up
+  std::uint32_t number = 0; ///< in its lane
+
+  std::uint32_t posted = 0;
+  std::uint32_t retired = 0;     ///< all before it are complete
+  std::uint32_t unsignalled = 0; ///< posted behind the last that asks for a completion
+  std::uint32_t fenced = 0;      ///< what comes after a fence waits for all before this
+  bool active = false;           ///< in its lane's list of those with work under way
+  std::vector<Work> works;       ///< by position
+  std::optional<Error> failure;
+  ibv_wc_status failure_status = IBV_WC_SUCCESS;
+  bool broken = false; ///< a completion has told of the failure
+
+  std::uint32_t in_flight() const { return posted - retired; }
+  bool has_retired(std::uint32_t position) const {
+    return static_cast<std::int32_t>(retired - position) >= 0;
+  }
+  Work& work(std::uint32_t position) { return works[position % depth]; }
+};
+
+} // namespace shmemctl::ibrc

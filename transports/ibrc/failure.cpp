@@ -1,0 +1,71 @@
+#include "transports/ibrc/failure.h"
+
+#include <cstring>
+#include <fmt/format.h>
+
+#include "transports/verbs/status.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+std::string attempt_of(const Work& work) {
+  switch (work.kind) {
+  case WorkKind::put:
+    return fmt::format("put {} bytes to", work.size_bytes);
+  case WorkKind::get:
+    return fmt::format("get {} bytes from", work.size_bytes);
+  case WorkKind::atomic:
+    return "change a word of";
+  case WorkKind::signal:
+    return "signal";
+  case WorkKind::flush:
+    return "complete transfers to";
+  }
+  return "reach";
+}
+
+/// As far as the device still answers.
+std::string port_state(const JobView& job, const Nic& nic) {
+  try {
+    return job.device_of(nic).port(nic.port.number).state;
+  } catch (const Error&) {
+    return "gone";
+  }
+}
+
+} // namespace
+
+Error completion_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
+                         const ibv_wc& completion) {
+  const Nic& nic = *job.nics[endpoint.nic];
+  const verbs::FailureScene scene{job.name_of(endpoint.pe), port_state(job, nic),
+                                  endpoint.retry_seconds, endpoint.mtu_bytes};
+  std::string message = job.device_of(nic).functions().wc_status_str(completion.status);
+  message += ": " + verbs::status_meaning(completion.status, scene);
+  if (completion.vendor_err != 0)
+    message += fmt::format(", vendor error {:#x}", completion.vendor_err);
+  if (const std::string history = job.devices[nic.device_index].events->history(nic.port.number);
+      !history.empty())
+    message += "; " + history;
+  return {ExitCode::unavailable,
+          job.name_of(endpoint.pe),
+          attempt_of(work),
+          message,
+          verbs::status_fix(completion.status, scene),
+          job.where(nic)};
+}
+
+Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
+                   int error_number) {
+  const Nic& nic = *job.nics[endpoint.nic];
+  return {ExitCode::unavailable,
+          job.name_of(endpoint.pe),
+          attempt_of(work),
+          std::string("the device does not take the request: ") + std::strerror(error_number),
+          error_number == EINVAL ? "use addresses that are multiples of the word's size"
+                                 : "look at the kernel's log: dmesg",
+          job.where(nic)};
+}
+
+} // namespace shmemctl::ibrc

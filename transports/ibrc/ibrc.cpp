@@ -1,0 +1,344 @@
+#include "transports/ibrc/ibrc.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "src/base/text.h"
+#include "transports/ibrc/ibrc_transport.h"
+
+namespace shmemctl {
+
+namespace ibrc {
+
+namespace {
+
+/// Polling costs its caller, who waits for something in memory, more than it helps.
+constexpr unsigned calls_between_polls = 16, calls_between_looks = 4096;
+constexpr const char* address_fix =
+    "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
+    "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
+
+bool has_atomics(const verbs::Device& device) {
+  return device.attributes().atomic_cap != IBV_ATOMIC_NONE;
+}
+
+} // namespace
+
+IbrcTransport::IbrcTransport(const TransportSetup& setup,
+                             std::shared_ptr<const verbs::Functions> functions, std::string reason)
+    : functions_(std::move(functions)), reason_(std::move(reason)),
+      settings_(read_settings(setup.options ? *setup.options : Options({}))) {
+  job_.pe = setup.pe;
+  job_.n_pes = setup.n_pes;
+  job_.host = setup.host_name;
+  job_.health = setup.health;
+  job_.timeout_s = setup.timeout_s;
+  if (!functions_)
+    return;
+  survey_ = verbs::survey(functions_);
+  reason_ = survey_.reason();
+  if (reason_.empty())
+    look_at_ports();
+}
+
+void IbrcTransport::look_at_ports() {
+  std::vector<std::string> reasons;
+  for (std::size_t index = 0; index < survey_.devices.size(); ++index) {
+    const verbs::Device& device = *survey_.devices[index];
+    for (int number = 1; number <= device.port_count(); ++number) {
+      Found found{index, device.name(), has_atomics(device), device.port(number), {}, {}};
+      found.addresses = verbs::gid_candidates(found.port.gids, settings_.gid);
+      if (!found.port.active)
+        found.reason = "the port is " + found.port.state;
+      else if (found.port.ethernet && found.addresses.empty())
+        found.reason = verbs::no_gid_reason(found.port.gids, settings_.gid);
+      if (found.reason.empty() && chosen_.empty())
+        chosen_ = {found_.size()}; // unless use_nics() knows better
+      reasons.push_back(fmt::format("{}:{}: {}", device.name(), number, found.reason));
+      found_.push_back(std::move(found));
+    }
+  }
+  if (chosen_.empty())
+    reason_ = reasons.empty() ? "no device has a port" : join(reasons, "; ");
+}
+
+Summary IbrcTransport::summary() const {
+  Summary summary;
+  summary.reason = reason_;
+  for (const Found& found : found_) {
+    if (!found.reason.empty() || summary.ports.size() == wire_limits::ports)
+      continue;
+    Summary::Port port{found.port.ethernet, found.atomics, 0};
+    for (const verbs::GidEntry& gid : found.addresses)
+      port.gid_kinds = static_cast<std::uint8_t>(port.gid_kinds |
+                                                 1u << static_cast<unsigned>(verbs::kind_of(gid)));
+    summary.ports.push_back(port);
+  }
+  return summary;
+}
+
+std::string IbrcTransport::local_info() {
+  return encode(summary());
+}
+
+Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
+  static_cast<void>(me);
+  if (!reason_.empty())
+    return {0, reason_};
+  const std::optional<Summary> theirs = decode_summary(peer.transport_info);
+  if (!theirs)
+    return {0, "that PE does not speak of ibrc, or of another version"};
+  if (!theirs->reason.empty())
+    return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
+  const std::vector<Summary::Port> mine = summary().ports;
+  const auto connectable = [](const Summary::Port& left, const Summary::Port& right) {
+    return left.ethernet == right.ethernet &&
+           (!left.ethernet || (left.gid_kinds & right.gid_kinds) != 0);
+  };
+  bool any = false, ethernet = false;
+  for (const Summary::Port& left : mine)
+    for (const Summary::Port& right : theirs->ports)
+      if (connectable(left, right)) {
+        any = true;
+        ethernet = left.ethernet;
+      }
+  if (!any)
+    return {0, "its ports have no kind of address in common with those here"};
+  const auto atomics = [](const Summary::Port& port) { return port.atomics; };
+  const bool all_atomics = std::all_of(mine.begin(), mine.end(), atomics) &&
+                           std::all_of(theirs->ports.begin(), theirs->ports.end(), atomics);
+  const unsigned capabilities =
+      can_put | can_get | (all_atomics ? can_atomics | can_put_signal : 0u);
+  return {capabilities, ethernet ? "RoCE" : "InfiniBand"};
+}
+
+std::string IbrcTransport::names_of_ports() const {
+  std::vector<std::string> names;
+  for (const Found& found : found_)
+    names.push_back(fmt::format("{}:{}", found.device_name, found.port.number));
+  return names.empty() ? "none" : join(names, ", ");
+}
+
+Error IbrcTransport::cannot_use(const HcaPort& port, const std::string& why,
+                                const std::string& fix) const {
+  return {ExitCode::unavailable,
+          "the NIC",
+          "use",
+          why,
+          fix,
+          {job_.host, job_.pe, port.device, port.port}};
+}
+
+const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
+  const auto found = std::find_if(found_.begin(), found_.end(), [&](const Found& each) {
+    return each.device_name == wanted.device && each.port.number == wanted.port;
+  });
+  if (found == found_.end()) {
+    std::string why = "there is no such port; there are " + names_of_ports();
+    for (const std::string& left_out : survey_.left_out)
+      if (starts_with(left_out, wanted.device + ":"))
+        why = left_out;
+    throw cannot_use(wanted, why, "name one that is there in HCA_LIST, or leave it out");
+  }
+  if (!found->reason.empty())
+    throw cannot_use(wanted, found->reason,
+                     found->port.active ? address_fix
+                                        : "bring the link up (ip link, ibstat), or leave the port "
+                                          "out: HCA_LIST=^" +
+                                              wanted.device);
+  return *found;
+}
+
+void IbrcTransport::use_nics(const std::vector<HcaPort>& nics) {
+  if (!reason_.empty())
+    return; // it reaches nobody
+  std::vector<std::size_t> chosen;
+  for (const HcaPort& nic : nics) {
+    const auto place = static_cast<std::size_t>(&find(nic) - found_.data());
+    if (std::find(chosen.begin(), chosen.end(), place) == chosen.end())
+      chosen.push_back(place);
+  }
+  if (chosen.size() > wire_limits::ports)
+    chosen.resize(wire_limits::ports);
+  if (!chosen.empty())
+    chosen_ = std::move(chosen);
+}
+
+void IbrcTransport::open_chosen() {
+  for (const std::size_t place : chosen_) {
+    Found& found = found_[place];
+    std::size_t index = 0;
+    while (index < job_.devices.size() && job_.devices[index].device->name() != found.device_name)
+      ++index;
+    if (index == job_.devices.size()) {
+      UsedDevice used;
+      used.device = std::move(survey_.devices[found.device]);
+      used.events = std::make_unique<verbs::AsyncEvents>(*used.device);
+      job_.devices.push_back(std::move(used));
+    }
+    auto nic = std::make_unique<Nic>();
+    nic->device_index = index;
+    nic->port = found.port;
+    nic->addresses = found.addresses;
+    job_.nics.push_back(std::move(nic));
+  }
+  survey_.devices.clear();
+}
+
+void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+                            const Deadline& deadline) {
+  static_cast<void>(deadline); // the exchange has it
+  if (!peers.empty()) {
+    open_chosen();
+    verbs::DeviceMemoryWays ways;
+    ways.disable_dma_buf = settings_.disable_dma_buf;
+    local_ = std::make_unique<LocalMemory>(job_, std::move(ways));
+  }
+  Connector connector(job_, settings_, peers);
+  lanes_ = connector.connect(
+      [&](std::size_t number, std::size_t endpoints) {
+        return std::make_unique<Lane>(job_, *local_, remote_, number, endpoints);
+      },
+      exchange);
+  texts_ = connector.texts();
+}
+
+std::string IbrcTransport::set_region(const RegionView& region) {
+  return encode(local_ ? local_->set_region(region) : SegmentKey{});
+}
+
+void IbrcTransport::set_keys(int region, const std::vector<std::string>& keys) {
+  if (lanes_.empty())
+    return;
+  std::vector<SegmentKey> decoded(keys.size());
+  for (std::size_t pe = 0; pe < keys.size(); ++pe) {
+    const Queues& queues = lanes_[0]->queues();
+    const std::size_t rails = queues.rails_to(static_cast<int>(pe));
+    if (rails == 0)
+      continue;
+    std::optional<SegmentKey> key = decode_segment_key(keys[pe]);
+    for (std::size_t rail = 0; key && rail < rails; ++rail)
+      if (key->size_bytes > 0 &&
+          queues.endpoint(static_cast<int>(pe), rail).peer_nic >= key->keys.size())
+        key.reset();
+    if (!key)
+      throw Error(ExitCode::unavailable, "the memory key of " + job_.name_of(static_cast<int>(pe)),
+                  "read", "it is damaged, or of another version",
+                  "start all PEs with the same version of this tool",
+                  {job_.host, job_.pe, {}, std::nullopt});
+    decoded[pe] = std::move(*key);
+  }
+  remote_.add(region, decoded);
+}
+
+void IbrcTransport::add_local(void* base, std::size_t size_bytes) {
+  if (local_)
+    local_->add(base, size_bytes);
+}
+
+void IbrcTransport::remove_local(void* base) {
+  if (local_)
+    local_->remove(base);
+}
+
+/// Context 0 has a lane of its own; the others share the rest.
+Lane* IbrcTransport::lane_of(int context) const {
+  if (lanes_.size() <= 1)
+    return lanes_.empty() ? nullptr : lanes_[0].get();
+  const auto number = static_cast<std::size_t>(context);
+  return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes_.size() - 1)].get();
+}
+
+Lane& IbrcTransport::lane(int context) const {
+  Lane* found = lane_of(context);
+  if (!found)
+    throw Error(ExitCode::unavailable, "ibrc", "use",
+                reason_.empty() ? "this PE is not connected" : reason_,
+                "see shmemctl bringup for what reaches what",
+                {job_.host, job_.pe, {}, std::nullopt});
+  return *found;
+}
+
+void IbrcTransport::put(int context, const RemoteAddress& target, const void* source,
+                        std::size_t size_bytes, bool blocking) {
+  lane(context).put(target, source, size_bytes, blocking);
+}
+
+void IbrcTransport::get(int context, void* target, const RemoteAddress& source,
+                        std::size_t size_bytes, bool blocking) {
+  lane(context).get(target, source, size_bytes, blocking);
+}
+
+std::uint64_t IbrcTransport::atomic(int context, const RemoteAddress& target,
+                                    const AtomicRequest& request) {
+  return lane(context).atomic(target, request);
+}
+
+void IbrcTransport::post_atomic(int context, const RemoteAddress& target,
+                                const AtomicRequest& request) {
+  lane(context).post_atomic(target, request);
+}
+
+void IbrcTransport::put_signal(int context, const RemoteAddress& target, const void* source,
+                               std::size_t size_bytes, const RemoteAddress& signal,
+                               std::uint64_t signal_value, SignalOp op, bool blocking) {
+  lane(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
+}
+
+void IbrcTransport::fence(int context) {
+  if (Lane* found = lane_of(context))
+    found->fence();
+}
+
+void IbrcTransport::quiet(int context) {
+  if (Lane* found = lane_of(context))
+    found->quiet();
+}
+
+/// Nothing moves by it; failures are seen earlier.
+void IbrcTransport::progress() {
+  const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (call % calls_between_polls == 0)
+    for (const auto& each : lanes_)
+      each->progress();
+  if (call % calls_between_looks == 0)
+    for (const UsedDevice& used : job_.devices)
+      used.events->poll();
+}
+
+bool IbrcTransport::atomics_meet_cpu() const {
+  return !job_.devices.empty() &&
+         std::all_of(job_.devices.begin(), job_.devices.end(), [](const UsedDevice& used) {
+           return used.device->attributes().atomic_cap == IBV_ATOMIC_GLOB;
+         });
+}
+
+std::vector<NicTraffic> IbrcTransport::traffic() const {
+  std::vector<NicTraffic> all;
+  for (const auto& nic : job_.nics)
+    all.push_back({{job_.device_of(*nic).name(), nic->port.number},
+                   nic->put_bytes.load(std::memory_order_relaxed),
+                   nic->get_bytes.load(std::memory_order_relaxed),
+                   nic->operations.load(std::memory_order_relaxed)});
+  return all;
+}
+
+std::string IbrcTransport::connection(int pe) const {
+  const auto slot = static_cast<std::size_t>(pe);
+  return slot < texts_.size() ? texts_[slot] : std::string();
+}
+
+} // namespace ibrc
+
+std::unique_ptr<Transport> make_ibrc_transport(const TransportSetup& setup) {
+  const Options defaults({});
+  const Options& options = setup.options ? *setup.options : defaults;
+  const std::string file = options.text("VERBS_LIBRARY");
+  std::string why;
+  std::shared_ptr<const verbs::Functions> functions = verbs::load_functions(file, why);
+  if (!functions)
+    why = "no libibverbs: " + why;
+  return std::make_unique<ibrc::IbrcTransport>(setup, std::move(functions), std::move(why));
+}
+
+} // namespace shmemctl

@@ -1,0 +1,89 @@
+// The transport ibrc over a given libibverbs: tests give it one of their own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/ibrc/connect.h"
+#include "transports/ibrc/job_view.h"
+#include "transports/ibrc/lane.h"
+#include "transports/ibrc/settings.h"
+#include "transports/transport.h"
+#include "transports/verbs/functions.h"
+
+namespace shmemctl::ibrc {
+
+class IbrcTransport final : public Transport {
+public:
+  /// @param functions nullptr if there are none
+  /// @param reason    why there are none
+  IbrcTransport(const TransportSetup& setup, std::shared_ptr<const verbs::Functions> functions,
+                std::string reason);
+
+  const char* name() const override { return "ibrc"; }
+  std::string local_info() override;
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  void use_nics(const std::vector<HcaPort>& nics) override;
+  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+               const Deadline& deadline) override;
+  bool has_keys() const override { return true; }
+  std::string set_region(const RegionView& region) override;
+  void set_keys(int region, const std::vector<std::string>& keys) override;
+  void add_local(void* base, std::size_t size_bytes) override;
+  void remove_local(void* base) override;
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override;
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override;
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override;
+  void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) override;
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override;
+  void fence(int context) override;
+  void quiet(int context) override;
+  void progress() override;
+  bool atomics_meet_cpu() const override;
+  std::vector<NicTraffic> traffic() const override;
+  std::string connection(int pe) const override;
+
+private:
+  /// A port of a device that the survey has found.
+  struct Found {
+    std::size_t device = 0; ///< in the survey
+    std::string device_name;
+    bool atomics = false;
+    verbs::Port port;
+    std::vector<verbs::GidEntry> addresses; ///< candidates
+    std::string reason;                     ///< why it cannot be used; "" if it can
+  };
+
+  void look_at_ports();
+  const Found& find(const HcaPort& wanted) const;
+  /// From here on the devices of the chosen ports are the job's, and the others are closed.
+  void open_chosen();
+  Error cannot_use(const HcaPort& port, const std::string& why, const std::string& fix) const;
+  std::string names_of_ports() const;
+  Summary summary() const;
+  /// nullptr if this PE has no connections.
+  Lane* lane_of(int context) const;
+  Lane& lane(int context) const;
+
+  std::shared_ptr<const verbs::Functions> functions_;
+  std::string reason_; ///< why this transport cannot be used here; "" if it can
+  Settings settings_;
+  verbs::Survey survey_;
+  std::vector<Found> found_;
+  std::vector<std::size_t> chosen_; ///< places in found_, best first
+  JobView job_;
+  std::unique_ptr<LocalMemory> local_;
+  RemoteMemory remote_;
+  std::vector<std::unique_ptr<Lane>> lanes_; ///< gone before the memory that they use
+  ConnectionTexts texts_;
+  std::atomic<unsigned> progress_calls_{0};
+};
+
+} // namespace shmemctl::ibrc

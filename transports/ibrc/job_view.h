@@ -1,0 +1,52 @@
+// What all parts of one ibrc transport know of the job and of this PE's NICs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/base/job_health.h"
+#include "transports/verbs/async_events.h"
+#include "transports/verbs/device.h"
+
+namespace shmemctl::ibrc {
+
+/// A device that is used, by one or more of its ports.
+struct UsedDevice {
+  std::unique_ptr<verbs::Device> device;
+  std::unique_ptr<verbs::AsyncEvents> events;
+};
+
+/// A port of this PE, with what has gone through it.
+struct Nic {
+  std::size_t device_index = 0; ///< in JobView::devices
+  verbs::Port port;
+  std::vector<verbs::GidEntry> addresses; ///< candidates, best first
+  std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
+};
+
+struct JobView {
+  int pe = 0;
+  int n_pes = 1;
+  std::string host;
+  JobHealth* health = nullptr;
+  double timeout_s = 60;
+  std::vector<UsedDevice> devices;
+  std::vector<std::unique_ptr<Nic>> nics; ///< best first
+  std::vector<std::string> peer_hosts;    ///< by PE
+
+  verbs::Device& device_of(const Nic& nic) const { return *devices[nic.device_index].device; }
+  /// This PE and port, for messages.
+  Where where(const Nic& nic) const { return {host, pe, device_of(nic).name(), nic.port.number}; }
+  /// "PE 3 on node2"
+  std::string name_of(int peer) const {
+    const auto slot = static_cast<std::size_t>(peer);
+    const bool known = slot < peer_hosts.size() && !peer_hosts[slot].empty();
+    return "PE " + std::to_string(peer) + (known ? " on " + peer_hosts[slot] : "");
+  }
+};
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,205 @@
+#include "transports/ibrc/lane.h"
+
+#include <algorithm>
+
+#include "src/base/round_up.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+/// Up to here a blocking put copies the data and returns; beyond, waiting costs less than copying.
+constexpr std::size_t copied_bytes = 8192;
+/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
+constexpr std::size_t striped_bytes = 32768;
+constexpr std::size_t stripe_granularity = 4096;
+
+} // namespace
+
+const SegmentKey& Lane::segment_of(const RemoteAddress& address) const {
+  const SegmentKey* segment = remote_.find(address.pe, address.region, address.offset_bytes);
+  if (!segment)
+    throw Error(ExitCode::unavailable,
+                "offset " + std::to_string(address.offset_bytes) + " of region " +
+                    std::to_string(address.region),
+                "address", job_.name_of(address.pe) + " has not registered it",
+                "transfer to symmetric memory of that PE", {job_.host, job_.pe, {}, std::nullopt});
+  return *segment;
+}
+
+Endpoint& Lane::usual_endpoint(int pe) {
+  return queues_.endpoint(pe, number_ % queues_.rails_to(pe));
+}
+
+Endpoint& Lane::atomic_endpoint(int pe) {
+  return queues_.endpoint(pe, 0);
+}
+
+Lane::RemoteWord Lane::remote_word(const Endpoint& endpoint, const RemoteAddress& address) const {
+  const SegmentKey& segment = segment_of(address);
+  return {segment.address + (address.offset_bytes - segment.offset_bytes),
+          segment.keys[endpoint.peer_nic]};
+}
+
+void Lane::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+               bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const std::lock_guard lock(mutex_);
+  WorkChain chain;
+  Endpoint& endpoint = usual_endpoint(target.pe);
+  if (put_inline(endpoint, target, source, size_bytes, chain))
+    return queues_.post(endpoint, chain, false);
+  const Transfer whole = put_of(target, source, size_bytes, blocking);
+  const bool striped = transfer(whole);
+  if (whole.await)
+    await(striped, target.pe, "put");
+}
+
+Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                            bool blocking) const {
+  Transfer whole;
+  whole.remote = target;
+  whole.local = static_cast<std::byte*>(const_cast<void*>(source));
+  whole.size_bytes = size_bytes;
+  whole.stage = blocking && size_bytes <= copied_bytes;
+  whole.await = blocking && !whole.stage;
+  return whole;
+}
+
+void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const std::lock_guard lock(mutex_);
+  Transfer whole;
+  whole.direction = Direction::get;
+  whole.remote = source;
+  whole.local = static_cast<std::byte*>(target);
+  whole.size_bytes = size_bytes;
+  whole.await = blocking;
+  const bool striped = transfer(whole);
+  if (blocking)
+    await(striped, source.pe, "get");
+}
+
+bool Lane::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
+                      std::size_t size_bytes, WorkChain& chain) {
+  if (size_bytes > endpoint.queue_pair.inline_bytes())
+    return false;
+  const SegmentKey& segment = segment_of(target);
+  const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
+  if (size_bytes > segment.size_bytes - at)
+    return false;
+  Nic& nic = *job_.nics[endpoint.nic];
+  chain.add_write({WorkKind::put, -1, static_cast<std::uint32_t>(size_bytes), nullptr}, source,
+                  size_bytes, segment.address + at, segment.keys[endpoint.peer_nic], std::nullopt);
+  nic.put_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+  nic.operations.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+bool Lane::is_striped(const Transfer& whole) const {
+  return whole.size_bytes >= striped_bytes && queues_.rails_to(whole.remote.pe) > 1;
+}
+
+bool Lane::transfer(const Transfer& whole) {
+  WorkChain chain;
+  if (!is_striped(whole)) {
+    Endpoint& endpoint = usual_endpoint(whole.remote.pe);
+    transfer_over(endpoint, whole, chain);
+    queues_.post(endpoint, chain, whole.await);
+    return false;
+  }
+  const std::size_t rails = queues_.rails_to(whole.remote.pe);
+  const std::size_t share = round_up((whole.size_bytes + rails - 1) / rails, stripe_granularity);
+  std::size_t done = 0;
+  for (std::size_t rail = 0; rail < rails && done < whole.size_bytes; ++rail) {
+    Endpoint& endpoint = queues_.endpoint(whole.remote.pe, rail);
+    Transfer part = whole;
+    part.remote.offset_bytes += done;
+    part.local += done;
+    part.size_bytes = std::min(share, whole.size_bytes - done);
+    done += part.size_bytes;
+    transfer_over(endpoint, part, chain);
+    queues_.post(endpoint, chain, whole.await);
+  }
+  return true;
+}
+
+/// Leaves the last requests in the chain, unposted.
+void Lane::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& chain) {
+  Nic& nic = *job_.nics[endpoint.nic];
+  auto& bytes = part.direction == Direction::put ? nic.put_bytes : nic.get_bytes;
+  bytes.fetch_add(part.size_bytes, std::memory_order_relaxed);
+  nic.operations.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t done = 0; done < part.size_bytes;) {
+    Transfer piece = part;
+    piece.remote.offset_bytes += done;
+    piece.local += done;
+    const SegmentKey& segment = segment_of(piece.remote);
+    const LocalSegment* local = part.stage ? nullptr : local_.find(piece.local);
+    const std::size_t here =
+        local ? local->end - reinterpret_cast<std::uintptr_t>(piece.local) : Staging::slot_bytes;
+    const std::uint64_t there =
+        segment.offset_bytes + segment.size_bytes - piece.remote.offset_bytes;
+    piece.size_bytes = std::min({part.size_bytes - done, here, static_cast<std::size_t>(there),
+                                 static_cast<std::size_t>(endpoint.max_message_bytes)});
+    std::int16_t slot = -1;
+    if (!local) {
+      // Whoever waits for a slot must not hold others back.
+      if (queues_.staging().empty())
+        queues_.post(endpoint, chain, false);
+      slot = queues_.take_slot();
+    }
+    add_piece(endpoint, chain, piece, segment, local, slot);
+    done += piece.size_bytes;
+    if (chain.full() && done < part.size_bytes)
+      queues_.post(endpoint, chain, false);
+  }
+}
+
+void Lane::add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
+                     const SegmentKey& segment, const LocalSegment* local, std::int16_t slot) {
+  const std::size_t device = job_.nics[endpoint.nic]->device_index;
+  const std::uint32_t local_key =
+      local ? local->local_key(device) : queues_.staging().local_key(device);
+  std::byte* const place = local ? piece.local : queues_.staging().at(slot);
+  const std::uint64_t address =
+      segment.address + (piece.remote.offset_bytes - segment.offset_bytes);
+  const std::uint32_t key = segment.keys[endpoint.peer_nic];
+  Work work{WorkKind::put, slot, static_cast<std::uint32_t>(piece.size_bytes), nullptr};
+  if (piece.direction == Direction::put) {
+    if (!local)
+      std::memcpy(place, piece.local, piece.size_bytes);
+    chain.add_write(work, place, piece.size_bytes, address, key, local_key);
+  } else {
+    work.kind = WorkKind::get;
+    work.copy_to = local ? nullptr : piece.local;
+    chain.add_read(work, place, piece.size_bytes, address, key, local_key);
+  }
+}
+
+void Lane::await(bool striped, int pe, const char* step) {
+  if (!striped)
+    return queues_.drain(usual_endpoint(pe), step);
+  for (std::size_t rail = 0; rail < queues_.rails_to(pe); ++rail)
+    queues_.drain(queues_.endpoint(pe, rail), step);
+}
+
+void Lane::fence() {
+  const std::lock_guard lock(mutex_);
+  queues_.fence();
+}
+
+void Lane::quiet() {
+  const std::lock_guard lock(mutex_);
+  queues_.quiet();
+}
+
+void Lane::progress() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock())
+    queues_.poll();
+}
+
+} // namespace shmemctl::ibrc

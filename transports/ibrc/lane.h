@@ -1,0 +1,92 @@
+// One set of queue pairs, one to each peer on each NIC, with the operations on them.
+#pragma once
+
+#include <functional>
+#include <mutex>
+
+#include "transports/ibrc/local_memory.h"
+#include "transports/ibrc/queues.h"
+#include "transports/ibrc/remote_memory.h"
+#include "transports/ibrc/word_emulation.h"
+#include "transports/transport.h"
+
+namespace shmemctl::ibrc {
+
+/// Thread safe: a lock is held over each operation. Operations of one lane towards one PE on one
+/// NIC are done there in the order in which they were begun. Errors as in Queues, and Error
+/// (unavailable) for memory that the peer has not registered.
+class Lane {
+public:
+  /// @param number of this lane: small transfers of different lanes prefer different NICs
+  Lane(JobView& job, LocalMemory& local, const RemoteMemory& remote, std::size_t number,
+       std::size_t endpoints)
+      : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {}
+
+  /// For the one who connects, before the first operation.
+  Queues& queues() { return queues_; }
+
+  void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
+  void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking);
+  std::uint64_t atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void post_atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                  bool blocking);
+  void fence();
+  void quiet();
+  /// Takes completions, if nobody else is at it.
+  void progress();
+
+private:
+  /// A word of a peer, as work requests name it.
+  struct RemoteWord {
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+  };
+  enum class Direction { put, get };
+  /// A transfer, or the part of it that takes one NIC.
+  struct Transfer {
+    Direction direction = Direction::put;
+    RemoteAddress remote;
+    std::byte* local = nullptr; ///< only read from if it is a put's
+    std::size_t size_bytes = 0;
+    bool stage = false; ///< copy at once: the caller wants its memory back
+    bool await = false; ///< will be waited for
+  };
+
+  const SegmentKey& segment_of(const RemoteAddress& address) const;
+  /// Where small things of this lane go.
+  Endpoint& usual_endpoint(int pe);
+  /// Where atomics go, of all lanes and all PEs: two HCAs do not know of each other's atomics.
+  Endpoint& atomic_endpoint(int pe);
+  RemoteWord remote_word(const Endpoint& endpoint, const RemoteAddress& address) const;
+  Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  bool blocking) const;
+  bool is_striped(const Transfer& whole) const;
+  /// Over one NIC, or over all of them if it is large: true.
+  bool transfer(const Transfer& whole);
+  void await(bool striped, int pe, const char* step);
+  void transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& chain);
+  void add_piece(Endpoint& endpoint, WorkChain& chain, const Transfer& piece,
+                 const SegmentKey& segment, const LocalSegment* local, std::int16_t slot);
+  bool put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, WorkChain& chain);
+  std::uint64_t fetch_add(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand);
+  std::uint64_t compare_swap(Endpoint& endpoint, const RemoteWord& word, std::uint64_t expected,
+                             std::uint64_t desired);
+  void add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
+                    WorkKind kind, WorkChain& chain);
+  void add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
+                  SignalOp op, WorkChain& chain);
+  std::uint32_t staging_key(const Endpoint& endpoint);
+  std::uint64_t atomic_locked(const RemoteAddress& target, const AtomicRequest& request);
+
+  JobView& job_;
+  LocalMemory& local_;
+  const RemoteMemory& remote_;
+  std::size_t number_;
+  std::mutex mutex_;
+  Queues queues_;
+};
+
+} // namespace shmemctl::ibrc

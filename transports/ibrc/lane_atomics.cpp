@@ -1,0 +1,120 @@
+// Atomics and signals of a lane.
+#include "transports/ibrc/lane.h"
+
+namespace shmemctl::ibrc {
+
+std::uint32_t Lane::staging_key(const Endpoint& endpoint) {
+  return queues_.staging().local_key(job_.nics[endpoint.nic]->device_index);
+}
+
+std::uint64_t Lane::fetch_add(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand) {
+  WorkChain chain;
+  Staging& staging = queues_.staging();
+  chain.add_fetch_add({WorkKind::atomic, -1, 8, nullptr}, staging.result(), staging_key(endpoint),
+                      word.address, word.key, operand);
+  queues_.post(endpoint, chain, true);
+  queues_.drain(endpoint, "an atomic operation");
+  return *staging.result();
+}
+
+std::uint64_t Lane::compare_swap(Endpoint& endpoint, const RemoteWord& word, std::uint64_t expected,
+                                 std::uint64_t desired) {
+  WorkChain chain;
+  Staging& staging = queues_.staging();
+  chain.add_compare_swap({WorkKind::atomic, -1, 8, nullptr}, staging.result(),
+                         staging_key(endpoint), word.address, word.key, expected, desired);
+  queues_.post(endpoint, chain, true);
+  queues_.drain(endpoint, "an atomic operation");
+  return *staging.result();
+}
+
+void Lane::add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
+                        WorkKind kind, WorkChain& chain) {
+  Staging& staging = queues_.staging();
+  chain.add_fetch_add({kind, -1, 8, nullptr}, staging.ignored(), staging_key(endpoint),
+                      word.address, word.key, operand);
+}
+
+std::uint64_t Lane::atomic(const RemoteAddress& target, const AtomicRequest& request) {
+  const std::lock_guard lock(mutex_);
+  return atomic_locked(target, request);
+}
+
+std::uint64_t Lane::atomic_locked(const RemoteAddress& target, const AtomicRequest& request) {
+  Endpoint& endpoint = atomic_endpoint(target.pe);
+  RemoteWord word = remote_word(endpoint, target);
+  const WordField field = field_at(word.address, request.size_bytes);
+  word.address = field.address;
+  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  if (const auto operand = as_one_addition(field, request))
+    return field.of(fetch_add(endpoint, word, *operand));
+  const auto swap = [&](std::uint64_t expected, std::uint64_t desired) {
+    return compare_swap(endpoint, word, expected, desired);
+  };
+  if (request.op == AtomicOp::compare_swap && request.size_bytes == 8)
+    return swap(request.compare, request.operand);
+  const std::uint64_t old = emulate(field, request, fetch_add(endpoint, word, 0), swap);
+  return request.op == AtomicOp::set ? 0 : old;
+}
+
+void Lane::post_atomic(const RemoteAddress& target, const AtomicRequest& request) {
+  const std::lock_guard lock(mutex_);
+  Endpoint& endpoint = atomic_endpoint(target.pe);
+  RemoteWord word = remote_word(endpoint, target);
+  const WordField field = field_at(word.address, request.size_bytes);
+  const auto operand = as_one_addition(field, request);
+  if (!operand) {
+    atomic_locked(target, request);
+    return;
+  }
+  word.address = field.address;
+  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  WorkChain chain;
+  add_addition(endpoint, word, *operand, WorkKind::atomic, chain);
+  queues_.post(endpoint, chain, false);
+}
+
+void Lane::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                      const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                      bool blocking) {
+  const std::lock_guard lock(mutex_);
+  // Additions have their own place; a signal that is set goes where the payload goes.
+  Endpoint& endpoint = op == SignalOp::add ? atomic_endpoint(target.pe) : usual_endpoint(target.pe);
+  WorkChain chain;
+  Transfer payload = put_of(target, source, size_bytes, blocking);
+  if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, chain)) {
+    payload.await = false;
+  } else if (is_striped(payload)) {
+    // The signal would overtake what other NICs carry.
+    payload.await = true;
+    await(transfer(payload), target.pe, "put with signal");
+    payload.await = false;
+  } else {
+    transfer_over(endpoint, payload, chain);
+    if (chain.full())
+      queues_.post(endpoint, chain, false);
+  }
+  add_signal(endpoint, signal, signal_value, op, chain);
+  queues_.post(endpoint, chain, payload.await);
+  if (payload.await)
+    queues_.drain(endpoint, "put with signal");
+}
+
+/// `value` has to stay until the chain is posted.
+void Lane::add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
+                      SignalOp op, WorkChain& chain) {
+  const RemoteWord word = remote_word(endpoint, signal);
+  if (op == SignalOp::add)
+    return add_addition(endpoint, word, value, WorkKind::signal, chain);
+  Work work{WorkKind::signal, -1, sizeof value, nullptr};
+  if (endpoint.queue_pair.inline_bytes() >= sizeof value)
+    return chain.add_write(work, &value, sizeof value, word.address, word.key, std::nullopt);
+  if (queues_.staging().empty())
+    queues_.post(endpoint, chain, false);
+  work.staging_slot = queues_.take_slot();
+  std::byte* const place = queues_.staging().at(work.staging_slot);
+  std::memcpy(place, &value, sizeof value);
+  chain.add_write(work, place, sizeof value, word.address, word.key, staging_key(endpoint));
+}
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,86 @@
+// The queue pairs of one lane: posting, completions, waiting, and what happens when one fails.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transports/ibrc/endpoint.h"
+#include "transports/ibrc/job_view.h"
+#include "transports/ibrc/staging.h"
+#include "transports/ibrc/wait.h"
+
+namespace shmemctl::ibrc {
+
+/// Not thread safe: a lane's lock is held over every call. All calls throw Error (unavailable) for
+/// a work request that failed, which names device, port, peer and the completion's status, and what
+/// JobHealth throws.
+class Queues {
+public:
+  /// @param endpoints an upper limit of how many will be added
+  Queues(JobView& job, std::size_t endpoints);
+
+  /// Makes a queue pair. The reference stays valid.
+  Endpoint& add(int pe, std::size_t rail, std::size_t nic, std::size_t peer_nic);
+
+  std::size_t rails_to(int pe) const {
+    const auto slot = static_cast<std::size_t>(pe);
+    return slot < by_peer_.size() ? by_peer_[slot].size() : 0;
+  }
+  Endpoint& endpoint(int pe, std::size_t rail) const {
+    return *by_peer_[static_cast<std::size_t>(pe)][rail];
+  }
+  Staging& staging() { return staging_; }
+
+  /// Posts the chain and clears it. Waits for room, and for what a fence has put before it.
+  /// @param signalled the last request shall ask for a completion, because it is waited for
+  void post(Endpoint& endpoint, WorkChain& chain, bool signalled);
+  /// Waits until all that has been posted to it is complete.
+  void drain(Endpoint& endpoint, const char* step);
+  /// A slot of the pool; waits for one. Nothing of the caller may hold one unposted.
+  std::int16_t take_slot();
+  /// What is posted from now on comes behind what has been posted to the same peer.
+  void fence();
+  /// Waits for everything.
+  void quiet();
+  /// Takes the completions that are there. True if there was one.
+  bool poll();
+
+private:
+  /// How many completions a queue takes, and how many work requests are on their way to it.
+  struct Completions {
+    verbs::CompletionQueue queue;
+    std::uint32_t capacity = 0;
+    std::uint32_t in_flight = 0;
+  };
+
+  Completions& completions_of(const Endpoint& endpoint) {
+    return completions_[job_.nics[endpoint.nic]->device_index];
+  }
+  template <class Done>
+  void wait(Done&& done, const char* step, int peer);
+  void await_fenced(const Endpoint& endpoint);
+  void make_room(Endpoint& endpoint, std::size_t requests);
+  bool wants_signal(const Endpoint& endpoint, const Completions& completions,
+                    const Work& work) const;
+  /// Sees to it that a completion will come for all that has been posted.
+  void request_completion(Endpoint& endpoint);
+  [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
+                           int error_number);
+  /// False if it is the first to tell of an endpoint's failure.
+  bool take(Completions& completions, const ibv_wc& completion);
+  [[noreturn]] void throw_failure(const Endpoint& endpoint);
+  /// All before `end` are done with. Returns how many that are.
+  std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
+  void look_at_events();
+
+  JobView& job_;
+  Staging staging_;
+  std::vector<Completions> completions_; ///< by device; gone after the queue pairs
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::vector<Endpoint*>> by_peer_;
+  std::vector<Endpoint*> active_;
+  std::optional<Error> failure_; ///< the first one
+};
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,23 @@
+// The options of ibrc, read once.
+#pragma once
+
+#include "src/base/options.h"
+#include "transports/verbs/gid.h"
+
+namespace shmemctl::ibrc {
+
+struct Settings {
+  verbs::GidWish gid;
+  int service_level = 0;
+  int traffic_class = 0;
+  int mtu_bytes = 0;   ///< 0: what both ports have
+  int timeout = 18;    ///< 4.096 us times 2 to this power
+  int retry_count = 6; ///< 7 is "for ever" on some devices
+  int lanes = 2;       ///< queue pairs to each peer on each NIC
+  bool disable_dma_buf = false;
+};
+
+/// Throws Error (usage) for an option that is not valid.
+Settings read_settings(const Options& options);
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,97 @@
+// What PEs tell each other to connect and to reach memory, as bytes. Whatever a peer sends,
+// decoding either gives a value within these limits, or nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/verbs/gid.h"
+
+namespace shmemctl::ibrc {
+
+namespace wire_limits {
+inline constexpr std::size_t ports = 64;
+inline constexpr std::size_t lanes = 65;
+inline constexpr std::size_t text_bytes = 255;
+} // namespace wire_limits
+
+/// For judging whether a peer can be reached: goes to every PE before anything is opened.
+struct Summary {
+  struct Port {
+    bool ethernet = true;
+    bool atomics = false;
+    std::uint8_t gid_kinds = 0; ///< bit i: GidKind i
+    bool operator==(const Port&) const = default;
+  };
+  std::string reason; ///< why ibrc cannot be used there; "" if it can
+  std::vector<Port> ports;
+  bool operator==(const Summary&) const = default;
+};
+
+/// A PE's NICs, for planning connections.
+struct Hello {
+  struct Address {
+    verbs::GidKind kind = verbs::GidKind::v2_ipv4;
+    verbs::RawGid raw{};
+    bool operator==(const Address&) const = default;
+  };
+  struct Nic {
+    std::string device;
+    std::uint8_t port = 1;
+    bool ethernet = true;
+    bool grh_required = false;
+    std::uint16_t lid = 0;
+    std::uint16_t mtu_bytes = 1024; ///< of the port
+    std::uint64_t max_message_bytes = 0;
+    std::uint8_t outstanding_reads = 1;
+    std::vector<Address> addresses; ///< best first
+    bool operator==(const Nic&) const = default;
+  };
+  std::string host;
+  std::uint16_t wanted_mtu_bytes = 0; ///< 0: whatever both ports have
+  std::uint8_t lanes = 1;
+  std::vector<Nic> nics;
+  bool operator==(const Hello&) const = default;
+};
+
+/// The queue pairs that one PE has made for one peer: by rail, by lane.
+struct QueuePairNames {
+  struct Name {
+    std::uint32_t number = 0, first_packet = 0;
+    bool operator==(const Name&) const = default;
+  };
+  std::vector<std::vector<Name>> rails;
+  bool operator==(const QueuePairNames&) const = default;
+};
+
+/// How one round of connecting went, for one peer.
+struct Attempt {
+  bool failed_somewhere = false; ///< with any peer: then all PEs make another round
+  std::vector<bool> rails;       ///< whether this PE's end of that rail is ready to receive
+  bool operator==(const Attempt&) const = default;
+};
+
+/// Memory that a PE has registered: a part of a region.
+struct SegmentKey {
+  std::uint64_t offset_bytes = 0;  ///< in the region
+  std::uint64_t size_bytes = 0;    ///< 0: there is nothing new
+  std::uint64_t address = 0;       ///< there, of the segment's first byte
+  std::vector<std::uint32_t> keys; ///< by NIC of that PE
+  bool operator==(const SegmentKey&) const = default;
+};
+
+std::string encode(const Summary& summary);
+std::string encode(const Hello& hello);
+std::string encode(const QueuePairNames& names);
+std::string encode(const Attempt& attempt);
+std::string encode(const SegmentKey& key);
+
+std::optional<Summary> decode_summary(const std::string& bytes);
+std::optional<Hello> decode_hello(const std::string& bytes);
+std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes);
+std::optional<Attempt> decode_attempt(const std::string& bytes);
+std::optional<SegmentKey> decode_segment_key(const std::string& bytes);
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,140 @@
+#include "transports/libfabric/devices.h"
+
+#include <algorithm>
+#include <cstring>
+#include <netinet/in.h>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+namespace shmemctl::fabric {
+
+namespace {
+
+bool is_link_local(const fi_info& info) {
+  if (info.addr_format != FI_SOCKADDR_IN6 || !info.src_addr)
+    return false;
+  const auto* address = static_cast<const sockaddr_in6*>(info.src_addr);
+  return IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr);
+}
+
+bool is_loopback(const fi_info& info) {
+  if (!info.src_addr)
+    return false;
+  if (info.addr_format == FI_SOCKADDR_IN)
+    return ntohl(static_cast<const sockaddr_in*>(info.src_addr)->sin_addr.s_addr) >> 24 == 127;
+  if (info.addr_format == FI_SOCKADDR_IN6)
+    return IN6_IS_ADDR_LOOPBACK(&static_cast<const sockaddr_in6*>(info.src_addr)->sin6_addr);
+  return false;
+}
+
+std::string text_of(const char* text) {
+  return text ? text : "";
+}
+
+/// The NIC's own name where the provider tells it; EFA's domains have "-rdm" behind it.
+std::string nic_name(const fi_info& info) {
+  if (info.nic && info.nic->device_attr && info.nic->device_attr->name)
+    return info.nic->device_attr->name;
+  std::string name = text_of(info.domain_attr->name);
+  if (const std::string end = "-rdm"; name.size() > end.size() && name.ends_with(end))
+    name.resize(name.size() - end.size());
+  return name;
+}
+
+Info hints_for(const Library& library, const ProviderChoice& choice) {
+  Info hints = library.new_info();
+  if (!hints)
+    return hints;
+  hints->caps = choice.profile.capabilities;
+  hints->mode = choice.profile.modes;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  hints->domain_attr->mr_mode = choice.profile.mr_mode;
+  hints->domain_attr->threading = FI_THREAD_SAFE;
+  hints->fabric_attr->prov_name = ::strdup(choice.provider.c_str()); // freed with the hints
+  return hints;
+}
+
+std::string list_of(const std::vector<Device>& devices) {
+  std::string names;
+  for (const Device& device : devices)
+    names += (names.empty() ? "" : ", ") + device.name;
+  return names;
+}
+
+} // namespace
+
+std::vector<Device> devices_of(const Library& library, const fi_info* list,
+                               const std::string& provider) {
+  std::vector<Device> devices;
+  for (const fi_info* info = list; info; info = info->next) {
+    // "tcp" also finds "tcp;ofi_rxm".
+    if (text_of(info->fabric_attr->prov_name) != provider || is_link_local(*info))
+      continue;
+    Device device;
+    device.name = nic_name(*info);
+    device.domain = text_of(info->domain_attr->name);
+    const bool known = std::any_of(devices.begin(), devices.end(), [&](const Device& other) {
+      return other.domain == device.domain;
+    });
+    if (known)
+      continue;
+    device.address_format = info->addr_format;
+    device.loopback = is_loopback(*info);
+    device.info = library.copy_of(*info);
+    devices.push_back(std::move(device));
+  }
+  std::stable_partition(devices.begin(), devices.end(),
+                        [](const Device& device) { return !device.loopback; });
+  return devices;
+}
+
+bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem) {
+  const std::vector<ProviderChoice> choices = provider_choices(request.provider, request.profile);
+  std::string environment;
+  for (const ProviderChoice& choice : choices) {
+    const std::string wrong = prepare_environment(choice.profile, request.n_pes);
+    environment += wrong.empty() || !environment.empty() ? "" : wrong;
+  }
+  std::string why;
+  const auto library = Library::open(request.library_file, why);
+  if (!library) {
+    problem = {"libfabric cannot be opened: " + why,
+               "install libfabric1, or name the file with --libfabric-library"};
+    return false;
+  }
+  std::string tried;
+  for (const ProviderChoice& choice : choices) {
+    const std::string wrong = prepare_environment(choice.profile, request.n_pes);
+    const Info hints = hints_for(*library, choice);
+    int error = 0;
+    const Info list = hints && wrong.empty() ? library->find(*hints, error) : Info(nullptr, {});
+    std::vector<Device> devices = devices_of(*library, list.get(), choice.provider);
+    const std::string all = list_of(devices);
+    if (!request.interface.empty())
+      devices.erase(std::remove_if(devices.begin(), devices.end(),
+                                   [&](const Device& device) {
+                                     return device.name != request.interface &&
+                                            device.domain != request.interface;
+                                   }),
+                    devices.end());
+    if (!devices.empty()) {
+      found = {library, choice.provider, choice.profile, std::move(devices)};
+      return true;
+    }
+    tried += (tried.empty() ? "" : "; ") + choice.provider + ": ";
+    if (!wrong.empty())
+      tried += wrong;
+    else if (!all.empty())
+      tried += "no device " + request.interface + ", only " + all;
+    else
+      tried += error != 0 ? library->error_text(error) : "no device";
+  }
+  problem = {"libfabric " + library->version_text() + " has no provider for it: " + tried,
+             environment.empty() ? "name a provider that is there with --libfabric-provider"
+                                 : "set the variable, or leave it unset"};
+  return false;
+}
+
+} // namespace shmemctl::fabric

@@ -1,0 +1,50 @@
+// What fi_getinfo() offers for a provider, one entry for each device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/libfabric/library.h"
+#include "transports/libfabric/profile.h"
+
+namespace shmemctl::fabric {
+
+struct Device {
+  std::string name;   ///< as NICs are named: "eth0", "rxe0", "rdmap0s8"
+  std::string domain; ///< the provider's name
+  std::uint32_t address_format = 0;
+  bool loopback = false; ///< reaches this machine only
+  std::shared_ptr<fi_info> info;
+};
+
+/// A provider that is there, with its devices in the provider's order, those last that reach this
+/// machine only.
+struct Provider {
+  std::shared_ptr<const Library> library;
+  std::string name; ///< libfabric's
+  Profile profile;
+  std::vector<Device> devices;
+};
+
+/// What has to be said where there is none.
+struct Unavailable {
+  std::string reason, fix;
+};
+
+struct ProviderRequest {
+  std::string library_file;                 ///< "libfabric.so.1"
+  std::string provider, profile, interface; ///< the options; "" is any
+  int n_pes = 1;
+};
+
+/// The best provider that is there and has the interface, if one is asked for. Returns false and
+/// fills `problem` if there is none.
+bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem);
+
+/// The devices of one list of fi_getinfo(), each once, without link-local addresses (they hold on
+/// one link only).
+std::vector<Device> devices_of(const Library& library, const fi_info* list,
+                               const std::string& provider);
+
+} // namespace shmemctl::fabric

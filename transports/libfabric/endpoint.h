@@ -1,0 +1,113 @@
+// One endpoint of a provider with everything below it: fabric, domain, address table and
+// completion queue; and memory that is registered with it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include "src/base/error.h"
+#include "transports/libfabric/devices.h"
+#include "transports/transport.h"
+
+namespace shmemctl::fabric {
+
+/// What the provider returned, in the words that the code asks for.
+struct Promises {
+  bool local_registration = false;    ///< FI_MR_LOCAL: local memory needs a descriptor
+  bool virtual_addresses = false;     ///< FI_MR_VIRT_ADDR: a peer's address, not an offset
+  bool provider_keys = false;         ///< FI_MR_PROV_KEY: the provider chooses keys
+  bool endpoint_registration = false; ///< FI_MR_ENDPOINT: memory is bound to the endpoint
+  bool immediate_data = false;        ///< 4 bytes or more with a write
+  bool fence_flag = false;            ///< FI_FENCE
+  bool manual_progress = false;       ///< nothing moves unless somebody polls
+  std::size_t inject_bytes = 0;
+  std::size_t max_message_bytes = 0;
+  std::size_t ordered_bytes = 0; ///< writes and atomics up to it are seen in order
+};
+Promises promises_of(const fi_info& info, const Profile& profile);
+
+class Endpoint;
+
+/// Memory known to an endpoint's domain; no longer when it goes.
+class Registration {
+public:
+  Registration() = default;
+  /// Throws Error.
+  Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes);
+
+  void* descriptor() const { return handle_ ? fi_mr_desc(handle_.get()) : nullptr; }
+  std::uint64_t key() const { return handle_ ? fi_mr_key(handle_.get()) : 0; }
+
+private:
+  Fid<fid_mr> handle_;
+};
+
+class Endpoint {
+public:
+  /// Throws Error that names the step, the provider and the device.
+  Endpoint(const Provider& provider, const Device& device, int pe, std::string host_name);
+
+  const std::string& device() const { return device_; }
+  const std::string& provider() const { return provider_; }
+  const Profile& profile() const { return profile_; }
+  const Promises& promises() const { return promises_; }
+  const Library& library() const { return *library_; }
+  fid_domain* domain() const { return domain_.get(); }
+  fid_ep* handle() const { return endpoint_.get(); }
+  fid_cq* queue() const { return queue_.get(); }
+  /// How peers reach it.
+  const std::string& address() const { return address_; }
+  /// A name for it that people can read: "192.0.2.2:4711".
+  std::string readable(const std::string& address) const;
+
+  /// Whether nobody listens any more at an address of TCP; false if that cannot be told. Takes at
+  /// most a moment.
+  bool refuses(const std::string& address) const;
+
+  /// Enters the peers' addresses, by PE; "" is none. Throws Error.
+  void insert(const std::vector<std::string>& addresses);
+  fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
+
+  /// Closes what sends and receives: nothing comes any more. Memory that is bound to the endpoint
+  /// has to go first, other memory later.
+  void close() { endpoint_.reset(); }
+
+  /// Whether the provider has every operation that is needed, in 4 and 8 bytes.
+  bool has_all_atomics() const;
+
+  /// An Error of this endpoint. @param attempted e.g. "open the domain of"
+  Error error(const std::string& attempted, const std::string& text, const std::string& fix) const;
+
+private:
+  void open_queue();
+  void bind();
+  void read_name();
+  void require(int status, const char* attempted, const char* fix = nullptr) const;
+
+  std::shared_ptr<const Library> library_;
+  std::shared_ptr<fi_info> info_;
+  std::string provider_, device_, host_name_;
+  int pe_;
+  Profile profile_;
+  Promises promises_;
+  Fid<fid_fabric> fabric_;
+  Fid<fid_domain> domain_;
+  Fid<fid_av> addresses_;
+  Fid<fid_cq> queue_;
+  Fid<fid_ep> endpoint_;
+  std::string address_;
+  std::vector<fi_addr_t> peers_;
+};
+
+/// The operation, as libfabric calls it: the same table for the query and for the calls.
+fi_op provider_op(AtomicOp op);
+enum class AtomicCall { plain, fetching, comparing };
+AtomicCall provider_call(AtomicOp op);
+
+} // namespace shmemctl::fabric

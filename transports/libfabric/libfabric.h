@@ -1,0 +1,13 @@
+// One-sided operations through libfabric's reliable datagram endpoints.
+#pragma once
+
+#include <memory>
+
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// Does not throw where libfabric, a provider or a device is missing: its reach() says so.
+std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup& setup);
+
+} // namespace shmemctl

@@ -1,0 +1,198 @@
+// The transport's parts: setup, puts and gets, atomic operations, waits and the service thread each
+// have a file.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transports/libfabric/devices.h"
+#include "transports/libfabric/failures.h"
+#include "transports/libfabric/rail.h"
+
+namespace shmemctl::fabric {
+
+class LibfabricTransport final : public Transport {
+public:
+  explicit LibfabricTransport(const TransportSetup& setup);
+  ~LibfabricTransport() override;
+
+  const char* name() const override { return "libfabric"; }
+  std::string local_info() override;
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  void use_nics(const std::vector<HcaPort>& nics) override;
+  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+               const Deadline& deadline) override;
+  bool has_keys() const override { return true; }
+  std::string set_region(const RegionView& region) override;
+  void set_keys(int region, const std::vector<std::string>& keys) override;
+  void add_local(void* base, std::size_t size_bytes) override;
+  void remove_local(void* base) override;
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override;
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override;
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override;
+  void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) override;
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override;
+  void fence(int context) override;
+  void quiet(int context) override;
+  void progress() override;
+
+  bool atomics_meet_cpu() const override;
+  std::vector<NicTraffic> traffic() const override;
+  std::string connection(int pe) const override;
+
+private:
+  /// One call's way: where it goes, and how.
+  struct Way {
+    std::size_t rail_index;
+    Rail& rail;
+    ContextState& state;
+    const char* step; ///< for who waits in it: "put", "get"
+  };
+
+  // Setup.
+  std::vector<EndpointName> my_endpoints() const;
+  void learn_peers(const std::vector<PeerPlace>& peers, const std::vector<std::string>& texts);
+
+  // Puts and gets.
+  Way way(int context, const char* step);
+  Way way_by(std::size_t rail_index, int context, const char* step);
+  void put_on(const Way& way, const RemoteAddress& target, const std::byte* source,
+              std::size_t size_bytes, bool blocking, const std::uint64_t* immediate = nullptr,
+              std::uint32_t* writes = nullptr);
+  std::size_t put_part(const Way& way, const RemoteAddress& target, const std::byte* source,
+                       std::size_t size_bytes, bool blocking, const std::uint64_t* immediate);
+  void get_on(const Way& way, std::byte* target, const RemoteAddress& source,
+              std::size_t size_bytes, bool blocking);
+  std::size_t get_part(const Way& way, std::byte* target, const RemoteAddress& source,
+                       std::size_t size_bytes, bool blocking);
+  /// Calls `part(rail, offset, bytes)` for the whole, or for equal parts by all endpoints.
+  template <class Part>
+  void in_stripes(int context, const char* step, std::size_t size_bytes, Part&& part);
+  /// This PE's own memory; nullptr if the address is another PE's.
+  std::byte* own_memory(const RemoteAddress& address) const;
+
+  // Atomic operations and signals.
+  Operation* begin_atomic(const Way& way, const RemoteAddress& target, const AtomicRequest& request,
+                          bool waited, std::uint64_t flags);
+  void post_staged(const Way& way, Operation& operation, const RemoteAddress& target,
+                   const AtomicRequest& request, MessageKind kind, std::uint32_t sequence = 0,
+                   std::uint32_t writes = 0);
+
+  // Operations and waits.
+  Operation& take(const Way& way, OperationKind kind, int pe);
+  std::byte* take_bounce(const Way& way, int pe);
+  /// Counts the operation as pending and posts it by `call`, which is tried again while the
+  /// provider has no room.
+  template <class Call>
+  void post(const Way& way, Operation& operation, Call&& call);
+  /// Returns when a waited operation is complete. The caller gives it back.
+  void wait_operation(const Way& way, Operation& operation);
+  void wait_pending(int context, bool atomics_only, const char* step);
+  /// Polls until done() holds. @param peer whom it waits for, asked when it takes long
+  template <class Done, class Peer>
+  void wait(Done&& done, const char* step, Peer&& peer);
+  void check_peer(int pe);
+  /// A wait takes long: has the peer gone? Then that is its failure.
+  void probe(int pe);
+  bool poll_all();
+  ContextState& state_of(int context) { return contexts_[static_cast<std::size_t>(context)]; }
+  void serve();
+  void stop_serving();
+
+  TransportSetup setup_;
+  Unavailable problem_; ///< reason "": it can be used
+  Provider provider_;
+  std::vector<Device> chosen_; ///< by use_nics(); none: the provider's first
+  ImmediateSpace immediates_;
+  Failures failures_;
+  std::array<ContextState, limits::max_contexts> contexts_;
+  std::vector<std::unique_ptr<Rail>> rails_; ///< before the memory that is registered with them
+  MemoryMap memory_;
+  bool native_atomics_ = false;
+  std::atomic<std::uint32_t> next_sequence_{0};
+
+  /// The thread that serves peers while the program does not poll.
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> program_polls_{0};
+  std::thread service_;
+};
+
+/// Until done() holds; see the class.
+template <class Done, class Peer>
+void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
+  constexpr int turns_between_looks = 64, spins = 64, turns_before_sleep = 50000;
+  if (done())
+    return;
+  std::optional<Deadline> deadline;
+  auto until_probe = std::chrono::milliseconds(500);
+  Deadline next_probe = Deadline::after(until_probe);
+  for (int turn = 1;; ++turn) {
+    progress();
+    if (done())
+      break;
+    if (turn % turns_between_looks == 0) {
+      if (!deadline) {
+        deadline = Deadline::after(std::chrono::duration<double>(setup_.timeout_s));
+        setup_.health->waiting_for(peer());
+      }
+      setup_.health->check();
+      if (next_probe.passed()) {
+        probe(peer());
+        next_probe = Deadline::after(until_probe *= 2);
+      }
+      if (deadline->passed())
+        setup_.health->give_up(step, peer());
+    }
+    if (turn > turns_before_sleep)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else if (turn > spins)
+      std::this_thread::yield();
+  }
+  if (deadline)
+    setup_.health->waiting_for(-1);
+}
+
+template <class Call>
+void LibfabricTransport::post(const Way& way, Operation& operation, Call&& call) {
+  operation.context = &way.state;
+  way.state.endpoints |= 1u << way.rail_index;
+  way.state.pending.fetch_add(1, std::memory_order_relaxed);
+  if (operation.is_atomic)
+    way.state.pending_atomics.fetch_add(1, std::memory_order_relaxed);
+  const auto undo = [&] {
+    if (operation.is_atomic)
+      way.state.pending_atomics.fetch_sub(1, std::memory_order_relaxed);
+    way.state.pending.fetch_sub(1, std::memory_order_relaxed);
+    way.rail.pool().give(operation);
+  };
+  const int pe = operation.pe;
+  long status = call();
+  if (status == -FI_EAGAIN)
+    try {
+      wait([&] { return (status = call()) != -FI_EAGAIN || failures_.has(pe); }, way.step,
+           [&] { return pe; });
+    } catch (...) {
+      undo();
+      throw;
+    }
+  if (status == 0)
+    return;
+  undo();
+  check_peer(pe);
+  throw way.rail.failure(way.step, pe, provider_.library->error_text(status));
+}
+
+} // namespace shmemctl::fabric

@@ -1,0 +1,109 @@
+#include "transports/libfabric/memory.h"
+
+#include <algorithm>
+
+namespace shmemctl::fabric {
+
+namespace {
+
+Error no_key(int pe, const std::string& what) {
+  return {ExitCode::unavailable, "the memory of PE " + std::to_string(pe), "address", what,
+          "this is a bug of shmemctl: please report it with the command"};
+}
+
+} // namespace
+
+MemoryMap::Area MemoryMap::register_area(std::byte* base, std::size_t size_bytes) const {
+  Area area{base, size_bytes, {}};
+  for (const Endpoint* endpoint : endpoints_)
+    area.registrations.emplace_back(*endpoint, base, size_bytes);
+  return area;
+}
+
+std::string MemoryMap::set_region(const RegionView& region) {
+  const RegionView known = regions_[static_cast<std::size_t>(region.region)];
+  const bool goes_on = known.base == region.base && known.size_bytes <= region.size_bytes;
+  PieceKey key;
+  key.offset_bytes = goes_on ? known.size_bytes : 0;
+  key.size_bytes = region.size_bytes - key.offset_bytes;
+  if (key.size_bytes > 0) {
+    std::byte* const base = region.base + key.offset_bytes;
+    Area area = register_area(base, static_cast<std::size_t>(key.size_bytes));
+    for (std::size_t i = 0; i < endpoints_.size(); ++i)
+      key.ways.push_back({area.registrations[i].key(), endpoints_[i]->promises().virtual_addresses
+                                                           ? reinterpret_cast<std::uint64_t>(base)
+                                                           : 0});
+    const std::unique_lock lock(areas_mutex_);
+    areas_.insert_or_assign(base, std::move(area));
+  }
+  regions_.set(region);
+  return to_text(key);
+}
+
+void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
+  const std::lock_guard lock(keys_mutex_);
+  auto& current = current_[static_cast<std::size_t>(region)];
+  const RemotePieces* before = current.load(std::memory_order_acquire);
+  RemotePieces after = before ? *before : RemotePieces(n_pes_);
+  for (std::size_t pe = 0; pe < keys.size() && pe < n_pes_; ++pe) {
+    if (keys[pe].empty())
+      continue; // not a peer
+    const auto key = read_piece_key(keys[pe]);
+    if (!key || (key->size_bytes > 0 && key->ways.size() != endpoints_.size()))
+      throw no_key(static_cast<int>(pe), "it sent a key that cannot be read");
+    if (key->offset_bytes == 0 && key->size_bytes > 0)
+      after[pe].clear(); // it has moved
+    if (key->size_bytes > 0)
+      after[pe].push_back(*key);
+  }
+  tables_.push_back(std::move(after));
+  current.store(&tables_.back(), std::memory_order_release);
+}
+
+void MemoryMap::add_local(void* base, std::size_t size_bytes) {
+  auto* const bytes = static_cast<std::byte*>(base);
+  Area area = register_area(bytes, size_bytes);
+  const std::unique_lock lock(areas_mutex_);
+  areas_.insert_or_assign(bytes, std::move(area));
+}
+
+void MemoryMap::remove_local(void* base) {
+  const std::unique_lock lock(areas_mutex_);
+  areas_.erase(static_cast<const std::byte*>(base));
+}
+
+LocalPart MemoryMap::local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const {
+  const auto* const at = static_cast<const std::byte*>(memory);
+  const std::shared_lock lock(areas_mutex_);
+  const auto next = areas_.upper_bound(at);
+  if (next != areas_.begin()) {
+    const Area& area = std::prev(next)->second;
+    const auto in_area = static_cast<std::size_t>(at - area.base);
+    if (in_area < area.size_bytes)
+      return {area.registrations[endpoint].descriptor(), true,
+              std::min(size_bytes, area.size_bytes - in_area)};
+  }
+  if (next != areas_.end())
+    size_bytes = std::min(size_bytes, static_cast<std::size_t>(next->first - at));
+  return {nullptr, false, size_bytes};
+}
+
+RemotePart MemoryMap::remote(std::size_t endpoint, const RemoteAddress& address,
+                             std::size_t size_bytes) const {
+  const auto region = static_cast<std::size_t>(address.region);
+  const RemotePieces* pieces =
+      region < current_.size() ? current_[region].load(std::memory_order_acquire) : nullptr;
+  const auto pe = static_cast<std::size_t>(address.pe);
+  if (pieces && pe < n_pes_)
+    for (const PieceKey& piece : (*pieces)[pe])
+      if (address.offset_bytes - piece.offset_bytes < piece.size_bytes) {
+        const std::uint64_t in_piece = address.offset_bytes - piece.offset_bytes;
+        const PieceKey::Way& way = piece.ways[endpoint];
+        return {way.base + in_piece, way.key,
+                std::min(size_bytes, static_cast<std::size_t>(piece.size_bytes - in_piece))};
+      }
+  throw no_key(address.pe, "it has told no key for offset " + std::to_string(address.offset_bytes) +
+                               " of region " + std::to_string(address.region));
+}
+
+} // namespace shmemctl::fabric

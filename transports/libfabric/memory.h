@@ -1,0 +1,83 @@
+// Memory that operations name: this PE's own, registered with each endpoint, and the peers', by
+// their keys. A region that grows gets a further piece; what was there before stays registered
+// once, and is not pinned twice.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "transports/libfabric/endpoint.h"
+#include "transports/libfabric/wire.h"
+#include "transports/region_table.h"
+
+namespace shmemctl::fabric {
+
+/// The start of a range that is the same all over.
+struct LocalPart {
+  void* descriptor = nullptr;
+  bool registered = false;
+  std::size_t size_bytes = 0;
+};
+struct RemotePart {
+  std::uint64_t address = 0, key = 0;
+  std::size_t size_bytes = 0;
+};
+
+/// Thread safe. Look-ups of remote memory take no lock.
+class MemoryMap {
+public:
+  explicit MemoryMap(int n_pes) : n_pes_(static_cast<std::size_t>(n_pes)) {}
+
+  /// From now on memory is registered with these; once, before anything else.
+  void use(const std::vector<const Endpoint*>& endpoints) { endpoints_ = endpoints; }
+
+  /// Registers what the region has more than before, and returns the key of that piece. Throws
+  /// Error.
+  std::string set_region(const RegionView& region);
+  /// @param keys by PE: what set_region() returned there. Throws Error for what is no key.
+  void set_keys(int region, const std::vector<std::string>& keys);
+  /// This PE's own part.
+  const RegionView& region(std::size_t number) const { return regions_[number]; }
+
+  void add_local(void* base, std::size_t size_bytes);
+  void remove_local(void* base);
+
+  /// How the first bytes of this memory are named to an endpoint, and how many they are.
+  LocalPart local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const;
+  /// Throws Error if that PE has told no key for the place.
+  RemotePart remote(std::size_t endpoint, const RemoteAddress& address,
+                    std::size_t size_bytes) const;
+
+private:
+  struct Area {
+    std::byte* base = nullptr;
+    std::size_t size_bytes = 0;
+    std::vector<Registration> registrations; ///< by endpoint
+  };
+  /// By PE, the pieces in their order.
+  using RemotePieces = std::vector<std::vector<PieceKey>>;
+
+  Area register_area(std::byte* base, std::size_t size_bytes) const;
+
+  std::size_t n_pes_;
+  std::vector<const Endpoint*> endpoints_;
+  RegionTable regions_;
+
+  mutable std::shared_mutex areas_mutex_;
+  std::map<const std::byte*, Area> areas_; ///< by base
+
+  /// A new table takes an old one's place; old ones stay, since somebody may be reading them.
+  std::mutex keys_mutex_;
+  std::deque<RemotePieces> tables_;
+  std::array<std::atomic<const RemotePieces*>, RegionTable::capacity> current_{};
+};
+
+} // namespace shmemctl::fabric

@@ -1,0 +1,168 @@
+#include "transports/ucx/ucx.h"
+
+#if __has_include(<ucp/api/ucp.h>)
+
+#include <cstdlib>
+
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/signal_dispositions.h"
+#include "src/base/units.h"
+#include "transports/ucx/context.h"
+#include "transports/ucx/lanes.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// UCX counts its interface by version; what is used here came with this one.
+constexpr unsigned api_major = 1, api_minor = 11;
+
+/// Where UCX's defaults do not serve one-sided operations with deadlines. UCX takes settings of its
+/// transports without the prefix that their variables have.
+struct Preference {
+  const char* name;
+  const char* variable; ///< the user's, which is stronger; nullptr: it is not asked
+  const char* value;
+};
+constexpr Preference preferences[] = {
+    // UCX's strong fence waits without a deadline; a flush of ours takes its place.
+    {"FENCE_MODE", nullptr, "weak"},
+    // Writes that overtake each other on PCIe would overtake a fence as well.
+    {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
+    // Where a transport does not see a peer's end by itself, UCX asks this often.
+    {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},
+    // A host that does not answer must not hold up the caller.
+    {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
+};
+
+class Config {
+public:
+  explicit Config(const UcxApi& api) : api_(api) {
+    const ucs_status_t status = api_.config_read(nullptr, nullptr, &config_);
+    if (status != UCS_OK)
+      throw Error(ExitCode::unavailable, "UCX", "read its settings", reason(status),
+                  "correct the variables that begin with UCX_");
+  }
+  Config(const Config&) = delete;
+  Config& operator=(const Config&) = delete;
+  ~Config() { api_.config_release(config_); }
+
+  ucp_config_t* get() const { return config_; }
+  ucs_status_t set(const std::string& name, const std::string& value) {
+    return api_.config_modify(config_, name.c_str(), value.c_str());
+  }
+  void set_or_throw(const std::string& name, const std::string& value) {
+    const ucs_status_t status = set(name, value);
+    if (status != UCS_OK)
+      throw Error(ExitCode::unavailable, "UCX", "set " + name + "=" + value, reason(status),
+                  "see ucx_info -cf for the values that it takes");
+  }
+
+private:
+  std::string reason(ucs_status_t status) const {
+    const std::string logged = UcxLog::take_error();
+    return api_.status_text(status) + (logged.empty() ? "" : " (" + logged + ")");
+  }
+
+  const UcxApi& api_;
+  ucp_config_t* config_ = nullptr;
+};
+
+bool is_set(const char* variable) {
+  return variable && std::getenv(variable) != nullptr;
+}
+
+} // namespace
+
+std::string ucx_fix(ucs_status_t status) {
+  switch (status) {
+  case UCS_ERR_NO_MEMORY:
+  case UCS_ERR_EXCEEDS_LIMIT:
+    return "raise the limit of locked memory (ulimit -l unlimited), or use less memory";
+  case UCS_ERR_NO_DEVICE:
+  case UCS_ERR_UNREACHABLE:
+    return "see ucx_info -d for the devices, and check UCX_TLS and UCX_NET_DEVICES";
+  default:
+    return "check the network and the peer's output; UCX_LOG_LEVEL=info tells more";
+  }
+}
+
+UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& settings, int n_pes,
+                       const std::string& devices)
+    : api_(std::move(api)), log_(api_) {
+  const SignalDispositions keep;
+  UcxLog::take_error();
+  Config config(*api_);
+  for (const Preference& preference : preferences)
+    if (!is_set(preference.variable))
+      config.set(preference.name, preference.value); // a version without it does without
+  if (!devices.empty() && !is_set("UCX_NET_DEVICES"))
+    config.set_or_throw("NET_DEVICES", devices);
+  for (const auto& [name, value] : settings)
+    config.set_or_throw(name, value);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
+                      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  params.features = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
+  params.mt_workers_shared = 1;
+  params.estimated_num_eps = static_cast<std::size_t>(n_pes);
+  const ucs_status_t status =
+      api_->init_version(api_major, api_minor, &params, config.get(), &context_);
+  if (status != UCS_OK) {
+    const std::string logged = UcxLog::take_error();
+    throw Error(ExitCode::unavailable, "UCX " + api_->version, "initialise",
+                api_->status_text(status) + (logged.empty() ? "" : " (" + logged + ")"),
+                ucx_fix(status));
+  }
+}
+
+UcxContext::~UcxContext() {
+  api_->cleanup(context_);
+}
+
+bool UcxContext::has_shared_memory() const {
+  std::vector<UcxLane> lanes = parse_resources(
+      print_to_text([this](FILE* file) { api_->context_print_info(context_, file); }));
+  std::erase_if(lanes, [](const UcxLane& lane) { return lane.transport == "self"; });
+  return some_memory(lanes);
+}
+
+UcxMapping::UcxMapping(std::shared_ptr<const UcxContext> context, void* base,
+                       std::size_t size_bytes)
+    : context_(std::move(context)) {
+  UcxLog::take_error();
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  params.address = base;
+  params.length = size_bytes;
+  const UcxApi& api = context_->api();
+  const ucs_status_t status = api.mem_map(context_->get(), &params, &memory_);
+  if (status != UCS_OK) {
+    const std::string logged = UcxLog::take_error();
+    throw Error(ExitCode::unavailable, "UCX", "register " + format_size_bytes(size_bytes),
+                api.status_text(status) + (logged.empty() ? "" : " (" + logged + ")"),
+                ucx_fix(UCS_ERR_NO_MEMORY));
+  }
+}
+
+UcxMapping::~UcxMapping() {
+  context_->api().mem_unmap(context_->get(), memory_);
+}
+
+std::string UcxMapping::packed_key() const {
+  const UcxApi& api = context_->api();
+  void* buffer = nullptr;
+  std::size_t size_bytes = 0;
+  const ucs_status_t status = api.rkey_pack(context_->get(), memory_, &buffer, &size_bytes);
+  if (status != UCS_OK)
+    throw Error(ExitCode::unavailable, "UCX", "pack the key of registered memory",
+                api.status_text(status), ucx_fix(status));
+  std::string key(static_cast<const char*>(buffer), size_bytes);
+  api.rkey_buffer_release(buffer);
+  return key;
+}
+
+} // namespace shmemctl
+
+#endif

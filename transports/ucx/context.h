@@ -1,0 +1,55 @@
+// A UCX context: its settings, and the memory that is registered in it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/ucx/api.h"
+#include "transports/ucx/ucx.h"
+
+namespace shmemctl {
+
+/// What an error of UCX means, for the second line of an Error.
+std::string ucx_fix(ucs_status_t status);
+
+class UcxContext {
+public:
+  /// @param devices for UCX_NET_DEVICES, unless the user has set it; "" lets UCX choose
+  /// Throws Error (unavailable) with UCX's reason.
+  UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& settings, int n_pes,
+             const std::string& devices);
+  UcxContext(const UcxContext&) = delete;
+  UcxContext& operator=(const UcxContext&) = delete;
+  ~UcxContext();
+
+  const UcxApi& api() const { return *api_; }
+  ucp_context_h get() const { return context_; }
+  /// Whether UCX may reach PEs of this machine through memory.
+  bool has_shared_memory() const;
+
+private:
+  std::shared_ptr<const UcxApi> api_;
+  UcxLog log_;
+  ucp_context_h context_ = nullptr;
+};
+
+/// Memory that UCX may read and write, and the key for it.
+class UcxMapping {
+public:
+  /// Throws Error (unavailable).
+  UcxMapping(std::shared_ptr<const UcxContext> context, void* base, std::size_t size_bytes);
+  UcxMapping(const UcxMapping&) = delete;
+  UcxMapping& operator=(const UcxMapping&) = delete;
+  ~UcxMapping();
+
+  /// What peers need to reach it.
+  std::string packed_key() const;
+
+private:
+  std::shared_ptr<const UcxContext> context_;
+  ucp_mem_h memory_ = nullptr;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,45 @@
+// Makes progress for peers while nobody here does: a passive target of UCX's emulated operations
+// has to execute them.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "src/base/file_descriptor.h"
+#include "transports/ucx/worker.h"
+
+namespace shmemctl {
+
+/// Sleeps until a worker has something to do. Where a worker's user polls by itself, it stays away
+/// and looks every millisecond whether that is still so.
+class UcxProgressThread {
+public:
+  UcxProgressThread();
+  UcxProgressThread(const UcxProgressThread&) = delete;
+  UcxProgressThread& operator=(const UcxProgressThread&) = delete;
+  ~UcxProgressThread();
+
+  /// The worker must outlive this object.
+  void add(UcxWorker& worker);
+
+private:
+  struct Watched {
+    UcxWorker* worker;
+    unsigned driven;
+  };
+  void run();
+  /// False if there may be more to do at once.
+  static bool serve(UcxWorker& worker);
+  void wake();
+
+  FileDescriptor wakeup_;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::vector<UcxWorker*> added_;
+  std::thread thread_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,149 @@
+// The transport "ucx": what a context has under way, and the operations.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transports/transport.h"
+#include "transports/ucx/presence.h"
+#include "transports/ucx/progress_thread.h"
+#include "transports/ucx/worker.h"
+
+namespace shmemctl {
+
+struct UcxIssued;
+
+/// Operands of an atomic operation, which UCX may read and write until it is complete.
+struct UcxOperands {
+  UcxIssued* issued = nullptr;
+  std::uint64_t operand = 0, reply = 0;
+};
+
+/// Operations issued on one context that are not known to be complete. Under its worker's lock.
+struct UcxIssued {
+  UcxWorker* worker = nullptr; ///< nullptr until the context is first used
+  int under_way = 0;           ///< requests whose end UCX will report
+  ucs_status_t failure = UCS_OK;
+
+  enum : unsigned char { unfinished = 1, fenced = 2 };
+  std::vector<unsigned char> marks; ///< by PE
+  std::vector<int> unfinished_pes;
+
+  std::deque<UcxOperands> operands;
+  std::vector<UcxOperands*> spare;
+
+  void mark(int pe) {
+    unsigned char& marked = marks[static_cast<std::size_t>(pe)];
+    if ((marked & unfinished) == 0) {
+      marked |= unfinished;
+      unfinished_pes.push_back(pe);
+    }
+  }
+};
+
+class UcxTransport final : public Transport {
+public:
+  UcxTransport(const TransportSetup& setup, UcxSettings settings);
+  ~UcxTransport() override;
+
+  const char* name() const override { return "ucx"; }
+  std::string local_info() override;
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  void use_nics(const std::vector<HcaPort>& nics) override;
+  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+               const Deadline& deadline) override;
+  bool has_keys() const override { return true; }
+  std::string set_region(const RegionView& region) override;
+  void set_keys(int region, const std::vector<std::string>& keys) override;
+  void add_local(void* base, std::size_t size_bytes) override;
+  void remove_local(void* base) override;
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override;
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override;
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override;
+  void post_atomic(int context, const RemoteAddress& target, const AtomicRequest& request) override;
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override;
+  void fence(int context) override;
+  void quiet(int context) override;
+  void progress() override;
+  bool atomics_meet_cpu() const override { return atomics_meet_cpu_; }
+
+  std::vector<NicTraffic> traffic() const override;
+  std::string connection(int pe) const override;
+
+private:
+  /// Contexts share workers: each more costs an endpoint and its memory per peer.
+  static constexpr std::size_t max_contexts = 64, max_workers = 4;
+  /// Requests of one context under way, before it has to wait for some.
+  static constexpr int most_under_way = 1024;
+
+  /// An operation that has the lock, its peer, and room for its requests.
+  struct Turn {
+    UcxIssued& issued;
+    UcxWorker& worker;
+    UcxWorker::Lock lock;
+    UcxPeer& peer;
+    const char* step;
+  };
+
+  void open(const std::string& devices);
+  void judge_neighbours(const std::vector<PeerPlace>& peers);
+  UcxWorker& worker(std::size_t index);
+  UcxIssued& issued(int context);
+  Turn begin(int context, int pe, const char* step);
+  /// Throws if the peer or an earlier operation has failed.
+  void check(Turn& turn);
+  [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
+                         const char* step);
+  UcxWait about(int pe, const char* step) const;
+  /// Waits for what UCX returned: nothing, an error or a request, which stays to be freed.
+  void finish(UcxWorker::Lock& lock, UcxWorker& worker, const UcxPeer& peer, void* request,
+              const UcxWait& wait);
+  /// The same, and frees it.
+  void finish(Turn& turn, void* request);
+  /// What an operation is called with whose end a callback shall count; then leave().
+  static ucp_request_param_t reported_to(UcxIssued& issued);
+  void leave(Turn& turn, void* request);
+  void put_now(Turn& turn, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+               bool blocking);
+  UcxOperands& operands(UcxIssued& issued);
+  std::uint64_t fetch(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  /// The same for AND, OR and XOR, by compare-and-swap.
+  std::uint64_t fetch_bits(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  void post(Turn& turn, const RemoteAddress& target, const AtomicRequest& request);
+  void fence_now(UcxIssued& issued);
+  void flush(Turn& turn, const UcxWait& wait);
+
+  static void on_done(void* request, ucs_status_t status, void* issued);
+  static void on_atomic_done(void* request, ucs_status_t status, void* operands);
+
+  int pe_, n_pes_;
+  std::string host_name_;
+  UcxSettings settings_;
+  JobHealth nobody_;
+  JobHealth& health_;
+  double timeout_s_;
+  std::shared_ptr<const UcxApi> api_;
+  std::string why_not_; ///< why this PE cannot use UCX; "" if it can
+  std::shared_ptr<const UcxContext> context_;
+  UcxMemory memory_;
+  bool atomics_meet_cpu_ = true;
+  UcxPresence presence_;
+  std::vector<UcxRemote> remotes_; ///< by PE, after connect()
+  std::array<UcxIssued, max_contexts> issued_;
+  mutable std::mutex making_; ///< of workers
+  std::array<std::unique_ptr<UcxWorker>, max_workers> workers_;
+  std::array<std::atomic<UcxWorker*>, max_workers> ready_{};
+  std::unique_ptr<UcxProgressThread> thread_; // ends first
+};
+
+} // namespace shmemctl

@@ -1,0 +1,215 @@
+// A UCX worker: its endpoints to all peers, one lock, and waits that make progress.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/job_health.h"
+#include "transports/region_table.h"
+#include "transports/ucx/context.h"
+#include "transports/ucx/lanes.h"
+#include "transports/ucx/memory.h"
+
+namespace shmemctl {
+
+/// What a PE has said of itself in connect().
+struct UcxRemote {
+  std::string host;
+  std::string address;    ///< of the worker that serves its memory
+  std::string presence;   ///< UcxPresence of a PE whose end UCX may not notice; "": it does
+  bool in_memory = false; ///< UCX may reach it through memory
+};
+
+/// One peer as one worker reaches it.
+struct UcxPeer {
+  int pe = -1;
+  ucp_ep_h endpoint = nullptr;
+  ucs_status_t failure = UCS_OK; ///< what UCX's error handler was told
+  bool reports_errors = false;   ///< UCX looks after the peer
+  std::string presence;          ///< what is asked instead
+  bool in_memory = false;        ///< some lane is this machine's memory
+  std::vector<UcxLane> lanes;
+  NicTraffic traffic;
+
+  /// The unpacked keys of one region, made when they are first used.
+  struct Keys {
+    std::uint64_t version = 0;
+    UcxMemory::Pieces pieces;
+    std::vector<ucp_rkey_h> unpacked;
+  };
+  std::array<Keys, RegionTable::capacity> keys;
+};
+
+/// What a wait is about, and who ends it if it takes too long.
+struct UcxWait {
+  JobHealth& health;
+  Deadline deadline;
+  const char* step = "";
+  int peer = -1;
+};
+
+/// Where a piece of a remote range lies.
+struct UcxTarget {
+  std::uint64_t address = 0;
+  ucp_rkey_h key = nullptr;
+  std::uint64_t size_bytes = 0; ///< up to the end of the piece
+};
+
+/// Gives a lock away for a while.
+class UcxUnlocked {
+public:
+  explicit UcxUnlocked(std::unique_lock<std::mutex>& lock) : lock_(lock) { lock_.unlock(); }
+  UcxUnlocked(const UcxUnlocked&) = delete;
+  UcxUnlocked& operator=(const UcxUnlocked&) = delete;
+  ~UcxUnlocked() { lock_.lock(); }
+
+private:
+  std::unique_lock<std::mutex>& lock_;
+};
+
+/// Everything but try_progress(), driven() and event_fd() needs the lock.
+class UcxWorker {
+public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// Throws Error (unavailable).
+  UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory& memory, int n_pes);
+  UcxWorker(const UcxWorker&) = delete;
+  UcxWorker& operator=(const UcxWorker&) = delete;
+  /// Hands over what is still under way, for at most a second.
+  ~UcxWorker();
+
+  Lock lock();
+  const UcxApi& api() const { return context_->api(); }
+  ucp_worker_h get() const { return worker_; }
+  std::string address();
+  /// What ucp_worker_print_info() prints.
+  std::string printed();
+
+  /// The endpoint to that PE is made when it is first asked for.
+  UcxPeer& peer(int pe, const UcxRemote& remote);
+  /// Nothing if there is none yet.
+  UcxPeer* known_peer(int pe) { return peers_[static_cast<std::size_t>(pe)].get(); }
+  /// Throws Error (unavailable) for what the peer's keys do not cover.
+  UcxTarget target(UcxPeer& peer, const RemoteAddress& address);
+
+  unsigned progress() { return api().worker_progress(worker_); }
+  /// For callers that poll: does nothing if somebody else is at it.
+  void try_progress();
+  /// Counts requests that UCX has not said to be complete, flushes excepted.
+  void begin_request() { ++unfinished_; }
+  void end_request() { --unfinished_; }
+  /// Grows when somebody other than the progress thread makes progress.
+  unsigned driven() const { return driven_.load(std::memory_order_relaxed); }
+  /// Readable when there is something to progress, once arm() was true.
+  int event_fd() const { return event_fd_; }
+  bool arm() { return api().worker_arm(worker_) == UCS_OK; }
+
+  /// Makes progress until `done()`. Throws what the job's health throws.
+  template <class Done>
+  void wait(Lock& lock, const UcxWait& about, Done&& done);
+
+private:
+  class Patience;
+  /// A peer that UCX does not look after.
+  void look_after(int pe);
+  void describe(UcxPeer& peer);
+  void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
+  struct Closing {
+    UcxPeer* peer;
+    void* request; ///< as UCX returned it
+    bool complete = false;
+  };
+  /// @param while_well gives up peers that have failed
+  void wait_briefly(std::vector<Closing>& all, bool while_well);
+  void close_endpoints();
+  void abandon();
+
+  std::shared_ptr<const UcxContext> context_;
+  const UcxMemory& memory_;
+  ucp_worker_h worker_ = nullptr;
+  int event_fd_ = -1;
+  std::mutex mutex_;
+  std::atomic<int> contenders_{0}; ///< who would like to have the lock
+  std::atomic<unsigned> driven_{0};
+  std::vector<std::unique_ptr<UcxPeer>> peers_;
+  std::vector<ucp_rkey_h> old_keys_;
+  int unfinished_ = 0;
+};
+
+/// How a wait gives way: to others who want the lock, to other processes, and to the clock.
+class UcxWorker::Patience {
+public:
+  Patience(UcxWorker& worker, Lock& lock, const UcxWait& about)
+      : worker_(worker), lock_(lock), about_(about) {}
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience() {
+    if (long_)
+      about_.health.waiting_for(-1);
+  }
+
+  void pause(unsigned events) {
+    idle_ = events > 0 ? 0 : idle_ + 1;
+    const bool others = worker_.contenders_.load(std::memory_order_relaxed) > 0;
+    if (others || idle_ >= turns_before_yield) {
+      const UcxUnlocked unlocked(lock_);
+      if (idle_ < turns_before_sleep)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(nap);
+    }
+    if (++turns_ % turns_between_looks == 0 || idle_ >= turns_before_sleep)
+      look();
+  }
+
+private:
+  static constexpr unsigned turns_before_yield = 64, turns_before_sleep = 4096;
+  static constexpr unsigned turns_between_looks = 256;
+  static constexpr auto nap = std::chrono::microseconds(50);
+  static constexpr auto look_every = std::chrono::milliseconds(20);
+
+  void look() {
+    const auto now = Deadline::Clock::now();
+    if (now - looked_ < look_every)
+      return;
+    looked_ = now;
+    worker_.look_after(about_.peer);
+    const UcxUnlocked unlocked(lock_);
+    about_.health.waiting_for(about_.peer);
+    long_ = true;
+    about_.health.check();
+    if (about_.deadline.passed())
+      about_.health.give_up(about_.step, about_.peer);
+  }
+
+  UcxWorker& worker_;
+  Lock& lock_;
+  const UcxWait& about_;
+  unsigned idle_ = 0, turns_ = 0;
+  bool long_ = false;
+  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
+};
+
+template <class Done>
+void UcxWorker::wait(Lock& lock, const UcxWait& about, Done&& done) {
+  if (done())
+    return;
+  Patience patience(*this, lock, about);
+  for (;;) {
+    const unsigned events = progress();
+    driven_.fetch_add(1, std::memory_order_relaxed);
+    if (done())
+      return;
+    patience.pause(events);
+  }
+}
+
+} // namespace shmemctl

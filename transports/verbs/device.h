@@ -1,0 +1,70 @@
+// RDMA devices of this machine and their ports, as libibverbs tells of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/verbs/functions.h"
+#include "transports/verbs/gid.h"
+#include "transports/verbs/handles.h"
+
+namespace shmemctl::verbs {
+
+struct Port {
+  int number = 1;
+  bool active = false;
+  std::string state; ///< "ACTIVE", "DOWN", ...
+  bool ethernet = true;
+  bool grh_required = false;
+  std::uint16_t lid = 0;
+  int mtu_bytes = 0;                   ///< active MTU
+  std::uint64_t max_message_bytes = 0; ///< of one work request
+  std::vector<GidEntry> gids;          ///< without empty ones
+};
+
+/// One that is open. The object does not move: others point to it.
+class Device {
+public:
+  /// Throws Error (unavailable) for a device that does not open or answer.
+  Device(std::shared_ptr<const Functions> functions, ibv_device* device);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() = default;
+
+  const std::string& name() const { return name_; }
+  const Functions& functions() const { return *functions_; }
+  ibv_context* context() const { return context_.get(); }
+  const ibv_device_attr& attributes() const { return attributes_; }
+  int port_count() const { return attributes_.phys_port_cnt; }
+  /// As it is now. Throws Error (unavailable).
+  Port port(int number) const;
+  /// Made at the first call; not thread safe. Throws Error (unavailable).
+  ibv_pd* protection_domain();
+
+private:
+  std::vector<GidEntry> gids(int port) const;
+  ibv_port_attr port_attributes(int number) const;
+
+  std::shared_ptr<const Functions> functions_;
+  std::string name_;
+  Context context_;
+  ProtectionDomain protection_domain_;
+  ibv_device_attr attributes_{};
+};
+
+/// The state's word, as the kernel's state file has it: "ACTIVE".
+const char* port_state_text(ibv_port_state state);
+
+struct Survey {
+  std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
+  std::vector<std::string> left_out;            ///< "mlx4_0: why not": one clause each
+  /// Why there is no device; "" if there is one.
+  std::string reason() const;
+};
+
+/// Opens all devices. What cannot be used is left out, with the reason.
+Survey survey(const std::shared_ptr<const Functions>& functions);
+
+} // namespace shmemctl::verbs

@@ -1,0 +1,47 @@
+// libibverbs, opened at run time: its functions as a table, so that tests can put others there.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/base/dynamic_library.h"
+
+namespace shmemctl::verbs {
+
+/// Functions that libibverbs exports. Posting and polling are not among them: the header's inline
+/// functions take those from the device's own table.
+struct Functions {
+  decltype(&::ibv_get_device_list) get_device_list = nullptr;
+  decltype(&::ibv_free_device_list) free_device_list = nullptr;
+  decltype(&::ibv_open_device) open_device = nullptr;
+  decltype(&::ibv_close_device) close_device = nullptr;
+  decltype(&::ibv_query_device) query_device = nullptr;
+  decltype(&::ibv_query_port) query_port = nullptr;
+  decltype(&::_ibv_query_gid_table) query_gid_table = nullptr;
+  decltype(&::ibv_alloc_pd) alloc_pd = nullptr;
+  decltype(&::ibv_dealloc_pd) dealloc_pd = nullptr;
+  decltype(&::ibv_reg_mr) reg_mr = nullptr;
+  decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
+  decltype(&::ibv_reg_dmabuf_mr) reg_dmabuf_mr = nullptr; ///< nullptr before rdma-core 34
+  decltype(&::ibv_create_cq) create_cq = nullptr;
+  decltype(&::ibv_destroy_cq) destroy_cq = nullptr;
+  decltype(&::ibv_create_qp) create_qp = nullptr;
+  decltype(&::ibv_modify_qp) modify_qp = nullptr;
+  decltype(&::ibv_destroy_qp) destroy_qp = nullptr;
+  decltype(&::ibv_get_async_event) get_async_event = nullptr;
+  decltype(&::ibv_ack_async_event) ack_async_event = nullptr;
+  decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
+
+  std::optional<DynamicLibrary> library; ///< what they belong to; nothing in tests
+};
+
+/// Opens the library.
+/// @param file "libibverbs.so.1"
+/// @param why  receives the reason if it cannot be used: one clause
+/// Returns nullptr then.
+std::shared_ptr<const Functions> load_functions(const std::string& file, std::string& why);
+
+} // namespace shmemctl::verbs

@@ -1,0 +1,72 @@
+// RoCE addresses: which entry of a port's GID table a connection uses. Pure functions over values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl::verbs {
+
+using RawGid = std::array<std::uint8_t, 16>;
+
+enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2 };
+
+struct GidEntry {
+  int index = 0;
+  GidType type = GidType::roce_v2;
+  RawGid raw{};
+};
+
+/// What both ends of a connection have to have in common, best first.
+enum class GidKind : std::uint8_t {
+  v2_ipv4,
+  v2_ipv6,
+  v1_ipv4,
+  v1_ipv6,
+  v2_link_local,
+  v1_link_local,
+  infiniband
+};
+inline constexpr int gid_kinds = 7;
+
+GidKind kind_of(const GidEntry& entry);
+/// "RoCE v2 IPv4"
+const char* to_string(GidKind kind);
+/// "10.0.0.1", "fe80::1"; an InfiniBand GID like an IPv6 address
+std::string gid_text(const RawGid& raw);
+
+/// A network in which a GID has to lie.
+struct AddressRange {
+  RawGid network{};
+  int bits = 0; ///< of the 128; an IPv4 network's are counted behind ::ffff:0:0/96
+  bool contains(const RawGid& raw) const;
+};
+/// "10.1.0.0/16" or "fd00::/8". "" and networks of 0 bits are any: nothing. Throws Error (usage).
+std::optional<AddressRange> parse_address_range(const std::string& text);
+
+/// What the options ask for; a part that is not set asks for nothing.
+struct GidWish {
+  int index = -1; ///< -1: choose
+  std::optional<int> roce_version;
+  std::optional<bool> ipv6; ///< true: IPv6 only, false: IPv4 only
+  std::optional<AddressRange> range;
+};
+
+/// The entries that may be used, at most one of a kind (the one of the lowest index), best first.
+/// Link-local ones come last: they reach nothing beyond their own wire. If an index is asked for,
+/// that entry alone, whatever it is.
+std::vector<GidEntry> gid_candidates(const std::vector<GidEntry>& table, const GidWish& wish);
+/// Why there are none: one clause that names what the table has and what was asked for.
+std::string no_gid_reason(const std::vector<GidEntry>& table, const GidWish& wish);
+
+/// Places in both lists of the entries that two ends may use with each other, best first.
+struct GidPair {
+  std::size_t mine = 0, theirs = 0;
+};
+/// Both ends get the same kinds in the same order.
+std::vector<GidPair> common_gids(const std::vector<GidKind>& mine,
+                                 const std::vector<GidKind>& theirs);
+
+} // namespace shmemctl::verbs

@@ -1,0 +1,124 @@
+#include "transports/verbs/queue_pair.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.h"
+
+namespace shmemctl::verbs {
+
+namespace {
+
+constexpr std::uint8_t hop_limit = 64;
+/// 0.64 ms; and 7 is "for ever", of no concern: nobody posts receives, so nobody runs out of them.
+constexpr std::uint8_t min_rnr_timer = 12, rnr_retry = 7;
+
+ibv_qp_attr nothing() {
+  ibv_qp_attr attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  return attributes;
+}
+
+ibv_ah_attr address_of(const Path& path) {
+  ibv_ah_attr address;
+  std::memset(&address, 0, sizeof address);
+  address.dlid = path.peer.lid;
+  address.sl = static_cast<std::uint8_t>(path.service_level);
+  address.port_num = static_cast<std::uint8_t>(path.port);
+  if (path.global) {
+    address.is_global = 1;
+    std::memcpy(address.grh.dgid.raw, path.peer.gid.data(), path.peer.gid.size());
+    address.grh.sgid_index = static_cast<std::uint8_t>(path.sgid_index);
+    address.grh.hop_limit = hop_limit;
+    address.grh.traffic_class = static_cast<std::uint8_t>(path.traffic_class);
+  }
+  return address;
+}
+
+} // namespace
+
+ibv_mtu mtu_code(int bytes) {
+  return static_cast<ibv_mtu>(std::bit_width(static_cast<unsigned>(bytes)) - 8);
+}
+
+QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes)
+    : functions_(&device.functions()) {
+  // Devices refuse what they cannot hold and do not say what they could.
+  for (int wanted = inline_bytes;; wanted /= 2) {
+    ibv_qp_init_attr attributes;
+    std::memset(&attributes, 0, sizeof attributes);
+    attributes.qp_type = IBV_QPT_RC;
+    attributes.send_cq = completions;
+    attributes.recv_cq = completions;
+    attributes.cap.max_send_wr = static_cast<std::uint32_t>(depth);
+    attributes.cap.max_recv_wr = 1;
+    attributes.cap.max_send_sge = 1;
+    attributes.cap.max_recv_sge = 1;
+    attributes.cap.max_inline_data = static_cast<std::uint32_t>(wanted);
+    handle_ =
+        own(functions_->create_qp(device.protection_domain(), &attributes), functions_->destroy_qp);
+    if (handle_) {
+      inline_bytes_ = attributes.cap.max_inline_data;
+      return;
+    }
+    if (errno != EINVAL || wanted == 0)
+      break;
+  }
+  const int error_number = errno;
+  Where where;
+  where.device = device.name();
+  throw Error(ExitCode::unavailable, "a queue pair", "make", std::strerror(error_number),
+              error_number == ENOMEM
+                  ? "raise the limit of locked memory (ulimit -l unlimited), or set "
+                    "IB_NUM_RC_PER_DEVICE lower"
+                  : "look at the kernel's log: dmesg",
+              where);
+}
+
+int QueuePair::to_init(int port) {
+  ibv_qp_attr attributes = nothing();
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = static_cast<std::uint8_t>(port);
+  attributes.qp_access_flags =
+      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  return functions_->modify_qp(handle_.get(), &attributes,
+                               IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                   IBV_QP_ACCESS_FLAGS);
+}
+
+int QueuePair::to_receive(const Path& path) {
+  ibv_qp_attr attributes = nothing();
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.ah_attr = address_of(path);
+  attributes.path_mtu = mtu_code(path.mtu_bytes);
+  attributes.dest_qp_num = path.peer_qp;
+  attributes.rq_psn = path.peer_psn;
+  attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
+  attributes.min_rnr_timer = min_rnr_timer;
+  return functions_->modify_qp(handle_.get(), &attributes,
+                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                   IBV_QP_MIN_RNR_TIMER);
+}
+
+int QueuePair::to_send(const Path& path) {
+  ibv_qp_attr attributes = nothing();
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.sq_psn = path.my_psn;
+  attributes.timeout = static_cast<std::uint8_t>(path.timeout);
+  attributes.retry_cnt = static_cast<std::uint8_t>(path.retry_count);
+  attributes.rnr_retry = rnr_retry;
+  attributes.max_rd_atomic = static_cast<std::uint8_t>(path.outstanding_reads);
+  return functions_->modify_qp(handle_.get(), &attributes,
+                               IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int QueuePair::reset() {
+  ibv_qp_attr attributes = nothing();
+  attributes.qp_state = IBV_QPS_RESET;
+  return functions_->modify_qp(handle_.get(), &attributes, IBV_QP_STATE);
+}
+
+} // namespace shmemctl::verbs

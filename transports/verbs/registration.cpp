@@ -1,0 +1,151 @@
+#include "transports/verbs/registration.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/base/units.h"
+
+namespace shmemctl::verbs {
+
+namespace {
+
+constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+/// What a way that was tried has said.
+struct Answer {
+  MemoryRegion region;
+  int error_number = 0;
+  std::string message;
+};
+
+Answer refused(int error_number) {
+  return {nullptr, error_number, std::strerror(error_number)};
+}
+
+Answer register_plain(Device& device, void* address, std::size_t size_bytes) {
+  const Functions& functions = device.functions();
+  errno = 0;
+  MemoryRegion region =
+      own(functions.reg_mr(device.protection_domain(), address, size_bytes, access_flags),
+          functions.dereg_mr);
+  return region ? Answer{std::move(region), 0, {}} : refused(errno);
+}
+
+Answer register_dma_buf(Device& device, void* address, std::size_t size_bytes,
+                        const ExportDmaBuf& export_dma_buf) {
+  const Functions& functions = device.functions();
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t begin = first / page * page;
+  const std::uintptr_t end = (first + size_bytes + page - 1) / page * page;
+  std::string why;
+  const std::optional<DmaBuf> buffer = export_dma_buf(begin, end - begin, why);
+  if (!buffer)
+    return {nullptr, 0, why};
+  errno = 0;
+  // The device keeps the buffer; the descriptor is needed for the call only.
+  MemoryRegion region = own(
+      functions.reg_dmabuf_mr(device.protection_domain(), buffer->offset_bytes + (first - begin),
+                              size_bytes, first, buffer->file.get(), access_flags),
+      functions.dereg_mr);
+  return region ? Answer{std::move(region), 0, {}} : refused(errno);
+}
+
+std::string locked_memory_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return "unlimited";
+  return format_size_bytes(limit.rlim_cur);
+}
+
+/// What to do about a failed registration.
+std::string fix_of(MemoryKind kind, int error_number) {
+  if (kind == MemoryKind::cuda)
+    return "load nvidia-peermem, or use a driver and kernel with dma-buf; shmemctl doctor tells "
+           "which";
+  if (error_number == ENOMEM || error_number == EAGAIN || error_number == EPERM)
+    return "raise the limit of locked memory: ulimit -l unlimited, or LimitMEMLOCK=infinity in "
+           "the service that starts the job";
+  if (error_number == EFAULT)
+    return "use memory that can be written";
+  return "look at the kernel's log: dmesg";
+}
+
+} // namespace
+
+const char* to_string(Way way) {
+  switch (way) {
+  case Way::plain:
+    return "plain registration";
+  case Way::dma_buf:
+    return "dma-buf";
+  case Way::peer_memory:
+    return "peer memory";
+  }
+  return "unknown";
+}
+
+WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known) {
+  WayChoice choice;
+  if (kind == MemoryKind::host) {
+    choice.ways = {Way::plain};
+    return choice;
+  }
+  if (known.disable_dma_buf)
+    choice.reasons.emplace_back("dma-buf: IB_DISABLE_DMABUF is set");
+  else if (!known.library_has_dma_buf)
+    choice.reasons.emplace_back("dma-buf: libibverbs has no ibv_reg_dmabuf_mr");
+  else if (!known.export_dma_buf)
+    choice.reasons.push_back("dma-buf: " + known.no_export_reason);
+  else
+    choice.ways.push_back(Way::dma_buf);
+  if (known.peer_memory_module.empty())
+    choice.reasons.emplace_back("peer memory: nvidia-peermem is not loaded");
+  else
+    choice.ways.push_back(Way::peer_memory);
+  return choice;
+}
+
+std::string peer_memory_module(const Sysroot& sysroot) {
+  static constexpr const char* places[][2] = {
+      {"/sys/kernel/mm/memory_peers/nvidia-peermem/version", "nvidia-peermem"},
+      {"/sys/kernel/mm/memory_peers/nv_mem/version", "nv_peer_mem"},
+      {"/sys/module/nvidia_peermem", "nvidia-peermem"},
+      {"/sys/module/nv_peer_mem", "nv_peer_mem"}};
+  for (const auto& [path, module] : places)
+    if (sysroot.exists(path))
+      return module;
+  return {};
+}
+
+MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
+                             const DeviceMemoryWays& known, const std::string& what) {
+  const WayChoice choice = choose_ways(kind, known);
+  std::vector<std::string> said = choice.reasons;
+  int error_number = 0;
+  for (const Way way : choice.ways) {
+    Answer answer = way == Way::dma_buf
+                        ? register_dma_buf(device, address, size_bytes, known.export_dma_buf)
+                        : register_plain(device, address, size_bytes);
+    if (answer.region)
+      return std::move(answer.region);
+    error_number = answer.error_number;
+    said.push_back(way == Way::plain ? answer.message
+                                     : std::string(to_string(way)) + ": " + answer.message);
+  }
+  std::string message = join(said, "; ");
+  if (kind == MemoryKind::host && error_number == ENOMEM)
+    message += "; the limit of locked memory is " + locked_memory_limit();
+  Where where;
+  where.device = device.name();
+  throw Error(ExitCode::unavailable, format_size_bytes(size_bytes) + " of " + what, "register",
+              message, fix_of(kind, error_number), where);
+}
+
+} // namespace shmemctl::verbs

@@ -1,0 +1,60 @@
+// Registration of memory with a device: of the host's, and of a GPU's by the ways that there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/file_descriptor.h"
+#include "src/base/sysroot.h"
+#include "transports/verbs/device.h"
+#include "transports/verbs/handles.h"
+
+namespace shmemctl::verbs {
+
+enum class MemoryKind { host, cuda };
+
+/// A dma-buf that holds whole pages of device memory.
+struct DmaBuf {
+  FileDescriptor file;
+  std::uint64_t offset_bytes = 0; ///< where the range that was asked for begins in it
+};
+
+/// Makes a dma-buf of a page-aligned range, as cuMemGetHandleForAddressRange does; nothing, with
+/// `why`, if the driver refuses.
+using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address, std::size_t size,
+                                                         std::string& why)>;
+
+/// What is known of the ways to device memory.
+struct DeviceMemoryWays {
+  ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
+  std::string no_export_reason; ///< why it is empty
+  bool disable_dma_buf = false; ///< IB_DISABLE_DMABUF
+  bool library_has_dma_buf = false;
+  std::string peer_memory_module; ///< "" if none is loaded
+};
+
+enum class Way { plain, dma_buf, peer_memory };
+const char* to_string(Way way);
+
+struct WayChoice {
+  std::vector<Way> ways;            ///< to try, in this order
+  std::vector<std::string> reasons; ///< why others are not among them: one clause each
+};
+/// Host memory is registered as it is; a GPU's by dma-buf, then through peer memory.
+WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known);
+
+/// The kernel module through which drivers see GPU memory; "" if none is loaded.
+std::string peer_memory_module(const Sysroot& sysroot);
+
+/// Registers [address, address + size_bytes) for local and remote use, atomics among it. Throws
+/// Error (unavailable) that says what every way answered, and names the limit of locked memory
+/// where that is the cause.
+/// @param what words for messages: "the heap"
+MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
+                             const DeviceMemoryWays& known, const std::string& what);
+
+} // namespace shmemctl::verbs

@@ -1,0 +1,79 @@
+#include "transports/verbs/status.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace shmemctl::verbs {
+
+double retry_seconds(int timeout, int retry_count) {
+  return 4.096e-6 * std::exp2(timeout) * (retry_count + 1);
+}
+
+std::string status_meaning(ibv_wc_status status, const FailureScene& scene) {
+  if (scene.port_state != "ACTIVE")
+    return "the port is " + scene.port_state;
+  switch (status) {
+  case IBV_WC_RETRY_EXC_ERR:
+    return fmt::format("{} did not answer for {:.2g} s", scene.peer, scene.retry_seconds);
+  case IBV_WC_RNR_RETRY_EXC_ERR:
+    return scene.peer + " was never ready to receive";
+  case IBV_WC_REM_ACCESS_ERR:
+    return scene.peer + " refuses the address or its key";
+  case IBV_WC_REM_INV_REQ_ERR:
+    return scene.peer + " takes the request for malformed";
+  case IBV_WC_REM_OP_ERR:
+    return "the device of " + scene.peer + " failed";
+  case IBV_WC_LOC_PROT_ERR:
+  case IBV_WC_LOC_ACCESS_ERR:
+    return "the local memory is not registered for this";
+  case IBV_WC_LOC_QP_OP_ERR:
+    return "the queue pair cannot carry it out";
+  case IBV_WC_LOC_LEN_ERR:
+    return "the message is longer than the port takes";
+  case IBV_WC_WR_FLUSH_ERR:
+    return "the connection had failed before";
+  case IBV_WC_FATAL_ERR:
+    return "the device failed";
+  default:
+    return "the connection is lost";
+  }
+}
+
+std::string status_fix(ibv_wc_status status, const FailureScene& scene) {
+  if (scene.port_state != "ACTIVE")
+    return "bring the link up (ip link, ibstat), look at cable and switch, and start again";
+  switch (status) {
+  case IBV_WC_RETRY_EXC_ERR:
+    return fmt::format("look whether {} is still there and its port up; if small transfers pass, "
+                       "some switch on the way takes less than the MTU of {} bytes: set IB_MTU "
+                       "lower; a busy network wants a higher IB_TIMEOUT",
+                       scene.peer, scene.mtu_bytes);
+  case IBV_WC_REM_ACCESS_ERR:
+  case IBV_WC_REM_INV_REQ_ERR:
+    return "look whether " + scene.peer +
+           " still has that memory; if so, this is a bug of shmemctl: please report it with the "
+           "command";
+  case IBV_WC_REM_OP_ERR:
+  case IBV_WC_RNR_RETRY_EXC_ERR:
+    return "look at the kernel's log where " + scene.peer + " runs: dmesg";
+  case IBV_WC_LOC_PROT_ERR:
+  case IBV_WC_LOC_ACCESS_ERR:
+    return "use memory that stays mapped until quiet; if it does, this is a bug of shmemctl: "
+           "please report it with the command";
+  case IBV_WC_LOC_QP_OP_ERR:
+  case IBV_WC_LOC_LEN_ERR:
+  case IBV_WC_FATAL_ERR:
+    return "look at the kernel's log: dmesg";
+  default:
+    return "look at the first error of this job";
+  }
+}
+
+bool peer_may_be_gone(ibv_wc_status status) {
+  return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
+         status == IBV_WC_REM_OP_ERR || status == IBV_WC_WR_FLUSH_ERR ||
+         status == IBV_WC_RESP_TIMEOUT_ERR;
+}
+
+} // namespace shmemctl::verbs
