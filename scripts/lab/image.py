@@ -31,7 +31,8 @@ KERNELS = ("linux-image-amd64", "linux-image-generic")
 MODULES = (
     "virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "e1000e",
     "rdma_rxe", "ib_uverbs", "ib_umad", "rdma_ucm", "crc32_generic", "crc32_pclmul",
-    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "act_mirred", "veth", "dummy", "bridge", "tun")
+    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "cls_fw",
+    "act_mirred", "act_skbedit", "act_gact", "veth", "dummy", "bridge", "tun")
 
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "depmod": "kmod",
@@ -89,15 +90,26 @@ def kernel_packages():
     raise Unavailable(f"apt knows no kernel package ({', '.join(KERNELS)})", "run apt-get update")
 
 
+def download_kernel(folder):
+    """The kernel's packages, in folder. A list of packages that is old names files that are gone."""
+    try:
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+    except LabError:
+        if os.geteuid() != 0:
+            raise
+        run_quietly("update the list of packages", "apt-get", "update")
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+
+
 def fetch_kernel(folder):
     """Downloads and unpacks the kernel into folder, which appears complete or not at all."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="kernel.") as work:
         work = pathlib.Path(work)
         (work / "debs").mkdir()
-        work.chmod(0o755)
         try:
-            for package in kernel_packages():
-                run_quietly(f"download {package}", "apt-get", "download", package, cwd=work / "debs")
+            download_kernel(work / "debs")
         except LabError as error:
             raise Unavailable(str(error), "run apt-get update, and check the network") from error
         for deb in sorted((work / "debs").glob("*.deb")):

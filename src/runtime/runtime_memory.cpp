@@ -49,6 +49,7 @@ RegionView Runtime::Impl::static_view() const {
 
 Agreement Runtime::Impl::make_agreement() {
   return [this](const char* call, std::uint64_t value) {
+    const std::lock_guard lock(bootstrap_mutex);
     const std::vector<std::string> all = allgather_text(
         *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
@@ -173,7 +174,7 @@ void Runtime::Impl::raise_unreachable(int pe) const {
   for (const TransportEntry& entry : transports)
     reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
                entry.reach[static_cast<std::size_t>(pe)].reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to it", reasons,
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
               "run shmemctl bringup to see all pairs");
 }
 

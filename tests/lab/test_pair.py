@@ -38,14 +38,15 @@ class Pair(unittest.TestCase):
         self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (2, 2))
         self.assertEqual([host["name"] for host in report["hosts"]], ["lab0", "lab1"])
         # 0, or 1 where no transport reaches the other machine; both machines say the same.
-        self.assertEqual(self.text("bringup0"), self.text("bringup1"))
-        self.assertIn(self.text("bringup0").strip(), ("0", "1"))
+        errors = self.text("bringup-errors0") + self.text("bringup-errors1")
+        self.assertEqual(self.text("bringup0"), self.text("bringup1"), errors)
+        self.assertIn(self.text("bringup0").strip(), ("0", "1"), errors)
 
     def test_bytes_and_latency_over_the_wire(self):
         self.assertEqual((self.text("bandwidth"), self.text("latency")), ("0\n", "0\n"))
-        # 100 messages of 16 packets each left one machine, and came to the other.
-        self.assertGreater(self.counters(0)["sent_pkts"], 1600)
-        self.assertGreater(self.counters(1)["rcvd_pkts"], 1600)
+        # 500 messages of a packet each left one machine, and came to the other.
+        self.assertGreater(self.counters(0)["sent_pkts"], 500)
+        self.assertGreater(self.counters(1)["rcvd_pkts"], 500)
 
     def test_loss_shows_in_the_counters(self):
         dropped = re.search(r"netem.*?loss 3%.*?dropped (\d+)", self.text("netem"), re.DOTALL)

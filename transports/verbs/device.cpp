@@ -98,11 +98,16 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device)
     throw device_error(name_, "ask", error_of(result), "look at the kernel's log: dmesg");
 }
 
-Port Device::port(int number) const {
+ibv_port_attr Device::port_attributes(int number) const {
   ibv_port_attr attributes;
   if (const int result = query_port(*functions_, context_.get(), number, attributes); result != 0)
     throw device_error(name_, "ask port " + std::to_string(number) + " of", error_of(result),
                        "look at the kernel's log: dmesg");
+  return attributes;
+}
+
+Port Device::port(int number) const {
+  const ibv_port_attr attributes = port_attributes(number);
   Port port;
   port.number = number;
   port.active = attributes.state == IBV_PORT_ACTIVE;
@@ -112,14 +117,15 @@ Port Device::port(int number) const {
   port.lid = attributes.lid;
   port.mtu_bytes = 128 << static_cast<int>(attributes.active_mtu);
   port.max_message_bytes = attributes.max_msg_sz;
-  port.gids = gids(number, attributes.gid_tbl_len);
+  port.gids = gids(number);
   return port;
 }
 
-std::vector<GidEntry> Device::gids(int port, int table_length) const {
-  // The call gives the entries of all ports.
-  const auto most = static_cast<std::size_t>(std::max(table_length, 1)) *
-                    static_cast<std::size_t>(std::max(port_count(), 1));
+std::vector<GidEntry> Device::gids(int port) const {
+  // The call gives the entries of all ports, or fails if there are more than it may give.
+  std::size_t most = 1;
+  for (int number = 1; number <= port_count(); ++number)
+    most += static_cast<std::size_t>(std::max(port_attributes(number).gid_tbl_len, 0));
   std::vector<ibv_gid_entry> entries(std::min(most, most_gids));
   const ssize_t count = functions_->query_gid_table(context_.get(), entries.data(), entries.size(),
                                                     0, sizeof(ibv_gid_entry));

@@ -44,7 +44,8 @@ public:
   ibv_pd* protection_domain();
 
 private:
-  std::vector<GidEntry> gids(int port, int table_length) const;
+  std::vector<GidEntry> gids(int port) const;
+  ibv_port_attr port_attributes(int number) const;
 
   std::shared_ptr<const Functions> functions_;
   std::string name_;
