@@ -9,7 +9,7 @@ test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format 
   slurm-client slurm-wlm-basic-plugins"
 # For virtual machines with Soft-RoCE (docs/lab.md); their kernel is downloaded, never installed.
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
-  pciutils"
+  pciutils zstd"
 
 # The packages of "$@" that are not installed.
 missing_packages() {

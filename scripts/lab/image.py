@@ -16,6 +16,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 import zlib
 
 from errors import LabError, Unavailable
@@ -23,6 +24,9 @@ from errors import LabError, Unavailable
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 CACHE = pathlib.Path(os.environ.get("SHMEMCTL_LAB_CACHE") or SOURCE / "build" / "lab")
+
+# Another lab may be about to boot from what is younger.
+UNUSED_S = 3600
 
 # Meta packages of a kernel that has rdma_rxe: Debian's, Ubuntu's.
 KERNELS = ("linux-image-amd64", "linux-image-generic")
@@ -261,6 +265,7 @@ def prepare():
         initramfs = CACHE / f"initramfs-{version}-{recipe.hexdigest()[:12]}.cpio"
         if not initramfs.is_file():
             for old in CACHE.glob("initramfs-*.cpio"):
-                old.unlink()
+                if time.time() - old.stat().st_mtime > UNUSED_S:
+                    old.unlink()
             write_initramfs(initramfs, root, version)
         return kernel_image(kernel, kernel, version), initramfs
