@@ -141,7 +141,7 @@ HostQueue::Ticket HostQueue::write(const RemotePiece& remote, const void* source
   Ticket ticket = 0;
   const auto address = reinterpret_cast<std::uint64_t>(source);
   for (std::size_t at = 0; at < size_bytes;) {
-    const std::size_t count = std::min<std::size_t>(size_bytes - at, most_message_bytes);
+    const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.most_message_bytes);
     const LocalPiece local{address + at, lkey, static_cast<std::uint32_t>(count)};
     ticket = post(1, how, [&](auto& slot, const EntryHead& head) {
       build_write(slot, head, {remote.address + at, remote.rkey}, local);
@@ -183,7 +183,7 @@ HostQueue::Ticket HostQueue::read(const RemotePiece& remote, void* target, std::
   Ticket ticket = 0;
   const auto address = reinterpret_cast<std::uint64_t>(target);
   for (std::size_t at = 0; at < size_bytes;) {
-    const std::size_t count = std::min<std::size_t>(size_bytes - at, most_message_bytes);
+    const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.most_message_bytes);
     const LocalPiece local{address + at, lkey, static_cast<std::uint32_t>(count)};
     ticket = post(1, how, [&](auto& slot, const EntryHead& head) {
       build_read(slot, head, {remote.address + at, remote.rkey}, local);

@@ -80,10 +80,11 @@ const char* port_state_text(ibv_port_state state) {
   }
 }
 
-Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device)
+Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open)
     : functions_(std::move(functions)), name_(device->name) {
   errno = 0;
-  context_ = own(functions_->open_device(device), functions_->close_device);
+  context_ =
+      own(open ? open(device) : functions_->open_device(device), functions_->close_device);
   if (!context_) {
     const int error_number = errno != 0 ? errno : ENOENT;
     Where where;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,8 +28,11 @@ struct Port {
 /// One that is open. The object does not move: others point to it.
 class Device {
 public:
+  /// Opens a device in a way of its own; returns nullptr and sets errno if it cannot.
+  using Open = std::function<ibv_context*(ibv_device*)>;
   /// Throws Error (unavailable) for a device that does not open or answer.
-  Device(std::shared_ptr<const Functions> functions, ibv_device* device);
+  /// @param open empty: as everybody does
+  Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open = {});
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() = default;
