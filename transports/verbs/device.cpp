@@ -159,15 +159,24 @@ ibv_pd* Device::protection_domain() {
 std::string Survey::reason() const {
   if (!devices.empty())
     return {};
-  return left_out.empty() ? "there is no RDMA device" : join(left_out, ", ");
+  if (!left_out.empty())
+    return join(left_out, ", ");
+  return unseen.empty()
+             ? "there is no RDMA device"
+             : "the kernel has " + join(unseen, ", ") +
+                   ", but /dev/infiniband/uverbs* is missing or not readable: give it to "
+                   "the job, as --device=/dev/infiniband does for a container";
 }
 
-Survey survey(const std::shared_ptr<const Functions>& functions) {
+Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& sysroot) {
   Survey found;
   int count = 0;
   errno = 0;
   const std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(
       functions->get_device_list(&count), functions->free_device_list);
+  // The library leaves out what it cannot open, without a word.
+  if (count == 0)
+    found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)
     found.left_out.push_back(std::string("RDMA devices cannot be listed: ") + std::strerror(errno));
   for (int i = 0; list && i < count; ++i) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/sysroot.h"
 #include "transports/verbs/functions.h"
 #include "transports/verbs/gid.h"
 #include "transports/verbs/handles.h"
@@ -64,11 +65,13 @@ const char* port_state_text(ibv_port_state state);
 struct Survey {
   std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
   std::vector<std::string> left_out;            ///< "mlx4_0: why not": one clause each
+  std::vector<std::string> unseen; ///< that the kernel has and the library does not show
   /// Why there is no device; "" if there is one.
   std::string reason() const;
 };
 
 /// Opens all devices. What cannot be used is left out, with the reason.
-Survey survey(const std::shared_ptr<const Functions>& functions);
+Survey survey(const std::shared_ptr<const Functions>& functions,
+              const Sysroot& sysroot = Sysroot());
 
 } // namespace shmemctl::verbs

@@ -200,28 +200,32 @@ TEST_F(Reaching, ReasonsOfBothEnds) {
 }
 
 TEST_F(Reaching, PortsWithoutAWayToEachOther) {
-  FakeDevice device;
-  device.ports[0].ethernet = false;
-  FakeDevice unused = roce_device("fake1");
-  unused.ports[0].state = IBV_PORT_DOWN;
-  std::unique_ptr<ibrc::IbrcTransport> roce, infiniband, down;
-  std::string roce_info, infiniband_info;
-  {
+  FakeDevice infiniband;
+  infiniband.ports[0].ethernet = false;
+  infiniband.ports[0].gids = {{0, verbs::GidType::infiniband, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 9}}};
+  FakeDevice down = roce_device("fake1");
+  down.ports[0].state = IBV_PORT_DOWN;
+  const auto info_of = [](const std::map<std::string, std::string>& wanted) {
     FakeVerbs fake({roce_device("fake0")});
-    ibrc::IbrcTransport transport(setup(), fake.functions(), "");
-    roce_info = transport.local_info();
-  }
-  {
+    const Options options({}, wanted);
+    return ibrc::IbrcTransport({0, 2, "node", &options, nullptr, 1}, fake.functions(), "")
+        .local_info();
+  };
+  const auto reason_of = [](const FakeDevice& device, const std::string& their_info) {
     FakeVerbs fake({device});
     ibrc::IbrcTransport transport(setup(), fake.functions(), "");
-    EXPECT_NE(transport.reach({}, {1, 2, 1, roce_info}).reason.find("no kind of address"),
-              std::string::npos);
-  }
-  {
-    FakeVerbs fake({unused});
-    ibrc::IbrcTransport transport(setup(), fake.functions(), "");
-    EXPECT_EQ(transport.reach({}, {1, 2, 1, roce_info}).reason, "fake1:1: the port is DOWN");
-  }
+    return transport.reach({}, {1, 2, 1, their_info}).reason;
+  };
+  EXPECT_NE(reason_of(infiniband, info_of({}))
+                .find("here InfiniBand, there RoCE v2 IPv4, RoCE v2 "
+                      "link-local"),
+            std::string::npos);
+  FakeDevice ipv4_only = roce_device("fake0");
+  ipv4_only.ports[0].gids = {ipv4_gid(1, 1)};
+  EXPECT_NE(reason_of(ipv4_only, info_of({{"IB_GID_INDEX", "0"}}))
+                .find("here RoCE v2 IPv4, there RoCE v2 link-local"),
+            std::string::npos);
+  EXPECT_EQ(reason_of(down, info_of({})), "fake1:1: the port is DOWN");
 }
 
 TEST_F(Reaching, ALibraryThatIsNotThere) {

@@ -3,6 +3,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_verbs.h"
+#include "tests/support/temporary_folder.h"
 #include "transports/verbs/async_events.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/queue_pair.h"
@@ -33,7 +34,12 @@ TEST(Survey, DevicesInTheOrderOfPeople) {
 
 TEST(Survey, NoDevice) {
   FakeVerbs fake({});
-  EXPECT_EQ(survey(fake.functions()).reason(), "there is no RDMA device");
+  const TemporaryFolder machine;
+  const auto reason = [&] { return survey(fake.functions(), Sysroot(machine.path())).reason(); };
+  EXPECT_EQ(reason(), "there is no RDMA device");
+  machine.write("sys/class/infiniband/rxe0/node_type", "1: CA\n");
+  EXPECT_NE(reason().find("the kernel has rxe0, but /dev/infiniband/uverbs* is missing"),
+            std::string::npos);
 }
 
 TEST(Survey, WhatCannotBeUsedIsLeftOutWithTheReason) {

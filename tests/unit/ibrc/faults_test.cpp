@@ -5,6 +5,7 @@
 
 #include "tests/support/expect_error.h"
 #include "tests/unit/ibrc/fake_world.h"
+#include "transports/ibrc/ibrc.h"
 #include "transports/ibrc/wire.h"
 
 namespace shmemctl::test {
@@ -48,18 +49,28 @@ TEST(Faults, APeerThatDoesNotAnswerIsNamed) {
   });
 }
 
+void use_a_wrong_key(TransportPe& me) {
+  if (me.pe == 0) {
+    const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
+    me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
+    expect_error(ExitCode::unavailable,
+                 {"put 65536 bytes to PE 1 on host1", "port 1", "remote access error",
+                  "refuses the address"},
+                 [&] { put_and_wait(me); });
+  }
+  me.barrier();
+}
+
 TEST(Faults, AWrongKeyIsARemoteAccessError) {
   FakeVerbs fake({roce_device("fake0")});
-  run_over(fake, [&](TransportPe& me) {
-    if (me.pe == 0) {
-      const ibrc::SegmentKey wrong{0, me.heap_bytes, 0x1000, {4711}};
-      me.transport->set_keys(region::heap, {encode(wrong), encode(wrong)});
-      expect_error(ExitCode::unavailable,
-                   {"PE 1 on host1", "fake0", "remote access error", "refuses the address"},
-                   [&] { put_and_wait(me); });
-    }
-    me.barrier();
-  });
+  run_over(fake, use_a_wrong_key);
+}
+
+TEST(FaultsOfDevices, AWrongKeyIsARemoteAccessError) {
+  const std::string reason = run_transport_world(
+      [](const TransportSetup& setup) { return make_ibrc_transport(setup); }, use_a_wrong_key);
+  if (!reason.empty())
+    GTEST_SKIP() << reason;
 }
 
 TEST(Faults, WhatFollowsAFailureSaysTheSame) {
