@@ -144,6 +144,8 @@ def setup_script(machine, machines, count, hcas, netems):
     """Shell commands that bring NICs, RDMA devices and netem up; they run in the guest."""
     nics = nics_of(machine, count)
     lines = [f"sysctl net/{name} {value}" for name, value in (
+        # The usual one drops what waits for 5 ms, as packets do under emulation.
+        ("core/default_qdisc", "pfifo_fast"),
         ("ipv6/conf/default/accept_dad", 0), ("ipv6/conf/all/accept_dad", 0),
         ("ipv4/conf/all/accept_local", 1), ("ipv4/conf/all/rp_filter", 0),
         ("ipv4/conf/default/rp_filter", 0), ("ipv4/conf/all/arp_ignore", 1),

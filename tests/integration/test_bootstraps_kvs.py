@@ -11,7 +11,7 @@ import unittest
 import uuid
 
 import one_node_slurm
-from support import BINARY, clean_environment, run
+from support import BINARY, clean_environment, launcher_environment, run
 
 PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
 LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
@@ -26,10 +26,7 @@ def environment(**variables):
     kept = {name: value for name, value in clean_environment().items()
             if not name.startswith(LAUNCHER_VARIABLES)}
     kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                OMPI_MCA_plm="isolated", **variables)
-    if "thread" in os.environ.get("SHMEMCTL_SANITIZE", ""):
-        # PMIx's shared segment wants an address that is ThreadSanitizer's.
-        kept["PMIX_MCA_gds"] = "hash"
+                OMPI_MCA_plm="isolated", **launcher_environment(), **variables)
     return kept
 
 

@@ -220,17 +220,14 @@ private:
   }
 
   SHMEMCTL_HOST_DEVICE void poll_collapsed() const {
-    // Acquire: the entry that is read next is not older than what made this value.
+    // Before the completion is read, by acquire, so that it is not the older one of both. Then the
+    // sum below is never beyond the completion, however long this thread sleeps in between; the
+    // other way around, an index of an earlier lap would count as one to come.
     const std::uint64_t before = Memory::load_acquire(&view_.words->completed);
     // Acquire: what the device wrote before it.
     const CompletionTail tail =
         Shape::tail(Memory::load_acquire(view_.completions + Shape::tail_word));
     if (is_fresh(tail))
-      return;
-    // The index is one of [before, after + blocks). If this thread slept in between, that may be
-    // more than an index can tell apart: look again then.
-    const std::uint64_t after = Memory::load(&view_.words->completed);
-    if (after - before > index_mask - (std::uint64_t{1} << view_.blocks_log2))
       return;
     if (is_error(tail)) {
       fail(tail, view_.completions);
