@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <unistd.h>
 
@@ -31,7 +32,10 @@ int error_of(int result) {
 int query_port(const Functions& functions, ibv_context* context, int number, ibv_port_attr& port) {
   std::memset(&port, 0, sizeof port);
   const auto slot = static_cast<std::uint8_t>(number);
-  if (const verbs_context* extended = verbs_get_ctx_op(context, query_port))
+  // What verbs_get_ctx_op() asks, which is not standard C++: the table grows at its beginning.
+  const verbs_context* extended = verbs_get_ctx(context);
+  if (extended && extended->sz >= sizeof *extended - offsetof(verbs_context, query_port) &&
+      extended->query_port)
     return extended->query_port(context, slot, &port, sizeof port);
   return functions.query_port(context, slot, reinterpret_cast<_compat_ibv_port_attr*>(&port));
 }
@@ -83,8 +87,7 @@ const char* port_state_text(ibv_port_state state) {
 Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open)
     : functions_(std::move(functions)), name_(device->name) {
   errno = 0;
-  context_ =
-      own(open ? open(device) : functions_->open_device(device), functions_->close_device);
+  context_ = own(open ? open(device) : functions_->open_device(device), functions_->close_device);
   if (!context_) {
     const int error_number = errno != 0 ? errno : ENOENT;
     Where where;
