@@ -121,7 +121,7 @@ TEST_P(Mlx5QueueOfSize, ThroughTheWrapOfTheDevicesIndex) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Mlx5QueueOfSize,
-                         testing::Combine(testing::Values(16u, 32u, 256u, 4096u, 32768u),
+                         testing::Combine(testing::Values(16u, 32u, 256u, 4096u, 16384u),
                                           testing::Values(CompletionMode::ring,
                                                           CompletionMode::collapsed)));
 

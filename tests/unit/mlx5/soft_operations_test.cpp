@@ -323,6 +323,7 @@ TEST(Mlx5Soft, QueuesThatCannotBe) {
   refused(0, 1);
   refused(8, 1);
   refused(100, 1);
+  refused(32768, 64);
   refused(65536, 1);
   refused(64, 0);
   refused(64, 3);

@@ -14,6 +14,11 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
+/// The register is memory here: a value that was written twice looks like one. While a queue of n
+/// blocks is behind a doorbell's record, the register can move on by 2n at most, which must not
+/// bring its 16 bits back to where they were.
+constexpr std::uint32_t most_soft_blocks = most_queue_blocks / 2;
+
 /// How the thread waits for doorbells.
 class Idle {
 public:
@@ -142,7 +147,7 @@ SoftHca::Held::Held(SoftHca& hca) : lock_(hca.gate_, std::defer_lock) {
 SoftHca::SoftHca(SoftOptions options) : options_(std::move(options)) {
   info_.device = options_.name;
   info_.software = true;
-  info_.most_blocks = most_queue_blocks;
+  info_.most_blocks = most_soft_blocks;
   info_.most_message_bytes = most_message_bytes;
   info_.masked_atomics_4 = info_.masked_atomics_8 = true;
   if (!options_.has_thread)
@@ -180,6 +185,10 @@ std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request
 }
 
 std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
+  if (options.blocks > most_soft_blocks)
+    throw Error(ExitCode::usage, info_.device, "make a queue",
+                std::to_string(options.blocks) + " blocks are too many",
+                "make queues of at most " + std::to_string(most_soft_blocks) + " blocks");
   const Held held(*this);
   queues_.reserve(queues_.size() + 1); // behind it nothing throws
   auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);

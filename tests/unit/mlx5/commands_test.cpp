@@ -1,0 +1,221 @@
+// Firmware commands, byte for byte: fields where the device's definition has them.
+#include <gtest/gtest.h>
+
+#if __has_include(<infiniband/mlx5dv.h>)
+
+#include "src/base/error.h"
+#include "transports/mlx5/devx/commands.h"
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::test {
+namespace {
+
+using namespace shmemctl::mlx5;
+
+/// All bytes but those that `set` names must be 0: (offset, bytes in hexadecimal).
+template <std::size_t Size>
+void expect_bytes(const command::Buffer<Size>& buffer,
+                  const std::vector<std::pair<std::size_t, std::string>>& set) {
+  std::array<std::uint8_t, Size> expected{};
+  for (const auto& [offset, digits] : set)
+    for (std::size_t i = 0; i < digits.size(); i += 2)
+      expected[offset + i / 2] =
+          static_cast<std::uint8_t>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  for (std::size_t at = 0; at < Size; ++at)
+    EXPECT_EQ(buffer.data()[at], expected[at]) << "at byte 0x" << std::hex << at;
+}
+
+TEST(Mlx5Commands, FieldsOfEveryPlaceAndWidth) {
+  for (unsigned width = 1; width <= 64; ++width)
+    for (unsigned bit = 0; bit + width <= 128; ++bit) {
+      command::Buffer<16> buffer;
+      const std::uint64_t value = 0x9234'5678'9abc'def1 & (~0ull >> (64 - width));
+      buffer.set({bit, width}, value);
+      EXPECT_EQ(buffer.get({bit, width}), value);
+      if (bit > 0) {
+        EXPECT_EQ(buffer.get({0, std::min(bit, 64u)}), 0u);
+      }
+      // What is beside it stays.
+      command::Buffer<16> full;
+      for (unsigned i = 0; i < 128; ++i)
+        full.set({i, 1}, 1);
+      full.set({bit, width}, 0);
+      unsigned ones = 0;
+      for (unsigned i = 0; i < 128; ++i)
+        ones += static_cast<unsigned>(full.get({i, 1}));
+      EXPECT_EQ(ones, 128 - width);
+    }
+}
+
+TEST(Mlx5Commands, Capabilities) {
+  expect_bytes(caps_command(command::caps::general_now), {{0, "0100"}, {6, "0001"}});
+  expect_bytes(caps_command(command::caps::atomic_now), {{0, "0100"}, {6, "0007"}});
+
+  CapsAnswer general, atomic;
+  general.data()[16 + 0x11] = 15;        // log_max_qp_sz
+  general.data()[16 + 0x29] = 4;         // log_max_ra_req_qp: the low 6 bits
+  general.data()[16 + 0x2b] = 0xc0 | 3;  // log_max_ra_res_qp
+  general.data()[16 + 0x38] = 0xe0 | 30; // log_max_msg: the low 5 bits
+  general.data()[16 + 0x43] = 0x02;      // atomic
+  atomic.data()[16 + 0x08] = 0x40;       // host order: the high 2 bits
+  atomic.data()[16 + 0x13] = 0x0f;       // operations
+  atomic.data()[16 + 0x17] = 0x0c;       // sizes
+  const DeviceLimits limits = limits_of(general, atomic);
+  EXPECT_EQ(limits.log_blocks, 15u);
+  EXPECT_EQ(limits.log_reads, 3u);
+  EXPECT_EQ(limits.log_message_bytes, 30u);
+  EXPECT_TRUE(limits.atomics_4 && limits.atomics_8 && limits.host_order);
+
+  atomic.data()[16 + 0x13] = 0x03;
+  EXPECT_FALSE(limits_of(general, atomic).atomics_8) << "no masked ones";
+  atomic.data()[16 + 0x13] = 0x0f;
+  atomic.data()[16 + 0x17] = 0x08;
+  EXPECT_FALSE(limits_of(general, atomic).atomics_4);
+  EXPECT_TRUE(limits_of(general, atomic).atomics_8);
+  general.data()[16 + 0x43] = 0;
+  EXPECT_FALSE(limits_of(general, atomic).atomics_8);
+  general.data()[16 + 0x11] = 16;
+  EXPECT_EQ(limits_of(general, atomic).log_blocks, 15u) << "half of what an index counts";
+}
+
+QueueOptions options_of(CompletionMode mode) {
+  QueueOptions options;
+  options.blocks = 1024;
+  options.completions = mode;
+  return options;
+}
+
+const QueueObjects objects{0xa1a2a3a4, 0xb1b2b3, 0xc1c2c3, 0xd1};
+
+TEST(Mlx5Commands, CreateCompletionQueue) {
+  // Entries take 16 pages, completions 16 more; the records are behind them.
+  expect_bytes(create_cq_command(options_of(CompletionMode::ring), objects),
+               {{0x00, "0400"},
+                {0x10, "02000000"},         // the record is in registered memory
+                {0x14, "a1a2a3a4"},         // and in which
+                {0x1c, "0ab1b2b3"},         // 2^10 entries, register page
+                {0x27, "d1"},               // event queue
+                {0x48, "0000000000020040"}, // where its record is
+                {0x50, "0000000000010000"}, // where its entries are
+                {0x58, "a1a2a3a4"},
+                {0x5c, "80"}});
+  expect_bytes(create_cq_command(options_of(CompletionMode::collapsed), objects),
+               {{0x00, "0400"},
+                {0x10, "02120000"}, // collapsed, and overrun ignored
+                {0x14, "a1a2a3a4"},
+                {0x1c, "00b1b2b3"},
+                {0x27, "d1"},
+                {0x48, "0000000000011040"},
+                {0x50, "0000000000010000"},
+                {0x58, "a1a2a3a4"},
+                {0x5c, "80"}});
+}
+
+TEST(Mlx5Commands, CreateQueuePair) {
+  expect_bytes(create_qp_command(options_of(CompletionMode::ring), objects, 0xe1e2e3),
+               {{0x00, "0500"},
+                {0x18, "00001800"},         // reliable, migrated
+                {0x1d, "c1c2c3"},           // protection domain
+                {0x22, "50"},               // 2^10 blocks: bits 0x51 to 0x54
+                {0x25, "b1b2b3"},           // register page
+                {0x95, "e1e2e3"},           // completions of sends
+                {0xb5, "e1e2e3"},           // and of receives
+                {0xb8, "0000000000020000"}, // its records
+                {0xc4, "03"},               // no receive queue
+                {0xe8, "10"},               // the records are in registered memory
+                {0xfc, "a1a2a3a4"},
+                {0x108, "a1a2a3a4"},
+                {0x10c, "80"}});
+}
+
+TEST(Mlx5Commands, ToInit) {
+  expect_bytes(to_init_command(0xabcdef, 2), {{0x00, "0502"},
+                                              {0x09, "abcdef"},
+                                              {0x18, "00001800"},
+                                              {0x55, "02"},     // port
+                                              {0xa9, "03e0"}}); // 8-byte atomics, all rights
+}
+
+PeerInfo peer_of() {
+  PeerInfo peer;
+  peer.qpn = 0x123456;
+  peer.first_psn = 0x234567;
+  peer.lid = 0x3456;
+  return peer;
+}
+
+TEST(Mlx5Commands, ToReceiveOnEthernet) {
+  WirePath path;
+  path.port = 1;
+  path.mtu = 5;
+  path.source_gid_index = 3;
+  path.peer_gid = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
+  path.peer_mac = {0x02, 0x03, 0x04, 0x05, 0x06, 0x07};
+  PathOptions options;
+  options.service_level = 3;
+  options.traffic_class = 106;
+  DeviceLimits limits;
+  limits.log_reads = 6;
+  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, limits),
+               {{0x00, "0503"},
+                {0x09, "abcdef"},
+                {0x10, "0000000e"}, // the rights are given
+                {0x20, "be"},       // MTU 5, messages of 2^30
+                {0x2d, "123456"},   // the peer's queue
+                {0x39, "03"},       // our GID
+                {0x3b, "40"},       // hop limit
+                {0x40, "00000000000000000000ffff0a010203"},
+                {0x51, "1a"},       // DSCP
+                {0x52, "f456"},     // UDP port
+                {0x54, "30010203"}, // priority, port, MAC
+                {0x58, "04050607"},
+                {0xa9, "83e0"},       // 2^4 reads, atomics, rights
+                {0xac, "0c234567"}}); // RNR timer, first packet number
+}
+
+TEST(Mlx5Commands, ToReceiveOnInfiniBand) {
+  WirePath path;
+  path.port = 2;
+  path.ethernet = false;
+  path.mtu = 4;
+  path.peer_lid = 0x3456;
+  PathOptions options;
+  options.service_level = 5;
+  const std::vector<std::pair<std::size_t, std::string>> common = {
+      {0x00, "0503"}, {0x09, "abcdef"},  {0x10, "0000000e"},
+      {0x20, "9e"},   {0x2d, "123456"},  {0x36, "3456"}, // LID
+      {0x54, "0502"},                                    // service level, port
+      {0xa9, "03e0"}, {0xac, "0c234567"}};
+  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, {}), common);
+  path.global = true;
+  path.source_gid_index = 1;
+  path.peer_gid = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8};
+  options.traffic_class = 0xab;
+  auto global = common;
+  global.insert(global.end(), {{0x35, "80"}, // GRH
+                               {0x39, "01"},
+                               {0x3b, "40"},
+                               {0x3c, "0ab0"}, // traffic class: 8 bits behind 4
+                               {0x40, "fe800000000000000102030405060708"}});
+  expect_bytes(to_receive_command(0xabcdef, peer_of(), path, options, {}), global);
+}
+
+TEST(Mlx5Commands, ToSend) {
+  PathOptions options;
+  options.ack_timeout = 18;
+  options.retries = 6;
+  options.rnr_retries = 7;
+  DeviceLimits limits;
+  limits.log_reads = 2;
+  expect_bytes(to_send_command(0xabcdef, 0x345678, options, limits),
+               {{0x00, "0504"},
+                {0x09, "abcdef"},
+                {0x38, "90"},   // timeout: the high 5 bits
+                {0x89, "46e0"}, // 2^2 reads (3 bits), 2 free, 6 retries, 7 RNR retries
+                {0x91, "345678"}});
+}
+
+} // namespace
+} // namespace shmemctl::test
+
+#endif

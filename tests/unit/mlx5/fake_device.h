@@ -1,0 +1,115 @@
+// A made-up mlx5 device behind libibverbs' and libmlx5's functions: it reads firmware commands, and
+// the queues that they make are served by the software HCA's queue. One at a time.
+#pragma once
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "transports/mlx5/devx/commands.h"
+#include "transports/mlx5/devx/devx_open.h"
+#include "transports/mlx5/soft/soft_queue.h"
+
+/// The library's own type, of which only the address is used outside of it.
+struct mlx5dv_devx_obj {
+  std::uint32_t number = 0;
+  bool is_queue_pair = false;
+};
+
+namespace shmemctl::test {
+
+using namespace shmemctl::mlx5;
+
+class FakeDevice {
+public:
+  FakeDevice() { current_ = this; }
+  ~FakeDevice() {
+    stop();
+    current_ = nullptr;
+  }
+  FakeDevice(const FakeDevice&) = delete;
+  FakeDevice& operator=(const FakeDevice&) = delete;
+
+  // What it is like.
+  bool ethernet = true;
+  bool is_mlx5 = true, has_uncached_page = true, port_is_active = true;
+  std::uint64_t operations = 15, sizes = 12, host_order = 1;
+  std::vector<ibv_gid_entry> gids;
+  /// The command that fails: its code, or 0.
+  std::uint16_t failing_command = 0;
+  std::string failing_call;
+
+  // What it has seen.
+  std::vector<std::uint16_t> commands;
+  QpCommand init, receive, send;
+  std::vector<std::string> open_objects; ///< in order of their making
+  std::string closed;                    ///< in order of their end
+  std::shared_ptr<Executor> peer;
+  KeyTable keys;
+
+  DirectLibraries libraries();
+  /// Serves the queues in a thread of its own, until stop().
+  void serve();
+  void stop();
+  void raise_event(std::uint64_t event) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event);
+  }
+  void add_gid(std::uint32_t index, std::uint32_t type, const std::array<std::uint8_t, 16>& raw) {
+    ibv_gid_entry entry{};
+    std::memcpy(entry.gid.raw, raw.data(), raw.size());
+    entry.gid_index = index;
+    entry.port_num = 1;
+    entry.gid_type = type;
+    gids.push_back(entry);
+  }
+
+private:
+  static FakeDevice& now() { return *current_; }
+  bool fails(const char* call) const {
+    if (failing_call != call)
+      return false;
+    errno = EPERM;
+    return true;
+  }
+  void end(const char* what) { closed += std::string(what) + " "; }
+  int answer_caps(const void* in, void* out, std::size_t size_bytes) const;
+  mlx5dv_devx_obj* create(const void* in, std::size_t size_bytes, void* out);
+  int modify(const void* in, std::size_t size_bytes, void* out);
+  void make_queue(const QpCommand& command, std::uint32_t qpn);
+  int refuse(void* out) const;
+
+  inline static FakeDevice* current_ = nullptr;
+
+  ibv_device device_{};
+  ibv_context context_{};
+  ibv_pd domain_{};
+  ibv_ah address_{};
+  mlx5_wqe_av vector_{};
+  mlx5dv_devx_uar page_{};
+  alignas(64) std::uint64_t registers_[8] = {};
+  mlx5dv_devx_umem memory_{};
+  std::byte* memory_base_ = nullptr;
+  std::size_t memory_bytes_ = 0;
+  mlx5dv_devx_event_channel channel_{};
+  mlx5dv_devx_obj completion_object_, queue_object_;
+  CqCommand completions_;
+  std::uint32_t next_key_ = 0x1000;
+  std::vector<std::uint16_t> subscribed_;
+  int state_ = 0;
+
+  std::mutex mutex_;
+  std::unique_ptr<SoftQueue> queue_;
+  std::vector<std::uint64_t> events_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+} // namespace shmemctl::test
