@@ -41,6 +41,11 @@ public:
   /// Takes leave of the launcher (collective); no call may follow. Destroying without it is legal
   /// after an Error.
   virtual void finish(const Deadline& deadline) = 0;
+  /// Before this process ends by its own will, with any exit status and without finish(): takes
+  /// leave of a launcher that would call such an end a crash. All processes of the job are to call
+  /// it. Best effort: returns by the deadline, whatever comes of it. A wait does not ask the
+  /// health.
+  virtual void leave(const Deadline& deadline) noexcept { static_cast<void>(deadline); }
 
   /// From now on every wait asks `health`, which must outlive this object or the next watch().
   void watch(JobHealth* health) { health_ = health ? health : &nobody_; }

@@ -62,6 +62,7 @@ public:
     barrier(deadline);
     space_->finish(deadline);
   }
+  void leave(const Deadline& deadline) noexcept override { space_->leave(deadline); }
 
 private:
   void introduce(const Deadline& deadline);

@@ -37,6 +37,8 @@ public:
                                          const Deadline& deadline) = 0;
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;
   virtual void finish(const Deadline& deadline) = 0;
+  /// As Bootstrap::leave().
+  virtual void leave(const Deadline& deadline) noexcept = 0;
   /// Waits ask `health` from now on.
   void watch(JobHealth* health) { health_ = health; }
 

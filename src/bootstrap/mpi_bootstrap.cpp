@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/signal_dispositions.h"
 #include "src/bootstrap/backoff.h"
 #include "src/bootstrap/pieces.h"
 #include "src/bootstrap/select.h"
-#include "src/base/signal_dispositions.h"
 
 namespace shmemctl {
 
@@ -217,6 +217,18 @@ void MpiBootstrap::finish(const Deadline& deadline) {
         health());
     check(*result, "MPI_Finalize");
     buffers_->outbox.clear();
+  }
+}
+
+void MpiBootstrap::leave(const Deadline& deadline) noexcept {
+  if (!blocking_ || blocking_->abandoned())
+    return;
+  try {
+    JobHealth nobody; // the job is ending already
+    blocking_->run(
+        "MPI_Finalize", [finalize = mpi_.Finalize] { finalize(); }, deadline, nobody);
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
   }
 }
 

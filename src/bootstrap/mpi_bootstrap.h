@@ -37,6 +37,8 @@ public:
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override;
   void finish(const Deadline& deadline) override;
+  /// MPI_Finalize, if it was initialised here.
+  void leave(const Deadline& deadline) noexcept override;
 
 private:
   /// "I am in call `call`": sent around when a deadline has passed, to find who is not.

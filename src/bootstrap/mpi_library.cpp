@@ -55,9 +55,13 @@ public:
     if (function == nullptr)
       missing(symbol);
   }
+  /// A program that is linked with MPI may hold the object itself (a copy relocation); then the
+  /// library uses that one too, and its own is never filled.
   template <class Handle>
   void load_handle(Handle*& handle, const char* symbol) {
-    handle = library_.object<Handle>(symbol);
+    if (library_.object<Handle>(symbol) == nullptr)
+      missing(symbol);
+    handle = static_cast<Handle*>(::dlsym(RTLD_DEFAULT, symbol));
     if (handle == nullptr)
       missing(symbol);
   }

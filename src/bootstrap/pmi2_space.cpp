@@ -41,6 +41,7 @@ public:
     ask(PmiMessage("finalize"), deadline);
     connection_.close();
   }
+  void leave(const Deadline& deadline) noexcept override;
 
 private:
   /// The answer of a request that was not refused.
@@ -118,6 +119,16 @@ void Pmi2Space::abort(ExitCode, const std::string& message) noexcept {
   } catch (const std::exception&) {
     connection_.close(); // it cannot be asked; leaving without a word ends the job too
   }
+}
+
+void Pmi2Space::leave(const Deadline& deadline) noexcept {
+  try {
+    JobHealth nobody; // the job is ending already
+    connection_.ask_block(PmiMessage("finalize"), {deadline, nobody, "PMI-2 finalize"});
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
+  }
+  connection_.close();
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/bootstrap/pmi_connection.h"
 
 namespace shmemctl {
@@ -38,6 +39,7 @@ public:
                                  const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override;
   void finish(const Deadline& deadline) override;
+  void leave(const Deadline& deadline) noexcept override;
 
 private:
   PmiMessage ask(const PmiMessage& request, const std::string& expected, const std::string& step,
@@ -135,6 +137,17 @@ void Pmi1Space::abort(ExitCode code, const std::string&) noexcept {
 void Pmi1Space::finish(const Deadline& deadline) {
   const PmiMessage answer = ask(PmiMessage("finalize"), "finalize_ack", "PMI finalize", deadline);
   PmiConnection::require_success(answer, "PMI finalize");
+  connection_.close();
+}
+
+void Pmi1Space::leave(const Deadline& deadline) noexcept {
+  try {
+    JobHealth nobody; // the job is ending already
+    connection_.ask_line(PmiMessage("finalize"), "finalize_ack",
+                         {deadline, nobody, "PMI finalize"});
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
+  }
   connection_.close();
 }
 

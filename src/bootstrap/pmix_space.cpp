@@ -116,6 +116,7 @@ public:
     run("PMIx_Finalize", -1, deadline,
         [finalize = library_.finalize] { return finalize(nullptr, 0); });
   }
+  void leave(const Deadline& deadline) noexcept override;
 
 private:
   using Call = std::function<pmix::Status()>;
@@ -253,6 +254,18 @@ void PmixSpace::abort(ExitCode code, const std::string& message) noexcept {
           abort(static_cast<int>(code), message.c_str(), nullptr, 0);
         },
         Deadline::after(std::chrono::seconds(2)), nobody);
+  } catch (const std::exception& failure) {
+    log(LogLevel::debug, "bootstrap", failure.what());
+  }
+}
+
+void PmixSpace::leave(const Deadline& deadline) noexcept {
+  try {
+    BlockingCalls own_thread; // the other one may hang in a call
+    JobHealth nobody;         // the job is ending already
+    own_thread.run(
+        "PMIx_Finalize", [finalize = library_.finalize] { finalize(nullptr, 0); }, deadline,
+        nobody);
   } catch (const std::exception& failure) {
     log(LogLevel::debug, "bootstrap", failure.what());
   }

@@ -4,6 +4,10 @@
 
 namespace shmemctl {
 
+namespace {
+constexpr std::chrono::seconds leave_time{2};
+}
+
 Runtime::Runtime(RuntimeRequest request) : impl_(std::make_unique<Impl>(std::move(request))) {
   impl_->start();
 }
@@ -16,6 +20,7 @@ void Runtime::finish() {
       impl_->proxy->stop();
     impl_->barrier();
     impl_->lifeline->goodbye();
+    const std::lock_guard lock(impl_->bootstrap_mutex);
     impl_->bootstrap->finish(impl_->deadline());
     if (impl_->parent_bootstrap)
       impl_->parent_bootstrap->finish(impl_->deadline());
@@ -26,6 +31,16 @@ void Runtime::finish() {
 void Runtime::fail(const Error& error) noexcept {
   if (impl_->lifeline)
     impl_->lifeline->announce(error, "running");
+}
+
+void Runtime::leave() noexcept {
+  const std::unique_lock lock(impl_->bootstrap_mutex, std::try_to_lock);
+  if (!lock)
+    return; // another thread waits in a call of it
+  const Deadline deadline = Deadline::after(leave_time);
+  impl_->bootstrap->leave(deadline);
+  if (impl_->parent_bootstrap)
+    impl_->parent_bootstrap->leave(deadline);
 }
 
 int Runtime::pe() const {
@@ -134,7 +149,10 @@ void Runtime::free(void* address) {
 std::vector<std::string> Runtime::gather_text(const std::string& text) {
   const std::lock_guard lock(impl_->mutex);
   std::vector<std::string> texts;
-  impl_->announcing([&] { texts = allgather_text(*impl_->bootstrap, text, impl_->deadline()); });
+  impl_->announcing([&] {
+    const std::lock_guard calls(impl_->bootstrap_mutex);
+    texts = allgather_text(*impl_->bootstrap, text, impl_->deadline());
+  });
   return texts;
 }
 

@@ -57,6 +57,9 @@ public:
   void finish();
   /// Tells the others that this PE fails; the caller then lets the runtime go.
   void fail(const Error& error) noexcept;
+  /// Tells the launcher, if it wants to be told, that this process ends by its own will without
+  /// finish(); then it has to end. At most 2 s. Thread safe.
+  void leave() noexcept;
 
   int pe() const;
   int n_pes() const;

@@ -98,6 +98,7 @@ void Runtime::Impl::barrier() {
     rma->quiet();
     teams->sync(team_world);
   } else {
+    const std::lock_guard lock(bootstrap_mutex);
     bootstrap->barrier(deadline());
   }
 }

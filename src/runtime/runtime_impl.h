@@ -80,8 +80,9 @@ struct Runtime::Impl {
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
   TeamId rail_team = invalid_team;
-  std::mutex mutex; ///< of allocate(), free(), gather_text() and proxy()
-  Phases phases;    ///< last: its undo steps use everything above
+  std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
+  std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases
+  Phases phases;              ///< last: its undo steps use everything above
 
 private:
   void run(const char* name, void (Impl::*enter)(), void (Impl::*undo)() = nullptr);
@@ -102,7 +103,6 @@ private:
   void undo_transports();
   void enter_transport_map();
   void enter_nics();
-  std::vector<HcaPort> my_ports() const;
   void enter_connections();
   void route_atomics();
   void make_buffers();

@@ -49,6 +49,7 @@ RegionView Runtime::Impl::static_view() const {
 
 Agreement Runtime::Impl::make_agreement() {
   return [this](const char* call, std::uint64_t value) {
+    const std::lock_guard lock(bootstrap_mutex);
     const std::vector<std::string> all = allgather_text(
         *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
     for (std::size_t pe = 0; pe < all.size(); ++pe)
@@ -144,10 +145,11 @@ void Runtime::Impl::enter_transport_map() {
     return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
                      placement.hosts[pe].machine_id, std::move(info)};
   };
-  const PeerPlace me = place_of(static_cast<std::size_t>(placement.pe), {});
   for (std::size_t index = 0; index < transports.size(); ++index) {
     TransportEntry& entry = transports[index];
     entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+    const auto mine = static_cast<std::size_t>(placement.pe);
+    const PeerPlace me = place_of(mine, entry.info[mine]);
     for (std::size_t pe = 0; pe < count(); ++pe) {
       Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
       const bool mapped =
@@ -172,7 +174,7 @@ void Runtime::Impl::raise_unreachable(int pe) const {
   for (const TransportEntry& entry : transports)
     reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
                entry.reach[static_cast<std::size_t>(pe)].reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to it", reasons,
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
               "run shmemctl bringup to see all pairs");
 }
 

@@ -114,6 +114,7 @@ public:
     runtime_.lifeline().announce(
         Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
         with_status(global_exit_phase, status));
+    runtime_.leave();
     std::exit(status);
   }
 
@@ -147,8 +148,10 @@ private:
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
     const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
-    if (const auto status = status_of(first.get(), global_exit_phase))
+    if (const auto status = status_of(first.get(), global_exit_phase)) {
+      runtime_.leave();
       return *status;
+    }
     const Error full = placed(error);
     print_error(full);
     runtime_.fail(full);

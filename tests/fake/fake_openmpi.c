@@ -2,7 +2,8 @@
 //   FAKE_MPI_SIZE   of the world (1); this is rank 0
 //   FAKE_MPI_AWAY   rank that answers nothing (-1)
 //   FAKE_MPI_FAULT  finalized, initialized, inter, init-error, init-hang, idup-never, never (no
-//                   collective completes), start-error, test-error
+//                   collective completes), start-error, test-error, finalize-hang,
+//                   finalize-exit (with status 90)
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,11 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
+  if (fault("finalize-exit"))
+    _exit(90);
+  if (fault("finalize-hang"))
+    for (;;)
+      pause();
   return 0;
 }
 

@@ -150,6 +150,7 @@ void FakeProcessManager::answer_pmi1(Client& client, const std::string& command,
   } else if (command == "get") {
     answer_get(client, words.at("key"));
   } else if (command == "finalize") {
+    ++finalizes_;
     send(client, "cmd=finalize_ack\n");
   }
 }
@@ -170,6 +171,7 @@ void FakeProcessManager::answer_pmi2(Client& client, std::size_t rank, const std
   } else if (command == "info-getjobattr") {
     send_block(client, start + "rc=0;found=TRUE;value=(vector,(0,1,1));");
   } else if (command == "finalize") {
+    ++finalizes_;
     send_block(client, start + "rc=0;");
   }
 }

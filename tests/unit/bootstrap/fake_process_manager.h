@@ -42,6 +42,7 @@ public:
   }
   PmiIdentity identity(int rank) const;
   int aborts() const { return aborts_.load(); }
+  int finalizes() const { return finalizes_.load(); }
 
 private:
   struct Client {
@@ -79,6 +80,7 @@ private:
   std::map<std::string, std::string> space_;
   FileDescriptor stop_reading_, stop_writing_;
   std::atomic<int> aborts_{0};
+  std::atomic<int> finalizes_{0};
   int seen_ = 0; ///< commands that the fault is about
   std::thread thread_;
 };

@@ -100,6 +100,17 @@ TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
                     "the deadline passed");
 }
 
+TEST_P(KvsFaults, LeavingComesToAnEndWhateverTheProcessManagerDoes) {
+  for (const ManagerFault& fault : {ManagerFault{.at = "finalize", .silence = true},
+                                    ManagerFault{.at = "finalize", .reply = "hello\n    "},
+                                    ManagerFault{.at = "finalize", .close_all = true}}) {
+    FakeProcessManager manager(GetParam(), 1, fault);
+    const auto outcomes =
+        run_job(manager, GetParam(), 1, [](Bootstrap& bootstrap) { bootstrap.leave(soon(0.1)); });
+    EXPECT_TRUE(outcomes[0].good) << outcomes[0].message;
+  }
+}
+
 TEST_P(KvsFaults, AValueThatIsNoneOfOurs) {
   const std::string value = "value=%%%not-base64%%%";
   const std::string block = "cmd=kvs-get-response;rc=0;found=TRUE;" + value + ";";

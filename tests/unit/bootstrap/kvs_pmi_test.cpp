@@ -81,6 +81,24 @@ TEST_P(KvsPmi, AbortAsksTheProcessManager) {
   EXPECT_EQ(manager.aborts(), 1);
 }
 
+/// The job's health is what makes the processes leave: it must not keep them from it.
+TEST_P(KvsPmi, EachLeavesByItselfInAJobThatHasFailed) {
+  class Failed final : public JobHealth {
+  public:
+    void check() const override {
+      throw Error(ExitCode::interrupted, "the job", "go on with", "a PE ended it", "");
+    }
+  };
+  FakeProcessManager manager(GetParam().protocol, 3);
+  Failed health;
+  expect_all_good(run_job(manager, GetParam().protocol, 3, [&](Bootstrap& bootstrap) {
+    bootstrap.watch(&health);
+    if (bootstrap.rank() != 1) // nobody waits for that one
+      bootstrap.leave(soon());
+  }));
+  EXPECT_EQ(manager.finalizes(), 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Protocols, KvsPmi,
                          testing::Values(Job{Protocol::pmi1, false, "Pmi1"},
                                          Job{Protocol::pmi2, false, "Pmi2"},

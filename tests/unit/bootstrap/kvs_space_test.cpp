@@ -65,6 +65,7 @@ public:
   }
   void abort(ExitCode, const std::string&) noexcept override {}
   void finish(const Deadline&) override {}
+  void leave(const Deadline&) noexcept override {}
 
 private:
   World& world_;

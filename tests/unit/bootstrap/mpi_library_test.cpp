@@ -56,6 +56,20 @@ TEST(MpiLibraryDeathTest, AProgramWithAnotherMpiIsRefused) {
   EXPECT_EXIT(refused(), ::testing::ExitedWithCode(0), "");
 }
 
+/// As with a program whose own copy of the handles MPI uses.
+TEST(MpiLibraryDeathTest, HandlesAreThoseOfTheGlobalScope) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto look = [] {
+    void* first = ::dlopen(SHMEMCTL_FAKE_OLD_OPENMPI, RTLD_NOW | RTLD_GLOBAL);
+    if (first == nullptr)
+      std::_Exit(2);
+    const MpiLibrary library = open_mpi_library(SHMEMCTL_FAKE_OPENMPI);
+    const void* copy = ::dlsym(first, "ompi_mpi_comm_world");
+    std::_Exit(copy != nullptr && static_cast<const void*>(library.world) == copy ? 0 : 3);
+  };
+  EXPECT_EXIT(look(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(Mpi, PiecesOfTheStagingBuffer) {
   const auto mpi = open();
   for (const std::size_t size_bytes : {0, 1, 15, 16, 17, 32, 100}) {
@@ -147,6 +161,25 @@ TEST(Mpi, HealthEndsAWait) {
 TEST(MpiDeathTest, AbortAsksMpi) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(open()->abort(ExitCode::unavailable, "x"), ::testing::ExitedWithCode(103), "");
+}
+
+TEST(MpiDeathTest, LeavingFinalizesWhatWasInitialisedHere) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto leave = [](const char* at_start) {
+    setenv("FAKE_MPI_FAULT", at_start, 1);
+    const auto mpi = open();
+    setenv("FAKE_MPI_FAULT", "finalize-exit", 1);
+    mpi->leave(soon());
+    std::_Exit(7); // not reached if MPI_Finalize was called
+  };
+  EXPECT_EXIT(leave(""), ::testing::ExitedWithCode(90), "");
+  EXPECT_EXIT(leave("initialized"), ::testing::ExitedWithCode(7), "");
+}
+
+TEST(Mpi, LeavingWaitsNoLongerThanItMay) {
+  const auto mpi = open();
+  const SetVariable set("FAKE_MPI_FAULT", "finalize-hang");
+  mpi->leave(soon(0.05));
 }
 
 TEST(Mpi, AnMpiThatDoesNotKnowTheLauncher) {

@@ -1,0 +1,102 @@
+"""OpenSHMEM programs under the launchers of others: how they end there, and MPI beside OpenSHMEM."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import launchers
+from test_openshmem import PROGRAMS, compile_program
+
+PES = 4
+
+
+def mpirun(*options):
+    command = ["mpirun", "--oversubscribe", "-n", str(PES)]
+    for option in options:
+        command += ["-x", option]
+    return command
+
+
+class LauncherTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+
+    def run_job(self, launcher, *command):
+        outcome = launchers.launch([*launcher, *command],
+                                   env={"SHMEMCTL_TIMEOUT": "60", "SHMEMCTL_SYMMETRIC_SIZE": "64M"})
+        self.assertEqual(outcome.left, [], outcome)
+        self.assertNotIn("(the test's own time limit was over)", outcome.err)
+        return outcome
+
+
+class GlobalExit(LauncherTest):
+    """shmem_global_exit's status is the launcher's, and no launcher takes the end for a crash. Half
+    of the PEs wait in the library at that time, the others elsewhere."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.program = compile_program(PROGRAMS / "endings.c", cls.folder / "endings", "-std=gnu11")
+
+    def check(self, launcher):
+        outcome = self.run_job(launcher, self.program, "global-exit")
+        self.assertEqual(outcome.code, 17, outcome)
+        outcome = self.run_job(launcher, self.program, "global-exit-0")
+        self.assertEqual((outcome.code, outcome.err), (0, ""), outcome)
+
+    @launchers.needs("mpirun")
+    def test_mpirun(self):
+        self.check(mpirun())
+
+    @launchers.needs("mpirun")
+    @unittest.skipUnless(launchers.has_library("libmpi.so.40"), "libmpi.so.40 is not installed")
+    def test_mpirun_with_mpi(self):
+        self.check(mpirun("SHMEMCTL_BOOTSTRAP=mpi"))
+
+    @launchers.needs("mpiexec.hydra")
+    def test_hydra(self):
+        for bootstrap in ("pmi", "pmi2"):
+            with self.subTest(bootstrap=bootstrap):
+                self.check(["mpiexec.hydra", "-n", str(PES), "-genv", "SHMEMCTL_BOOTSTRAP",
+                            bootstrap])
+
+
+def show(what):
+    """What Open MPI's compiler wrapper says, or nothing if it is not Open MPI's."""
+    if not shutil.which("mpicc"):
+        return []
+    done = subprocess.run(["mpicc", f"--showme:{what}"], capture_output=True, text=True, check=False)
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+@launchers.needs("mpirun")
+@unittest.skipUnless(show("compile"), "no mpicc of Open MPI here: apt-get install libopenmpi-dev")
+@unittest.skipIf(os.environ.get("SHMEMCTL_SANITIZE"), "Open MPI's own leaks would be reported")
+class Hybrid(LauncherTest):
+    """A program that is linked with MPI, as an executable at any address and at a fixed one: only
+    then, or not even then, it holds copies of MPI's handles."""
+
+    def check(self, *flags):
+        program = compile_program(PROGRAMS / "hybrid.c", self.folder / "hybrid", "-std=c11", *flags,
+                                  *show("compile"), *show("link"))
+        for bootstrap in ("auto", "pmix", "mpi"):
+            for first in ("shmem-first", "mpi-first"):
+                with self.subTest(bootstrap=bootstrap, first=first):
+                    outcome = self.run_job(mpirun(f"SHMEMCTL_BOOTSTRAP={bootstrap}"), program, first)
+                    self.assertEqual((outcome.code, outcome.out), (0, ""), outcome)
+                    self.assertNotIn("shmemctl: error", outcome.err)
+
+    def test_pie(self):
+        self.check("-pie", "-fPIE")
+
+    def test_fixed_address(self):
+        self.check("-no-pie", "-fno-pie")
+
+
+if __name__ == "__main__":
+    unittest.main()
