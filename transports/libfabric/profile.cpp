@@ -91,10 +91,11 @@ Profile cxi() {
   return profile;
 }
 
-/// Other rules for a provider do not change how its endpoints are reached.
+/// Other rules for a provider do not change how its endpoints are reached and how it writes words.
 ProviderChoice choice_of(const std::string& provider, const Profile& own, const Profile* rules) {
   ProviderChoice choice{provider, rules ? *rules : own};
   choice.profile.listens_on_tcp = own.listens_on_tcp;
+  choice.profile.words_may_tear = own.words_may_tear;
   return choice;
 }
 

@@ -36,6 +36,8 @@ TEST(FabricProfile, ChoicesByName) {
 TEST(FabricProfile, OtherRulesDoNotChangeTheProvider) {
   EXPECT_TRUE(provider_choices("tcp", "efa").front().profile.listens_on_tcp);
   EXPECT_FALSE(provider_choices("efa", "tcp").front().profile.listens_on_tcp);
+  EXPECT_TRUE(provider_choices("tcp", "efa").front().profile.words_may_tear);
+  EXPECT_FALSE(provider_choices("efa", "").front().profile.words_may_tear);
 }
 
 TEST(FabricProfile, RulesOfEfa) {
