@@ -118,8 +118,8 @@ public:
   /// An event beside the completions that ended the queue (completion queue overrun, a bad queue),
   /// in one clause; nothing if there was none. For waits that take long: not for every poll.
   virtual std::optional<std::string> fatal_event() = 0;
-  /// More about the failure that `wqe_counter` completed with, if somebody knows it: the software
-  /// HCA does. May be empty.
+  /// More about the failure that `wqe_counter` completed with, or about the queue's first one, if
+  /// somebody knows it: the software HCA does. May be empty.
   virtual std::string detail(std::uint16_t wqe_counter) const = 0;
 };
 

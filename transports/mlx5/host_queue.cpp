@@ -156,7 +156,7 @@ HostQueue::Ticket HostQueue::write_inline(const RemotePiece& remote, const void*
   if (size_bytes == 0)
     return 0;
   if (size_bytes > most_inline)
-    throw Error(ExitCode::usage, queue_text(), "post inline data",
+    throw Error(ExitCode::usage, queue_text(), "post inline data to",
                 std::to_string(size_bytes) + " bytes are too many",
                 "this is a bug of shmemctl: please report it with the command");
   const auto size = static_cast<std::uint32_t>(size_bytes);
@@ -274,12 +274,13 @@ void HostQueue::throw_failure(const Failure& failure) const {
                   failure.syndrome, failure.vendor_syndrome, failure.index);
   if (const std::string detail = queue_->detail(failure.index); !detail.empty())
     message += ": " + detail;
-  throw Error(ExitCode::unavailable, queue_text(), opcode_text(failure.opcode), message, text.fix,
+  throw Error(ExitCode::unavailable, queue_text(),
+              "carry out " + opcode_text(failure.opcode) + " on", message, text.fix,
               {{}, {}, info_.device, info_.port});
 }
 
 void HostQueue::throw_event(const std::string& event) const {
-  throw Error(ExitCode::unavailable, queue_text(), "wait for a completion",
+  throw Error(ExitCode::unavailable, queue_text(), "wait for a completion of",
               "the device has stopped the queue: " + event,
               "this is a bug of shmemctl: please report it with the command",
               {{}, {}, info_.device, info_.port});

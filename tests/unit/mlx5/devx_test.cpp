@@ -104,7 +104,7 @@ TEST(Mlx5Devx, ConnectsOnEthernet) {
     EXPECT_EQ(device.send.get(qp::next_send_psn), local.first_psn);
     EXPECT_EQ(device.receive.get(qp::next_receive_psn), 0x333333u);
   }
-  EXPECT_EQ(device.closed, "address events queue completions memory page domain device ");
+  EXPECT_EQ(device.closed, "address events queue completions page memory domain device ");
 }
 
 TEST(Mlx5Devx, ConnectsOnInfiniBand) {
@@ -157,14 +157,14 @@ TEST(Mlx5Devx, CarriesData) {
       const auto at = [&](std::size_t word) {
         return RemotePiece{window.address + 8 * word, 0x1234};
       };
-      for (std::uint64_t i = 1; i <= 1000; ++i) {
+      for (std::uint64_t i = 1; i <= 50; ++i) {
         here[0] = i;
         queue.write(at(1), here.data(), memory->lkey(), 8);
         EXPECT_EQ(queue.fetch(at(0), atomic_add(8, 2)), 2 * (i - 1));
         queue.wait(queue.read(at(1), here.data() + 1, memory->lkey(), 8, {Bell::now, true, false}));
         EXPECT_EQ(here[1], i);
       }
-      EXPECT_EQ(queue.fetch(at(0), atomic_add(4, 1)), 2000u);
+      EXPECT_EQ(queue.fetch(at(0), atomic_add(4, 1)), 100u);
       queue.quiet();
       EXPECT_FALSE(queue.hca_queue().fatal_event());
     }
@@ -221,7 +221,7 @@ TEST(Mlx5Devx, EveryStepThatFailsIsNamedAndNothingIsLeft) {
     });
     EXPECT_NE(message.find(words), std::string::npos) << message;
     EXPECT_NE(message.find("syndrome 0x12345678"), std::string::npos) << message;
-    EXPECT_NE(device.closed.find("memory page domain device "), std::string::npos);
+    EXPECT_NE(device.closed.find("page memory domain device "), std::string::npos);
   }
 }
 

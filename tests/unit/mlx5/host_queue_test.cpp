@@ -187,18 +187,6 @@ TEST(Mlx5HostQueueErrors, RetriesExceeded) {
   EXPECT_NE(message.find("entry 3"), std::string::npos) << message;
 }
 
-/// Takes no completions, so that the queue's end is seen by the event alone.
-TEST(Mlx5HostQueueErrors, AFatalEvent) {
-  HostWorld world;
-  const QueueView& view = world.queue.hca_queue().view();
-  const std::uint64_t value = 5;
-  world.queue.write_inline(world.at(0), &value, 8);
-  HostMemory::store_record(view.send_record, send_record_value(40));
-  HostMemory::store_doorbell(view.doorbell, doorbell_value(40, view.qpn), 0);
-  const std::string message = message_of([&] { world.queue.quiet(); });
-  EXPECT_NE(message.find("soft-mlx5"), std::string::npos) << message;
-}
-
 /// A job whose waits end with a message of its own.
 class ImpatientHealth final : public JobHealth {
 public:
@@ -207,50 +195,80 @@ public:
   }
 };
 
-/// An HCA that nobody serves.
+/// A queue that nobody serves, and what its device says when it is asked.
+class UnservedQueue final : public HcaQueue {
+public:
+  UnservedQueue(std::unique_ptr<HcaQueue> queue, const std::string& event)
+      : queue_(std::move(queue)), event_(event) {}
+  PeerInfo local() const override { return queue_->local(); }
+  void connect(const PeerInfo& peer) override { queue_->connect(peer); }
+  const QueueView& view() const override { return queue_->view(); }
+  std::optional<std::string> fatal_event() override {
+    return event_.empty() ? std::nullopt : std::optional(event_);
+  }
+  std::string detail(std::uint16_t) const override { return {}; }
+
+private:
+  std::unique_ptr<HcaQueue> queue_;
+  const std::string& event_;
+};
+class UnservedHca final : public Hca {
+public:
+  std::string event;
+  const HcaInfo& info() const override { return hca_.info(); }
+  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
+    return hca_.register_memory(request);
+  }
+  std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override {
+    return std::make_unique<UnservedQueue>(hca_.create_queue(options), event);
+  }
+
+private:
+  SoftHca hca_{SoftWorld::soft_options(std::make_shared<MappedExecutor>())};
+};
+
 TEST(Mlx5HostQueueErrors, AWaitHasADeadline) {
-  auto way = std::make_shared<MappedExecutor>();
-  SoftOptions options = SoftWorld::soft_options(way);
-  SoftHca hca(options);
+  UnservedHca hca;
   ImpatientHealth health;
-  // The executor of a queue that is never served: its HCA's peer holds it.
-  class NeverDone final : public HcaQueue {
-  public:
-    explicit NeverDone(std::unique_ptr<HcaQueue> queue) : queue_(std::move(queue)) {}
-    PeerInfo local() const override { return queue_->local(); }
-    void connect(const PeerInfo& peer) override { queue_->connect(peer); }
-    const QueueView& view() const override { return queue_->view(); }
-    std::optional<std::string> fatal_event() override { return std::nullopt; }
-    std::string detail(std::uint16_t) const override { return {}; }
-
-  private:
-    std::unique_ptr<HcaQueue> queue_;
-  };
-  class Unserved final : public Hca {
-  public:
-    explicit Unserved(Hca& hca) : hca_(hca) {}
-    const HcaInfo& info() const override { return hca_.info(); }
-    std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
-      return hca_.register_memory(request);
-    }
-    std::unique_ptr<HcaQueue> create_queue(const QueueOptions& given) override {
-      return std::make_unique<NeverDone>(hca_.create_queue(given));
-    }
-
-  private:
-    Hca& hca_;
-  };
-  Unserved unserved(hca);
-  HostQueue queue(unserved, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
+  HostQueue queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   const std::uint64_t value = 5;
   EXPECT_NE(message_of([&] {
               for (int i = 0; i < 100; ++i)
                 queue.write_inline({0, 0}, &value, 8);
             }).find("wait for room"),
             std::string::npos);
-  HostQueue other(unserved, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
+  HostQueue other(hca, SoftWorld::small_ring(), health, 3, std::chrono::milliseconds(50));
   other.write_inline({0, 0}, &value, 8);
   EXPECT_NE(message_of([&] { other.quiet(); }).find("too late"), std::string::npos);
+}
+
+TEST(Mlx5HostQueueErrors, AnEventEndsAWait) {
+  UnservedHca hca;
+  hca.event = "completion queue error";
+  JobHealth health;
+  HostQueue queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::seconds(60));
+  const std::uint64_t value = 5;
+  queue.write_inline({0, 0}, &value, 8);
+  const std::string message = message_of([&] { queue.quiet(); });
+  for (const char* part : {"soft-mlx5", "port 1", "PE 3", "completion queue error"})
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+}
+
+/// The job has failed elsewhere.
+class FailedHealth final : public JobHealth {
+public:
+  void check() const override {
+    throw Error(ExitCode::unavailable, "PE 5", "run", "was killed", "look at its host");
+  }
+};
+
+TEST(Mlx5HostQueueErrors, AJobThatHasFailedEndsAWait) {
+  UnservedHca hca;
+  FailedHealth health;
+  HostQueue queue(hca, SoftWorld::small_ring(), health, 3, std::chrono::seconds(60));
+  const std::uint64_t value = 5;
+  queue.write_inline({0, 0}, &value, 8);
+  EXPECT_NE(message_of([&] { queue.quiet(); }).find("PE 5"), std::string::npos);
 }
 
 } // namespace

@@ -40,7 +40,6 @@ TEST(Mlx5Model, OneProducerGoesAroundManyLaps) {
 
 TEST(Mlx5Model, TwoProducers) {
   expect_right<3, 2>({.scripts = {"p", "p"}}, 3'000);
-  expect_right({.scripts = {"pp", "p"}}, 20'000);
 }
 
 TEST(Mlx5Model, EntriesReservedTogether) {
@@ -50,23 +49,16 @@ TEST(Mlx5Model, EntriesReservedTogether) {
 
 TEST(Mlx5Model, BellsThatComeLater) {
   expect_right({.scripts = {"lf", "p"}}, 1'000);
-  expect_right({.scripts = {"p", "lf"}, .ring_log2 = 0}, 1'000);
+  expect_right({.scripts = {"p", "l"}, .ring_log2 = 0}, 1'000);
   expect_right({.scripts = {"lf", "lf"}}, 1'000);
 }
 
 TEST(Mlx5Model, Quiet) {
   expect_right({.scripts = {"pq", "p"}}, 5'000);
-  expect_right({.scripts = {"lq", "p"}, .signal_log2 = 1}, 5'000);
-  expect_right({.scripts = {"lq", "lq"}, .signal_log2 = 1}, 5'000);
 }
 
 TEST(Mlx5Model, Reads) {
-  expect_right({.scripts = {"r", "r"}}, 1'000);
-  expect_right({.scripts = {"lr", "s"}, .signal_log2 = 1}, 1'000);
-}
-
-TEST(Mlx5Model, ThreeProducers) {
-  expect_right<4>({.scripts = {"p", "lf", "p"}, .blocks_log2 = 2, .signal_log2 = 1}, 10'000);
+  expect_right({.scripts = {"r", "l"}}, 1'000);
 }
 
 /// Many more states.
@@ -79,12 +71,20 @@ protected:
 };
 
 TEST_F(LargeMlx5Model, TwoProducersInAQueueOfTwo) {
-  expect_right({.scripts = {"pq", "s"}}, 20'000);
-  expect_right({.scripts = {"pl", "lf"}}, 20'000);
+  expect_right({.scripts = {"pp", "p"}}, 20'000);
 }
 
-TEST_F(LargeMlx5Model, ThreeProducersInAQueueOfTwo) {
-  expect_right({.scripts = {"p", "p", "p"}}, 100'000);
+TEST_F(LargeMlx5Model, Quiet) {
+  expect_right({.scripts = {"lq", "lq"}, .signal_log2 = 1}, 20'000);
+}
+
+TEST_F(LargeMlx5Model, Reads) {
+  expect_right({.scripts = {"r", "r"}}, 20'000);
+  expect_right({.scripts = {"lr", "s"}, .signal_log2 = 1}, 20'000);
+}
+
+TEST_F(LargeMlx5Model, ThreeProducers) {
+  expect_right<4>({.scripts = {"p", "lf", "p"}, .blocks_log2 = 2, .signal_log2 = 1}, 10'000);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "tests/unit/mlx5/queue_model.h"
+#include "tests/unit/proxy/model_size.h"
 
 namespace shmemctl::test {
 namespace {
@@ -89,7 +90,7 @@ struct TurnWithoutRelease : Base {
   }
 };
 TEST(Mlx5Mutants, TurnBeforeTheEntries) {
-  expect_found<OnMemory<TurnWithoutRelease>>({.scripts = {"p", "p"}}, "next entry");
+  expect_found<OnMemory<TurnWithoutRelease, Small>, Small>({.scripts = {"p", "p"}}, "next entry");
 }
 
 struct OutOfOrder : Right::Queue {
@@ -166,6 +167,8 @@ struct NoPollLock : Base {
   }
 };
 TEST(Mlx5Mutants, TwoPollAtOnce) {
+  if (!thorough)
+    GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
   expect_found<OnMemory<NoPollLock, Small>, Small>({.scripts = {"r", "r"}}, "deadlock");
 }
 
@@ -217,6 +220,8 @@ struct WithLateBase : Small {
   using Queue = LateBase;
 };
 TEST(Mlx5Mutants, AnIndexOfAnEarlierLap) {
+  if (!thorough)
+    GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
   expect_found<WithLateBase, Small>({.scripts = {"pp", "r"}, .mode = CompletionMode::collapsed},
                                     "deadlock");
 }

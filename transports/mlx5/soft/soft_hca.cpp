@@ -123,7 +123,10 @@ std::optional<std::string> SoftHcaQueue::fatal_event() {
 
 std::string SoftHcaQueue::detail(std::uint16_t wqe_counter) const {
   const SoftHca::Held held(hca_);
-  return device_->detail_index() == wqe_counter ? device_->detail() : std::string();
+  const std::string& detail = device_->detail();
+  if (detail.empty() || device_->detail_index() == wqe_counter)
+    return detail;
+  return "entry " + std::to_string(device_->detail_index()) + " failed first: " + detail;
 }
 
 void SoftHcaQueue::inject(const InjectedFault& fault) {

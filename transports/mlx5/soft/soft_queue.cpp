@@ -57,8 +57,9 @@ bool SoftQueue::look() {
   const auto record = static_cast<std::uint16_t>(read_record(view_.send_record));
   const auto ahead = static_cast<std::uint16_t>(record - position_);
   if (ahead > 1u << view_.blocks_log2) {
-    fail({Syndrome::local_operation, SoftCause::queue_overrun}, 0,
-         static_cast<std::uint16_t>(position_));
+    if (state_ == State::ready)
+      fail({Syndrome::local_operation, SoftCause::queue_overrun}, 0,
+           static_cast<std::uint16_t>(position_));
     die("its send queue's doorbell record went further than the queue is long");
     return false;
   }

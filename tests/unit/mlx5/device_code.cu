@@ -1,0 +1,63 @@
+// Entries, completions and the send queue compile for GPUs as they are. Compiled, not run.
+#include "transports/mlx5/entry.h"
+#include "transports/mlx5/gpu_memory.h"
+#include "transports/mlx5/send_queue.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+using GpuQueue = SendQueue<DeviceShape, GpuMemory>;
+
+__device__ std::uint64_t post(const GpuQueue& queue, std::uint32_t blocks, std::uint64_t& known) {
+  const std::uint64_t start = queue.reserve(blocks);
+  while (!queue.has_room(start + blocks, known) && !queue.look_for_room(start + blocks, known)) {
+  }
+  return start;
+}
+
+__device__ void publish(const GpuQueue& queue, std::uint64_t start, std::uint32_t blocks) {
+  while (!queue.try_publish(start, blocks, {start + 1, start + blocks}, Bell::now)) {
+  }
+}
+
+__device__ EntryHead head_of(const GpuQueue& queue, std::uint64_t start) {
+  return {start, queue.view().qpn, flag_completion};
+}
+
+} // namespace
+
+/// Every operation of the layer, by every thread.
+__global__ void every_operation(QueueView view, RemotePiece remote, LocalPiece local,
+                                std::uint64_t value) {
+  const GpuQueue queue(view);
+  std::uint64_t known = 0;
+  std::uint64_t start = post(queue, 1, known);
+  EntrySlot slot_1(queue, start);
+  build_value_write(slot_1, head_of(queue, start), remote, value, 8);
+  publish(queue, start, 1);
+  start = post(queue, 1, known);
+  EntrySlot slot_2(queue, start);
+  build_read(slot_2, head_of(queue, start), remote, local);
+  publish(queue, start, 1);
+  const AtomicFields fields = atomic_and(8, value);
+  start = post(queue, blocks_of(atomic_octowords(fields)), known);
+  EntrySlot slot_3(queue, start);
+  build_atomic(slot_3, head_of(queue, start), remote, fields, local);
+  publish(queue, start, blocks_of(atomic_octowords(fields)));
+  start = post(queue, 2, known);
+  unsigned char bytes[40] = {1, 2, 3};
+  EntrySlot slot_4(queue, start);
+  build_inline_write(slot_4, head_of(queue, start), remote, bytes, sizeof bytes);
+  publish(queue, start, 2);
+  start = post(queue, 1, known);
+  EntrySlot slot_5(queue, start);
+  build_nop(slot_5, head_of(queue, start));
+  publish(queue, start, 1);
+  while (queue.completed() < start + 1 && queue.failure() == 0)
+    queue.poll();
+  while (!queue.try_target().known || !queue.try_flush()) {
+  }
+}
+
+} // namespace shmemctl::mlx5
