@@ -19,7 +19,7 @@ class OneMachine(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.out = pathlib.Path(cls.folder.name) / "out"
         cls.result = lab_support.run_lab(
-            "--hcas", 2, "--timeout", 240, "--env", "MARK=a 'b' $c", "--out", cls.out, "--at", "1s",
+            "--hcas", 2, "--timeout", 400, "--env", "MARK=a 'b' $c", "--out", cls.out, "--at", "1s",
             LINK_EVENT, "--", "sh", SCRIPT, lab_support.BINARY)
 
     def text(self, name):
