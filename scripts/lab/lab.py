@@ -1,4 +1,5 @@
 """A lab: its machines, their output as it comes, one deadline for all."""
+import contextlib
 import dataclasses
 import pathlib
 import selectors
@@ -9,6 +10,7 @@ import time
 import image
 from errors import EXIT_FAILED, EXIT_TIMEOUT, LabError
 from machine import Machine
+from turn import my_turn
 
 PRINTED = ("stdout", "stderr")
 BOOT_LIMIT_S = 240
@@ -60,6 +62,11 @@ class Lab:
 
     def run(self):
         kernel, initramfs = image.prepare()
+        # A shell may stay open for hours.
+        with contextlib.nullcontext() if self.options.shell else my_turn():
+            return self.run_machines(kernel, initramfs)
+
+    def run_machines(self, kernel, initramfs):
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="lab.") as work:
             work = pathlib.Path(work)

@@ -9,6 +9,7 @@ import subprocess
 import time
 import uuid
 
+import clock
 import image
 import network
 from errors import LabError
@@ -148,8 +149,11 @@ class Machine:
         options = self.options
         append = ["console=ttyS0", "quiet", "panic=-1", "nokaslr", "mitigations=off",
                   "lpj=10000000", "cryptomgr.notests", "audit=0", "ima=off",
-                  "no_timer_check", "tsc=reliable",
+                  "no_timer_check",
                   "lab_modules=" + ",".join(self.modules())]
+        counter_khz = clock.counter_khz()
+        if counter_khz:
+            append += ["tsc=reliable", f"tsc_early_khz={counter_khz}"]
         if options.hugepages:
             append.append(f"hugepages={options.hugepages}")
         arguments = [

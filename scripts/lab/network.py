@@ -127,12 +127,14 @@ def segment_batch(nics, machines, netems):
         out = f"filter add dev {nic.netdev} egress protocol all"
         into = f"filter add dev {nic.netdev} ingress protocol all"
         for other in others:
-            handed = f"flower dst_mac {other.mac} action skbedit ptype host " \
-                     f"pipe action mirred ingress redirect dev {other.netdev}"
+            handed = f"prio 2 flower dst_mac {other.mac} action skbedit ptype host " \
+                     f"pipe action mirred ingress"
             if nic.netdev not in slowed:
-                lines.append(f"{out} prio 2 {handed}")
+                # Not redirect: it tells the sender if the other link is down, and Soft-RoCE then
+                # tries again for ever without leaving the processor.
+                lines.append(f"{out} {handed} mirror dev {other.netdev} pipe action trap")
             if machines == 2:
-                lines.append(f"{into} prio 2 {handed}")
+                lines.append(f"{into} {handed} redirect dev {other.netdev}")
         if not crossover:
             lines.append(f"{out} prio 3 {everybody} {copies}")
         if machines == 2:

@@ -1,6 +1,6 @@
 # shellcheck shell=dash
 # What the scripts share that tests run in a lab machine. Every wait ends after LIMIT_S.
-LIMIT_S=60
+LIMIT_S=120
 
 # until_true WHAT COMMAND...
 until_true() {
@@ -9,23 +9,36 @@ until_true() {
   tries=0
   until "$@"; do
     tries=$((tries + 1))
-    [ $tries -lt $((LIMIT_S * 10)) ] || {
+    [ $tries -lt $((LIMIT_S * 5)) ] || {
       echo "waited $LIMIT_S s for $what" >&2
       exit 9
     }
-    sleep 0.1
+    sleep 0.2
   done
 }
 
-# Looks at the kernel's table: a connection would be taken for the client's.
-listens() { grep -q ":$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp /proc/net/tcp6; }
+# Looks at the kernel's table: a connection would be taken for the client's. Starts no process.
+listens() {
+  for table in /proc/net/tcp /proc/net/tcp6; do
+    while read -r _ socket _ kind _; do
+      case "$socket $kind" in *:"$1 0A") return 0 ;; esac
+    done <$table
+  done
+  return 1
+}
 
 # server PORT PROGRAM DEVICE ARGUMENTS...: in the background, and listening.
 server() {
   port=$1 program=$2 device=$3
   shift 3
   timeout -k 1 $LIMIT_S "$program" -d "$device" -x 1 -p "$port" "$@" >"/tmp/server.$port" 2>&1 &
-  until_true "port $port" listens "$port"
+  until_true "port $port" listens "$(printf %04X "$port")"
+}
+
+# value FILE: its first word.
+value() {
+  read -r word _ <"$1"
+  echo "$word"
 }
 
 # client PORT PROGRAM DEVICE ADDRESS ARGUMENTS...

@@ -8,6 +8,7 @@ shmemctl=$1
 echo to-stdout
 echo to-stderr >&2
 { hostname; id -u; ulimit -l; pwd; echo "$LAB_MACHINE $LAB_MACHINES $LAB_HCAS $MARK"; } >"$LAB_OUT/words"
+dmesg | grep "tsc: Detected" >"$LAB_OUT/counter"
 cat /etc/machine-id >"$LAB_OUT/machine-id"
 touch / 2>/dev/null && echo "the host's root is writable" >&2
 "$shmemctl" doctor --json "$LAB_OUT/doctor.json" >/dev/null
@@ -23,7 +24,8 @@ done
 
 # An event takes rxe0's link down while traffic flows to it, and up again once we have seen that.
 state=/sys/class/infiniband/rxe0/ports/1/state
-sent() { cat /sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts; }
+sent() { value /sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts; }
+is() { [ "$(value "$state")" = "$1" ]; }
 flows() { [ "$(sent)" -gt $((before + 100)) ]; }
 server 18515 ib_write_bw rxe0 -s 4096 -n 1000000
 before=$(sent)
@@ -32,10 +34,10 @@ traffic=$!
 until_true "traffic" flows
 echo "flows" >>"$LAB_OUT/link"
 touch /tmp/flows
-until_true "the link to go down" grep -q DOWN $state
+until_true "the link to go down" is 1:
 echo "down" >>"$LAB_OUT/link"
 touch /tmp/seen-down
-until_true "the link to come up" grep -q ACTIVE $state
+until_true "the link to come up" is 4:
 before=$(sent)
 until_true "traffic after the link came up" flows
 echo "flows" >>"$LAB_OUT/link"

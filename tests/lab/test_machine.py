@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import lab_support
+import clock
 
 SCRIPT = pathlib.Path(__file__).parent / "guest_machine.sh"
 LINK_EVENT = ("until [ -e /tmp/flows ]; do sleep 0.1; done; ip link set eth0 down; "
@@ -18,7 +19,7 @@ class OneMachine(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.out = pathlib.Path(cls.folder.name) / "out"
         cls.result = lab_support.run_lab(
-            "--hcas", 2, "--timeout", 240, "--env", "MARK=a 'b' $c", "--out", cls.out, "--at", "1s",
+            "--hcas", 2, "--timeout", 400, "--env", "MARK=a 'b' $c", "--out", cls.out, "--at", "1s",
             LINK_EVENT, "--", "sh", SCRIPT, lab_support.BINARY)
 
     def text(self, name):
@@ -49,6 +50,10 @@ class OneMachine(unittest.TestCase):
             self.skipTest("this host has no /etc/machine-id to cover")
         self.assertRegex(self.text("machine-id"), r"\A[0-9a-f]{32}\n\Z")
         self.assertNotEqual(self.text("machine-id"), host.read_text(encoding="utf-8"))
+
+    def test_the_clock_has_the_hosts_rate(self):
+        told_mhz = float(self.text("counter").split("Detected ")[1].split()[0])
+        self.assertAlmostEqual(told_mhz, clock.counter_khz() / 1000, delta=told_mhz / 1000)
 
     def test_every_device_reaches_every_device(self):
         self.assertEqual(self.text("pairs").splitlines(),

@@ -20,7 +20,7 @@ class Numa(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder)
             cls.result = lab_support.run_lab(
-                "--topology", "numa2", "--timeout", 240, "--out", out, "--",
+                "--topology", "numa2", "--timeout", 400, "--out", out, "--",
                 f'{lab_support.BINARY} topo --json "$LAB_OUT/topo.json"')
             cls.report = json.loads((out / "topo.json").read_text(encoding="utf-8"))
 

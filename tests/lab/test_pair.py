@@ -17,7 +17,7 @@ class Pair(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
         cls.out = pathlib.Path(cls.folder.name) / "out"
         cls.result = lab_support.run_lab(
-            "--machines", 2, "--hcas", 2, "--pes", 1, "--netem", "0/eth0: loss 3%", "--timeout", 240,
+            "--machines", 2, "--hcas", 2, "--pes", 1, "--netem", "0/eth0: loss 3%", "--timeout", 400,
             "--out", cls.out, "--", "sh", SCRIPT, lab_support.BINARY)
 
     def text(self, name):
