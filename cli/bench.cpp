@@ -1,5 +1,6 @@
 // `shmemctl bench`: latency, bandwidth and rates of the runtime, verified.
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <iostream>
 
@@ -68,7 +69,7 @@ Sweep sweep_of(const BenchFlags& flags) {
   sweep.step_factor = flags.step_factor;
   sweep.window = flags.window;
   if (flags.quick && flags.min_bytes.empty() && flags.max_bytes.empty())
-    sweep.step_factor = 512; // 8 B, 4 KiB, 2 MiB say enough
+    sweep.step_factor = 512; // 1, 512, 256 KiB and 4 MiB say enough
   for (const Traffic traffic :
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
     if (flags.traffic == to_string(traffic))
@@ -137,10 +138,13 @@ Measurement measurement_of(const Pinning& pinning) {
   return {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
 }
 
-void describe_job(Runtime& runtime, Report& report) {
+void describe_job(Runtime& runtime, const Context& context, const Options& options,
+                  Report& report) {
   report.job = {runtime.n_pes(), runtime.placement().n_nodes(), runtime.bootstrap().name(),
                 runtime.launcher()};
   report.phases = gather_phases(runtime);
+  if (!context.json_path.empty())
+    report.hosts = gather_hosts(runtime, options);
 }
 
 ExitCode conclude(const Context& context, JobSession& session, const Options& options,
@@ -166,8 +170,9 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
     points.push_back(points_of(entry.info, sweep, runtime.n_pes()));
   Report& report = session.report();
+  session.step("gathering phases and hosts");
+  describe_job(runtime, context, options, report);
   session.step("pinning PEs to cores");
-  describe_job(runtime, report);
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
   report.findings = pinning.findings();
@@ -193,13 +198,15 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
                   any_failed(runtime, rows.all()) || elsewhere ? ExitCode::finding : ExitCode::ok);
 }
 
-ExitCode test_itself(const Context& context, JobSession& session, Runtime& runtime,
-                     const Options& options) {
+ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession& session,
+                     Runtime& runtime, const Options& options) {
   Report& report = session.report();
+  session.step("gathering phases and hosts");
+  describe_job(runtime, context, options, report);
   session.step("the self-test");
-  describe_job(runtime, report);
-  const Pinning pinning(runtime, PinChoice{});
+  const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
+  report.findings = pinning.findings();
   const SelfTestResult result = self_test(runtime);
   for (const SelfTestRow& row : result.rows)
     report.checks.push_back(check_row(row));
@@ -219,16 +226,20 @@ ExitCode list(const Context& context) {
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
     return list(context);
+  parse_pin_choice(flags.pin); // words are looked at before anything is started
+  if (flags.self_test && !flags.cases.empty())
+    throw bad("--self-test measures no case", "leave out " + printable(flags.cases.front()));
   if (flags.self_test)
     return with_job(context, {},
                     [&](JobSession& session, Runtime& runtime, const Options& options) {
-                      return test_itself(context, session, runtime, options);
+                      return test_itself(context, flags, session, runtime, options);
                     });
   if (flags.cases.empty())
     throw bad("no case is named", "shmemctl bench --list shows them; all takes every one");
-  choose_cases(host_cases(), flags.cases); // words are looked at before anything is started
+  choose_cases(host_cases(), flags.cases);
   sweep_of(flags);
-  parse_pin_choice(flags.pin);
+  if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
+    throw bad("--duration is not a time", "give 0.001 to 86400 seconds");
   return with_job(context, {}, [&](JobSession& session, Runtime& runtime, const Options& options) {
     return measure(context, flags, session, runtime, options);
   });

@@ -1,40 +1,16 @@
 // `shmemctl bringup`: can every PE reach every other one, and does what it sends arrive?
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "cli/job_session.h"
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
-#include "src/topo/readers/reader.h"
-#include "src/topo/writers/host_json.h"
 
 namespace shmemctl {
 
 namespace {
-
-/// Collective: one entry for each machine, described by its first PE.
-nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
-  const Placement& placement = runtime.placement();
-  std::set<std::uint64_t> seen;
-  std::set<int> speakers;
-  for (int pe = 0; pe < placement.n_pes; ++pe)
-    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
-      speakers.insert(pe);
-  std::string mine;
-  if (speakers.count(runtime.pe()) != 0) {
-    const Sysroot sysroot;
-    mine = host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot)
-               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-  nlohmann::json hosts = nlohmann::json::array();
-  for (const std::string& text : runtime.gather_text(mine))
-    if (nlohmann::json host = nlohmann::json::parse(text, nullptr, false); host.is_object())
-      hosts.push_back(std::move(host));
-  return hosts;
-}
 
 std::string job_line(const Runtime& runtime) {
   const Placement& placement = runtime.placement();

@@ -1,8 +1,11 @@
 #include "cli/job_session.h"
 
 #include <cstdlib>
+#include <set>
 
 #include "cli/session.h"
+#include "src/topo/readers/reader.h"
+#include "src/topo/writers/host_json.h"
 
 namespace shmemctl {
 
@@ -60,6 +63,26 @@ void JobSession::died(const Error& error) {
   } catch (const Error& second) {
     print_error(second);
   }
+}
+
+nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
+  const Placement& placement = runtime.placement();
+  std::set<std::uint64_t> seen;
+  std::set<int> speakers;
+  for (int pe = 0; pe < placement.n_pes; ++pe)
+    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
+      speakers.insert(pe);
+  std::string mine;
+  if (speakers.count(runtime.pe()) != 0) {
+    const Sysroot sysroot;
+    mine = host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot)
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  nlohmann::json hosts = nlohmann::json::array();
+  for (const std::string& text : runtime.gather_text(mine))
+    if (nlohmann::json host = nlohmann::json::parse(text, nullptr, false); host.is_object())
+      hosts.push_back(std::move(host));
+  return hosts;
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/context.h"
 #include "reports/output.h"
 #include "src/base/watchdog.h"
@@ -48,10 +50,14 @@ private:
   const Options& options_;
   Report report_;
   ReportOutput output_;
-  bool leads_ = false, written_ = false;
+  bool leads_ = false;
+  std::atomic<bool> written_{false}; ///< also looked at by who ends a step that hangs
   std::atomic<Runtime*> runtime_{nullptr};
   std::optional<Watchdog> watchdog_;
 };
+
+/// Collective: for the report, one entry for each machine, described by its first PE.
+nlohmann::json gather_hosts(Runtime& runtime, const Options& options);
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 

@@ -1,19 +1,119 @@
 #!/usr/bin/env bash
-# What is too long for every change: ten minutes of fuzzing for each parser, the whole test suite
-# under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer, and clang-tidy.
-#   SHMEMCTL_FUZZ_SECONDS  seconds for each fuzz target (default 600)
+# What is too long for every change: scripts/soak.sh [DURATION [PART...]]
+#   DURATION  what the parts without an end of their own take together: 90s, 30m, 8h (default 4h).
+#             Building and the other parts add about two hours on two cores.
+#   PART      all, in this order, or some of:
+#     release     every test, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
+#     litmus      memory order between PEs at full speed (a quarter of DURATION)
+#     transports  teams, collectives and memory order over each network transport of this host
+#     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
+#     tsan        every test under ThreadSanitizer
+#     again       the unit tests under ThreadSanitizer, again and again, shuffled (a quarter)
+#     fuzz        each parser (half of DURATION, or SHMEMCTL_FUZZ_SECONDS for each)
+#     tidy        clang-tidy
+# A part that fails does not keep the others from running; the end says which failed (exit code 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
+parts=(release litmus transports asan tsan again fuzz tidy)
+
+fail() { echo "soak: $1" >&2; exit 2; }
+
+seconds_of() {
+  local number=${1%[smhd]} unit=${1##*[0-9]}
+  [[ $number =~ ^[1-9][0-9]{0,6}$ ]] || fail "\"$1\" is no duration: write 90s, 30m or 8h"
+  case $unit in
+  "" | s) echo "$number" ;;
+  m) echo $((number * 60)) ;;
+  h) echo $((number * 3600)) ;;
+  d) echo $((number * 86400)) ;;
+  *) fail "\"$1\" is no duration: write 90s, 30m or 8h" ;;
+  esac
+}
+
+at_least_1() { echo $(($1 > 1 ? $1 : 1)); }
+
+tests_of() { ctest --test-dir "$1" --output-on-failure "${@:2}"; }
+
+build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
+
+release() {
+  build release &&
+    tests_of build -j "$(nproc)" -E '^integration\.test_bench$' &&
+    SHMEMCTL_SOAK=1 tests_of build -R '^integration\.test_bench$'
+}
+
+litmus() {
+  build release test_runtime || return
+  local tests
+  tests=$(build/test_runtime --gtest_list_tests --gtest_filter='Litmus.*' | grep -c '^  ')
+  SHMEMCTL_LITMUS_SECONDS=$(at_least_1 $((duration_s / 4 / tests))) \
+    build/test_runtime --gtest_brief=1 --gtest_filter='Litmus.*'
+}
+
+# over NAME LIBRARY VARIABLE=VALUE...
+over() {
+  if ! PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep "$2" >/dev/null; then
+    echo "soak: $1 is left out: $2 is not installed" >&2
+    return 0
+  fi
+  echo "soak: over $1" >&2
+  env "${@:3}" build/test_runtime --gtest_brief=1 \
+    --gtest_filter='Teams.*:Collectives.*:Reduce.*:Sync.*:Litmus.*'
+}
+
+transports() {
+  build release test_runtime || return
+  local well=0
+  over ucx libucp.so.0 SHMEMCTL_TEST_TRANSPORT=ucx || well=1
+  over "ucx by tcp" libucp.so.0 SHMEMCTL_TEST_TRANSPORT=ucx UCX_TLS=tcp,self || well=1
+  over "libfabric by tcp" libfabric.so.1 SHMEMCTL_TEST_TRANSPORT=libfabric \
+    SHMEMCTL_LIBFABRIC_PROVIDER=tcp || well=1
+  return "$well"
+}
+
+asan() { build asan && tests_of build-asan -j "$(nproc)"; }
+
+tsan() { build tsan && tests_of build-tsan -j "$(nproc)"; }
+
+again() {
+  build tsan || return
+  local end=$((SECONDS + duration_s / 4)) rounds=0
+  while ((rounds == 0 || SECONDS < end)); do
+    tests_of build-tsan -j "$(nproc)" --schedule-random -E '^(integration|lab|style)\.' || return
+    rounds=$((rounds + 1))
+  done
+  echo "soak: all unit tests $rounds times" >&2
+}
+
+fuzz() {
+  local targets=(tests/fuzz/*_fuzz.cpp) jobs=${SHMEMCTL_FUZZ_JOBS:-$(nproc)}
+  local each_s=$((duration_s * jobs / (2 * ${#targets[@]})))
+  scripts/fuzz.sh "${SHMEMCTL_FUZZ_SECONDS:-$(at_least_1 "$each_s")}"
+}
+
+tidy() { scripts/build.sh tidy tidy; }
+
+case ${1:-} in
+-h | --help) exec sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" ;;
+esac
+duration_s=$(seconds_of "${1:-4h}")
+[ $# -eq 0 ] || shift
+for part in "$@"; do
+  [[ " ${parts[*]} " == *" $part "* ]] || fail "there is no part \"$part\", but: ${parts[*]}"
+done
+[ $# -eq 0 ] || parts=("$@")
+
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $test_packages clang-tidy
-for preset in asan tsan; do
-  echo "== tests under $preset" >&2
-  CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$preset"
-  ctest --test-dir "build-$preset" --output-on-failure -j "$(nproc)"
+failed=()
+for part in "${parts[@]}"; do
+  echo "== soak: $part" >&2
+  begin=$SECONDS
+  status=0
+  "$part" || status=$? # in there set -e is without effect: the steps are chained
+  echo "soak: $part: $([ "$status" -eq 0 ] && echo clean || echo FAILED), $((SECONDS - begin)) s" >&2
+  [ "$status" -eq 0 ] || failed+=("$part")
 done
-echo "== clang-tidy" >&2
-scripts/build.sh tidy tidy
-echo "== fuzz" >&2
-scripts/fuzz.sh "${SHMEMCTL_FUZZ_SECONDS:-600}"
+[ ${#failed[@]} -eq 0 ] || { echo "soak: failed: ${failed[*]}" >&2; exit 1; }
 echo "soak: clean" >&2

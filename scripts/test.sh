@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
 # shellcheck disable=SC2086 # lists of words
-install_packages $build_packages $test_packages
+install_packages $build_packages $test_packages $lab_packages
 CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh release
 
 echo "== fuzz: each parser over its corpus" >&2

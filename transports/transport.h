@@ -136,7 +136,7 @@ public:
   /// Whether peers need keys for regions: then each set_region() is followed by an exchange.
   virtual bool has_keys() const { return false; }
   /// A region is there, or has grown or moved its mappings. What it was before stays usable.
-  /// Returns the key that peers need to reach this PE's part; at most 256 bytes.
+  /// Returns the key that peers need to reach this PE's part; at most 4 KiB.
   virtual std::string set_region(const RegionView& region) = 0;
   /// @param keys by PE: what set_region() returned there
   virtual void set_keys(int region, const std::vector<std::string>& keys) {

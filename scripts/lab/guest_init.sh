@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck shell=dash
 # The first process of a lab machine: mounts the host's root read-only, sets the machine up, runs
 # the command in that root, tells the host how it ended. Everything here is busybox from memory: a
 # program of the host is read over 9p, which costs a hundred times more under emulation.
@@ -18,7 +19,6 @@ host() { chroot /host "$@"; }
 tell() { echo "$*" >&5; }
 
 fail() {
-  echo "lab: $1" >/dev/console
   tell "failed $1"
   # The host ends the machine; what follows would only confuse.
   sleep 60
@@ -44,6 +44,18 @@ rename_nics() {
   done
 }
 
+# wait_for_carrier NAME...: some models take a second or two.
+wait_for_carrier() {
+  for name in "$@"; do
+    tries=0
+    until read -r carrier <"/sys/class/net/$name/carrier" && [ "$carrier" = 1 ]; do
+      tries=$((tries + 1))
+      [ $tries -lt 200 ] || fail "$name has no carrier"
+      sleep 0.1
+    done
+  done
+}
+
 # disguise_gpus FILE=VALUE...: graphics functions (class 0x0380) show these values in sysfs.
 disguise_gpus() {
   mkdir -p /host/run/gpu
@@ -60,8 +72,8 @@ disguise_gpus() {
 
 sysctl() { echo "$2" >"/proc/sys/$1"; }
 
-# What the host asked for is on the kernel's command line.
-# shellcheck disable=SC2086,SC2154 # a list of words, set by the kernel
+# What the host asked for is on the kernel's command line, which the kernel makes our environment of.
+# shellcheck disable=SC2046,SC2154
 modprobe -a $(echo "$lab_modules" | tr , ' ')
 mount_9p host /host ro,cache=loose
 mkdir /below
@@ -88,6 +100,7 @@ for name in hostname hosts machine-id; do
 done
 ulimit -l unlimited
 ulimit -n 65536
+# shellcheck source=/dev/null
 . $share/setup
 read -r uptime _ </proc/uptime
 tell "ready $uptime"
@@ -101,7 +114,9 @@ cat </run.stderr >"${port}3" &
 cats="$cats $!"
 (
   exec </dev/null >/run.stdout 2>/run.stderr 5>&-
+  # shellcheck source=/dev/null
   . $share/environment
+  # shellcheck source=/dev/null
   . $share/events
   exec chroot /host /bin/sh /run/lab/command
 )

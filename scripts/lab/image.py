@@ -16,6 +16,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 import zlib
 
 from errors import LabError, Unavailable
@@ -24,6 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 CACHE = pathlib.Path(os.environ.get("SHMEMCTL_LAB_CACHE") or SOURCE / "build" / "lab")
 
+# Another lab may be about to boot from what is younger.
+UNUSED_S = 3600
+
 # Meta packages of a kernel that has rdma_rxe: Debian's, Ubuntu's.
 KERNELS = ("linux-image-amd64", "linux-image-generic")
 
@@ -31,7 +35,8 @@ KERNELS = ("linux-image-amd64", "linux-image-generic")
 MODULES = (
     "virtio_pci", "virtio_net", "virtio_console", "9p", "9pnet_virtio", "e1000e",
     "rdma_rxe", "ib_uverbs", "ib_umad", "rdma_ucm", "crc32_generic", "crc32_pclmul",
-    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "act_mirred", "veth", "dummy", "bridge", "tun")
+    "sch_netem", "sch_tbf", "sch_prio", "cls_u32", "sch_ingress", "cls_flower", "cls_fw",
+    "act_mirred", "act_skbedit", "act_gact", "veth", "dummy", "bridge", "tun")
 
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86", "busybox": "busybox-static", "depmod": "kmod",
@@ -89,15 +94,26 @@ def kernel_packages():
     raise Unavailable(f"apt knows no kernel package ({', '.join(KERNELS)})", "run apt-get update")
 
 
+def download_kernel(folder):
+    """The kernel's packages, in folder. A list of packages that is old names files that are gone."""
+    try:
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+    except LabError:
+        if os.geteuid() != 0:
+            raise
+        run_quietly("update the list of packages", "apt-get", "update")
+        for package in kernel_packages():
+            run_quietly(f"download {package}", "apt-get", "download", package, cwd=folder)
+
+
 def fetch_kernel(folder):
     """Downloads and unpacks the kernel into folder, which appears complete or not at all."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="kernel.") as work:
         work = pathlib.Path(work)
         (work / "debs").mkdir()
-        work.chmod(0o755)
         try:
-            for package in kernel_packages():
-                run_quietly(f"download {package}", "apt-get", "download", package, cwd=work / "debs")
+            download_kernel(work / "debs")
         except LabError as error:
             raise Unavailable(str(error), "run apt-get update, and check the network") from error
         for deb in sorted((work / "debs").glob("*.deb")):
@@ -249,6 +265,7 @@ def prepare():
         initramfs = CACHE / f"initramfs-{version}-{recipe.hexdigest()[:12]}.cpio"
         if not initramfs.is_file():
             for old in CACHE.glob("initramfs-*.cpio"):
-                old.unlink()
+                if time.time() - old.stat().st_mtime > UNUSED_S:
+                    old.unlink()
             write_initramfs(initramfs, root, version)
         return kernel_image(kernel, kernel, version), initramfs

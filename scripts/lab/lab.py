@@ -11,7 +11,7 @@ from errors import EXIT_FAILED, EXIT_TIMEOUT, LabError
 from machine import Machine
 
 PRINTED = ("stdout", "stderr")
-BOOT_LIMIT_S = 120
+BOOT_LIMIT_S = 240
 
 
 class DeadlinePassed(LabError):

@@ -51,6 +51,9 @@ class Options:
                                "ask for fewer")
         elif self.hcas is None:
             self.hcas = 1
+        if self.netem and self.machines == 1 and self.nics != 2:
+            raise LabError(f"--netem: in one machine it needs two NICs, and there are {self.nics}: what "
+                           "a device sends to itself never leaves it", "add --hcas 2 or --machines 2")
         self.cpus = self.cpus or (2 if self.machines == 1 else 1)
 
     @property
@@ -104,7 +107,7 @@ def parser(program, needs_command):
     add("--out", type=pathlib.Path, metavar="DIR", help="folder that the machines may write to, "
         "at the same path; output and consoles go there as well")
     add("--timeout", type=float, default=60, metavar="S", help="deadline of the command, after which "
-        "the machines are ended (default 60); booting has two minutes of its own")
+        "the machines are ended (default 60); booting has a limit of its own")
     add("--verbose", "-v", action="store_true", help="says how long each step took")
     if needs_command:
         add("command", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run")

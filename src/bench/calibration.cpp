@@ -14,6 +14,7 @@ constexpr std::uint64_t largest_batch = std::uint64_t{1} << 24;
 constexpr int samples_of_group = 5;
 constexpr double settled_within = 0.02;
 constexpr double warm_up_share = 0.25; ///< of a point's time
+constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
 constexpr double shortest_share = 1.0 / 1000;
 constexpr double fewest_samples = 5;
@@ -31,8 +32,8 @@ struct Group {
 class Calibration {
 public:
   Calibration(Sampler& sampler, JobMemory& job, const TimerQuality& timer, const Effort& effort,
-              std::uint64_t batch_multiple)
-      : sampler_(sampler), job_(job), effort_(effort),
+              std::uint64_t batch_multiple, const SamplingProgress& progress)
+      : sampler_(sampler), job_(job), effort_(effort), progress_(progress),
         multiple_(std::max<std::uint64_t>(batch_multiple, 1)), start_ns_(sampler.clock().now_ns()) {
     plan_.batch = multiple_;
     const JobMemory::Values agreed =
@@ -44,6 +45,7 @@ public:
                           std::min(agreed[2] * lengths_of_start_skew, budget_ns * shortest_share));
     if (effort.duration_s > 0) // samples of a long run are fewer, and longer
       target_ns_ = std::max(target_ns_, effort.duration_s * 1e9 / (JobMemory::most_samples / 2.0));
+    target_ns_ = std::min(target_ns_, sampler.longest_run_ns());
   }
 
   SamplePlan run() {
@@ -55,8 +57,9 @@ public:
     group = grow(group);
     if (effort_.warmup == 0)
       group = settle(group);
-    while (sampler_.iterations_done() < effort_.warmup)
-      sampler_.sample(std::min(plan_.batch, effort_.warmup - sampler_.iterations_done()));
+    else if (sampler_.iterations_done() < effort_.warmup)
+      run_untimed(sampler_, effort_.warmup - sampler_.iterations_done(), plan_.batch, "warm-up",
+                  progress_);
     plan_.sample_ns = group.shortest_ns;
     plan_.wall_ns = group.wall_ns;
     plan_samples();
@@ -103,7 +106,7 @@ private:
 
   /// The first samples find cold caches and pages that are not there yet.
   Group settle(Group group) {
-    const double longest_ns = warm_up_share * point_s() * 1e9;
+    const double longest_ns = std::min(warm_up_share * point_s(), longest_warm_up_s) * 1e9;
     double previous_ns = 0;
     for (;;) {
       const double fitting = longest_ns / 4 / std::max(group.wall_ns, 1.0);
@@ -123,7 +126,7 @@ private:
   }
 
   void plan_samples() {
-    if (effort_.iterations > 0 && effort_.duration_s <= 0) {
+    if (effort_.iterations > 0 && !(effort_.duration_s > 0)) {
       plan_iterations();
       return;
     }
@@ -134,19 +137,21 @@ private:
   /// As many as were asked for; the few that do not fill samples of one length go before them.
   void plan_iterations() {
     const std::uint64_t n = effort_.iterations;
-    plan_.samples = std::clamp<std::uint64_t>(n / plan_.batch, 1, JobMemory::most_samples);
-    std::uint64_t batch = n / plan_.samples;
+    const std::uint64_t runs = std::max<std::uint64_t>(n / plan_.batch, 1);
+    plan_.joined = (runs + JobMemory::most_samples - 1) / JobMemory::most_samples;
+    plan_.samples = runs / plan_.joined;
+    std::uint64_t batch = n / (plan_.samples * plan_.joined);
     if (batch > multiple_)
       batch = batch / multiple_ * multiple_;
     plan_.sample_ns *= static_cast<double>(batch) / static_cast<double>(plan_.batch);
     plan_.batch = batch;
-    if (const std::uint64_t rest = n - batch * plan_.samples; rest > 0)
-      sampler_.sample(rest);
+    plan_.untimed = n - batch * plan_.joined * plan_.samples;
   }
 
   Sampler& sampler_;
   JobMemory& job_;
   const Effort& effort_;
+  const SamplingProgress& progress_;
   const std::uint64_t multiple_;
   SamplePlan plan_;
   double target_ns_ = 0;
@@ -156,8 +161,9 @@ private:
 } // namespace
 
 SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer,
-                     const Effort& effort, std::uint64_t batch_multiple) {
-  return Calibration(sampler, job, timer, effort, batch_multiple).run();
+                     const Effort& effort, std::uint64_t batch_multiple,
+                     const SamplingProgress& progress) {
+  return Calibration(sampler, job, timer, effort, batch_multiple, progress).run();
 }
 
 } // namespace shmemctl::bench

@@ -75,16 +75,18 @@ private:
     runtime_.collectives().barrier(team_world);
 
     Sampler sampler(runtime_, *body, *clock_.clock);
-    SamplePlan plan = calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple());
+    const SamplingProgress progress = [&](const std::string& how_far) {
+      begin(words + ", " + how_far);
+    };
+    SamplePlan plan =
+        calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple(), progress);
     PeSamples own;
     const Usage before = usage();
     if (plan.measured)
-      own = take_samples(
-          sampler, job_, plan, effort_,
-          static_cast<double>(body->operations_per_iteration()) * body->latency_divisor(),
-          [&](double done_s) {
-            begin(fmt::format("{}, {:.0f} of {:g} s", words, done_s, effort_.duration_s));
-          });
+      own = take_samples(sampler, job_, plan, effort_,
+                         static_cast<double>(body->operations_per_iteration()) *
+                             body->latency_divisor(),
+                         progress);
     interference_.add(before, usage());
     own.measures = sampler.measures();
     own.bytes_per_iteration = body->bytes_per_iteration();
@@ -97,7 +99,9 @@ private:
       verification = verify_point(runtime_, *body, sampler.iterations_done());
     const std::vector<PeSamples> samples = job_.gather(own);
     if (runtime_.pe() == 0)
-      conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification}, words);
+      conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
+                body->batch_multiple()},
+               words);
   }
 
   Usage usage() const {
@@ -126,7 +130,7 @@ private:
     plan.measured = false;
     if (runtime_.pe() == 0)
       rows_.push_back(make_row(
-          {entry_.info, point, runtime_.n_pes(), plan, {}, {Verified::unchecked, reason, {}}}));
+          {entry_.info, point, runtime_.n_pes(), plan, {}, {Verified::unchecked, reason, {}}, 1}));
   }
 
   /// On PE 0.

@@ -29,10 +29,10 @@ nlohmann::json params_of(const PointOutcome& outcome) {
                            {"pes", outcome.n_pes}};
   if (outcome.info.sized)
     params["size_bytes"] = point.size_bytes;
-  if (point.window > 1)
-    params["window"] = point.window;
-  if (outcome.plan.batch > 1)
-    params["batch"] = outcome.plan.batch;
+  if (outcome.window > 1)
+    params["window"] = outcome.window;
+  if (const std::uint64_t batch = outcome.plan.batch * outcome.plan.joined; batch > 1)
+    params["batch"] = batch;
   if (point.traffic == Traffic::pair && (point.first_pe != 0 || point.second_pe != 1)) {
     params["first_pe"] = point.first_pe;
     params["second_pe"] = point.second_pe;

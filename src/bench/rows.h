@@ -20,6 +20,7 @@ struct PointOutcome {
   const SamplePlan& plan;
   const std::vector<PeSamples>& samples; ///< by PE
   const Verification& verification;
+  std::uint64_t window = 1; ///< operations under way together, as the case really has them
 };
 ResultRow make_row(const PointOutcome& outcome);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 #include "src/bench/statistics.h"
 
@@ -27,16 +28,20 @@ public:
       : sampler_(sampler), samples_(samples), operations_(operations_per_iteration),
         with_reference_(with_reference) {}
 
-  void take(std::uint64_t iterations) {
-    const double operations = static_cast<double>(iterations) * operations_;
-    if (with_reference_) {
-      const std::int64_t ns = sampler_.reference_sample(iterations);
-      if (sampler_.measures() && sampler_.has_reference())
-        samples_.reference_us.push_back(static_cast<double>(ns) * 1e-3 / operations);
+  /// One sample: the mean of `runs` runs.
+  void take(std::uint64_t iterations, std::uint64_t runs) {
+    double reference_ns = 0, operation_ns = 0;
+    for (std::uint64_t run = 0; run < runs; ++run) {
+      if (with_reference_)
+        reference_ns += static_cast<double>(sampler_.reference_sample(iterations));
+      operation_ns += static_cast<double>(sampler_.sample(iterations));
     }
-    const std::int64_t ns = sampler_.sample(iterations);
-    if (sampler_.measures())
-      samples_.operation_us.push_back(static_cast<double>(ns) * 1e-3 / operations);
+    if (!sampler_.measures())
+      return;
+    const double operations = static_cast<double>(iterations * runs) * operations_;
+    if (with_reference_ && sampler_.has_reference())
+      samples_.reference_us.push_back(reference_ns * 1e-3 / operations);
+    samples_.operation_us.push_back(operation_ns * 1e-3 / operations);
   }
 
 private:
@@ -44,6 +49,27 @@ private:
   PeSamples& samples_;
   double operations_;
   bool with_reference_;
+};
+
+/// Says how far a long run is, at most once a second.
+class Progress {
+public:
+  Progress(const Clock& clock, const SamplingProgress& say)
+      : clock_(clock), say_(say), said_ns_(clock.now_ns()) {}
+  template <class Words>
+  void look(const Words& words) {
+    constexpr std::int64_t second = 1'000'000'000;
+    const std::int64_t now = clock_.now_ns();
+    if (now - said_ns_ < second)
+      return;
+    said_ns_ = now;
+    say_(words());
+  }
+
+private:
+  const Clock& clock_;
+  const SamplingProgress& say_;
+  std::int64_t said_ns_;
 };
 
 } // namespace
@@ -87,15 +113,35 @@ double Sampler::sync_ns() {
   return median(std::move(times));
 }
 
+double Sampler::longest_run_ns() const {
+  constexpr double longest_s = 1, share_of_deadline = 0.1;
+  return 1e9 * std::min(longest_s, share_of_deadline * runtime_.rma().timeout_s());
+}
+
+void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch,
+                 const std::string& what, const SamplingProgress& progress) {
+  Progress said(sampler.clock(), progress);
+  for (std::uint64_t done = 0; done < iterations;) {
+    const std::uint64_t now = std::min(batch, iterations - done);
+    sampler.sample(now);
+    done += now;
+    said.look([&] { return fmt::format("{}: {} of {} iterations", what, done, iterations); });
+  }
+}
+
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
                        double operations_per_iteration, const SamplingProgress& progress) {
   PeSamples samples;
   samples.operation_us.reserve(JobMemory::most_samples);
   samples.reference_us.reserve(plan.with_reference ? JobMemory::most_samples : 0);
   Series series(sampler, samples, operations_per_iteration, plan.with_reference);
-  if (effort.duration_s <= 0) {
-    for (std::uint64_t i = 0; i < plan.samples; ++i)
-      series.take(plan.batch);
+  if (!(effort.duration_s > 0)) {
+    run_untimed(sampler, plan.untimed, plan.batch, "before the samples", progress);
+    Progress said(sampler.clock(), progress);
+    for (std::uint64_t i = 0; i < plan.samples; ++i) {
+      series.take(plan.batch, plan.joined);
+      said.look([&] { return fmt::format("{} of {} samples", i + 1, plan.samples); });
+    }
     return samples;
   }
   const std::int64_t start = sampler.clock().now_ns();
@@ -106,19 +152,19 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     for (std::uint64_t i = 0; i < in_round; ++i) {
-      if (taken + 1 >= JobMemory::most_samples) { // faster than the calibration thought
+      if (taken + 1 >= JobMemory::most_samples) {
         halve(samples.operation_us);
         halve(samples.reference_us);
         taken /= 2;
-        plan.batch *= 2;
+        plan.joined *= 2; // longer runs would let others wait for longer
         plan.wall_ns *= 2;
       }
-      series.take(plan.batch);
+      series.take(plan.batch, plan.joined);
       ++taken;
     }
     const double own_s = static_cast<double>(sampler.clock().now_ns() - start) * 1e-9;
     done_s = job.maximum({own_s})[0];
-    progress(done_s);
+    progress(fmt::format("{:.0f} of {:g} s", done_s, effort.duration_s));
   } while (done_s < effort.duration_s);
   return samples;
 }

@@ -24,6 +24,8 @@ public:
   std::int64_t reference_sample(std::uint64_t iterations);
   /// How unevenly PEs start a sample at most: the time of a sync.
   double sync_ns();
+  /// PEs that measure nothing wait for the others meanwhile: far below the deadline of a wait.
+  double longest_run_ns() const;
 
   bool measures() const { return measures_; }
   bool has_reference() const { return has_reference_; }
@@ -42,9 +44,11 @@ private:
 
 /// How a point is sampled; the same on all PEs.
 struct SamplePlan {
-  std::uint64_t batch = 1;   ///< iterations of one sample
+  std::uint64_t batch = 1;   ///< iterations of one run, timed together
+  std::uint64_t joined = 1;  ///< runs of one sample, which is their mean: more where there are many
   std::uint64_t samples = 1; ///< of each PE
-  double wall_ns = 0;        ///< of one sample with its barrier and reference
+  std::uint64_t untimed = 0; ///< iterations before the samples, which do not fill one
+  double wall_ns = 0;        ///< of one sample with its barriers and references
   bool with_reference = false;
   bool measured = true; ///< some PE measures
   /// A sample that is shorter than this is wrong by more than 0.25 % because of the clock.
@@ -57,14 +61,19 @@ inline constexpr double lengths_of_timer_error = 400;
 /// ... and as PEs start apart at most: 1 %, mostly far less.
 inline constexpr double lengths_of_start_skew = 100;
 
+/// Said between the samples of a long run, on every PE, about once a second: "3 of 10 s".
+using SamplingProgress = std::function<void(const std::string& how_far)>;
+
 /// Collective: warms the case up until its times settle (or for effort.warmup iterations), and
 /// finds how many iterations make one sample.
 /// @param batch_multiple of Case
 SamplePlan calibrate(Sampler& sampler, JobMemory& job, const TimerQuality& timer,
-                     const Effort& effort, std::uint64_t batch_multiple);
+                     const Effort& effort, std::uint64_t batch_multiple,
+                     const SamplingProgress& progress);
 
-/// Said between the samples of a long run, on every PE.
-using SamplingProgress = std::function<void(double done_s)>;
+/// Runs iterations that nobody times, `batch` at a time, with progress.
+void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch,
+                 const std::string& what, const SamplingProgress& progress);
 
 /// Collective: takes the samples. Times are per operation.
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/signal_dispositions.h"
 #include "src/bootstrap/backoff.h"
 #include "src/bootstrap/pieces.h"
 #include "src/bootstrap/select.h"
-#include "src/base/signal_dispositions.h"
 
 namespace shmemctl {
 

@@ -22,19 +22,20 @@ std::string line_after(const std::string& text, const std::string& prefix) {
   return "";
 }
 
-std::string how_it_ended(const ChildResult& child) {
+std::string how_it_ended(const ChildResult& child, const Report& part) {
   if (child.timed_out)
     return "it did not end in time";
   if (child.exit_status > 128)
     return "it was killed by signal " + std::to_string(child.exit_status - 128);
-  return "it ended with exit code " + std::to_string(child.exit_status) + " and no report";
+  return "it ended with exit code " + std::to_string(child.exit_status) +
+         (part.results.empty() ? " and no results" : ", and not well");
 }
 
-Finding failure_of(const JobItem& item, const ChildResult& child) {
+Finding failure_of(const JobItem& item, const ChildResult& child, const Report& part) {
   const std::string said = line_after(child.err, error_prefix);
   const std::string fix = line_after(child.err, fix_prefix);
   return {"check-" + item.id, Severity::error, item.id,
-          item.title + ": " + (said.empty() ? how_it_ended(child) : said),
+          item.title + ": " + (said.empty() ? how_it_ended(child, part) : said),
           fix.empty() ? "run it alone: shmemctl " + join(item.arguments, " ") : fix};
 }
 
@@ -42,6 +43,18 @@ std::string count_of(const Findings& findings, Severity severity, const std::str
   const auto count = std::count_if(findings.begin(), findings.end(),
                                    [&](const Finding& f) { return f.severity == severity; });
   return count == 0 ? "" : std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+/// Whether something is wrong that the findings do not tell: a job that proves nothing is none that
+/// went well.
+bool failed_silently(const ChildResult& child, const Report& part) {
+  if (has_error(part.findings))
+    return false;
+  const bool well = !child.timed_out && child.exit_status == static_cast<int>(ExitCode::ok) &&
+                    part.status == ReportStatus::complete;
+  return !well || std::none_of(part.results.begin(), part.results.end(), [](const ResultRow& row) {
+    return row.verified == Verified::passed;
+  });
 }
 
 /// "12 rows verified" or the first that failed.
@@ -105,10 +118,9 @@ void absorb(const JobItem& item, const ChildResult& child, Report& report) {
     part = report_from_json(parse_json(child.out, item.id), item.id);
   } catch (const Error&) {
     part = Report{};
-    part.findings = {failure_of(item, child)};
   }
-  if (part.status == ReportStatus::incomplete && part.findings.empty())
-    part.findings = {failure_of(item, child)};
+  if (failed_silently(child, part))
+    part.findings.push_back(failure_of(item, child, part));
   if (!part.phases.empty())
     report.phases = part.phases;
   if (part.measurement)

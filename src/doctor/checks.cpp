@@ -53,6 +53,9 @@ const std::vector<Check>& all_checks() {
       {"rdma-gid-table", "rdma", "RoCE v2 address on IPv4", rdma_gid_table},
       {"rdma-gid-index", "rdma", "same GID index on every device", rdma_gid_index},
       {"rdma-uverbs", "rdma", "RDMA devices can be opened", rdma_uverbs},
+      {"libfabric-provider", "rdma", "libfabric has a provider for the NICs", libfabric_provider},
+      {"libfabric-environment", "rdma", "variables of libfabric's provider", libfabric_environment},
+      {"libfabric-gdrcopy", "rdma", "GDRCopy where libfabric's provider needs it", libfabric_gdrcopy},
 
       {"memlock", "memory", "limit of locked memory", memlock},
       {"dev-shm", "memory", "size of /dev/shm", dev_shm},

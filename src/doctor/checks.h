@@ -8,6 +8,7 @@
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/nvml_survey.h"
+#include "transports/libfabric/presence.h"
 
 namespace shmemctl::doctor {
 
@@ -58,6 +59,11 @@ CheckResult rdma_uverbs(const CheckContext& context);
 CheckResult rdma_gid_table(const CheckContext& context);
 CheckResult rdma_gid_index(const CheckContext& context);
 
+// libfabric.cpp
+CheckResult libfabric_provider(const CheckContext& context);
+CheckResult libfabric_environment(const CheckContext& context);
+CheckResult libfabric_gdrcopy(const CheckContext& context);
+
 // memory.cpp
 CheckResult memlock(const CheckContext& context);
 CheckResult dev_shm(const CheckContext& context);
@@ -87,6 +93,14 @@ CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
 CheckResult judge_gpu_kernel(const std::string& answer);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_persistence(const NvmlSurvey& survey);
+/// The provider that libfabric should have here.
+struct FabricWish {
+  std::string provider; ///< a profile's name, or libfabric's
+  std::string reason;
+  bool needed = false; ///< asked for, or no other transport can use the NICs
+};
+CheckResult judge_libfabric_provider(const FabricWish& wish,
+                                     const fabric::ProviderPresence& presence);
 /// Nothing if NVML does not tell the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
 /// Nothing if NVML does not tell how many NVLinks a GPU has; else of every GPU: active == present.

@@ -9,7 +9,7 @@
 #include "src/base/log.h"
 #include "src/memory/siphash.h"
 #include "src/runtime/buffers/open_cache.h"
-#include "src/runtime/buffers/service.h"
+#include "src/runtime/buffers/owner.h"
 
 namespace shmemctl {
 
@@ -32,21 +32,14 @@ Error stale(const BufferDescriptor& descriptor) {
 } // namespace
 
 struct Buffers::Impl {
-  /// What a PE has from its first registration on.
-  struct Owner {
-    std::shared_ptr<buffers::Control> control;
-    std::unique_ptr<buffers::Service> service;
-    std::unique_ptr<buffers::ServiceThread> thread;
-  };
-
   BuffersConfig config;
   std::uint32_t me; ///< among the users
   BufferPool pool;
   std::vector<MemoryRegistrar*> registrars;
   std::mutex mutex; ///< of the next two
   std::map<std::uint64_t, std::vector<std::pair<MemoryRegistrar*, NetworkKey>>> keys;
-  Owner owner;
-  std::mutex links_mutex; ///< held while a connection is made
+  std::unique_ptr<buffers::Owner> owner; ///< from the first registration on
+  std::mutex links_mutex;                ///< held while a connection is made
   std::map<int, std::shared_ptr<buffers::OwnerLink>> links;
   buffers::OpenCache cache;
 
@@ -59,6 +52,7 @@ struct Buffers::Impl {
     return static_cast<std::uint32_t>(found - config.users.begin());
   }
   void start_owner();
+  buffers::Control& control() const { return *owner->control(); }
   void add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes);
   void drop_keys(const BufferHandle& handle);
   void wait_until_unused(std::uint32_t slot);
@@ -74,17 +68,11 @@ struct Buffers::Impl {
 
 void Buffers::Impl::start_owner() {
   const std::lock_guard lock(mutex);
-  if (owner.thread)
-    return;
-  Owner started;
-  started.control = std::make_shared<buffers::Control>(
-      buffers::ControlShape{static_cast<std::uint32_t>(config.max_buffers),
-                            static_cast<std::uint32_t>(config.users.size()), config.stage_bytes},
-      config.backing->kind());
-  started.service = std::make_unique<buffers::Service>(config.secret, config.pe, config.users, pool,
-                                                       *started.control);
-  started.thread = std::make_unique<buffers::ServiceThread>(*started.service);
-  owner = std::move(started);
+  if (!owner)
+    owner = std::make_unique<buffers::Owner>(
+        buffers::ControlShape{static_cast<std::uint32_t>(config.max_buffers),
+                              static_cast<std::uint32_t>(config.users.size()), config.stage_bytes},
+        config.backing->kind(), config.secret, config.pe, config.users, pool);
 }
 
 void Buffers::Impl::add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes) {
@@ -109,8 +97,8 @@ void Buffers::Impl::drop_keys(const BufferHandle& handle) {
 /// A PE that is using the slot; -1 if none is. One that is gone uses nothing.
 int Buffers::Impl::user_of(std::uint32_t slot) {
   for (std::uint32_t user = 0; user < config.users.size(); ++user)
-    if (owner.control->in_flight(slot, user).load(std::memory_order_seq_cst) != 0 &&
-        (user == me || owner.service->connected(user)))
+    if (control().in_flight(slot, user).load(std::memory_order_seq_cst) != 0 &&
+        (user == me || owner->connected(user)))
       return config.users[user];
   return -1;
 }
@@ -164,11 +152,13 @@ std::shared_ptr<const buffers::OpenBuffer> Buffers::Impl::open(const BufferDescr
   if (auto opened = cache.find(descriptor.pe, handle))
     return opened;
   std::shared_ptr<const buffers::OpenBuffer> opened;
-  if (descriptor.pe == config.pe)
-    opened = std::make_shared<buffers::OpenBuffer>(config.pe, pool.get(handle), owner.control);
-  else
+  if (descriptor.pe == config.pe) {
+    const RegisteredBuffer mine = pool.get(handle); // throws if there never was a registration
+    opened = std::make_shared<buffers::OpenBuffer>(config.pe, mine, owner->control());
+  } else {
     opened =
         std::make_shared<buffers::OpenBuffer>(link_to(descriptor.pe), handle, me, config.allowed);
+  }
   cache.insert(opened);
   return opened;
 }
@@ -191,7 +181,7 @@ Buffers::Buffers(BuffersConfig config) : impl_(std::make_unique<Impl>(std::move(
 
 Buffers::~Buffers() {
   for (const BufferHandle& handle : impl_->pool.handles()) {
-    impl_->owner.control->generation(handle.slot).store(0, std::memory_order_seq_cst);
+    impl_->control().generation(handle.slot).store(0, std::memory_order_seq_cst);
     impl_->drop_keys(handle);
   }
 }
@@ -204,20 +194,20 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
   impl_->start_owner();
   const BufferHandle handle = impl_->pool.add(address, size_bytes, may_replace_pages);
   try {
-    impl_->owner.control->commit_slot(handle.slot);
+    impl_->control().commit_slot(handle.slot);
     impl_->add_keys(handle, address, size_bytes);
   } catch (...) {
     impl_->pool.withdraw(handle);
     impl_->pool.remove(handle);
     throw;
   }
-  impl_->owner.control->generation(handle.slot).store(handle.generation, std::memory_order_seq_cst);
+  impl_->control().generation(handle.slot).store(handle.generation, std::memory_order_seq_cst);
   return handle;
 }
 
 void Buffers::remove(const BufferHandle& handle) {
   impl_->pool.withdraw(handle);
-  impl_->owner.control->generation(handle.slot).store(0, std::memory_order_seq_cst);
+  impl_->control().generation(handle.slot).store(0, std::memory_order_seq_cst);
   impl_->wait_until_unused(handle.slot);
   impl_->cache.erase(impl_->config.pe, handle);
   impl_->drop_keys(handle);

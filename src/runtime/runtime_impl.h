@@ -103,7 +103,6 @@ private:
   void undo_transports();
   void enter_transport_map();
   void enter_nics();
-  std::vector<HcaPort> my_ports() const;
   void enter_connections();
   void route_atomics();
   void make_buffers();

@@ -4,6 +4,7 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/runtime/nic_choice.h"
 #include "src/runtime/numa_choice.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/subworld.h"
@@ -71,26 +72,12 @@ void Runtime::Impl::enter_devices() {
 
 void Runtime::Impl::enter_nics() {
   mapping = map_nics(node, wanted_mapping);
-  const std::vector<HcaPort> ports = my_ports();
+  const std::vector<HcaPort> ports =
+      ports_of_pe(node, mapping, static_cast<std::size_t>(placement.my_local_pe()),
+                  placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
   for (const TransportEntry& entry : transports)
     if (!ports.empty())
       entry.transport->use_nics(ports);
-}
-
-/// Those that carry this PE's traffic, each once.
-std::vector<HcaPort> Runtime::Impl::my_ports() const {
-  std::vector<HcaPort> ports;
-  const auto local_pe = static_cast<std::size_t>(placement.my_local_pe());
-  if (local_pe >= mapping.pes.size())
-    return ports;
-  const PeMapping& mine = mapping.pes[local_pe];
-  for (int i = 0; i < mine.used && i < static_cast<int>(mine.nics.size()); ++i) {
-    const NicUse& use = mine.nics[static_cast<std::size_t>(i)];
-    const HcaPort port{node.nics[static_cast<std::size_t>(use.nic)].name, use.port};
-    if (std::find(ports.begin(), ports.end(), port) == ports.end())
-      ports.push_back(port);
-  }
-  return ports;
 }
 
 /// The NUMA node for the heap's pages; -1 for any.

@@ -2,9 +2,14 @@
 // --benchmark_enable_random_interleaving=true --benchmark_repetitions=9.
 #include <benchmark/benchmark.h>
 
+#include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "src/memory/host_file.h"
@@ -33,6 +38,7 @@ public:
     for (std::uint8_t& byte : config.secret)
       byte = static_cast<std::uint8_t>(random());
     config.users = {0, 1, 2, 3};
+    config.max_buffers = 1 << 15;
     config.health = &health_;
     config.backing = backing_.get();
     config.way_to = [](int) { return BuffersConfig::WayToPe{"shm", true}; };
@@ -54,6 +60,8 @@ public:
   Buffers& attached() { return *attached_; }
   Buffers& staged() { return *staged_; }
   const BufferDescriptor& descriptor() const { return descriptor_; }
+  Buffers& owner() { return *far_; }
+  std::byte* owned() const { return target_.get(); }
 
 private:
   struct Free {
@@ -91,6 +99,35 @@ std::byte* registered_memory() {
   }();
   return memory;
 }
+
+/// Processor time of the threads that answer for registered buffers.
+double answering_s() {
+  double seconds = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::ifstream(task.path() / "comm") >> name;
+    double ran_ns = 0;
+    if (name == "buffers")
+      std::ifstream(task.path() / "schedstat") >> ran_ns;
+    seconds += ran_ns * 1e-9;
+  }
+  return seconds;
+}
+/// Reports what the owner's thread had to do for each iteration.
+class AnsweringTime {
+public:
+  explicit AnsweringTime(benchmark::State& state) : state_(state) {}
+  ~AnsweringTime() {
+    state_.counters["owner_us"] =
+        benchmark::Counter((answering_s() - begin_s_) * 1e6, benchmark::Counter::kAvgIterations);
+  }
+  AnsweringTime(const AnsweringTime&) = delete;
+  AnsweringTime& operator=(const AnsweringTime&) = delete;
+
+private:
+  benchmark::State& state_;
+  double begin_s_ = answering_s();
+};
 
 template <class Put>
 void measure(benchmark::State& state, const Put& put) {
@@ -131,6 +168,7 @@ void by_attach(benchmark::State& state) {
   });
 }
 void by_staging(benchmark::State& state) {
+  const AnsweringTime time(state);
   measure(state, [](std::size_t size_bytes) {
     two_pes().staged().put(two_pes().descriptor(), 0, plain_memory(), size_bytes);
   });
@@ -152,8 +190,36 @@ void register_and_unregister(benchmark::State& state) {
     two_pes().buffers().remove(two_pes().buffers().add(memory.data(), size_bytes));
 }
 
+/// What the owner's thread is busy with: PE 0 asks for a buffer that it has not opened yet. Beside
+/// a thread that registers `range` bytes at the owner again and again, if that is not 0.
+void first_use(benchmark::State& state) {
+  const auto beside_bytes = static_cast<std::size_t>(state.range(0));
+  std::atomic<bool> stop{false};
+  std::thread beside([&] {
+    std::vector<std::byte> memory(beside_bytes + 8192, std::byte{1});
+    while (beside_bytes != 0 && !stop)
+      two_pes().owner().remove(two_pes().owner().add(memory.data(), beside_bytes));
+  });
+  std::size_t at = 0;
+  const AnsweringTime time(state);
+  for (auto _ : state) {
+    state.PauseTiming();
+    at = (at + 64) % most_bytes;
+    const BufferHandle handle = two_pes().owner().add(two_pes().owned() + at, 64);
+    const BufferDescriptor descriptor = two_pes().owner().describe(handle);
+    state.ResumeTiming();
+    two_pes().buffers().path_to(descriptor);
+    state.PauseTiming();
+    two_pes().owner().remove(handle);
+    state.ResumeTiming();
+  }
+  stop = true;
+  beside.join();
+}
+
 } // namespace
 
+BENCHMARK(first_use)->Arg(0)->Arg(1 << 20)->Arg(64 << 20)->UseRealTime();
 BENCHMARK(heap_to_heap)->Arg(8)->Arg(4096)->Arg(1 << 20)->Arg(4 << 20);
 BENCHMARK(registered_to_heap)->Arg(8)->Arg(4096)->Arg(1 << 20)->Arg(4 << 20);
 BENCHMARK(plain_to_registered)->Arg(8)->Arg(4096)->Arg(1 << 20)->Arg(4 << 20);

@@ -63,7 +63,8 @@ def launch(command, env=None, timeout=120):
     """Runs a launcher's command line; ends whatever is left of it and says what that was."""
     mark = str(uuid.uuid4())
     environment = support.clean_environment(
-        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **(env or {}))
+        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        **support.launcher_environment(), **(env or {}))
     environment[MARK] = mark
     started = time.monotonic()
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE,

@@ -22,6 +22,14 @@ def clean_environment(**variables):
     return kept
 
 
+def launcher_environment():
+    """What a launcher needs for ranks that are built as SHMEMCTL_SANITIZE says."""
+    if "thread" not in os.environ.get("SHMEMCTL_SANITIZE", ""):
+        return {}
+    # PMIx's shared segment wants an address that is ThreadSanitizer's.
+    return {"PMIX_MCA_gds": "hash"}
+
+
 def run(*arguments, stdin=None, env=None, timeout=60):
     """(exit code, stdout, stderr) as text; stdin may be bytes."""
     done = subprocess.run(

@@ -11,7 +11,7 @@ import unittest
 import uuid
 
 import one_node_slurm
-from support import BINARY, clean_environment
+from support import BINARY, clean_environment, launcher_environment, run
 
 PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
 LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
@@ -26,7 +26,7 @@ def environment(**variables):
     kept = {name: value for name, value in clean_environment().items()
             if not name.startswith(LAUNCHER_VARIABLES)}
     kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                OMPI_MCA_plm="isolated", **variables)
+                OMPI_MCA_plm="isolated", **launcher_environment(), **variables)
     return kept
 
 
@@ -56,6 +56,7 @@ class LauncherTests:
     """The tests; a class for each launcher says how a job is started."""
     bootstrap = ""  # what --bootstrap is asked for
     chosen = ""     # what it must become
+    launcher = ""   # what a report calls the launcher
     #: Calls in which a rank is lost; 0 is before the bootstrap is opened.
     fault_calls = (0, 1, 4)
 
@@ -143,6 +144,37 @@ class LauncherTests:
         rows = {row["case"]: row["verified"] for row in report["results"]}
         self.assertEqual(rows, {f"bringup.{op}": "passed" for op in PAIR_OPS})
 
+    def test_a_sweep_is_verified_and_its_report_valid(self):
+        """`bench` as its users start it; only PE 0 prints and writes."""
+        cases = {"put": {1, 512, 262144, 4194304}, "atomic-fetch-add": {4, 8}, "barrier": {None}}
+        with tempfile.TemporaryDirectory(prefix="launched-bench-") as folder:
+            path = pathlib.Path(folder) / "report.json"
+            done = subprocess.run(
+                [*self.command(2), BINARY, "bench", *cases, "--quick", "--timeout", "30", "--bootstrap",
+                 self.bootstrap, "--json", path],
+                env=environment(**self.variables(), SHMEMCTL_SYMMETRIC_SIZE="64M"), check=False,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = json.loads(path.read_text())
+            code, out, err = run("report", "validate", path)
+            self.assertEqual(code, 0, out + err)
+        self.assertEqual((report["status"], report["exit_code"]), ("complete", 0))
+        self.assertEqual(report["job"], {"pes": 2, "nodes": 1, "bootstrap": self.chosen,
+                                         "launcher": self.launcher})
+        sizes = {case: set() for case in cases}
+        for row in report["results"]:
+            with self.subTest(case=row["case"], params=row["params"]):
+                self.assertEqual((row["verified"], row["status"]), ("passed", "pass"), row.get("reason"))
+                self.assertEqual((row["unit"], row["params"]["pes"]), ("us", 2))
+                self.assertGreater(row["stats"]["n"], 0)
+                self.assertGreater(row["stats"]["min"], 0)
+            sizes[row["case"]].add(row["params"].get("size_bytes"))
+        self.assertEqual(sizes, cases)
+        self.assertEqual([pin["pe"] for pin in report["measurement"]["pinning"]], [0, 1])
+        for case in cases:
+            rows = [line for line in done.stdout.splitlines() if line.startswith(f"{case} ")]
+            self.assertEqual(len(rows), len(cases[case]), done.stdout)
+
     def test_a_rank_is_killed(self):
         for call in self.fault_calls:
             with self.subTest(call=call):
@@ -179,7 +211,7 @@ class LauncherTests:
 
 
 class MpirunPmix(LauncherTests, unittest.TestCase):
-    bootstrap, chosen = "auto", "pmix"
+    bootstrap, chosen, launcher = "auto", "pmix", "mpirun"
 
     @classmethod
     def setUpClass(cls):
@@ -196,6 +228,8 @@ class MpirunPmix(LauncherTests, unittest.TestCase):
 
 
 class Hydra(LauncherTests):
+    launcher = "hydra"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -228,6 +262,7 @@ class HydraPmi2(Hydra, unittest.TestCase):
 
 class Srun(LauncherTests):
     mpi = ""
+    launcher = "srun"
     slurm = None
 
     def command(self, ranks):
@@ -271,7 +306,7 @@ class SrunWithoutPmi(Srun, unittest.TestCase):
         self.assertEqual((code, out), (3, ""), err)
         self.assertIn("srun started this process as one of 2", err)
 
-    test_bringup_verifies_every_pair = None
+    test_bringup_verifies_every_pair = test_a_sweep_is_verified_and_its_report_valid = None
     test_more_ranks_than_processors = test_a_rank_is_killed = test_a_rank_stays_away = None
     test_a_rank_leaves_without_a_word = test_abort_ends_the_job = test_another_size_is_named = None
 

@@ -19,7 +19,7 @@ PHASES = ["options", "bootstrap", "hosts", "lifeline", "placement", "devices", "
 
 
 def leftovers():
-    """What a job could leave in the file system."""
+    """What a job could leave in the file system; tests' own folders have other names."""
     return sorted(str(path) for folder in ("/dev/shm", "/tmp") for path in pathlib.Path(folder).glob("shmemctl*"))
 
 

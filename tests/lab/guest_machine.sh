@@ -1,5 +1,7 @@
 #!/bin/sh
+# shellcheck shell=dash disable=SC2317 # functions that others call
 # In one machine with two devices: guest_machine.sh SHMEMCTL. Leaves what it saw in $LAB_OUT.
+# shellcheck source=tests/lab/guest_functions.sh
 . "$(dirname "$0")/guest_functions.sh"
 shmemctl=$1
 

@@ -25,6 +25,7 @@ class Refused(unittest.TestCase):
         self.assertIn("99", self.assert_refused("--hcas", 99, "--", "true"))
         self.assertIn("--peer", self.assert_refused("--peer", "true", "--", "true"))
         self.assertIn("eth0", self.assert_refused("--netem", "eth0", "--", "true"))
+        self.assertIn("--netem", self.assert_refused("--netem", "eth0: loss 1%", "--", "true"))
         self.assertIn("soon", self.assert_refused("--at", "soon", "true", "--", "true"))
         self.assertIn("1X", self.assert_refused("--env", "1X=2", "--", "true"))
         self.assertIn("numa9", self.assert_refused("--topology", "numa9", "--", "true"))
@@ -75,11 +76,11 @@ class Words(unittest.TestCase):
 
     def test_what_is_held_back_takes_the_wire(self):
         nics = network.nics_of(0, 2)
-        self.assertIn("dev eth0", network.redirect_batch(nics, []))
-        slow = network.redirect_batch(nics, [network.parse_netem("0/eth0: delay 1ms")])
-        self.assertNotIn("add dev eth0", slow)
-        self.assertIn("add dev eth1", slow)
-        self.assertEqual(network.redirect_batch(nics[:1], []), "")
+        self.assertIn("filter add dev eth0 egress", network.segment_batch(nics, 1, []))
+        slow = network.segment_batch(nics, 1, [network.parse_netem("0/eth0: delay 1ms")])
+        self.assertNotIn("filter add dev eth0 egress", slow)
+        self.assertIn("filter add dev eth1 egress", slow)
+        self.assertEqual(network.segment_batch(nics[:1], 1, []), "")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ static void test_options(int next) {
     shmem_team_t team = SHMEM_TEAM_INVALID;
     CHECK(shmem_ctx_get_team(contexts[i], &team) == 0 && team == SHMEM_TEAM_WORLD);
   }
+  const int sources[5] = {100, 101, 102, 103, 104}; // read until the contexts are quiet
   for (int i = 0; i < 5; ++i)
-    shmem_ctx_int_put_nbi(contexts[i], &words[i], &(int){100 + i}, 1, next);
+    shmem_ctx_int_put_nbi(contexts[i], &words[i], &sources[i], 1, next);
   for (int i = 0; i < 5; ++i) {
     shmem_ctx_fence(contexts[i]);
     shmem_ctx_quiet(contexts[i]);

@@ -1,5 +1,6 @@
 // The interface in C++: overloads instead of generic macros.
 #include <complex>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 

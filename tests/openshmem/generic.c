@@ -132,6 +132,7 @@ RMA(X)
     word##I = 0;                                                                                   \
     shmem_barrier_all();                                                                           \
     shmem_atomic_set(&word##I, (T)5, next);                                                        \
+    shmem_quiet(); /* nothing else orders atomics, least of all of two contexts */                 \
     shmem_atomic_inc(&word##I, next);                                                              \
     shmem_atomic_inc(ctx, &word##I, next);                                                         \
     shmem_atomic_add(&word##I, (T)10, next);                                                       \
@@ -201,14 +202,18 @@ AMO(X)
     word##I = 0xf0;                                                                                \
     shmem_barrier_all();                                                                           \
     shmem_atomic_or(&word##I, (T)1, next);                                                         \
+    shmem_fence();                                                                                 \
     shmem_atomic_and(&word##I, (T)0x1f, next);                                                     \
+    shmem_fence();                                                                                 \
     shmem_atomic_xor(&word##I, (T)3, next);                                                        \
     shmem_quiet();                                                                                 \
     CHECK(shmem_atomic_fetch_or(&word##I, (T)1, next) == (T)0x12);                                 \
     CHECK(shmem_atomic_fetch_and(&word##I, (T)0x11, next) == (T)0x13);                             \
     CHECK(shmem_atomic_fetch_xor(ctx, &word##I, (T)1, next) == (T)0x11);                           \
     shmem_atomic_or(ctx, &word##I, (T)2, next);                                                    \
+    shmem_ctx_fence(ctx);                                                                          \
     shmem_atomic_and(ctx, &word##I, (T)3, next);                                                   \
+    shmem_ctx_fence(ctx);                                                                          \
     shmem_atomic_xor(ctx, &word##I, (T)1, next);                                                   \
     shmem_ctx_quiet(ctx);                                                                          \
     shmem_atomic_fetch_or_nbi(&old, &word##I, (T)4, next);                                         \

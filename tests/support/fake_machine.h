@@ -92,7 +92,7 @@ public:
     // Thousands of small files: memory, where there is some, is a hundred times faster than disk.
     for (const std::string& folder :
          {std::string("/dev/shm"), std::filesystem::temp_directory_path().string()}) {
-      std::string pattern = folder + "/shmemctl-fake-XXXXXX";
+      std::string pattern = folder + "/test-shmemctl-fake-XXXXXX";
       if (!::mkdtemp(pattern.data()))
         continue;
       root_ = std::filesystem::canonical(pattern).string();

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fcntl.h>
 #include <functional>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -21,6 +23,9 @@ struct PeResult {
   int exit_code = -1; ///< 128 + signal if a signal ended it
   std::string text;   ///< what it said: the Error's message and fix, or what `body` returned
 };
+
+/// Exit code of a PE whose body threw anything else than an Error.
+constexpr int unexpected_exception = 70;
 
 struct ForkJob {
   int n_pes = 2;
@@ -66,6 +71,10 @@ inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descrip
   } catch (const Error& error) {
     write_all(descriptor, error.message() + "\n" + error.fix());
     return static_cast<int>(error.code());
+  } catch (
+      const std::exception& error) { // else the child would go on with the tests after this one
+    write_all(descriptor, std::string("unexpected exception: ") + error.what());
+    return unexpected_exception;
   }
 }
 
@@ -89,6 +98,7 @@ inline std::string read_all(int descriptor) {
 /// Runs the job to its end.
 inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
   std::fflush(nullptr);
+  const pid_t parent = ::getpid();
   std::vector<pid_t> children;
   std::vector<FileDescriptor> pipes, ids;
   for (int pe = 0; pe < job.n_pes; ++pe) {
@@ -96,6 +106,9 @@ inline std::vector<PeResult> run_fork_job(const ForkJob& job) {
     auto [hear, id] = detail::make_pipe();
     const pid_t child = ::fork();
     if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent)
+        ::_exit(unexpected_exception);
       ids.clear(); // else no child would see the end of another one's
       id.reset();
       ::_exit(detail::run_pe(job, pe, detail::read_all(hear.get()), say.get()));

@@ -12,7 +12,8 @@ namespace shmemctl {
 class TemporaryFolder {
 public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shmemctl-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "test-shmemctl-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr)
       throw std::runtime_error("mkdtemp");
     path_ = pattern;

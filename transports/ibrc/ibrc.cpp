@@ -18,6 +18,18 @@ constexpr const char* address_fix =
     "give the port's network interface an address (ip address add), or change IB_GID_INDEX, "
     "IB_ADDR_FAMILY, IB_ADDR_RANGE or IB_ROCE_VERSION_NUM";
 
+/// "RoCE v2 IPv4, InfiniBand": what any of the ports has.
+std::string kinds_of(const std::vector<Summary::Port>& ports) {
+  std::vector<std::string> names;
+  for (int kind = 0; kind < verbs::gid_kinds; ++kind)
+    for (const Summary::Port& port : ports)
+      if ((port.gid_kinds >> kind & 1) != 0) {
+        names.emplace_back(verbs::to_string(static_cast<verbs::GidKind>(kind)));
+        break;
+      }
+  return names.empty() ? "none with an address" : join(names, ", ");
+}
+
 bool has_atomics(const verbs::Device& device) {
   return device.attributes().atomic_cap != IBV_ATOMIC_NONE;
 }
@@ -103,7 +115,9 @@ Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
         ethernet = left.ethernet;
       }
   if (!any)
-    return {0, "its ports have no kind of address in common with those here"};
+    return {0, fmt::format("ports of different kinds: here {}, there {}; IB_GID_INDEX and "
+                           "IB_ADDR_FAMILY choose RoCE addresses",
+                           kinds_of(mine), kinds_of(theirs->ports))};
   const auto atomics = [](const Summary::Port& port) { return port.atomics; };
   const bool all_atomics = std::all_of(mine.begin(), mine.end(), atomics) &&
                            std::all_of(theirs->ports.begin(), theirs->ports.end(), atomics);

@@ -32,12 +32,6 @@ struct Unavailable {
   std::string reason, fix;
 };
 
-struct ProviderRequest {
-  std::string library_file;                 ///< "libfabric.so.1"
-  std::string provider, profile, interface; ///< the options; "" is any
-  int n_pes = 1;
-};
-
 /// The best provider that is there and has the interface, if one is asked for. Returns false and
 /// fills `problem` if there is none.
 bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem);

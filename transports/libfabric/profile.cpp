@@ -32,7 +32,7 @@ Profile tcp() {
   profile.providers = {"tcp;ofi_rxm", "tcp"};
   profile.in_order = true;
   profile.listens_on_tcp = true;
-  profile.provider_atomics_by_cpu = true;
+  profile.provider_atomics_by_cpu = true; // ofi_rxm makes them with the compiler's atomics
   return profile;
 }
 
@@ -41,6 +41,7 @@ Profile verbs() {
   profile.name = "verbs";
   profile.providers = {"verbs;ofi_rxm"};
   profile.words_may_tear = false;
+  profile.provider_atomics_by_cpu = true;
   // MLX5_SCATTER_TO_CQE=0 is NVSHMEM's. The universe sizes ofi_rxm's completion queues, which soft
   // devices refuse at the default of 256.
   profile.variables = {{"MLX5_SCATTER_TO_CQE", "0"},
@@ -69,7 +70,10 @@ Profile efa() {
   profile.endpoints = 2;
   profile.operations = 2048;
   profile.receives = 1024;
-  profile.variables = {{"FI_EFA_USE_DEVICE_RDMA", "1", true}, {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}};
+  // Through shared memory, peers of one node need each other's progress (NVSHMEM's release notes).
+  profile.variables = {{"FI_EFA_USE_DEVICE_RDMA", "1", true},
+                       {"FI_EFA_ENABLE_SHM_TRANSFER", "0"},
+                       {"FI_HMEM_CUDA_USE_GDRCOPY", "1"}};
   profile.needs_gdrcopy = true;
   return profile;
 }

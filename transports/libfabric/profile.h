@@ -9,13 +9,9 @@
 
 #include <rdma/fi_eq.h>
 
-namespace shmemctl::fabric {
+#include "transports/libfabric/presence.h"
 
-/// A variable that a provider reads when libfabric starts.
-struct ProviderVariable {
-  std::string name, value;
-  bool required = false; ///< any other value makes the provider unusable, not only slow
-};
+namespace shmemctl::fabric {
 
 struct Profile {
   std::string name;                   ///< "tcp", "verbs", "efa", "cxi", "generic"

@@ -6,33 +6,49 @@
 
 namespace shmemctl {
 
+namespace {
+
+constexpr std::size_t longest_key_bytes = 4096; // of set_region()
+
+} // namespace
+
 UcxPiece UcxMemory::map(std::byte* base, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   std::byte* at = base + offset_bytes;
   const UcxMapping& mapping = mappings_.emplace_back(context_, at, size_bytes);
   return {offset_bytes, size_bytes, reinterpret_cast<std::uint64_t>(at), mapping.packed_key()};
 }
 
+void UcxMemory::extend(Region& region, std::uint64_t size_bytes) {
+  region.pieces.push_back(map(region.base, region.size_bytes, size_bytes - region.size_bytes));
+  region.size_bytes = size_bytes;
+}
+
 std::string UcxMemory::set_region(const RegionView& view) {
   const std::lock_guard lock(mutex_);
   Region& region = regions_[view.region];
-  const bool moved = region.base != view.base || region.size_bytes > view.size_bytes;
-  // Registering anew what is there already costs time and locked memory, but keys must not grow
-  // for ever.
-  const bool too_many =
-      region.pieces.size() == max_ucx_pieces && region.size_bytes < view.size_bytes;
-  if (moved || too_many)
+  if (region.base != view.base || region.size_bytes > view.size_bytes)
     region = {view.base, {}, 0};
   if (view.size_bytes > region.size_bytes) {
-    region.pieces.push_back(map(view.base, region.size_bytes, view.size_bytes - region.size_bytes));
-    region.size_bytes = view.size_bytes;
+    // What is there already is not registered anew, which would cost time and locked memory: but
+    // keys must not grow for ever.
+    if (region.pieces.size() == max_ucx_pieces)
+      region = {view.base, {}, 0};
+    extend(region, view.size_bytes);
   }
-  return to_key(region.pieces);
+  std::string key = to_key(region.pieces);
+  if (key.size() > longest_key_bytes && region.pieces.size() > 1) {
+    region = {view.base, {}, 0};
+    extend(region, view.size_bytes);
+    key = to_key(region.pieces);
+  }
+  return key;
 }
 
 void UcxMemory::set_keys(int region, const std::vector<std::string>& keys) {
   std::vector<Pieces> parsed;
   for (const std::string& key : keys)
-    parsed.push_back(std::make_shared<const std::vector<UcxPiece>>(parse_key(key)));
+    parsed.push_back(key.empty() ? nullptr // a PE that cannot use UCX
+                                 : std::make_shared<const std::vector<UcxPiece>>(parse_key(key)));
   const std::lock_guard lock(mutex_);
   keys_[region] = std::move(parsed);
   version_.fetch_add(1, std::memory_order_release);

@@ -30,6 +30,28 @@ private:
   std::vector<void*> requests_;
 };
 
+/// Counts a request as unfinished, also behind a wait that was given up, unless its endpoint can be
+/// closed by force.
+class Counted {
+public:
+  Counted(UcxWorker& worker, const UcxPeer& peer, void* request)
+      : worker_(worker), peer_(peer), request_(request) {
+    worker_.begin_request();
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() {
+    if (!UCS_PTR_IS_PTR(request_) || peer_.reports_errors ||
+        worker_.api().request_check_status(request_) != UCS_INPROGRESS)
+      worker_.end_request();
+  }
+
+private:
+  UcxWorker& worker_;
+  const UcxPeer& peer_;
+  void* request_;
+};
+
 ucp_atomic_op_t ucx_operation(AtomicOp op) {
   switch (op) {
   case AtomicOp::fetch:
@@ -132,6 +154,7 @@ void UcxTransport::finish(Turn& turn, void* request) {
   if (!request)
     return;
   const Requests owned(*api_, {request});
+  const Counted counted(turn.worker, turn.peer, request);
   finish(turn.lock, turn.worker, turn.peer, request, about(turn.peer.pe, turn.step));
 }
 
@@ -139,6 +162,7 @@ void UcxTransport::leave(Turn& turn, void* request) {
   if (UCS_PTR_IS_PTR(request))
     return; // its callback was told, or will be
   --turn.issued.under_way;
+  turn.worker.end_request();
   if (UCS_PTR_IS_ERR(request))
     fail(turn.lock, turn.peer, UCS_PTR_STATUS(request), turn.step);
 }
@@ -146,6 +170,7 @@ void UcxTransport::leave(Turn& turn, void* request) {
 void UcxTransport::on_done(void* request, ucs_status_t status, void* user) {
   auto& issued = *static_cast<UcxIssued*>(user);
   --issued.under_way;
+  issued.worker->end_request();
   if (status != UCS_OK && issued.failure == UCS_OK)
     issued.failure = status;
   issued.worker->api().request_free(request);
@@ -182,6 +207,7 @@ void UcxTransport::put_now(Turn& turn, const RemoteAddress& target, const void* 
 
 ucp_request_param_t UcxTransport::reported_to(UcxIssued& issued) {
   ++issued.under_way;
+  issued.worker->begin_request();
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   how.cb.send = on_done;

@@ -47,39 +47,69 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
 
 UcxWorker::~UcxWorker() {
   const Lock held = lock();
+  close_endpoints();
+  if (unfinished_ > 0) {
+    abandon();
+    return;
+  }
   for (const auto& peer : peers_)
     if (peer)
       for (UcxPeer::Keys& keys : peer->keys)
         old_keys_.insert(old_keys_.end(), keys.unpacked.begin(), keys.unpacked.end());
-  close_endpoints();
   for (const ucp_rkey_h key : old_keys_)
     if (key)
       api().rkey_destroy(key);
   api().worker_destroy(worker_);
 }
 
-void UcxWorker::close_endpoints() {
-  std::vector<void*> closing;
-  for (const auto& peer : peers_) {
-    if (!peer || !peer->endpoint)
-      continue;
-    const bool failed = peer->failure != UCS_OK;
-    if (failed && !peer->reports_errors)
-      continue; // UCX would wait for it; the worker takes the endpoint with it
-    ucp_request_param_t how{};
-    how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    how.flags = failed ? UCP_EP_CLOSE_FLAG_FORCE : 0;
-    void* const request = api().ep_close_nbx(peer->endpoint, &how);
-    if (UCS_PTR_IS_PTR(request))
-      closing.push_back(request);
-  }
+/// UCX ends the process if a worker goes that has requests to a peer which does not answer, and
+/// without its error handling there is no way to take them back. So this stays until the process
+/// ends, which comes next: the job has failed.
+void UcxWorker::abandon() {
+  for (std::unique_ptr<UcxPeer>& peer : peers_)
+    static_cast<void>(peer.release());
+  static_cast<void>(std::make_unique<std::shared_ptr<const UcxContext>>(context_).release());
+}
+
+void UcxWorker::wait_briefly(std::vector<Closing>& all, bool while_well) {
   const Deadline deadline = Deadline::after(closing_time);
-  for (void* const request : closing) {
-    while (api().request_check_status(request) == UCS_INPROGRESS && !deadline.passed())
+  for (Closing& each : all) {
+    if (!UCS_PTR_IS_PTR(each.request)) {
+      each.complete = each.request == nullptr;
+      continue;
+    }
+    ucs_status_t status = UCS_INPROGRESS;
+    while ((status = api().request_check_status(each.request)) == UCS_INPROGRESS &&
+           !(while_well && each.peer->failure != UCS_OK) && !deadline.passed())
       if (progress() == 0)
         std::this_thread::yield();
-    api().request_free(request);
+    each.complete = status == UCS_OK;
+    api().request_free(each.request);
   }
+}
+
+void UcxWorker::close_endpoints() {
+  std::vector<Closing> all;
+  const ucp_request_param_t plainly{};
+  for (const auto& peer : peers_)
+    if (peer && peer->endpoint)
+      all.push_back({peer.get(), peer->failure == UCS_OK
+                                     ? api().ep_flush_nbx(peer->endpoint, &plainly)
+                                     : UCS_STATUS_PTR(peer->failure)});
+  wait_briefly(all, true);
+  for (Closing& each : all) {
+    ucp_request_param_t how{};
+    if (!each.complete) {
+      if (!each.peer->reports_errors) {
+        each.request = nullptr; // there is no force; it goes with the worker
+        continue;
+      }
+      how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+      how.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    }
+    each.request = api().ep_close_nbx(each.peer->endpoint, &how);
+  }
+  wait_briefly(all, false);
 }
 
 UcxWorker::Lock UcxWorker::lock() {

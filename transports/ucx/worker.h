@@ -103,6 +103,9 @@ public:
   unsigned progress() { return api().worker_progress(worker_); }
   /// For callers that poll: does nothing if somebody else is at it.
   void try_progress();
+  /// Counts requests that UCX has not said to be complete, flushes excepted.
+  void begin_request() { ++unfinished_; }
+  void end_request() { --unfinished_; }
   /// Grows when somebody other than the progress thread makes progress.
   unsigned driven() const { return driven_.load(std::memory_order_relaxed); }
   /// Readable when there is something to progress, once arm() was true.
@@ -119,7 +122,15 @@ private:
   void look_after(int pe);
   void describe(UcxPeer& peer);
   void renew_keys(UcxPeer& peer, int region, UcxPeer::Keys& keys);
+  struct Closing {
+    UcxPeer* peer;
+    void* request; ///< as UCX returned it
+    bool complete = false;
+  };
+  /// @param while_well gives up peers that have failed
+  void wait_briefly(std::vector<Closing>& all, bool while_well);
   void close_endpoints();
+  void abandon();
 
   std::shared_ptr<const UcxContext> context_;
   const UcxMemory& memory_;
@@ -130,6 +141,7 @@ private:
   std::atomic<unsigned> driven_{0};
   std::vector<std::unique_ptr<UcxPeer>> peers_;
   std::vector<ucp_rkey_h> old_keys_;
+  int unfinished_ = 0;
 };
 
 /// How a wait gives way: to others who want the lock, to other processes, and to the clock.

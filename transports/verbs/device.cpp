@@ -80,10 +80,11 @@ const char* port_state_text(ibv_port_state state) {
   }
 }
 
-Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device)
+Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open)
     : functions_(std::move(functions)), name_(device->name) {
   errno = 0;
-  context_ = own(functions_->open_device(device), functions_->close_device);
+  context_ =
+      own(open ? open(device) : functions_->open_device(device), functions_->close_device);
   if (!context_) {
     const int error_number = errno != 0 ? errno : ENOENT;
     Where where;
@@ -98,11 +99,16 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device)
     throw device_error(name_, "ask", error_of(result), "look at the kernel's log: dmesg");
 }
 
-Port Device::port(int number) const {
+ibv_port_attr Device::port_attributes(int number) const {
   ibv_port_attr attributes;
   if (const int result = query_port(*functions_, context_.get(), number, attributes); result != 0)
     throw device_error(name_, "ask port " + std::to_string(number) + " of", error_of(result),
                        "look at the kernel's log: dmesg");
+  return attributes;
+}
+
+Port Device::port(int number) const {
+  const ibv_port_attr attributes = port_attributes(number);
   Port port;
   port.number = number;
   port.active = attributes.state == IBV_PORT_ACTIVE;
@@ -112,14 +118,15 @@ Port Device::port(int number) const {
   port.lid = attributes.lid;
   port.mtu_bytes = 128 << static_cast<int>(attributes.active_mtu);
   port.max_message_bytes = attributes.max_msg_sz;
-  port.gids = gids(number, attributes.gid_tbl_len);
+  port.gids = gids(number);
   return port;
 }
 
-std::vector<GidEntry> Device::gids(int port, int table_length) const {
-  // The call gives the entries of all ports.
-  const auto most = static_cast<std::size_t>(std::max(table_length, 1)) *
-                    static_cast<std::size_t>(std::max(port_count(), 1));
+std::vector<GidEntry> Device::gids(int port) const {
+  // The call gives the entries of all ports, or fails if there are more than it may give.
+  std::size_t most = 1;
+  for (int number = 1; number <= port_count(); ++number)
+    most += static_cast<std::size_t>(std::max(port_attributes(number).gid_tbl_len, 0));
   std::vector<ibv_gid_entry> entries(std::min(most, most_gids));
   const ssize_t count = functions_->query_gid_table(context_.get(), entries.data(), entries.size(),
                                                     0, sizeof(ibv_gid_entry));
@@ -152,15 +159,24 @@ ibv_pd* Device::protection_domain() {
 std::string Survey::reason() const {
   if (!devices.empty())
     return {};
-  return left_out.empty() ? "there is no RDMA device" : join(left_out, ", ");
+  if (!left_out.empty())
+    return join(left_out, ", ");
+  return unseen.empty()
+             ? "there is no RDMA device"
+             : "the kernel has " + join(unseen, ", ") +
+                   ", but /dev/infiniband/uverbs* is missing or not readable: give it to "
+                   "the job, as --device=/dev/infiniband does for a container";
 }
 
-Survey survey(const std::shared_ptr<const Functions>& functions) {
+Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& sysroot) {
   Survey found;
   int count = 0;
   errno = 0;
   const std::unique_ptr<ibv_device*, void (*)(ibv_device**)> list(
       functions->get_device_list(&count), functions->free_device_list);
+  // The library leaves out what it cannot open, without a word.
+  if (count == 0)
+    found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)
     found.left_out.push_back(std::string("RDMA devices cannot be listed: ") + std::strerror(errno));
   for (int i = 0; list && i < count; ++i) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "src/base/sysroot.h"
 #include "transports/verbs/functions.h"
 #include "transports/verbs/gid.h"
 #include "transports/verbs/handles.h"
@@ -27,8 +29,11 @@ struct Port {
 /// One that is open. The object does not move: others point to it.
 class Device {
 public:
+  /// Opens a device in a way of its own; returns nullptr and sets errno if it cannot.
+  using Open = std::function<ibv_context*(ibv_device*)>;
   /// Throws Error (unavailable) for a device that does not open or answer.
-  Device(std::shared_ptr<const Functions> functions, ibv_device* device);
+  /// @param open empty: as everybody does
+  Device(std::shared_ptr<const Functions> functions, ibv_device* device, const Open& open = {});
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   ~Device() = default;
@@ -44,7 +49,8 @@ public:
   ibv_pd* protection_domain();
 
 private:
-  std::vector<GidEntry> gids(int port, int table_length) const;
+  std::vector<GidEntry> gids(int port) const;
+  ibv_port_attr port_attributes(int number) const;
 
   std::shared_ptr<const Functions> functions_;
   std::string name_;
@@ -59,11 +65,13 @@ const char* port_state_text(ibv_port_state state);
 struct Survey {
   std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
   std::vector<std::string> left_out;            ///< "mlx4_0: why not": one clause each
+  std::vector<std::string> unseen; ///< that the kernel has and the library does not show
   /// Why there is no device; "" if there is one.
   std::string reason() const;
 };
 
 /// Opens all devices. What cannot be used is left out, with the reason.
-Survey survey(const std::shared_ptr<const Functions>& functions);
+Survey survey(const std::shared_ptr<const Functions>& functions,
+              const Sysroot& sysroot = Sysroot());
 
 } // namespace shmemctl::verbs

@@ -22,12 +22,15 @@ struct Piece {
 
 /// Each PE's contribution is one block, and so is the result, unless a kind says otherwise.
 struct CollectiveKind {
+  /// What each PE gives: the payload that is counted, once.
   static std::size_t source_blocks(int) { return 1; }
+  static bool gives(int) { return true; }
   static std::size_t target_blocks(int) { return 1; }
 };
 
 struct Broadcast : CollectiveKind {
   static constexpr int root = 0;
+  static bool gives(int pe) { return pe == root; }
   static void call(const Blocks& it) {
     it.ground.collectives.broadcast(team_world, it.target, it.source, it.size_bytes, root);
   }
@@ -79,7 +82,9 @@ public:
            (Kind::target_blocks(n_pes) * point().size_bytes + 63) / 64 * 64;
   }
   bool measures() const override { return true; }
-  std::uint64_t bytes_per_iteration() const override { return point().size_bytes; }
+  std::uint64_t bytes_per_iteration() const override {
+    return Kind::gives(ground().pe) ? Kind::source_blocks(ground().n_pes) * point().size_bytes : 0;
+  }
 
   void iterate(std::uint64_t first, std::uint64_t count) override {
     for (std::uint64_t number = first; number < first + count; ++number)

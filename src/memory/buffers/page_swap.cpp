@@ -109,38 +109,59 @@ bool holds_own_stack(const PageSpan& pages) {
   return overlap(pages, begin, begin + size_bytes);
 }
 
+namespace {
+
+/// Libraries that keep memory registered (UCX, libfabric, MPI) put hooks into the C library's
+/// mapping functions to hear when pages go. Those hooks allocate memory, perhaps in these very
+/// pages, so the exchange itself goes past them; this, which changes nothing, tells them after it.
+void tell_memory_hooks(const PageSpan& pages) {
+  static_cast<void>(::mremap(pointer(pages), pages.size_bytes(), pages.size_bytes(), 0));
+}
+
+} // namespace
+
 int share_pages(const PageSpan& pages, int file, std::uint64_t offset_bytes, bool hold) noexcept {
-  const SignalsBlocked blocked;
-  WriterHold writers(pages);
-  if (const int error = hold ? writers.hold() : 0)
-    return error;
-  if (const int error = write_to_file(file, offset_bytes, pointer(pages), pages.size_bytes()))
-    return error;
-  // Not by the C library: a sanitizer would take it for a write to the pages.
-  const long mapped = ::syscall(SYS_mmap, pages.begin, pages.size_bytes(), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_FIXED, file, offset_bytes);
-  return mapped == -1 ? errno : 0;
+  {
+    const SignalsBlocked blocked;
+    WriterHold writers(pages);
+    if (const int error = hold ? writers.hold() : 0)
+      return error;
+    if (const int error = write_to_file(file, offset_bytes, pointer(pages), pages.size_bytes()))
+      return error;
+    // Not by the C library: a sanitizer would take it for a write to the pages.
+    const long mapped = ::syscall(SYS_mmap, pages.begin, pages.size_bytes(), PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_FIXED, file, offset_bytes);
+    if (mapped == -1)
+      return errno;
+  }
+  tell_memory_hooks(pages);
+  return 0;
 }
 
 int make_pages_private(const PageSpan& pages, int file, std::uint64_t offset_bytes, int protection,
                        bool hold) noexcept {
-  const SignalsBlocked blocked;
   const std::size_t size_bytes = pages.size_bytes();
   void* copy =
       ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED)
     return errno;
-  WriterHold writers(pages);
-  int error = hold ? writers.hold() : 0;
-  if (error == 0)
-    error = read_from_file(file, offset_bytes, copy, size_bytes);
-  if (error == 0 && protection != (PROT_READ | PROT_WRITE))
-    error = ::mprotect(copy, size_bytes, protection) == 0 ? 0 : errno;
-  if (error == 0 && ::mremap(copy, size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                             pointer(pages)) != MAP_FAILED)
-    return 0;
-  error = error == 0 ? errno : error;
-  ::munmap(copy, size_bytes);
+  int error = 0;
+  {
+    const SignalsBlocked blocked;
+    WriterHold writers(pages);
+    error = hold ? writers.hold() : 0;
+    if (error == 0)
+      error = read_from_file(file, offset_bytes, copy, size_bytes);
+    if (error == 0 && protection != (PROT_READ | PROT_WRITE))
+      error = ::mprotect(copy, size_bytes, protection) == 0 ? 0 : errno;
+    if (error == 0 && ::syscall(SYS_mremap, copy, size_bytes, size_bytes,
+                                MREMAP_MAYMOVE | MREMAP_FIXED, pages.begin) == -1)
+      error = errno;
+  }
+  if (error != 0)
+    ::munmap(copy, size_bytes);
+  else
+    tell_memory_hooks(pages);
   return error;
 }
 

@@ -14,7 +14,8 @@ namespace shmemctl::buffers {
 
 namespace {
 
-constexpr int poll_interval_ms = 100;
+/// Without descriptors for a connection, looking again at once would take a core.
+constexpr auto deaf_time = std::chrono::milliseconds(100);
 
 /// The number of a piece's file among the descriptors, which it joins if it is new.
 std::uint64_t number_of(int descriptor, std::vector<int>& descriptors) {
@@ -74,9 +75,8 @@ void Service::accept_links() {
     FileDescriptor socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
-      // Out of descriptors: looking again at once would take a core.
       if (errno == EMFILE || errno == ENFILE)
-        deaf_until_ = Deadline::after(std::chrono::milliseconds(poll_interval_ms));
+        deaf_until_ = Deadline::after(deaf_time);
       return;
     }
     // Whoever says nothing makes room for whoever may.
@@ -200,20 +200,6 @@ bool Service::reply(const Link& link, const Answer& answer, const std::vector<in
 void Service::end(const Link& link) {
   if (link.user != nobody)
     connected_[link.user].store(false, std::memory_order_release);
-}
-
-ServiceThread::ServiceThread(Service& service) : service_(service) {
-  const SignalsBlocked blocked; // signals are for the program's threads
-  thread_ = std::thread([this] {
-    while (!stop_.load(std::memory_order_acquire))
-      service_.poll(poll_interval_ms);
-  });
-}
-
-ServiceThread::~ServiceThread() {
-  stop_.store(true, std::memory_order_release);
-  service_.wake();
-  thread_.join();
 }
 
 } // namespace shmemctl::buffers

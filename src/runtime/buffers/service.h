@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <list>
-#include <memory>
-#include <thread>
 #include <vector>
 
 #include "src/base/deadline.h"
@@ -63,20 +61,6 @@ private:
   std::list<Link> links_;
   Deadline deaf_until_ = Deadline::after(std::chrono::seconds(0));
   std::vector<std::atomic<bool>> connected_;
-};
-
-/// Drives a service until destruction.
-class ServiceThread {
-public:
-  explicit ServiceThread(Service& service);
-  ServiceThread(const ServiceThread&) = delete;
-  ServiceThread& operator=(const ServiceThread&) = delete;
-  ~ServiceThread();
-
-private:
-  Service& service_;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
 };
 
 } // namespace shmemctl::buffers

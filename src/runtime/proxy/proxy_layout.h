@@ -11,11 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define SHMEMCTL_HOST_DEVICE __host__ __device__
-#else
-#define SHMEMCTL_HOST_DEVICE
-#endif
+#include "src/base/host_device.h"
 
 namespace shmemctl {
 

@@ -138,9 +138,49 @@ TEST_F(Engine, ManyIterationsFitTheMemory) {
   run.effort.iterations = 100000;
   run.effort.warmup = 1;
   const Stats stats = measure();
-  EXPECT_EQ(stats.n, 8192u);
-  EXPECT_EQ(batch(), 12u);
+  EXPECT_EQ(stats.n, 7692u);
+  EXPECT_EQ(batch(), 13u); // runs of one iteration, joined; 4 go before them
+  EXPECT_DOUBLE_EQ(*stats.p50, 30);
   EXPECT_EQ(run.script.iterated, 100001u);
+}
+
+TEST_F(Engine, ManyIterationsMakeNoLongRuns) {
+  // Others wait while one PE runs: for less than their deadline, whatever -n is.
+  std::uint64_t longest = 0, begun = 0;
+  std::vector<std::string> words;
+  run.callbacks.begins = [&](const std::string& text) { words.push_back(text); };
+  run.script.cost_ns = [](std::uint64_t) { return 100 * ms; };
+  run.script.before_iterate = [&](const Point&) {
+    longest = std::max(longest, run.script.iterated - begun);
+    begun = run.script.iterated;
+  };
+  run.effort.iterations = 20000; // more than the memory holds, 33 minutes
+  run.effort.warmup = 50;
+  const Stats stats = measure();
+  EXPECT_EQ(longest, 1u);
+  EXPECT_EQ(run.script.iterated, 20050u);
+  EXPECT_EQ(stats.n, 6666u);
+  EXPECT_EQ(batch(), 3u);
+  // Whoever looks after the deadline hears of it.
+  EXPECT_GT(words.size(), 1000u);
+  EXPECT_NE(words[2].find("warm-up: "), std::string::npos) << words[2];
+  EXPECT_NE(words.back().find(" of 6666 samples"), std::string::npos) << words.back();
+}
+
+TEST_F(Engine, ALongDurationMakesNoLongRuns) {
+  std::uint64_t longest = 0, begun = 0;
+  run.script.cost_ns = [](std::uint64_t) { return 10 * ms; };
+  run.script.before_iterate = [&](const Point&) {
+    longest = std::max(longest, run.script.iterated - begun);
+    begun = run.script.iterated;
+  };
+  run.effort.duration_s = 20000; // 5 s for each of 4096 samples
+  run.effort.warmup = 1;
+  const Stats stats = measure();
+  EXPECT_LE(longest, 128u); // 1 s, in powers of two
+  EXPECT_LE(stats.n, 8192u);
+  EXPECT_GE(static_cast<double>(stats.n * batch()) * 0.01, 20000);
+  EXPECT_DOUBLE_EQ(*stats.max, 10000);
 }
 
 TEST_F(Engine, DurationIsKept) {
@@ -192,6 +232,16 @@ TEST_F(Engine, BandwidthRateAndHalfRoundTrips) {
   run.script.operations = 1;
   run.script.divisor = 2;
   EXPECT_DOUBLE_EQ(*measure().p50, 20);
+}
+
+TEST_F(Engine, TheWindowIsTheOneThatTheCaseHas) {
+  run.points.front().window = 64;
+  run.script.multiple = 2; // what fits
+  measure();
+  EXPECT_EQ(row().params.value("window", 0), 2);
+  run.script.multiple = 1;
+  measure();
+  EXPECT_FALSE(row().params.contains("window"));
 }
 
 TEST_F(Engine, TheReferenceIsTimedBesideTheSamples) {

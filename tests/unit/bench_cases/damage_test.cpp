@@ -77,7 +77,7 @@ TEST(Damage, Transfers) {
   for (const std::string name : {"put", "put-latency", "get", "get-latency", "p", "g", "put-signal",
                                  "iput", "message-rate", "memcpy"}) {
     const bool element = name == "p" || name == "g";
-    const std::size_t size = element ? 3 : name == "iput" ? 72 : 67;
+    const std::size_t size = element ? 4 : name == "iput" ? 72 : 67;
     const bool one = choose_cases(host_cases(), {name}).at(0).info.metric == Metric::latency;
     const std::size_t slot = whole_lines(name == "iput" ? 2 * size : size);
     for (const std::size_t n_pes : {2u, 3u}) {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "src/bootstrap/pieces.h"
 #include "src/base/signal_dispositions.h"
+#include "src/bootstrap/pieces.h"
 #include "tests/support/expect_error.h"
 
 namespace shmemctl {

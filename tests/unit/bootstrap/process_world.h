@@ -86,7 +86,9 @@ private:
     return text;
   }
 
-  static void run(int pe, int n_pes, const Body& body, FileDescriptor id, FileDescriptor report) {
+  /// noexcept: a child that left it by an exception would go on with the tests after this one.
+  static void run(int pe, int n_pes, const Body& body, FileDescriptor id,
+                  FileDescriptor report) noexcept {
     std::string line;
     try {
       UidArguments arguments;

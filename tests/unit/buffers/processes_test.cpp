@@ -62,16 +62,7 @@ std::string put_and_get_all(Runtime& runtime) {
   return to_string(buffers.path_of(memory.data(), 1, 0).way);
 }
 
-class BuffersOfProcesses : public testing::Test {
-protected:
-  void SetUp() override {
-#if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "ThreadSanitizer follows no fork of a process with threads";
-#endif
-  }
-};
-
-TEST_F(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
+TEST(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
   for (const int n_pes : {1, 2, 5})
     for (const PeResult& result : run_fork_job({.n_pes = n_pes, .body = put_and_get_all})) {
       EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -79,7 +70,7 @@ TEST_F(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
     }
 }
 
-TEST_F(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
+TEST(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
   ForkJob job{.n_pes = 2, .n_nodes = 2, .require_reach = false};
   job.body = [](Runtime& runtime) -> std::string {
     const Pages pages(1);
@@ -112,7 +103,7 @@ TEST_F(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
 }
 
 /// A PE that is killed while it has a buffer open keeps nobody from unregistering it.
-TEST_F(BuffersOfProcesses, AKilledPeHoldsNothing) {
+TEST(BuffersOfProcesses, AKilledPeHoldsNothing) {
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
                 Pages pages(4);
                 Buffers& buffers = runtime.buffers();
@@ -140,7 +131,7 @@ TEST_F(BuffersOfProcesses, AKilledPeHoldsNothing) {
 }
 
 /// Killed in the middle of a put: unregistering ends at once, well or with the PE's name.
-TEST_F(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
+TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
   if (!BlockingPage().works())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {

@@ -72,13 +72,41 @@ TEST(Acceptance, AJobThatHangsWasKilledOrWritesNonsenseFails) {
   nonsense.out = "{\"schema\": 1}";
   for (const auto& [child, words] :
        {std::pair(hung, "did not end in time"), std::pair(killed, "killed by signal 9"),
-        std::pair(nonsense, "exit code 0 and no report")}) {
+        std::pair(nonsense, "exit code 0 and no results")}) {
     Report whole;
     absorb(item, child, whole);
     ASSERT_EQ(whole.findings.size(), 1U) << words;
     EXPECT_NE(whole.findings[0].message.find(words), std::string::npos)
         << whole.findings[0].message;
     EXPECT_EQ(whole.findings[0].fix, "run it alone: shmemctl run -n 4 bringup");
+  }
+}
+
+/// Its warnings do not hide how it ended.
+TEST(Acceptance, AJobThatProvesNothingFails) {
+  Report report = job_report();
+  report.findings = {{"bench-unpinned", Severity::warning, "PE 0", "not bound", "bind it"}};
+  ChildResult late = child_of(report), hung = child_of(report);
+  late.exit_status = 3;
+  late.err = "shmemctl: error: cannot leave the job: PE 1 was lost\n";
+  hung.timed_out = true;
+  Report cut = report, empty = report, unchecked = report;
+  cut.status = ReportStatus::incomplete;
+  empty.results.clear();
+  unchecked.results[0].verified = Verified::unchecked;
+  unchecked.results[0].reason = "verification is switched off";
+  for (const auto& [child, words] :
+       {std::pair(late, "PE 1 was lost"), std::pair(hung, "did not end in time"),
+        std::pair(child_of(cut), "exit code 0, and not well"),
+        std::pair(child_of(empty), "no results"),
+        std::pair(child_of(unchecked), "exit code 0, and not well")}) {
+    Report whole;
+    absorb(item, child, whole);
+    EXPECT_TRUE(has_error(whole.findings)) << words;
+    ASSERT_EQ(whole.findings.size(), 2U) << words;
+    EXPECT_NE(whole.findings[1].message.find(words), std::string::npos)
+        << whole.findings[1].message;
+    EXPECT_EQ(whole.checks[0].status, "fail");
   }
 }
 

@@ -59,7 +59,7 @@ Scenarios all_scenarios() {
   Scenarios all;
   for (Scenarios part : {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(),
                          pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(),
-                         system_scenarios(), library_scenarios()})
+                         system_scenarios(), library_scenarios(), libfabric_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -92,6 +92,9 @@ TEST(DoctorScenarios, System) {
 }
 TEST(DoctorScenarios, Library) {
   expect_all(library_scenarios());
+}
+TEST(DoctorScenarios, Libfabric) {
+  expect_all(libfabric_scenarios());
 }
 
 TEST(DoctorScenarios, EveryCheckIsTestedHealthyBrokenAndAbsent) {

@@ -226,7 +226,7 @@ std::string output_of(const std::string& command) {
 TEST(Validate, AgreesWithAnIndependentValidator) {
   if (std::system("python3 -c 'from jsonschema import Draft202012Validator' 2>/dev/null") != 0)
     GTEST_SKIP() << "python3-jsonschema with Draft202012Validator is not installed";
-  std::string name = (fs::temp_directory_path() / "shmemctl-oracle-XXXXXX").string();
+  std::string name = (fs::temp_directory_path() / "test-shmemctl-oracle-XXXXXX").string();
   const fs::path folder = ::mkdtemp(name.data());
   std::ofstream(folder / "schema.json") << report_schema_text();
   json documents = json::array();

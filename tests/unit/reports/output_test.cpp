@@ -34,7 +34,7 @@ std::string file_text(const fs::path& path) {
 class Output : public testing::Test {
 protected:
   Output() {
-    std::string name = (fs::temp_directory_path() / "shmemctl-output-XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "test-shmemctl-output-XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
   }
   ~Output() override { fs::remove_all(folder_); }

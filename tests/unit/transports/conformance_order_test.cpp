@@ -178,6 +178,53 @@ TEST_P(Conformance, SignalsInFlightAreAllCounted) {
   });
 }
 
+/// A word that is put is seen whole: the old value or the new one, between heavy traffic too.
+template <class Word>
+void expect_whole_words(TransportPe& me) {
+  constexpr std::size_t words = 512, stride = 24;
+  const std::size_t end_offset = 512 + sizeof(Word) * 8;
+  const auto place = [](std::size_t i) { return data_offset + i * stride; };
+  const Word ones = static_cast<Word>(~Word{0});
+  if (me.pe == 0) {
+    std::vector<std::byte> bulk(3001);
+    for (int round = 0; round < 60; ++round) {
+      const Word value = round % 2 == 0 ? ones : Word{0};
+      for (std::size_t i = 0; i < words; ++i) {
+        me.transport->put(0, heap_of(1, place(i)), &value, sizeof value, true);
+        if (i % 16 == 0)
+          me.transport->put(0, heap_of(1, (1 << 20) + 1), bulk.data(), 1 + i * 5, false);
+      }
+      me.transport->fence(0);
+    }
+    me.transport->quiet(0);
+    me.transport->atomic(0, heap_of(1, end_offset), {AtomicOp::add, 8, 1});
+  } else {
+    // Without progress(): what this thread itself received it could not see half received.
+    std::uint64_t torn = 0;
+    const Deadline deadline = me.deadline();
+    while (word_at(me, end_offset) != 1 && !deadline.passed()) {
+      for (std::size_t i = 0; i < words; ++i) {
+        auto* word = reinterpret_cast<Word*>(me.heap + place(i));
+        const Word seen = std::atomic_ref(*word).load(std::memory_order_acquire);
+        torn += seen != 0 && seen != ones;
+      }
+      me.health->check();
+    }
+    EXPECT_EQ(word_at(me, end_offset), 1u);
+    EXPECT_EQ(torn, 0u) << "of " << sizeof(Word) << " bytes";
+  }
+  me.transport->quiet(0);
+  me.barrier();
+}
+
+TEST_P(Conformance, WordsAreSeenWhole) {
+  run(2, [](TransportPe& me) {
+    expect_whole_words<std::uint64_t>(me);
+    expect_whole_words<std::uint32_t>(me);
+    expect_whole_words<std::uint16_t>(me);
+  });
+}
+
 /// The target is in a barrier of the bootstrap and does not call the transport.
 TEST_P(Conformance, TargetNeedNotCall) {
   run(3, [](TransportPe& me) {

@@ -48,11 +48,17 @@ NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>&
   return transport;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ibrc, Conformance,
-                         testing::Values(over_devices(), over_fake("fake", {{"fake0", 1}}),
-                                         over_fake("fake_two_nics", {{"fake0", 1}, {"fake1", 1}},
-                                                   {{"IB_NUM_RC_PER_DEVICE", "3"}})),
-                         by_name);
+/// Two NICs only where there are two.
+std::vector<NamedTransport> all() {
+  std::vector<NamedTransport> list = {
+      over_devices("ibrc", {}), over_fake("fake", {{"fake0", 1}}),
+      over_fake("fake_two_nics", {{"fake0", 1}, {"fake1", 1}}, {{"IB_NUM_RC_PER_DEVICE", "3"}})};
+  if (std::filesystem::exists("/sys/class/infiniband/rxe1"))
+    list.push_back(over_devices("ibrc_two_nics", {{"rxe0", 1}, {"rxe1", 1}}));
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ibrc, Conformance, testing::ValuesIn(all()), by_name);
 
 } // namespace
 } // namespace shmemctl::test

@@ -1,0 +1,129 @@
+// Figures of the mlx5 layer: send queue entries that one thread builds and the software HCA carries
+// out on another processor, for 8-byte writes to shared memory; and what one of them takes there
+// and back.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <sched.h>
+#include <sys/mman.h>
+#include <thread>
+#include <vector>
+
+#include "transports/mlx5/host_queue.h"
+#include "transports/mlx5/soft/mapped_executor.h"
+#include "transports/mlx5/soft/soft_hca.h"
+
+using namespace shmemctl;
+using namespace shmemctl::mlx5;
+
+namespace {
+
+/// Keeps this thread, and those that it starts from now on, on the `number`-th processor it may
+/// use.
+void pin(std::size_t number) {
+  static const cpu_set_t allowed = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    ::sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  number %= static_cast<std::size_t>(CPU_COUNT(&allowed));
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed) && number-- == 0) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+}
+
+/// A queue to memory that is shared as between processes. The HCA has the first processor.
+struct World {
+  static constexpr std::size_t size_bytes = 1 << 20;
+  std::byte* memory;
+  std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
+  std::unique_ptr<SoftHca> hca;
+  std::unique_ptr<HcaMemory> registered;
+  JobHealth health;
+  std::unique_ptr<HostQueue> queue;
+
+  explicit World(const QueueOptions& options)
+      : memory(static_cast<std::byte*>(::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                                              MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0))) {
+    SoftOptions soft;
+    soft.way_to_peer = [this](const PeerInfo&) { return way; };
+    soft.idle_spins = 1 << 30;
+    pin(0);
+    hca = std::make_unique<SoftHca>(soft);
+    pin(1);
+    registered = hca->register_memory({memory, size_bytes});
+    way->add({registered->rkey(), reinterpret_cast<std::uint64_t>(memory), size_bytes, access_all,
+              memory});
+    queue = std::make_unique<HostQueue>(*hca, options, health, 1, std::chrono::seconds(60));
+    PeerInfo peer = queue->local();
+    queue->connect(peer);
+  }
+  ~World() {
+    queue.reset();
+    registered.reset();
+    hca.reset();
+    ::munmap(memory, size_bytes);
+  }
+  RemotePiece at(std::size_t offset) const {
+    return {reinterpret_cast<std::uint64_t>(memory) + offset, registered->rkey()};
+  }
+};
+
+enum Way { inline_value, from_memory };
+
+/// Arguments: Way, entries per doorbell, CompletionMode (0 ring, 1 collapsed).
+void entries(benchmark::State& state) {
+  const auto per_bell = static_cast<std::uint64_t>(state.range(1));
+  QueueOptions options;
+  options.completions = state.range(2) == 0 ? CompletionMode::ring : CompletionMode::collapsed;
+  World world(options);
+  constexpr std::uint64_t count = 1 << 21;
+  std::uint64_t value = 0;
+  for (auto _ : state) {
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      const Post post{i % per_bell == 0 ? Bell::now : Bell::later, false, false};
+      const RemotePiece remote = world.at(4096 + i * 8 % 65536);
+      ++value;
+      if (state.range(0) == inline_value)
+        world.queue->write_inline(remote, &value, 8, post);
+      else
+        world.queue->write(remote, world.memory, world.registered->lkey(), 8, post);
+    }
+    world.queue->quiet();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+
+/// One write and its completion.
+void write_and_wait(benchmark::State& state) {
+  World world({});
+  std::uint64_t value = 0;
+  for (auto _ : state) {
+    ++value;
+    world.queue->wait(
+        world.queue->write_inline(world.at(4096), &value, 8, {Bell::now, true, false}));
+  }
+}
+
+void fetch_add(benchmark::State& state) {
+  World world({});
+  for (auto _ : state)
+    benchmark::DoNotOptimize(world.queue->fetch(world.at(4096), atomic_add(8, 1)));
+}
+
+} // namespace
+
+BENCHMARK(entries)
+    ->ArgNames({"memory", "per_bell", "collapsed"})
+    ->ArgsProduct({{inline_value, from_memory}, {1, 16}, {0, 1}})
+    ->UseRealTime();
+BENCHMARK(write_and_wait)->UseRealTime();
+BENCHMARK(fetch_add)->UseRealTime();
+
+BENCHMARK_MAIN();

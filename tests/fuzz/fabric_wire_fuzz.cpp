@@ -1,0 +1,34 @@
+// What peers tell libfabric's transport: messages, immediate data, endpoints, keys, local info.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "transports/libfabric/wire.h"
+
+using namespace shmemctl::fabric;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const int n_pes = size > 0 ? data[0] + 1 : 1;
+  if (const auto message = read_message(data, size, n_pes))
+    if (static_cast<int>(message->from_pe) >= n_pes)
+      std::abort();
+  // What is read means the same when it is written and read again.
+  if (const auto endpoints = read_endpoints(text))
+    if (endpoints->size() > max_endpoints || read_endpoints(to_text(*endpoints)) != endpoints)
+      std::abort();
+  if (const auto key = read_piece_key(text))
+    if (read_piece_key(to_text(*key)) != key)
+      std::abort();
+  const LocalInfo info = read_local_info(text);
+  if (info.problem.empty() && info.provider.empty())
+    std::abort();
+  std::uint64_t immediate = 0;
+  for (std::size_t i = 0; i < size && i < 8; ++i)
+    immediate |= std::uint64_t{data[i]} << (8 * i);
+  const ImmediateSpace space(n_pes);
+  if (const auto sender = space.decode(immediate))
+    if (sender->pe >= n_pes || space.encode(sender->pe, sender->sequence) != immediate)
+      std::abort();
+  return 0;
+}

@@ -1,0 +1,113 @@
+"""The transports over a real RDMA stack: every pair verified, bytes seen by the NIC, faults named."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import lab_support
+
+SCRIPT = pathlib.Path(__file__).parent / "guest_transports.sh"
+
+
+def jobs(*words):
+    """Runs a lab whose jobs leave their reports; (result, folder)."""
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    out = pathlib.Path(folder.name) / "out"
+    return lab_support.run_lab("--timeout", 400, "--out", out, *words), out
+
+
+class OneMachine(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.result, cls.out = jobs("--hcas", 1, "--", "sh", SCRIPT, lab_support.BINARY)
+
+    def text(self, name):
+        return (self.out / name).read_text(encoding="utf-8")
+
+    def report(self, name, code=0):
+        self.assertEqual(self.text(name), f"{code}\n", self.text(name + ".errors"))
+        return json.loads(self.text(name + ".json"))
+
+    def assert_verified(self, report, *transports):
+        self.assertEqual({row["params"]["transport"] for row in report["results"]}, set(transports))
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+
+    def test_ibrc_verifies_every_pair(self):
+        report = self.report("ibrc")
+        self.assert_verified(report, "ibrc")
+        for row in report["connections"]:
+            self.assertIn("rxe0:1 -> rxe0:1", row["way"])
+        self.assertEqual({(row["source"], row["target"]) for row in report["connections"]},
+                         {(a, b) for a in range(3) for b in range(3)})
+
+    def test_memory_within_nodes_and_verbs_between_them(self):
+        """Atomics then go through the NIC on all pairs."""
+        self.assert_verified(self.report("nodes"), "shm", "ibrc")
+
+    def test_ucx_over_verbs(self):
+        report = self.report("ucx")
+        self.assert_verified(report, "ucx")
+        self.assertTrue(all("rc_verbs/rxe0:1" in row["way"] for row in report["connections"]))
+
+    def test_libfabric_over_verbs(self):
+        report = self.report("libfabric")
+        self.assert_verified(report, "libfabric")
+        self.assertTrue(all("verbs;ofi_rxm" in row["way"] for row in report["connections"]))
+
+    def test_the_nic_has_seen_what_bench_moved(self):
+        report = self.report("bench")
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+        moved = {row["counter"]: row["delta"] for row in report["nic_counters"]}
+        self.assertGreater(moved["sent_pkts"], 100)
+        self.assertNotIn("lifespan", moved)
+        self.assertNotIn("traffic-elsewhere", {row["id"] for row in report["findings"]})
+
+    def assert_refused(self, name, code, *words):
+        self.assertEqual(self.text(name), f"{code}\n", self.text(name + ".errors"))
+        for word in words:
+            self.assertIn(word, self.text(name + ".errors"))
+        self.assertIn("shmemctl: fix: ", self.text(name + ".errors"))
+
+    def test_a_gid_that_is_not_there(self):
+        findings = self.report("gid", 1)["findings"]
+        self.assertEqual([row["id"] for row in findings], ["pair-unreachable"])
+        self.assertIn("rxe0", findings[0]["message"])
+        self.assertIn("77", findings[0]["message"])
+
+    def test_a_traffic_class_is_taken_by_ethernet(self):
+        self.assert_verified(self.report("class"), "ibrc")
+
+    def test_too_little_lockable_memory(self):
+        self.assert_refused("memlock", 3, "ulimit -l")
+
+    def test_a_killed_pe_is_named(self):
+        self.assertEqual(self.text("killed"), "137\n", self.text("killed.errors"))
+        self.assertIn("PE 1", self.text("killed.errors"))
+        self.assertEqual(json.loads(self.text("killed.json"))["status"], "incomplete")
+
+
+class TwoMachines(unittest.TestCase):
+    def test_every_pair_across_the_wire(self):
+        result, out = jobs(
+            "--machines", 2, "--pes", 2, "--", "sh", "-c",
+            f"{lab_support.BINARY} bringup --transport ibrc --symmetric-size 64M "
+            "--json $LAB_OUT/$LAB_MACHINE.json --force")
+        self.assertEqual(result.exit_codes, [0, 0], result.stderr)
+        report = json.loads((out / "0.json").read_text(encoding="utf-8"))
+        self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (4, 2))
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+        self.assertEqual([host["name"] for host in report["hosts"]], ["lab0", "lab1"])
+
+    def test_loss_is_survived(self):
+        result, out = jobs(
+            "--machines", 2, "--pes", 1, "--netem", "0/eth0: loss 1%", "--", "sh", "-c",
+            f"{lab_support.BINARY} bringup --transport ibrc --symmetric-size 64M "
+            "--json $LAB_OUT/$LAB_MACHINE.json --force")
+        self.assertEqual(result.exit_codes, [0, 0], result.stderr)
+        report = json.loads((out / "0.json").read_text(encoding="utf-8"))
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+
+
+if __name__ == "__main__":
+    lab_support.main()

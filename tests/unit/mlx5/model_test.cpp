@@ -1,0 +1,91 @@
+// Every interleaving of the send queue's own code, for small queues.
+#include <gtest/gtest.h>
+#include <iostream>
+
+#include "tests/unit/mlx5/queue_model.h"
+#include "tests/unit/proxy/model_size.h"
+
+namespace shmemctl::test {
+namespace {
+
+std::string text_of(const Exploration& exploration) {
+  std::string text = exploration.violation;
+  for (const std::string& step : exploration.trace)
+    text += "\n  " + step;
+  return text;
+}
+
+/// All properties hold in all states, and there are enough of those to believe that.
+template <unsigned Bits = 3, unsigned Words = 1>
+void expect_right(QueueModelSetting setting, std::size_t least_states) {
+  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed}) {
+    setting.mode = mode;
+    QueueMachine<RightQueue<Bits, Words>> machine(setting);
+    const Exploration found = Explorer(machine).run();
+    std::cout << found.states << " states, " << found.transitions << " transitions, "
+              << found.terminals << " ends\n";
+    EXPECT_EQ(found.violation, "") << text_of(found);
+    EXPECT_GT(found.states, least_states);
+    EXPECT_GE(found.terminals, 1u);
+  }
+}
+
+TEST(Mlx5Model, OneProducerGoesAroundManyLaps) {
+  expect_right<3, 2>({.scripts = {"ppppq"}}, 500);
+  // Ten blocks: the device's index wraps.
+  expect_right<4>({.scripts = {"PPPPPq"}, .blocks_log2 = 2, .signal_log2 = 0}, 500);
+  expect_right({.scripts = {"llllllq"}, .signal_log2 = 1}, 100);
+  expect_right({.scripts = {"bbbq"}, .signal_log2 = 0}, 500);
+}
+
+TEST(Mlx5Model, TwoProducers) {
+  expect_right<3, 2>({.scripts = {"p", "p"}}, 3'000);
+  expect_right({.scripts = {"pp", "p"}}, 20'000);
+}
+
+TEST(Mlx5Model, EntriesReservedTogether) {
+  expect_right<4>({.scripts = {"b", "p"}, .blocks_log2 = 2, .signal_log2 = 1}, 1'000);
+  expect_right<4>({.scripts = {"P", "P"}, .blocks_log2 = 2, .signal_log2 = 1}, 1'000);
+}
+
+TEST(Mlx5Model, BellsThatComeLater) {
+  expect_right({.scripts = {"lf", "p"}}, 1'000);
+  expect_right({.scripts = {"p", "lf"}, .ring_log2 = 0}, 1'000);
+  expect_right({.scripts = {"lf", "lf"}}, 1'000);
+}
+
+TEST(Mlx5Model, Quiet) {
+  expect_right({.scripts = {"pq", "p"}}, 5'000);
+  expect_right({.scripts = {"lq", "p"}, .signal_log2 = 1}, 5'000);
+  expect_right({.scripts = {"lq", "lq"}, .signal_log2 = 1}, 5'000);
+}
+
+TEST(Mlx5Model, Reads) {
+  expect_right({.scripts = {"r", "r"}}, 1'000);
+  expect_right({.scripts = {"lr", "s"}, .signal_log2 = 1}, 1'000);
+}
+
+TEST(Mlx5Model, ThreeProducers) {
+  expect_right<4>({.scripts = {"p", "lf", "p"}, .blocks_log2 = 2, .signal_log2 = 1}, 10'000);
+}
+
+/// Many more states.
+class LargeMlx5Model : public testing::Test {
+protected:
+  void SetUp() override {
+    if (!thorough)
+      GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
+  }
+};
+
+TEST_F(LargeMlx5Model, TwoProducersInAQueueOfTwo) {
+  expect_right({.scripts = {"pq", "s"}}, 20'000);
+  expect_right({.scripts = {"pl", "lf"}}, 20'000);
+}
+
+TEST_F(LargeMlx5Model, ThreeProducersInAQueueOfTwo) {
+  expect_right({.scripts = {"p", "p", "p"}}, 100'000);
+}
+
+} // namespace
+} // namespace shmemctl::test

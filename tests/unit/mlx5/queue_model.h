@@ -1,0 +1,466 @@
+// The send queue as a machine for the model checker (tests/unit/proxy/explorer.h): producers with
+// scripts, and a device that reads what is in memory when it looks. Stores arrive as late and in
+// any order that their memory order allows (tests/unit/proxy/model_context.h).
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "src/runtime/proxy/proxy_layout.h"
+#include "tests/unit/proxy/model_context.h"
+#include "transports/mlx5/send_queue.h"
+
+namespace shmemctl::test {
+
+using mlx5::Bell;
+using mlx5::CompletionMode;
+using mlx5::CompletionTail;
+using mlx5::Signalled;
+
+struct QueueModelWords {
+  std::uint64_t reserved, ready, rung, bell_due, signalled, signalled_end, completed, failure,
+      poll_lock, taken;
+};
+
+struct QueueModelView {
+  std::uint64_t *entries, *completions, *send_record, *completions_record, *doorbell;
+  QueueModelWords* words;
+  std::uint32_t qpn, blocks_log2, signal_log2, ring_log2;
+  CompletionMode mode;
+  std::uint32_t write_combining;
+};
+
+/// The device's index has `Bits` bits: 2^Bits must be more than two queues.
+template <unsigned Bits, unsigned Words>
+struct QueueModelShape {
+  using View = QueueModelView;
+  static constexpr unsigned index_bits = Bits;
+  static constexpr unsigned entry_words = Words, words_of_completion = 1;
+  static constexpr unsigned tail_word = 0, syndrome_word = 0;
+  static constexpr std::uint64_t mask = (1u << Bits) - 1;
+
+  static std::uint64_t send_record(std::uint64_t index) { return index & mask; }
+  static std::uint64_t doorbell(const View&, std::uint64_t index) { return index & mask; }
+  static std::uint64_t completions_record(std::uint64_t taken) { return taken & mask; }
+  static std::uint64_t encode(std::uint64_t index, std::uint64_t kind, std::uint64_t owner) {
+    return (index & mask) << 5 | kind << 1 | owner;
+  }
+  static CompletionTail tail(std::uint64_t word) {
+    return {0, 0, static_cast<std::uint16_t>(word >> 5), static_cast<std::uint8_t>(word >> 1 & 15),
+            static_cast<std::uint8_t>(word & 1)};
+  }
+};
+
+struct QueueModelMemory {
+  static unsigned place(const std::uint64_t* word) {
+    return static_cast<unsigned>(word - model_addresses.data());
+  }
+  static std::uint64_t load(const std::uint64_t* word) {
+    return ModelContext::current().load(place(word));
+  }
+  static std::uint64_t load_acquire(const std::uint64_t* word) { return load(word); }
+  static void store(std::uint64_t* word, std::uint64_t value) {
+    ModelContext::current().store(place(word), value, false);
+  }
+  static void store_release(std::uint64_t* word, std::uint64_t value) {
+    ModelContext::current().store(place(word), value, true);
+  }
+  static void store_plain(std::uint64_t* word, std::uint64_t value) { store(word, value); }
+  static void store_record(std::uint64_t* word, std::uint64_t value) { store_release(word, value); }
+  static void store_doorbell(std::uint64_t* word, std::uint64_t value, std::uint32_t) {
+    store_release(word, value);
+  }
+
+  /// One step on memory, once this thread's own stores to the word have arrived, or all of them.
+  template <class Change>
+  static std::uint64_t modify(std::uint64_t* word, bool release, Change&& change) {
+    ModelContext& context = ModelContext::current();
+    return context.visible([&] {
+      const ModelThread& me = context.state().threads[thread];
+      for (unsigned i = 0; i < me.late_size; ++i)
+        if (release || me.late[i].place == place(word))
+          throw StepEnd{};
+      std::uint32_t& value = context.state().memory[place(word)];
+      const std::uint32_t old = value;
+      value = static_cast<std::uint32_t>(change(old));
+      return old;
+    });
+  }
+  static std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
+    return modify(word, false, [&](std::uint64_t old) { return old + value; });
+  }
+  static std::uint64_t exchange_acquire(std::uint64_t* word, std::uint64_t value) {
+    return modify(word, false, [&](std::uint64_t) { return value; });
+  }
+  static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
+                                       std::uint64_t desired) {
+    return modify(word, false,
+                  [&](std::uint64_t old) { return old == expected ? desired : old; }) == expected;
+  }
+  static void fetch_max_release(std::uint64_t* word, std::uint64_t value) {
+    modify(word, true, [&](std::uint64_t old) { return old < value ? value : old; });
+  }
+
+  inline static thread_local unsigned thread = 0; ///< whose step it is
+};
+
+/// Scripts: p put, l put that may be rung later, P put of two blocks, b two puts reserved at once,
+/// s put with a completion, r read (waits, and looks at what came), f flush, q quiet.
+struct QueueModelSetting {
+  std::vector<std::string> scripts;
+  unsigned blocks_log2 = 1, signal_log2 = 0, ring_log2 = 10;
+  CompletionMode mode = CompletionMode::ring;
+};
+
+template <unsigned Bits = 3, unsigned Words = 1>
+struct RightQueue {
+  using Shape = QueueModelShape<Bits, Words>;
+  using Memory = QueueModelMemory;
+  using Queue = mlx5::SendQueue<Shape, Memory>;
+};
+
+template <class Parts>
+class QueueMachine {
+public:
+  using State = ModelState;
+  using Shape = typename Parts::Shape;
+  using Memory = typename Parts::Memory;
+  using Queue = typename Parts::Queue;
+
+  explicit QueueMachine(QueueModelSetting setting)
+      : setting_(std::move(setting)), producers_(static_cast<unsigned>(setting_.scripts.size())),
+        view_(make_view()), queue_(view_) {}
+  QueueMachine(const QueueMachine&) = delete;
+
+  State start() const {
+    State state{};
+    for (unsigned i = 0; i < completion_entries(); ++i)
+      state.memory[Memory::place(view_.completions + i)] =
+          static_cast<std::uint32_t>(Shape::encode(0, 15, 1));
+    return state;
+  }
+
+  unsigned choices(const State&) const { return (producers_ + 1) * moves_each; }
+
+  bool move(State& state, unsigned choice) {
+    const unsigned thread = choice / moves_each, which = choice % moves_each;
+    if (which > 0)
+      return ModelContext::arrive(state, thread, which - 1);
+    if (state.threads[thread].done)
+      return false;
+    QueueModelMemory::thread = thread;
+    ModelContext context(state, thread);
+    Locals locals = locals_of(state);
+    try {
+      if (thread < producers_)
+        produce(context, state.threads[thread], locals, static_cast<std::uint8_t>(thread));
+      else
+        serve(context, locals.device);
+      context.end_operation();
+      std::memcpy(state.drain, &locals, sizeof locals);
+    } catch (const StepEnd&) {
+    }
+    return true;
+  }
+
+  std::string name(const State& state, unsigned choice) const {
+    const unsigned thread = choice / moves_each, which = choice % moves_each;
+    const std::string who =
+        thread < producers_ ? "producer " + std::to_string(thread) : std::string("device");
+    const ModelThread& me = state.threads[thread];
+    if (which > 0)
+      return who + ": store to word " + std::to_string(me.late[which - 1].place) +
+             " arrives: " + std::to_string(me.late[which - 1].value);
+    return who + ": operation " + std::to_string(me.script_at) + ", step " +
+           std::to_string(me.log_size);
+  }
+
+  bool terminal(const State& state) const {
+    for (unsigned thread = 0; thread <= producers_; ++thread)
+      if (state.threads[thread].late_size > 0 ||
+          (thread < producers_ && !state.threads[thread].done))
+        return false;
+    const Locals locals = locals_of(state);
+    for (unsigned p = 0; p < producers_; ++p)
+      if (state.delivered[p] < locals.producers[p].due)
+        return false;
+    return true;
+  }
+
+private:
+  static constexpr unsigned moves_each = 1 + most_late;
+  static constexpr unsigned posts = 6; ///< of one producer at most
+
+  enum Phase : std::uint8_t { begin, room, fill, publish, wait, target };
+  struct Producer {
+    std::uint32_t first, goal, known;
+    std::uint8_t phase, is_nop;
+    std::uint8_t due; ///< so many of its entries must be carried out without any more calls
+    std::uint8_t padding;
+    std::uint8_t published_before[4];
+  };
+  struct Device {
+    std::uint32_t seen, position, told, completions;
+  };
+  struct Locals {
+    Producer producers[most_producers];
+    Device device;
+  };
+  static_assert(sizeof(Locals) <= sizeof(State::drain));
+
+  static Locals locals_of(const State& state) {
+    Locals locals;
+    std::memcpy(&locals, state.drain, sizeof locals);
+    return locals;
+  }
+  unsigned completion_entries() const {
+    return setting_.mode == CompletionMode::ring ? 1u << setting_.blocks_log2 : 1;
+  }
+
+  QueueModelView make_view() {
+    std::uint64_t* at = model_addresses.data();
+    const auto take = [&](std::size_t count) {
+      std::uint64_t* from = at;
+      at += count;
+      return from;
+    };
+    QueueModelView view{};
+    view.words = reinterpret_cast<QueueModelWords*>(take(10));
+    view.send_record = take(1);
+    view.completions_record = take(1);
+    view.doorbell = take(1);
+    view.entries = take(Shape::entry_words << setting_.blocks_log2);
+    view.completions = take(completion_entries());
+    data_ = take(producers_ * posts);
+    results_ = take(producers_);
+    view.blocks_log2 = setting_.blocks_log2;
+    view.signal_log2 = setting_.signal_log2;
+    view.ring_log2 = setting_.ring_log2;
+    view.mode = setting_.mode;
+    if (at > model_addresses.data() + most_words)
+      throw std::logic_error("the model's memory is too small");
+    return view;
+  }
+
+  // Producers. Each phase is an operation of its own; one that has to wait is begun again.
+
+  struct What {
+    unsigned entries = 1, blocks = 1;
+    bool completes = false, has_data = true;
+    Bell bell = Bell::now;
+  };
+  static What what_of(char code, bool is_nop) {
+    if (is_nop)
+      return {1, 1, true, false, Bell::now};
+    switch (code) {
+    case 'l':
+      return {1, 1, false, true, Bell::later};
+    case 'P':
+      return {1, 2, false, true, Bell::now};
+    case 'b':
+      return {2, 1, false, true, Bell::now};
+    case 's':
+    case 'r':
+      return {1, 1, true, true, Bell::now};
+    default:
+      return {};
+    }
+  }
+
+  void produce(ModelContext& context, ModelThread& me, Locals& locals, std::uint8_t number) {
+    const char code = setting_.scripts[number][me.script_at];
+    Producer& mine = locals.producers[number];
+    const What what = what_of(code, mine.is_nop != 0);
+    const std::uint32_t blocks = what.entries * what.blocks;
+    switch (mine.phase) {
+    case begin:
+      return begin_operation(context, me, mine, code, what, number);
+    case room: {
+      std::uint64_t known = mine.known;
+      const std::uint64_t end = mine.first + blocks;
+      if (queue_.has_room(end, known) || queue_.look_for_room(end, known))
+        mine.phase = fill;
+      mine.known = static_cast<std::uint32_t>(known);
+      return;
+    }
+    case fill:
+      for (unsigned i = 0; i < what.entries; ++i)
+        write_entry(mine.first + i * what.blocks, what, code, number, me.posted + i);
+      mine.phase = publish;
+      return;
+    case publish:
+      if (queue_.try_publish(mine.first, blocks, signalled_of(mine.first, what), what.bell))
+        after_publish(me, mine, code, what, number);
+      return;
+    case target: {
+      const auto found = queue_.try_target();
+      if (!found.known)
+        return;
+      mine.goal = static_cast<std::uint32_t>(found.complete);
+      mine.is_nop = found.needs_nop;
+      mine.phase = found.needs_nop ? begin : wait;
+      return;
+    }
+    case wait:
+      if (queue_.completed() >= mine.goal)
+        return after_wait(context, me, mine, code, number);
+      queue_.poll();
+      return;
+    }
+  }
+
+  void begin_operation(ModelContext& context, ModelThread& me, Producer& mine, char code,
+                       const What& what, std::uint8_t number) {
+    if (code == 'f') {
+      if (!queue_.try_flush())
+        return;
+      mine.due = me.accepted;
+      return end_operation(me, mine, number);
+    }
+    if (code == 'q' && mine.is_nop == 0) {
+      for (unsigned p = 0; p < producers_; ++p)
+        mine.published_before[p] = context.state().threads[p].accepted;
+      mine.phase = target;
+      return;
+    }
+    for (unsigned i = 0; i < what.entries && what.has_data; ++i)
+      Memory::store(data_ + number * posts + me.posted + i, me.posted + i + 1);
+    mine.first = static_cast<std::uint32_t>(queue_.reserve(what.entries * what.blocks));
+    mine.phase = room;
+  }
+
+  bool completes(std::uint64_t start, const What& what) const {
+    return what.completes || queue_.completes(start, what.blocks);
+  }
+  Signalled signalled_of(std::uint64_t first, const What& what) const {
+    Signalled signalled{0, 0};
+    for (unsigned i = 0; i < what.entries; ++i) {
+      const std::uint64_t start = first + i * what.blocks;
+      if (completes(start, what))
+        signalled = {start + 1, start + what.blocks};
+    }
+    return signalled;
+  }
+
+  /// Every word says whose it is, where, and what it does.
+  static std::uint64_t word_of(std::uint64_t start, const What& what, bool completes, char code,
+                               unsigned producer, unsigned index) {
+    return start << 16 | what.blocks << 12 | static_cast<std::uint64_t>(completes) << 11 |
+           static_cast<std::uint64_t>(code == 'r') << 10 |
+           static_cast<std::uint64_t>(what.has_data) << 9 | producer << 6 | index;
+  }
+  void write_entry(std::uint64_t start, const What& what, char code, unsigned producer,
+                   unsigned index) const {
+    for (unsigned word = 0; word < what.blocks * Shape::entry_words; ++word)
+      queue_.set(start, word, word_of(start, what, completes(start, what), code, producer, index));
+  }
+
+  void after_publish(ModelThread& me, Producer& mine, char code, const What& what,
+                     unsigned number) {
+    if (what.has_data) {
+      me.posted = static_cast<std::uint8_t>(me.posted + what.entries);
+      me.accepted = me.posted;
+    }
+    if (what.bell == Bell::now)
+      mine.due = me.accepted;
+    if (code == 'r' || mine.is_nop != 0) {
+      mine.goal = mine.first + 1;
+      mine.phase = wait;
+    } else {
+      end_operation(me, mine, number);
+    }
+  }
+
+  void after_wait(ModelContext& context, ModelThread& me, Producer& mine, char code,
+                  std::uint8_t number) {
+    if (code == 'r' && Memory::load(results_ + number) != me.posted)
+      throw Violation("what a READ brought is not there after its completion");
+    for (unsigned p = 0; p < producers_ && code == 'q'; ++p)
+      if (context.state().delivered[p] < mine.published_before[p])
+        throw Violation("quiet returned before an entry of producer " + std::to_string(p) +
+                        " was complete");
+    end_operation(me, mine, number);
+  }
+
+  void end_operation(ModelThread& me, Producer& mine, unsigned number) const {
+    Producer next{};
+    next.known = mine.known;
+    next.due = mine.due;
+    mine = next;
+    if (++me.script_at == setting_.scripts[number].size())
+      me.done = 1;
+  }
+
+  // The device.
+
+  void serve(ModelContext& context, Device& device) {
+    if (device.position == device.told)
+      return look(device);
+    const std::uint64_t size = std::uint64_t{1} << setting_.blocks_log2;
+    const auto word_at = [&](std::uint64_t number) {
+      return Memory::load(view_.entries + number % (size * Shape::entry_words));
+    };
+    const std::uint64_t word = word_at(device.position * Shape::entry_words);
+    const std::uint64_t blocks = word >> 12 & 15;
+    if (word >> 16 != device.position || blocks == 0)
+      throw Violation("the device read something else than the next entry");
+    for (unsigned i = 1; i < blocks * Shape::entry_words; ++i)
+      if (word_at(device.position * Shape::entry_words + i) != word)
+        throw Violation("an entry is a mixture of two");
+    const bool is_put = (word >> 9 & 1) != 0, is_read = (word >> 10 & 1) != 0;
+    const auto producer = static_cast<unsigned>(word >> 6 & 7), index = unsigned(word & 63);
+    if (is_put)
+      deliver(context, producer, index);
+    if (is_read)
+      Memory::store(results_ + producer, index + 1);
+    if ((word >> 11 & 1) != 0)
+      complete(device);
+    device.position += static_cast<std::uint32_t>(blocks);
+  }
+
+  void look(Device& device) const {
+    const std::uint64_t doorbell = Memory::load(view_.doorbell);
+    if (doorbell == device.seen)
+      return;
+    const std::uint64_t ahead = (Memory::load(view_.send_record) - device.position) & Shape::mask;
+    if (ahead > 1u << setting_.blocks_log2)
+      throw Violation("the record is further ahead than the queue is long");
+    device.seen = static_cast<std::uint32_t>(doorbell);
+    device.told = static_cast<std::uint32_t>(device.position + ahead);
+  }
+
+  void deliver(ModelContext& context, unsigned producer, unsigned index) const {
+    // Its data, as it is in memory now.
+    if (Memory::load(data_ + producer * posts + index) != index + 1)
+      throw Violation("an entry came before its data");
+    State& state = context.state();
+    context.visible([&] {
+      if (index != state.delivered[producer])
+        throw Violation("an entry is lost, repeated or out of order");
+      ++state.delivered[producer];
+      return 0u;
+    });
+  }
+
+  void complete(Device& device) const {
+    const bool ring = setting_.mode == CompletionMode::ring;
+    const std::uint64_t size = completion_entries();
+    if (ring &&
+        ((device.completions - Memory::load(view_.completions_record)) & Shape::mask) >= size)
+      throw Violation("the completion queue overran");
+    Memory::store_release(
+        view_.completions + device.completions % size,
+        Shape::encode(device.position, 0, ring ? device.completions / size & 1 : 0));
+    ++device.completions;
+  }
+
+  QueueModelSetting setting_;
+  unsigned producers_;
+  std::uint64_t* data_ = nullptr;
+  std::uint64_t* results_ = nullptr;
+  QueueModelView view_;
+  Queue queue_;
+};
+
+} // namespace shmemctl::test

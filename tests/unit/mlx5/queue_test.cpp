@@ -1,0 +1,247 @@
+// The send queue's arithmetic around its end and around 2^16, on a device that is polled.
+#include <gtest/gtest.h>
+#include <random>
+
+#include "tests/unit/mlx5/soft_world.h"
+#include "transports/mlx5/send_queue.h"
+
+namespace shmemctl::test {
+namespace {
+
+using Send = SendQueue<DeviceShape, HostMemory>;
+
+/// One producer and its device, in one thread.
+class Poster {
+public:
+  Poster(SoftWorld& world) : world_(world), send_(world.queue->view()) {}
+
+  /// Entries of one or two blocks, each writing its number to its place; returns the first block.
+  std::uint64_t post(const std::vector<unsigned>& sizes, Bell bell, bool completion = false) {
+    std::uint32_t blocks = 0;
+    for (const unsigned size : sizes)
+      blocks += size;
+    const std::uint64_t first = send_.reserve(blocks);
+    while (!send_.has_room(first + blocks, known_) &&
+           !send_.look_for_room(first + blocks, known_)) {
+      if (world_.hca.poll() == 0 && ++fruitless_ > 3)
+        throw std::runtime_error("no room, and nothing to do");
+    }
+    fruitless_ = 0;
+    Signalled signalled{0, 0};
+    std::uint64_t start = first;
+    for (const unsigned size : sizes) {
+      const bool completes = completion || send_.completes(start, size);
+      if (completes)
+        signalled = {start + 1, start + size};
+      const EntryHead head{start, send_.view().qpn,
+                           static_cast<std::uint8_t>(completes ? flag_completion : 0)};
+      EntrySlot slot(send_, start);
+      unsigned char data[92] = {};
+      ++number_;
+      std::memcpy(data + 84, &number_, 8);
+      if (size == 1)
+        build_value_write(slot, head, world_.remote(8 * (number_ % places)), number_, 8);
+      else // the number is at the entry's very end
+        build_inline_write(slot, head, world_.remote(1024 + 92 * (number_ % 16)), data, 92);
+      start += size;
+    }
+    if (!send_.try_publish(first, blocks, signalled, bell))
+      throw std::runtime_error("not our turn");
+    return first;
+  }
+
+  void expect_all_there() {
+    const Send::Target target = send_.try_target();
+    EXPECT_TRUE(target.known);
+    std::uint64_t complete = target.complete;
+    if (target.needs_nop) {
+      const std::uint64_t start = send_.reserve(1);
+      while (!send_.has_room(start + 1, known_) && !send_.look_for_room(start + 1, known_))
+        world_.hca.poll();
+      EntrySlot slot(send_, start);
+      build_nop(slot, {start, send_.view().qpn, flag_completion});
+      EXPECT_TRUE(send_.try_publish(start, 1, {start + 1, start + 1}, Bell::now));
+      complete = start + 1;
+    }
+    for (int turn = 0; turn < 100'000 && send_.completed() < complete; ++turn) {
+      world_.hca.poll();
+      send_.poll();
+    }
+    EXPECT_GE(send_.completed(), complete);
+    EXPECT_EQ(send_.failure(), 0u);
+    EXPECT_FALSE(world_.queue->fatal_event());
+  }
+
+  static constexpr std::uint64_t places = 100;
+  Send& send() { return send_; }
+  std::uint64_t number() const { return number_; }
+
+private:
+  SoftWorld& world_;
+  Send send_;
+  std::uint64_t known_ = 0, number_ = 0;
+  int fruitless_ = 0;
+};
+
+QueueOptions options_of(std::uint32_t blocks, std::uint32_t signal_every, CompletionMode mode) {
+  QueueOptions options;
+  options.blocks = blocks;
+  options.signal_every = signal_every;
+  options.completions = mode;
+  return options;
+}
+
+/// Where the latest entries left their numbers.
+void expect_written(SoftWorld& world, std::uint64_t number, unsigned blocks) {
+  if (blocks == 1)
+    EXPECT_EQ(world.at<std::uint64_t>(8 * (number % Poster::places)), number);
+  else
+    EXPECT_EQ(world.at<std::uint64_t>(1024 + 92 * (number % 16) + 84), number);
+}
+
+class Mlx5QueueOfSize : public testing::TestWithParam<std::tuple<std::uint32_t, CompletionMode>> {};
+
+TEST_P(Mlx5QueueOfSize, ThroughTheWrapOfTheDevicesIndex) {
+  const auto [blocks, mode] = GetParam();
+  SoftWorld world(options_of(blocks, blocks / 4, mode));
+  Poster poster(world);
+  std::mt19937 random(blocks);
+  std::uint64_t checked = 0;
+  while (poster.send().view().words->reserved < 3 * 65536 + 100) {
+    const unsigned size = random() % 3 == 0 ? 2 : 1;
+    poster.post({size}, random() % 4 == 0 ? Bell::now : Bell::later, random() % 8 == 0);
+    if (random() % 64 == 0) {
+      poster.expect_all_there();
+      expect_written(world, poster.number(), size);
+      ++checked;
+    }
+  }
+  poster.expect_all_there();
+  EXPECT_GT(checked, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Mlx5QueueOfSize,
+                         testing::Combine(testing::Values(16u, 32u, 256u, 4096u, 32768u),
+                                          testing::Values(CompletionMode::ring,
+                                                          CompletionMode::collapsed)));
+
+/// Every first block of a queue of 16, for every pattern of sizes that a reservation can have.
+TEST(Mlx5Queue, EveryPatternAtEveryPlace) {
+  std::vector<std::vector<unsigned>> patterns;
+  for (unsigned count = 1; count <= 5; ++count)
+    for (unsigned bits = 0; bits < 1u << count; ++bits) {
+      std::vector<unsigned> pattern;
+      for (unsigned i = 0; i < count; ++i)
+        pattern.push_back(1 + (bits >> i & 1));
+      patterns.push_back(pattern);
+    }
+  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed})
+    for (const std::uint32_t signal_every : {1u, 2u, 4u})
+      for (const std::vector<unsigned>& pattern : patterns)
+        for (unsigned place = 0; place < 16; ++place) {
+          SoftWorld world(options_of(16, signal_every, mode));
+          Poster poster(world);
+          for (unsigned i = 0; i < place; ++i)
+            poster.post({1}, Bell::later);
+          for (int round = 0; round < 3; ++round)
+            poster.post(pattern, Bell::now);
+          poster.expect_all_there();
+          expect_written(world, poster.number(), pattern.back());
+        }
+}
+
+TEST(Mlx5Queue, TheLargestReservation) {
+  for (const std::uint32_t signal_every : {1u, 2u, 4u})
+    for (unsigned place = 0; place < 40; ++place) {
+      SoftWorld world(options_of(16, signal_every, CompletionMode::ring));
+      Poster poster(world);
+      for (unsigned i = 0; i < place; ++i)
+        poster.post({i % 3 == 0 ? 2u : 1u}, Bell::later);
+      const std::uint32_t most = poster.send().most_reserved();
+      EXPECT_EQ(most, 16 - signal_every - 1);
+      for (int round = 0; round < 4; ++round)
+        poster.post(std::vector<unsigned>(most, 1), Bell::later);
+      poster.expect_all_there();
+    }
+}
+
+TEST(Mlx5Queue, OneDoorbellForMany) {
+  SoftWorld world(options_of(64, 16, CompletionMode::ring));
+  Poster poster(world);
+  const QueueView& view = world.queue->view();
+  for (int i = 0; i < 10; ++i)
+    poster.post({1}, Bell::later);
+  EXPECT_EQ(*view.doorbell, 0u);
+  EXPECT_EQ(world.hca.poll(), 0u);
+  EXPECT_TRUE(poster.send().try_flush());
+  EXPECT_EQ(*view.doorbell, doorbell_value(10, view.qpn));
+  EXPECT_EQ(*view.send_record, send_record_value(10));
+  EXPECT_EQ(world.hca.poll(), 10u);
+  // Nothing new: nothing is written.
+  *view.doorbell = 0;
+  EXPECT_TRUE(poster.send().try_flush());
+  EXPECT_EQ(*view.doorbell, 0u);
+}
+
+TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
+  SoftWorld world(options_of(64, 16, CompletionMode::ring));
+  const QueueView& view = world.queue->view();
+  Send send(view);
+  const auto write_nop = [&](std::uint64_t start) {
+    EntrySlot slot(send, start);
+    build_nop(slot, {start, view.qpn, 0});
+  };
+  const std::uint64_t one = send.reserve(1), other = send.reserve(1), last = send.reserve(1);
+  for (const std::uint64_t start : {one, other, last})
+    write_nop(start);
+  EXPECT_FALSE(send.try_publish(other, 1, {0, 0}, Bell::now)) << "not its turn";
+  EXPECT_TRUE(send.try_publish(one, 1, {0, 0}, Bell::now));
+  EXPECT_EQ(*view.doorbell, 0u);
+  EXPECT_TRUE(send.try_publish(other, 1, {0, 0}, Bell::later));
+  EXPECT_EQ(*view.doorbell, 0u);
+  EXPECT_TRUE(send.try_publish(last, 1, {0, 0}, Bell::later)) << "rings for the first";
+  EXPECT_EQ(*view.doorbell, doorbell_value(3, view.qpn));
+  EXPECT_EQ(world.hca.poll(), 3u);
+}
+
+TEST(Mlx5Queue, ABellAtLeastEverySoOften) {
+  QueueOptions options = options_of(64, 16, CompletionMode::ring);
+  options.ring_every = 4;
+  SoftWorld world(options);
+  const QueueView& view = world.queue->view();
+  Send send(view);
+  std::vector<std::uint64_t> starts;
+  for (int i = 0; i < 10; ++i)
+    starts.push_back(send.reserve(1));
+  for (const std::uint64_t start : starts) {
+    EntrySlot slot(send, start);
+    build_nop(slot, {start, view.qpn, 0});
+    EXPECT_TRUE(send.try_publish(start, 1, {0, 0}, Bell::now));
+    const std::uint64_t rung = (start + 1) / 4 * 4;
+    EXPECT_EQ(*view.send_record, send_record_value(start == 9 ? 10 : rung));
+  }
+}
+
+TEST(Mlx5Queue, AFailureIsKept) {
+  for (const CompletionMode mode : {CompletionMode::ring, CompletionMode::collapsed}) {
+    SoftWorld world(options_of(16, 4, mode));
+    world.soft_queue().inject({2, Syndrome::remote_access});
+    Poster poster(world);
+    for (int i = 0; i < 3; ++i)
+      poster.post({1}, Bell::now, true);
+    world.hca.poll();
+    poster.send().poll();
+    const Failure failure = Failure::from_word(poster.send().failure());
+    EXPECT_EQ(failure.syndrome, 0x13);
+    EXPECT_EQ(failure.index, 2);
+    for (int i = 0; i < 3; ++i)
+      poster.post({1}, Bell::now, true);
+    world.hca.poll();
+    poster.send().poll();
+    EXPECT_EQ(Failure::from_word(poster.send().failure()).syndrome, 0x13) << "not the flushes";
+    EXPECT_LE(poster.send().completed(), 2u);
+  }
+}
+
+} // namespace
+} // namespace shmemctl::test

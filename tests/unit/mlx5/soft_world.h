@@ -1,0 +1,174 @@
+// A software HCA without a thread, a peer whose memory is this process's, and a queue between them
+// that tests write to directly, as a driver would that makes mistakes.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "transports/mlx5/entry.h"
+#include "transports/mlx5/host_memory.h"
+#include "transports/mlx5/queue_layout.h"
+#include "transports/mlx5/soft/mapped_executor.h"
+#include "transports/mlx5/soft/soft_hca.h"
+
+namespace shmemctl::test {
+
+using namespace shmemctl::mlx5;
+
+/// The words of one entry.
+struct EntryWords {
+  std::array<std::uint64_t, 2 * most_octowords> words{};
+  unsigned count = 0;
+  constexpr void set(unsigned word, std::uint64_t value) {
+    words[word] = value;
+    if (word >= count)
+      count = word + 1;
+  }
+};
+
+inline std::uint64_t address_of(const void* place) {
+  return reinterpret_cast<std::uint64_t>(place);
+}
+
+inline const std::vector<std::uint8_t>& bytes_of(std::vector<std::uint8_t>& storage,
+                                                 const EntryWords& entry) {
+  storage.resize(entry.count * 8);
+  std::memcpy(storage.data(), entry.words.data(), storage.size());
+  return storage;
+}
+
+/// A completion, read by hand.
+struct SeenCompletion {
+  CompletionTail tail;
+  Failure failure;
+  std::uint32_t size_bytes;
+};
+
+/// Drives a queue without any of send_queue.h.
+class RawQueue {
+public:
+  explicit RawQueue(const QueueView& view) : view_(view) {}
+
+  std::uint64_t position() const { return position_; }
+  EntryHead head(std::uint8_t flags = flag_completion) const {
+    return {position_, view_.qpn, flags};
+  }
+  /// Puts the words at the next block; `blocks` is how far the position moves.
+  void put(const EntryWords& entry, std::uint32_t blocks) {
+    for (unsigned i = 0; i < entry.count; ++i)
+      word(position_ * block_words + i) = entry.words[i];
+    position_ += blocks;
+  }
+  void put(const EntryWords& entry) { put(entry, blocks_of(entry.count / 2)); }
+  template <class Build>
+  void build(const Build& build, std::uint8_t flags = flag_completion) {
+    EntryWords entry;
+    build(entry, head(flags));
+    put(entry);
+  }
+  /// Record and register, for the position that was reached or another one.
+  void ring() { ring(position_); }
+  void ring(std::uint64_t index) {
+    HostMemory::store_record(view_.send_record, send_record_value(index));
+    HostMemory::store_doorbell(view_.doorbell, doorbell_value(index, view_.qpn), 0);
+  }
+
+  /// The next completion in ring mode; nothing if there is none.
+  std::optional<SeenCompletion> next() {
+    const std::uint64_t* entry =
+        view_.completions + (taken_ & ((1u << view_.blocks_log2) - 1)) * completion_words;
+    const CompletionTail tail = decode_tail(entry[completion_last_word]);
+    if (!is_due(tail, taken_, view_.blocks_log2))
+      return std::nullopt;
+    ++taken_;
+    return seen(entry);
+  }
+  /// What stands in the first completion entry.
+  SeenCompletion first() const { return seen(view_.completions); }
+  void give_back() {
+    HostMemory::store_record(view_.completions_record, completions_record_value(taken_));
+  }
+
+private:
+  std::uint64_t& word(std::uint64_t number) {
+    return view_.entries[number & ((std::uint64_t{block_words} << view_.blocks_log2) - 1)];
+  }
+  static SeenCompletion seen(const std::uint64_t* entry) {
+    const CompletionTail tail = decode_tail(entry[completion_last_word]);
+    return {tail, decode_failure(tail, entry[completion_syndrome_word]),
+            static_cast<std::uint32_t>(to_wire(entry[completion_size_word]))};
+  }
+
+  QueueView view_;
+  std::uint64_t position_ = 0, taken_ = 0;
+};
+
+/// Memory of the peer and of this side, and a queue.
+struct SoftWorld {
+  static constexpr std::size_t size_bytes = 4096;
+  alignas(64) std::array<std::byte, size_bytes> here{}, there{};
+  std::shared_ptr<MappedExecutor> way = std::make_shared<MappedExecutor>();
+  SoftHca hca;
+  std::unique_ptr<HcaMemory> memory;
+  std::unique_ptr<HcaQueue> queue;
+  RawQueue raw;
+  static constexpr std::uint32_t rkey = 0x4711;
+  /// Of the peer's memory, but without any right beside reading; and without that for writing.
+  static constexpr std::uint32_t rkey_read_only = 0x4712, rkey_write_only = 0x4713;
+
+  explicit SoftWorld(const QueueOptions& options = small_ring(), bool connected = true)
+      : hca(soft_options(way)), memory(hca.register_memory({here.data(), here.size(), access_all})),
+        queue(hca.create_queue(options)), raw(queue->view()) {
+    for (const auto& [key, access] :
+         {std::pair{rkey, 15u}, {rkey_read_only, 4u}, {rkey_write_only, 2u}}) {
+      KeyWindow window;
+      window.key = key;
+      window.address = address_of(there.data());
+      window.size_bytes = there.size();
+      window.access = access;
+      window.mapped = there.data();
+      way->add(window);
+    }
+    if (connected)
+      queue->connect(queue->local());
+  }
+
+  static QueueOptions small_ring() {
+    QueueOptions options;
+    options.blocks = 16;
+    options.signal_every = 4;
+    return options;
+  }
+  static SoftOptions soft_options(std::shared_ptr<Executor> way) {
+    SoftOptions options;
+    options.has_thread = false;
+    options.way_to_peer = [way](const PeerInfo&) { return way; };
+    return options;
+  }
+
+  LocalPiece local(std::size_t offset, std::uint32_t size) const {
+    return {address_of(here.data() + offset), memory->lkey(), size};
+  }
+  RemotePiece remote(std::size_t offset) const { return {address_of(there.data() + offset), rkey}; }
+  template <class Number>
+  Number at(std::size_t offset) const {
+    Number number;
+    std::memcpy(&number, there.data() + offset, sizeof number);
+    return number;
+  }
+  template <class Number>
+  void set_there(std::size_t offset, Number number) {
+    std::memcpy(there.data() + offset, &number, sizeof number);
+  }
+  template <class Number>
+  Number at_here(std::size_t offset) const {
+    Number number;
+    std::memcpy(&number, here.data() + offset, sizeof number);
+    return number;
+  }
+  SoftHcaQueue& soft_queue() { return static_cast<SoftHcaQueue&>(*queue); }
+};
+
+} // namespace shmemctl::test

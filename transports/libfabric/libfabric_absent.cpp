@@ -1,0 +1,31 @@
+// In the place of the transport where libfabric's headers were missing at build time.
+#if !__has_include(<rdma/fabric.h>)
+
+#include "transports/absent.h"
+#include "transports/libfabric/libfabric.h"
+#include "transports/libfabric/presence.h"
+
+namespace shmemctl {
+
+namespace fabric {
+
+std::optional<ProfileNeeds> needs_of(const std::string&) {
+  return std::nullopt;
+}
+
+ProviderPresence look_for_provider(const ProviderRequest&) {
+  ProviderPresence presence;
+  presence.problem = "this build has no libfabric: its headers were missing";
+  presence.fix = "install libfabric-dev and build again";
+  return presence;
+}
+
+} // namespace fabric
+
+std::unique_ptr<Transport> make_libfabric_transport(const TransportSetup&) {
+  return std::make_unique<AbsentTransport>("libfabric", "libfabric-dev");
+}
+
+} // namespace shmemctl
+
+#endif

@@ -1,0 +1,42 @@
+// What libfabric offers on this machine, and what the rules for a provider need: for `doctor`.
+// Needs no header of libfabric.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl::fabric {
+
+/// A variable that a provider reads when libfabric starts. The transport sets those that are not
+/// set.
+struct ProviderVariable {
+  std::string name, value;
+  bool required = false; ///< any other value makes the provider unusable, not only slow
+};
+
+/// What the rules of a profile need beside libfabric.
+struct ProfileNeeds {
+  std::string profile;
+  std::vector<ProviderVariable> variables;
+  bool gdrcopy = false; ///< where there are GPUs
+};
+/// Nothing if there is no such profile: "tcp", "verbs", "efa", "cxi".
+std::optional<ProfileNeeds> needs_of(const std::string& profile);
+
+struct ProviderRequest {
+  std::string library_file;                 ///< "libfabric.so.1"
+  std::string provider, profile, interface; ///< the options; "" is any
+  int n_pes = 1;
+};
+
+struct ProviderPresence {
+  std::string library;  ///< "libfabric 1.17 (FILE)"; "" if it cannot be opened
+  std::string provider; ///< libfabric's name of what was found; "" if nothing was
+  std::vector<std::string> devices;
+  std::string problem, fix; ///< if nothing was found
+};
+/// Opens libfabric and asks it. Never throws.
+ProviderPresence look_for_provider(const ProviderRequest& request);
+
+} // namespace shmemctl::fabric

@@ -1,0 +1,104 @@
+// Completion queue entries (64 bytes). For host and device.
+#pragma once
+
+#include "transports/mlx5/wire.h"
+
+namespace shmemctl::mlx5 {
+
+/// What kind of completion it is: the high half of its last byte.
+enum class CompletionKind : std::uint8_t {
+  requester = 0,
+  requester_error = 13,
+  responder_error = 14,
+  invalid = 15 ///< what the queue is filled with before the device has written anything
+};
+
+/// Why an operation failed.
+enum class Syndrome : std::uint8_t {
+  none = 0x00,
+  local_length = 0x01,
+  local_operation = 0x02,
+  local_protection = 0x04,
+  flushed = 0x05,
+  memory_window = 0x06,
+  bad_response = 0x10,
+  local_access = 0x11,
+  remote_invalid_request = 0x12,
+  remote_access = 0x13,
+  remote_operation = 0x14,
+  retries_exceeded = 0x15,
+  receiver_not_ready = 0x16,
+  remote_aborted = 0x22
+};
+
+// Words of an entry, by their number.
+inline constexpr unsigned completion_size_word = 5;     ///< low half: byte count
+inline constexpr unsigned completion_syndrome_word = 6; ///< errors: the two last bytes
+inline constexpr unsigned completion_last_word = 7;     ///< opcode, queue, index, kind, owner
+
+/// The last word, decoded. It is the only one that must be read to follow a queue: one load.
+struct CompletionTail {
+  std::uint8_t opcode; ///< of the send entry
+  std::uint32_t qpn;
+  std::uint16_t index; ///< first block of the entry that completed
+  std::uint8_t kind;   ///< CompletionKind
+  std::uint8_t owner;
+};
+
+SHMEMCTL_HOST_DEVICE constexpr CompletionTail decode_tail(std::uint64_t wire_word) {
+  const std::uint64_t word = to_wire(wire_word);
+  return {static_cast<std::uint8_t>(word >> 56), static_cast<std::uint32_t>(word >> 32 & 0xffffff),
+          static_cast<std::uint16_t>(word >> 16), static_cast<std::uint8_t>(word >> 4 & 0xf),
+          static_cast<std::uint8_t>(word & 1)};
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t encode_tail(const CompletionTail& tail) {
+  return to_wire(static_cast<std::uint64_t>(tail.opcode) << 56 |
+                 static_cast<std::uint64_t>(tail.qpn & 0xffffff) << 32 |
+                 static_cast<std::uint64_t>(tail.index) << 16 |
+                 static_cast<std::uint64_t>(tail.kind & 0xf) << 4 | (tail.owner & 1u));
+}
+
+/// What every entry's last word holds before the device's first completion.
+inline constexpr std::uint64_t fresh_tail =
+    encode_tail({0, 0, 0, static_cast<std::uint8_t>(CompletionKind::invalid), 1});
+
+SHMEMCTL_HOST_DEVICE constexpr bool is_error(const CompletionTail& tail) {
+  return tail.kind == static_cast<std::uint8_t>(CompletionKind::requester_error) ||
+         tail.kind == static_cast<std::uint8_t>(CompletionKind::responder_error);
+}
+SHMEMCTL_HOST_DEVICE constexpr bool is_fresh(const CompletionTail& tail) {
+  return tail.kind == static_cast<std::uint8_t>(CompletionKind::invalid);
+}
+/// Ring mode: whether the device has written the entry for completion number `taken`; the owner bit
+/// changes with every lap.
+SHMEMCTL_HOST_DEVICE constexpr bool is_due(const CompletionTail& tail, std::uint64_t taken,
+                                           unsigned entries_log2) {
+  return !is_fresh(tail) && tail.owner == (taken >> entries_log2 & 1);
+}
+
+/// A failure in one word; never 0.
+struct Failure {
+  std::uint8_t syndrome, vendor_syndrome, opcode, kind;
+  std::uint16_t index;
+
+  SHMEMCTL_HOST_DEVICE constexpr std::uint64_t to_word() const {
+    return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(kind) << 40 |
+           static_cast<std::uint64_t>(syndrome) << 32 |
+           static_cast<std::uint64_t>(vendor_syndrome) << 24 |
+           static_cast<std::uint64_t>(opcode) << 16 | index;
+  }
+  SHMEMCTL_HOST_DEVICE static constexpr Failure from_word(std::uint64_t word) {
+    return {static_cast<std::uint8_t>(word >> 32), static_cast<std::uint8_t>(word >> 24),
+            static_cast<std::uint8_t>(word >> 16), static_cast<std::uint8_t>(word >> 40),
+            static_cast<std::uint16_t>(word)};
+  }
+};
+
+SHMEMCTL_HOST_DEVICE constexpr Failure decode_failure(const CompletionTail& tail,
+                                                      std::uint64_t syndrome_word) {
+  const std::uint64_t word = to_wire(syndrome_word);
+  return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), tail.opcode,
+          tail.kind, tail.index};
+}
+
+} // namespace shmemctl::mlx5

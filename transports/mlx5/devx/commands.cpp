@@ -1,0 +1,186 @@
+#include "transports/mlx5/devx/commands.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+namespace caps = command::caps;
+namespace cq = command::cq;
+namespace qp = command::qp;
+
+constexpr unsigned min_rnr_nak = 12; ///< 0.64 ms; nobody posts receives, so nobody lacks them
+constexpr unsigned hop_limit = 64;
+/// RoCE v2 takes the source port from the dynamic ones; what varies it spreads connections over
+/// paths.
+constexpr std::uint32_t first_udp_port = 0xc000;
+constexpr unsigned most_log_reads = 4; ///< 16 of them keep a connection busy
+
+QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
+  QpCommand command;
+  command.set(command::opcode, code);
+  command.set(qp::number, qpn);
+  return command;
+}
+
+void set_rights(QpCommand& command) {
+  command.set(qp::remote_read, 1);
+  command.set(qp::remote_write, 1);
+  command.set(qp::remote_atomic, 1);
+  command.set(qp::atomic_mode, qp::atomics_up_to_8);
+}
+
+std::uint64_t big_endian(const std::uint8_t* bytes, unsigned count) {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < count; ++i)
+    value = value << 8 | bytes[i];
+  return value;
+}
+
+void set_gid(QpCommand& command, const std::array<std::uint8_t, 16>& gid) {
+  command.set(qp::rgid, big_endian(gid.data(), 8));
+  command.set(qp::rgid_low, big_endian(gid.data() + 8, 8));
+}
+
+void set_ethernet_path(QpCommand& command, const PeerInfo& peer, const WirePath& path,
+                       const PathOptions& options) {
+  set_gid(command, path.peer_gid);
+  command.set(qp::rmac_high, big_endian(path.peer_mac.data(), 2));
+  command.set(qp::rmac_low, big_endian(path.peer_mac.data() + 2, 4));
+  command.set(qp::source_gid_index, static_cast<std::uint64_t>(path.source_gid_index));
+  command.set(qp::hop_limit, hop_limit);
+  command.set(qp::udp_sport, first_udp_port | (peer.qpn & 0x3fff));
+  command.set(qp::eth_prio, static_cast<std::uint64_t>(options.service_level));
+  command.set(qp::dscp, static_cast<std::uint64_t>(options.traffic_class) >> 2);
+}
+
+void set_infiniband_path(QpCommand& command, const WirePath& path, const PathOptions& options) {
+  command.set(qp::rlid, path.peer_lid);
+  command.set(qp::service_level, static_cast<std::uint64_t>(options.service_level));
+  if (!path.global)
+    return;
+  command.set(qp::grh, 1);
+  set_gid(command, path.peer_gid);
+  command.set(qp::source_gid_index, static_cast<std::uint64_t>(path.source_gid_index));
+  command.set(qp::hop_limit, hop_limit);
+  command.set(qp::tclass, static_cast<std::uint64_t>(options.traffic_class));
+}
+
+unsigned log_reads(const DeviceLimits& limits) {
+  return std::min(limits.log_reads, most_log_reads);
+}
+
+} // namespace
+
+CapsCommand caps_command(std::uint16_t group) {
+  CapsCommand command;
+  command.set(command::opcode, command::query_hca_cap);
+  command.set(command::modifier, group);
+  return command;
+}
+
+DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& atomic) {
+  DeviceLimits limits;
+  limits.log_blocks = std::min(static_cast<unsigned>(general.get(caps::log_max_qp_sz)),
+                               static_cast<unsigned>(std::countr_zero(most_queue_blocks)));
+  limits.log_message_bytes = std::min(static_cast<unsigned>(general.get(caps::log_max_msg)),
+                                      static_cast<unsigned>(std::countr_zero(most_message_bytes)));
+  limits.log_reads = static_cast<unsigned>(
+      std::min(general.get(caps::log_max_ra_req_qp), general.get(caps::log_max_ra_res_qp)));
+  constexpr unsigned needed =
+      caps::compare_swap | caps::fetch_add | caps::masked_compare_swap | caps::masked_fetch_add;
+  if (general.get(caps::atomic) == 0 || (~atomic.get(caps::operations) & needed) != 0)
+    return limits;
+  limits.atomics_4 = (atomic.get(caps::sizes) & 4) != 0;
+  limits.atomics_8 = (atomic.get(caps::sizes) & 8) != 0;
+  limits.host_order = atomic.get(caps::host_order_8) == 1;
+  return limits;
+}
+
+CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& objects) {
+  const QueueLayout layout = queue_layout(options);
+  const bool collapsed = options.completions == CompletionMode::collapsed;
+  CqCommand command;
+  command.set(command::opcode, command::create_cq);
+  command.set(cq::collapsed, collapsed);
+  command.set(cq::overrun_ignore, collapsed);
+  command.set(cq::log_size,
+              static_cast<std::uint64_t>(std::countr_zero(layout.completion_entries)));
+  command.set(cq::uar_page, objects.register_page);
+  command.set(cq::eqn, objects.event_queue);
+  command.set(cq::umem_valid, 1);
+  command.set(cq::umem_id, objects.memory_id);
+  command.set(cq::umem_offset, layout.completions_offset);
+  command.set(cq::dbr_umem_valid, 1);
+  command.set(cq::dbr_umem_id, objects.memory_id);
+  command.set(cq::dbr_addr, layout.records_offset + QueueLayout::completions_record);
+  return command;
+}
+
+QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& objects,
+                            std::uint32_t cqn) {
+  const QueueLayout layout = queue_layout(options);
+  QpCommand command;
+  command.set(command::opcode, command::create_qp);
+  command.set(qp::service, qp::service_reliable);
+  command.set(qp::migration, qp::migrated);
+  command.set(qp::pd, objects.protection_domain);
+  command.set(qp::uar_page, objects.register_page);
+  command.set(qp::log_sq_size, static_cast<std::uint64_t>(std::countr_zero(options.blocks)));
+  command.set(qp::rq_type, qp::no_receive_queue);
+  command.set(qp::cqn_send, cqn);
+  command.set(qp::cqn_receive, cqn); // nothing is received, but the device wants one
+  command.set(qp::wq_umem_valid, 1);
+  command.set(qp::wq_umem_id, objects.memory_id);
+  command.set(qp::wq_umem_offset, 0);
+  command.set(qp::dbr_umem_valid, 1);
+  command.set(qp::dbr_umem_id, objects.memory_id);
+  command.set(qp::dbr_addr, layout.records_offset + QueueLayout::queue_records);
+  return command;
+}
+
+QpCommand to_init_command(std::uint32_t qpn, int port) {
+  QpCommand command = state_command(command::rst2init_qp, qpn);
+  command.set(qp::migration, qp::migrated);
+  command.set(qp::port, static_cast<std::uint64_t>(port));
+  command.set(qp::pkey_index, 0);
+  set_rights(command);
+  return command;
+}
+
+QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
+                             const PathOptions& options, const DeviceLimits& limits) {
+  QpCommand command = state_command(command::init2rtr_qp, qpn);
+  command.set(qp::optional_mask, qp::optional_rights);
+  set_rights(command);
+  command.set(qp::port, static_cast<std::uint64_t>(path.port));
+  command.set(qp::mtu, path.mtu);
+  command.set(qp::log_msg_max, limits.log_message_bytes);
+  command.set(qp::remote_qpn, peer.qpn);
+  command.set(qp::next_receive_psn, peer.first_psn);
+  command.set(qp::min_rnr_nak, min_rnr_nak);
+  command.set(qp::log_rra_max, log_reads(limits));
+  if (path.ethernet)
+    set_ethernet_path(command, peer, path, options);
+  else
+    set_infiniband_path(command, path, options);
+  return command;
+}
+
+QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const PathOptions& options,
+                          const DeviceLimits& limits) {
+  QpCommand command = state_command(command::rtr2rts_qp, qpn);
+  command.set(qp::next_send_psn, first_psn);
+  command.set(qp::log_ack_req_freq, 0);
+  command.set(qp::log_sra_max, log_reads(limits));
+  command.set(qp::retry_count, static_cast<std::uint64_t>(options.retries));
+  command.set(qp::rnr_retry, static_cast<std::uint64_t>(options.rnr_retries));
+  command.set(qp::ack_timeout, static_cast<std::uint64_t>(options.ack_timeout));
+  return command;
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,58 @@
+// The commands that make and connect a queue, filled in. Pure functions: bytes out of values.
+#pragma once
+
+#include "transports/mlx5/devx/command.h"
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::mlx5 {
+
+using CqCommand = command::Buffer<command::cq::command_bytes>;
+using QpCommand = command::Buffer<command::qp::command_bytes>;
+using CapsCommand = command::Buffer<command::caps::command_bytes>;
+using CapsAnswer = command::Buffer<command::caps::answer_bytes>;
+using Answer = command::Buffer<command::answer_bytes>;
+
+/// Where the queue stands, as the device knows it: one registered piece of memory.
+struct QueueObjects {
+  std::uint32_t memory_id = 0;
+  std::uint32_t register_page = 0; ///< of the doorbell register
+  std::uint32_t protection_domain = 0;
+  std::uint32_t event_queue = 0;
+};
+
+/// What the device can do, of what matters here.
+struct DeviceLimits {
+  unsigned log_blocks = 0;         ///< of the largest queue
+  unsigned log_message_bytes = 30; ///< of the largest message
+  unsigned log_reads = 0;          ///< READs and atomics on their way, as asker and answerer
+  bool atomics_4 = false, atomics_8 = false; ///< masked ones
+  bool host_order = false;                   ///< results of 8 bytes arrive in the host's byte order
+};
+
+/// How the peer is reached.
+struct WirePath {
+  int port = 1;
+  bool ethernet = true;
+  std::uint8_t mtu = 3; ///< the verbs' number
+  int source_gid_index = 0;
+  bool global = false; ///< InfiniBand with a GRH; always so on Ethernet
+  std::array<std::uint8_t, 16> peer_gid{};
+  std::array<std::uint8_t, 6> peer_mac{};
+  std::uint16_t peer_lid = 0;
+};
+
+CapsCommand caps_command(std::uint16_t group);
+DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& atomic);
+
+CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& objects);
+/// @param cqn of the completion queue that was made before
+QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& objects,
+                            std::uint32_t cqn);
+
+QpCommand to_init_command(std::uint32_t qpn, int port);
+QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
+                             const PathOptions& options, const DeviceLimits& limits);
+QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const PathOptions& options,
+                          const DeviceLimits& limits);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,170 @@
+#include "transports/mlx5/devx/device.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+constexpr const char* container_fix =
+    "run it on the host, or give the container /dev/infiniband, CAP_IPC_LOCK and a locked memory "
+    "limit (ulimit -l unlimited); or set MLX5_DEVICE=soft, or TRANSPORT=ibrc";
+
+verbs::Device::Open with_devx(const DirectFunctions& direct) {
+  return [&direct](ibv_device* device) {
+    mlx5dv_context_attr attributes{};
+    attributes.flags = MLX5DV_CONTEXT_FLAGS_DEVX;
+    return direct.open_device(device, &attributes);
+  };
+}
+
+} // namespace
+
+DirectDevice::DirectDevice(std::shared_ptr<const verbs::Functions> verbs,
+                           std::shared_ptr<const DirectFunctions> direct, ibv_device* device,
+                           int port)
+    : direct_(std::move(direct)), verbs_(std::move(verbs), device, with_devx(*direct_)) {
+  port_.number = port;
+  if (port < 1 || port > verbs_.port_count())
+    fail("open", fmt::format("it has {} port(s)", verbs_.port_count()), "name a port that it has");
+  port_ = verbs_.port(port);
+}
+
+void DirectDevice::fail(const std::string& step, const std::string& message,
+                        const std::string& fix) const {
+  throw Error(ExitCode::unavailable, "the mlx5 device", step, message, fix,
+              {{}, {}, verbs_.name(), port_.number});
+}
+
+void DirectDevice::fail_command(const char* step, int error_number, const Answer& answer) const {
+  std::string message = std::strerror(error_number);
+  if (const std::uint64_t status = answer.get(command::status); status != 0)
+    message += fmt::format(" (firmware status {:#04x}, syndrome {:#010x})", status,
+                           answer.get(command::syndrome));
+  fail(step, message, container_fix);
+}
+
+CapsAnswer DirectDevice::caps(std::uint16_t group, const char* what) const {
+  const CapsCommand command = caps_command(group);
+  CapsAnswer answer;
+  errno = 0;
+  if (direct_->general_cmd(verbs_.context(), command.data(), command.size(), answer.data(),
+                           answer.size()) != 0)
+    fail(fmt::format("ask for its {} capabilities", what),
+         fmt::format("{} (firmware status {:#04x})", std::strerror(errno),
+                     answer.get(command::status)),
+         container_fix);
+  return answer;
+}
+
+DeviceLimits DirectDevice::limits() const {
+  const CapsAnswer general = caps(command::caps::general_now, "general");
+  if (general.get(command::caps::atomic) == 0)
+    return limits_of(general, {});
+  return limits_of(general, caps(command::caps::atomic_now, "atomic"));
+}
+
+std::uint32_t DirectDevice::protection_domain_number() {
+  mlx5dv_pd pd{};
+  mlx5dv_obj object{};
+  object.pd.in = verbs_.protection_domain();
+  object.pd.out = &pd;
+  if (const int result = direct_->init_obj(&object, MLX5DV_OBJ_PD); result != 0)
+    fail("ask for the number of its protection domain", std::strerror(result), container_fix);
+  return pd.pdn;
+}
+
+std::uint32_t DirectDevice::event_queue() const {
+  std::uint32_t number = 0;
+  if (const int result = direct_->query_eqn(verbs_.context(), 0, &number); result != 0)
+    fail("ask for an event queue", std::strerror(result > 0 ? result : errno), container_fix);
+  return number;
+}
+
+RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes, int dmabuf) const {
+  errno = 0;
+  mlx5dv_devx_umem* memory = nullptr;
+  if (dmabuf < 0) {
+    memory = direct_->umem_reg(verbs_.context(), base, size_bytes, IBV_ACCESS_LOCAL_WRITE);
+  } else if (!direct_->umem_reg_ex) {
+    fail("register a queue in GPU memory", "libmlx5 is older than rdma-core 38",
+         "update rdma-core, or load nvidia_peermem");
+  } else {
+    mlx5dv_devx_umem_in request{};
+    request.size = size_bytes;
+    request.access = IBV_ACCESS_LOCAL_WRITE;
+    request.pgsz_bitmap = ~std::uint64_t{QueueLayout::page_bytes - 1};
+    request.comp_mask = MLX5DV_UMEM_MASK_DMABUF;
+    request.dmabuf_fd = dmabuf;
+    memory = direct_->umem_reg_ex(verbs_.context(), &request);
+  }
+  if (!memory)
+    fail("register a queue's memory", std::strerror(errno), container_fix);
+  return own_direct(memory, direct_->umem_dereg);
+}
+
+DirectDevice::Doorbell DirectDevice::doorbell_page() const {
+  // Not cached: an 8-byte store goes out by itself. With write combining it has to be pushed.
+  errno = 0;
+  if (auto* page = direct_->alloc_uar(verbs_.context(), MLX5DV_UAR_ALLOC_TYPE_NC))
+    return {own_direct(page, direct_->free_uar), false};
+  if (auto* page = direct_->alloc_uar(verbs_.context(), MLX5DV_UAR_ALLOC_TYPE_BF))
+    return {own_direct(page, direct_->free_uar), true};
+  fail("get a doorbell page", std::strerror(errno), container_fix);
+}
+
+FirmwareObject DirectDevice::create(const void* command, std::size_t size_bytes, Answer& answer,
+                                    const char* step) const {
+  errno = 0;
+  mlx5dv_devx_obj* object =
+      direct_->obj_create(verbs_.context(), command, size_bytes, answer.data(), answer.size());
+  if (!object)
+    fail_command(step, errno, answer);
+  return own_direct(object, direct_->obj_destroy);
+}
+
+void DirectDevice::modify(const FirmwareObject& object, const QpCommand& command,
+                          const char* step) const {
+  Answer answer;
+  errno = 0;
+  if (const int result = direct_->obj_modify(object.get(), command.data(), command.size(),
+                                             answer.data(), answer.size());
+      result != 0)
+    fail_command(step, result > 0 ? result : errno, answer);
+}
+
+std::array<std::uint8_t, 6> DirectDevice::resolve(const PeerInfo& peer, int source_gid_index,
+                                                  const PathOptions& options) {
+  ibv_ah_attr attributes{};
+  attributes.is_global = 1;
+  attributes.port_num = static_cast<std::uint8_t>(port_.number);
+  attributes.sl = static_cast<std::uint8_t>(options.service_level);
+  std::memcpy(attributes.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  attributes.grh.sgid_index = static_cast<std::uint8_t>(source_gid_index);
+  attributes.grh.hop_limit = 64;
+  attributes.grh.traffic_class = static_cast<std::uint8_t>(options.traffic_class);
+  const std::string step = "find the Ethernet address of " + verbs::gid_text(peer.gid);
+  const char* fix = "check that both ports are in one network (ping the address), or choose "
+                    "another GID: IB_GID_INDEX, IB_ADDR_RANGE";
+  errno = 0;
+  const AddressHandle handle =
+      own_direct(direct_->create_ah(verbs_.protection_domain(), &attributes), direct_->destroy_ah);
+  if (!handle)
+    fail(step, std::strerror(errno), fix);
+  mlx5dv_ah address{};
+  mlx5dv_obj object{};
+  object.ah.in = handle.get();
+  object.ah.out = &address;
+  if (const int result = direct_->init_obj(&object, MLX5DV_OBJ_AH); result != 0)
+    fail(step, std::strerror(result), fix);
+  std::array<std::uint8_t, 6> mac{};
+  std::memcpy(mac.data(), address.av->rmac, mac.size());
+  return mac;
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,28 @@
+// In place of this folder's other files where infiniband/mlx5dv.h is missing at build time.
+#if !__has_include(<infiniband/mlx5dv.h>)
+
+#include "src/base/error.h"
+#include "transports/mlx5/devx/devx_hca.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+constexpr const char* reason = "this build has no rdma-core headers";
+
+} // namespace
+
+std::vector<std::string> devx_devices(const DevxSettings&, std::string& why) {
+  why = reason;
+  return {};
+}
+
+std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port, const DevxSettings&) {
+  throw Error(ExitCode::unavailable, "an mlx5 device", "open", reason,
+              "install libibverbs-dev and build again, or set MLX5_DEVICE=soft",
+              {{}, {}, device, port});
+}
+
+} // namespace shmemctl::mlx5
+
+#endif

@@ -1,0 +1,170 @@
+#include "transports/mlx5/devx/devx_hca.h"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "transports/mlx5/devx/devx_open.h"
+#include "transports/mlx5/devx/devx_queue.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+class DevxMemory final : public HcaMemory {
+public:
+  explicit DevxMemory(verbs::MemoryRegion region) : region_(std::move(region)) {}
+  std::uint32_t lkey() const override { return region_->lkey; }
+  std::uint32_t rkey() const override { return region_->rkey; }
+
+private:
+  verbs::MemoryRegion region_;
+};
+
+std::string why_unfit(const DirectDevice& device, const DeviceLimits& limits) {
+  if (!device.port().active)
+    return "its port is " + device.port().state;
+  if (!limits.atomics_4 || !limits.atomics_8)
+    return "it has no masked atomics of 4 and 8 bytes (firmware setting PCI_ATOMIC_MODE)";
+  if (!limits.host_order)
+    return "results of its atomics are not in the host's byte order";
+  return {};
+}
+
+class DevxHca final : public Hca {
+public:
+  DevxHca(std::shared_ptr<const verbs::Functions> verbs,
+          std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
+          const verbs::GidWish& wish)
+      : port_(std::move(verbs), std::move(direct), ibv, port, wish) {
+    const DeviceLimits& limits = port_.limits;
+    info_.device = port_.device.verbs().name();
+    info_.port = port;
+    info_.ethernet = port_.device.port().ethernet;
+    info_.most_blocks = 1u << limits.log_blocks;
+    info_.most_message_bytes = std::uint64_t{1} << limits.log_message_bytes;
+    info_.masked_atomics_4 = limits.atomics_4;
+    info_.masked_atomics_8 = limits.atomics_8;
+    info_.unfit = why_unfit(port_.device, limits);
+  }
+
+  const HcaInfo& info() const override { return info_; }
+
+  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
+    verbs::Device& device = port_.device.verbs();
+    const verbs::Functions& functions = device.functions();
+    // The numbers of Access are the library's.
+    const int access = static_cast<int>(request.access);
+    const bool is_dmabuf = request.dmabuf_descriptor >= 0;
+    if (is_dmabuf && !functions.reg_dmabuf_mr)
+      port_.device.fail("register GPU memory", "libibverbs is older than rdma-core 34",
+                        "update rdma-core, or load nvidia_peermem");
+    errno = 0;
+    ibv_mr* region = is_dmabuf
+                         ? functions.reg_dmabuf_mr(device.protection_domain(),
+                                                   request.dmabuf_offset_bytes, request.size_bytes,
+                                                   reinterpret_cast<std::uint64_t>(request.base),
+                                                   request.dmabuf_descriptor, access)
+                         : functions.reg_mr(device.protection_domain(), request.base,
+                                            request.size_bytes, access);
+    if (!region)
+      port_.device.fail("register " + std::to_string(request.size_bytes) + " bytes of memory",
+                        std::strerror(errno),
+                        errno == ENOMEM || errno == EPERM
+                            ? "raise the limit of locked memory: ulimit -l unlimited"
+                            : "look at the kernel's log: dmesg");
+    return std::make_unique<DevxMemory>(verbs::own(region, functions.dereg_mr));
+  }
+
+  std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override {
+    if (options.blocks > info_.most_blocks)
+      port_.device.fail("make a queue", std::to_string(options.blocks) + " blocks are too many",
+                        "make queues of at most " + std::to_string(info_.most_blocks) + " blocks");
+    return std::make_unique<DevxQueue>(port_, options);
+  }
+
+private:
+  DirectPort port_;
+  HcaInfo info_;
+};
+
+verbs::GidWish wish_of(const DevxSettings& settings) {
+  verbs::GidWish wish;
+  wish.roce_version = settings.roce_version;
+  wish.ipv6 = settings.ipv6;
+  wish.range = verbs::parse_address_range(settings.address_range);
+  return wish;
+}
+
+/// The two libraries; empty with `why` if one is missing.
+std::optional<DirectLibraries> load(const DevxSettings& settings, std::string& why) {
+  DirectLibraries libraries;
+  libraries.verbs = verbs::load_functions(settings.verbs_library, why);
+  if (!libraries.verbs)
+    return std::nullopt;
+  libraries.direct = load_direct_functions(*libraries.verbs, settings.mlx5_library, why);
+  if (!libraries.direct)
+    return std::nullopt;
+  return libraries;
+}
+
+using DeviceList = std::unique_ptr<ibv_device*, void (*)(ibv_device**)>;
+
+DeviceList list_devices(const DirectLibraries& libraries, int& count) {
+  count = 0;
+  return {libraries.verbs->get_device_list(&count), libraries.verbs->free_device_list};
+}
+
+} // namespace
+
+std::vector<std::string> devx_devices(const DirectLibraries& libraries) {
+  std::vector<std::string> names;
+  int count = 0;
+  const DeviceList list = list_devices(libraries, count);
+  for (int i = 0; list && i < count; ++i)
+    if (libraries.direct->is_supported(list.get()[i]))
+      names.emplace_back(list.get()[i]->name);
+  return names;
+}
+
+std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::string& name,
+                                   int port, const DevxSettings& settings) {
+  int count = 0;
+  const DeviceList list = list_devices(libraries, count);
+  for (int i = 0; list && i < count; ++i) {
+    ibv_device* device = list.get()[i];
+    if (name != device->name)
+      continue;
+    if (!libraries.direct->is_supported(device))
+      throw Error(ExitCode::unavailable, "an mlx5 device", "open", "it is not of the mlx5 family",
+                  "use TRANSPORT=ibrc with it, or set MLX5_DEVICE=soft", {{}, {}, name, port});
+    return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
+                                     wish_of(settings));
+  }
+  throw Error(ExitCode::unavailable, "an mlx5 device", "open", "there is no device of that name",
+              "look at the names: ls /sys/class/infiniband", {{}, {}, name, port});
+}
+
+std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why) {
+  const std::optional<DirectLibraries> libraries = load(settings, why);
+  if (!libraries)
+    return {};
+  std::vector<std::string> names = devx_devices(*libraries);
+  if (names.empty())
+    why = "there is no device of the mlx5 family";
+  return names;
+}
+
+std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
+                                   const DevxSettings& settings) {
+  std::string why;
+  const std::optional<DirectLibraries> libraries = load(settings, why);
+  if (!libraries)
+    throw Error(ExitCode::unavailable, "an mlx5 device", "open", why,
+                "install rdma-core (libibverbs1, ibverbs-providers), or set MLX5_DEVICE=soft",
+                {{}, {}, device, port});
+  return open_devx_hca(*libraries, device, port, settings);
+}
+
+} // namespace shmemctl::mlx5

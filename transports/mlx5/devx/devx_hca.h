@@ -1,0 +1,31 @@
+// A real device of the mlx5 family, through mlx5dv and DEVX. Never run on hardware: checked against
+// the public headers and against a device made up for tests (tests/unit/mlx5).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::mlx5 {
+
+struct DevxSettings {
+  std::string verbs_library = "libibverbs.so.1";
+  std::string mlx5_library = "libmlx5.so.1";
+  /// Which GIDs of a RoCE port may be used: see IB_ADDR_FAMILY, IB_ADDR_RANGE, IB_ROCE_VERSION_NUM.
+  bool ipv6 = false;
+  std::string address_range;
+  int roce_version = 2;
+};
+
+/// The devices that could be opened, by name; none, with `why`, if there are none or the libraries
+/// are missing. Does not throw.
+std::vector<std::string> devx_devices(const DevxSettings& settings, std::string& why);
+
+/// Opens a device. HcaInfo::unfit says what the device lacks, if it lacks something.
+/// @throw Error (unavailable) that names device, port, and the system's text
+std::unique_ptr<Hca> open_devx_hca(const std::string& device, int port,
+                                   const DevxSettings& settings);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,18 @@
+// Opening a device with libraries that are there already: of the system, or a test's.
+#pragma once
+
+#include "transports/mlx5/devx/devx_hca.h"
+#include "transports/mlx5/devx/functions.h"
+
+namespace shmemctl::mlx5 {
+
+struct DirectLibraries {
+  std::shared_ptr<const verbs::Functions> verbs;
+  std::shared_ptr<const DirectFunctions> direct;
+};
+
+std::vector<std::string> devx_devices(const DirectLibraries& libraries);
+std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::string& name,
+                                   int port, const DevxSettings& settings);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,221 @@
+// Send queue entries, word by word. For host and device.
+//
+// `Out` takes the words: out.set(i, word) stores word i of the entry, already in wire order. Every
+// word of the entry's octowords is set exactly once, in any order. The words behind them, up to the
+// end of the last block, are not the device's business and keep what they held.
+#pragma once
+
+#include "transports/mlx5/wire.h"
+
+namespace shmemctl::mlx5 {
+
+/// The start of an entry.
+struct EntryHead {
+  std::uint64_t index; ///< its first block; 16 bits reach the device
+  std::uint32_t qpn;
+  std::uint8_t flags; ///< ControlFlags
+};
+struct RemotePiece {
+  std::uint64_t address;
+  std::uint32_t rkey;
+};
+struct LocalPiece {
+  std::uint64_t address;
+  std::uint32_t lkey;
+  std::uint32_t size_bytes;
+};
+
+/// An atomic as the device has it. Masked compare-and-swap: where the bits of `compare_mask` are
+/// equal in memory and `compare`, the bits of `operand_mask` are replaced by those of `operand`.
+/// Masked fetch-and-add: a carry out of a bit that is set in `operand_mask` is dropped.
+/// The old value is written to the local piece: 8 bytes in the host's order, 4 bytes big-endian.
+struct AtomicFields {
+  Opcode opcode;
+  std::uint8_t size_bytes; ///< 4 (masked only) or 8
+  std::uint64_t operand, compare, operand_mask, compare_mask;
+};
+
+inline constexpr std::uint32_t nop_octowords = 1;
+inline constexpr std::uint32_t write_octowords = 3;
+inline constexpr std::uint32_t most_inline_bytes = 28; ///< what fits in one block
+
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t inline_octowords(std::uint32_t size_bytes) {
+  return 2 + (4 + size_bytes + octoword_bytes - 1) / octoword_bytes;
+}
+SHMEMCTL_HOST_DEVICE constexpr bool has_long_operands(const AtomicFields& atomic) {
+  return atomic.opcode == Opcode::atomic_masked_cs && atomic.size_bytes == 8;
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t atomic_octowords(const AtomicFields& atomic) {
+  return has_long_operands(atomic) ? 5 : 4;
+}
+
+namespace detail {
+
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void set_head(Out& out, const EntryHead& head, Opcode opcode,
+                                             std::uint8_t modifier, std::uint32_t octowords) {
+  out.set(0, control_word(opcode, modifier, head.index, head.qpn, octowords));
+  out.set(1, control_flags_word(head.flags));
+}
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void set_remote(Out& out, const RemotePiece& remote) {
+  out.set(2, to_wire(remote.address));
+  out.set(3, remote_key_word(remote.rkey));
+}
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void set_local(Out& out, unsigned word, const LocalPiece& local) {
+  out.set(word, data_word(local.size_bytes, local.lkey));
+  out.set(word + 1, to_wire(local.address));
+}
+
+/// Eight bytes of memory as a word that has them in memory order.
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of_bytes(const unsigned char* bytes,
+                                                           std::uint32_t count) {
+  std::uint64_t value = 0;
+  for (std::uint32_t i = 0; i < count; ++i)
+    value |= static_cast<std::uint64_t>(bytes[i]) << (56 - 8 * i);
+  return to_wire(value);
+}
+
+} // namespace detail
+
+/// Nothing, but it can have a completion: that everything before it is complete. 1 octoword.
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void build_nop(Out& out, const EntryHead& head) {
+  detail::set_head(out, head, Opcode::nop, 0, nop_octowords);
+}
+
+/// RDMA WRITE from registered memory, 1 byte to 1 GiB. 3 octowords.
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void
+build_write(Out& out, const EntryHead& head, const RemotePiece& remote, const LocalPiece& local) {
+  detail::set_head(out, head, Opcode::rdma_write, 0, write_octowords);
+  detail::set_remote(out, remote);
+  detail::set_local(out, 4, local);
+}
+
+/// RDMA READ into registered memory, 1 byte to 1 GiB. 3 octowords.
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void build_read(Out& out, const EntryHead& head,
+                                               const RemotePiece& remote, const LocalPiece& local) {
+  detail::set_head(out, head, Opcode::rdma_read, 0, write_octowords);
+  detail::set_remote(out, remote);
+  detail::set_local(out, 4, local);
+}
+
+/// RDMA WRITE of bytes that are part of the entry; `bytes` is free on return. At least 1 byte;
+/// inline_octowords(size_bytes).
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void
+build_inline_write(Out& out, const EntryHead& head, const RemotePiece& remote,
+                   const unsigned char* bytes, std::uint32_t size_bytes) {
+  const std::uint32_t octowords = inline_octowords(size_bytes);
+  detail::set_head(out, head, Opcode::rdma_write, 0, octowords);
+  detail::set_remote(out, remote);
+  // The first four bytes stand beside the size.
+  const std::uint32_t beside = size_bytes < 4 ? size_bytes : 4;
+  const std::uint64_t start = detail::word_of_bytes(bytes, beside);
+  out.set(
+      4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | to_wire(start) >> 32));
+  std::uint32_t done = beside;
+  for (unsigned word = 5; word < 2 * octowords; ++word) {
+    const std::uint32_t left = size_bytes - done;
+    const std::uint32_t count = left < 8 ? left : 8;
+    out.set(word, detail::word_of_bytes(bytes + done, count));
+    done += count;
+  }
+}
+
+/// The same for a value of 1, 2, 4 or 8 bytes, which arrives in the host's byte order: 3 octowords.
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void
+build_value_write(Out& out, const EntryHead& head, const RemotePiece& remote, std::uint64_t value,
+                  std::uint32_t size_bytes) {
+  detail::set_head(out, head, Opcode::rdma_write, 0, write_octowords);
+  detail::set_remote(out, remote);
+  // The value's bytes in memory order, from the top of a number.
+  const std::uint64_t bytes =
+      host_is_big_endian ? value << (64 - 8 * size_bytes) : swap_bytes(value);
+  out.set(4, to_wire(static_cast<std::uint64_t>(inline_bit | size_bytes) << 32 | bytes >> 32));
+  out.set(5, to_wire(bytes << 32));
+}
+
+/// An atomic; `local` takes the old value and has the operand's size. atomic_octowords().
+template <class Out>
+SHMEMCTL_HOST_DEVICE constexpr void
+build_atomic(Out& out, const EntryHead& head, const RemotePiece& remote, const AtomicFields& atomic,
+             const LocalPiece& local) {
+  const bool masked =
+      atomic.opcode == Opcode::atomic_masked_cs || atomic.opcode == Opcode::atomic_masked_fa;
+  const std::uint8_t modifier = !masked                  ? std::uint8_t{0}
+                                : atomic.size_bytes == 4 ? modifier_atomic_4
+                                                         : modifier_atomic_8;
+  const std::uint32_t octowords = atomic_octowords(atomic);
+  detail::set_head(out, head, atomic.opcode, modifier, octowords);
+  detail::set_remote(out, remote);
+  if (!masked) {
+    out.set(4, to_wire(atomic.operand));
+    out.set(5, atomic.opcode == Opcode::atomic_cs ? to_wire(atomic.compare) : 0);
+  } else if (atomic.size_bytes == 4) {
+    const bool swap = atomic.opcode == Opcode::atomic_masked_cs;
+    out.set(4, pair_word(atomic.operand, swap ? atomic.compare : atomic.operand_mask));
+    out.set(5, swap ? pair_word(atomic.operand_mask, atomic.compare_mask) : 0);
+  } else if (atomic.opcode == Opcode::atomic_masked_fa) {
+    out.set(4, to_wire(atomic.operand));
+    out.set(5, to_wire(atomic.operand_mask));
+  } else {
+    out.set(4, to_wire(atomic.operand));
+    out.set(5, to_wire(atomic.compare));
+    out.set(6, to_wire(atomic.operand_mask));
+    out.set(7, to_wire(atomic.compare_mask));
+  }
+  detail::set_local(out, 2 * octowords - 2, local);
+}
+
+/// The old value out of the 4 bytes that an atomic of 4 bytes has brought. (8 bytes need nothing.)
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t old_value_4(std::uint32_t brought) {
+  return to_wire(brought);
+}
+
+// OpenSHMEM's atomics by the device's, as NVSHMEM's direct transports have them.
+
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t all_bits(std::uint8_t size_bytes) {
+  return size_bytes == 4 ? 0xffffffff : ~std::uint64_t{0};
+}
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_add(std::uint8_t size_bytes,
+                                                       std::uint64_t value) {
+  return {
+      size_bytes == 8 ? Opcode::atomic_fa : Opcode::atomic_masked_fa, size_bytes, value, 0, 0, 0};
+}
+/// The old value, unchanged.
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_fetch(std::uint8_t size_bytes) {
+  return atomic_add(size_bytes, 0);
+}
+/// An addition without any carry.
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_xor(std::uint8_t size_bytes,
+                                                       std::uint64_t value) {
+  return {Opcode::atomic_masked_fa, size_bytes, value, 0, all_bits(size_bytes), 0};
+}
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_swap(std::uint8_t size_bytes,
+                                                        std::uint64_t value) {
+  return {Opcode::atomic_masked_cs, size_bytes, value, 0, all_bits(size_bytes), 0};
+}
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_or(std::uint8_t size_bytes,
+                                                      std::uint64_t value) {
+  return {Opcode::atomic_masked_cs, size_bytes, value, 0, value & all_bits(size_bytes), 0};
+}
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields atomic_and(std::uint8_t size_bytes,
+                                                       std::uint64_t value) {
+  return {Opcode::atomic_masked_cs, size_bytes, value, 0, ~value & all_bits(size_bytes), 0};
+}
+SHMEMCTL_HOST_DEVICE constexpr AtomicFields
+atomic_compare_swap(std::uint8_t size_bytes, std::uint64_t compare, std::uint64_t value) {
+  return {size_bytes == 8 ? Opcode::atomic_cs : Opcode::atomic_masked_cs,
+          size_bytes,
+          value,
+          compare,
+          all_bits(size_bytes),
+          all_bits(size_bytes)};
+}
+
+} // namespace shmemctl::mlx5

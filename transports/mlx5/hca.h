@@ -1,0 +1,137 @@
+// A host channel adapter of the mlx5 family, as far as posting needs it: memory keys, queues whose
+// work entries the caller writes itself, completions that it reads itself. Two stand behind it: the
+// software one (soft/soft_hca.h), and the real one through mlx5dv and DEVX (devx/devx_hca.h).
+//
+// What a caller does: open an Hca, register memory, make an HcaQueue for each peer, exchange
+// PeerInfo and keys by its own means, connect, and post. Posting is no part of the interface: it is
+// the same code for both, for host threads (HostQueue, host_queue.h) and for GPU threads
+// (send_queue.h), on the addresses that HcaQueue::view() gives.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "transports/mlx5/queue_view.h"
+
+namespace shmemctl::mlx5 {
+
+/// What a memory key allows; the values are those of ibv_access_flags. Reading by this side's own
+/// queues is always allowed.
+enum Access : unsigned {
+  access_local_write = 1, ///< results of READ and of atomics may be written here
+  access_remote_write = 2,
+  access_remote_read = 4,
+  access_remote_atomic = 8,
+  access_all = 15
+};
+
+struct HcaInfo {
+  std::string device; ///< "mlx5_0", "soft-mlx5"
+  int port = 1;
+  bool software = false;
+  bool ethernet = false;         ///< RoCE; else InfiniBand
+  std::uint32_t most_blocks = 0; ///< largest queue, in blocks of 64 bytes
+  std::uint64_t most_message_bytes = 0;
+  bool masked_atomics_4 = false; ///< masked compare-and-swap and fetch-add of 4 bytes
+  bool masked_atomics_8 = false;
+  /// Why this device cannot serve, in one clause; empty if it can.
+  std::string unfit;
+};
+
+/// What one end of a connection tells the other. Fixed size; encode() gives bytes that decode()
+/// takes on any machine.
+struct PeerInfo {
+  static constexpr std::size_t encoded_bytes = 40;
+
+  std::uint32_t qpn = 0;       ///< 24 bits
+  std::uint32_t first_psn = 0; ///< 24 bits
+  std::uint16_t lid = 0;       ///< InfiniBand; 0 on Ethernet
+  std::uint8_t mtu = 0;        ///< the verbs' number: 1 is 256 bytes, 5 is 4096
+  std::uint8_t ethernet = 0;   ///< 0 or 1
+  std::uint64_t device_id = 0; ///< which HCA of the job: the software one finds its peer by it
+  std::array<std::uint8_t, 16> gid{};
+
+  std::string encode() const;
+  /// @throw Error (unavailable) if these are not the bytes of a PeerInfo
+  static PeerInfo decode(const std::string& bytes);
+};
+
+/// Memory that has keys. The keys are valid, and the memory must stay, until the object goes; none
+/// of this HCA's operations touches it afterwards.
+class HcaMemory {
+public:
+  virtual ~HcaMemory() = default;
+  virtual std::uint32_t lkey() const = 0; ///< for this side's entries
+  virtual std::uint32_t rkey() const = 0; ///< for the peers' entries
+};
+
+struct MemoryRequest {
+  void* base = nullptr;
+  std::size_t size_bytes = 0;
+  unsigned access = access_all;
+  /// GPU memory: a dma-buf of it, and where `base` is in it; -1 for host memory.
+  int dmabuf_descriptor = -1;
+  std::uint64_t dmabuf_offset_bytes = 0;
+};
+
+/// How the wire is used; ignored by the software HCA.
+struct PathOptions {
+  int gid_index = -1; ///< -1: RoCE v2 with an IPv4 address if there is one
+  int service_level = 0;
+  int traffic_class = 0;
+  int ack_timeout = 20; ///< 4.096 us * 2^n
+  int retries = 7;
+  int rnr_retries = 7; ///< 7: without end
+};
+
+struct QueueOptions {
+  std::uint32_t blocks = 1024; ///< a power of two; an entry takes one or two
+  CompletionMode completions = CompletionMode::ring;
+  std::uint32_t signal_every = 64;     ///< blocks; a power of two, at most a quarter of `blocks`
+  std::uint32_t ring_every = 1u << 15; ///< blocks: a doorbell at least this often under contention
+  PathOptions path;
+  /// Where the queue stands, for GPU threads: memory that both they and the device reach, aligned
+  /// to a page, of queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros,
+  /// and the completions with bytes of 0xff. nullptr: host memory of the HCA's own.
+  void* memory = nullptr;
+  std::size_t memory_bytes = 0;
+  int memory_dmabuf_descriptor = -1; ///< -1: host memory
+};
+
+/// A connection's queue: send work only, reliable, to one peer.
+class HcaQueue {
+public:
+  virtual ~HcaQueue() = default;
+  /// For the other end.
+  virtual PeerInfo local() const = 0;
+  /// Once, before anything is posted. Both ends do it; not collective.
+  /// @throw Error (unavailable) that names device, port and what was refused
+  virtual void connect(const PeerInfo& peer) = 0;
+  /// Addresses of the queue and its completions; valid as long as the object.
+  virtual const QueueView& view() const = 0;
+  /// Called by whoever waits for a completion. A device needs nothing.
+  virtual void progress() {}
+  /// An event beside the completions that ended the queue (completion queue overrun, a bad queue),
+  /// in one clause; nothing if there was none. For waits that take long: not for every poll.
+  virtual std::optional<std::string> fatal_event() = 0;
+  /// More about the failure that `wqe_counter` completed with, if somebody knows it: the software
+  /// HCA does. May be empty.
+  virtual std::string detail(std::uint16_t wqe_counter) const = 0;
+};
+
+/// Thread safe.
+class Hca {
+public:
+  virtual ~Hca() = default;
+  virtual const HcaInfo& info() const = 0;
+  /// @throw Error (unavailable) with the system's text, e.g. that memlock is too small
+  virtual std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) = 0;
+  /// @throw Error (unavailable); (usage) for sizes that are no powers of two or too large
+  virtual std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) = 0;
+};
+
+} // namespace shmemctl::mlx5

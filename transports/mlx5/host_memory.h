@@ -1,0 +1,86 @@
+// The loads and stores of a send queue by host threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace shmemctl::mlx5 {
+
+struct HostMemory {
+  static std::uint64_t load(const std::uint64_t* word) {
+    return reference(word).load(std::memory_order_relaxed);
+  }
+  static std::uint64_t load_acquire(const std::uint64_t* word) {
+    return reference(word).load(std::memory_order_acquire);
+  }
+  static void store(std::uint64_t* word, std::uint64_t value) {
+    reference(word).store(value, std::memory_order_relaxed);
+  }
+  static void store_release(std::uint64_t* word, std::uint64_t value) {
+    reference(word).store(value, std::memory_order_release);
+  }
+  static std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
+    return reference(word).fetch_add(value, std::memory_order_relaxed);
+  }
+  static std::uint64_t exchange_acquire(std::uint64_t* word, std::uint64_t value) {
+    return reference(word).exchange(value, std::memory_order_acquire);
+  }
+  static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
+                                       std::uint64_t desired) {
+    return reference(word).compare_exchange_strong(expected, desired, std::memory_order_acquire,
+                                                   std::memory_order_relaxed);
+  }
+  static void fetch_max_release(std::uint64_t* word, std::uint64_t value) {
+    std::uint64_t seen = reference(word).load(std::memory_order_relaxed);
+    while (seen < value && !reference(word).compare_exchange_weak(
+                               seen, value, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+
+  /// A word of an entry. Plain, so that ThreadSanitizer sees a missing order.
+  static void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
+
+  /// A doorbell record, in memory that the device reads: behind everything before it.
+  static void store_record(std::uint32_t* record, std::uint32_t value) {
+    fence_to_device();
+    std::atomic_ref<std::uint32_t>(*record).store(value, std::memory_order_release);
+  }
+  /// The doorbell register: behind everything before it, and on its way when this returns, even if
+  /// its page gathers writes (`write_combining` not 0).
+  static void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
+                             std::uint32_t write_combining) {
+    fence_to_device();
+    flush_writes(write_combining);
+    reference(doorbell).store(value, std::memory_order_release);
+    flush_writes(write_combining);
+  }
+
+private:
+  /// Stores to ordinary memory reach a device in their order on x86-64; elsewhere a release among
+  /// processors says nothing about devices.
+  static void fence_to_device() {
+#if defined(__aarch64__)
+    asm volatile("dmb oshst" ::: "memory");
+#elif defined(__powerpc64__)
+    asm volatile("sync" ::: "memory");
+#endif
+  }
+  static void flush_writes(std::uint32_t write_combining) {
+#if defined(__x86_64__)
+    if (write_combining != 0)
+      _mm_sfence();
+#else
+    if (write_combining != 0)
+      fence_to_device();
+#endif
+  }
+  /// atomic_ref wants a mutable object; loads do not change it.
+  static std::atomic_ref<std::uint64_t> reference(const std::uint64_t* word) {
+    return std::atomic_ref<std::uint64_t>(*const_cast<std::uint64_t*>(word));
+  }
+};
+
+} // namespace shmemctl::mlx5

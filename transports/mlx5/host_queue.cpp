@@ -1,0 +1,288 @@
+#include "transports/mlx5/host_queue.h"
+
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+#include <thread>
+
+#include "src/base/deadline.h"
+#include "src/base/error.h"
+#include "transports/mlx5/syndrome_text.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+constexpr std::size_t n_results = 64;
+constexpr std::chrono::milliseconds between_checks{50};
+
+Signalled signalled_by(bool completes, std::uint64_t start, std::uint32_t blocks) {
+  return completes ? Signalled{start + 1, start + blocks} : Signalled{0, 0};
+}
+
+} // namespace
+
+/// What happens between two looks: first the processor is kept, then given to others; every so
+/// often the job and the time are looked at.
+class HostQueue::Wait {
+public:
+  Wait(HostQueue& queue, const char* step) : queue_(queue), step_(step) {}
+
+  void pause() {
+    queue_.check_failure();
+    queue_.queue_->progress();
+    if (++turns_ < spins) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      return;
+    }
+    std::this_thread::yield();
+    if (turns_ % yields_between_looks == 0)
+      look();
+  }
+
+private:
+  static constexpr unsigned spins = 2000, yields_between_looks = 64;
+
+  void look() {
+    const auto now = Deadline::Clock::now();
+    if (turns_ < spins + yields_between_looks) {
+      begin_ = checked_ = now;
+      return;
+    }
+    if (now - checked_ < between_checks)
+      return;
+    checked_ = now;
+    queue_.health_.check();
+    if (const std::optional<std::string> event = queue_.queue_->fatal_event())
+      queue_.throw_event(*event);
+    if (now - begin_ > queue_.timeout_)
+      queue_.health_.give_up(step_, queue_.peer_);
+  }
+
+  HostQueue& queue_;
+  const char* step_;
+  unsigned turns_ = 0;
+  Deadline::Clock::time_point begin_, checked_;
+};
+
+/// A place for an old value, while somebody waits for it.
+class HostQueue::ResultSlot {
+public:
+  explicit ResultSlot(HostQueue& queue) : queue_(queue) {
+    Wait wait(queue, "wait for a place for a result");
+    std::uint64_t free = queue_.free_results_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (free == 0) {
+        wait.pause();
+        free = queue_.free_results_.load(std::memory_order_relaxed);
+        continue;
+      }
+      // Acquire: who had it before has read its value.
+      if (queue_.free_results_.compare_exchange_weak(free, free & (free - 1),
+                                                     std::memory_order_acquire))
+        break;
+    }
+    number_ = static_cast<unsigned>(std::countr_zero(free));
+  }
+  /// The value has been read. Without that the place is not used again: it may still be brought.
+  void give_back() {
+    queue_.free_results_.fetch_or(std::uint64_t{1} << number_, std::memory_order_release);
+  }
+  ResultSlot(const ResultSlot&) = delete;
+  ResultSlot& operator=(const ResultSlot&) = delete;
+  std::uint64_t* word() const { return &queue_.results_[number_]; }
+
+private:
+  HostQueue& queue_;
+  unsigned number_ = 0;
+};
+
+HostQueue::HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, int peer,
+                     std::chrono::duration<double> timeout)
+    : info_(hca.info()), health_(health), peer_(peer), timeout_(timeout), results_(n_results),
+      results_memory_(hca.register_memory(
+          {results_.data(), n_results * sizeof(std::uint64_t), access_local_write})),
+      queue_(hca.create_queue(options)), send_(queue_->view()) {}
+
+// Posting.
+
+template <class Build>
+HostQueue::Ticket HostQueue::post(std::uint32_t blocks, const Post& how, const Build& build) {
+  const std::uint64_t start = send_.reserve(blocks);
+  // Acquire: see SendQueue::completed().
+  if (!send_.has_room(start + blocks, known_completed_.load(std::memory_order_acquire)))
+    wait_for_room(start + blocks);
+  const bool completes = how.completion || send_.completes(start, blocks);
+  EntrySlot slot(send_, start);
+  build(slot, EntryHead{start, send_.view().qpn,
+                        static_cast<std::uint8_t>((completes ? flag_completion : 0) |
+                                                  (how.fence ? flag_fence : 0))});
+  const Signalled signalled = signalled_by(completes, start, blocks);
+  if (!send_.try_publish(start, blocks, signalled, how.bell)) {
+    Wait wait(*this, "wait for the turn to post");
+    while (!send_.try_publish(start, blocks, signalled, how.bell))
+      wait.pause();
+  }
+  return start + 1;
+}
+
+void HostQueue::wait_for_room(std::uint64_t end) {
+  Wait wait(*this, "wait for room in the send queue");
+  std::uint64_t known = 0;
+  while (!send_.look_for_room(end, known))
+    wait.pause();
+  known_completed_.store(known, std::memory_order_release);
+}
+
+HostQueue::Ticket HostQueue::write(const RemotePiece& remote, const void* source,
+                                   std::uint32_t lkey, std::size_t size_bytes, const Post& how) {
+  Ticket ticket = 0;
+  const auto address = reinterpret_cast<std::uint64_t>(source);
+  for (std::size_t at = 0; at < size_bytes;) {
+    const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.most_message_bytes);
+    const LocalPiece local{address + at, lkey, static_cast<std::uint32_t>(count)};
+    ticket = post(1, how, [&](auto& slot, const EntryHead& head) {
+      build_write(slot, head, {remote.address + at, remote.rkey}, local);
+    });
+    at += count;
+  }
+  return ticket;
+}
+
+HostQueue::Ticket HostQueue::write_inline(const RemotePiece& remote, const void* source,
+                                          std::size_t size_bytes, const Post& how) {
+  if (size_bytes == 0)
+    return 0;
+  if (size_bytes > most_inline)
+    throw Error(ExitCode::usage, queue_text(), "post inline data",
+                std::to_string(size_bytes) + " bytes are too many",
+                "this is a bug of shmemctl: please report it with the command");
+  const auto size = static_cast<std::uint32_t>(size_bytes);
+  if (size == 8 || size == 4) {
+    std::uint64_t value = 0;
+    if (size == 8) {
+      std::memcpy(&value, source, 8);
+    } else {
+      std::uint32_t half = 0;
+      std::memcpy(&half, source, 4);
+      value = half;
+    }
+    return post(1, how, [&](auto& slot, const EntryHead& head) {
+      build_value_write(slot, head, remote, value, size);
+    });
+  }
+  return post(blocks_of(inline_octowords(size)), how, [&](auto& slot, const EntryHead& head) {
+    build_inline_write(slot, head, remote, static_cast<const unsigned char*>(source), size);
+  });
+}
+
+HostQueue::Ticket HostQueue::read(const RemotePiece& remote, void* target, std::uint32_t lkey,
+                                  std::size_t size_bytes, const Post& how) {
+  Ticket ticket = 0;
+  const auto address = reinterpret_cast<std::uint64_t>(target);
+  for (std::size_t at = 0; at < size_bytes;) {
+    const std::size_t count = std::min<std::size_t>(size_bytes - at, info_.most_message_bytes);
+    const LocalPiece local{address + at, lkey, static_cast<std::uint32_t>(count)};
+    ticket = post(1, how, [&](auto& slot, const EntryHead& head) {
+      build_read(slot, head, {remote.address + at, remote.rkey}, local);
+    });
+    at += count;
+  }
+  return ticket;
+}
+
+HostQueue::Ticket HostQueue::update(const RemotePiece& remote, const AtomicFields& fields,
+                                    const Post& how) {
+  const LocalPiece nowhere{reinterpret_cast<std::uint64_t>(results_.data()),
+                           results_memory_->lkey(), fields.size_bytes};
+  return post(blocks_of(atomic_octowords(fields)), how, [&](auto& slot, const EntryHead& head) {
+    build_atomic(slot, head, remote, fields, nowhere);
+  });
+}
+
+std::uint64_t HostQueue::fetch(const RemotePiece& remote, const AtomicFields& fields) {
+  ResultSlot result(*this);
+  const LocalPiece local{reinterpret_cast<std::uint64_t>(result.word()), results_memory_->lkey(),
+                         fields.size_bytes};
+  wait(post(
+      blocks_of(atomic_octowords(fields)), {Bell::now, true, false},
+      [&](auto& slot, const EntryHead& head) { build_atomic(slot, head, remote, fields, local); }));
+  std::uint64_t old = *result.word();
+  if (fields.size_bytes == 4) {
+    std::uint32_t brought = 0;
+    std::memcpy(&brought, result.word(), sizeof brought);
+    old = old_value_4(brought);
+  }
+  result.give_back();
+  return old;
+}
+
+// Following.
+
+void HostQueue::flush() {
+  Wait wait(*this, "wait for the turn to ring the doorbell");
+  while (!send_.try_flush())
+    wait.pause();
+}
+
+void HostQueue::progress() {
+  queue_->progress();
+  send_.poll();
+  check_failure();
+}
+
+void HostQueue::wait(Ticket ticket) {
+  Wait pausing(*this, "wait for a completion");
+  while (!done(ticket)) {
+    send_.poll();
+    if (done(ticket))
+      return;
+    pausing.pause();
+  }
+}
+
+void HostQueue::quiet() {
+  Wait pausing(*this, "quiet");
+  Send::Target target = send_.try_target();
+  while (!target.known) {
+    pausing.pause();
+    target = send_.try_target();
+  }
+  if (target.needs_nop)
+    target.complete = post(1, {Bell::now, true, false},
+                           [](auto& slot, const EntryHead& head) { build_nop(slot, head); });
+  wait(target.complete);
+}
+
+// Failures.
+
+void HostQueue::check_failure() const {
+  if (const std::uint64_t word = send_.failure())
+    throw_failure(Failure::from_word(word));
+}
+
+std::string HostQueue::queue_text() const {
+  return fmt::format("queue {:#x} to PE {}", send_.view().qpn, peer_);
+}
+
+void HostQueue::throw_failure(const Failure& failure) const {
+  const SyndromeText text = syndrome_text(failure.syndrome);
+  std::string message =
+      fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,
+                  failure.syndrome, failure.vendor_syndrome, failure.index);
+  if (const std::string detail = queue_->detail(failure.index); !detail.empty())
+    message += ": " + detail;
+  throw Error(ExitCode::unavailable, queue_text(), opcode_text(failure.opcode), message, text.fix,
+              {{}, {}, info_.device, info_.port});
+}
+
+void HostQueue::throw_event(const std::string& event) const {
+  throw Error(ExitCode::unavailable, queue_text(), "wait for a completion",
+              "the device has stopped the queue: " + event,
+              "this is a bug of shmemctl: please report it with the command",
+              {{}, {}, info_.device, info_.port});
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,94 @@
+// A queue to one peer, posted to by host threads: what a CPU transport needs.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "src/base/job_health.h"
+#include "transports/mlx5/entry.h"
+#include "transports/mlx5/hca.h"
+#include "transports/mlx5/host_memory.h"
+#include "transports/mlx5/send_queue.h"
+
+namespace shmemctl::mlx5 {
+
+/// How an entry is posted.
+struct Post {
+  Bell bell = Bell::now;
+  bool completion = false; ///< for its own sake; the queue makes some entries complete anyhow
+  bool fence = false;      ///< READs and atomics before it are done before it begins
+};
+
+/// Thread safe. Operations are carried out at the peer in the order of their posting by one thread,
+/// except that a READ or an atomic may still be on its way when a later operation begins, unless
+/// that has a fence. All throw Error (unavailable) that names device, port, peer and status once an
+/// operation of the queue has failed, and through JobHealth when the time is up.
+class HostQueue {
+public:
+  /// An operation is complete when wait() of its ticket, or of a later one, returns.
+  using Ticket = std::uint64_t;
+
+  /// @param health outlives the queue
+  /// @param peer   the PE, for messages
+  HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, int peer,
+            std::chrono::duration<double> timeout);
+
+  PeerInfo local() const { return queue_->local(); }
+  void connect(const PeerInfo& peer) { queue_->connect(peer); }
+
+  /// RDMA WRITE of any size. The memory must not change until it is complete.
+  Ticket write(const RemotePiece& remote, const void* source, std::uint32_t lkey,
+               std::size_t size_bytes, const Post& post = {});
+  /// RDMA WRITE of a copy; at most `most_inline` bytes. `source` is free on return.
+  Ticket write_inline(const RemotePiece& remote, const void* source, std::size_t size_bytes,
+                      const Post& post = {});
+  static constexpr std::size_t most_inline = 92; ///< two blocks
+  /// RDMA READ of any size.
+  Ticket read(const RemotePiece& remote, void* target, std::uint32_t lkey, std::size_t size_bytes,
+              const Post& post = {});
+  /// An atomic; the old value goes nowhere.
+  Ticket update(const RemotePiece& remote, const AtomicFields& fields, const Post& post = {});
+  /// An atomic; returns the old value.
+  std::uint64_t fetch(const RemotePiece& remote, const AtomicFields& fields);
+
+  /// Tells the device of entries that were posted with Bell::later.
+  void flush();
+  /// Takes completions that are there.
+  void progress();
+  /// Whether the operation is complete, as far as progress() has seen.
+  bool done(Ticket ticket) const { return send_.completed() >= ticket; }
+  void wait(Ticket ticket);
+  /// Everything that was posted before is complete at the peer.
+  void quiet();
+
+  HcaQueue& hca_queue() { return *queue_; }
+
+private:
+  using Send = SendQueue<DeviceShape, HostMemory>;
+  class Wait;
+  class ResultSlot;
+
+  template <class Build>
+  Ticket post(std::uint32_t blocks, const Post& how, const Build& build);
+  void wait_for_room(std::uint64_t end);
+  void check_failure() const;
+  [[noreturn]] void throw_failure(const Failure& failure) const;
+  [[noreturn]] void throw_event(const std::string& event) const;
+  std::string queue_text() const;
+
+  const HcaInfo info_;
+  JobHealth& health_;
+  const int peer_;
+  const std::chrono::duration<double> timeout_;
+  /// Where old values arrive: one that nobody reads, then one for each fetch under way.
+  std::vector<std::uint64_t> results_;
+  std::atomic<std::uint64_t> free_results_{~std::uint64_t{1}};
+  std::unique_ptr<HcaMemory> results_memory_;
+  std::unique_ptr<HcaQueue> queue_;
+  Send send_;
+  std::atomic<std::uint64_t> known_completed_{0};
+};
+
+} // namespace shmemctl::mlx5

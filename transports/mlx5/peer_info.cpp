@@ -1,0 +1,61 @@
+#include <cstring>
+
+#include "src/base/error.h"
+#include "transports/mlx5/hca.h"
+#include "transports/mlx5/wire.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+constexpr std::uint8_t version = 1;
+
+template <class Number>
+void put(std::string& bytes, std::size_t at, Number number) {
+  for (std::size_t i = 0; i < sizeof number; ++i)
+    bytes[at + i] = static_cast<char>(number >> (8 * (sizeof number - 1 - i)) & 0xff);
+}
+
+template <class Number>
+Number get(const std::string& bytes, std::size_t at) {
+  Number number = 0;
+  for (std::size_t i = 0; i < sizeof number; ++i)
+    number = static_cast<Number>(static_cast<std::uint64_t>(number) << 8 |
+                                 static_cast<std::uint8_t>(bytes[at + i]));
+  return number;
+}
+
+} // namespace
+
+std::string PeerInfo::encode() const {
+  std::string bytes(encoded_bytes, '\0');
+  put(bytes, 0, version);
+  put(bytes, 1, mtu);
+  put(bytes, 2, lid);
+  put(bytes, 4, qpn);
+  put(bytes, 8, first_psn);
+  put(bytes, 12, ethernet);
+  put(bytes, 16, device_id);
+  std::memcpy(bytes.data() + 24, gid.data(), gid.size());
+  return bytes;
+}
+
+PeerInfo PeerInfo::decode(const std::string& bytes) {
+  PeerInfo info;
+  if (bytes.size() == encoded_bytes && get<std::uint8_t>(bytes, 0) == version) {
+    info.mtu = get<std::uint8_t>(bytes, 1);
+    info.lid = get<std::uint16_t>(bytes, 2);
+    info.qpn = get<std::uint32_t>(bytes, 4);
+    info.first_psn = get<std::uint32_t>(bytes, 8);
+    info.ethernet = get<std::uint8_t>(bytes, 12);
+    info.device_id = get<std::uint64_t>(bytes, 16);
+    std::memcpy(info.gid.data(), bytes.data() + 24, info.gid.size());
+    if (info.encode() == bytes && info.qpn < 1u << 24 && info.first_psn < 1u << 24 &&
+        info.ethernet <= 1 && info.mtu >= 1 && info.mtu <= 5)
+      return info;
+  }
+  throw Error(ExitCode::unavailable, "an mlx5 queue", "read what its peer says",
+              "these are not the bytes of a queue", "run the same version of shmemctl on all PEs");
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,85 @@
+// Where the parts of a queue stand in one piece of memory.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+
+#include "src/base/error.h"
+#include "transports/mlx5/completion.h"
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::mlx5 {
+
+struct QueueLayout {
+  static constexpr std::size_t page_bytes = 4096;
+  /// In the page of records. The device has two words for a queue pair: the send record is the
+  /// second; and two for a completion queue: the consumer index is the first.
+  static constexpr std::size_t queue_records = 0, send_record = 4, completions_record = 64;
+  /// In the page of records: the software HCA's register, far from the records, since the device
+  /// looks at it all the time.
+  static constexpr std::size_t soft_doorbell = 1024;
+
+  std::size_t completions_offset; ///< entries are at 0
+  std::size_t records_offset;
+  std::size_t words_offset;
+  std::size_t size_bytes;
+  std::uint32_t completion_entries;
+};
+
+/// @throw Error (usage) if the options are not consistent
+inline QueueLayout queue_layout(const QueueOptions& options) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ExitCode::usage, "an mlx5 send queue", "lay out", what,
+                "choose a power of two of 16 to 32768 blocks, and completions at least four times "
+                "in a queue");
+  };
+  if (!std::has_single_bit(options.blocks) || options.blocks < 16 ||
+      options.blocks > most_queue_blocks)
+    refuse(std::to_string(options.blocks) + " blocks");
+  if (!std::has_single_bit(options.signal_every) || options.signal_every > options.blocks / 4)
+    refuse("completions every " + std::to_string(options.signal_every) + " of " +
+           std::to_string(options.blocks) + " blocks");
+  if (!std::has_single_bit(options.ring_every))
+    refuse("a doorbell every " + std::to_string(options.ring_every) + " blocks");
+
+  const auto pages = [](std::size_t bytes) {
+    return (bytes + QueueLayout::page_bytes - 1) / QueueLayout::page_bytes *
+           QueueLayout::page_bytes;
+  };
+  QueueLayout layout{};
+  layout.completion_entries = options.completions == CompletionMode::collapsed ? 1 : options.blocks;
+  layout.completions_offset = pages(options.blocks * block_bytes);
+  layout.records_offset =
+      layout.completions_offset + pages(layout.completion_entries * completion_words * 8);
+  layout.words_offset = layout.records_offset + QueueLayout::page_bytes;
+  layout.size_bytes = layout.words_offset + pages(sizeof(QueueWords));
+  return layout;
+}
+
+/// The view of a queue that stands at `base`, with the software's register; the caller fills in the
+/// queue's number, and the register of a real device.
+inline QueueView queue_view(const QueueOptions& options, const QueueLayout& layout, void* base) {
+  auto* bytes = static_cast<std::byte*>(base);
+  std::byte* records = bytes + layout.records_offset;
+  QueueView view{};
+  view.entries = reinterpret_cast<std::uint64_t*>(bytes);
+  view.completions = reinterpret_cast<std::uint64_t*>(bytes + layout.completions_offset);
+  view.send_record = reinterpret_cast<std::uint32_t*>(records + QueueLayout::send_record);
+  view.completions_record =
+      reinterpret_cast<std::uint32_t*>(records + QueueLayout::completions_record);
+  view.doorbell = reinterpret_cast<std::uint64_t*>(records + QueueLayout::soft_doorbell);
+  view.words = reinterpret_cast<QueueWords*>(bytes + layout.words_offset);
+  view.blocks_log2 = static_cast<std::uint32_t>(std::countr_zero(options.blocks));
+  view.signal_log2 = static_cast<std::uint32_t>(std::countr_zero(options.signal_every));
+  view.ring_log2 = static_cast<std::uint32_t>(std::countr_zero(options.ring_every));
+  view.mode = options.completions;
+  return view;
+}
+
+/// As the device expects a new queue in host memory of zeros.
+inline void prepare_completions(const QueueView& view, const QueueLayout& layout) {
+  for (std::uint32_t i = 0; i < layout.completion_entries; ++i)
+    view.completions[i * completion_words + completion_last_word] = fresh_tail;
+}
+
+} // namespace shmemctl::mlx5

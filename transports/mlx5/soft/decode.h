@@ -1,0 +1,48 @@
+// A send queue entry's bytes, as the device reads them. The bytes may be anything.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transports/mlx5/entry.h"
+#include "transports/mlx5/soft/outcome.h"
+
+namespace shmemctl::mlx5 {
+
+/// Local memory by key, or bytes that are in the entry itself.
+struct EntryPiece {
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint32_t lkey = 0;
+  const std::byte* in_entry = nullptr; ///< not nullptr: inline data
+};
+
+/// The first word of an entry: enough to know how long it is.
+struct EntryStart {
+  std::uint8_t opcode;
+  std::uint8_t modifier;
+  std::uint16_t index;
+  std::uint32_t qpn;
+  std::uint32_t octowords; ///< 0 to 63
+};
+EntryStart decode_start(std::uint64_t first_word);
+
+struct DecodedEntry {
+  static constexpr std::size_t most_pieces = most_octowords - 2;
+
+  Opcode opcode = Opcode::nop;
+  std::uint8_t flags = 0;
+  RemotePiece remote{};
+  AtomicFields atomic{};
+  std::uint64_t size_bytes = 0; ///< of all pieces
+  std::size_t n_pieces = 0;
+  std::array<EntryPiece, most_pieces> pieces;
+};
+
+/// Decodes the entry in `words`, which has exactly the octowords that its start names, at least 1.
+/// Inline pieces point into `words`. Whatever the bytes are, nothing outside of `words` is read.
+Outcome decode_entry(std::span<const std::uint64_t> words, DecodedEntry& entry);
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,44 @@
+// How an operation of the software HCA ended, and why.
+#pragma once
+
+#include "transports/mlx5/completion.h"
+
+namespace shmemctl::mlx5 {
+
+/// The software HCA's own reasons. They stand where a device has its vendor's syndrome.
+enum class SoftCause : std::uint8_t {
+  none,
+  wrong_index,
+  wrong_queue,
+  unknown_opcode,
+  bad_size,
+  behind_producer,
+  bad_modifier,
+  bad_inline,
+  message_too_long,
+  bad_result_piece,
+  unknown_lkey,
+  lkey_bounds,
+  lkey_access,
+  unknown_rkey,
+  rkey_bounds,
+  rkey_access,
+  misaligned,
+  queue_overrun,
+  not_connected,
+  transport,
+  injected,
+  flushed
+};
+
+/// One clause, for error messages.
+const char* text_of(SoftCause cause);
+
+struct Outcome {
+  Syndrome syndrome = Syndrome::none;
+  SoftCause cause = SoftCause::none;
+
+  explicit operator bool() const { return syndrome != Syndrome::none; } ///< true if it failed
+};
+
+} // namespace shmemctl::mlx5

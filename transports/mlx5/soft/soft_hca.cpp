@@ -1,0 +1,225 @@
+#include "transports/mlx5/soft/soft_hca.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <system_error>
+
+#include "src/base/error.h"
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+/// How the thread waits for doorbells.
+class Idle {
+public:
+  explicit Idle(const SoftOptions& options) : options_(options) {}
+
+  void reset() {
+    turns_ = 0;
+    nap_ = std::chrono::microseconds(2);
+  }
+  void pause() {
+    ++turns_;
+    if (turns_ <= options_.idle_spins) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    } else if (turns_ <= options_.idle_spins + options_.idle_yields) {
+      std::this_thread::yield();
+    } else {
+      turns_ = options_.idle_spins + options_.idle_yields; // does not overflow
+      std::this_thread::sleep_for(std::min(nap_, options_.longest_nap));
+      nap_ = std::min(nap_ * 2, options_.longest_nap);
+    }
+  }
+
+private:
+  const SoftOptions& options_;
+  int turns_ = 0;
+  std::chrono::microseconds nap_{2};
+};
+
+} // namespace
+
+// Memory.
+
+SoftMemory::~SoftMemory() {
+  const SoftHca::Held held(hca_);
+  hca_.keys_.remove(window_.key);
+}
+
+// Queues.
+
+void SoftHcaQueue::PageMemory::operator()(void* memory) const {
+  std::free(memory);
+}
+
+SoftHcaQueue::SoftHcaQueue(SoftHca& hca, const QueueOptions& options, std::uint32_t qpn)
+    : hca_(hca) {
+  const QueueLayout layout = queue_layout(options);
+  void* base = options.memory;
+  if (!base) {
+    memory_.reset(std::aligned_alloc(QueueLayout::page_bytes, layout.size_bytes));
+    if (!memory_)
+      throw Error(ExitCode::unavailable, hca.info().device, "make a queue", "no memory is left",
+                  "make the queues shorter, or free memory");
+    base = memory_.get();
+    std::memset(base, 0, layout.size_bytes);
+  } else if (options.memory_bytes < layout.size_bytes) {
+    throw Error(ExitCode::usage, hca.info().device, "make a queue",
+                "its memory has " + std::to_string(options.memory_bytes) + " bytes of " +
+                    std::to_string(layout.size_bytes),
+                "ask queue_layout() for the size");
+  }
+  view_ = queue_view(options, layout, base);
+  view_.qpn = qpn;
+  if (memory_)
+    prepare_completions(view_, layout);
+  device_ = std::make_unique<SoftQueue>(view_, hca.keys_);
+}
+
+SoftHcaQueue::~SoftHcaQueue() {
+  const SoftHca::Held held(hca_);
+  std::erase(hca_.queues_, device_.get());
+}
+
+PeerInfo SoftHcaQueue::local() const {
+  PeerInfo info;
+  info.qpn = view_.qpn;
+  info.device_id = hca_.options_.device_id;
+  info.mtu = 5;
+  return info;
+}
+
+void SoftHcaQueue::connect(const PeerInfo& peer) {
+  if (connected_)
+    throw Error(ExitCode::usage, hca_.info().device, "connect a queue", "it is connected",
+                "this is a bug of shmemctl: please report it with the command");
+  std::shared_ptr<Executor> way = hca_.options_.way_to_peer(peer);
+  const SoftHca::Held held(hca_);
+  device_->connect(std::move(way));
+  connected_ = true;
+}
+
+void SoftHcaQueue::progress() {
+  if (!hca_.options_.has_thread)
+    hca_.poll();
+}
+
+std::optional<std::string> SoftHcaQueue::fatal_event() {
+  const SoftHca::Held held(hca_);
+  return device_->fatal_event();
+}
+
+std::string SoftHcaQueue::detail(std::uint16_t wqe_counter) const {
+  const SoftHca::Held held(hca_);
+  return device_->detail_index() == wqe_counter ? device_->detail() : std::string();
+}
+
+void SoftHcaQueue::inject(const InjectedFault& fault) {
+  const SoftHca::Held held(hca_);
+  device_->inject(fault);
+}
+
+std::uint64_t SoftHcaQueue::executed() const {
+  const SoftHca::Held held(hca_);
+  return device_->executed();
+}
+
+// The HCA.
+
+SoftHca::Held::Held(SoftHca& hca) : lock_(hca.gate_, std::defer_lock) {
+  hca.waiting_.fetch_add(1, std::memory_order_relaxed);
+  lock_.lock();
+  hca.waiting_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+SoftHca::SoftHca(SoftOptions options) : options_(std::move(options)) {
+  info_.device = options_.name;
+  info_.software = true;
+  info_.most_blocks = most_queue_blocks;
+  info_.most_message_bytes = most_message_bytes;
+  info_.masked_atomics_4 = info_.masked_atomics_8 = true;
+  if (!options_.has_thread)
+    return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw Error(ExitCode::unavailable, options_.name, "start its thread", error.what(),
+                "raise the limit of processes (ulimit -u)");
+  }
+}
+
+SoftHca::~SoftHca() {
+  stop_.store(true, std::memory_order_relaxed);
+  if (thread_.joinable())
+    thread_.join();
+}
+
+std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request) {
+  if (request.dmabuf_descriptor >= 0)
+    throw Error(ExitCode::unavailable, info_.device, "register memory",
+                "it is software: it does not reach the memory of a GPU",
+                "use memory of the host, or a real device");
+  const Held held(*this);
+  KeyWindow window;
+  // An index, and a tag below it, as on a device.
+  window.key = next_key_ << 8 | (next_key_ & 0xff);
+  ++next_key_;
+  window.address = reinterpret_cast<std::uint64_t>(request.base);
+  window.size_bytes = request.size_bytes;
+  window.access = request.access;
+  window.mapped = static_cast<std::byte*>(request.base);
+  keys_.add(window);
+  return std::make_unique<SoftMemory>(*this, window);
+}
+
+std::unique_ptr<HcaQueue> SoftHca::create_queue(const QueueOptions& options) {
+  const Held held(*this);
+  queues_.reserve(queues_.size() + 1); // behind it nothing throws
+  auto queue = std::make_unique<SoftHcaQueue>(*this, options, next_qpn_++ & 0xffffff);
+  queues_.push_back(queue->device_.get());
+  return queue;
+}
+
+unsigned SoftHca::poll() {
+  const Held held(*this);
+  return serve_all();
+}
+
+unsigned SoftHca::serve_all() {
+  unsigned count = 0;
+  for (SoftQueue* queue : queues_)
+    count += queue->serve(options_.batch);
+  return count;
+}
+
+void SoftHca::let_in() {
+  gate_.unlock();
+  while (waiting_.load(std::memory_order_relaxed) > 0)
+    std::this_thread::yield();
+  gate_.lock();
+}
+
+void SoftHca::run() noexcept {
+  ::pthread_setname_np(::pthread_self(), "soft-mlx5");
+  ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
+  Idle idle(options_);
+  gate_.lock();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (waiting_.load(std::memory_order_relaxed) > 0)
+      let_in();
+    if (serve_all() > 0)
+      idle.reset();
+    else
+      idle.pause();
+  }
+  gate_.unlock();
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,135 @@
+// soft-mlx5: an HCA in software. It reads the same entries, doorbell records and registers, and
+// writes the same completions, as a device of the mlx5 family; what it does at the peer goes
+// through an Executor.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "transports/mlx5/hca.h"
+#include "transports/mlx5/soft/key_table.h"
+#include "transports/mlx5/soft/soft_queue.h"
+
+namespace shmemctl::mlx5 {
+
+class SoftHca;
+
+/// A registration. The software's keys are the same for both sides.
+class SoftMemory final : public HcaMemory {
+public:
+  SoftMemory(SoftHca& hca, const KeyWindow& window) : hca_(hca), window_(window) {}
+  ~SoftMemory() override;
+  SoftMemory(const SoftMemory&) = delete;
+  SoftMemory& operator=(const SoftMemory&) = delete;
+  std::uint32_t lkey() const override { return window_.key; }
+  std::uint32_t rkey() const override { return window_.key; }
+  /// What peers need to know, beside how they reach the memory; `mapped` is the address here.
+  const KeyWindow& window() const { return window_; }
+
+private:
+  SoftHca& hca_;
+  KeyWindow window_;
+};
+
+class SoftHcaQueue final : public HcaQueue {
+public:
+  SoftHcaQueue(SoftHca& hca, const QueueOptions& options, std::uint32_t qpn);
+  ~SoftHcaQueue() override;
+  SoftHcaQueue(const SoftHcaQueue&) = delete;
+  SoftHcaQueue& operator=(const SoftHcaQueue&) = delete;
+
+  PeerInfo local() const override;
+  void connect(const PeerInfo& peer) override;
+  const QueueView& view() const override { return view_; }
+  void progress() override;
+  std::optional<std::string> fatal_event() override;
+  std::string detail(std::uint16_t wqe_counter) const override;
+
+  /// Makes an entry fail that is yet to come.
+  void inject(const InjectedFault& fault);
+  std::uint64_t executed() const;
+
+private:
+  friend class SoftHca;
+  struct PageMemory {
+    void operator()(void* memory) const;
+  };
+
+  SoftHca& hca_;
+  std::unique_ptr<void, PageMemory> memory_;
+  QueueView view_{};
+  std::unique_ptr<SoftQueue> device_;
+  bool connected_ = false;
+};
+
+struct SoftOptions {
+  std::string name = "soft-mlx5";
+  std::uint64_t device_id = 0; ///< of this HCA in the job; peers see it in PeerInfo
+  /// Makes the way to a peer: called by HcaQueue::connect(). Must not be empty.
+  std::function<std::shared_ptr<Executor>(const PeerInfo&)> way_to_peer;
+  /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
+  /// poll(): better where there are fewer processors than threads.
+  bool has_thread = true;
+  unsigned batch = 64; ///< entries of one queue in a row
+  // How the thread waits when there is nothing to do: first these turns, then naps.
+  int idle_spins = 2000;
+  int idle_yields = 200;
+  std::chrono::microseconds longest_nap{50};
+};
+
+/// Queues and memory must go before it.
+class SoftHca final : public Hca {
+public:
+  /// @throw Error (unavailable) if its thread cannot start
+  explicit SoftHca(SoftOptions options);
+  ~SoftHca() override;
+  SoftHca(const SoftHca&) = delete;
+  SoftHca& operator=(const SoftHca&) = delete;
+
+  const HcaInfo& info() const override { return info_; }
+  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override;
+  std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override;
+
+  /// One look at every queue; returns how many entries were carried out. Thread safe, but for an
+  /// HCA without a thread.
+  unsigned poll();
+
+  /// As long as the result lives, nothing is carried out: for changes of what executors know.
+  class Held {
+  public:
+    explicit Held(SoftHca& hca);
+
+  private:
+    std::unique_lock<std::mutex> lock_;
+  };
+  Held hold() { return Held(*this); }
+
+  const SoftOptions& options() const { return options_; }
+
+private:
+  friend class SoftMemory;
+  friend class SoftHcaQueue;
+
+  void run() noexcept;
+  unsigned serve_all();
+  void let_in();
+
+  SoftOptions options_;
+  HcaInfo info_;
+  /// Held by who serves; who wants it says so first, since the thread would not let go otherwise.
+  std::mutex gate_;
+  std::atomic<int> waiting_{0};
+  // Under the gate.
+  KeyTable keys_;
+  std::vector<SoftQueue*> queues_;
+  std::uint32_t next_key_ = 1, next_qpn_ = 0x100;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+} // namespace shmemctl::mlx5

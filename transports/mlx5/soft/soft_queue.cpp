@@ -1,0 +1,239 @@
+#include "transports/mlx5/soft/soft_queue.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "transports/mlx5/hca.h"
+#include "transports/mlx5/host_memory.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+std::uint32_t read_record(std::uint32_t* record) {
+  return to_wire(std::atomic_ref<std::uint32_t>(*record).load(std::memory_order_acquire));
+}
+
+/// The result of an atomic, as the device writes it: 8 bytes in the host's order, 4 big-endian.
+void store_old_value(std::byte* target, std::uint8_t size_bytes, std::uint64_t old) {
+  if (size_bytes == 8) {
+    std::memcpy(target, &old, sizeof old);
+    return;
+  }
+  const std::uint32_t wire = to_wire(static_cast<std::uint32_t>(old));
+  std::memcpy(target, &wire, sizeof wire);
+}
+
+} // namespace
+
+SoftQueue::SoftQueue(const QueueView& view, const KeyTable& keys)
+    : view_(view), keys_(keys), seen_doorbell_(HostMemory::load(view.doorbell)) {
+  done_.reserve(64);
+}
+
+unsigned SoftQueue::serve(unsigned most) {
+  if (state_ == State::dead || (position_ == told_ && !look()))
+    return 0;
+  unsigned count = 0;
+  while (count < most && position_ != told_ && state_ != State::dead) {
+    step();
+    ++count;
+  }
+  if (!done_.empty())
+    settle();
+  return count;
+}
+
+/// Whether there is more to do: only the register says so; how much, the record.
+bool SoftQueue::look() {
+  // Acquire: the record, and the entries, as they were when it was written.
+  const std::uint64_t doorbell = HostMemory::load_acquire(view_.doorbell);
+  if (doorbell == seen_doorbell_)
+    return false;
+  seen_doorbell_ = doorbell;
+  if ((to_wire(doorbell) >> 8 & 0xffffff) != view_.qpn)
+    return false; // another queue's business
+  const auto record = static_cast<std::uint16_t>(read_record(view_.send_record));
+  const auto ahead = static_cast<std::uint16_t>(record - position_);
+  if (ahead > 1u << view_.blocks_log2) {
+    fail({Syndrome::local_operation, SoftCause::queue_overrun}, 0,
+         static_cast<std::uint16_t>(position_));
+    die("its send queue's doorbell record went further than the queue is long");
+    return false;
+  }
+  told_ = position_ + ahead;
+  return ahead != 0;
+}
+
+void SoftQueue::step() {
+  const auto index = static_cast<std::uint16_t>(position_);
+  const std::size_t n_words = fetch();
+  const EntryStart start = decode_start(words_[0]);
+  if (state_ == State::error) {
+    position_ += std::clamp<std::uint64_t>(blocks_of(start.octowords), 1, told_ - position_);
+    write_completion({start.opcode, index, 0}, {Syndrome::flushed, SoftCause::flushed});
+    return;
+  }
+  const Outcome outcome = carry_out(n_words);
+  position_ += std::clamp<std::uint64_t>(blocks_of(start.octowords), 1, told_ - position_);
+  if (outcome) {
+    settle();
+    if (state_ == State::ready)
+      fail(outcome, start.opcode, index);
+    else // what is before it failed first
+      write_completion({start.opcode, index, 0}, {Syndrome::flushed, SoftCause::flushed});
+    return;
+  }
+  ++executed_;
+  if ((entry_.flags & flag_completion) != 0)
+    done_.push_back({start.opcode, index, static_cast<std::uint32_t>(entry_.size_bytes)});
+}
+
+/// Copies the entry at the position, once: it may change while it is looked at. Returns how many
+/// words it has.
+std::size_t SoftQueue::fetch() {
+  const std::uint64_t mask = (std::uint64_t{block_words} << view_.blocks_log2) - 1;
+  const std::uint64_t first = position_ * block_words;
+  // Plain loads: ThreadSanitizer sees a producer that does not publish in order.
+  words_[0] = view_.entries[first & mask];
+  words_[1] = view_.entries[(first + 1) & mask];
+  const std::size_t n_words = 2 * std::size_t{decode_start(words_[0]).octowords};
+  for (std::size_t i = 2; i < n_words; ++i)
+    words_[i] = view_.entries[(first + i) & mask];
+  return n_words;
+}
+
+Outcome SoftQueue::carry_out(std::size_t n_words) {
+  const EntryStart start = decode_start(words_[0]);
+  if (start.qpn != view_.qpn)
+    return {Syndrome::local_operation, SoftCause::wrong_queue};
+  if (start.index != static_cast<std::uint16_t>(position_))
+    return {Syndrome::local_operation, SoftCause::wrong_index};
+  if (n_words == 0)
+    return {Syndrome::local_operation, SoftCause::bad_size};
+  if (blocks_of(start.octowords) > told_ - position_)
+    return {Syndrome::local_operation, SoftCause::behind_producer};
+  if (const Outcome outcome = decode_entry({words_, n_words}, entry_))
+    return outcome;
+  if (const std::optional<Outcome> fault = injected())
+    return *fault;
+  try {
+    return execute();
+  } catch (const std::exception& error) {
+    thrown_ = error.what();
+    return {Syndrome::retries_exceeded, SoftCause::transport};
+  }
+}
+
+Outcome SoftQueue::execute() {
+  if (entry_.opcode == Opcode::nop)
+    return {};
+  if (!peer_)
+    return {Syndrome::local_operation, SoftCause::not_connected};
+  const bool writes_memory = entry_.opcode != Opcode::rdma_write;
+  if (const Outcome outcome = gather(writes_memory ? unsigned{access_local_write} : 0u))
+    return outcome;
+  const std::span<const BytePiece> pieces(pieces_.data(), entry_.n_pieces);
+  if (entry_.opcode != Opcode::rdma_write && entry_.opcode != Opcode::rdma_read)
+    return execute_atomic();
+  if (entry_.size_bytes == 0)
+    return {}; // touches no memory, so no key is looked at
+  return entry_.opcode == Opcode::rdma_write
+             ? peer_->write(entry_.remote, pieces, entry_.size_bytes)
+             : peer_->read(entry_.remote, pieces, entry_.size_bytes);
+}
+
+/// Finds the local pieces.
+Outcome SoftQueue::gather(unsigned access) {
+  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
+    const EntryPiece& piece = entry_.pieces[i];
+    if (piece.in_entry) {
+      pieces_[i] = {const_cast<std::byte*>(piece.in_entry), piece.size_bytes};
+      continue;
+    }
+    const KeyMatch match = keys_.find_local(piece.lkey, piece.address, piece.size_bytes, access);
+    if (match.outcome)
+      return match.outcome;
+    pieces_[i] = {match.window->mapped + match.offset_bytes, piece.size_bytes};
+  }
+  return {};
+}
+
+Outcome SoftQueue::execute_atomic() {
+  if (const Outcome outcome = check_alignment(entry_.remote, entry_.atomic))
+    return outcome;
+  std::uint64_t old = 0;
+  if (const Outcome outcome = peer_->atomic(entry_.remote, entry_.atomic, old))
+    return outcome;
+  store_old_value(pieces_[0].bytes, entry_.atomic.size_bytes, old);
+  return {};
+}
+
+std::optional<Outcome> SoftQueue::injected() {
+  if (faults_.empty())
+    return std::nullopt;
+  if (faults_.front().after_entries-- > 0)
+    return std::nullopt;
+  const Outcome outcome{faults_.front().syndrome, SoftCause::injected};
+  faults_.pop_front();
+  return outcome;
+}
+
+/// Writes the completions of what is done, once it is complete at the target.
+void SoftQueue::settle() {
+  Outcome outcome;
+  try {
+    outcome = peer_ ? peer_->finish() : Outcome{};
+  } catch (const std::exception& error) {
+    thrown_ = error.what();
+    outcome = {Syndrome::retries_exceeded, SoftCause::transport};
+  }
+  for (const Done& done : done_) {
+    if (state_ == State::error)
+      write_completion({done.opcode, done.index, 0}, {Syndrome::flushed, SoftCause::flushed});
+    else if (outcome)
+      fail(outcome, done.opcode, done.index);
+    else
+      write_completion(done, {});
+  }
+  done_.clear();
+}
+
+void SoftQueue::fail(const Outcome& outcome, std::uint8_t opcode, std::uint16_t index) {
+  state_ = State::error;
+  detail_ = outcome.cause == SoftCause::transport ? thrown_ : text_of(outcome.cause);
+  detail_index_ = index;
+  write_completion({opcode, index, 0}, outcome);
+}
+
+void SoftQueue::write_completion(const Done& done, const Outcome& outcome) {
+  if (state_ == State::dead)
+    return;
+  const bool ring = view_.mode == CompletionMode::ring;
+  const std::uint64_t size = std::uint64_t{1} << (ring ? view_.blocks_log2 : 0);
+  if (ring && ((completions_ - read_record(view_.completions_record)) & 0xffffff) >= size)
+    return die("its completion queue is full: completions were not taken in time");
+  std::uint64_t* words = view_.completions + (completions_ & (size - 1)) * completion_words;
+  for (unsigned i = 0; i < completion_size_word; ++i)
+    HostMemory::store(words + i, 0);
+  HostMemory::store(words + completion_size_word, to_wire(std::uint64_t{done.size_bytes}));
+  HostMemory::store(words + completion_syndrome_word,
+                    to_wire(static_cast<std::uint64_t>(outcome.cause) << 8 |
+                            static_cast<std::uint64_t>(outcome.syndrome)));
+  const auto kind = outcome ? CompletionKind::requester_error : CompletionKind::requester;
+  // Release: all that was brought for the entry, and the words above.
+  HostMemory::store_release(
+      words + completion_last_word,
+      encode_tail({done.opcode, view_.qpn, done.index, static_cast<std::uint8_t>(kind),
+                   static_cast<std::uint8_t>(ring ? completions_ / size & 1 : 0)}));
+  ++completions_;
+}
+
+void SoftQueue::die(const std::string& event) {
+  state_ = State::dead;
+  if (!fatal_event_)
+    fatal_event_ = event;
+}
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,83 @@
+// One queue of the software HCA, seen from the device: it watches the register, reads entries,
+// executes them and writes completions.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/mlx5/queue_view.h"
+#include "transports/mlx5/soft/decode.h"
+#include "transports/mlx5/soft/executor.h"
+#include "transports/mlx5/soft/key_table.h"
+
+namespace shmemctl::mlx5 {
+
+/// A failure to come: `after_entries` entries from now are executed, the next one fails.
+struct InjectedFault {
+  std::uint64_t after_entries = 0;
+  Syndrome syndrome = Syndrome::retries_exceeded;
+};
+
+/// Not thread safe: SoftHca sees to that. The memory that the view points to may be written by
+/// anybody with anything at any time.
+class SoftQueue {
+public:
+  /// @param keys this HCA's own memory; outlives the queue
+  SoftQueue(const QueueView& view, const KeyTable& keys);
+
+  void connect(std::shared_ptr<Executor> peer) { peer_ = std::move(peer); }
+  void inject(const InjectedFault& fault) { faults_.push_back(fault); }
+
+  /// Carries out up to `most` entries that the device was told of; returns how many.
+  unsigned serve(unsigned most);
+
+  const std::optional<std::string>& fatal_event() const { return fatal_event_; }
+  /// Why the first failure of this queue was one, and which entry it was.
+  const std::string& detail() const { return detail_; }
+  std::uint16_t detail_index() const { return detail_index_; }
+  std::uint64_t executed() const { return executed_; }
+
+private:
+  enum class State { ready, error, dead };
+  /// Of an entry that is done and whose completion is not written yet.
+  struct Done {
+    std::uint8_t opcode;
+    std::uint16_t index;
+    std::uint32_t size_bytes;
+  };
+
+  bool look();
+  void step();
+  std::size_t fetch();
+  Outcome carry_out(std::size_t n_words);
+  Outcome execute();
+  Outcome gather(unsigned access);
+  Outcome execute_atomic();
+  std::optional<Outcome> injected();
+  void settle();
+  void fail(const Outcome& outcome, std::uint8_t opcode, std::uint16_t index);
+  void write_completion(const Done& done, const Outcome& outcome);
+  void die(const std::string& event);
+
+  QueueView view_;
+  const KeyTable& keys_;
+  std::shared_ptr<Executor> peer_;
+  State state_ = State::ready;
+  std::uint64_t seen_doorbell_;
+  std::uint64_t position_ = 0, told_ = 0; ///< blocks: the next entry, and what is known of
+  std::uint64_t completions_ = 0;
+  std::uint64_t executed_ = 0;
+  std::deque<InjectedFault> faults_;
+  std::vector<Done> done_;
+  std::uint64_t words_[2 * most_octowords] = {};
+  DecodedEntry entry_;
+  std::array<BytePiece, DecodedEntry::most_pieces> pieces_{};
+  std::optional<std::string> fatal_event_;
+  std::string detail_, thrown_;
+  std::uint16_t detail_index_ = 0;
+};
+
+} // namespace shmemctl::mlx5

@@ -1,0 +1,119 @@
+#include "transports/mlx5/soft/transport_executor.h"
+
+#include <optional>
+
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::mlx5 {
+
+namespace {
+
+/// The request that does the same, for those atomics that a transport has.
+std::optional<AtomicRequest> request_of(const AtomicFields& fields) {
+  const std::uint64_t all = all_bits(fields.size_bytes);
+  const std::uint64_t mask = fields.operand_mask & all;
+  const std::uint64_t operand = fields.operand & all;
+  const auto request = [&](AtomicOp op, std::uint64_t value, std::uint64_t compare = 0) {
+    return AtomicRequest(op, fields.size_bytes, value, compare);
+  };
+  if (fields.opcode == Opcode::atomic_cs)
+    return request(AtomicOp::compare_swap, operand, fields.compare);
+  if (fields.opcode == Opcode::atomic_fa ||
+      (fields.opcode == Opcode::atomic_masked_fa && mask == 0))
+    return operand == 0 ? request(AtomicOp::fetch, 0) : request(AtomicOp::add, operand);
+  if (fields.opcode == Opcode::atomic_masked_fa)
+    return mask == all ? std::optional(request(AtomicOp::bit_xor, operand)) : std::nullopt;
+  const std::uint64_t compare_mask = fields.compare_mask & all;
+  if (compare_mask == all && mask == all)
+    return request(AtomicOp::compare_swap, operand, fields.compare & all);
+  if (compare_mask != 0)
+    return std::nullopt;
+  if (mask == all)
+    return request(AtomicOp::swap, operand);
+  if ((operand & mask) == mask)
+    return request(AtomicOp::bit_or, mask);
+  if ((operand & mask) == 0)
+    return request(AtomicOp::bit_and, ~mask & all);
+  return std::nullopt;
+}
+
+} // namespace
+
+RemoteAddress TransportExecutor::place(const KeyMatch& match) const {
+  return {pe_, match.window->region, match.window->region_offset_bytes + match.offset_bytes};
+}
+
+void TransportExecutor::come_after(bool reads) {
+  if (!wrote_)
+    return;
+  if (reads) {
+    transport_.quiet(context_);
+    wrote_ = false;
+  } else {
+    transport_.fence(context_);
+  }
+}
+
+Outcome TransportExecutor::write(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                                 std::uint64_t size_bytes) {
+  const KeyMatch match =
+      keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_write);
+  if (match.outcome)
+    return match.outcome;
+  come_after(false);
+  RemoteAddress target = place(match);
+  for (const BytePiece& piece : pieces) {
+    // Blocking: inline data is gone when this returns.
+    transport_.put(context_, target, piece.bytes, piece.size_bytes, true);
+    target.offset_bytes += piece.size_bytes;
+  }
+  wrote_ = true;
+  return {};
+}
+
+Outcome TransportExecutor::read(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                                std::uint64_t size_bytes) {
+  const KeyMatch match =
+      keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_read);
+  if (match.outcome)
+    return match.outcome;
+  come_after(true);
+  RemoteAddress source = place(match);
+  for (const BytePiece& piece : pieces) {
+    transport_.get(context_, piece.bytes, source, piece.size_bytes, true);
+    source.offset_bytes += piece.size_bytes;
+  }
+  return {};
+}
+
+Outcome TransportExecutor::atomic(const RemotePiece& remote, const AtomicFields& fields,
+                                  std::uint64_t& old) {
+  const KeyMatch match =
+      keys_.find_remote(remote.rkey, remote.address, fields.size_bytes, access_remote_atomic);
+  if (match.outcome)
+    return match.outcome;
+  come_after(false);
+  const RemoteAddress target = place(match);
+  if (const std::optional<AtomicRequest> request = request_of(fields)) {
+    old = transport_.atomic(context_, target, *request);
+    return {};
+  }
+  // None of the transport's: by compare and swap, until nobody came in between.
+  old = transport_.atomic(context_, target, {AtomicOp::fetch, fields.size_bytes});
+  for (;;) {
+    const std::uint64_t seen = transport_.atomic(
+        context_, target, {AtomicOp::compare_swap, fields.size_bytes, new_value(fields, old), old});
+    if (seen == old)
+      return {};
+    old = seen;
+  }
+}
+
+Outcome TransportExecutor::finish() {
+  if (wrote_)
+    transport_.quiet(context_);
+  wrote_ = false;
+  return {};
+}
+
+} // namespace shmemctl::mlx5

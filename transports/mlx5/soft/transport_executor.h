@@ -1,0 +1,41 @@
+// A peer that a transport reaches.
+#pragma once
+
+#include "transports/mlx5/soft/executor.h"
+#include "transports/mlx5/soft/key_table.h"
+#include "transports/transport.h"
+
+namespace shmemctl::mlx5 {
+
+/// One put, get or atomic for each piece. The transport orders less than a queue does, so there is
+/// a fence between operations, and a quiet before a READ behind a WRITE.
+class TransportExecutor final : public Executor {
+public:
+  /// @param context of the transport; nobody else uses it. The HCA's thread makes the calls.
+  TransportExecutor(Transport& transport, int context, int pe)
+      : transport_(transport), context_(context), pe_(pe) {}
+
+  /// What the peer has registered, as a piece of one of its regions. May come later, while the HCA
+  /// is held (SoftHca::hold()).
+  void add(const KeyWindow& window) { keys_.add(window); }
+
+  Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
+                std::uint64_t size_bytes) override;
+  Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,
+               std::uint64_t size_bytes) override;
+  Outcome atomic(const RemotePiece& remote, const AtomicFields& fields,
+                 std::uint64_t& old) override;
+  Outcome finish() override;
+
+private:
+  RemoteAddress place(const KeyMatch& match) const;
+  void come_after(bool reads);
+
+  Transport& transport_;
+  int context_;
+  int pe_;
+  KeyTable keys_;
+  bool wrote_ = false; ///< since the last quiet
+};
+
+} // namespace shmemctl::mlx5
