@@ -1,6 +1,6 @@
 // Figures of one transport between two processes of this machine, beside which ucx_perftest and
-// ib_write_bw can be run: `bench_transport libfabric LIBFABRIC_PROVIDER=tcp`. Prints one line for
-// each case: name, bytes, microseconds for each operation, MB/s.
+// ib_write_bw can be run: `bench_transport libfabric LIBFABRIC_PROVIDER=tcp [only=put-pingpong]`.
+// Prints one line for each case: name, bytes, microseconds for each operation, MB/s.
 //
 //   put-pingpong   half a round trip of a put that the other one waits for (ucp_put_lat)
 //   put-latency    a put and quiet
@@ -50,10 +50,18 @@ void wait_flag(TransportPe& me, std::uint64_t value) {
   }
 }
 
-/// Calls `body(times)` until it takes long enough, then several times; PE 0 prints the median.
+/// The cases that were asked for: those whose name begins like this.
+std::string& only() {
+  static std::string text;
+  return text;
+}
+
+/// Calls `body(times)` to warm up, then several times; PE 0 prints the median.
 template <class Body>
 void measure(TransportPe& me, const char* name, std::size_t size_bytes, std::size_t times,
              Body&& body) {
+  if (std::string(name).rfind(only(), 0) != 0)
+    return;
   std::vector<double> each_us;
   body(times / 4 + 1);
   for (int round = 0; round < rounds; ++round) {
@@ -165,14 +173,14 @@ int run_pe(BootstrapArea& area, int pe, const std::string& name,
 
 int main(int count, char** words) {
   if (count < 2) {
-    std::cerr << "use: bench_transport NAME [OPTION=VALUE...]" << std::endl;
+    std::cerr << "use: bench_transport NAME [only=CASE] [OPTION=VALUE...]" << std::endl;
     return 2;
   }
   TransportWorldOptions wanted;
   wanted.heap_bytes = std::size_t{16} << 20;
   for (int i = 2; i < count; ++i) {
     const std::vector<std::string> pair = split(words[i], '=');
-    wanted.options[pair[0]] = pair.size() > 1 ? pair[1] : "";
+    (pair[0] == "only" ? only() : wanted.options[pair[0]]) = pair.size() > 1 ? pair[1] : "";
   }
   BootstrapArea area(2);
   const pid_t child = ::fork();
