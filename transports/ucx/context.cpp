@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/signal_dispositions.h"
+#include "src/base/text.h"
 #include "src/base/units.h"
 #include "transports/ucx/context.h"
 #include "transports/ucx/lanes.h"
@@ -17,6 +18,8 @@ namespace {
 
 /// UCX counts its interface by version; what is used here came with this one.
 constexpr unsigned api_major = 1, api_minor = 11;
+
+constexpr const char* second_protocols = "PROTO_ENABLE";
 
 /// Where UCX's defaults do not serve one-sided operations with deadlines. UCX takes settings of its
 /// transports without the prefix that their variables have.
@@ -32,6 +35,9 @@ constexpr Preference preferences[] = {
     {"PCI_RELAXED_ORDERING", "UCX_IB_PCI_RELAXED_ORDERING", "n"},
     // Where a transport does not see a peer's end by itself, UCX asks this often.
     {"KEEPALIVE_INTERVAL", "UCX_KEEPALIVE_INTERVAL", "5s"},
+    // From 1.15 on UCX has a second set of protocols (1.16's default). It knows no atomics for
+    // endpoints with error handling, and then searches for ever.
+    {second_protocols, "UCX_PROTO_ENABLE", "n"},
     // A host that does not answer must not hold up the caller.
     {"CONN_NB", "UCX_TCP_CONN_NB", "y"},
 };
@@ -73,6 +79,12 @@ bool is_set(const char* variable) {
   return variable && std::getenv(variable) != nullptr;
 }
 
+bool is_off(const char* variable) {
+  const char* value = std::getenv(variable);
+  const std::string text = value ? lower(value) : "";
+  return text == "n" || text == "no" || text == "off" || text == "0";
+}
+
 } // namespace
 
 std::string ucx_fix(ucs_status_t status) {
@@ -94,13 +106,20 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
   const SignalDispositions keep;
   UcxLog::take_error();
   Config config(*api_);
-  for (const Preference& preference : preferences)
-    if (!is_set(preference.variable))
-      config.set(preference.name, preference.value); // a version without it does without
+  for (const Preference& preference : preferences) {
+    // A version without it does without.
+    const bool done =
+        !is_set(preference.variable) && config.set(preference.name, preference.value) == UCS_OK;
+    if (preference.name == std::string_view(second_protocols))
+      may_handle_errors_ = done || is_off(preference.variable);
+  }
   if (!devices.empty() && !is_set("UCX_NET_DEVICES"))
     config.set_or_throw("NET_DEVICES", devices);
-  for (const auto& [name, value] : settings)
+  for (const auto& [name, value] : settings) {
     config.set_or_throw(name, value);
+    if (name == second_protocols)
+      may_handle_errors_ = value == "n";
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED |
                       UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;

@@ -26,6 +26,8 @@ public:
 
   const UcxApi& api() const { return *api_; }
   ucp_context_h get() const { return context_; }
+  /// Whether endpoints may ask UCX to look after their peers.
+  bool may_handle_errors() const { return may_handle_errors_; }
   /// Whether UCX may reach PEs of this machine through memory.
   bool has_shared_memory() const;
 
@@ -33,6 +35,7 @@ private:
   std::shared_ptr<const UcxApi> api_;
   UcxLog log_;
   ucp_context_h context_ = nullptr;
+  bool may_handle_errors_ = false;
 };
 
 /// Memory that UCX may read and write, and the key for it.

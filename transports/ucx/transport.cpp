@@ -23,7 +23,7 @@ std::string device_name(const HcaPort& nic) {
   return rdma ? nic.device + ":" + std::to_string(nic.port) : nic.device;
 }
 
-/// What PEs tell each other in connect(): a line of host, presence and two letters, and then the
+/// What PEs tell each other in connect(): a line of host, presence and three letters, and then the
 /// worker's address.
 struct Introduction {
   UcxRemote remote;
@@ -32,17 +32,17 @@ struct Introduction {
 
 std::string to_text(const Introduction& mine) {
   return mine.remote.host + "\t" + mine.remote.presence + "\t" +
-         (mine.atomics_meet_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") + "\n" +
-         mine.remote.address;
+         (mine.atomics_meet_cpu ? "c" : "d") + (mine.remote.in_memory ? "m" : "n") +
+         (mine.remote.handles_errors ? "e" : "n") + "\n" + mine.remote.address;
 }
 
 Introduction parse_introduction(const std::string& text) {
   const std::size_t end = text.find('\n');
   const std::vector<std::string> parts = split(text.substr(0, end), '\t');
-  if (end == std::string::npos || parts.size() != 3 || parts[2].size() != 2)
+  if (end == std::string::npos || parts.size() != 3 || parts[2].size() != 3)
     return {};
   Introduction peer;
-  peer.remote = {parts[0], text.substr(end + 1), parts[1], parts[2][1] == 'm'};
+  peer.remote = {parts[0], text.substr(end + 1), parts[1], parts[2][1] == 'm', parts[2][2] == 'e'};
   peer.atomics_meet_cpu = parts[2][0] == 'c';
   return peer;
 }
@@ -133,13 +133,16 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
 
 /// Both ends of a connection have to come to the same result.
 void UcxTransport::judge_neighbours(const std::vector<PeerPlace>& peers) {
+  const UcxRemote mine = remotes_[static_cast<std::size_t>(pe_)];
   const auto me = std::find_if(peers.begin(), peers.end(),
                                [this](const PeerPlace& peer) { return peer.pe == pe_; });
-  const bool mine = me != peers.end() && remotes_[static_cast<std::size_t>(pe_)].in_memory;
   for (const PeerPlace& peer : peers) {
     UcxRemote& remote = remotes_[static_cast<std::size_t>(peer.pe)];
     const bool same_machine = me != peers.end() && peer.machine_id == me->machine_id;
-    remote.in_memory = remote.in_memory && mine && same_machine;
+    remote.in_memory = remote.in_memory && mine.in_memory && same_machine;
+    // UCX's shared memory is not among the transports that look after their peers: UCX would
+    // choose a slower one that does.
+    remote.handles_errors = remote.handles_errors && mine.handles_errors && !remote.in_memory;
     // A name that is not seen now, though all are there, lies in another network namespace.
     if (!same_machine || !UcxPresence::is_there(remote.presence))
       remote.presence.clear();

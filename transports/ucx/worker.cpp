@@ -151,10 +151,8 @@ UcxPeer& UcxWorker::peer(int pe, const UcxRemote& remote) {
   params.address = reinterpret_cast<const ucp_address_t*>(remote.address.data());
   params.err_handler = {on_peer_error, slot.get()};
   ucs_status_t status = UCS_OK;
-  // UCX's shared memory is not among the transports that look after their peers: UCX would choose
-  // a slower one that does.
   for (const bool reports : {true, false}) {
-    if (reports && remote.in_memory)
+    if (reports && !remote.handles_errors)
       continue;
     params.err_mode = reports ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
     slot->reports_errors = reports;

@@ -22,9 +22,10 @@ namespace shmemctl {
 /// What a PE has said of itself in connect().
 struct UcxRemote {
   std::string host;
-  std::string address;    ///< of the worker that serves its memory
-  std::string presence;   ///< UcxPresence of a PE whose end UCX may not notice; "": it does
-  bool in_memory = false; ///< UCX may reach it through memory
+  std::string address;         ///< of the worker that serves its memory
+  std::string presence;        ///< UcxPresence of a PE whose end UCX may not notice; "": it does
+  bool in_memory = false;      ///< UCX may reach it through memory
+  bool handles_errors = false; ///< UCX can look after it
 };
 
 /// One peer as one worker reaches it.
