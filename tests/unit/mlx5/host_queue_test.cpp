@@ -1,7 +1,9 @@
 // Posting by host threads: operations, waits, and what is said when something fails.
 #include <gtest/gtest.h>
+
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "src/base/error.h"
 #include "tests/unit/mlx5/soft_world.h"
@@ -151,9 +153,11 @@ TEST_P(Mlx5HostQueue, AFailureNamesDevicePortPeerAndStatus) {
   const std::uint64_t value = 5;
   world.queue.write_inline({address_of(world.there.data()), 0x1234}, &value, 8);
   const std::string message = message_of([&] { world.queue.quiet(); });
-  const std::string status = GetParam() == CompletionMode::ring ? "remote access error" : "PE 3";
-  for (const std::string& part : {std::string("soft-mlx5"), std::string("port 1"),
-                                  std::string("PE 3"), std::string("RDMA WRITE"), status})
+  std::vector<std::string> parts = {"soft-mlx5", "port 1", "PE 3"};
+  // A collapsed completion may be the flush of what came behind the failure.
+  if (GetParam() == CompletionMode::ring)
+    parts.insert(parts.end(), {"RDMA WRITE", "remote access error"});
+  for (const std::string& part : parts)
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
   // It stays so.
   EXPECT_NE(message_of([&] { world.queue.quiet(); }).find("PE 3"), std::string::npos);
