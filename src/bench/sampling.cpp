@@ -152,7 +152,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
     const auto in_round =
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     for (std::uint64_t i = 0; i < in_round; ++i) {
-      if (taken + 1 >= JobMemory::most_samples) {
+      if (taken == JobMemory::most_samples) {
         halve(samples.operation_us);
         halve(samples.reference_us);
         taken /= 2;
