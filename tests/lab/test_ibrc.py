@@ -29,10 +29,9 @@ class Jobs(unittest.TestCase):
         return (self.out / name).read_text(encoding="utf-8")
 
     def report(self, name, code=0):
-        job = name.removesuffix(".json")
-        self.assertEqual(self.text(job), f"{code}\n",
-                         self.text(job + ".errors") + self.text(job + ".text"))
-        return json.loads(self.text(job + ".json"))
+        self.assertEqual(self.text(name), f"{code}\n",
+                         self.text(name + ".errors") + self.text(name + ".text"))
+        return json.loads(self.text(name + ".json"))
 
     def assert_refused(self, name, code, *words):
         """One line of error, and one that says what to do."""
