@@ -16,7 +16,7 @@ job() {
 bringup() { "$shmemctl" run "$@" bringup --json "$report"; }
 # Two PEs, each with an environment of its own: $1 is shell code that sees $pe.
 each() {
-  "$shmemctl" run -n 2 sh -c "pe=\$SHMEMCTL_BOOTSTRAP_UID_RANK; $1; exec \"\$0\" bringup --json \"\$report\"" \
+  "$shmemctl" run -n 2 sh -c "pe=\$SHMEMCTL_LOCAL_RANK; $1; exec \"\$0\" bringup --json \"\$report\"" \
     "$shmemctl"
 }
 # Without /dev/infiniband, in namespaces of its own.

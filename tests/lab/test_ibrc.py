@@ -81,7 +81,7 @@ class OneMachine(Jobs):
 
     def test_a_wrong_key_is_a_remote_access_error(self):
         self.assertEqual(self.text("key"), "0\n", self.text("key.text"))
-        self.assertIn("1 test ran", self.text("key.text"))
+        self.assertIn("[  PASSED  ] 1 test", self.text("key.text"))
         self.assertNotIn("SKIPPED", self.text("key.text"))
 
     def test_the_suite_of_all_transports(self):
