@@ -20,12 +20,26 @@ public:
   virtual int descriptor() const = 0;
 };
 
+/// Address space without memory behind it, which chunks of one backing are mapped into. What is
+/// mapped there goes with it.
+class AddressRange {
+public:
+  virtual ~AddressRange() = default;
+  virtual std::byte* base() const = 0;
+  /// Takes away what chunks have been mapped to, whole ones; the address space stays reserved.
+  virtual void clear(std::byte* at, std::size_t size_bytes) noexcept = 0;
+};
+
 class HeapBacking {
 public:
   virtual ~HeapBacking() = default;
-  /// "memfd", "devshm"; later "cuda-vmm", "cuda-ipc".
+  /// "memfd", "devshm", "cuda-vmm".
   virtual const char* kind() const = 0;
   virtual std::size_t granularity_bytes() const = 0;
+  /// Whether processors of the host can load and store there.
+  virtual bool is_host_memory() const { return true; }
+  /// Aligned to the granularity. Throws Error (unavailable) that names the limit there is.
+  virtual std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) = 0;
   /// Committed memory, zeroed: a lack of it is an Error (unavailable) here, never a SIGBUS later.
   virtual std::unique_ptr<Chunk> create(std::size_t size_bytes) = 0;
   /// The same for memory that is mapped at an address aligned to a small page only.

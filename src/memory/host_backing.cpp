@@ -81,6 +81,18 @@ private:
   std::size_t size_bytes_;
 };
 
+class HostRange final : public AddressRange {
+public:
+  explicit HostRange(std::size_t size_bytes) : reservation_(size_bytes, huge_page_bytes) {}
+  std::byte* base() const override { return reservation_.base(); }
+  void clear(std::byte* at, std::size_t size_bytes) noexcept override {
+    reservation_.clear(at, size_bytes);
+  }
+
+private:
+  Reservation reservation_;
+};
+
 class HostBacking final : public HeapBacking {
 public:
   explicit HostBacking(const HostBackingOptions& options)
@@ -90,6 +102,9 @@ public:
   const char* kind() const override { return kind_ == HostFileKind::devshm ? "devshm" : "memfd"; }
   // The same on all PEs, whether or not each gets huge pages: offsets must agree.
   std::size_t granularity_bytes() const override { return huge_page_bytes; }
+  std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) override {
+    return std::make_unique<HostRange>(size_bytes);
+  }
 
   std::unique_ptr<Chunk> create(std::size_t size_bytes) override {
     const bool whole_huge_pages = size_bytes % huge_page_bytes == 0;

@@ -26,7 +26,7 @@ struct SymmetricRegion::Impl {
   HeapBacking& backing;
   std::size_t stride_bytes;
   std::size_t slots, my_slot;
-  Reservation reservation;
+  std::unique_ptr<AddressRange> range;
   std::size_t committed_bytes = 0;
 
   Impl(std::string its_name, std::size_t least_stride_bytes, LocalPeers& its_peers,
@@ -35,13 +35,13 @@ struct SymmetricRegion::Impl {
         stride_bytes(round_up(least_stride_bytes, backing.granularity_bytes())),
         slots(static_cast<std::size_t>(peers.slots())),
         my_slot(static_cast<std::size_t>(peers.my_slot())),
-        reservation(address_space_bytes(slots, stride_bytes), backing.granularity_bytes()) {}
+        range(backing.reserve(address_space_bytes(slots, stride_bytes))) {}
 
-  std::byte* slot_base(std::size_t slot) const { return reservation.base() + slot * stride_bytes; }
+  std::byte* slot_base(std::size_t slot) const { return range->base() + slot * stride_bytes; }
   void map_step(std::size_t step_bytes, const Deadline& deadline);
   void unmap_step(std::size_t step_bytes) noexcept {
     for (std::size_t slot = 0; slot < slots; ++slot)
-      reservation.clear(slot_base(slot) + committed_bytes, step_bytes);
+      range->clear(slot_base(slot) + committed_bytes, step_bytes);
   }
 };
 

@@ -145,6 +145,9 @@ public:
   explicit FailingBacking(int good_imports) : good_imports_(good_imports) {}
   const char* kind() const override { return inner_->kind(); }
   std::size_t granularity_bytes() const override { return inner_->granularity_bytes(); }
+  std::unique_ptr<AddressRange> reserve(std::size_t size_bytes) override {
+    return inner_->reserve(size_bytes);
+  }
   std::unique_ptr<Chunk> create(std::size_t size_bytes) override {
     return inner_->create(size_bytes);
   }

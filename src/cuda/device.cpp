@@ -1,0 +1,69 @@
+#include "src/cuda/device.h"
+
+namespace shmemctl::cuda {
+
+namespace {
+
+const DeviceInfo& info_of(const Driver& driver, int ordinal) {
+  const auto count = static_cast<int>(driver.devices().size());
+  if (ordinal < 0 || ordinal >= count)
+    throw Error(ExitCode::usage, "GPU " + std::to_string(ordinal), "use",
+                "there are " + std::to_string(count) + " visible GPUs",
+                "name others with --gpus, or look at CUDA_VISIBLE_DEVICES");
+  return driver.devices()[static_cast<std::size_t>(ordinal)];
+}
+
+} // namespace
+
+Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
+    : driver_(std::move(driver)), info_(info_of(*driver_, ordinal)) {
+  require(call().device_get(&device_, ordinal), "open");
+  require(call().primary_ctx_retain(&context_, device_), "make the context of");
+}
+
+Device::~Device() {
+  call().primary_ctx_release(device_);
+}
+
+void Device::require(CUresult result, const std::string& attempted) const {
+  driver_->require(result, text() + " (" + info_.pci_address + ")", attempted);
+}
+
+Current::Current(const Device& device) : device_(device) {
+  device.require(device.call().ctx_push_current(device.context()), "make the context current of");
+}
+
+Current::~Current() {
+  CUcontext previous = nullptr;
+  device_.call().ctx_pop_current(&previous);
+}
+
+Stream::Stream(std::shared_ptr<const Device> device) : device_(std::move(device)) {
+  const Current current(*device_);
+  int least = 0, greatest = 0;
+  device_->require(device_->call().ctx_get_stream_priority_range(&least, &greatest),
+                   "ask for the priorities of streams of");
+  device_->require(
+      device_->call().stream_create_with_priority(&stream_, CU_STREAM_NON_BLOCKING, greatest),
+      "make a stream of");
+}
+
+Stream::~Stream() {
+  CUcontext previous = nullptr;
+  device_->call().ctx_push_current(device_->context()); // no Current: it may throw
+  device_->call().stream_destroy(stream_);
+  device_->call().ctx_pop_current(&previous);
+}
+
+void Stream::synchronize() const {
+  const Current current(*device_);
+  device_->require(device_->call().stream_synchronize(stream_), "wait for a stream of");
+}
+
+int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus) {
+  if (gpus.empty())
+    return local_pe % n_devices;
+  return gpus[static_cast<std::size_t>(local_pe) % gpus.size()];
+}
+
+} // namespace shmemctl::cuda

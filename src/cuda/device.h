@@ -1,0 +1,69 @@
+// A device in use: its primary context, and streams in it.
+#pragma once
+
+#include <memory>
+
+#include "src/cuda/driver.h"
+
+namespace shmemctl::cuda {
+
+/// Keeps the primary context of a device, which the CUDA runtime and PyTorch use too. Thread safe.
+class Device {
+public:
+  /// @throw Error (unavailable) that names the device and the driver's reason
+  Device(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  const Functions& call() const { return driver_->call(); }
+  const DeviceInfo& info() const { return info_; }
+  CUcontext context() const { return context_; }
+  std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
+  /// Throws Error (unavailable) that names this device.
+  void require(CUresult result, const std::string& attempted) const;
+
+private:
+  std::shared_ptr<const Driver> driver_;
+  DeviceInfo info_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+/// While it lives, the calling thread's current context is the device's.
+class Current {
+public:
+  explicit Current(const Device& device);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+private:
+  const Device& device_;
+};
+
+/// A stream that waits for no other one, of the highest priority that the device has.
+class Stream {
+public:
+  explicit Stream(std::shared_ptr<const Device> device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  CUstream get() const { return stream_; }
+  const Device& device() const { return *device_; }
+  /// Until all that was put into it is done. Throws Error (unavailable) with a kernel's failure.
+  void synchronize() const;
+
+private:
+  std::shared_ptr<const Device> device_;
+  CUstream stream_ = nullptr;
+};
+
+/// The device of a PE: the list of GPUS if there is one, else the PEs of a node take turns.
+/// @param gpus      ordinals by local PE, used again from the start where there are more PEs
+/// @param n_devices at least 1
+int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus);
+
+} // namespace shmemctl::cuda

@@ -1,0 +1,123 @@
+#include "src/cuda/driver.h"
+
+#include <array>
+#include <fmt/format.h>
+
+#include "src/base/text.h"
+
+namespace shmemctl::cuda {
+
+namespace {
+
+std::string uuid_text(const CUuuid& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+/// What to do about a failure of that kind.
+const char* fix_of(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_OUT_OF_MEMORY:
+    return "see with nvidia-smi who holds the GPU's memory; lower SHMEMCTL_SYMMETRIC_SIZE";
+  case CUDA_ERROR_ECC_UNCORRECTABLE:
+    return "the GPU's memory has failed: nvidia-smi -q -d ECC; drain the node and reset the GPU";
+  case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    return "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and look at the cables";
+  case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    return "another process has the GPU for itself: nvidia-smi -q -d COMPUTE";
+  case CUDA_ERROR_SYSTEM_NOT_READY:
+    return "start the fabric manager: systemctl start nvidia-fabricmanager";
+  case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+    return "the driver's libraries and module differ: reboot after an update";
+  case CUDA_ERROR_NOT_PERMITTED:
+  case CUDA_ERROR_OPERATING_SYSTEM:
+    return "look at limits of the container and with dmesg for messages of the driver";
+  default:
+    return "look with dmesg for Xid errors; shmemctl doctor --only driver,gpu";
+  }
+}
+
+} // namespace
+
+std::shared_ptr<const Driver> Driver::open(const std::string& library_file, std::string& why) {
+  std::shared_ptr<const Functions> functions = load_functions(library_file, why);
+  return functions ? start(std::move(functions), why) : nullptr;
+}
+
+std::shared_ptr<const Driver> Driver::start(std::shared_ptr<const Functions> functions,
+                                            std::string& why) {
+  const std::shared_ptr<Driver> driver(new Driver(std::move(functions)));
+  const Functions& call = driver->call();
+  if (const CUresult result = call.init(0); result != CUDA_SUCCESS) {
+    why = "cuInit: " + driver->text_of(result);
+    return nullptr;
+  }
+  int count = 0;
+  call.driver_get_version(&driver->version_);
+  if (const CUresult result = call.device_get_count(&count); result != CUDA_SUCCESS || count == 0) {
+    why = result == CUDA_SUCCESS ? "no GPU is visible"
+                                 : "cuDeviceGetCount: " + driver->text_of(result);
+    return nullptr;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal)
+    driver->devices_.push_back(driver->describe(ordinal));
+  return driver;
+}
+
+std::string Driver::text_of(CUresult result) const {
+  const char* name = nullptr;
+  const char* words = nullptr;
+  functions_->get_error_name(result, &name);
+  functions_->get_error_string(result, &words);
+  return (name ? name : "error " + std::to_string(static_cast<int>(result))) +
+         (words ? std::string(": ") + words : "");
+}
+
+void Driver::require(CUresult result, const std::string& subject,
+                     const std::string& attempted) const {
+  if (result != CUDA_SUCCESS)
+    throw Error(ExitCode::unavailable, subject, attempted, text_of(result), fix_of(result));
+}
+
+DeviceInfo Driver::describe(int ordinal) const {
+  const std::string subject = "GPU " + std::to_string(ordinal);
+  DeviceInfo info;
+  info.ordinal = ordinal;
+  CUdevice device = 0;
+  require(functions_->device_get(&device, ordinal), subject, "open");
+  std::array<char, 128> text{};
+  if (functions_->device_get_name(text.data(), text.size() - 1, device) == CUDA_SUCCESS)
+    info.name = text.data();
+  text.fill('\0');
+  if (functions_->device_get_pci_bus_id(text.data(), text.size() - 1, device) == CUDA_SUCCESS)
+    info.pci_address = lower(text.data());
+  CUuuid uuid{};
+  if (functions_->device_get_uuid(&uuid, device) == CUDA_SUCCESS)
+    info.uuid = uuid_text(uuid);
+  functions_->device_total_mem(&info.total_bytes, device);
+  const auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    return functions_->device_get_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+  };
+  info.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  info.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  info.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  info.virtual_memory = attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
+  info.descriptors =
+      attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+  info.fabric_handles = attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED) != 0;
+  info.rdma_of_virtual =
+      attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
+  info.dma_buf = attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) != 0;
+  info.cooperative_launch = attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH) != 0;
+  info.stream_operations = attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+  info.unified_addressing = attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
+  return info;
+}
+
+} // namespace shmemctl::cuda

@@ -1,0 +1,62 @@
+// The CUDA driver: initialised, its errors as Error, its devices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/cuda/functions.h"
+
+namespace shmemctl::cuda {
+
+/// What a device can do, as far as the runtime decides by it.
+struct DeviceInfo {
+  int ordinal = 0;                     ///< CUDA's number, under CUDA_VISIBLE_DEVICES
+  std::string name, pci_address, uuid; ///< "0000:1b:00.0", "GPU-0123…": as nvidia-smi prints it
+  int compute_major = 0, compute_minor = 0, multiprocessors = 0;
+  std::size_t total_bytes = 0;
+  bool virtual_memory = false;  ///< cuMemCreate and cuMemMap
+  bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor
+  bool fabric_handles = false;  ///< or as a handle that reaches other nodes of an NVLink domain
+  bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
+  bool dma_buf = false;
+  bool cooperative_launch = false;
+  bool stream_operations = false;  ///< waits for and writes of 64-bit words in streams
+  bool unified_addressing = false; ///< registered host memory has one address everywhere
+};
+
+/// Thread safe.
+class Driver {
+public:
+  /// Opens libcuda and calls cuInit, once for each object.
+  /// @param why receives the reason if there is no driver or no device: one clause
+  /// Returns nullptr then.
+  static std::shared_ptr<const Driver> open(const std::string& library_file, std::string& why);
+  /// The same over a table that is there.
+  static std::shared_ptr<const Driver> start(std::shared_ptr<const Functions> functions,
+                                             std::string& why);
+
+  const Functions& call() const { return *functions_; }
+  int version() const { return version_; } ///< 13000 is CUDA 13.0
+  /// The visible devices, in CUDA's order.
+  const std::vector<DeviceInfo>& devices() const { return devices_; }
+
+  /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
+  std::string text_of(CUresult result) const;
+  /// Throws Error (unavailable) if that is no success, with the driver's own words and a fix that
+  /// goes with the kind of failure.
+  /// @param subject   what is concerned: "GPU 3", "64M of GPU memory"
+  /// @param attempted the step: "map"
+  void require(CUresult result, const std::string& subject, const std::string& attempted) const;
+
+private:
+  explicit Driver(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
+  DeviceInfo describe(int ordinal) const;
+
+  std::shared_ptr<const Functions> functions_;
+  int version_ = 0;
+  std::vector<DeviceInfo> devices_;
+};
+
+} // namespace shmemctl::cuda

@@ -1,0 +1,447 @@
+// A CUDA driver without a GPU, for tests: its devices' memory is host memory that the kernel keeps
+// inaccessible until cuMemSetAccess. As strict as the real one about sizes, whole mappings and
+// order, and with limits and failures that a test asks for:
+//   FAKE_CUDA_DEVICES  how many (2)
+//   FAKE_CUDA_BYTES    memory of each (1 GiB); what is committed beyond is "out of memory"
+//   FAKE_CUDA_FAIL     "cuMemMap:3:700": the third call of that function answers 700
+#include <cuda.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr std::size_t granularity = 2u << 20;
+
+struct Allocation {
+  int file = -1;
+  std::size_t size = 0;
+  int device = 0;
+  int uses = 0; // its handle and its mappings
+};
+struct Mapping {
+  std::size_t size = 0;
+  Allocation* memory = nullptr;
+};
+
+std::mutex mutex;
+std::map<CUdeviceptr, std::size_t> reserved;
+std::map<CUdeviceptr, Mapping> mapped;
+std::map<std::string, int> calls;
+std::map<int, std::size_t> committed; // by device
+bool initialized = false;
+thread_local int contexts = 0;
+
+long number(const char* name, long otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atol(text) : otherwise;
+}
+
+int devices() {
+  return static_cast<int>(number("FAKE_CUDA_DEVICES", 2));
+}
+
+/// Counts the call; not CUDA_SUCCESS if it is the one that shall fail.
+CUresult begin(const char* name) {
+  if (!initialized && std::strcmp(name, "cuInit") != 0)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  const char* wish = std::getenv("FAKE_CUDA_FAIL");
+  const int count = ++calls[name];
+  if (!wish)
+    return CUDA_SUCCESS;
+  const std::string text(wish), function = text.substr(0, text.find(':'));
+  if (function != name)
+    return CUDA_SUCCESS;
+  const std::string rest = text.substr(text.find(':') + 1);
+  const bool now = count == std::atoi(rest.c_str());
+  return now ? static_cast<CUresult>(std::atoi(rest.substr(rest.find(':') + 1).c_str()))
+             : CUDA_SUCCESS;
+}
+
+#define BEGIN(name)                                                                                \
+  const std::lock_guard lock(mutex);                                                               \
+  if (const CUresult failure = begin(#name); failure != CUDA_SUCCESS)                              \
+    return failure;
+#define NEED_CONTEXT                                                                               \
+  if (contexts == 0)                                                                               \
+    return CUDA_ERROR_INVALID_CONTEXT;
+
+void let_go(Allocation* memory) {
+  if (--memory->uses > 0)
+    return;
+  committed[memory->device] -= memory->size;
+  ::close(memory->file);
+  delete memory;
+}
+
+/// The reservation that holds all of it.
+bool is_reserved(CUdeviceptr at, std::size_t size) {
+  auto next = reserved.upper_bound(at);
+  if (next == reserved.begin())
+    return false;
+  --next;
+  return at + size <= next->first + next->second;
+}
+
+bool touches_mapping(CUdeviceptr at, std::size_t size) {
+  for (const auto& [begin_of, mapping] : mapped)
+    if (at < begin_of + mapping.size && begin_of < at + size)
+      return true;
+  return false;
+}
+
+CUresult init(unsigned flags) {
+  BEGIN(cuInit)
+  initialized = true;
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult get_version(int* version) {
+  BEGIN(cuDriverGetVersion)
+  *version = 12080;
+  return CUDA_SUCCESS;
+}
+CUresult error_name(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return CUDA_SUCCESS;
+}
+CUresult error_string(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "a failure that a test asked for";
+  return CUDA_SUCCESS;
+}
+CUresult device_get(CUdevice* device, int ordinal) {
+  BEGIN(cuDeviceGet)
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult device_count(int* count) {
+  BEGIN(cuDeviceGetCount)
+  *count = devices();
+  return CUDA_SUCCESS;
+}
+CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
+  BEGIN(cuDeviceGetAttribute)
+  switch (which) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *value = 9;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+  case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+    *value = 0;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    *value = 132;
+    return CUDA_SUCCESS;
+  default:
+    *value = 1;
+    return CUDA_SUCCESS;
+  }
+}
+CUresult device_name(char* name, int length, CUdevice device) {
+  BEGIN(cuDeviceGetName)
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU %d", device);
+  return CUDA_SUCCESS;
+}
+CUresult bus_id(char* text, int length, CUdevice device) {
+  BEGIN(cuDeviceGetPCIBusId)
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", 0x1a + device);
+  return CUDA_SUCCESS;
+}
+CUresult device_uuid(CUuuid* uuid, CUdevice device) {
+  BEGIN(cuDeviceGetUuid)
+  std::memset(uuid, 0, sizeof *uuid);
+  uuid->bytes[15] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
+CUresult can_access(int* yes, CUdevice a, CUdevice b) {
+  BEGIN(cuDeviceCanAccessPeer)
+  *yes = a != b;
+  return CUDA_SUCCESS;
+}
+CUresult p2p_attribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+  BEGIN(cuDeviceGetP2PAttribute)
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+CUresult total_mem(std::size_t* bytes, CUdevice) {
+  BEGIN(cuDeviceTotalMem)
+  *bytes = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  return CUDA_SUCCESS;
+}
+CUresult retain(CUcontext* context, CUdevice device) {
+  BEGIN(cuDevicePrimaryCtxRetain)
+  *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
+  return CUDA_SUCCESS;
+}
+CUresult release(CUdevice) {
+  BEGIN(cuDevicePrimaryCtxRelease)
+  return CUDA_SUCCESS;
+}
+CUresult push(CUcontext) {
+  BEGIN(cuCtxPushCurrent)
+  ++contexts;
+  return CUDA_SUCCESS;
+}
+CUresult pop(CUcontext* context) {
+  BEGIN(cuCtxPopCurrent)
+  NEED_CONTEXT
+  --contexts;
+  *context = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult priorities(int* least, int* greatest) {
+  BEGIN(cuCtxGetStreamPriorityRange)
+  NEED_CONTEXT
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+CUresult stream_create(CUstream* stream, unsigned, int priority) {
+  BEGIN(cuStreamCreateWithPriority)
+  NEED_CONTEXT
+  *stream = reinterpret_cast<CUstream>(std::uintptr_t{0x1000});
+  return priority == -5 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult stream_destroy(CUstream) {
+  BEGIN(cuStreamDestroy)
+  return CUDA_SUCCESS;
+}
+CUresult stream_synchronize(CUstream) {
+  BEGIN(cuStreamSynchronize)
+  return CUDA_SUCCESS;
+}
+CUresult stream_query(CUstream) {
+  BEGIN(cuStreamQuery)
+  return CUDA_SUCCESS;
+}
+CUresult mem_info(std::size_t* free_bytes, std::size_t* total) {
+  BEGIN(cuMemGetInfo)
+  *total = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  *free_bytes = *total - committed[0];
+  return CUDA_SUCCESS;
+}
+CUresult get_granularity(std::size_t* bytes, const CUmemAllocationProp*,
+                         CUmemAllocationGranularity_flags) {
+  BEGIN(cuMemGetAllocationGranularity)
+  *bytes = granularity;
+  return CUDA_SUCCESS;
+}
+CUresult reserve(CUdeviceptr* at, std::size_t size, std::size_t alignment, CUdeviceptr,
+                 unsigned long long) {
+  BEGIN(cuMemAddressReserve)
+  if (size == 0 || size % granularity != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t unit = alignment > granularity ? alignment : granularity;
+  void* raw =
+      ::mmap(nullptr, size + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (raw == MAP_FAILED)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto start = reinterpret_cast<CUdeviceptr>(raw);
+  const CUdeviceptr aligned = (start + unit - 1) / unit * unit;
+  if (aligned > start)
+    ::munmap(raw, aligned - start);
+  if (start + unit > aligned)
+    ::munmap(reinterpret_cast<void*>(aligned + size), start + unit - aligned);
+  *at = aligned;
+  reserved[aligned] = size;
+  return CUDA_SUCCESS;
+}
+CUresult address_free(CUdeviceptr at, std::size_t size) {
+  BEGIN(cuMemAddressFree)
+  const auto found = reserved.find(at);
+  if (found == reserved.end() || found->second != size || touches_mapping(at, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(reinterpret_cast<void*>(at), size);
+  reserved.erase(found);
+  return CUDA_SUCCESS;
+}
+CUresult mem_create(CUmemGenericAllocationHandle* handle, std::size_t size,
+                    const CUmemAllocationProp* wanted, unsigned long long) {
+  BEGIN(cuMemCreate)
+  NEED_CONTEXT
+  if (size == 0 || size % granularity != 0 || wanted->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_INVALID_VALUE;
+  const int device = wanted->location.id;
+  const auto limit = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  if (committed[device] + size > limit)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const int file = ::memfd_create("fake-gpu", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(size)) != 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  committed[device] += size;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(new Allocation{file, size, device, 1});
+  return CUDA_SUCCESS;
+}
+CUresult mem_release(CUmemGenericAllocationHandle handle) {
+  BEGIN(cuMemRelease)
+  let_go(reinterpret_cast<Allocation*>(handle));
+  return CUDA_SUCCESS;
+}
+CUresult mem_map(CUdeviceptr at, std::size_t size, std::size_t offset,
+                 CUmemGenericAllocationHandle handle, unsigned long long) {
+  BEGIN(cuMemMap)
+  auto* memory = reinterpret_cast<Allocation*>(handle);
+  if (size == 0 || size % granularity != 0 || offset != 0 || size > memory->size ||
+      !is_reserved(at, size) || touches_mapping(at, size))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (::mmap(reinterpret_cast<void*>(at), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->file,
+             0) == MAP_FAILED)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  ++memory->uses;
+  mapped[at] = {size, memory};
+  return CUDA_SUCCESS;
+}
+CUresult mem_unmap(CUdeviceptr at, std::size_t size) {
+  BEGIN(cuMemUnmap)
+  const auto found = mapped.find(at);
+  if (found == mapped.end() || found->second.size != size)
+    return CUDA_ERROR_INVALID_VALUE;
+  ::mmap(reinterpret_cast<void*>(at), size, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  let_go(found->second.memory);
+  mapped.erase(found);
+  return CUDA_SUCCESS;
+}
+CUresult set_access(CUdeviceptr at, std::size_t size, const CUmemAccessDesc* access,
+                    std::size_t count) {
+  BEGIN(cuMemSetAccess)
+  const auto found = mapped.find(at);
+  if (found == mapped.end() || found->second.size != size || count != 1 ||
+      access->location.id >= devices() || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+    return CUDA_ERROR_INVALID_VALUE;
+  return ::mprotect(reinterpret_cast<void*>(at), size, PROT_READ | PROT_WRITE) == 0
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_OPERATING_SYSTEM;
+}
+CUresult export_handle(void* file, CUmemGenericAllocationHandle handle,
+                       CUmemAllocationHandleType type, unsigned long long) {
+  BEGIN(cuMemExportToShareableHandle)
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  const int copy = ::fcntl(reinterpret_cast<Allocation*>(handle)->file, F_DUPFD_CLOEXEC, 0);
+  std::memcpy(file, &copy, sizeof copy);
+  return copy < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+CUresult import_handle(CUmemGenericAllocationHandle* handle, void* file,
+                       CUmemAllocationHandleType type) {
+  BEGIN(cuMemImportFromShareableHandle)
+  NEED_CONTEXT
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  const int copy =
+      ::fcntl(static_cast<int>(reinterpret_cast<std::uintptr_t>(file)), F_DUPFD_CLOEXEC, 0);
+  struct stat status {};
+  if (copy < 0 || ::fstat(copy, &status) != 0 || !S_ISREG(status.st_mode))
+    return CUDA_ERROR_INVALID_HANDLE;
+  constexpr int nobody = -1; // its memory is another one's
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(
+      new Allocation{copy, static_cast<std::size_t>(status.st_size), nobody, 1});
+  return CUDA_SUCCESS;
+}
+CUresult handle_for_range(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
+                          unsigned long long) {
+  BEGIN(cuMemGetHandleForAddressRange)
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult memset_async(CUdeviceptr at, unsigned char value, std::size_t size, CUstream) {
+  BEGIN(cuMemsetD8Async)
+  NEED_CONTEXT
+  std::memset(reinterpret_cast<void*>(at), value, size);
+  return CUDA_SUCCESS;
+}
+CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream) {
+  BEGIN(cuMemcpyAsync)
+  NEED_CONTEXT
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size);
+  return CUDA_SUCCESS;
+}
+CUresult host_register(void*, std::size_t, unsigned) {
+  BEGIN(cuMemHostRegister)
+  NEED_CONTEXT
+  return CUDA_SUCCESS;
+}
+CUresult host_unregister(void*) {
+  BEGIN(cuMemHostUnregister)
+  return CUDA_SUCCESS;
+}
+CUresult host_pointer(CUdeviceptr* at, void* host, unsigned) {
+  BEGIN(cuMemHostGetDevicePointer)
+  *at = reinterpret_cast<CUdeviceptr>(host);
+  return CUDA_SUCCESS;
+}
+
+#define ENTRY(name, function)                                                                      \
+  { name, reinterpret_cast<void*>(function) }
+const std::map<std::string, void*> table = {
+    ENTRY("cuInit", init),
+    ENTRY("cuDriverGetVersion", get_version),
+    ENTRY("cuGetErrorName", error_name),
+    ENTRY("cuGetErrorString", error_string),
+    ENTRY("cuDeviceGet", device_get),
+    ENTRY("cuDeviceGetCount", device_count),
+    ENTRY("cuDeviceGetAttribute", attribute),
+    ENTRY("cuDeviceGetName", device_name),
+    ENTRY("cuDeviceGetPCIBusId", bus_id),
+    ENTRY("cuDeviceGetUuid", device_uuid),
+    ENTRY("cuDeviceCanAccessPeer", can_access),
+    ENTRY("cuDeviceGetP2PAttribute", p2p_attribute),
+    ENTRY("cuDeviceTotalMem", total_mem),
+    ENTRY("cuDevicePrimaryCtxRetain", retain),
+    ENTRY("cuDevicePrimaryCtxRelease", release),
+    ENTRY("cuCtxPushCurrent", push),
+    ENTRY("cuCtxPopCurrent", pop),
+    ENTRY("cuCtxGetStreamPriorityRange", priorities),
+    ENTRY("cuStreamCreateWithPriority", stream_create),
+    ENTRY("cuStreamDestroy", stream_destroy),
+    ENTRY("cuStreamSynchronize", stream_synchronize),
+    ENTRY("cuStreamQuery", stream_query),
+    ENTRY("cuMemGetInfo", mem_info),
+    ENTRY("cuMemGetAllocationGranularity", get_granularity),
+    ENTRY("cuMemAddressReserve", reserve),
+    ENTRY("cuMemAddressFree", address_free),
+    ENTRY("cuMemCreate", mem_create),
+    ENTRY("cuMemRelease", mem_release),
+    ENTRY("cuMemMap", mem_map),
+    ENTRY("cuMemUnmap", mem_unmap),
+    ENTRY("cuMemSetAccess", set_access),
+    ENTRY("cuMemExportToShareableHandle", export_handle),
+    ENTRY("cuMemImportFromShareableHandle", import_handle),
+    ENTRY("cuMemGetHandleForAddressRange", handle_for_range),
+    ENTRY("cuMemsetD8Async", memset_async),
+    ENTRY("cuMemcpyAsync", memcpy_async),
+    ENTRY("cuMemHostRegister", host_register),
+    ENTRY("cuMemHostUnregister", host_unregister),
+    ENTRY("cuMemHostGetDevicePointer", host_pointer),
+};
+
+} // namespace
+
+extern "C" {
+CUresult cuGetProcAddress_v2(const char* name, void** address, int, cuuint64_t,
+                             CUdriverProcAddressQueryResult* found) {
+  const char* missing = std::getenv("FAKE_CUDA_WITHOUT");
+  const auto entry = table.find(name);
+  const bool there = entry != table.end() && (!missing || std::strcmp(missing, name) != 0);
+  *address = there ? entry->second : nullptr;
+  if (found)
+    *found = there ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return there ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+/// For tests: what is still held, as text: "reserved 0 mapped 0 committed 0".
+const char* fake_cuda_held() {
+  const std::lock_guard lock(mutex);
+  static thread_local std::string text;
+  std::size_t bytes = 0;
+  for (const auto& [device, size] : committed)
+    bytes += device >= 0 ? size : 0;
+  text = "reserved " + std::to_string(reserved.size()) + " mapped " +
+         std::to_string(mapped.size()) + " committed " + std::to_string(bytes);
+  return text.c_str();
+}
+}
