@@ -108,13 +108,11 @@ __device__ inline std::uint64_t wait_at_least(const DeviceJob& job, const std::u
   ok = true;
   const std::uint64_t begin_ns = global_time_ns();
   for (;;) {
-    // A look that fails has nothing to order, so the acquire comes behind the one that succeeds.
+    // An acquiring load at each look: a fence behind the last one takes 0.6 us (H200).
     for (int look = 0; look < looks_per_clock; ++look) {
-      seen = load_relaxed(at);
-      if (seen >= value) {
-        fence_acquire();
+      seen = load_acquire(at);
+      if (seen >= value)
         return seen;
-      }
     }
     // Once somebody has given up, nobody goes on waiting.
     if (global_time_ns() - begin_ns > job.timeout_ns ||

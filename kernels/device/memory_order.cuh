@@ -53,11 +53,6 @@ __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/// Makes a relaxed load before it an acquire.
-__device__ inline void fence_acquire() {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-
 /// Nanoseconds of a clock that all of a GPU's multiprocessors share.
 __device__ inline std::uint64_t global_time_ns() {
   std::uint64_t now;
