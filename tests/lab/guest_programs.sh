@@ -4,7 +4,7 @@
 # code; and what a run wrote in $LAB_OUT/WAY.PROGRAM.
 shmemctl=$1
 shift
-export SHMEMCTL_TIMEOUT=120 SHMEMCTL_SYMMETRIC_SIZE=64M
+export SHMEMCTL_TIMEOUT=120 SHMEMCTL_SYMMETRIC_SIZE=256M
 
 # over WAY PROGRAM...: the way's variables come before it.
 over() {
