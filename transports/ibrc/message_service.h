@@ -36,7 +36,11 @@ public:
   /// Collective: tells all PEs where their answers go, and begins to serve. Throws Error.
   void start(Exchange& exchange);
 
-  void set_region(const RegionView& region) { regions_.set(region); }
+  /// What peers may ask for. Nothing in regions that no peer can name either.
+  void set_region(const RegionView& region) {
+    if (static_cast<std::size_t>(region.region) < RegionTable::capacity)
+      regions_.set(region);
+  }
   const MessageMemory& memory() const { return memory_; }
   /// Carries out what has come, if nobody else is at it. Returns whether there was something.
   /// Throws Error (unavailable) if this PE cannot serve any more.
