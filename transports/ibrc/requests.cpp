@@ -16,8 +16,7 @@ constexpr const char* atomic_step = "an atomic operation";
 } // namespace
 
 Requests::Requests(JobView& job, Queues& queues, MessageService& service, std::size_t lane)
-    : job_(job), queues_(queues), service_(service), lane_(lane),
-      targets_(static_cast<std::size_t>(job.n_pes)) {
+    : job_(job), queues_(queues), service_(service), targets_(static_cast<std::size_t>(job.n_pes)) {
   for (int pe = 0; pe < job.n_pes; ++pe) {
     Target& each = target(pe);
     each.layout = service.memory().layout(pe);

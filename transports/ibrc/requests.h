@@ -63,7 +63,6 @@ private:
   JobView& job_;
   Queues& queues_;
   MessageService& service_;
-  std::size_t lane_;
   std::vector<Target> targets_; ///< by PE
   std::vector<Target*> active_;
 };
