@@ -150,7 +150,11 @@ std::vector<OptionSpec> transport_options() {
               "Traffic class of RoCE connections; an InfiniBand port has none.");
   OptionSpec queue_pairs = integer("IB_NUM_RC_PER_DEVICE", "1", 1, 64,
                                    "RC queue pairs to each peer on each NIC, besides the first.");
-  for (OptionSpec* row : {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs})
+  OptionSpec receives =
+      integer("SRQ_DEPTH", "16384", 1, 1 << 20,
+              "Messages that one device can hold for a PE in its shared receive queue.");
+  for (OptionSpec* row :
+       {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs, &receives})
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
@@ -166,6 +170,10 @@ std::vector<OptionSpec> transport_options() {
       {"IB_ADDR_RANGE", OptionType::text, "",
        "Network, as address/bits, in which the GID that is chosen has to lie; empty is any.",
        in_nvshmem},
+      choice("IB_ATOMICS", "auto", {"auto", "device", "message"},
+             "Who makes ibrc's atomics: the HCA, or by message the target's processor; auto is the "
+             "HCA where all HCAs of the job can."),
+      receives,
       {"IB_DISABLE_DMABUF", OptionType::boolean, "0",
        "Register GPU memory through the peer memory module, not by dma-buf.", in_nvshmem},
       choice("IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},

@@ -59,6 +59,8 @@ const std::vector<std::string>& transport_option_names() {
                                                  "IB_RETRY_COUNT",
                                                  "IB_NUM_RC_PER_DEVICE",
                                                  "IB_DISABLE_DMABUF",
+                                                 "IB_ATOMICS",
+                                                 "SRQ_DEPTH",
                                                  "MLX5_DEVICE",
                                                  "SOFT_HCA_OVER",
                                                  "LIBFABRIC_PROVIDER",

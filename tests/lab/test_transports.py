@@ -1,12 +1,15 @@
 """The transports over a real RDMA stack: every pair verified, bytes seen by the NIC, faults named."""
 import json
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
 import lab_support
 
-SCRIPT = pathlib.Path(__file__).parent / "guest_transports.sh"
+FOLDER = pathlib.Path(__file__).parent
+SCRIPT = FOLDER / "guest_transports.sh"
+BUILD = pathlib.Path(lab_support.BINARY).resolve().parent
 
 
 def jobs(*words):
@@ -80,6 +83,65 @@ class OneMachine(unittest.TestCase):
 
     def test_too_little_lockable_memory(self):
         self.assert_refused("memlock", 3, "ulimit -l")
+
+    def test_a_killed_pe_is_named(self):
+        self.assertEqual(self.text("killed"), "137\n", self.text("killed.errors"))
+        self.assertIn("PE 1", self.text("killed.errors"))
+        self.assertEqual(json.loads(self.text("killed.json"))["status"], "incomplete")
+
+
+def compile_program(name, folder):
+    """One of tests/openshmem's programs, which check themselves, for a lab."""
+    output = pathlib.Path(folder) / name
+    subprocess.run(["cc", "-std=c11", str(lab_support.SOURCE / "tests" / "openshmem" / f"{name}.c"),
+                    "-o", str(output), "-I", str(BUILD / "include"), "-L", str(BUILD),
+                    "-lshmemctl"], check=True)
+    return output
+
+
+class AtomicsByMessage(unittest.TestCase):
+    PROGRAMS = ("amo", "signals", "ordering")
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(dir=FOLDER)
+        cls.addClassCleanup(folder.cleanup)
+        programs = [compile_program(name, folder.name) for name in cls.PROGRAMS]
+        cls.result, cls.out = jobs("--hcas", 2, "--", "sh", FOLDER / "guest_messages.sh",
+                                   lab_support.BINARY, *programs)
+
+    def text(self, name):
+        return (self.out / name).read_text(encoding="utf-8")
+
+    def report(self, name):
+        self.assertEqual(self.text(name), "0\n", self.text(name + ".errors"))
+        return json.loads(self.text(name + ".json"))
+
+    def test_every_pair_is_verified_and_says_so(self):
+        report = self.report("bringup")
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+        for row in report["connections"]:
+            self.assertIn("atomics by message", row["way"])
+
+    def test_memory_within_nodes_and_messages_between_them(self):
+        """A processor's atomics meet: those of a node need not go through the NIC."""
+        report = self.report("nodes")
+        self.assertEqual({row["params"]["transport"] for row in report["results"]},
+                         {"shm", "ibrc"})
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+
+    def test_bench_counts_every_addition(self):
+        report = self.report("bench")
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+
+    def test_openshmem_programs(self):
+        for name in self.PROGRAMS:
+            with self.subTest(name):
+                self.assertEqual((self.text(name), self.text(name + ".errors")), ("0\n", ""))
+
+    def test_too_few_receives(self):
+        self.assertEqual(self.text("few"), "3\n", self.text("few.errors"))
+        self.assertIn("set SRQ_DEPTH to 4", self.text("few.errors"))
 
     def test_a_killed_pe_is_named(self):
         self.assertEqual(self.text("killed"), "137\n", self.text("killed.errors"))

@@ -16,6 +16,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <sys/eventfd.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -41,6 +42,7 @@ struct FakeDevice {
   int max_cqe = 4096;
   std::uint32_t max_inline_bytes = 256;
   int max_reads = 16;
+  int max_srq = 16, max_srq_wr = 32768;
   int open_error = 0; ///< errno of ibv_open_device
   std::vector<FakePort> ports = {FakePort{}};
 };
@@ -91,6 +93,8 @@ public:
 
   // What was done.
   std::atomic<std::uint64_t> doorbells{0}, requests{0}, completions{0}, open_objects{0};
+  /// Messages, and how often one found no receive and had to be sent again.
+  std::atomic<std::uint64_t> messages{0}, not_ready{0};
   std::uint64_t requests_on(const std::string& device);
   /// What broke the rules, first thing first; "" if nothing did.
   std::string misuse();
@@ -98,6 +102,8 @@ public:
 private:
   struct Context;
   struct CompletionQueue;
+  struct Channel;
+  struct SharedReceives;
   struct QueuePair;
   struct Posted {
     ibv_send_wr request{};
@@ -128,8 +134,16 @@ private:
   static ibv_mr* reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t length,
                                std::uint64_t iova, int file, int access);
   static int dereg_mr(ibv_mr* region);
-  static ibv_cq* create_cq(ibv_context* context, int count, void*, ibv_comp_channel*, int);
+  static ibv_cq* create_cq(ibv_context* context, int count, void*, ibv_comp_channel* channel, int);
   static int destroy_cq(ibv_cq* queue);
+  static ibv_comp_channel* create_comp_channel(ibv_context* context);
+  static int destroy_comp_channel(ibv_comp_channel* channel);
+  static int get_cq_event(ibv_comp_channel* channel, ibv_cq** queue, void** context);
+  static void ack_cq_events(ibv_cq* queue, unsigned count);
+  static int req_notify_cq(ibv_cq* queue, int solicited_only);
+  static ibv_srq* create_srq(ibv_pd* domain, ibv_srq_init_attr* attributes);
+  static int destroy_srq(ibv_srq* queue);
+  static int post_srq_recv(ibv_srq* queue, ibv_recv_wr* receive, ibv_recv_wr** refused);
   static ibv_qp* create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes);
   static int modify_qp(ibv_qp* queue_pair, ibv_qp_attr* attributes, int mask);
   static int destroy_qp(ibv_qp* queue_pair);
@@ -142,12 +156,18 @@ private:
   void run();
   QueuePair* pick();
   void execute(QueuePair& from);
-  ibv_wc_status carry_out(QueuePair& from, const Posted& posted);
+  std::optional<ibv_wc_status> carry_out(QueuePair& from, const Posted& posted);
+  /// Nothing: the peer has no receive, and the message is sent again later.
+  std::optional<ibv_wc_status> deliver(QueuePair& from, QueuePair& to, const Posted& posted,
+                                       const std::byte* data);
   ibv_wc_status transfer(QueuePair& from, QueuePair& to, const Posted& posted, std::byte* local);
   const Region* region_at(std::uint64_t address, std::size_t size_bytes, std::uint32_t key,
                           const ibv_pd* domain) const;
   void complete(QueuePair& from, const Posted& posted, ibv_wc_status status);
+  void add_completion(CompletionQueue& queue, const ibv_wc& completion, QueuePair* from,
+                      std::uint64_t position);
   void enter_error(QueuePair& from);
+  const FakeDevice& device_of(const ibv_qp& queue_pair) const;
   void break_rule(const std::string& rule);
 
   std::vector<FakeDevice> devices_;

@@ -18,6 +18,24 @@ struct FakeVerbs::CompletionQueue : ibv_cq {
   };
   std::deque<Entry> entries;
   std::size_t capacity = 0;
+  bool armed = false;          ///< the next completion is told to the channel
+  unsigned unacknowledged = 0; ///< events that were taken
+};
+
+/// Its descriptor counts the events that nobody has taken.
+struct FakeVerbs::Channel : ibv_comp_channel {
+  std::deque<CompletionQueue*> events;
+  int queues = 0;
+};
+
+struct FakeVerbs::SharedReceives : ibv_srq {
+  struct Receive {
+    std::uint64_t id;
+    ibv_sge element;
+  };
+  std::deque<Receive> posted;
+  std::size_t capacity = 0;
+  int users = 0;
 };
 
 struct FakeVerbs::QueuePair : ibv_qp {
@@ -29,11 +47,17 @@ struct FakeVerbs::QueuePair : ibv_qp {
   std::deque<Posted> posted;
   std::uint64_t next_position = 0;
   std::uint64_t freed = 0; ///< places of the queue before it can be used again
+  int not_ready_left = 0;  ///< how often the message at its head may find no receive; 7 is for ever
+  std::chrono::steady_clock::time_point not_before{}; ///< the peer was not ready
 };
 
 inline void FakeVerbs::break_rule(const std::string& rule) {
   if (misuse_.empty())
     misuse_ = rule;
+}
+
+inline const FakeDevice& FakeVerbs::device_of(const ibv_qp& queue_pair) const {
+  return devices_[static_cast<const Context*>(queue_pair.context)->device_index];
 }
 
 inline std::string FakeVerbs::misuse() {
@@ -67,13 +91,14 @@ inline void FakeVerbs::run() {
 inline FakeVerbs::QueuePair* FakeVerbs::pick() {
   std::vector<QueuePair*> ready;
   for (const auto& [number, queue_pair] : queue_pairs_)
-    if (queue_pair->now == IBV_QPS_RTS && !queue_pair->posted.empty())
+    if (queue_pair->now == IBV_QPS_RTS && !queue_pair->posted.empty() &&
+        queue_pair->not_before <= std::chrono::steady_clock::now())
       ready.push_back(queue_pair);
   return ready.empty() ? nullptr : ready[random_() % ready.size()];
 }
 
 inline void FakeVerbs::execute(QueuePair& from) {
-  const Posted posted = std::move(from.posted.front());
+  Posted posted = std::move(from.posted.front());
   from.posted.pop_front();
   std::optional<ibv_wc_status> injected;
   const std::size_t size_bytes =
@@ -82,7 +107,13 @@ inline void FakeVerbs::execute(QueuePair& from) {
     injected = fault({from.device, posted.request.opcode, size_bytes, carried_out_});
   ++carried_out_;
   ++requests_on_[from.device];
-  const ibv_wc_status status = injected ? *injected : carry_out(from, posted);
+  const std::optional<ibv_wc_status> outcome = injected ? injected : carry_out(from, posted);
+  if (!outcome) {
+    from.posted.push_front(std::move(posted));
+    from.not_before = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
+    return;
+  }
+  const ibv_wc_status status = *outcome;
   if (status != IBV_WC_SUCCESS) {
     complete(from, posted, status);
     enter_error(from);
@@ -100,16 +131,26 @@ inline void FakeVerbs::enter_error(QueuePair& from) {
 }
 
 inline void FakeVerbs::complete(QueuePair& from, const Posted& posted, ibv_wc_status status) {
-  auto& queue = *static_cast<CompletionQueue*>(from.send_cq);
-  if (queue.entries.size() >= queue.capacity)
-    break_rule("a completion queue ran over");
   ibv_wc completion;
   std::memset(&completion, 0, sizeof completion);
   completion.wr_id = posted.request.wr_id;
   completion.status = status;
   completion.qp_num = from.qp_num;
-  queue.entries.push_back({completion, &from, posted.position});
+  add_completion(*static_cast<CompletionQueue*>(from.send_cq), completion, &from, posted.position);
+}
+
+inline void FakeVerbs::add_completion(CompletionQueue& queue, const ibv_wc& completion,
+                                      QueuePair* from, std::uint64_t position) {
+  if (queue.entries.size() >= queue.capacity)
+    break_rule("a completion queue ran over");
+  queue.entries.push_back({completion, from, position});
   ++completions;
+  if (!queue.armed)
+    return;
+  queue.armed = false;
+  auto& channel = *static_cast<Channel*>(queue.channel);
+  channel.events.push_back(&queue);
+  ::eventfd_write(channel.fd, 1);
 }
 
 inline const FakeVerbs::Region* FakeVerbs::region_at(std::uint64_t address, std::size_t size_bytes,
@@ -122,7 +163,7 @@ inline const FakeVerbs::Region* FakeVerbs::region_at(std::uint64_t address, std:
   return &found->second;
 }
 
-inline ibv_wc_status FakeVerbs::carry_out(QueuePair& from, const Posted& posted) {
+inline std::optional<ibv_wc_status> FakeVerbs::carry_out(QueuePair& from, const Posted& posted) {
   const auto peer = queue_pairs_.find(from.attributes.dest_qp_num);
   if (peer == queue_pairs_.end() || peer->second->attributes.dest_qp_num != from.qp_num ||
       (peer->second->now != IBV_QPS_RTR && peer->second->now != IBV_QPS_RTS) ||
@@ -135,7 +176,44 @@ inline ibv_wc_status FakeVerbs::carry_out(QueuePair& from, const Posted& posted)
     local = const_cast<std::byte*>(posted.inline_data.data());
   else if (!region_at(posted.element.addr, posted.element.length, posted.element.lkey, from.pd))
     return IBV_WC_LOC_PROT_ERR;
+  if (posted.request.opcode == IBV_WR_SEND)
+    return deliver(from, *peer->second, posted, local);
   return transfer(from, *peer->second, posted, local);
+}
+
+inline std::optional<ibv_wc_status>
+FakeVerbs::deliver(QueuePair& from, QueuePair& to, const Posted& posted, const std::byte* data) {
+  auto* receives = static_cast<SharedReceives*>(to.srq);
+  if (!receives || receives->posted.empty()) {
+    ++not_ready;
+    if (from.attributes.rnr_retry == 7)
+      return std::nullopt;
+    return from.not_ready_left-- > 0 ? std::nullopt : std::optional(IBV_WC_RNR_RETRY_EXC_ERR);
+  }
+  from.not_ready_left = from.attributes.rnr_retry;
+  ++messages;
+  const SharedReceives::Receive receive = receives->posted.front();
+  receives->posted.pop_front();
+  const std::size_t size_bytes = posted.element.length;
+  const Region* region =
+      region_at(receive.element.addr, receive.element.length, receive.element.lkey, receives->pd);
+  ibv_wc completion;
+  std::memset(&completion, 0, sizeof completion);
+  completion.wr_id = receive.id;
+  completion.qp_num = to.qp_num;
+  completion.opcode = IBV_WC_RECV;
+  completion.byte_len = static_cast<std::uint32_t>(size_bytes);
+  if (!region || (region->access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    completion.status = IBV_WC_LOC_PROT_ERR;
+  else if (size_bytes > receive.element.length)
+    completion.status = IBV_WC_LOC_LEN_ERR;
+  else
+    std::memcpy(reinterpret_cast<void*>(receive.element.addr), data, size_bytes);
+  add_completion(*static_cast<CompletionQueue*>(to.recv_cq), completion, nullptr, 0);
+  if (completion.status == IBV_WC_SUCCESS)
+    return IBV_WC_SUCCESS;
+  enter_error(to);
+  return completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
 }
 
 inline ibv_wc_status FakeVerbs::transfer(QueuePair& from, QueuePair& to, const Posted& posted,

@@ -50,6 +50,12 @@ inline std::shared_ptr<const verbs::Functions> FakeVerbs::functions() const {
   table->reg_dmabuf_mr = register_dma_buf ? reg_dmabuf_mr : nullptr;
   table->create_cq = create_cq;
   table->destroy_cq = destroy_cq;
+  table->create_comp_channel = create_comp_channel;
+  table->destroy_comp_channel = destroy_comp_channel;
+  table->get_cq_event = get_cq_event;
+  table->ack_cq_events = ack_cq_events;
+  table->create_srq = create_srq;
+  table->destroy_srq = destroy_srq;
   table->create_qp = create_qp;
   table->modify_qp = modify_qp;
   table->destroy_qp = destroy_qp;
@@ -99,6 +105,8 @@ inline ibv_context* FakeVerbs::open_device(ibv_device* device) {
   context->async_fd = -1;
   context->ops.post_send = post_send;
   context->ops.poll_cq = poll_cq;
+  context->ops.req_notify_cq = req_notify_cq;
+  context->ops.post_srq_recv = post_srq_recv;
   ++fake.open_objects;
   const std::lock_guard lock(fake.mutex_);
   fake.contexts_.push_back(context);
@@ -120,6 +128,8 @@ inline int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attrib
   std::memset(attributes, 0, sizeof *attributes);
   attributes->atomic_cap = device.atomic_cap;
   attributes->max_cqe = device.max_cqe;
+  attributes->max_srq = device.max_srq;
+  attributes->max_srq_wr = device.max_srq_wr;
   attributes->max_qp_rd_atom = device.max_reads;
   attributes->max_qp_init_rd_atom = device.max_reads;
   attributes->phys_port_cnt = static_cast<std::uint8_t>(device.ports.size());
@@ -210,8 +220,8 @@ inline int FakeVerbs::dereg_mr(ibv_mr* region) {
   return 0;
 }
 
-inline ibv_cq* FakeVerbs::create_cq(ibv_context* context, int count, void*, ibv_comp_channel*,
-                                    int) {
+inline ibv_cq* FakeVerbs::create_cq(ibv_context* context, int count, void*,
+                                    ibv_comp_channel* channel, int) {
   FakeVerbs& fake = *current();
   if (count < 1 || count > fake.devices_[static_cast<Context*>(context)->device_index].max_cqe) {
     errno = EINVAL;
@@ -221,6 +231,9 @@ inline ibv_cq* FakeVerbs::create_cq(ibv_context* context, int count, void*, ibv_
   queue->context = context;
   queue->cqe = count;
   queue->capacity = static_cast<std::size_t>(count);
+  queue->channel = channel;
+  if (channel)
+    ++static_cast<Channel*>(channel)->queues;
   ++fake.open_objects;
   return queue;
 }
@@ -229,7 +242,108 @@ inline int FakeVerbs::destroy_cq(ibv_cq* queue) {
   FakeVerbs& fake = *current();
   const std::lock_guard lock(fake.mutex_);
   --fake.open_objects;
-  delete static_cast<CompletionQueue*>(queue);
+  auto* ending = static_cast<CompletionQueue*>(queue);
+  if (ending->unacknowledged > 0)
+    fake.break_rule("a completion queue is destroyed before its events are acknowledged");
+  if (auto* channel = static_cast<Channel*>(ending->channel)) {
+    --channel->queues;
+    std::erase(channel->events, ending);
+  }
+  delete ending;
+  return 0;
+}
+
+inline ibv_comp_channel* FakeVerbs::create_comp_channel(ibv_context* context) {
+  auto* channel = new Channel();
+  channel->context = context;
+  channel->fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  ++current().load()->open_objects;
+  return channel;
+}
+
+inline int FakeVerbs::destroy_comp_channel(ibv_comp_channel* handle) {
+  FakeVerbs& fake = *current();
+  auto* channel = static_cast<Channel*>(handle);
+  const std::lock_guard lock(fake.mutex_);
+  if (channel->queues > 0)
+    fake.break_rule("a completion channel is destroyed before its queues");
+  ::close(channel->fd);
+  --fake.open_objects;
+  delete channel;
+  return 0;
+}
+
+inline int FakeVerbs::get_cq_event(ibv_comp_channel* handle, ibv_cq** queue, void** context) {
+  FakeVerbs& fake = *current();
+  auto& channel = *static_cast<Channel*>(handle);
+  eventfd_t taken = 0;
+  if (::eventfd_read(channel.fd, &taken) != 0) // waits, unless the descriptor shall not
+    return -1;
+  const std::lock_guard lock(fake.mutex_);
+  if (channel.events.empty())
+    return -1;
+  *queue = channel.events.front();
+  *context = nullptr;
+  ++channel.events.front()->unacknowledged;
+  channel.events.pop_front();
+  return 0;
+}
+
+inline void FakeVerbs::ack_cq_events(ibv_cq* queue, unsigned count) {
+  FakeVerbs& fake = *current();
+  const std::lock_guard lock(fake.mutex_);
+  auto& left = static_cast<CompletionQueue*>(queue)->unacknowledged;
+  if (count > left)
+    fake.break_rule("more events are acknowledged than were taken");
+  left -= std::min(count, left);
+}
+
+inline int FakeVerbs::req_notify_cq(ibv_cq* queue, int) {
+  FakeVerbs& fake = *current();
+  const std::lock_guard lock(fake.mutex_);
+  static_cast<CompletionQueue*>(queue)->armed = true;
+  return 0;
+}
+
+inline ibv_srq* FakeVerbs::create_srq(ibv_pd* domain, ibv_srq_init_attr* attributes) {
+  FakeVerbs& fake = *current();
+  const FakeDevice& device = fake.devices_[static_cast<Context*>(domain->context)->device_index];
+  if (device.max_srq == 0 || attributes->attr.max_wr == 0 ||
+      attributes->attr.max_wr > static_cast<std::uint32_t>(device.max_srq_wr)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto* receives = new SharedReceives();
+  receives->context = domain->context;
+  receives->pd = domain;
+  receives->capacity = attributes->attr.max_wr;
+  ++fake.open_objects;
+  return receives;
+}
+
+inline int FakeVerbs::destroy_srq(ibv_srq* queue) {
+  FakeVerbs& fake = *current();
+  const std::lock_guard lock(fake.mutex_);
+  if (static_cast<SharedReceives*>(queue)->users > 0) {
+    fake.break_rule("a shared receive queue is destroyed before its queue pairs");
+    return EBUSY;
+  }
+  --fake.open_objects;
+  delete static_cast<SharedReceives*>(queue);
+  return 0;
+}
+
+inline int FakeVerbs::post_srq_recv(ibv_srq* queue, ibv_recv_wr* receive, ibv_recv_wr** refused) {
+  FakeVerbs& fake = *current();
+  auto& receives = *static_cast<SharedReceives*>(queue);
+  const std::lock_guard lock(fake.mutex_);
+  for (; receive; receive = receive->next) {
+    if (receives.posted.size() >= receives.capacity || receive->num_sge != 1) {
+      *refused = receive;
+      return receive->num_sge != 1 ? EINVAL : ENOMEM;
+    }
+    receives.posted.push_back({receive->wr_id, *receive->sg_list});
+  }
   return 0;
 }
 
@@ -245,6 +359,10 @@ inline ibv_qp* FakeVerbs::create_qp(ibv_pd* domain, ibv_qp_init_attr* attributes
   queue_pair->context = domain->context;
   queue_pair->pd = domain;
   queue_pair->send_cq = attributes->send_cq;
+  queue_pair->recv_cq = attributes->recv_cq;
+  queue_pair->srq = attributes->srq;
+  if (attributes->srq)
+    ++static_cast<SharedReceives*>(attributes->srq)->users;
   queue_pair->qp_num = fake.next_number_++;
   queue_pair->fake = &fake;
   queue_pair->device = device.name;
@@ -290,6 +408,8 @@ inline int FakeVerbs::modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mas
     queue_pair.attributes.sq_psn = attributes->sq_psn;
     queue_pair.attributes.timeout = attributes->timeout;
     queue_pair.attributes.retry_cnt = attributes->retry_cnt;
+    queue_pair.attributes.rnr_retry = attributes->rnr_retry;
+    queue_pair.not_ready_left = attributes->rnr_retry;
     return 0;
   }
   return EINVAL;
@@ -302,6 +422,8 @@ inline int FakeVerbs::destroy_qp(ibv_qp* handle) {
   auto& entries = static_cast<CompletionQueue*>(queue_pair->send_cq)->entries;
   std::erase_if(entries, [&](const auto& entry) { return entry.from == queue_pair; });
   fake.queue_pairs_.erase(queue_pair->qp_num);
+  if (queue_pair->srq)
+    --static_cast<SharedReceives*>(queue_pair->srq)->users;
   --fake.open_objects;
   delete queue_pair;
   return 0;
@@ -350,6 +472,8 @@ inline int FakeVerbs::post_send(ibv_qp* handle, ibv_send_wr* request, ibv_send_w
       error_number = EINVAL;
     else if (queue_pair.next_position - queue_pair.freed >= queue_pair.capacity.max_send_wr)
       error_number = ENOMEM;
+    else if (atomic && fake.device_of(queue_pair).atomic_cap == IBV_ATOMIC_NONE)
+      error_number = EINVAL;
     else if (atomic && (request->wr.atomic.remote_addr % 8 != 0 || request->num_sge != 1 ||
                         request->sg_list->length != 8))
       error_number = EINVAL;
@@ -387,7 +511,8 @@ inline int FakeVerbs::poll_cq(ibv_cq* handle, int most, ibv_wc* completions) {
     const CompletionQueue::Entry& entry = queue.entries.front();
     completions[count] = entry.completion;
     // A completion stands for all that was posted before it.
-    entry.from->freed = std::max(entry.from->freed, entry.position + 1);
+    if (entry.from)
+      entry.from->freed = std::max(entry.from->freed, entry.position + 1);
     queue.entries.pop_front();
   }
   return count;

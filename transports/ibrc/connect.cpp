@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "transports/ibrc/atomics_choice.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -22,6 +23,15 @@ std::uint32_t first_packet() {
 
 std::uint16_t wire_mtu(int mtu_bytes) {
   return static_cast<std::uint16_t>(std::clamp(mtu_bytes, 256, 4096));
+}
+
+AtomicsOffer offer_of(const JobView& job, const Settings& settings) {
+  AtomicsOffer offer{settings.atomics, true, static_cast<std::uint32_t>(settings.receives)};
+  for (const UsedDevice& used : job.devices) {
+    offer.by_device = offer.by_device && used.device->attributes().atomic_cap != IBV_ATOMIC_NONE;
+    offer.receives = std::min(offer.receives, verbs::most_shared_receives(*used.device));
+  }
+  return offer;
 }
 
 } // namespace
@@ -48,6 +58,7 @@ Hello Connector::hello() const {
       entry.addresses.push_back({verbs::kind_of(gid), gid.raw});
     hello.nics.push_back(std::move(entry));
   }
+  hello.atomics = offer_of(job_, settings_);
   return hello;
 }
 
@@ -60,10 +71,14 @@ Error Connector::damaged(int pe, const std::string& what) const {
           {job_.host, job_.pe, {}, std::nullopt}};
 }
 
-std::vector<std::unique_ptr<Lane>> Connector::connect(const MakeLane& make_lane,
-                                                      Exchange& exchange) {
+std::vector<std::unique_ptr<Lane>>
+Connector::connect(const MakeService& make_service, const MakeLane& make_lane, Exchange& exchange) {
   mine_ = hello();
-  plan(exchange.allgather(encode(mine_)));
+  const std::vector<std::string> hellos = exchange.allgather(encode(mine_));
+  plan(hellos);
+  const bool messages = by_message(hellos);
+  if (messages && !links_.empty())
+    service_ = &make_service(message_room());
   std::vector<std::unique_ptr<Lane>> lanes;
   for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
     lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
@@ -72,6 +87,10 @@ std::vector<std::unique_ptr<Lane>> Connector::connect(const MakeLane& make_lane,
   while (!attempt(exchange)) {
   }
   begin_sending();
+  if (service_)
+    service_->start(exchange);
+  else if (messages)
+    exchange.alltoall(std::vector<std::string>(hellos_.size())); // the others do
   describe();
   return lanes;
 }
@@ -97,18 +116,60 @@ void Connector::plan(const std::vector<std::string>& hellos) {
   }
 }
 
+bool Connector::by_message(const std::vector<std::string>& hellos) const {
+  std::vector<NamedOffer> offers;
+  for (std::size_t pe = 0; pe < hellos.size(); ++pe)
+    // Also those that this PE does not reach: others do. Those without NICs have no part.
+    if (const std::optional<Hello> hello = decode_hello(hellos[pe]))
+      offers.push_back(
+          {hello->atomics,
+           fmt::format("PE {} on {}", pe, printable(hello->host, wire_limits::text_bytes))});
+  return atomics_by_message(offers, {job_.host, job_.pe, {}, std::nullopt});
+}
+
+MessageRoom Connector::message_room() const {
+  MessageRoom room;
+  room.lanes = settings_.lanes;
+  room.own_credits = credits_of(mine_.atomics.receives, job_.n_pes, settings_.lanes);
+  room.credits.resize(hellos_.size());
+  for (const PeerPlace& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    const std::uint32_t receives = hellos_[slot].atomics.receives;
+    room.credits[slot] = credits_of(receives, job_.n_pes, settings_.lanes);
+    if (room.credits[slot] == 0)
+      throw Error(ExitCode::unavailable, job_.name_of(peer.pe), "send messages to",
+                  fmt::format("it can hold {}, and each of {} PEs sends by {} queue pairs",
+                              receives, job_.n_pes, settings_.lanes),
+                  fmt::format("set SRQ_DEPTH to {} or more, or IB_NUM_RC_PER_DEVICE lower",
+                              job_.n_pes * settings_.lanes),
+                  {job_.host, job_.pe, {}, std::nullopt});
+  }
+  return room;
+}
+
 void Connector::make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes) {
   for (Link& link : links_)
     for (const auto& lane : lanes) {
       Queues& queues = lane->queues();
-      Endpoint& endpoint =
-          queues.add(link.pe, queues.rails_to(link.pe), link.plan.nic, link.plan.peer_nic);
-      endpoint.max_message_bytes = link.plan.max_message_bytes;
-      endpoint.mtu_bytes = link.plan.mtu_bytes;
-      endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
-      link.lanes.push_back(&endpoint);
-      link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
+      const std::size_t rail = queues.rails_to(link.pe);
+      Endpoint& endpoint = queues.add(link.pe, rail, link.plan.nic, link.plan.peer_nic);
+      add(link, endpoint);
+      if (service_)
+        service_->answers().add_source(job_.nics[link.plan.nic]->device_index,
+                                       endpoint.queue_pair.number(), link.pe, lane->number());
     }
+  for (std::size_t at = 0; service_ && at < links_.size(); ++at)
+    if (at == 0 || links_[at].pe != links_[at - 1].pe)
+      add(links_[at], service_->answers().add_peer(links_[at].pe, links_[at].plan.nic,
+                                                   links_[at].plan.peer_nic));
+}
+
+void Connector::add(Link& link, Endpoint& endpoint) const {
+  endpoint.max_message_bytes = link.plan.max_message_bytes;
+  endpoint.mtu_bytes = link.plan.mtu_bytes;
+  endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
+  link.lanes.push_back(&endpoint);
+  link.mine.push_back({endpoint.queue_pair.number(), first_packet()});
 }
 
 void Connector::exchange_names(Exchange& exchange) {
@@ -265,6 +326,9 @@ void Connector::describe() {
                         port_name(hellos_[slot].nics[link.plan.peer_nic]), link.lanes.size(), kind,
                         link.plan.mtu_bytes);
   }
+  for (const PeerPlace& peer : peers_)
+    if (service_)
+      texts_[static_cast<std::size_t>(peer.pe)] += ", atomics by message";
 }
 
 } // namespace shmemctl::ibrc

@@ -66,6 +66,13 @@ public:
     request.wr.atomic.compare_add = expected;
     request.wr.atomic.swap = desired;
   }
+  /// A message; inline if `local_key` is not given.
+  void add_send(const Work& work, const void* source, std::size_t size_bytes,
+                std::optional<std::uint32_t> local_key) {
+    ibv_send_wr& request = add(IBV_WR_SEND, work, source, size_bytes, local_key.value_or(0));
+    if (!local_key)
+      request.send_flags = IBV_SEND_INLINE;
+  }
   /// A write of no bytes, which completes behind all before it.
   void add_flush() {
     ibv_send_wr& request = add(IBV_WR_RDMA_WRITE, Work{}, nullptr, 0, 0);

@@ -68,4 +68,16 @@ Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& wor
           job.where(nic)};
 }
 
+Error message_refused(const JobView& job, const Endpoint& endpoint, int region,
+                      std::uint64_t offset_bytes, const std::string& why) {
+  return {ExitCode::unavailable,
+          fmt::format("the word at offset {} of region {} of {}", offset_bytes, region,
+                      job.name_of(endpoint.pe)),
+          "change",
+          "that PE refuses: " + why,
+          "use symmetric memory of that PE, at addresses that are multiples of the word's size; if "
+          "they are, this is a bug of shmemctl: please report it with the command",
+          job.where(*job.nics[endpoint.nic])};
+}
+
 } // namespace shmemctl::ibrc

@@ -12,5 +12,9 @@ Error completion_failure(const JobView& job, const Endpoint& endpoint, const Wor
 /// A work request that the device did not take.
 Error post_failure(const JobView& job, const Endpoint& endpoint, const Work& work,
                    int error_number);
+/// A request by message that the peer did not carry out.
+/// @param why the peer's reason
+Error message_refused(const JobView& job, const Endpoint& endpoint, int region,
+                      std::uint64_t offset_bytes, const std::string& why);
 
 } // namespace shmemctl::ibrc

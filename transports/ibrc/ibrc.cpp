@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "src/base/text.h"
+#include "transports/ibrc/atomics_choice.h"
 #include "transports/ibrc/ibrc_transport.h"
 
 namespace shmemctl {
@@ -30,8 +31,10 @@ std::string kinds_of(const std::vector<Summary::Port>& ports) {
   return names.empty() ? "none with an address" : join(names, ", ");
 }
 
-bool has_atomics(const verbs::Device& device) {
-  return device.attributes().atomic_cap != IBV_ATOMIC_NONE;
+AtomicsOffer offer_of(const verbs::Device& device, const Settings& settings) {
+  return {
+      settings.atomics, device.attributes().atomic_cap != IBV_ATOMIC_NONE,
+      std::min(static_cast<std::uint32_t>(settings.receives), verbs::most_shared_receives(device))};
 }
 
 } // namespace
@@ -58,7 +61,7 @@ void IbrcTransport::look_at_ports() {
   for (std::size_t index = 0; index < survey_.devices.size(); ++index) {
     const verbs::Device& device = *survey_.devices[index];
     for (int number = 1; number <= device.port_count(); ++number) {
-      Found found{index, device.name(), has_atomics(device), device.port(number), {}, {}};
+      Found found{index, device.name(), offer_of(device, settings_), device.port(number), {}, {}};
       found.addresses = verbs::gid_candidates(found.port.gids, settings_.gid);
       if (!found.port.active)
         found.reason = "the port is " + found.port.state;
@@ -77,10 +80,13 @@ void IbrcTransport::look_at_ports() {
 Summary IbrcTransport::summary() const {
   Summary summary;
   summary.reason = reason_;
+  summary.atomics = {settings_.atomics, true, static_cast<std::uint32_t>(settings_.receives)};
   for (const Found& found : found_) {
     if (!found.reason.empty() || summary.ports.size() == wire_limits::ports)
       continue;
-    Summary::Port port{found.port.ethernet, found.atomics, 0};
+    summary.atomics.by_device = summary.atomics.by_device && found.atomics.by_device;
+    summary.atomics.receives = std::min(summary.atomics.receives, found.atomics.receives);
+    Summary::Port port{found.port.ethernet, 0};
     for (const verbs::GidEntry& gid : found.addresses)
       port.gid_kinds = static_cast<std::uint8_t>(port.gid_kinds |
                                                  1u << static_cast<unsigned>(verbs::kind_of(gid)));
@@ -102,7 +108,8 @@ Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
     return {0, "that PE does not speak of ibrc, or of another version"};
   if (!theirs->reason.empty())
     return {0, "there: " + printable(theirs->reason, wire_limits::text_bytes)};
-  const std::vector<Summary::Port> mine = summary().ports;
+  const Summary own = summary();
+  const std::vector<Summary::Port>& mine = own.ports;
   const auto connectable = [](const Summary::Port& left, const Summary::Port& right) {
     return left.ethernet == right.ethernet &&
            (!left.ethernet || (left.gid_kinds & right.gid_kinds) != 0);
@@ -118,12 +125,13 @@ Reach IbrcTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
     return {0, fmt::format("ports of different kinds: here {}, there {}; IB_GID_INDEX and "
                            "IB_ADDR_FAMILY choose RoCE addresses",
                            kinds_of(mine), kinds_of(theirs->ports))};
-  const auto atomics = [](const Summary::Port& port) { return port.atomics; };
-  const bool all_atomics = std::all_of(mine.begin(), mine.end(), atomics) &&
-                           std::all_of(theirs->ports.begin(), theirs->ports.end(), atomics);
+  const AtomicsOutlook outlook = atomics_outlook(own.atomics, theirs->atomics);
   const unsigned capabilities =
-      can_put | can_get | (all_atomics ? can_atomics | can_put_signal : 0u);
-  return {capabilities, ethernet ? "RoCE" : "InfiniBand"};
+      can_put | can_get |
+      (outlook == AtomicsOutlook::none ? 0u : unsigned{can_atomics} | can_put_signal);
+  const char* const words[] = {"", ", atomics by message", ", no atomics"};
+  return {capabilities,
+          std::string(ethernet ? "RoCE" : "InfiniBand") + words[static_cast<int>(outlook)]};
 }
 
 std::string IbrcTransport::names_of_ports() const {
@@ -210,14 +218,20 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
   }
   Connector connector(job_, settings_, peers);
   lanes_ = connector.connect(
+      [&](MessageRoom room) -> MessageService& {
+        service_ = std::make_unique<MessageService>(job_, std::move(room));
+        return *service_;
+      },
       [&](std::size_t number, std::size_t endpoints) {
-        return std::make_unique<Lane>(job_, *local_, remote_, number, endpoints);
+        return std::make_unique<Lane>(job_, *local_, remote_, number, endpoints, service_.get());
       },
       exchange);
   texts_ = connector.texts();
 }
 
 std::string IbrcTransport::set_region(const RegionView& region) {
+  if (service_)
+    service_->set_region(region);
   return encode(local_ ? local_->set_region(region) : SegmentKey{});
 }
 
@@ -309,9 +323,11 @@ void IbrcTransport::quiet(int context) {
     found->quiet();
 }
 
-/// Nothing moves by it; failures are seen earlier.
+/// Messages are carried out sooner, and failures seen earlier.
 void IbrcTransport::progress() {
   const unsigned call = progress_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (call % calls_between_polls == 0 && service_)
+    service_->serve();
   if (call % calls_between_polls == 0)
     for (const auto& each : lanes_)
       each->progress();
@@ -321,6 +337,8 @@ void IbrcTransport::progress() {
 }
 
 bool IbrcTransport::atomics_meet_cpu() const {
+  if (service_)
+    return true;
   return !job_.devices.empty() &&
          std::all_of(job_.devices.begin(), job_.devices.end(), [](const UsedDevice& used) {
            return used.device->attributes().atomic_cap == IBV_ATOMIC_GLOB;

@@ -55,7 +55,7 @@ private:
   struct Found {
     std::size_t device = 0; ///< in the survey
     std::string device_name;
-    bool atomics = false;
+    AtomicsOffer atomics;
     verbs::Port port;
     std::vector<verbs::GidEntry> addresses; ///< candidates
     std::string reason;                     ///< why it cannot be used; "" if it can
@@ -81,6 +81,7 @@ private:
   JobView job_;
   std::unique_ptr<LocalMemory> local_;
   RemoteMemory remote_;
+  std::unique_ptr<MessageService> service_;  ///< if atomics go by message
   std::vector<std::unique_ptr<Lane>> lanes_; ///< gone before the memory that they use
   ConnectionTexts texts_;
   std::atomic<unsigned> progress_calls_{0};

@@ -11,6 +11,7 @@
 #include "src/base/job_health.h"
 #include "transports/verbs/async_events.h"
 #include "transports/verbs/device.h"
+#include "transports/verbs/shared_receives.h"
 
 namespace shmemctl::ibrc {
 
@@ -18,6 +19,11 @@ namespace shmemctl::ibrc {
 struct UsedDevice {
   std::unique_ptr<verbs::Device> device;
   std::unique_ptr<verbs::AsyncEvents> events;
+  /// Where messages arrive; nullptr unless atomics go by message.
+  std::unique_ptr<verbs::SharedReceives> receives;
+  verbs::ReceivePlace receive_place() const {
+    return receives ? receives->place() : verbs::ReceivePlace{};
+  }
 };
 
 /// A port of this PE, with what has gone through it.

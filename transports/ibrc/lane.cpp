@@ -32,7 +32,7 @@ Endpoint& Lane::usual_endpoint(int pe) {
 }
 
 Endpoint& Lane::atomic_endpoint(int pe) {
-  return queues_.endpoint(pe, 0);
+  return requests_ ? usual_endpoint(pe) : queues_.endpoint(pe, 0);
 }
 
 Lane::RemoteWord Lane::remote_word(const Endpoint& endpoint, const RemoteAddress& address) const {
@@ -46,6 +46,7 @@ void Lane::put(const RemoteAddress& target, const void* source, std::size_t size
   if (size_bytes == 0)
     return;
   const std::lock_guard lock(mutex_);
+  keep_behind_requests(target.pe);
   WorkChain chain;
   Endpoint& endpoint = usual_endpoint(target.pe);
   if (put_inline(endpoint, target, source, size_bytes, chain))
@@ -71,6 +72,7 @@ void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes
   if (size_bytes == 0)
     return;
   const std::lock_guard lock(mutex_);
+  keep_behind_requests(source.pe);
   Transfer whole;
   whole.direction = Direction::get;
   whole.remote = source;
@@ -189,10 +191,14 @@ void Lane::await(bool striped, int pe, const char* step) {
 void Lane::fence() {
   const std::lock_guard lock(mutex_);
   queues_.fence();
+  if (requests_)
+    requests_->fence();
 }
 
 void Lane::quiet() {
   const std::lock_guard lock(mutex_);
+  if (requests_)
+    requests_->quiet();
   queues_.quiet();
 }
 

@@ -7,6 +7,7 @@
 #include "transports/ibrc/local_memory.h"
 #include "transports/ibrc/queues.h"
 #include "transports/ibrc/remote_memory.h"
+#include "transports/ibrc/requests.h"
 #include "transports/ibrc/word_emulation.h"
 #include "transports/transport.h"
 
@@ -18,12 +19,17 @@ namespace shmemctl::ibrc {
 class Lane {
 public:
   /// @param number of this lane: small transfers of different lanes prefer different NICs
+  /// @param service makes atomics by message; nullptr: the devices make them
   Lane(JobView& job, LocalMemory& local, const RemoteMemory& remote, std::size_t number,
-       std::size_t endpoints)
-      : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {}
+       std::size_t endpoints, MessageService* service)
+      : job_(job), local_(local), remote_(remote), number_(number), queues_(job, endpoints) {
+    if (service)
+      requests_.emplace(job, queues_, *service, number);
+  }
 
   /// For the one who connects, before the first operation.
   Queues& queues() { return queues_; }
+  std::size_t number() const { return number_; }
 
   void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
   void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking);
@@ -57,7 +63,8 @@ private:
   const SegmentKey& segment_of(const RemoteAddress& address) const;
   /// Where small things of this lane go.
   Endpoint& usual_endpoint(int pe);
-  /// Where atomics go, of all lanes and all PEs: two HCAs do not know of each other's atomics.
+  /// Where a device's atomics go, of all lanes and all PEs: two HCAs do not know of each other's.
+  /// A processor makes them in one place, and they go where small things go.
   Endpoint& atomic_endpoint(int pe);
   RemoteWord remote_word(const Endpoint& endpoint, const RemoteAddress& address) const;
   Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
@@ -80,6 +87,14 @@ private:
                   SignalOp op, WorkChain& chain);
   std::uint32_t staging_key(const Endpoint& endpoint);
   std::uint64_t atomic_locked(const RemoteAddress& target, const AtomicRequest& request);
+  /// For all but a fetch returns before it is done.
+  std::uint64_t atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
+                                  bool wants_value);
+  /// What is written or read from here on comes behind what a fence has kept before it.
+  void keep_behind_requests(int pe) {
+    if (requests_) [[unlikely]]
+      requests_->await_fenced(usual_endpoint(pe));
+  }
 
   JobView& job_;
   LocalMemory& local_;
@@ -87,6 +102,7 @@ private:
   std::size_t number_;
   std::mutex mutex_;
   Queues queues_;
+  std::optional<Requests> requests_; ///< if atomics go by message
 };
 
 } // namespace shmemctl::ibrc

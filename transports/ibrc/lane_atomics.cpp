@@ -37,6 +37,8 @@ void Lane::add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_
 
 std::uint64_t Lane::atomic(const RemoteAddress& target, const AtomicRequest& request) {
   const std::lock_guard lock(mutex_);
+  if (requests_)
+    return atomic_by_message(target, request, request.op != AtomicOp::set);
   return atomic_locked(target, request);
 }
 
@@ -59,6 +61,10 @@ std::uint64_t Lane::atomic_locked(const RemoteAddress& target, const AtomicReque
 
 void Lane::post_atomic(const RemoteAddress& target, const AtomicRequest& request) {
   const std::lock_guard lock(mutex_);
+  if (requests_) {
+    atomic_by_message(target, request, false);
+    return;
+  }
   Endpoint& endpoint = atomic_endpoint(target.pe);
   RemoteWord word = remote_word(endpoint, target);
   const WordField field = field_at(word.address, request.size_bytes);
@@ -74,12 +80,28 @@ void Lane::post_atomic(const RemoteAddress& target, const AtomicRequest& request
   queues_.post(endpoint, chain, false);
 }
 
+std::uint64_t Lane::atomic_by_message(const RemoteAddress& target, const AtomicRequest& request,
+                                      bool wants_value) {
+  segment_of(target);
+  Endpoint& endpoint = usual_endpoint(target.pe);
+  requests_->reserve(endpoint);
+  job_.nics[endpoint.nic]->operations.fetch_add(1, std::memory_order_relaxed);
+  WorkChain chain;
+  requests_->add(chain, endpoint, target, request, wants_value, WorkKind::atomic);
+  const std::uint64_t number = requests_->post(endpoint, chain, false);
+  return wants_value ? requests_->await_value(endpoint, number) : 0;
+}
+
 void Lane::put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                       const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
                       bool blocking) {
   const std::lock_guard lock(mutex_);
   // Additions have their own place; a signal that is set goes where the payload goes.
   Endpoint& endpoint = op == SignalOp::add ? atomic_endpoint(target.pe) : usual_endpoint(target.pe);
+  const bool by_message = requests_ && op == SignalOp::add;
+  keep_behind_requests(target.pe);
+  if (by_message)
+    requests_->reserve(endpoint);
   WorkChain chain;
   Transfer payload = put_of(target, source, size_bytes, blocking);
   if (size_bytes == 0 || put_inline(endpoint, target, source, size_bytes, chain)) {
@@ -94,8 +116,15 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
     if (chain.full())
       queues_.post(endpoint, chain, false);
   }
-  add_signal(endpoint, signal, signal_value, op, chain);
-  queues_.post(endpoint, chain, payload.await);
+  if (by_message) {
+    segment_of(signal);
+    requests_->add(chain, endpoint, signal, {AtomicOp::add, 8, signal_value}, false,
+                   WorkKind::signal);
+    requests_->post(endpoint, chain, payload.await);
+  } else {
+    add_signal(endpoint, signal, signal_value, op, chain);
+    queues_.post(endpoint, chain, payload.await);
+  }
   if (payload.await)
     queues_.drain(endpoint, "put with signal");
 }

@@ -50,7 +50,8 @@ Endpoint& Queues::add(int pe, std::size_t rail, std::size_t nic, std::size_t pee
   auto endpoint = std::make_unique<Endpoint>(
       pe, rail, nic, peer_nic,
       verbs::QueuePair(*job_.devices[device_index].device, completions_[device_index].queue.get(),
-                       Endpoint::depth, wanted_inline_bytes));
+                       Endpoint::depth, wanted_inline_bytes,
+                       job_.devices[device_index].receive_place()));
   endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
   endpoints_.push_back(std::move(endpoint));
   by_peer_[static_cast<std::size_t>(pe)].push_back(endpoints_.back().get());
@@ -175,6 +176,14 @@ void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_w
   if (!failure_)
     failure_ = endpoint.failure;
   throw Error(*endpoint.failure);
+}
+
+void Queues::fail(Endpoint& endpoint, const Error& failure) {
+  // What is on its way has to come back, and nothing can be posted later to tell of it.
+  request_completion(endpoint);
+  endpoint.failure = failure;
+  if (!failure_)
+    failure_ = failure;
 }
 
 void Queues::drain(Endpoint& endpoint, const char* step) {

@@ -45,6 +45,10 @@ public:
   void quiet();
   /// Takes the completions that are there. True if there was one.
   bool poll();
+  /// Takes what devices report without being asked.
+  void look_at_events();
+  /// What is posted to it from now on fails with this, and so does every quiet().
+  void fail(Endpoint& endpoint, const Error& failure);
 
 private:
   /// How many completions a queue takes, and how many work requests are on their way to it.
@@ -72,7 +76,6 @@ private:
   [[noreturn]] void throw_failure(const Endpoint& endpoint);
   /// All before `end` are done with. Returns how many that are.
   std::uint32_t retire(Endpoint& endpoint, std::uint32_t end, bool success);
-  void look_at_events();
 
   JobView& job_;
   Staging staging_;

@@ -5,7 +5,8 @@ namespace shmemctl::ibrc {
 Settings read_settings(const Options& options) {
   options.require_valid({"IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS",
                          "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_MTU", "IB_TIMEOUT",
-                         "IB_RETRY_COUNT", "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF"});
+                         "IB_RETRY_COUNT", "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF",
+                         "IB_ATOMICS", "SRQ_DEPTH"});
   Settings settings;
   settings.gid.index = static_cast<int>(options.integer("IB_GID_INDEX"));
   // A default is a preference; what somebody sets is a condition.
@@ -22,6 +23,11 @@ Settings read_settings(const Options& options) {
   settings.retry_count = static_cast<int>(options.integer("IB_RETRY_COUNT"));
   settings.lanes = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   settings.disable_dma_buf = options.boolean("IB_DISABLE_DMABUF");
+  const std::string atomics = options.text("IB_ATOMICS");
+  settings.atomics = atomics == "device"    ? AtomicsWish::device
+                     : atomics == "message" ? AtomicsWish::message
+                                            : AtomicsWish::automatic;
+  settings.receives = static_cast<int>(options.integer("SRQ_DEPTH"));
   return settings;
 }
 

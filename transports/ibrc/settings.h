@@ -6,6 +6,9 @@
 
 namespace shmemctl::ibrc {
 
+/// Who makes atomics.
+enum class AtomicsWish : std::uint8_t { automatic, device, message };
+
 struct Settings {
   verbs::GidWish gid;
   int service_level = 0;
@@ -15,6 +18,8 @@ struct Settings {
   int retry_count = 6; ///< 7 is "for ever" on some devices
   int lanes = 2;       ///< queue pairs to each peer on each NIC
   bool disable_dma_buf = false;
+  AtomicsWish atomics = AtomicsWish::automatic;
+  int receives = 16384; ///< of a device's shared receive queue, at most
 };
 
 /// Throws Error (usage) for an option that is not valid.

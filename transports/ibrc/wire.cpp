@@ -8,7 +8,7 @@ namespace shmemctl::ibrc {
 namespace {
 
 /// The first byte of every text; another layout gets another one.
-constexpr std::uint8_t version = 1;
+constexpr std::uint8_t version = 2;
 
 class Writer {
 public:
@@ -102,6 +102,22 @@ std::optional<T> if_complete(const Reader& reader, T value) {
   return reader.complete() ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
+void write(Writer& writer, const AtomicsOffer& offer) {
+  writer.number(static_cast<std::uint8_t>(offer.wish));
+  writer.flag(offer.by_device);
+  writer.number(offer.receives);
+}
+
+AtomicsOffer read_offer(Reader& reader) {
+  AtomicsOffer offer;
+  const auto wish = reader.number<std::uint8_t>();
+  reader.require(wish <= static_cast<std::uint8_t>(AtomicsWish::message));
+  offer.wish = static_cast<AtomicsWish>(wish);
+  offer.by_device = reader.flag();
+  offer.receives = reader.number<std::uint32_t>();
+  return offer;
+}
+
 Hello::Nic read_nic(Reader& reader) {
   Hello::Nic nic;
   nic.device = reader.text();
@@ -129,9 +145,9 @@ std::string encode(const Summary& summary) {
   writer.text(summary.reason);
   writer.list(summary.ports, [&](const Summary::Port& port) {
     writer.flag(port.ethernet);
-    writer.flag(port.atomics);
     writer.number(port.gid_kinds);
   });
+  write(writer, summary.atomics);
   return writer.take();
 }
 
@@ -143,10 +159,10 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
   for (std::size_t i = 0; i < ports; ++i) {
     Summary::Port port;
     port.ethernet = reader.flag();
-    port.atomics = reader.flag();
     port.gid_kinds = reader.number<std::uint8_t>();
     summary.ports.push_back(port);
   }
+  summary.atomics = read_offer(reader);
   return if_complete(reader, std::move(summary));
 }
 
@@ -169,6 +185,7 @@ std::string encode(const Hello& hello) {
       writer.raw(address.raw);
     });
   });
+  write(writer, hello.atomics);
   return writer.take();
 }
 
@@ -183,6 +200,7 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
   reader.require(nics >= 1);
   for (std::size_t i = 0; i < nics; ++i)
     hello.nics.push_back(read_nic(reader));
+  hello.atomics = read_offer(reader);
   return if_complete(reader, std::move(hello));
 }
 

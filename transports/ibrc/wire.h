@@ -7,26 +7,35 @@
 #include <string>
 #include <vector>
 
+#include "transports/ibrc/settings.h"
 #include "transports/verbs/gid.h"
 
 namespace shmemctl::ibrc {
 
 namespace wire_limits {
 inline constexpr std::size_t ports = 64;
-inline constexpr std::size_t lanes = 65;
+inline constexpr std::size_t lanes = 66; ///< one of them for answers
 inline constexpr std::size_t text_bytes = 255;
 } // namespace wire_limits
+
+/// How a PE could take part in atomics.
+struct AtomicsOffer {
+  AtomicsWish wish = AtomicsWish::automatic;
+  bool by_device = true;      ///< its devices make them
+  std::uint32_t receives = 0; ///< messages that each of its devices can hold; 0: it takes none
+  bool operator==(const AtomicsOffer&) const = default;
+};
 
 /// For judging whether a peer can be reached: goes to every PE before anything is opened.
 struct Summary {
   struct Port {
     bool ethernet = true;
-    bool atomics = false;
     std::uint8_t gid_kinds = 0; ///< bit i: GidKind i
     bool operator==(const Port&) const = default;
   };
   std::string reason; ///< why ibrc cannot be used there; "" if it can
   std::vector<Port> ports;
+  AtomicsOffer atomics; ///< of all ports together
   bool operator==(const Summary&) const = default;
 };
 
@@ -53,6 +62,7 @@ struct Hello {
   std::uint16_t wanted_mtu_bytes = 0; ///< 0: whatever both ports have
   std::uint8_t lanes = 1;
   std::vector<Nic> nics;
+  AtomicsOffer atomics; ///< of these NICs
   bool operator==(const Hello&) const = default;
 };
 

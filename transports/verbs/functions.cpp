@@ -45,6 +45,12 @@ std::shared_ptr<const Functions> load_functions(const std::string& file, std::st
   lookup.require(table->dereg_mr, "ibv_dereg_mr");
   lookup.require(table->create_cq, "ibv_create_cq");
   lookup.require(table->destroy_cq, "ibv_destroy_cq");
+  lookup.require(table->create_comp_channel, "ibv_create_comp_channel");
+  lookup.require(table->destroy_comp_channel, "ibv_destroy_comp_channel");
+  lookup.require(table->get_cq_event, "ibv_get_cq_event");
+  lookup.require(table->ack_cq_events, "ibv_ack_cq_events");
+  lookup.require(table->create_srq, "ibv_create_srq");
+  lookup.require(table->destroy_srq, "ibv_destroy_srq");
   lookup.require(table->create_qp, "ibv_create_qp");
   lookup.require(table->modify_qp, "ibv_modify_qp");
   lookup.require(table->destroy_qp, "ibv_destroy_qp");

@@ -28,6 +28,12 @@ struct Functions {
   decltype(&::ibv_reg_dmabuf_mr) reg_dmabuf_mr = nullptr; ///< nullptr before rdma-core 34
   decltype(&::ibv_create_cq) create_cq = nullptr;
   decltype(&::ibv_destroy_cq) destroy_cq = nullptr;
+  decltype(&::ibv_create_comp_channel) create_comp_channel = nullptr;
+  decltype(&::ibv_destroy_comp_channel) destroy_comp_channel = nullptr;
+  decltype(&::ibv_get_cq_event) get_cq_event = nullptr;
+  decltype(&::ibv_ack_cq_events) ack_cq_events = nullptr;
+  decltype(&::ibv_create_srq) create_srq = nullptr;
+  decltype(&::ibv_destroy_srq) destroy_srq = nullptr;
   decltype(&::ibv_create_qp) create_qp = nullptr;
   decltype(&::ibv_modify_qp) modify_qp = nullptr;
   decltype(&::ibv_destroy_qp) destroy_qp = nullptr;

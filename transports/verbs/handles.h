@@ -25,5 +25,7 @@ using Context = Handle<ibv_context>;
 using ProtectionDomain = Handle<ibv_pd>;
 using MemoryRegion = Handle<ibv_mr>;
 using CompletionQueue = Handle<ibv_cq>;
+using CompletionChannel = Handle<ibv_comp_channel>;
+using SharedReceiveQueue = Handle<ibv_srq>;
 
 } // namespace shmemctl::verbs

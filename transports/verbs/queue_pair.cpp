@@ -11,7 +11,7 @@ namespace shmemctl::verbs {
 namespace {
 
 constexpr std::uint8_t hop_limit = 64;
-/// 0.64 ms; and 7 is "for ever", of no concern: nobody posts receives, so nobody runs out of them.
+/// 0.64 ms; and 7 is "for ever", of no concern: no more messages are sent than receives are posted.
 constexpr std::uint8_t min_rnr_timer = 12, rnr_retry = 7;
 
 ibv_qp_attr nothing() {
@@ -42,7 +42,8 @@ ibv_mtu mtu_code(int bytes) {
   return static_cast<ibv_mtu>(std::bit_width(static_cast<unsigned>(bytes)) - 8);
 }
 
-QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes)
+QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
+                     const ReceivePlace& receives)
     : functions_(&device.functions()) {
   // Devices refuse what they cannot hold and do not say what they could.
   for (int wanted = inline_bytes;; wanted /= 2) {
@@ -50,11 +51,12 @@ QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_
     std::memset(&attributes, 0, sizeof attributes);
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = completions;
-    attributes.recv_cq = completions;
+    attributes.recv_cq = receives.queue ? receives.completions : completions;
+    attributes.srq = receives.queue;
     attributes.cap.max_send_wr = static_cast<std::uint32_t>(depth);
-    attributes.cap.max_recv_wr = 1;
+    attributes.cap.max_recv_wr = receives.queue ? 0 : 1;
     attributes.cap.max_send_sge = 1;
-    attributes.cap.max_recv_sge = 1;
+    attributes.cap.max_recv_sge = receives.queue ? 0 : 1;
     attributes.cap.max_inline_data = static_cast<std::uint32_t>(wanted);
     handle_ =
         own(functions_->create_qp(device.protection_domain(), &attributes), functions_->destroy_qp);

@@ -30,12 +30,19 @@ struct Path {
   int outstanding_reads = 1; ///< reads and atomics on their way, both as asker and as answerer
 };
 
+/// Where messages of a peer are received.
+struct ReceivePlace {
+  ibv_srq* queue = nullptr; ///< nullptr: nobody sends any
+  ibv_cq* completions = nullptr;
+};
+
 class QueuePair {
 public:
   /// @param inline_bytes how much data work requests shall be able to hold; less if the device
   ///                     cannot do that
   /// Throws Error (unavailable).
-  QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes);
+  QueuePair(Device& device, ibv_cq* completions, int depth, int inline_bytes,
+            const ReceivePlace& receives = {});
 
   ibv_qp* get() const { return handle_.get(); }
   std::uint32_t number() const { return handle_->qp_num; }

@@ -173,14 +173,31 @@ protected:
 TEST_F(Reaching, WhatADeviceCanDo) {
   FakeDevice plain = roce_device("fake0");
   plain.atomic_cap = IBV_ATOMIC_NONE;
-  for (const bool atomics : {true, false}) {
-    FakeVerbs fake({atomics ? roce_device("fake0") : plain});
-    ibrc::IbrcTransport transport(setup(), fake.functions(), "");
+  FakeDevice poor = plain;
+  poor.max_srq = 0;
+  struct Case {
+    FakeDevice device;
+    const char* option;
+    bool atomics;
+    const char* reason;
+  };
+  for (const Case& each : {Case{roce_device("fake0"), "auto", true, "RoCE"},
+                           Case{roce_device("fake0"), "device", true, "RoCE"},
+                           Case{roce_device("fake0"), "message", true, "RoCE, atomics by message"},
+                           Case{plain, "auto", true, "RoCE, atomics by message"},
+                           Case{plain, "device", false, "RoCE, no atomics"},
+                           Case{poor, "auto", false, "RoCE, no atomics"},
+                           Case{poor, "message", false, "RoCE, no atomics"}}) {
+    FakeVerbs fake({each.device});
+    const Options options({}, {{"IB_ATOMICS", each.option}});
+    TransportSetup wanted = setup();
+    wanted.options = &options;
+    ibrc::IbrcTransport transport(wanted, fake.functions(), "");
     const Reach reach = between(transport, transport);
-    EXPECT_EQ((reach.capabilities & can_atomics) != 0, atomics);
-    EXPECT_EQ((reach.capabilities & can_put_signal) != 0, atomics);
+    EXPECT_EQ((reach.capabilities & can_atomics) != 0, each.atomics) << each.reason;
+    EXPECT_EQ((reach.capabilities & can_put_signal) != 0, each.atomics) << each.reason;
     EXPECT_NE(reach.capabilities & (can_put | can_get), 0u);
-    EXPECT_EQ(reach.reason, "RoCE");
+    EXPECT_EQ(reach.reason, each.reason);
   }
 }
 

@@ -159,6 +159,8 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_FALSE(defaults.gid.roce_version);
   EXPECT_FALSE(defaults.gid.ipv6);
   EXPECT_EQ(defaults.retry_count, 6);
+  EXPECT_EQ(defaults.atomics, AtomicsWish::automatic);
+  EXPECT_EQ(defaults.receives, 16384);
   const Settings set = read_settings(Options({}, {{"IB_GID_INDEX", "3"},
                                                   {"IB_ROCE_VERSION_NUM", "2"},
                                                   {"IB_ADDR_FAMILY", "AF_INET6"},
@@ -169,7 +171,12 @@ TEST(Settings, DefaultsAndWhatIsSet) {
                                                   {"IB_TIMEOUT", "14"},
                                                   {"IB_RETRY_COUNT", "2"},
                                                   {"IB_NUM_RC_PER_DEVICE", "7"},
-                                                  {"IB_DISABLE_DMABUF", "1"}}));
+                                                  {"IB_DISABLE_DMABUF", "1"},
+                                                  {"IB_ATOMICS", "message"},
+                                                  {"SRQ_DEPTH", "12"}}));
+  EXPECT_EQ(set.atomics, AtomicsWish::message);
+  EXPECT_EQ(set.receives, 12);
+  EXPECT_EQ(read_settings(Options({}, {{"IB_ATOMICS", "device"}})).atomics, AtomicsWish::device);
   EXPECT_EQ(set.gid.index, 3);
   EXPECT_EQ(set.gid.roce_version, 2);
   EXPECT_EQ(set.gid.ipv6, true);

@@ -28,11 +28,12 @@ Hello hello() {
   made.wanted_mtu_bytes = 1024;
   made.lanes = 65;
   made.nics = {nic("mlx5_0"), nic("rxe0")};
+  made.atomics = {AtomicsWish::device, true, 1 << 20};
   return made;
 }
 
 Summary summary() {
-  return {"why not", {{true, false, 0x55}, {false, true, 0x40}}};
+  return {"why not", {{true, 0x55}, {false, 0x40}}, {AtomicsWish::message, false, 77}};
 }
 QueuePairNames names() {
   return {{{{1, 2}, {0xffffff, 0}}, {}, {{3, 4}}}};

@@ -20,7 +20,9 @@ FakeDevice device(const std::string& name, std::uint8_t host) {
 
 /// For all tests of this program; processes that a test forks have no part in it.
 FakeVerbs& fake() {
-  static FakeVerbs verbs({device("fake0", 1), device("fake1", 2)});
+  FakeDevice without_atomics = device("fake2", 3);
+  without_atomics.atomic_cap = IBV_ATOMIC_NONE;
+  static FakeVerbs verbs({device("fake0", 1), device("fake1", 2), without_atomics});
   return verbs;
 }
 
@@ -37,22 +39,31 @@ NamedTransport over_fake(const std::string& name, const std::vector<HcaPort>& ni
   return transport;
 }
 
-NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>& nics) {
+NamedTransport over_devices(const std::string& name, const std::vector<HcaPort>& nics,
+                            bool by_message = false) {
   NamedTransport transport;
   transport.name = name;
   transport.nics = nics;
   transport.make = [](const TransportSetup& setup) { return make_ibrc_transport(setup); };
   // A peer that is gone is noticed within a second.
   transport.options = {{"IB_TIMEOUT", "14"}};
-  transport.served_by_device = true;
+  if (by_message)
+    transport.options["IB_ATOMICS"] = "message";
+  transport.served_by_device = !by_message;
   return transport;
 }
 
 /// Two NICs only where there are two.
 std::vector<NamedTransport> all() {
   std::vector<NamedTransport> list = {
-      over_devices("ibrc", {}), over_fake("fake", {{"fake0", 1}}),
-      over_fake("fake_two_nics", {{"fake0", 1}, {"fake1", 1}}, {{"IB_NUM_RC_PER_DEVICE", "3"}})};
+      over_devices("ibrc", {}),
+      over_fake("fake", {{"fake0", 1}}),
+      over_fake("fake_two_nics", {{"fake0", 1}, {"fake1", 1}}, {{"IB_NUM_RC_PER_DEVICE", "3"}}),
+      over_devices("ibrc_message", {}, true),
+      over_fake("fake_message", {{"fake0", 1}}, {{"IB_ATOMICS", "message"}}),
+      over_fake("fake_message_two_nics", {{"fake0", 1}, {"fake1", 1}},
+                {{"IB_ATOMICS", "message"}, {"IB_NUM_RC_PER_DEVICE", "3"}, {"SRQ_DEPTH", "32"}}),
+      over_fake("fake_without_atomics", {{"fake2", 1}})};
   if (std::filesystem::exists("/sys/class/infiniband/rxe1"))
     list.push_back(over_devices("ibrc_two_nics", {{"rxe0", 1}, {"rxe1", 1}}));
   return list;

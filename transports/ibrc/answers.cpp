@@ -1,0 +1,214 @@
+#include "transports/ibrc/answers.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/log.h"
+
+namespace shmemctl::ibrc {
+
+namespace {
+
+constexpr std::uint32_t completions_per_peer = 64, most_completions = 1 << 16;
+constexpr int word_bytes = 8;
+constexpr std::size_t words_of_endpoint = Endpoint::depth;
+
+} // namespace
+
+Answers::Answers(JobView& job, const RegionTable& regions, std::uint32_t credits,
+                 std::size_t n_peers)
+    : job_(job), regions_(regions), layout_{credits},
+      words_(n_peers * words_of_endpoint * word_bytes, "memory for answers"),
+      peers_(static_cast<std::size_t>(job.n_pes)) {
+  for (const UsedDevice& used : job.devices) {
+    verbs::Device& device = *used.device;
+    const auto most = static_cast<std::uint32_t>(std::max(device.attributes().max_cqe, 1));
+    Completions completions;
+    completions.capacity = static_cast<std::uint32_t>(
+        std::min<std::size_t>({most, n_peers * completions_per_peer, most_completions}));
+    completions.queue = verbs::own(
+        device.functions().create_cq(device.context(), static_cast<int>(completions.capacity),
+                                     nullptr, nullptr, 0),
+        device.functions().destroy_cq);
+    if (!completions.queue)
+      throw Error(ExitCode::unavailable, "a completion queue", "make", std::strerror(errno),
+                  "raise the limit of locked memory: ulimit -l unlimited",
+                  {job.host, job.pe, device.name(), std::nullopt});
+    completions_.push_back(std::move(completions));
+    handles_.push_back(verbs::register_memory(device, words_.data(), words_.size_bytes(),
+                                              verbs::MemoryKind::host, {}, "memory for answers"));
+  }
+}
+
+Endpoint& Answers::add_peer(int pe, std::size_t nic, std::size_t peer_nic) {
+  const UsedDevice& used = job_.devices[job_.nics[nic]->device_index];
+  auto endpoint = std::make_unique<Endpoint>(
+      pe, 0, nic, peer_nic,
+      verbs::QueuePair(*used.device, completions_[job_.nics[nic]->device_index].queue.get(),
+                       Endpoint::depth, word_bytes, used.receive_place()));
+  endpoint->number = static_cast<std::uint32_t>(endpoints_.size());
+  endpoints_.push_back(endpoint.get());
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  peer.endpoint = std::move(endpoint);
+  return *peer.endpoint;
+}
+
+bool Answers::set_place(int pe, const AnswerPlace& place) {
+  Peer& peer = peers_[static_cast<std::size_t>(pe)];
+  if (!peer.endpoint || place.credits != layout_.credits ||
+      peer.endpoint->peer_nic >= place.keys.size() || place.address % word_bytes != 0)
+    return false;
+  peer.address = place.address;
+  peer.key = place.keys[peer.endpoint->peer_nic];
+  return true;
+}
+
+void Answers::add_source(std::size_t device, std::uint32_t queue_pair, int pe, std::size_t lane) {
+  const auto same = [&](const auto& each) { return each->pe == pe && each->lane == lane; };
+  auto found = std::find_if(sources_.rbegin(), sources_.rend(), same);
+  if (found == sources_.rend()) {
+    auto source = std::make_unique<Source>();
+    source->pe = pe;
+    source->lane = lane;
+    source->outcomes.resize(layout_.credits);
+    sources_.push_back(std::move(source));
+    found = sources_.rbegin();
+  }
+  by_queue_pair_[{device, queue_pair}] = found->get();
+}
+
+void Answers::on_message(std::size_t device, std::uint32_t queue_pair, const void* bytes,
+                         std::size_t size_bytes) {
+  const auto found = by_queue_pair_.find({device, queue_pair});
+  if (found == by_queue_pair_.end())
+    return; // nobody sends on the others
+  Source& source = *found->second;
+  const bool room = source.carried_out - source.answered < layout_.credits;
+  const Outcome outcome =
+      room ? carry_out(regions_, bytes, size_bytes) : Outcome{0, Refusal::too_many, false};
+  if (outcome.refusal != Refusal::none && source.refused == 0)
+    source.refused = refused_word(source.carried_out, outcome.refusal);
+  if (room)
+    source.outcomes[source.carried_out++ % layout_.credits] = outcome;
+  if (!source.listed) {
+    source.listed = true;
+    unanswered_.push_back(&source);
+  }
+}
+
+void Answers::send() {
+  std::erase_if(unanswered_, [&](Source* source) {
+    source->listed = !answer(*source);
+    return !source->listed;
+  });
+}
+
+bool Answers::answer(Source& source) {
+  const Peer& peer = peers_[static_cast<std::size_t>(source.pe)];
+  Endpoint& endpoint = *peer.endpoint;
+  while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_told)) {
+    if (endpoint.failure) {
+      source.answered = source.carried_out;
+      return true;
+    }
+    WorkChain chain;
+    const std::uint64_t end = fill(chain, source, peer);
+    if (!post(endpoint, chain))
+      return static_cast<bool>(endpoint.failure);
+    source.refusal_told = source.refused != 0;
+    source.answered = end;
+  }
+  return true;
+}
+
+/// Values first, then why something was refused, then that it is done: the queue pair keeps that
+/// order, and who reads the last has the others.
+std::uint64_t Answers::fill(WorkChain& chain, const Source& source, const Peer& peer) const {
+  const std::uint64_t block = peer.address + source.lane * layout_.size_bytes();
+  std::uint64_t end = source.answered;
+  for (; end < source.carried_out && chain.size() + 2 < WorkChain::capacity; ++end) {
+    const Outcome& outcome = source.outcomes[end % layout_.credits];
+    if (outcome.wants_value)
+      add_word(chain, *peer.endpoint, block + layout_.value_at(end), peer.key, outcome.value);
+  }
+  if (source.refused != 0 && !source.refusal_told)
+    add_word(chain, *peer.endpoint, block + AnswerBlock::refused_at, peer.key, source.refused);
+  add_word(chain, *peer.endpoint, block + AnswerBlock::done_at, peer.key, end);
+  return end;
+}
+
+void Answers::add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
+                       std::uint32_t key, std::uint64_t value) const {
+  // A place for each request that the queue pair can hold: nothing that is on its way is changed.
+  const std::uint32_t position = endpoint.posted + static_cast<std::uint32_t>(chain.size());
+  std::byte* const word =
+      words_.data() +
+      (endpoint.number * words_of_endpoint + position % words_of_endpoint) * word_bytes;
+  const bool is_inline = endpoint.queue_pair.inline_bytes() >= word_bytes;
+  std::optional<std::uint32_t> local_key;
+  if (!is_inline)
+    local_key = handles_[job_.nics[endpoint.nic]->device_index]->lkey;
+  // The device may still read the place's last word until its request is retired: see post().
+  if (endpoint.in_flight() + chain.size() < Endpoint::depth)
+    std::memcpy(word, &value, sizeof value);
+  chain.add_write({WorkKind::signal, -1, word_bytes, nullptr}, word, word_bytes, address, key,
+                  local_key);
+}
+
+bool Answers::post(Endpoint& endpoint, WorkChain& chain) {
+  Completions& completions = completions_of(endpoint);
+  const auto count = static_cast<std::uint32_t>(chain.size());
+  if (endpoint.in_flight() + count > Endpoint::depth ||
+      completions.in_flight + count > completions.capacity)
+    return false;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ibv_send_wr& request = chain.request(i);
+    request.wr_id = std::uint64_t{endpoint.number} << 32 | (endpoint.posted + i);
+    request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
+  }
+  chain.request(count - 1).send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  const int error_number = ::ibv_post_send(endpoint.queue_pair.get(), &chain.request(0), &refused);
+  if (error_number != 0) {
+    give_up(endpoint, std::strerror(error_number));
+    return false;
+  }
+  endpoint.posted += count;
+  completions.in_flight += count;
+  return true;
+}
+
+void Answers::poll() {
+  for (Completions& completions : completions_) {
+    std::array<ibv_wc, 16> batch;
+    int count = 0;
+    if (completions.in_flight > 0)
+      count = ::ibv_poll_cq(completions.queue.get(), batch.size(), batch.data());
+    for (int i = 0; i < count; ++i)
+      take(completions, batch[static_cast<std::size_t>(i)]);
+  }
+}
+
+void Answers::take(Completions& completions, const ibv_wc& completion) {
+  Endpoint& endpoint = *endpoints_[completion.wr_id >> 32];
+  const auto end = static_cast<std::uint32_t>(completion.wr_id) + 1;
+  if (!endpoint.has_retired(end)) {
+    completions.in_flight -= end - endpoint.retired;
+    endpoint.retired = end;
+  }
+  if (completion.status != IBV_WC_SUCCESS && !endpoint.failure)
+    give_up(endpoint,
+            job_.device_of(*job_.nics[endpoint.nic]).functions().wc_status_str(completion.status));
+}
+
+/// A peer that has ended needs no answer; one that has not waits in vain, and says so.
+void Answers::give_up(Endpoint& endpoint, const std::string& why) {
+  endpoint.failure.emplace(ExitCode::unavailable, job_.name_of(endpoint.pe), "answer", why,
+                           "look at the first error of this job",
+                           job_.where(*job_.nics[endpoint.nic]));
+  log(LogLevel::info, "ibrc", endpoint.failure->message());
+}
+
+} // namespace shmemctl::ibrc

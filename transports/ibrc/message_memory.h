@@ -1,0 +1,42 @@
+// This PE's memory for its requests by message and their answers: one block for each lane and
+// target, which every device knows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transports/ibrc/atomic_message.h"
+#include "transports/ibrc/job_view.h"
+#include "transports/verbs/pages.h"
+#include "transports/verbs/registration.h"
+
+namespace shmemctl::ibrc {
+
+class MessageMemory {
+public:
+  /// @param credits by PE; 0 for one that is not connected
+  /// Throws Error (unavailable).
+  MessageMemory(const JobView& job, const std::vector<std::uint32_t>& credits, int lanes);
+
+  AnswerBlock layout(int pe) const { return {targets_[static_cast<std::size_t>(pe)].credits}; }
+  std::byte* block(int pe, std::size_t lane) const {
+    return pages_.data() + targets_[static_cast<std::size_t>(pe)].begin +
+           lane * layout(pe).size_bytes();
+  }
+  std::uint32_t local_key(std::size_t device) const { return handles_[device]->lkey; }
+  /// What that PE has to know to answer.
+  AnswerPlace place_for(int pe) const;
+
+private:
+  struct Target {
+    std::uint32_t credits = 0;
+    std::size_t begin = 0; ///< in the pages
+  };
+
+  const JobView& job_;
+  std::vector<Target> targets_; ///< by PE
+  verbs::Pages pages_;
+  std::vector<verbs::MemoryRegion> handles_; ///< by device; gone before the pages
+};
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,70 @@
+// The requester's side of atomics by message, for one lane: credits, answers, and waiting for them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transports/ibrc/message_service.h"
+#include "transports/ibrc/queues.h"
+
+namespace shmemctl::ibrc {
+
+/// Requests to one PE all go by one queue pair, so they are carried out in the order in which they
+/// are posted, and behind what was written there before. Not thread safe: the lane's lock is held.
+/// Waits end as those of Queues, with give_up() naming the PE, and throw Error (unavailable) for a
+/// request that was refused: it names PE, region and offset.
+class Requests {
+public:
+  Requests(JobView& job, Queues& queues, MessageService& service, std::size_t lane);
+
+  /// Waits until one more request may be under way to that PE.
+  void reserve(Endpoint& endpoint);
+  /// Adds the request as the chain's last, which post() has to post next. Needs reserve().
+  void add(WorkChain& chain, const Endpoint& endpoint, const RemoteAddress& target,
+           const AtomicRequest& request, bool wants_value, WorkKind kind);
+  /// Posts the chain. Returns the request's number.
+  std::uint64_t post(Endpoint& endpoint, WorkChain& chain, bool signalled);
+  /// Waits for the answer.
+  std::uint64_t await_value(Endpoint& endpoint, std::uint64_t number);
+
+  /// Writes and reads from here on come behind the requests so far.
+  void fence();
+  /// Before a write or read: waits for what a fence has put before it.
+  void await_fenced(Endpoint& endpoint);
+  /// Waits until all requests are done.
+  void quiet();
+
+private:
+  /// What was asked for, in case it is refused.
+  struct Asked {
+    int region = 0;
+    std::uint64_t offset_bytes = 0;
+  };
+  struct Target {
+    AnswerBlock layout;
+    std::byte* block = nullptr;
+    Endpoint* endpoint = nullptr; ///< of the last request
+    std::uint64_t sent = 0, done = 0;
+    std::uint64_t fenced = 0; ///< as many are before the last fence
+    bool active = false;      ///< in active_
+    std::vector<Asked> asked; ///< by number modulo credits
+  };
+
+  Target& target(int pe) { return targets_[static_cast<std::size_t>(pe)]; }
+  static std::uint64_t word(const Target& target, std::size_t at);
+  /// Sees how many are done. True if there are more than before.
+  bool look(Target& target, Endpoint& endpoint);
+  void refused(Target& target, Endpoint& endpoint, std::uint64_t word);
+  template <class Done>
+  void wait(Target& target, Endpoint& endpoint, const char* step, Done&& done);
+  /// A connection over which nothing goes does not notice that the peer has gone.
+  void probe(Endpoint& endpoint);
+
+  JobView& job_;
+  Queues& queues_;
+  MessageService& service_;
+  std::vector<Target> targets_; ///< by PE
+  std::vector<Target*> active_;
+};
+
+} // namespace shmemctl::ibrc

@@ -1,0 +1,35 @@
+// Zeroed pages of this process's own, for registration.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace shmemctl::verbs {
+
+/// Unmapped at its end; registrations go before.
+class Pages {
+public:
+  Pages() = default;
+  /// Throws Error (unavailable).
+  /// @param what words for messages: "memory for messages"
+  Pages(std::size_t size_bytes, const char* what);
+  Pages(Pages&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_bytes_(other.size_bytes_) {}
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_bytes_, other.size_bytes_);
+    return *this;
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages();
+
+  std::byte* data() const { return data_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  std::byte* data_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+} // namespace shmemctl::verbs

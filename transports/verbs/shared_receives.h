@@ -1,0 +1,77 @@
+// Messages of fixed size that any queue pair of a device receives: a shared receive queue, its
+// completions and its buffers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/error.h"
+#include "transports/verbs/device.h"
+#include "transports/verbs/handles.h"
+#include "transports/verbs/pages.h"
+#include "transports/verbs/queue_pair.h"
+
+namespace shmemctl::verbs {
+
+/// How many receives a device can hold in one shared receive queue; 0 if it has none.
+std::uint32_t most_shared_receives(const Device& device);
+
+/// Not thread safe. Every receive that is used is posted again before its poll() returns, so that
+/// as many messages can be on their way as the queue is deep. The queue pairs on it go first.
+class SharedReceives {
+public:
+  /// Throws Error (unavailable).
+  /// @param depth at most most_shared_receives()
+  SharedReceives(Device& device, std::uint32_t depth, std::size_t message_bytes);
+  SharedReceives(const SharedReceives&) = delete;
+  SharedReceives& operator=(const SharedReceives&) = delete;
+  ~SharedReceives();
+
+  ReceivePlace place() const { return {queue_.get(), completions_.get()}; }
+
+  /// Takes up to 16 messages that have arrived, in their order, and calls
+  /// `take(queue_pair_number, bytes, size_bytes)` for each. What failed on its way is dropped: its
+  /// sender knows. Returns how many completions there were. Throws Error (unavailable) if the
+  /// device does not take receives any more.
+  template <class Take>
+  int poll(Take&& take) {
+    std::array<ibv_wc, batch> arrived;
+    const int count = ::ibv_poll_cq(completions_.get(), batch, arrived.data());
+    for (int i = 0; i < count; ++i) {
+      const ibv_wc& completion = arrived[static_cast<std::size_t>(i)];
+      if (completion.status == IBV_WC_SUCCESS)
+        take(completion.qp_num, at(completion.wr_id), completion.byte_len);
+    }
+    if (count > 0)
+      post_again(arrived.data(), count);
+    return count;
+  }
+
+  /// Readable when a message has come behind arm().
+  int descriptor() const { return channel_->fd; }
+  /// From now on the next message makes the descriptor readable; look once more for those that came
+  /// before.
+  void arm();
+  /// Takes what made the descriptor readable.
+  void clear_events();
+
+private:
+  static constexpr int batch = 16;
+
+  const std::byte* at(std::uint64_t index) const { return memory_.data() + index * message_bytes_; }
+  void post_again(const ibv_wc* arrived, int count);
+  int post(const std::uint64_t* indices, int count);
+  Error failure(const char* what, int error_number) const;
+
+  Device& device_;
+  std::size_t message_bytes_;
+  Pages memory_;
+  MemoryRegion registered_;
+  CompletionChannel channel_;
+  CompletionQueue completions_;
+  SharedReceiveQueue queue_;
+  unsigned unacknowledged_ = 0;
+};
+
+} // namespace shmemctl::verbs
