@@ -51,9 +51,10 @@ Devices::Devices(const TransportSetup& setup, const Settings& settings)
 /// The first device that fits; use_nics() may know better.
 bool Devices::find_real(std::string& why) {
   std::vector<std::string> reasons;
-  for (const std::string& name : mlx5::devx_devices(settings_.devices, why))
+  for (const std::string& name : settings_.list_devices(why))
     try {
       chosen_.push_back(open_port({name, 1}));
+      ethernet_ = chosen_.front()->info().ethernet;
       return true;
     } catch (const Error& error) {
       reasons.push_back(name + ": " + error.system_message());
@@ -66,7 +67,7 @@ bool Devices::find_real(std::string& why) {
 }
 
 std::unique_ptr<mlx5::Hca> Devices::open_port(const HcaPort& port) const {
-  std::unique_ptr<mlx5::Hca> hca = mlx5::open_devx_hca(port.device, port.port, settings_.devices);
+  std::unique_ptr<mlx5::Hca> hca = settings_.open_device(port.device, port.port);
   std::string unfit = hca->info().unfit;
   if (unfit.empty() && !hca->info().ethernet && settings_.queue.path.traffic_class != 0)
     unfit = "an InfiniBand port has no traffic class";
@@ -90,7 +91,7 @@ Summary Devices::summary() {
   summary.reason = reason_;
   summary.network_namespace = network_namespace();
   if (kind_ == Summary::Kind::real)
-    summary.ethernet = chosen_.front()->info().ethernet;
+    summary.ethernet = ethernet_;
   if (kind_ == Summary::Kind::software)
     summary.over = settings_.over;
   if (below_)
@@ -143,7 +144,7 @@ Reach Devices::reach(const Summary& mine, const PeerPlace& me, const PeerPlace& 
 std::string Devices::nature() const {
   if (software())
     return "software HCA over " + settings_.over;
-  return chosen_.empty() || chosen_.front()->info().ethernet ? "RoCE" : "InfiniBand";
+  return ethernet_ ? "RoCE" : "InfiniBand";
 }
 
 void Devices::use_nics(const std::vector<HcaPort>& nics) {
@@ -157,8 +158,10 @@ void Devices::use_nics(const std::vector<HcaPort>& nics) {
       break;
     wanted.push_back(open_port(nic));
   }
-  if (!wanted.empty())
-    chosen_ = std::move(wanted);
+  if (wanted.empty())
+    return;
+  ethernet_ = wanted.front()->info().ethernet;
+  chosen_ = std::move(wanted);
 }
 
 void Devices::open(JobView& job) {

@@ -49,6 +49,7 @@ private:
   TransportSetup below_setup_;
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<mlx5::Hca>> chosen_; ///< real ones, best first
+  bool ethernet_ = false;                          ///< of those
   std::vector<std::shared_ptr<SoftWays>> ways_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "transports/mlx5/devx/devx_hca.h"
+
 namespace shmemctl::direct {
 
 namespace {
@@ -45,10 +47,15 @@ Settings read_settings(Flavour flavour, const Options& options) {
                        : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
   settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");
   settings.queue = queue_options(flavour, options);
-  settings.devices.verbs_library = options.text("VERBS_LIBRARY");
-  settings.devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
-  settings.devices.address_range = options.text("IB_ADDR_RANGE");
-  settings.devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  mlx5::DevxSettings devices;
+  devices.verbs_library = options.text("VERBS_LIBRARY");
+  devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
+  devices.address_range = options.text("IB_ADDR_RANGE");
+  devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  settings.list_devices = [devices](std::string& why) { return mlx5::devx_devices(devices, why); };
+  settings.open_device = [devices](const std::string& name, int port) {
+    return mlx5::open_devx_hca(name, port, devices);
+  };
   return settings;
 }
 

@@ -1,11 +1,12 @@
 // The options of the direct transports.
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "src/base/options.h"
-#include "transports/mlx5/devx/devx_hca.h"
 #include "transports/mlx5/hca.h"
 
 namespace shmemctl::direct {
@@ -24,7 +25,12 @@ struct Settings {
   int lanes = 2;            ///< queues to each peer on each NIC
   bool all_ports = true;    ///< use every NIC that this PE is given
   mlx5::QueueOptions queue;
-  mlx5::DevxSettings devices;
+
+  // Real devices; tests have their own.
+  /// Names; none, with the reason, if there are none.
+  std::function<std::vector<std::string>(std::string& why)> list_devices;
+  /// Throws Error (unavailable).
+  std::function<std::unique_ptr<mlx5::Hca>(const std::string& device, int port)> open_device;
 
   const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
 };
