@@ -75,6 +75,35 @@ private:
     std::uint64_t device_;
   };
 
+  class Memory final : public mlx5::HcaMemory {
+  public:
+    Memory(FakeFabric& fabric, std::uint64_t device, std::unique_ptr<mlx5::HcaMemory> memory)
+        : fabric_(fabric), device_(device), memory_(std::move(memory)) {
+      tell(window());
+    }
+    ~Memory() override {
+      mlx5::KeyWindow gone = window();
+      gone.size_bytes = 0;
+      tell(gone);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    std::uint32_t lkey() const override { return memory_->lkey(); }
+    std::uint32_t rkey() const override { return memory_->rkey(); }
+
+  private:
+    const mlx5::KeyWindow& window() const {
+      return static_cast<const mlx5::SoftMemory&>(*memory_).window();
+    }
+    void tell(const mlx5::KeyWindow& told) {
+      const std::lock_guard lock(fabric_.mutex_);
+      fabric_.memory_[device_].add(told);
+    }
+    FakeFabric& fabric_;
+    std::uint64_t device_;
+    std::unique_ptr<mlx5::HcaMemory> memory_;
+  };
+
   class Hca final : public mlx5::Hca {
   public:
     Hca(FakeFabric& fabric, const Port& port, std::uint64_t device)
@@ -87,10 +116,7 @@ private:
     }
     const mlx5::HcaInfo& info() const override { return info_; }
     std::unique_ptr<mlx5::HcaMemory> register_memory(const mlx5::MemoryRequest& request) override {
-      auto memory = soft_.register_memory(request);
-      const std::lock_guard lock(fabric_.mutex_);
-      fabric_.memory_[device_].add(static_cast<mlx5::SoftMemory&>(*memory).window());
-      return memory;
+      return std::make_unique<Memory>(fabric_, device_, soft_.register_memory(request));
     }
     std::unique_ptr<mlx5::HcaQueue> create_queue(const mlx5::QueueOptions& options) override {
       return soft_.create_queue(options);

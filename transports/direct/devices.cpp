@@ -11,9 +11,6 @@ namespace shmemctl::direct {
 
 namespace {
 
-/// What waits for the software HCA gives up before the HCA itself does, and so says the more.
-constexpr double patience_below = 1.5;
-
 std::uint64_t network_namespace() {
   struct stat status {};
   return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
@@ -80,9 +77,7 @@ std::unique_ptr<mlx5::Hca> Devices::open_port(const HcaPort& port) const {
 
 void Devices::choose_software(const TransportSetup& setup) {
   kind_ = Summary::Kind::software;
-  below_setup_ = setup;
-  below_setup_.timeout_s *= patience_below;
-  below_ = make_below(settings_.over, below_setup_);
+  below_ = make_below(settings_.over, setup);
 }
 
 Summary Devices::summary() {
@@ -173,8 +168,7 @@ void Devices::open(JobView& job) {
   }
   for (std::size_t port = 0; port < static_cast<std::size_t>(settings_.software_devices); ++port) {
     ways_.push_back(std::make_shared<SoftWays>(below_.get(), static_cast<int>(port)));
-    std::unique_ptr<mlx5::SoftHca> hca =
-        make_soft_hca(ways_.back(), job.pe, port, below_ == nullptr);
+    std::unique_ptr<mlx5::SoftHca> hca = make_soft_hca(ways_.back(), job.pe, port);
     mlx5::SoftHca* const soft = hca.get();
     job.ports.push_back({std::move(hca), soft});
   }

@@ -46,7 +46,6 @@ private:
   int pe_;
   Summary::Kind kind_ = Summary::Kind::none;
   std::string reason_; ///< of none
-  TransportSetup below_setup_;
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<mlx5::Hca>> chosen_; ///< real ones, best first
   bool ethernet_ = false;                          ///< of those

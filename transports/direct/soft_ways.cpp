@@ -38,7 +38,7 @@ void SoftWays::add(std::uint64_t device_id, const mlx5::KeyWindow& window) {
 }
 
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
-                                             std::size_t port, bool over_memory) {
+                                             std::size_t port) {
   mlx5::SoftOptions options;
   if (port > 0)
     options.name += "-" + std::to_string(port);
@@ -46,7 +46,9 @@ std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int
   options.way_to_peer = [ways = std::move(ways)](const mlx5::PeerInfo& peer) {
     return ways->to(peer.device_id);
   };
-  options.waiters_help = over_memory;
+  // Whoever waits serves it while it rests, so it need not keep a processor for long.
+  options.idle_spins = 200;
+  options.idle_yields = 20;
   return std::make_unique<mlx5::SoftHca>(std::move(options));
 }
 

@@ -41,6 +41,6 @@ private:
 
 /// An HCA whose ways are `ways`. Throws Error (unavailable).
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
-                                             std::size_t port, bool over_memory);
+                                             std::size_t port);
 
 } // namespace shmemctl::direct

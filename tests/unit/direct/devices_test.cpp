@@ -47,8 +47,10 @@ TEST(DirectDevices, WhyAPeerIsNotReached) {
             std::string::npos);
   EXPECT_NE(reason_between(none, software(), software(), 2, 2).find("another machine"),
             std::string::npos);
-  EXPECT_NE(reason_between(none, software(), {{"SOFT_HCA_OVER", "ucx"}}).find("over ucx there"),
-            std::string::npos);
+  EXPECT_NE(
+      reason_between(none, software(), {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
+          .find("over ibrc there"),
+      std::string::npos);
   EXPECT_NE(reason_between(none, {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}},
                            {{"SOFT_HCA_OVER", "ibrc"}, {"VERBS_LIBRARY", "none.so"}})
                 .find("software HCA over ibrc: no libibverbs"),

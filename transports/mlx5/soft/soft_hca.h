@@ -75,8 +75,7 @@ struct SoftOptions {
   /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
   /// poll(): better where there are fewer processors than threads.
   bool has_thread = true;
-  /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads. Not
-  /// where executors may wait long.
+  /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads.
   bool waiters_help = true;
   unsigned batch = 64; ///< entries of one queue in a row
   // How the thread waits when there is nothing to do: first these turns, then naps.
