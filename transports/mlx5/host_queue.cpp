@@ -41,6 +41,12 @@ bool peer_may_be_gone(std::uint8_t syndrome) {
 class HostQueue::Wait {
 public:
   Wait(HostQueue& queue, const char* step) : queue_(queue), step_(step) {}
+  ~Wait() {
+    if (told_)
+      queue_.health_.waiting_for(-1);
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
 
   void pause() {
     queue_.check_failure();
@@ -68,7 +74,16 @@ private:
     if (now - checked_ < between_checks)
       return;
     checked_ = now;
+    if (!told_) {
+      queue_.health_.waiting_for(queue_.peer_);
+      told_ = true;
+    }
     queue_.health_.check();
+    // What comes slowly still comes: the time is for the next completion.
+    if (const std::uint64_t completed = queue_.send_.completed(); completed != completed_) {
+      completed_ = completed;
+      begin_ = now;
+    }
     if (const std::optional<std::string> event = queue_.queue_->fatal_event())
       queue_.throw_event(*event);
     if (now - begin_ > queue_.timeout_)
@@ -78,6 +93,8 @@ private:
   HostQueue& queue_;
   const char* step_;
   unsigned turns_ = 0;
+  bool told_ = false;
+  std::uint64_t completed_ = 0;
   Deadline::Clock::time_point begin_, checked_;
 };
 
