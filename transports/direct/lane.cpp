@@ -123,7 +123,7 @@ void Lane::put(const RemoteAddress& target, const void* source, std::size_t size
     return;
   const std::lock_guard lock(mutex_);
   Rail& rail = begin_usual(target.pe);
-  if (!put_inline(rail, target, source, size_bytes, Bell::now))
+  if (!put_inline(rail, target, source, size_bytes, blocking ? Bell::now : rail.lazy_bell()))
     transfer(put_of(target, source, size_bytes, blocking));
 }
 
@@ -220,7 +220,7 @@ void Lane::transfer_over(Rail& rail, const Transfer& part, Bell bell) {
 
 void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& segment,
                       const LocalPlace* place, bool last, Bell bell) {
-  TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot(rail));
+  TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(rail.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());
   const mlx5::RemotePiece remote{segment.address +
@@ -243,10 +243,10 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
 }
 
 /// The slots come back with completions: those of entries that the device knows of.
-std::int16_t Lane::take_slot(Rail& rail) {
+std::int16_t Lane::take_slot() {
   if (staging_.empty()) {
-    rail.queue().flush();
     for (Rail* each : active_) {
+      each->flush();
       each->queue().progress();
       each->retire(staging_);
     }
@@ -293,6 +293,7 @@ void Lane::progress() {
   if (!lock.owns_lock())
     return;
   for (Rail* rail : active_) {
+    rail->flush();
     rail->queue().progress();
     rail->retire(staging_);
   }

@@ -92,7 +92,7 @@ private:
                   std::size_t size_bytes, mlx5::Bell bell);
   void post_signal(Rail& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
                    bool completion);
-  std::int16_t take_slot(Rail& rail);
+  std::int16_t take_slot();
 
   const JobView& job_;
   const LocalMemory& local_;

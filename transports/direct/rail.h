@@ -57,9 +57,22 @@ public:
 
   bool active = false; ///< in its lane's list of those with work
 
+  /// For what nobody waits for yet: an idle device is told at once, a busy one of several entries
+  /// together. flush() and every entry with Bell::now tell it of all.
+  mlx5::Bell lazy_bell() {
+    return untold_ + 1 >= entries_per_bell || queue_.done(last_) ? mlx5::Bell::now
+                                                                 : mlx5::Bell::later;
+  }
+  void flush() {
+    if (untold_ > 0)
+      queue_.flush();
+    untold_ = 0;
+  }
+
   /// How the next entry is posted, which may be the only one for a while: then it completes by
   /// itself, and quiet() needs no other.
   mlx5::Post next(mlx5::Bell bell, bool completion = false) {
+    untold_ = bell == mlx5::Bell::now ? 0 : untold_ + 1;
     const bool fence = fence_due_ && answers_due_;
     if (fence)
       fence_due_ = answers_due_ = false;
@@ -71,6 +84,7 @@ public:
   void answer_due() { answers_due_ = true; }
 
   void fence() {
+    flush();
     fence_due_ = true;
     fenced_ = last_;
   }
@@ -104,11 +118,14 @@ public:
   /// All that was posted is complete.
   void settled(Staging& staging) {
     retire(staging);
+    untold_ = 0;
     fence_due_ = answers_due_ = false;
     fenced_ = 0;
   }
 
 private:
+  static constexpr unsigned entries_per_bell = 16;
+
   struct Held {
     Ticket ticket;
     std::byte* copy_to;
@@ -127,6 +144,7 @@ private:
   std::unique_ptr<QueueMemory> memory_;
   mlx5::HostQueue queue_;
   Ticket last_ = 0, fenced_ = 0;
+  unsigned untold_ = 0; ///< entries since the device was told
   bool fence_due_ = false, answers_due_ = false;
   std::deque<Held> held_;
 };

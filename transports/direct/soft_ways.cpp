@@ -49,6 +49,7 @@ std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int
   // Whoever waits serves it while it rests, so it need not keep a processor for long.
   options.idle_spins = 200;
   options.idle_yields = 20;
+  options.longest_nap = std::chrono::microseconds(200);
   return std::make_unique<mlx5::SoftHca>(std::move(options));
 }
 
