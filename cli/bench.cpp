@@ -16,6 +16,7 @@
 #include "src/bench/self_test.h"
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
+#include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
 
 namespace shmemctl {
@@ -176,6 +177,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
   report.findings = pinning.findings();
+  report.connections = merge_connections(
+      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  for (Finding& finding : software_findings(report.connections))
+    report.findings.push_back(std::move(finding));
   NicWatch nics(runtime);
   Rows rows(session, context, options);
   for (std::size_t i = 0; i < cases.size(); ++i) {

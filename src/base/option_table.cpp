@@ -153,18 +153,29 @@ std::vector<OptionSpec> transport_options() {
   OptionSpec receives =
       integer("SRQ_DEPTH", "16384", 1, 1 << 20,
               "Messages that one device can hold for a PE in its shared receive queue.");
-  for (OptionSpec* row :
-       {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs, &receives})
+  OptionSpec depth = integer("QP_DEPTH", "1024", 128, 32768,
+                             "Send queue of ibdevx and ibgda, in blocks of 64 bytes; rounded up to "
+                             "a power of two.");
+  OptionSpec gda_queues = integer("IBGDA_NUM_RC_PER_PE", "2", 1, 64,
+                                  "RC queue pairs of ibgda to each peer on each NIC.");
+  OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
+                                 "ibgda rings a doorbell for at most so many blocks at once; "
+                                 "rounded up to a power of two.");
+  for (OptionSpec* row : {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs,
+                          &receives, &depth, &gda_queues, &gda_batch})
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
-       "Comma list of the transports that may be used, best first: shm, ibrc, ibdevx, libfabric, "
-       "ucx; empty is shm within a node and REMOTE_TRANSPORT beyond it."},
+       "Comma list of the transports that may be used, best first: shm, ibrc, ibdevx, ibgda, "
+       "libfabric, ucx; empty is shm within a node and REMOTE_TRANSPORT beyond it."},
       gid_index,
       roce_version,
       service_level,
       traffic_class,
       queue_pairs,
+      depth,
+      gda_queues,
+      gda_batch,
       choice("IB_ADDR_FAMILY", "AF_INET", {"AF_INET", "AF_INET6"},
              "Address family of the GID that is chosen.", in_nvshmem),
       {"IB_ADDR_RANGE", OptionType::text, "",
@@ -184,7 +195,7 @@ std::vector<OptionSpec> transport_options() {
               "How often a queue pair sends again before its peer counts as lost."),
       choice("MLX5_DEVICE", "auto", {"auto", "real", "soft"},
              "What ibdevx and ibgda drive: an mlx5 HCA, or the HCA in software that stands in for "
-             "it; auto is the first of them that is there."),
+             "it; auto is an HCA, or where there is none, and SOFT_HCA_OVER is set, software."),
       choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
              "The transport that carries what the software HCA executes."),
       {"LIBFABRIC_PROVIDER", OptionType::text, "",

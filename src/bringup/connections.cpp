@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "reports/text.h"
@@ -56,6 +57,20 @@ std::string connections_for_people(const std::vector<ConnectionRow>& rows) {
   for (const auto& [key, of_way] : pairs)
     text += safe_text(key.first) + ", " + safe_text(key.second) + ": " + pair_list(of_way) + "\n";
   return text;
+}
+
+Findings software_findings(const std::vector<ConnectionRow>& rows) {
+  std::set<std::string> transports;
+  for (const ConnectionRow& row : rows)
+    if (row.way.find("software HCA") != std::string::npos)
+      transports.insert(row.transport);
+  Findings findings;
+  for (const std::string& transport : transports)
+    findings.push_back({"software-hca", Severity::info, transport,
+                        transport + " went over the HCA in software: the figures are those of "
+                                    "processors, not of an mlx5 device",
+                        "run it on a node with an mlx5 device, with MLX5_DEVICE=real"});
+  return findings;
 }
 
 } // namespace shmemctl

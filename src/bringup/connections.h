@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/base/finding.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl {
@@ -17,5 +18,8 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& tex
 
 /// For people: equal ways of one transport together, "rxe0:1 -> rxe0:1: 0>1, 1>0".
 std::string connections_for_people(const std::vector<ConnectionRow>& rows);
+
+/// `software-hca` for each transport whose device is software: its figures are no hardware's.
+Findings software_findings(const std::vector<ConnectionRow>& rows);
 
 } // namespace shmemctl

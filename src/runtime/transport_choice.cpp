@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
@@ -23,6 +24,8 @@ const std::vector<Known>& known_transports() {
   static const std::vector<Known> known = {
       {"shm", [](const TransportSetup&) { return make_shm_transport(); }},
       {"ibrc", [](const TransportSetup& setup) { return make_ibrc_transport(setup); }},
+      {"ibdevx", [](const TransportSetup& setup) { return make_ibdevx_transport(setup); }},
+      {"ibgda", [](const TransportSetup& setup) { return make_ibgda_transport(setup); }},
       {"libfabric", [](const TransportSetup& setup) { return make_libfabric_transport(setup); }},
       {"ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }},
   };
@@ -63,6 +66,9 @@ const std::vector<std::string>& transport_option_names() {
                                                  "SRQ_DEPTH",
                                                  "MLX5_DEVICE",
                                                  "SOFT_HCA_OVER",
+                                                 "QP_DEPTH",
+                                                 "IBGDA_NUM_RC_PER_PE",
+                                                 "IBGDA_NUM_REQUESTS_IN_BATCH",
                                                  "LIBFABRIC_PROVIDER",
                                                  "LIBFABRIC_PROFILE",
                                                  "LIBFABRIC_INTERFACE",

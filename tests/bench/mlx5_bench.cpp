@@ -1,6 +1,6 @@
 // Figures of the mlx5 layer: send queue entries that one thread builds and the software HCA carries
-// out on another processor, for 8-byte writes to shared memory; and what one of them takes there
-// and back.
+// out on another processor, for 8-byte writes to shared memory, by themselves and by the
+// transports' put; and what one of them takes there and back.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/transport_world.h"
+#include "transports/direct/direct.h"
 #include "transports/mlx5/host_queue.h"
 #include "transports/mlx5/soft/mapped_executor.h"
 #include "transports/mlx5/soft/soft_hca.h"
@@ -100,6 +102,35 @@ void entries(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
 }
 
+/// The same by puts of a transport, which looks up addresses and keys, and a quiet at the end.
+/// Argument: 0 ibdevx, 1 ibgda.
+void transport_puts(benchmark::State& state) {
+  test::TransportWorldOptions wanted;
+  wanted.n_pes = 1;
+  wanted.mapped_memory = true;
+  wanted.options = {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}};
+  test::BootstrapArea area(1);
+  test::ThreadBootstrap bootstrap(area, 0);
+  JobHealth health;
+  constexpr std::uint64_t count = 1 << 21;
+  pin(0);
+  test::run_transport_pe(
+      state.range(0) == 0 ? make_ibdevx_transport : make_ibgda_transport,
+      [&](test::TransportPe& me) {
+        pin(1);
+        std::uint64_t value = 0;
+        for (auto _ : state) {
+          for (std::uint64_t i = 0; i < count; ++i) {
+            ++value;
+            me.transport->put(0, {0, region::heap, 4096 + i * 8 % 65536}, &value, 8, false);
+          }
+          me.transport->quiet(0);
+        }
+      },
+      wanted, bootstrap, health);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+
 /// One write and its completion.
 void write_and_wait(benchmark::State& state) {
   World world({});
@@ -123,6 +154,7 @@ BENCHMARK(entries)
     ->ArgNames({"memory", "per_bell", "collapsed"})
     ->ArgsProduct({{inline_value, from_memory}, {1, 16}, {0, 1}})
     ->UseRealTime();
+BENCHMARK(transport_puts)->ArgName("ibgda")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(write_and_wait)->UseRealTime();
 BENCHMARK(fetch_add)->UseRealTime();
 

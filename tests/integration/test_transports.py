@@ -7,11 +7,21 @@ from support import BINARY, run
 from test_openshmem import CONFORMANCE, OpenShmemTest
 
 LIBFABRIC = {"SHMEMCTL_TRANSPORT": "libfabric", "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
+SOFTWARE = {"SHMEMCTL_SOFT_HCA_OVER": "shm"}
 WAYS = {
     "libfabric-tcp": LIBFABRIC,
     "libfabric-tcp-by-efas-rules": {**LIBFABRIC, "SHMEMCTL_LIBFABRIC_PROFILE": "efa"},
     "ucx": {"SHMEMCTL_TRANSPORT": "ucx"},
     "ucx-tcp": {"SHMEMCTL_TRANSPORT": "ucx", "UCX_TLS": "tcp,self"},
+    "ibdevx": {"SHMEMCTL_TRANSPORT": "ibdevx", **SOFTWARE},
+    "ibgda": {"SHMEMCTL_TRANSPORT": "ibgda", **SOFTWARE},
+}
+#: Between nodes, where that is not what the way says: there no memory is shared, and ibgda is not
+#: among NVSHMEM's remote transports.
+BETWEEN_NODES = {
+    "ibdevx": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+               "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"},
+    "ibgda": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_SOFT_HCA_OVER": "ucx"},
 }
 #: Their own subject is the process or the headers, not what goes from PE to PE.
 LEFT_OUT = ("setup", "profile", "names")
@@ -21,9 +31,9 @@ def bringup(*arguments, env, n_pes=4):
     return run("run", "-n", n_pes, *arguments, "bringup", "--json", "-", env=env)
 
 
-def missing(env):
+def missing(env, *arguments):
     """Why this way cannot be gone here, as bringup tells it; nothing if it can."""
-    code, out, _ = bringup(env=env, n_pes=2)
+    code, out, _ = bringup(*arguments, env=env, n_pes=2)
     if code == 0:
         return None
     try:
@@ -63,6 +73,9 @@ class WholeJobs(OpenShmemTest):
         def one(name, env):
             remote = {k: v for k, v in env.items() if k != "SHMEMCTL_TRANSPORT"}
             remote["NVSHMEM_REMOTE_TRANSPORT"] = env["SHMEMCTL_TRANSPORT"]
+            remote = BETWEEN_NODES.get(name, remote)
+            if name in BETWEEN_NODES and missing(remote, "--nodes", 2):
+                self.skipTest(missing(remote, "--nodes", 2))
             code, out, err = bringup("--nodes", 2, env=remote)
             self.assertEqual(code, 0, f"{name}: {err}")
             rows = json.loads(out)["results"]
@@ -89,6 +102,40 @@ class WholeJobs(OpenShmemTest):
             rows = json.loads(out)["results"]
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
         self.each(one)
+
+    def test_the_software_hca_is_labelled(self):
+        for transport in ("ibdevx", "ibgda"):
+            with self.subTest(transport=transport):
+                code, out, err = run("run", "-n", 2, "bench", "put", "--quick", "--json", "-",
+                                     env={"SHMEMCTL_TRANSPORT": transport, **SOFTWARE})
+                self.assertEqual(code, 0, err)
+                report = json.loads(out)
+                self.assertEqual({row["way"] for row in report["connections"]},
+                                 {"soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm"})
+                self.assertEqual([f["subject"] for f in report["findings"]
+                                  if f["id"] == "software-hca"], [transport])
+
+    def test_without_a_device_the_way_out_is_named(self):
+        """Unless there is a real one."""
+        code, out, _ = bringup(env={"SHMEMCTL_TRANSPORT": "ibdevx"}, n_pes=2)
+        if code == 0:
+            self.skipTest("there is an mlx5 device here")
+        self.assertEqual(code, 1)
+        message = next(f["message"] for f in json.loads(out)["findings"]
+                       if f["id"] == "pair-unreachable")
+        self.assertIn("no mlx5 device on this node", message)
+        self.assertIn("SOFT_HCA_OVER=shm runs it over the software HCA", message)
+
+    def test_a_killed_peer_ends_the_job(self):
+        """Memory stays when its owner goes: the job's own watch names who is gone."""
+        for transport in ("ibdevx", "ibgda"):
+            with self.subTest(transport=transport):
+                code, _, err = run("run", "-n", 3, "bench", "put", "barrier", "--quick",
+                                   env={"SHMEMCTL_TRANSPORT": transport, **SOFTWARE,
+                                        "SHMEMCTL_FAULT": "kill:1:bench-barrier"}, timeout=60)
+                self.assertEqual(code, 128 + 9, err)
+                self.assertIn("PE 1 (host", err)
+                self.assertIn("was lost in phase bench", err)
 
     def test_unknown_transports_are_refused(self):
         for text, problem in (("carrier-pigeon", "there is none of that name"),

@@ -25,15 +25,19 @@ namespace shmemctl::test {
 struct RealTransport {
   MakeTransport make; ///< none: FarTransport
   Options options{{}};
+  /// It reaches peers of its node only, whose memory is mapped: all PEs are on one then.
+  bool mapped_memory = false;
 
   static RealTransport from_environment() {
     const char* name = std::getenv("SHMEMCTL_TEST_TRANSPORT");
     if (!name)
       return {};
+    const Options options(current_environment());
+    const OptionValue& carrier = options.value("SOFT_HCA_OVER");
     return {[name = std::string(name)](const TransportSetup& setup) {
               return make_transport(name, setup);
             },
-            Options(current_environment())};
+            options, carrier.set() && carrier.text == "shm"};
   }
 };
 
@@ -110,8 +114,8 @@ private:
     const std::vector<std::string> info = exchange.allgather(transport_->local_info());
     std::vector<PeerPlace> peers;
     for (int peer = 0; peer < thread.n_pes; ++peer)
-      peers.push_back(
-          {peer, static_cast<std::uint64_t>(peer) + 1, 1, info[static_cast<std::size_t>(peer)]});
+      peers.push_back({peer, options.real.mapped_memory ? 1 : static_cast<std::uint64_t>(peer) + 1,
+                       1, info[static_cast<std::size_t>(peer)]});
     for (const PeerPlace& peer : peers) {
       const Reach reach = transport_->reach(peers[static_cast<std::size_t>(thread.pe)], peer);
       if (reach.capabilities == 0)
@@ -120,7 +124,8 @@ private:
     transport_->connect(peers, exchange, deadline);
     for (RegionView view :
          {thread.rma->region(region::internal), thread.rma->region(region::heap)}) {
-      std::fill(view.mapped.begin(), view.mapped.end(), nullptr);
+      if (!options.real.mapped_memory)
+        std::fill(view.mapped.begin(), view.mapped.end(), nullptr);
       register_region({transport_.get()}, view, exchange);
     }
   }

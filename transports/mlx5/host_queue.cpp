@@ -20,6 +20,20 @@ Signalled signalled_by(bool completes, std::uint64_t start, std::uint32_t blocks
   return completes ? Signalled{start + 1, start + blocks} : Signalled{0, 0};
 }
 
+bool peer_may_be_gone(std::uint8_t syndrome) {
+  switch (static_cast<Syndrome>(syndrome)) {
+  case Syndrome::flushed:
+  case Syndrome::bad_response:
+  case Syndrome::remote_operation:
+  case Syndrome::retries_exceeded:
+  case Syndrome::receiver_not_ready:
+  case Syndrome::remote_aborted:
+    return true;
+  default:
+    return false;
+  }
+}
+
 } // namespace
 
 /// What happens between two looks: first the processor is kept, then given to others; every so
@@ -27,6 +41,12 @@ Signalled signalled_by(bool completes, std::uint64_t start, std::uint32_t blocks
 class HostQueue::Wait {
 public:
   Wait(HostQueue& queue, const char* step) : queue_(queue), step_(step) {}
+  ~Wait() {
+    if (told_)
+      queue_.health_.waiting_for(-1);
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
 
   void pause() {
     queue_.check_failure();
@@ -54,7 +74,16 @@ private:
     if (now - checked_ < between_checks)
       return;
     checked_ = now;
+    if (!told_) {
+      queue_.health_.waiting_for(queue_.peer_);
+      told_ = true;
+    }
     queue_.health_.check();
+    // What comes slowly still comes: the time is for the next completion.
+    if (const std::uint64_t completed = queue_.send_.completed(); completed != completed_) {
+      completed_ = completed;
+      begin_ = now;
+    }
     if (const std::optional<std::string> event = queue_.queue_->fatal_event())
       queue_.throw_event(*event);
     if (now - begin_ > queue_.timeout_)
@@ -64,6 +93,8 @@ private:
   HostQueue& queue_;
   const char* step_;
   unsigned turns_ = 0;
+  bool told_ = false;
+  std::uint64_t completed_ = 0;
   Deadline::Clock::time_point begin_, checked_;
 };
 
@@ -100,8 +131,9 @@ private:
 };
 
 HostQueue::HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, int peer,
-                     std::chrono::duration<double> timeout)
-    : info_(hca.info()), health_(health), peer_(peer), timeout_(timeout), results_(n_results),
+                     std::chrono::duration<double> timeout, const Where& here)
+    : info_(hca.info()), health_(health), peer_(peer), timeout_(timeout), here_(here),
+      results_(n_results),
       results_memory_(hca.register_memory(
           {results_.data(), n_results * sizeof(std::uint64_t), access_local_write})),
       queue_(hca.create_queue(options)), send_(queue_->view()) {}
@@ -244,6 +276,10 @@ void HostQueue::wait(Ticket ticket) {
 }
 
 void HostQueue::quiet() {
+  wait(request_quiet());
+}
+
+HostQueue::Ticket HostQueue::request_quiet() {
   Wait pausing(*this, "quiet");
   Send::Target target = send_.try_target();
   while (!target.known) {
@@ -253,7 +289,7 @@ void HostQueue::quiet() {
   if (target.needs_nop)
     target.complete = post(1, {Bell::now, true, false},
                            [](auto& slot, const EntryHead& head) { build_nop(slot, head); });
-  wait(target.complete);
+  return target.complete;
 }
 
 // Failures.
@@ -268,6 +304,9 @@ std::string HostQueue::queue_text() const {
 }
 
 void HostQueue::throw_failure(const Failure& failure) const {
+  // A peer that ended was ended by something: whoever knows that says more.
+  if (peer_may_be_gone(failure.syndrome))
+    health_.await_cause(peer_);
   const SyndromeText text = syndrome_text(failure.syndrome);
   std::string message =
       fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,
@@ -275,15 +314,17 @@ void HostQueue::throw_failure(const Failure& failure) const {
   if (const std::string detail = queue_->detail(failure.index); !detail.empty())
     message += ": " + detail;
   throw Error(ExitCode::unavailable, queue_text(),
-              "carry out " + opcode_text(failure.opcode) + " on", message, text.fix,
-              {{}, {}, info_.device, info_.port});
+              "carry out " + opcode_text(failure.opcode) + " on", message, text.fix, where());
 }
 
 void HostQueue::throw_event(const std::string& event) const {
   throw Error(ExitCode::unavailable, queue_text(), "wait for a completion of",
               "the device has stopped the queue: " + event,
-              "this is a bug of shmemctl: please report it with the command",
-              {{}, {}, info_.device, info_.port});
+              "this is a bug of shmemctl: please report it with the command", where());
+}
+
+Where HostQueue::where() const {
+  return {here_.host, here_.pe, info_.device, info_.port};
 }
 
 } // namespace shmemctl::mlx5

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/job_health.h"
 #include "transports/mlx5/entry.h"
 #include "transports/mlx5/hca.h"
@@ -32,8 +33,13 @@ public:
 
   /// @param health outlives the queue
   /// @param peer   the PE, for messages
+  /// @param here   this PE and its host, for messages
   HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, int peer,
-            std::chrono::duration<double> timeout);
+            std::chrono::duration<double> timeout, const Where& here = {});
+
+  /// Posts and polls by this copy of the queue's view from now on: the one that stands in a table
+  /// that kernels use too. Before anything is posted.
+  void use_view(const QueueView& view) { send_ = Send(view); }
 
   PeerInfo local() const { return queue_->local(); }
   void connect(const PeerInfo& peer) { queue_->connect(peer); }
@@ -62,6 +68,8 @@ public:
   void wait(Ticket ticket);
   /// Everything that was posted before is complete at the peer.
   void quiet();
+  /// The ticket that quiet() would wait for; posts what is needed for it to come.
+  Ticket request_quiet();
 
   HcaQueue& hca_queue() { return *queue_; }
 
@@ -75,6 +83,7 @@ private:
   void wait_for_room(std::uint64_t end);
   void check_failure() const;
   [[noreturn]] void throw_failure(const Failure& failure) const;
+  Where where() const;
   [[noreturn]] void throw_event(const std::string& event) const;
   std::string queue_text() const;
 
@@ -82,6 +91,7 @@ private:
   JobHealth& health_;
   const int peer_;
   const std::chrono::duration<double> timeout_;
+  const Where here_;
   /// Where old values arrive: one that nobody reads, then one for each fetch under way.
   std::vector<std::uint64_t> results_;
   std::atomic<std::uint64_t> free_results_{~std::uint64_t{1}};

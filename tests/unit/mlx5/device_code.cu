@@ -1,4 +1,5 @@
 // Entries, completions and the send queue compile for GPUs as they are. Compiled, not run.
+#include "transports/direct/queue_table.h"
 #include "transports/mlx5/entry.h"
 #include "transports/mlx5/gpu_memory.h"
 #include "transports/mlx5/send_queue.h"
@@ -58,6 +59,30 @@ __global__ void every_operation(QueueView view, RemotePiece remote, LocalPiece l
     queue.poll();
   while (!queue.try_target().known || !queue.try_flush()) {
   }
+}
+
+/// A put by PE, region and offset, as a kernel makes it of a table that was copied to its GPU.
+__global__ void put_by_table(const direct::QueueTable* table, std::uint32_t pe,
+                             std::uint64_t offset_bytes, std::uint64_t source,
+                             std::uint32_t size_bytes) {
+  if (table->rails_to(pe) == 0)
+    return;
+  const direct::TableQueue& entry = table->queue(pe, 0, blockIdx.x % table->n_lanes);
+  const direct::RemoteSegment* remote = table->find_remote(pe, 1, offset_bytes);
+  const direct::LocalSegment* local = table->find_local(source);
+  if (!remote || !local)
+    return;
+  const GpuQueue queue(entry.view);
+  std::uint64_t known = 0;
+  const std::uint64_t start = post(queue, 1, known);
+  EntrySlot slot(queue, start);
+  build_write(
+      slot, head_of(queue, start),
+      {remote->address + (offset_bytes - remote->offset_bytes), remote->rkeys[entry.peer_port]},
+      {source, local->lkeys[entry.port], size_bytes});
+  publish(queue, start, 1);
+  while (queue.completed() < start + 1 && queue.failure() == 0)
+    queue.poll();
 }
 
 } // namespace shmemctl::mlx5

@@ -28,6 +28,8 @@ public:
     turns_ = 0;
     nap_ = std::chrono::microseconds(2);
   }
+  /// Whether the processor is kept.
+  bool spins() const { return turns_ < options_.idle_spins; }
   void pause() {
     ++turns_;
     if (turns_ <= options_.idle_spins) {
@@ -114,19 +116,19 @@ void SoftHcaQueue::connect(const PeerInfo& peer) {
 void SoftHcaQueue::progress() {
   if (!hca_.options_.has_thread)
     hca_.poll();
+  else if (hca_.options_.waiters_help)
+    hca_.help();
 }
 
 std::optional<std::string> SoftHcaQueue::fatal_event() {
-  const SoftHca::Held held(hca_);
   return device_->fatal_event();
 }
 
 std::string SoftHcaQueue::detail(std::uint16_t wqe_counter) const {
-  const SoftHca::Held held(hca_);
-  const std::string& detail = device_->detail();
-  if (detail.empty() || device_->detail_index() == wqe_counter)
-    return detail;
-  return "entry " + std::to_string(device_->detail_index()) + " failed first: " + detail;
+  const SoftQueue::Detail detail = device_->detail();
+  if (detail.text.empty() || detail.index == wqe_counter)
+    return detail.text;
+  return "entry " + std::to_string(detail.index) + " failed first: " + detail.text;
 }
 
 void SoftHcaQueue::inject(const InjectedFault& fault) {
@@ -204,6 +206,14 @@ unsigned SoftHca::poll() {
   return serve_all();
 }
 
+void SoftHca::help() {
+  if (!rests_.load(std::memory_order_relaxed))
+    return;
+  const std::unique_lock lock(gate_, std::try_to_lock);
+  if (lock.owns_lock())
+    serve_all();
+}
+
 unsigned SoftHca::serve_all() {
   unsigned count = 0;
   for (SoftQueue* queue : queues_)
@@ -226,10 +236,17 @@ void SoftHca::run() noexcept {
   while (!stop_.load(std::memory_order_relaxed)) {
     if (waiting_.load(std::memory_order_relaxed) > 0)
       let_in();
-    if (serve_all() > 0)
+    if (serve_all() > 0) {
       idle.reset();
-    else
+    } else if (idle.spins()) {
       idle.pause();
+    } else {
+      rests_.store(true, std::memory_order_relaxed);
+      gate_.unlock();
+      idle.pause();
+      gate_.lock();
+      rests_.store(false, std::memory_order_relaxed);
+    }
   }
   gate_.unlock();
 }

@@ -75,6 +75,8 @@ struct SoftOptions {
   /// Whether it has a thread of its own. Without one, waits of HostQueue serve it, or whoever calls
   /// poll(): better where there are fewer processors than threads.
   bool has_thread = true;
+  /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads.
+  bool waiters_help = true;
   unsigned batch = 64; ///< entries of one queue in a row
   // How the thread waits when there is nothing to do: first these turns, then naps.
   int idle_spins = 2000;
@@ -116,6 +118,7 @@ private:
   friend class SoftHcaQueue;
 
   void run() noexcept;
+  void help();
   unsigned serve_all();
   void let_in();
 
@@ -124,6 +127,7 @@ private:
   /// Held by who serves; who wants it says so first, since the thread would not let go otherwise.
   std::mutex gate_;
   std::atomic<int> waiting_{0};
+  alignas(128) std::atomic<bool> rests_{false}; ///< its thread does, and does not hold the gate
   // Under the gate.
   KeyTable keys_;
   std::vector<SoftQueue*> queues_;

@@ -203,8 +203,8 @@ void SoftQueue::settle() {
 
 void SoftQueue::fail(const Outcome& outcome, std::uint8_t opcode, std::uint16_t index) {
   state_ = State::error;
-  detail_ = outcome.cause == SoftCause::transport ? thrown_ : text_of(outcome.cause);
-  detail_index_ = index;
+  detail_ = {outcome.cause == SoftCause::transport ? thrown_ : text_of(outcome.cause), index};
+  has_detail_.store(true, std::memory_order_release);
   write_completion({opcode, index, 0}, outcome);
 }
 
@@ -232,9 +232,11 @@ void SoftQueue::write_completion(const Done& done, const Outcome& outcome) {
 }
 
 void SoftQueue::die(const std::string& event) {
-  state_ = State::dead;
-  if (!fatal_event_)
+  if (state_ != State::dead) {
     fatal_event_ = event;
+    has_event_.store(true, std::memory_order_release);
+  }
+  state_ = State::dead;
 }
 
 } // namespace shmemctl::mlx5

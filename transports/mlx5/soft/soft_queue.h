@@ -2,6 +2,7 @@
 // executes them and writes completions.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -34,10 +35,18 @@ public:
   /// Carries out up to `most` entries that the device was told of; returns how many.
   unsigned serve(unsigned most);
 
-  const std::optional<std::string>& fatal_event() const { return fatal_event_; }
+  // Any thread may ask these, at any time: each is written once.
+
+  std::optional<std::string> fatal_event() const {
+    return has_event_.load(std::memory_order_acquire) ? std::optional(fatal_event_) : std::nullopt;
+  }
   /// Why the first failure of this queue was one, and which entry it was.
-  const std::string& detail() const { return detail_; }
-  std::uint16_t detail_index() const { return detail_index_; }
+  struct Detail {
+    std::string text;
+    std::uint16_t index = 0;
+  };
+  Detail detail() const { return has_detail_.load(std::memory_order_acquire) ? detail_ : Detail{}; }
+
   std::uint64_t executed() const { return executed_; }
 
 private:
@@ -75,9 +84,9 @@ private:
   std::uint64_t words_[2 * most_octowords] = {};
   DecodedEntry entry_;
   std::array<BytePiece, DecodedEntry::most_pieces> pieces_{};
-  std::optional<std::string> fatal_event_;
-  std::string detail_, thrown_;
-  std::uint16_t detail_index_ = 0;
+  std::string fatal_event_, thrown_;
+  Detail detail_;
+  std::atomic<bool> has_event_{false}, has_detail_{false};
 };
 
 } // namespace shmemctl::mlx5

@@ -1,0 +1,156 @@
+// Devices that look like real ones of the mlx5 family, in this process: keys are known to a fabric
+// between them, not to whoever posts.
+#pragma once
+
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/error.h"
+#include "transports/direct/settings.h"
+#include "transports/mlx5/soft/mapped_executor.h"
+#include "transports/mlx5/soft/soft_hca.h"
+
+namespace shmemctl::test {
+
+/// What the devices of a job have registered, and who reaches it.
+class FakeFabric {
+public:
+  struct Port {
+    std::string device;
+    int port = 1;
+    bool ethernet = true;
+    std::string unfit;
+  };
+  explicit FakeFabric(std::vector<Port> ports) : ports_(std::move(ports)) {}
+
+  /// Settings whose real devices are these; none in processes that were forked off.
+  direct::Settings use(direct::Settings settings) {
+    settings.list_devices = [this](std::string& why) {
+      std::vector<std::string> names;
+      for (const Port& port : ports_)
+        if (::getpid() == process_ && (names.empty() || names.back() != port.device))
+          names.push_back(port.device);
+      if (names.empty())
+        why = "made-up devices belong to one process";
+      return names;
+    };
+    settings.open_device = [this](const std::string& device, int number) {
+      for (const Port& port : ports_)
+        if (port.device == device && port.port == number)
+          return open(port);
+      throw Error(ExitCode::unavailable, "an mlx5 device", "open",
+                  "there is no device of that name", "look at the names", {{}, {}, device, number});
+    };
+    return settings;
+  }
+
+private:
+  class Way final : public mlx5::Executor {
+  public:
+    Way(FakeFabric& fabric, std::uint64_t device) : fabric_(fabric), device_(device) {}
+    mlx5::Outcome write(const mlx5::RemotePiece& remote, std::span<const mlx5::BytePiece> pieces,
+                        std::uint64_t size_bytes) override {
+      const std::lock_guard lock(fabric_.mutex_);
+      return fabric_.memory_[device_].write(remote, pieces, size_bytes);
+    }
+    mlx5::Outcome read(const mlx5::RemotePiece& remote, std::span<const mlx5::BytePiece> pieces,
+                       std::uint64_t size_bytes) override {
+      const std::lock_guard lock(fabric_.mutex_);
+      return fabric_.memory_[device_].read(remote, pieces, size_bytes);
+    }
+    mlx5::Outcome atomic(const mlx5::RemotePiece& remote, const mlx5::AtomicFields& fields,
+                         std::uint64_t& old) override {
+      const std::lock_guard lock(fabric_.mutex_);
+      return fabric_.memory_[device_].atomic(remote, fields, old);
+    }
+
+  private:
+    FakeFabric& fabric_;
+    std::uint64_t device_;
+  };
+
+  class Memory final : public mlx5::HcaMemory {
+  public:
+    Memory(FakeFabric& fabric, std::uint64_t device, std::unique_ptr<mlx5::HcaMemory> memory)
+        : fabric_(fabric), device_(device), memory_(std::move(memory)) {
+      tell(window());
+    }
+    ~Memory() override {
+      mlx5::KeyWindow gone = window();
+      gone.size_bytes = 0;
+      tell(gone);
+    }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    std::uint32_t lkey() const override { return memory_->lkey(); }
+    std::uint32_t rkey() const override { return memory_->rkey(); }
+
+  private:
+    const mlx5::KeyWindow& window() const {
+      return static_cast<const mlx5::SoftMemory&>(*memory_).window();
+    }
+    void tell(const mlx5::KeyWindow& told) {
+      const std::lock_guard lock(fabric_.mutex_);
+      fabric_.memory_[device_].add(told);
+    }
+    FakeFabric& fabric_;
+    std::uint64_t device_;
+    std::unique_ptr<mlx5::HcaMemory> memory_;
+  };
+
+  class Hca final : public mlx5::Hca {
+  public:
+    Hca(FakeFabric& fabric, const Port& port, std::uint64_t device)
+        : fabric_(fabric), device_(device), soft_(options(fabric, device)), info_(soft_.info()) {
+      info_.device = port.device;
+      info_.port = port.port;
+      info_.software = false;
+      info_.ethernet = port.ethernet;
+      info_.unfit = port.unfit;
+    }
+    const mlx5::HcaInfo& info() const override { return info_; }
+    std::unique_ptr<mlx5::HcaMemory> register_memory(const mlx5::MemoryRequest& request) override {
+      return std::make_unique<Memory>(fabric_, device_, soft_.register_memory(request));
+    }
+    std::unique_ptr<mlx5::HcaQueue> create_queue(const mlx5::QueueOptions& options) override {
+      return soft_.create_queue(options);
+    }
+
+  private:
+    static mlx5::SoftOptions options(FakeFabric& fabric, std::uint64_t device) {
+      mlx5::SoftOptions made;
+      made.device_id = device;
+      made.way_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
+        return std::make_shared<Way>(fabric, peer.device_id);
+      };
+      return made;
+    }
+    FakeFabric& fabric_;
+    std::uint64_t device_;
+    mlx5::SoftHca soft_;
+    mlx5::HcaInfo info_;
+  };
+
+  std::unique_ptr<mlx5::Hca> open(const Port& port) {
+    std::uint64_t device = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      device = ++opened_;
+    }
+    return std::make_unique<Hca>(*this, port, device);
+  }
+
+  const pid_t process_ = ::getpid();
+  const std::vector<Port> ports_;
+  std::mutex mutex_;
+  std::uint64_t opened_ = 0;
+  std::map<std::uint64_t, mlx5::MappedExecutor> memory_; ///< by device
+};
+
+} // namespace shmemctl::test

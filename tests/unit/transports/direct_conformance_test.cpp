@@ -1,0 +1,61 @@
+// ibdevx and the host's side of ibgda over the HCA in software: over memory, and over other
+// transports.
+#include "tests/support/fake_mlx5.h"
+#include "tests/unit/transports/conformance.h"
+#include "transports/direct/direct.h"
+#include "transports/direct/direct_transport.h"
+
+namespace shmemctl::test {
+namespace {
+
+NamedTransport over(const std::string& name, MakeTransport make, const std::string& carrier,
+                    std::map<std::string, std::string> more = {}) {
+  NamedTransport transport;
+  transport.name = name;
+  transport.make = std::move(make);
+  transport.options = std::move(more);
+  transport.options.insert({{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", carrier}});
+  transport.mapped_memory = carrier == "shm";
+  return transport;
+}
+
+/// Two HCAs in this process, with queues that are as short as they can be.
+NamedTransport two_nics() {
+  return over("ibgda_two_nics",
+              [](const TransportSetup& setup) {
+                direct::Settings settings =
+                    direct::read_settings(direct::Flavour::gda, *setup.options);
+                settings.software_devices = 2;
+                return std::make_unique<direct::DirectTransport>(setup, settings);
+              },
+              "shm", {{"QP_DEPTH", "128"}, {"IBGDA_NUM_RC_PER_PE", "3"}});
+}
+
+/// For all tests of this program; processes that a test forks have no part in it.
+FakeFabric& fabric() {
+  static FakeFabric two({{"mlx5_0", 1, true, ""}, {"mlx5_1", 1, true, ""}});
+  return two;
+}
+
+/// Two devices as if they were real: nobody tells them of keys.
+NamedTransport as_if_real() {
+  NamedTransport transport;
+  transport.name = "ibdevx_made_up_devices";
+  transport.make = [](const TransportSetup& setup) {
+    return std::make_unique<direct::DirectTransport>(
+        setup, fabric().use(direct::read_settings(direct::Flavour::devx, *setup.options)));
+  };
+  transport.nics = {{"mlx5_0", 1}, {"mlx5_1", 1}};
+  transport.served_by_device = true;
+  return transport;
+}
+
+INSTANTIATE_TEST_SUITE_P(Direct, Conformance,
+                         testing::Values(over("ibdevx", make_ibdevx_transport, "shm"),
+                                         over("ibgda", make_ibgda_transport, "shm"), two_nics(),
+                                         as_if_real(),
+                                         over("ibdevx_over_ucx", make_ibdevx_transport, "ucx")),
+                         by_name);
+
+} // namespace
+} // namespace shmemctl::test

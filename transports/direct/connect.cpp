@@ -1,0 +1,134 @@
+#include "transports/direct/connect.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace shmemctl::direct {
+
+namespace {
+
+std::string port_name(const Hello::Port& port) {
+  return fmt::format("{}:{}", printable(port.device), port.port);
+}
+
+} // namespace
+
+std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports) {
+  std::vector<RailPlan> rails;
+  for (std::size_t i = 0; ports > 0 && peer_ports > 0 && i < std::max(ports, peer_ports); ++i)
+    rails.push_back({i % ports, i % peer_ports});
+  return rails;
+}
+
+Hello Connector::hello() const {
+  Hello hello;
+  hello.host = job_.host;
+  hello.lanes = static_cast<std::uint8_t>(settings_.lanes);
+  for (const Port& port : job_.ports)
+    hello.ports.push_back({port.info().device, static_cast<std::uint8_t>(port.info().port)});
+  return hello;
+}
+
+Error Connector::damaged(int pe) const {
+  return {ExitCode::unavailable,
+          "what " + job_.name_of(pe) + " says to connect",
+          "read",
+          "it is damaged, or of another version",
+          "start all PEs with the same version of this tool",
+          job_.where()};
+}
+
+void Connector::exchange_hellos(Exchange& exchange) {
+  const std::vector<std::string> texts =
+      exchange.allgather(peers_.empty() ? std::string() : encode(hello()));
+  hellos_.resize(texts.size());
+  job_.peer_hosts.resize(texts.size());
+  for (const PeerPlace& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    std::optional<Hello> theirs = decode_hello(texts[slot]);
+    if (!theirs)
+      throw damaged(peer.pe);
+    job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
+    if (theirs->lanes != settings_.lanes)
+      throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect to",
+                  fmt::format("it makes {} queues to each peer, this PE {}", theirs->lanes,
+                              settings_.lanes),
+                  settings_.flavour == Flavour::gda ? "set IBGDA_NUM_RC_PER_PE alike on all PEs"
+                                                    : "set IB_NUM_RC_PER_DEVICE alike on all PEs",
+                  job_.where());
+    hellos_[slot] = std::move(*theirs);
+  }
+}
+
+void Connector::make_queues(const PeerPlace& peer) {
+  const std::vector<RailPlan> rails =
+      plan_rails(job_.ports.size(), hellos_[static_cast<std::size_t>(peer.pe)].ports.size());
+  for (std::size_t number = 0; number < rails.size(); ++number)
+    for (const std::unique_ptr<Lane>& lane : lanes_) {
+      std::unique_ptr<QueueMemory> memory;
+      if (settings_.flavour == Flavour::gda)
+        memory = std::make_unique<QueueMemory>(settings_.queue);
+      lane->add(std::make_unique<Rail>(job_, peer.pe, number, rails[number].port,
+                                       rails[number].peer_port, settings_.queue,
+                                       std::move(memory)));
+    }
+}
+
+void Connector::connect_queues(const PeerPlace& peer, const std::string& names) {
+  const std::optional<QueueNames> theirs = decode_queue_names(names);
+  const std::size_t rails = lanes_[0]->rails_to(peer.pe);
+  if (!theirs || theirs->queues.size() != rails * lanes_.size())
+    throw damaged(peer.pe);
+  auto next = theirs->queues.begin();
+  for (std::size_t number = 0; number < rails; ++number)
+    for (const std::unique_ptr<Lane>& lane : lanes_)
+      lane->rail(peer.pe, number).queue().connect(mlx5::PeerInfo::decode(*next++));
+}
+
+void Connector::connect(Exchange& exchange) {
+  exchange_hellos(exchange);
+  std::vector<std::string> names(static_cast<std::size_t>(job_.n_pes));
+  for (const PeerPlace& peer : peers_) {
+    make_queues(peer);
+    QueueNames mine;
+    for (std::size_t number = 0; number < lanes_[0]->rails_to(peer.pe); ++number)
+      for (const std::unique_ptr<Lane>& lane : lanes_)
+        mine.queues.push_back(lane->rail(peer.pe, number).queue().local().encode());
+    names[static_cast<std::size_t>(peer.pe)] = encode(mine);
+  }
+  const std::vector<std::string> theirs = exchange.alltoall(names);
+  for (const PeerPlace& peer : peers_)
+    connect_queues(peer, theirs[static_cast<std::size_t>(peer.pe)]);
+  exchange.allgather({}); // both ends are ready before anybody sends
+}
+
+void Connector::fill(TableBuilder& table) const {
+  for (const PeerPlace& peer : peers_) {
+    std::vector<TableQueue> queues;
+    for (std::size_t number = 0; number < lanes_[0]->rails_to(peer.pe); ++number)
+      for (const std::unique_ptr<Lane>& lane : lanes_) {
+        Rail& rail = lane->rail(peer.pe, number);
+        queues.push_back({rail.queue().hca_queue().view(), static_cast<std::uint32_t>(rail.port()),
+                          static_cast<std::uint32_t>(rail.peer_port())});
+      }
+    table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
+  }
+}
+
+std::vector<std::string> Connector::texts() const {
+  std::vector<std::string> texts(static_cast<std::size_t>(job_.n_pes));
+  const std::vector<Hello::Port> mine = hello().ports;
+  for (const PeerPlace& peer : peers_) {
+    const auto slot = static_cast<std::size_t>(peer.pe);
+    const std::vector<Hello::Port>& theirs = hellos_[slot].ports;
+    std::string& text = texts[slot];
+    const std::vector<RailPlan> rails = plan_rails(mine.size(), theirs.size());
+    for (const RailPlan& rail : rails)
+      text += fmt::format("{}{} -> {}", text.empty() ? "" : " + ", port_name(mine[rail.port]),
+                          port_name(theirs[rail.peer_port]));
+    text += fmt::format(", {} QPs", rails.size() * lanes_.size());
+  }
+  return texts;
+}
+
+} // namespace shmemctl::direct

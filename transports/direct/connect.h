@@ -1,0 +1,54 @@
+// Makes the queues of all lanes to all peers, and connects them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/direct/job_view.h"
+#include "transports/direct/lane.h"
+#include "transports/direct/settings.h"
+#include "transports/direct/table_builder.h"
+#include "transports/direct/wire.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+/// Which port here meets which there.
+struct RailPlan {
+  std::size_t port = 0, peer_port = 0;
+};
+/// As many as the one with more ports has, the others' taken in turn, so that the best of both
+/// meet. Both ends make the same plan.
+std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports);
+
+/// Collective. Throws Error (unavailable) that names the ports, Error (usage) for options that are
+/// not the same on all PEs.
+class Connector {
+public:
+  /// @param lanes empty if this PE has no connections
+  Connector(JobView& job, const Settings& settings, const std::vector<PeerPlace>& peers,
+            const std::vector<std::unique_ptr<Lane>>& lanes)
+      : job_(job), settings_(settings), peers_(peers), lanes_(lanes) {}
+
+  void connect(Exchange& exchange);
+  /// Enters the queues that were connected.
+  void fill(TableBuilder& table) const;
+  /// By PE: "soft-mlx5:1 -> soft-mlx5:1, 2 QPs"
+  std::vector<std::string> texts() const;
+
+private:
+  Hello hello() const;
+  void exchange_hellos(Exchange& exchange);
+  void make_queues(const PeerPlace& peer);
+  void connect_queues(const PeerPlace& peer, const std::string& names);
+  Error damaged(int pe) const;
+
+  JobView& job_;
+  const Settings& settings_;
+  const std::vector<PeerPlace>& peers_;
+  const std::vector<std::unique_ptr<Lane>>& lanes_;
+  std::vector<Hello> hellos_; ///< by PE
+};
+
+} // namespace shmemctl::direct

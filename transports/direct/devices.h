@@ -1,0 +1,55 @@
+// What stands below a direct transport: real devices, the HCA in software, or nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transports/direct/job_view.h"
+#include "transports/direct/settings.h"
+#include "transports/direct/soft_ways.h"
+#include "transports/direct/wire.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+/// Finds out what is there, and opens what is used.
+class Devices {
+public:
+  /// Does not throw for what is not there.
+  Devices(const TransportSetup& setup, const Settings& settings);
+
+  Summary summary();
+  Reach reach(const Summary& mine, const PeerPlace& me, const PeerPlace& peer) const;
+  /// Throws Error (unavailable) for a port that cannot be used.
+  void use_nics(const std::vector<HcaPort>& nics);
+  /// Opens the ports into the job; the ways of software HCAs come beside them.
+  void open(JobView& job);
+
+  bool software() const { return kind_ == Summary::Kind::software; }
+  const std::string& reason() const { return reason_; }
+  const std::string& over() const { return settings_.over; }
+  /// The transport that carries what the software HCA executes; nullptr if there is none.
+  Transport* below() const { return below_.get(); }
+  /// By port; of software HCAs.
+  SoftWays& ways(std::size_t port) const { return *ways_[port]; }
+  /// What stands behind the ports of a connection: "software HCA over shm".
+  std::string nature() const;
+
+private:
+  bool find_real(std::string& why);
+  void choose_software(const TransportSetup& setup);
+  std::unique_ptr<mlx5::Hca> open_port(const HcaPort& port) const;
+
+  const Settings& settings_;
+  std::string host_;
+  int pe_;
+  Summary::Kind kind_ = Summary::Kind::none;
+  std::string reason_; ///< of none
+  std::unique_ptr<Transport> below_;
+  std::vector<std::unique_ptr<mlx5::Hca>> chosen_; ///< real ones, best first
+  bool ethernet_ = false;                          ///< of those
+  std::vector<std::shared_ptr<SoftWays>> ways_;
+};
+
+} // namespace shmemctl::direct

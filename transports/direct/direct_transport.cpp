@@ -1,0 +1,274 @@
+#include "transports/direct/direct_transport.h"
+
+#include <algorithm>
+
+#include "transports/direct/connect.h"
+#include "transports/direct/direct.h"
+
+namespace shmemctl {
+
+namespace direct {
+
+namespace {
+
+/// Polling costs its caller, who waits for something in memory, more than it helps.
+constexpr unsigned calls_between_polls = 16;
+
+} // namespace
+
+DirectTransport::DirectTransport(const TransportSetup& setup, const Settings& settings)
+    : settings_(settings), devices_(setup, settings_) {
+  job_.pe = setup.pe;
+  job_.n_pes = setup.n_pes;
+  job_.host = setup.host_name;
+  job_.health = setup.health;
+  job_.timeout_s = setup.timeout_s;
+}
+
+/// Queues, then memory, then the HCAs, then what they execute on.
+DirectTransport::~DirectTransport() {
+  lanes_.clear();
+  local_.reset();
+  job_.ports.clear();
+}
+
+std::string DirectTransport::local_info() {
+  summary_ = devices_.summary();
+  return encode(summary_);
+}
+
+Reach DirectTransport::reach(const PeerPlace& me, const PeerPlace& peer) const {
+  return devices_.reach(summary_, me, peer);
+}
+
+void DirectTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+                              const Deadline& deadline) {
+  if (Transport* below = devices_.below()) {
+    std::vector<PeerPlace> below_peers = peers;
+    for (PeerPlace& peer : below_peers)
+      peer.transport_info = decode_summary(peer.transport_info).value_or(Summary{}).below;
+    below->connect(below_peers, exchange, deadline);
+  }
+  if (!peers.empty()) {
+    devices_.open(job_);
+    local_ = std::make_unique<LocalMemory>(job_);
+    for (int number = 0; number < settings_.lanes; ++number)
+      lanes_.push_back(
+          std::make_unique<Lane>(job_, *local_, table_, static_cast<std::size_t>(number)));
+  }
+  Connector connector(job_, settings_, peers, lanes_);
+  connector.connect(exchange);
+  texts_ = connector.texts();
+  if (peers.empty())
+    return;
+  const std::lock_guard lock(mutex_);
+  builder_ = std::make_unique<TableBuilder>(static_cast<std::uint32_t>(job_.n_pes),
+                                            static_cast<std::uint32_t>(settings_.lanes));
+  connector.fill(*builder_);
+  publish_table();
+  for (const PeerPlace& peer : peers)
+    for (std::size_t number = 0; number < lanes_.size(); ++number)
+      for (std::size_t rail = 0; rail < lanes_[number]->rails_to(peer.pe); ++rail)
+        lanes_[number]
+            ->rail(peer.pe, rail)
+            .queue()
+            .use_view(table_.load()
+                          ->queue(static_cast<std::uint32_t>(peer.pe),
+                                  static_cast<std::uint32_t>(rail),
+                                  static_cast<std::uint32_t>(number))
+                          .view);
+}
+
+/// Under the lock.
+void DirectTransport::publish_table() {
+  images_.push_back(builder_->build());
+  table_.store(&images_.back().table(), std::memory_order_release);
+}
+
+TableImage DirectTransport::queue_table() const {
+  if (lanes_.empty())
+    throw_unconnected();
+  const std::lock_guard lock(mutex_);
+  return builder_->build(local_->all_added());
+}
+
+// Memory.
+
+std::string DirectTransport::set_region(const RegionView& region) {
+  SegmentKey key;
+  std::string below_key;
+  if (Transport* below = devices_.below())
+    below_key = below->set_region(region);
+  regions_.set(region);
+  if (local_) {
+    const std::lock_guard lock(mutex_);
+    if (std::optional<LocalMemory::Growth> growth = local_->set_region(region)) {
+      key = std::move(growth->key);
+      builder_->add_local(growth->segment);
+      publish_table();
+    }
+  }
+  key.below = std::move(below_key);
+  return encode(key);
+}
+
+Error DirectTransport::damaged_key(int pe) const {
+  return {ExitCode::unavailable,
+          "the memory key of " + job_.name_of(pe),
+          "read",
+          "it is damaged, or of another version",
+          "start all PEs with the same version of this tool",
+          job_.where()};
+}
+
+void DirectTransport::set_keys(int region, const std::vector<std::string>& keys) {
+  std::vector<SegmentKey> decoded(keys.size());
+  std::vector<std::string> below_keys(keys.size());
+  for (std::size_t pe = 0; pe < keys.size(); ++pe) {
+    std::optional<SegmentKey> key = decode_segment_key(keys[pe]);
+    if (!key)
+      throw damaged_key(static_cast<int>(pe));
+    below_keys[pe] = key->below;
+    decoded[pe] = std::move(*key);
+  }
+  if (Transport* below = devices_.below(); below && below->has_keys())
+    below->set_keys(region, below_keys);
+  if (lanes_.empty())
+    return;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t pe = 0; pe < keys.size(); ++pe)
+    if (decoded[pe].size_bytes > 0 && lanes_[0]->rails_to(static_cast<int>(pe)) > 0)
+      add_keys(static_cast<int>(pe), region, decoded[pe]);
+  publish_table();
+}
+
+void DirectTransport::add_keys(int pe, int region, const SegmentKey& key) {
+  RemoteSegment segment{key.offset_bytes, key.size_bytes, key.address, {}};
+  std::copy(key.keys.begin(), key.keys.end(), segment.rkeys);
+  for (std::size_t rail = 0; rail < lanes_[0]->rails_to(pe); ++rail)
+    if (lanes_[0]->rail(pe, rail).peer_port() >= key.keys.size())
+      throw damaged_key(pe);
+  for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
+    // What a real device's wire knows, the software has to be told.
+    mlx5::KeyWindow window;
+    window.address = key.address;
+    window.size_bytes = key.size_bytes;
+    window.access = mlx5::access_all;
+    window.region = region;
+    window.region_offset_bytes = key.offset_bytes;
+    window.mapped = devices_.below() ? nullptr : mapped_at(pe, region, key.offset_bytes);
+    const auto held = job_.ports[port].soft->hold();
+    for (std::size_t there = 0; there < key.keys.size(); ++there) {
+      window.key = key.keys[there];
+      devices_.ways(port).add(soft_device_id(pe, there), window);
+    }
+  }
+  builder_->add_remote(static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(region), segment);
+}
+
+std::byte* DirectTransport::mapped_at(int pe, int region, std::uint64_t offset_bytes) const {
+  const RegionView& view = regions_[static_cast<std::size_t>(region)];
+  const auto slot = static_cast<std::size_t>(pe);
+  std::byte* const base =
+      pe == job_.pe ? view.base : (slot < view.mapped.size() ? view.mapped[slot] : nullptr);
+  if (!base)
+    throw Error(ExitCode::unavailable, "the memory of " + job_.name_of(pe),
+                "reach by the software HCA", "it is not mapped here",
+                "set SOFT_HCA_OVER to libfabric, ucx or ibrc", job_.where());
+  return base + offset_bytes;
+}
+
+void DirectTransport::add_local(void* base, std::size_t size_bytes) {
+  if (Transport* below = devices_.below())
+    below->add_local(base, size_bytes);
+  if (local_)
+    local_->add(base, size_bytes);
+}
+
+void DirectTransport::remove_local(void* base) {
+  if (local_)
+    local_->remove(base);
+  if (Transport* below = devices_.below())
+    below->remove_local(base);
+}
+
+// Operations.
+
+void DirectTransport::throw_unconnected() const {
+  throw Error(ExitCode::unavailable, name(), "use",
+              devices_.reason().empty() ? "this PE is not connected" : devices_.reason(),
+              "see shmemctl bringup for what reaches what", job_.where());
+}
+
+void DirectTransport::fence(int context) {
+  if (Lane* found = lane_of(context))
+    found->fence();
+}
+
+void DirectTransport::quiet(int context) {
+  if (Lane* found = lane_of(context))
+    found->quiet();
+}
+
+void DirectTransport::progress() {
+  if (Transport* below = devices_.below())
+    below->progress();
+  if (progress_calls_.fetch_add(1, std::memory_order_relaxed) % calls_between_polls == 0)
+    for (const std::unique_ptr<Lane>& each : lanes_)
+      each->progress();
+}
+
+// What it says of itself.
+
+/// In software, those of whatever executes them; those of a device meet that device's only.
+bool DirectTransport::atomics_meet_cpu() const {
+  if (!devices_.software())
+    return false;
+  return !devices_.below() || devices_.below()->atomics_meet_cpu();
+}
+
+std::vector<NicTraffic> DirectTransport::traffic() const {
+  if (const Transport* below = devices_.below())
+    return below->traffic(); // of the ports that it goes through in the end
+  std::vector<NicTraffic> all;
+  for (std::size_t port = 0; port < job_.ports.size(); ++port) {
+    NicTraffic sum{{job_.ports[port].info().device, job_.ports[port].info().port}, 0, 0, 0};
+    for (const std::unique_ptr<Lane>& each : lanes_) {
+      const NicTraffic part = each->traffic(port);
+      sum.put_bytes += part.put_bytes;
+      sum.get_bytes += part.get_bytes;
+      sum.operations += part.operations;
+    }
+    all.push_back(sum);
+  }
+  return all;
+}
+
+std::string DirectTransport::connection(int pe) const {
+  const auto slot = static_cast<std::size_t>(pe);
+  if (slot >= texts_.size() || texts_[slot].empty())
+    return {};
+  std::string text = texts_[slot] + ", " + devices_.nature();
+  if (const Transport* below = devices_.below())
+    if (const std::string way = below->connection(pe); !way.empty())
+      text += " (" + way + ")";
+  return text;
+}
+
+} // namespace direct
+
+std::unique_ptr<Transport> make_ibdevx_transport(const TransportSetup& setup) {
+  const Options defaults({});
+  return std::make_unique<direct::DirectTransport>(
+      setup,
+      direct::read_settings(direct::Flavour::devx, setup.options ? *setup.options : defaults));
+}
+
+std::unique_ptr<Transport> make_ibgda_transport(const TransportSetup& setup) {
+  const Options defaults({});
+  return std::make_unique<direct::DirectTransport>(
+      setup,
+      direct::read_settings(direct::Flavour::gda, setup.options ? *setup.options : defaults));
+}
+
+} // namespace shmemctl

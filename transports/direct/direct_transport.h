@@ -1,0 +1,109 @@
+// The two direct transports; what differs between them is in Settings.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transports/direct/devices.h"
+#include "transports/direct/lane.h"
+#include "transports/direct/local_memory.h"
+#include "transports/direct/settings.h"
+#include "transports/direct/table_builder.h"
+#include "transports/region_table.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+class DirectTransport final : public Transport {
+public:
+  DirectTransport(const TransportSetup& setup, const Settings& settings);
+  ~DirectTransport() override;
+  DirectTransport(const DirectTransport&) = delete;
+  DirectTransport& operator=(const DirectTransport&) = delete;
+
+  const char* name() const override { return settings_.name(); }
+  std::string local_info() override;
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override;
+  void use_nics(const std::vector<HcaPort>& nics) override { devices_.use_nics(nics); }
+  void connect(const std::vector<PeerPlace>& peers, Exchange& exchange,
+               const Deadline& deadline) override;
+  bool has_keys() const override { return true; }
+  std::string set_region(const RegionView& region) override;
+  void set_keys(int region, const std::vector<std::string>& keys) override;
+  void add_local(void* base, std::size_t size_bytes) override;
+  void remove_local(void* base) override;
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override {
+    lane(context).put(target, source, size_bytes, blocking);
+  }
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override {
+    lane(context).get(target, source, size_bytes, blocking);
+  }
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override {
+    return lane(context).atomic(target, request);
+  }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    lane(context).post_atomic(target, request);
+  }
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override {
+    lane(context).put_signal(target, source, size_bytes, signal, signal_value, op, blocking);
+  }
+  void fence(int context) override;
+  void quiet(int context) override;
+  void progress() override;
+  bool atomics_meet_cpu() const override;
+  std::vector<NicTraffic> traffic() const override;
+  std::string connection(int pe) const override;
+
+  /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
+  /// its queues are valid as long as this transport.
+  TableImage queue_table() const;
+
+private:
+  /// nullptr if this PE has no connections.
+  Lane* lane_of(int context) const {
+    if (lanes_.size() <= 1)
+      return lanes_.empty() ? nullptr : lanes_[0].get();
+    const auto number = static_cast<std::size_t>(context);
+    // Context 0 has a lane of its own; the others share the rest.
+    return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes_.size() - 1)].get();
+  }
+  Lane& lane(int context) const {
+    Lane* const found = lane_of(context);
+    if (!found) [[unlikely]]
+      throw_unconnected();
+    return *found;
+  }
+  [[noreturn]] void throw_unconnected() const;
+  void publish_table();
+  void add_keys(int pe, int region, const SegmentKey& key);
+  std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
+  Error damaged_key(int pe) const;
+
+  const Settings settings_;
+  JobView job_;
+  std::string info_; ///< what local_info() gave
+  Summary summary_;
+  mutable Devices devices_; // its ways and the transport below are gone behind the queues
+  std::unique_ptr<LocalMemory> local_;
+  RegionTable regions_;
+  mutable std::mutex mutex_; ///< of what follows
+  std::unique_ptr<TableBuilder> builder_;
+  std::deque<TableImage> images_; ///< all that there were: somebody may be reading them
+  std::atomic<const QueueTable*> table_{nullptr};
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::string> texts_;
+  std::atomic<unsigned> progress_calls_{0};
+};
+
+} // namespace shmemctl::direct

@@ -1,0 +1,302 @@
+#include "transports/direct/lane.h"
+
+#include <algorithm>
+
+#include "src/base/round_up.h"
+
+namespace shmemctl::direct {
+
+using mlx5::Bell;
+
+namespace {
+
+/// Up to here a blocking put copies the data and returns; beyond, waiting costs less than copying.
+constexpr std::size_t copied_bytes = 8192;
+/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
+constexpr std::size_t striped_bytes = 32768;
+constexpr std::size_t stripe_granularity = 4096;
+
+/// Under the lane's lock: one writer.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
+  counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+}
+
+} // namespace
+
+Lane::Lane(const JobView& job, const LocalMemory& local,
+           const std::atomic<const QueueTable*>& table, std::size_t number)
+    : job_(job), local_(local), table_(table), number_(number), staging_(job),
+      by_peer_(static_cast<std::size_t>(job.n_pes)) {}
+
+Rail& Lane::add(std::unique_ptr<Rail> rail) {
+  rails_.push_back(std::move(rail));
+  Rail& added = *rails_.back();
+  by_peer_[static_cast<std::size_t>(added.pe())].push_back(&added);
+  return added;
+}
+
+// Places.
+
+const RemoteSegment& Lane::segment_of(const RemoteAddress& address) const {
+  const RemoteSegment* segment =
+      address.pe < 0 || address.region < 0
+          ? nullptr
+          : table().find_remote(static_cast<std::uint32_t>(address.pe),
+                                static_cast<std::uint32_t>(address.region), address.offset_bytes);
+  if (!segment)
+    throw Error(ExitCode::unavailable,
+                "offset " + std::to_string(address.offset_bytes) + " of region " +
+                    std::to_string(address.region),
+                "address", job_.name_of(address.pe) + " has not registered it",
+                "transfer to symmetric memory of that PE", job_.where());
+  return *segment;
+}
+
+std::optional<Lane::LocalPlace> Lane::find_local(const void* place, std::size_t port) const {
+  const auto address = reinterpret_cast<std::uint64_t>(place);
+  if (const LocalSegment* segment = table().find_local(address))
+    return LocalPlace{segment->lkeys[port], segment->end - address};
+  if (const std::optional<LocalSegment> segment = local_.find_added(address))
+    return LocalPlace{segment->lkeys[port], segment->end - address};
+  return std::nullopt;
+}
+
+mlx5::RemotePiece Lane::remote_word(const Rail& rail, const RemoteAddress& address,
+                                    std::size_t size_bytes) const {
+  const RemoteSegment& segment = segment_of(address);
+  const std::uint64_t at = address.offset_bytes - segment.offset_bytes;
+  if (segment.size_bytes - at < size_bytes)
+    segment_of({address.pe, address.region, segment.offset_bytes + segment.size_bytes});
+  return {segment.address + at, segment.rkeys[rail.peer_port()]};
+}
+
+void Lane::require_connected(int pe) const {
+  if (pe < 0 || pe >= job_.n_pes || rails_to(pe) == 0)
+    throw Error(ExitCode::unavailable, job_.name_of(pe), "transfer to", "it is not connected",
+                "see shmemctl bringup for what reaches what", job_.where());
+}
+
+Rail& Lane::begin(int pe, std::size_t number) {
+  Rail& rail = this->rail(pe, number);
+  if (!rail.active) {
+    rail.active = true;
+    active_.push_back(&rail);
+  }
+  const std::vector<Rail*>& rails = by_peer_[static_cast<std::size_t>(pe)];
+  if (rails.size() > 1)
+    for (Rail* other : rails)
+      if (other != &rail)
+        other->await_fenced(staging_);
+  return rail;
+}
+
+Rail& Lane::begin_usual(int pe) {
+  require_connected(pe);
+  return begin(pe, number_ % rails_to(pe));
+}
+
+Rail& Lane::begin_atomic(int pe) {
+  require_connected(pe);
+  return begin(pe, 0);
+}
+
+void Lane::count(const Rail& rail, Direction direction, std::size_t size_bytes) {
+  Traffic& traffic = traffic_[rail.port()];
+  direct::add(direction == Direction::put ? traffic.put_bytes : traffic.get_bytes, size_bytes);
+  direct::add(traffic.operations, 1);
+}
+
+NicTraffic Lane::traffic(std::size_t port) const {
+  const Traffic& traffic = traffic_[port];
+  const mlx5::HcaInfo& info = job_.ports[port].info();
+  return {{info.device, info.port},
+          traffic.put_bytes.load(std::memory_order_relaxed),
+          traffic.get_bytes.load(std::memory_order_relaxed),
+          traffic.operations.load(std::memory_order_relaxed)};
+}
+
+// Transfers.
+
+void Lane::put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+               bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const std::lock_guard lock(mutex_);
+  Rail& rail = begin_usual(target.pe);
+  if (!put_inline(rail, target, source, size_bytes, blocking ? Bell::now : rail.lazy_bell()))
+    transfer(put_of(target, source, size_bytes, blocking));
+}
+
+void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
+  if (size_bytes == 0)
+    return;
+  const std::lock_guard lock(mutex_);
+  Transfer whole;
+  whole.direction = Direction::get;
+  whole.remote = source;
+  whole.local = static_cast<std::byte*>(target);
+  whole.size_bytes = size_bytes;
+  whole.await = blocking;
+  transfer(whole);
+}
+
+Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                            bool blocking) const {
+  Transfer whole;
+  whole.remote = target;
+  whole.local = static_cast<std::byte*>(const_cast<void*>(source));
+  whole.size_bytes = size_bytes;
+  whole.stage = blocking && size_bytes <= copied_bytes;
+  whole.await = blocking && !whole.stage;
+  return whole;
+}
+
+bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* source,
+                      std::size_t size_bytes, Bell bell) {
+  if (size_bytes > mlx5::HostQueue::most_inline)
+    return false;
+  const RemoteSegment& segment = segment_of(target);
+  const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
+  if (size_bytes > segment.size_bytes - at)
+    return false;
+  rail.posted(rail.queue().write_inline({segment.address + at, segment.rkeys[rail.peer_port()]},
+                                        source, size_bytes, rail.next(bell)));
+  count(rail, Direction::put, size_bytes);
+  return true;
+}
+
+bool Lane::is_striped(const Transfer& whole) const {
+  return whole.size_bytes >= striped_bytes && rails_to(whole.remote.pe) > 1;
+}
+
+void Lane::transfer(const Transfer& whole) {
+  std::vector<Rail*> used;
+  Rail& usual = begin_usual(whole.remote.pe);
+  if (!is_striped(whole)) {
+    transfer_over(usual, whole, Bell::now);
+    if (whole.await) {
+      usual.queue().wait(usual.last());
+      usual.retire(staging_);
+    }
+    return;
+  }
+  const std::size_t rails = rails_to(whole.remote.pe);
+  const std::size_t share = round_up((whole.size_bytes + rails - 1) / rails, stripe_granularity);
+  std::size_t done = 0;
+  for (std::size_t number = 0; number < rails && done < whole.size_bytes; ++number) {
+    Transfer part = whole;
+    part.remote.offset_bytes += done;
+    part.local += done;
+    part.size_bytes = std::min(share, whole.size_bytes - done);
+    done += part.size_bytes;
+    used.push_back(&begin(whole.remote.pe, number));
+    transfer_over(*used.back(), part, Bell::now);
+  }
+  if (whole.await)
+    for (Rail* rail : used) {
+      rail->queue().wait(rail->last());
+      rail->retire(staging_);
+    }
+}
+
+void Lane::transfer_over(Rail& rail, const Transfer& part, Bell bell) {
+  count(rail, part.direction, part.size_bytes);
+  for (std::size_t done = 0; done < part.size_bytes;) {
+    Transfer piece = part;
+    piece.remote.offset_bytes += done;
+    piece.local += done;
+    const RemoteSegment& segment = segment_of(piece.remote);
+    const std::optional<LocalPlace> place =
+        part.stage ? std::nullopt : find_local(piece.local, rail.port());
+    const std::uint64_t here = place ? place->left_bytes : Staging::slot_bytes;
+    const std::uint64_t there =
+        segment.offset_bytes + segment.size_bytes - piece.remote.offset_bytes;
+    piece.size_bytes =
+        static_cast<std::size_t>(std::min({std::uint64_t{part.size_bytes - done}, here, there}));
+    done += piece.size_bytes;
+    post_piece(rail, piece, segment, place ? &*place : nullptr, done == part.size_bytes, bell);
+  }
+}
+
+void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& segment,
+                      const LocalPlace* place, bool last, Bell bell) {
+  TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
+  const std::uint32_t lkey = place ? place->lkey : staging_.lkey(rail.port());
+  std::byte* const memory = place ? piece.local : staging_.at(slot.number());
+  const mlx5::RemotePiece remote{segment.address +
+                                     (piece.remote.offset_bytes - segment.offset_bytes),
+                                 segment.rkeys[rail.peer_port()]};
+  const bool is_put = piece.direction == Direction::put;
+  if (is_put && !place)
+    std::memcpy(memory, piece.local, piece.size_bytes);
+  const mlx5::Post how =
+      rail.next(last ? bell : Bell::later, !place || (last && bell == Bell::now && piece.await));
+  const Rail::Ticket ticket = is_put
+                                  ? rail.queue().write(remote, memory, lkey, piece.size_bytes, how)
+                                  : rail.queue().read(remote, memory, lkey, piece.size_bytes, how);
+  rail.posted(ticket);
+  if (!is_put)
+    rail.answer_due();
+  if (!place)
+    rail.hold(ticket, slot.hand_over(), is_put ? nullptr : piece.local,
+              static_cast<std::uint32_t>(piece.size_bytes));
+}
+
+/// The slots come back with completions: those of entries that the device knows of.
+std::int16_t Lane::take_slot() {
+  if (staging_.empty()) {
+    for (Rail* each : active_) {
+      each->flush();
+      each->queue().progress();
+      each->retire(staging_);
+    }
+  }
+  for (std::size_t i = 0; staging_.empty() && i < active_.size(); ++i)
+    if (const Rail::Ticket oldest = active_[i]->oldest_held(); oldest != 0) {
+      active_[i]->queue().wait(oldest);
+      active_[i]->retire(staging_);
+    }
+  if (staging_.empty())
+    throw Error(ExitCode::unavailable, "memory for staged transfers", "take a slot of",
+                "failed operations hold all of it", "look at the first error of this PE",
+                job_.where());
+  return staging_.take();
+}
+
+// Order.
+
+void Lane::fence() {
+  const std::lock_guard lock(mutex_);
+  for (Rail* rail : active_)
+    rail->fence();
+}
+
+void Lane::quiet() {
+  const std::lock_guard lock(mutex_);
+  if (active_.size() == 1) {
+    active_[0]->queue().quiet();
+  } else {
+    for (Rail* rail : active_)
+      rail->posted(rail->queue().request_quiet());
+    for (Rail* rail : active_)
+      rail->queue().wait(rail->last());
+  }
+  for (Rail* rail : active_) {
+    rail->settled(staging_);
+    rail->active = false;
+  }
+  active_.clear();
+}
+
+void Lane::progress() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock())
+    return;
+  for (Rail* rail : active_) {
+    rail->flush();
+    rail->queue().progress();
+    rail->retire(staging_);
+  }
+}
+
+} // namespace shmemctl::direct

@@ -1,0 +1,109 @@
+// One set of queues, one to each peer on each NIC, with the operations on them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transports/direct/local_memory.h"
+#include "transports/direct/queue_table.h"
+#include "transports/direct/rail.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+/// Thread safe: a lock is held over each operation. Operations of one lane towards one PE on one
+/// NIC are done there in the order in which they were begun. Errors as in HostQueue, and Error
+/// (unavailable) for memory that the peer has not registered.
+class Lane {
+public:
+  /// @param table  the newest one, always: its views are those that this lane posts by
+  /// @param number of this lane: small transfers of different lanes prefer different NICs
+  Lane(const JobView& job, const LocalMemory& local, const std::atomic<const QueueTable*>& table,
+       std::size_t number);
+
+  // For the one who connects, before the first operation.
+  Rail& add(std::unique_ptr<Rail> rail);
+  std::size_t rails_to(int pe) const { return by_peer_[static_cast<std::size_t>(pe)].size(); }
+  Rail& rail(int pe, std::size_t number) const {
+    return *by_peer_[static_cast<std::size_t>(pe)][number];
+  }
+
+  void put(const RemoteAddress& target, const void* source, std::size_t size_bytes, bool blocking);
+  void get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking);
+  std::uint64_t atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void post_atomic(const RemoteAddress& target, const AtomicRequest& request);
+  void put_signal(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  const RemoteAddress& signal, std::uint64_t signal_value, SignalOp op,
+                  bool blocking);
+  void fence();
+  void quiet();
+  /// Takes completions, if nobody else is at it.
+  void progress();
+  /// What went through a port so far.
+  NicTraffic traffic(std::size_t port) const;
+
+private:
+  enum class Direction { put, get };
+  /// A transfer, or the part of it that takes one NIC.
+  struct Transfer {
+    Direction direction = Direction::put;
+    RemoteAddress remote;
+    std::byte* local = nullptr; ///< only read from if it is a put's
+    std::size_t size_bytes = 0;
+    bool stage = false; ///< copy at once: the caller wants its memory back
+    bool await = false; ///< will be waited for
+  };
+  /// Registered memory, from the place that was asked for.
+  struct LocalPlace {
+    std::uint32_t lkey;
+    std::uint64_t left_bytes;
+  };
+  struct Traffic {
+    std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
+  };
+
+  const QueueTable& table() const { return *table_.load(std::memory_order_acquire); }
+  const RemoteSegment& segment_of(const RemoteAddress& address) const;
+  std::optional<LocalPlace> find_local(const void* place, std::size_t port) const;
+  /// Where a word of a peer is. Throws for one that is not all there.
+  mlx5::RemotePiece remote_word(const Rail& rail, const RemoteAddress& address,
+                                std::size_t size_bytes) const;
+  void require_connected(int pe) const;
+  Rail& begin(int pe, std::size_t number);
+  /// Where small things of this lane go.
+  Rail& begin_usual(int pe);
+  /// Where atomics go, of all lanes and all PEs: two HCAs do not know of each other's atomics.
+  Rail& begin_atomic(int pe);
+  void count(const Rail& rail, Direction direction, std::size_t size_bytes);
+
+  Transfer put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                  bool blocking) const;
+  bool is_striped(const Transfer& whole) const;
+  /// Over one NIC, or over all of them if it is large.
+  void transfer(const Transfer& whole);
+  /// @param bell what rings for the last entry
+  void transfer_over(Rail& rail, const Transfer& part, mlx5::Bell bell);
+  void post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& segment,
+                  const LocalPlace* place, bool last, mlx5::Bell bell);
+  bool put_inline(Rail& rail, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, mlx5::Bell bell);
+  void post_signal(Rail& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
+                   bool completion);
+  std::int16_t take_slot();
+
+  const JobView& job_;
+  const LocalMemory& local_;
+  const std::atomic<const QueueTable*>& table_;
+  std::size_t number_;
+  std::mutex mutex_;
+  Staging staging_;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::vector<Rail*>> by_peer_;
+  std::vector<Rail*> active_;
+  std::array<Traffic, table_ports> traffic_;
+};
+
+} // namespace shmemctl::direct

@@ -1,0 +1,63 @@
+// This PE's memory as its ports know it: regions, and what add_local() has named.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+#include "transports/direct/job_view.h"
+#include "transports/direct/queue_table.h"
+#include "transports/direct/wire.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+/// Memory with keys of every port.
+struct Registration {
+  LocalSegment segment{};
+  std::vector<std::unique_ptr<mlx5::HcaMemory>> handles; ///< by port
+};
+
+/// Throws Error (unavailable) that names the port and `what`.
+Registration register_range(const JobView& job, void* base, std::size_t size_bytes,
+                            const std::string& what);
+
+class LocalMemory {
+public:
+  explicit LocalMemory(const JobView& job) : job_(job) {}
+
+  /// Registers what of a region is new: nothing if nothing is. One thread at a time. Throws Error
+  /// (unavailable).
+  struct Growth {
+    LocalSegment segment;
+    SegmentKey key;
+  };
+  std::optional<Growth> set_region(const RegionView& region);
+
+  // What add_local() names; thread safe.
+  void add(void* base, std::size_t size_bytes);
+  /// Nothing happens if it is not there.
+  void remove(void* base);
+  std::optional<LocalSegment> find_added(std::uint64_t address) const;
+  std::vector<LocalSegment> all_added() const;
+
+private:
+  struct Extent {
+    std::byte* base = nullptr;
+    std::size_t size_bytes = 0;
+  };
+
+  const JobView& job_;
+  std::deque<Registration> regions_;
+  std::map<int, Extent> extents_; ///< by region: what is registered
+  mutable std::shared_mutex mutex_;
+  std::multimap<std::uint64_t, Registration> added_; ///< by begin
+  std::atomic<std::size_t> added_count_{0};
+};
+
+} // namespace shmemctl::direct

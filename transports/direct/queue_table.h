@@ -1,0 +1,92 @@
+// All that posting needs, in one block of memory without pointers into itself: the queues to each
+// PE, the keys of this PE's memory, and those of the peers' regions. The host posts through it, and
+// a kernel may through a copy of it. For host and device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "src/base/host_device.h"
+#include "transports/mlx5/queue_view.h"
+
+namespace shmemctl::direct {
+
+inline constexpr std::uint32_t table_ports = 8; ///< at most so many NICs of a PE
+
+/// A queue to a peer. The view's addresses are those of the process that made the queue.
+struct TableQueue {
+  mlx5::QueueView view;
+  std::uint32_t port;      ///< of this PE: which lkeys are its
+  std::uint32_t peer_port; ///< there: which rkeys are its
+};
+
+/// Memory of this PE. Addresses are its own.
+struct LocalSegment {
+  std::uint64_t begin, end;
+  std::uint32_t lkeys[table_ports]; ///< by port
+
+  SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t address) const {
+    return address >= begin && address < end;
+  }
+};
+
+/// A part of a peer's region.
+struct RemoteSegment {
+  std::uint64_t offset_bytes, size_bytes; ///< in the region
+  std::uint64_t address;                  ///< there, of its first byte
+  std::uint32_t rkeys[table_ports];       ///< by port of the peer
+
+  SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t offset) const {
+    return offset >= offset_bytes && offset - offset_bytes < size_bytes;
+  }
+};
+
+/// The head of the block; the arrays lie behind it, `*_at` bytes from its start.
+class QueueTable {
+public:
+  struct Range {
+    std::uint32_t first, count;
+  };
+
+  std::uint64_t size_bytes; ///< of the whole block
+  std::uint32_t n_pes, n_rails, n_lanes, n_regions, n_local;
+  std::uint64_t queues_at, rails_at, ranges_at, remote_at, local_at;
+
+  /// How many NICs of this PE have a queue to that PE; 0 if there is no way to it.
+  SHMEMCTL_HOST_DEVICE std::uint32_t rails_to(std::uint32_t pe) const {
+    return pe < n_pes ? array<std::uint32_t>(rails_at)[pe] : 0;
+  }
+  /// @param rail less than rails_to(pe)
+  /// @param lane less than n_lanes: queues that do not know of each other
+  SHMEMCTL_HOST_DEVICE const TableQueue& queue(std::uint32_t pe, std::uint32_t rail,
+                                               std::uint32_t lane) const {
+    return array<TableQueue>(queues_at)[(pe * n_rails + rail) * n_lanes + lane];
+  }
+  /// The segment that holds this byte; nullptr if the PE has not registered it.
+  SHMEMCTL_HOST_DEVICE const RemoteSegment* find_remote(std::uint32_t pe, std::uint32_t region,
+                                                        std::uint64_t offset_bytes) const {
+    if (pe >= n_pes || region >= n_regions)
+      return nullptr;
+    const Range range = array<Range>(ranges_at)[pe * n_regions + region];
+    const RemoteSegment* segments = array<RemoteSegment>(remote_at) + range.first;
+    for (std::uint32_t i = 0; i < range.count; ++i)
+      if (segments[i].holds(offset_bytes))
+        return segments + i;
+    return nullptr;
+  }
+  /// The segment that holds this byte; nullptr if it is not registered.
+  SHMEMCTL_HOST_DEVICE const LocalSegment* find_local(std::uint64_t address) const {
+    const LocalSegment* segments = array<LocalSegment>(local_at);
+    for (std::uint32_t i = 0; i < n_local; ++i)
+      if (segments[i].holds(address))
+        return segments + i;
+    return nullptr;
+  }
+
+  template <class Item>
+  SHMEMCTL_HOST_DEVICE const Item* array(std::uint64_t at) const {
+    return reinterpret_cast<const Item*>(reinterpret_cast<const char*>(this) + at);
+  }
+};
+
+} // namespace shmemctl::direct

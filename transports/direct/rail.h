@@ -1,0 +1,152 @@
+// One lane's queue to one peer over one NIC, and what is known of the operations on it.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+
+#include "transports/direct/job_view.h"
+#include "transports/direct/settings.h"
+#include "transports/direct/staging.h"
+#include "transports/mlx5/host_queue.h"
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::direct {
+
+/// Where a queue stands that is not the HCA's own: as GPU memory would be, zeros and 0xff.
+class QueueMemory {
+public:
+  explicit QueueMemory(const mlx5::QueueOptions& options)
+      : layout_(mlx5::queue_layout(options)),
+        memory_(std::aligned_alloc(mlx5::QueueLayout::page_bytes, layout_.size_bytes), std::free) {
+    if (!memory_)
+      throw Error(ExitCode::unavailable, "an mlx5 queue", "make", "no memory is left",
+                  "make the queues shorter (QP_DEPTH), or free memory");
+    std::memset(memory_.get(), 0, layout_.size_bytes);
+    std::memset(static_cast<std::byte*>(memory_.get()) + layout_.completions_offset, 0xff,
+                layout_.completion_entries * mlx5::block_bytes);
+  }
+  void place(mlx5::QueueOptions& options) const {
+    options.memory = memory_.get();
+    options.memory_bytes = layout_.size_bytes;
+  }
+
+private:
+  mlx5::QueueLayout layout_;
+  std::unique_ptr<void, void (*)(void*)> memory_;
+};
+
+/// Not thread safe: a lane's lock is held over every call.
+class Rail {
+public:
+  using Ticket = mlx5::HostQueue::Ticket;
+
+  /// @param memory nullptr: the HCA's own
+  Rail(const JobView& job, int pe, std::size_t number, std::size_t port, std::size_t peer_port,
+       mlx5::QueueOptions options, std::unique_ptr<QueueMemory> memory)
+      : pe_(pe), number_(number), port_(port), peer_port_(peer_port), memory_(std::move(memory)),
+        queue_(*job.ports[port].hca, placed(options), *job.health, pe,
+               std::chrono::duration<double>(job.timeout_s), job.where()) {}
+
+  int pe() const { return pe_; }
+  std::size_t number() const { return number_; } ///< among those of its lane to this peer
+  std::size_t port() const { return port_; }     ///< of this PE
+  std::size_t peer_port() const { return peer_port_; }
+  mlx5::HostQueue& queue() { return queue_; }
+
+  bool active = false; ///< in its lane's list of those with work
+
+  /// For what nobody waits for yet: an idle device is told at once, a busy one of several entries
+  /// together. flush() and every entry with Bell::now tell it of all.
+  mlx5::Bell lazy_bell() {
+    return untold_ + 1 >= entries_per_bell || queue_.done(last_) ? mlx5::Bell::now
+                                                                 : mlx5::Bell::later;
+  }
+  void flush() {
+    if (untold_ > 0)
+      queue_.flush();
+    untold_ = 0;
+  }
+
+  /// How the next entry is posted, which may be the only one for a while: then it completes by
+  /// itself, and quiet() needs no other.
+  mlx5::Post next(mlx5::Bell bell, bool completion = false) {
+    untold_ = bell == mlx5::Bell::now ? 0 : untold_ + 1;
+    const bool fence = fence_due_ && answers_due_;
+    if (fence)
+      fence_due_ = answers_due_ = false;
+    return {bell, completion || (bell == mlx5::Bell::now && queue_.done(last_)), fence};
+  }
+  void posted(Ticket ticket) { last_ = ticket; }
+  Ticket last() const { return last_; }
+  /// A READ or an atomic is on its way: what comes behind a fence waits for it.
+  void answer_due() { answers_due_ = true; }
+
+  void fence() {
+    flush();
+    fence_due_ = true;
+    fenced_ = last_;
+  }
+  /// Waits for what was posted before the last fence; for another rail's sake.
+  void await_fenced(Staging& staging) {
+    if (fenced_ == 0)
+      return;
+    if (!queue_.done(fenced_))
+      queue_.wait(queue_.request_quiet());
+    fenced_ = 0;
+    retire(staging);
+  }
+
+  /// A slot that is in use until the entry is complete.
+  /// @param copy_to where its contents go then; nullptr: nowhere
+  void hold(Ticket ticket, std::int16_t slot, std::byte* copy_to, std::uint32_t size_bytes) {
+    held_.push_back({ticket, copy_to, size_bytes, slot});
+  }
+  /// The entry whose completion brings a slot back; 0 if there is none.
+  Ticket oldest_held() const { return held_.empty() ? 0 : held_.front().ticket; }
+  /// Gives back the slots of entries that are known to be complete.
+  void retire(Staging& staging) {
+    while (!held_.empty() && queue_.done(held_.front().ticket)) {
+      const Held& held = held_.front();
+      if (held.copy_to)
+        std::memcpy(held.copy_to, staging.at(held.slot), held.size_bytes);
+      staging.give_back(held.slot);
+      held_.pop_front();
+    }
+  }
+  /// All that was posted is complete.
+  void settled(Staging& staging) {
+    retire(staging);
+    untold_ = 0;
+    fence_due_ = answers_due_ = false;
+    fenced_ = 0;
+  }
+
+private:
+  static constexpr unsigned entries_per_bell = 16;
+
+  struct Held {
+    Ticket ticket;
+    std::byte* copy_to;
+    std::uint32_t size_bytes;
+    std::int16_t slot;
+  };
+
+  const mlx5::QueueOptions& placed(mlx5::QueueOptions& options) const {
+    if (memory_)
+      memory_->place(options);
+    return options;
+  }
+
+  int pe_;
+  std::size_t number_, port_, peer_port_;
+  std::unique_ptr<QueueMemory> memory_;
+  mlx5::HostQueue queue_;
+  Ticket last_ = 0, fenced_ = 0;
+  unsigned untold_ = 0; ///< entries since the device was told
+  bool fence_due_ = false, answers_due_ = false;
+  std::deque<Held> held_;
+};
+
+} // namespace shmemctl::direct

@@ -1,0 +1,62 @@
+#include "transports/direct/settings.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "transports/mlx5/devx/devx_hca.h"
+
+namespace shmemctl::direct {
+
+namespace {
+
+mlx5::QueueOptions queue_options(Flavour flavour, const Options& options) {
+  mlx5::QueueOptions queue;
+  queue.blocks = std::bit_ceil(static_cast<std::uint32_t>(options.integer("QP_DEPTH")));
+  queue.signal_every = std::min(queue.signal_every, queue.blocks / 4);
+  if (flavour == Flavour::gda) {
+    queue.completions = mlx5::CompletionMode::collapsed;
+    queue.ring_every =
+        std::bit_ceil(static_cast<std::uint32_t>(options.integer("IBGDA_NUM_REQUESTS_IN_BATCH")));
+  }
+  queue.path.gid_index = static_cast<int>(options.integer("IB_GID_INDEX"));
+  queue.path.service_level = static_cast<int>(options.integer("IB_SL"));
+  queue.path.traffic_class = static_cast<int>(options.integer("IB_TRAFFIC_CLASS"));
+  queue.path.ack_timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
+  queue.path.retries = static_cast<int>(options.integer("IB_RETRY_COUNT"));
+  return queue;
+}
+
+} // namespace
+
+Settings read_settings(Flavour flavour, const Options& options) {
+  options.require_valid({"MLX5_DEVICE", "SOFT_HCA_OVER", "QP_DEPTH", "IB_NUM_RC_PER_DEVICE",
+                         "IBGDA_NUM_RC_PER_PE", "IBGDA_NUM_REQUESTS_IN_BATCH",
+                         "IBGDA_ENABLE_MULTI_PORT", "IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL",
+                         "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_TIMEOUT",
+                         "IB_RETRY_COUNT"});
+  Settings settings;
+  settings.flavour = flavour;
+  const std::string device = options.text("MLX5_DEVICE");
+  settings.may_be_real = device != "soft";
+  // Nobody gets software in place of hardware without having asked for it.
+  settings.may_be_software =
+      device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
+  settings.over = options.text("SOFT_HCA_OVER");
+  const bool gda = flavour == Flavour::gda;
+  settings.lanes = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
+                       : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
+  settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");
+  settings.queue = queue_options(flavour, options);
+  mlx5::DevxSettings devices;
+  devices.verbs_library = options.text("VERBS_LIBRARY");
+  devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
+  devices.address_range = options.text("IB_ADDR_RANGE");
+  devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  settings.list_devices = [devices](std::string& why) { return mlx5::devx_devices(devices, why); };
+  settings.open_device = [devices](const std::string& name, int port) {
+    return mlx5::open_devx_hca(name, port, devices);
+  };
+  return settings;
+}
+
+} // namespace shmemctl::direct

@@ -1,0 +1,41 @@
+// The options of the direct transports.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "transports/mlx5/hca.h"
+
+namespace shmemctl::direct {
+
+/// Whose queues they are.
+enum class Flavour {
+  devx, ///< host threads': a ring of completions
+  gda   ///< as GPU threads use them: one completion entry, queues in memory of the caller's
+};
+
+struct Settings {
+  Flavour flavour = Flavour::devx;
+  bool may_be_real = true, may_be_software = false;
+  std::string over = "shm"; ///< what carries what the software HCA executes
+  int software_devices = 1; ///< more than one in tests only
+  int lanes = 2;            ///< queues to each peer on each NIC
+  bool all_ports = true;    ///< use every NIC that this PE is given
+  mlx5::QueueOptions queue;
+
+  // Real devices; tests have their own.
+  /// Names; none, with the reason, if there are none.
+  std::function<std::vector<std::string>(std::string& why)> list_devices;
+  /// Throws Error (unavailable).
+  std::function<std::unique_ptr<mlx5::Hca>(const std::string& device, int port)> open_device;
+
+  const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
+};
+
+/// Throws Error (usage) for options that are not valid.
+Settings read_settings(Flavour flavour, const Options& options);
+
+} // namespace shmemctl::direct

@@ -1,0 +1,46 @@
+// What a software HCA reaches its peers by: their memory that is mapped here, or a transport.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "transports/mlx5/soft/soft_hca.h"
+#include "transports/transport.h"
+
+namespace shmemctl::direct {
+
+/// The number of a software HCA in the job; never 0.
+std::uint64_t soft_device_id(int pe, std::size_t port);
+
+/// Of one HCA. Thread safe.
+class SoftWays {
+public:
+  /// @param below nullptr: memory that is mapped here
+  /// @param context of `below`; nobody else uses it
+  SoftWays(Transport* below, int context) : below_(below), context_(context) {}
+
+  /// The way to an HCA of the job, made when it is first asked for.
+  std::shared_ptr<mlx5::Executor> to(std::uint64_t device_id);
+  /// What that one has registered. While the HCA is held.
+  void add(std::uint64_t device_id, const mlx5::KeyWindow& window);
+
+private:
+  struct Way {
+    std::shared_ptr<mlx5::Executor> executor;
+    std::function<void(const mlx5::KeyWindow&)> add;
+  };
+  Way& way_to(std::uint64_t device_id);
+
+  Transport* below_;
+  int context_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Way> ways_;
+};
+
+/// An HCA whose ways are `ways`. Throws Error (unavailable).
+std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
+                                             std::size_t port);
+
+} // namespace shmemctl::direct

@@ -1,0 +1,49 @@
+// Makes queue tables: each is never changed, but followed by a new one.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "transports/direct/queue_table.h"
+
+namespace shmemctl::direct {
+
+/// A table and its memory.
+class TableImage {
+public:
+  explicit TableImage(std::size_t size_bytes) : words_((size_bytes + 7) / 8) {}
+  const QueueTable& table() const { return *reinterpret_cast<const QueueTable*>(words_.data()); }
+  /// The block, to be copied anywhere; as long as table().size_bytes.
+  const void* data() const { return words_.data(); }
+
+private:
+  friend class TableBuilder;
+  std::vector<std::uint64_t> words_;
+};
+
+/// Not thread safe.
+class TableBuilder {
+public:
+  static constexpr std::uint32_t n_regions = 16;
+
+  TableBuilder(std::uint32_t n_pes, std::uint32_t n_lanes);
+
+  /// By rail, then by lane; once for each PE that is reached.
+  void set_queues(std::uint32_t pe, std::vector<TableQueue> queues);
+  /// Found before those that were added earlier.
+  void add_local(const LocalSegment& segment);
+  void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
+
+  /// @param more local memory beside what was added
+  TableImage build(const std::vector<LocalSegment>& more = {}) const;
+
+private:
+  std::uint32_t n_pes_, n_lanes_;
+  std::vector<std::vector<TableQueue>> queues_; ///< by PE
+  std::deque<LocalSegment> local_;
+  std::vector<std::deque<RemoteSegment>> remote_; ///< by PE and region
+};
+
+} // namespace shmemctl::direct
