@@ -28,6 +28,7 @@ TEST_P(ProxyNetwork, PutsAndGets) {
             producer.quiet();
           require_filled(back.data(), size_bytes, seed, "put and get");
         }
+    me.barrier();
     // From and to registered memory, seen by the target itself.
     fill(me.heap + 3 * (sizes.back() + 100), 70000, 9 + static_cast<std::uint64_t>(me.pe));
     const int to = (me.pe + 1) % me.n_pes, from = (me.pe + me.n_pes - 1) % me.n_pes;

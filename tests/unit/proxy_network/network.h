@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,9 @@ struct Network {
   std::function<std::string(int n_pes, unsigned threads, const ProxyBody& body)> run_in_threads =
       {};
 };
+inline void PrintTo(const Network& network, std::ostream* out) {
+  *out << network.name;
+}
 inline std::string by_network(const testing::TestParamInfo<Network>& info) {
   return info.param.name + "_" + std::to_string(info.param.threads) +
          (info.param.threads == 1 ? "_thread" : "_threads");
