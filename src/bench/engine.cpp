@@ -144,11 +144,11 @@ private:
     if (const auto cost = added_cost(outcome.samples); cost && outcome.info.group == proxy_group)
       findings_.push_back(
           {"bench-proxy-cost", Severity::info, words,
-           fmt::format(
-               "{:.3f} us through the proxy, {:.3f} us by the same call without it: {:+.3f} "
-               "us for each operation",
-               cost->operation_us, cost->reference_us, cost->added_us),
-           "nothing to do"});
+           fmt::format("{} {}: {:.3f} us through the proxy, {:.3f} us by the same call without it: "
+                       "{:+.3f} us for each operation",
+                       outcome.info.name, format_size_bytes(outcome.point.size_bytes),
+                       cost->operation_us, cost->reference_us, cost->added_us),
+           "docs/proxy.md says what that is made of; PROXY_THREADS and PROXY_CPUS change it"});
     if (const auto drift = find_drift(outcome.samples)) {
       ++drifting_points_;
       if (!worst_drift_ || std::abs(drift->change) > std::abs(worst_drift_->change)) {

@@ -209,6 +209,7 @@ CaseInfo info_of(std::string name, Metric metric, std::string measures, const st
                    "sample. Verified: the last data, signals and sums.";
   info.min_bytes = info.element_bytes = 8;
   info.max_bytes = 4096;
+  info.only_bytes = {8, 64, 512, 4096};
   info.traffics = {Traffic::pair, Traffic::pairs, Traffic::all_to_all};
   info.bidirectional = true;
   return info;
