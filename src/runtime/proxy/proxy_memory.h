@@ -25,10 +25,10 @@ struct ProxyOptions {
   std::uint32_t n_results = 1024; ///< producers that may wait for an answer of a ring at once
   ProxyDrainLimits limits;
   double timeout_s = 60; ///< of every wait, and of a stop
-  /// How an idle proxy thread waits: it spins, then yields, then sleeps, 2 µs first and at most
-  /// this long: the bound of what a request to a sleeping proxy is late by.
+  /// How an idle proxy thread waits: it spins, so often or so long, then yields, then sleeps, 2 µs
+  /// first and at most this long: the bound of what a request to a sleeping proxy is late by.
   int idle_spins = 2000, idle_yields = 2000;
-  std::chrono::microseconds longest_nap{50};
+  std::chrono::microseconds longest_spin{50}, longest_nap{50};
   std::uint64_t first_sequence = 0; ///< where the numbers begin: tests let them wrap around
 };
 

@@ -30,7 +30,7 @@ public:
   enum class Did { spin, yield, nap };
   Did pause() {
     ++turns_;
-    if (turns_ <= options_.idle_spins) {
+    if (turns_ <= options_.idle_spins && !spun_enough()) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
@@ -50,9 +50,23 @@ public:
   }
 
 private:
+  /// Turns last as long as the transports' progress does, and whoever shares the processor waits
+  /// meanwhile; so there is a limit in time, too.
+  bool spun_enough() {
+    constexpr int turns_between_looks = 32;
+    if (turns_ == 1)
+      spinning_since_ = Deadline::Clock::now();
+    if (turns_ % turns_between_looks != 0 ||
+        Deadline::Clock::now() - spinning_since_ < options_.longest_spin)
+      return false;
+    turns_ = options_.idle_spins + 1;
+    return true;
+  }
+
   const ProxyOptions& options_;
   int turns_ = 0;
   std::chrono::microseconds nap_{};
+  Deadline::Clock::time_point spinning_since_;
 };
 
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
