@@ -198,6 +198,12 @@ std::vector<OptionSpec> transport_options() {
              "it; auto is an HCA, or where there is none, and SOFT_HCA_OVER is set, software."),
       choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
              "The transport that carries what the software HCA executes."),
+      integer("PROXY_THREADS", "1", 1, 8,
+              "Threads that carry out the requests of kernels and other producers, each for a "
+              "part of the PEs."),
+      {"PROXY_CPUS", OptionType::text, "",
+       "CPUs of these threads, like 2,4-7: one each if there are enough; empty: those that the "
+       "process had at its start."},
       {"LIBFABRIC_PROVIDER", OptionType::text, "",
        "Provider of libfabric: tcp, verbs, efa, cxi; empty takes the best that is there.",
        in_nvshmem},

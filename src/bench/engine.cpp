@@ -6,6 +6,7 @@
 
 #include "src/base/fnv1a.h"
 #include "src/base/units.h"
+#include "src/bench/cases/lists.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/rows.h"
@@ -140,6 +141,14 @@ private:
       findings_.push_back({"bench-corrupt", Severity::error, words,
                            "wrong data after the timed loop: " + describe(wrong),
                            "run shmemctl bringup; if every pair passes there, report this"});
+    if (const auto cost = added_cost(outcome.samples); cost && outcome.info.group == proxy_group)
+      findings_.push_back(
+          {"bench-proxy-cost", Severity::info, words,
+           fmt::format("{} {}: {:.3f} us through the proxy, {:.3f} us by the same call without it: "
+                       "{:+.3f} us for each operation",
+                       outcome.info.name, format_size_bytes(outcome.point.size_bytes),
+                       cost->operation_us, cost->reference_us, cost->added_us),
+           "docs/proxy.md says what that is made of; PROXY_THREADS and PROXY_CPUS change it"});
     if (const auto drift = find_drift(outcome.samples)) {
       ++drifting_points_;
       if (!worst_drift_ || std::abs(drift->change) > std::abs(worst_drift_->change)) {

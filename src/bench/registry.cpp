@@ -81,7 +81,7 @@ const char* to_string(Direction direction) {
 std::vector<CaseEntry> host_cases() {
   std::vector<CaseEntry> all;
   for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
-                       collective_cases()})
+                       collective_cases(), proxy_cases()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/bench/cases/lists.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::bench {
@@ -70,6 +71,20 @@ std::optional<double> share_of_reference(const std::vector<PeSamples>& samples) 
   return median(std::move(shares));
 }
 
+std::optional<AddedCost> added_cost(const std::vector<PeSamples>& samples) {
+  std::vector<double> operations, references, differences;
+  for (const PeSamples& pe : samples)
+    for (std::size_t i = 0; i < std::min(pe.reference_us.size(), pe.operation_us.size()); ++i) {
+      operations.push_back(pe.operation_us[i]);
+      references.push_back(pe.reference_us[i]);
+      differences.push_back(pe.operation_us[i] - pe.reference_us[i]);
+    }
+  if (differences.empty())
+    return std::nullopt;
+  return AddedCost{median(std::move(operations)), median(std::move(references)),
+                   median(std::move(differences))};
+}
+
 std::optional<Drift> find_drift(const std::vector<PeSamples>& samples) {
   std::optional<Drift> worst;
   for (std::size_t pe = 0; pe < samples.size(); ++pe) {
@@ -116,7 +131,7 @@ ResultRow make_row(const PointOutcome& outcome) {
     row.rate_Mops = total_rate(outcome.samples, one_operation);
   row.link_fraction = share_of_reference(outcome.samples);
   if (row.link_fraction)
-    row.limited_by = reference_name;
+    row.limited_by = outcome.info.group == proxy_group ? direct_name : reference_name;
   return row;
 }
 

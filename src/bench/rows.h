@@ -31,6 +31,13 @@ std::optional<double> total_rate(const std::vector<PeSamples>& samples,
 /// Median over all samples of reference / measured time; nothing without a reference.
 std::optional<double> share_of_reference(const std::vector<PeSamples>& samples);
 
+/// What an operation takes and what its reference takes, in us: medians over all samples, and the
+/// median of their differences, sample by sample. Nothing without a reference.
+struct AddedCost {
+  double operation_us = 0, reference_us = 0, added_us = 0;
+};
+std::optional<AddedCost> added_cost(const std::vector<PeSamples>& samples);
+
 /// Whether the second half of a PE's samples differs from the first by more than the spread
 /// explains: by more than twice the spread within the halves, and 2 %. The change of the median as
 /// a share of it, of the PE where it is largest.
@@ -41,5 +48,6 @@ struct Drift {
 std::optional<Drift> find_drift(const std::vector<PeSamples>& samples);
 
 inline constexpr const char* reference_name = "memcpy of the same size";
+inline constexpr const char* direct_name = "the same call without the proxy";
 
 } // namespace shmemctl::bench

@@ -103,9 +103,9 @@ Proxy& Runtime::proxy() {
   const std::lock_guard lock(impl_->mutex);
   if (!impl_->proxy)
     impl_->announcing([&] {
-      ProxyOptions options;
-      options.timeout_s = impl_->timeout_s;
-      impl_->proxy = std::make_unique<Proxy>(impl_->ways(), *impl_->lifeline, options);
+      impl_->proxy = std::make_unique<Proxy>(
+          impl_->ways(), *impl_->lifeline,
+          proxy_options(impl_->options, impl_->placement, impl_->cpus_at_start, impl_->timeout_s));
     });
   return *impl_->proxy;
 }

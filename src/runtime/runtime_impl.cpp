@@ -3,6 +3,7 @@
 #include "src/base/log.h"
 #include "src/runtime/exchange.h"
 #include "src/runtime/fault.h"
+#include "src/runtime/numa_choice.h"
 #include "src/runtime/transport_choice.h"
 #include "src/topo/mapping/request.h"
 
@@ -113,7 +114,10 @@ void Runtime::Impl::enter_options() {
   options.require_valid(used_options);
   options.require_valid(mapping_option_names());
   options.require_valid(transport_option_names());
+  options.require_valid({"PROXY_THREADS", "PROXY_CPUS"});
+  proxy_cpus(options); // before anything is started
   timeout_s = options.number("TIMEOUT");
+  cpus_at_start = allowed_cpus(Sysroot("/"));
 }
 
 HostBackingOptions Runtime::Impl::backing_options() const {

@@ -7,6 +7,7 @@
 #include "src/memory/symmetric_region.h"
 #include "src/runtime/buffers.h"
 #include "src/runtime/proxy/proxy.h"
+#include "src/runtime/proxy/proxy_settings.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
 
@@ -51,6 +52,7 @@ struct Runtime::Impl {
 
   // One member per thing that a phase makes; destroyed in reverse.
   HostIdentity identity;
+  CpuSet cpus_at_start;                        ///< of the thread that made the runtime
   std::unique_ptr<HeapBacking> static_backing; ///< of `static_data`
   std::unique_ptr<StaticDataRegion> static_data;
   std::unique_ptr<Bootstrap> parent_bootstrap; ///< the launcher's, if the world is a part of it

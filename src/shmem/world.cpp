@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/print_error.h"
-#include "src/runtime/proxy/proxy.h"
+#include "src/runtime/proxy/proxy_context.h"
 
 extern "C" {
 shmemctl_team shmemctl_world_team{shmemctl::team_world, 0};
@@ -65,7 +65,7 @@ int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
 
 shmem_ctx_t World::make_context(shmem_team_t team, long options) {
   const std::lock_guard lock(handles_mutex_);
-  for (int number = 1; number < proxy_context; ++number) { // that one is the runtime's own
+  for (int number = 1; number < first_proxy_context; ++number) {
     if (numbers_.test(static_cast<std::size_t>(number)))
       continue;
     numbers_.set(static_cast<std::size_t>(number));

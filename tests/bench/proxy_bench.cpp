@@ -21,10 +21,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Keeps this thread, and those that it starts from now on, on the `number`-th of the processors
-/// that the program may use. The proxy gets the first, producers the others in turn: without that
-/// threads move and share a processor now and then, which is what would be measured.
-void pin(std::size_t number) {
+/// The `number`-th of the processors that the program may use.
+int nth_cpu(std::size_t number) {
   static const cpu_set_t allowed = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -33,19 +31,25 @@ void pin(std::size_t number) {
   }();
   number %= static_cast<std::size_t>(CPU_COUNT(&allowed));
   for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed) && number-- == 0) {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      ::sched_setaffinity(0, sizeof one, &one);
-      return;
-    }
+    if (CPU_ISSET(cpu, &allowed) && number-- == 0)
+      return static_cast<int>(cpu);
+  return 0;
 }
 
-/// The producer's processor: never the proxy's, if there are two.
-std::size_t producer_cpu(std::size_t number) {
-  const std::size_t others = std::max(2u, std::thread::hardware_concurrency()) - 1;
-  return 1 + number % others;
+/// Keeps this thread, and those that it starts from now on, there. The proxy's threads get the
+/// first processors, producers the others in turn: without that threads move and share a processor
+/// now and then, which is what would be measured.
+void pin(std::size_t number) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(nth_cpu(number)), &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+}
+
+/// The producer's processor: never the proxy's, if there are enough.
+std::size_t producer_cpu(std::size_t number, std::size_t n_threads = 1) {
+  const std::size_t all = std::max(2u, std::thread::hardware_concurrency());
+  return n_threads < all ? n_threads + number % (all - n_threads) : number;
 }
 
 void wait_turn(bool yields) {
@@ -57,10 +61,11 @@ void wait_turn(bool yields) {
 #endif
 }
 
-ProxyRequest request_of(std::uint64_t number) {
+ProxyRequest request_of(std::uint64_t number, int pe = 0) {
   ProxyRequest request;
   request.op = ProxyOp::put;
-  request.pe = 0;
+  request.context = proxy_context;
+  request.pe = pe;
   request.region = 1;
   request.offset_bytes = number;
   request.size_bytes = 8;
@@ -68,33 +73,39 @@ ProxyRequest request_of(std::uint64_t number) {
 }
 
 /// What producers post: one reservation for each `batch` requests; quiet at the end.
-void post_many(Proxy& proxy, std::uint64_t count, std::size_t batch) {
-  ProxyProducer producer(proxy.channel(), 0);
-  std::vector<ProxyRequest> requests(batch, request_of(1));
+void post_many(Proxy& proxy, int pe, std::uint64_t count, std::size_t batch) {
+  ProxyProducer producer(proxy.channel(), proxy_context);
+  std::vector<ProxyRequest> requests(batch, request_of(1, pe));
   for (std::uint64_t i = 0; i < count; i += batch)
     producer.post(requests);
   producer.quiet();
 }
 
-/// Arguments: producers, requests per reservation.
+/// Arguments: producers, requests per reservation, threads of the proxy. Producers have a PE each.
 void requests(benchmark::State& state) {
   const auto n_producers = static_cast<std::size_t>(state.range(0));
   const auto batch = static_cast<std::size_t>(state.range(1));
   constexpr std::uint64_t each = 1 << 20;
-  CountingTransport transport;
+  ProxyOptions options;
+  options.threads = static_cast<unsigned>(state.range(2));
+  std::vector<CountingTransport> transports(options.threads);
+  std::vector<Transport*> ways;
+  for (std::size_t pe = 0; pe < n_producers; ++pe)
+    ways.push_back(&transports[pe % transports.size()]);
+  for (unsigned thread = 0; thread < options.threads; ++thread)
+    options.cpus.push_back(CpuSet{nth_cpu(thread)});
   JobHealth health;
-  pin(0);
-  Proxy proxy({&transport}, health);
+  Proxy proxy(ways, health, options);
   for (auto _ : state) {
     std::atomic<std::size_t> ready{0};
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < n_producers; ++i)
       threads.emplace_back([&, i] {
-        pin(producer_cpu(i));
+        pin(producer_cpu(i, options.threads));
         ++ready;
         while (ready.load() <= n_producers)
           std::this_thread::yield();
-        post_many(proxy, each, batch);
+        post_many(proxy, static_cast<int>(i), each, batch);
       });
     while (ready.load() < n_producers)
       std::this_thread::yield();
@@ -178,8 +189,8 @@ void fetch(benchmark::State& state) {
 } // namespace
 
 BENCHMARK(requests)
-    ->ArgNames({"producers", "batch"})
-    ->ArgsProduct({{1, 2, 4}, {1, 16}})
+    ->ArgNames({"producers", "batch", "threads"})
+    ->ArgsProduct({{1, 2, 4}, {1, 16}, {1, 2, 4}})
     ->UseManualTime()
     ->Iterations(5);
 BENCHMARK(cache_line_ping_pong)->UseRealTime();

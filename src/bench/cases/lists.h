@@ -13,6 +13,10 @@ std::vector<CaseEntry> pingpong_cases();
 std::vector<CaseEntry> atomic_cases();
 std::vector<CaseEntry> synchronisation_cases();
 std::vector<CaseEntry> collective_cases();
+std::vector<CaseEntry> proxy_cases();
+
+/// CaseInfo::group of the cases whose reference is the same call without the proxy.
+inline constexpr const char* proxy_group = "proxy";
 
 template <class Kind>
 CaseEntry entry_of(CaseInfo info) {

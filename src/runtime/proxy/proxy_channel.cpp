@@ -1,15 +1,12 @@
 #include "src/runtime/proxy/proxy_channel.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <thread>
 
 namespace shmemctl {
 
 namespace {
-
-constexpr std::size_t largest_capacity = std::size_t{1} << 24;
 
 const char* name_of(std::uint32_t op) {
   static constexpr const char* names[proxy_op_count] = {"none",
@@ -24,75 +21,37 @@ const char* name_of(std::uint32_t op) {
   return op < proxy_op_count ? names[op] : "request";
 }
 
-void require_legal(const ProxyOptions& options) {
-  if (!std::has_single_bit(options.capacity) || options.capacity < 2 ||
-      options.capacity > largest_capacity)
-    throw Error(ExitCode::usage, "a proxy's ring of " + std::to_string(options.capacity) + " slots",
-                "make", "it has to be a power of two from 2 to 2^24", "choose one of these");
-  const ProxyDrainLimits& limits = options.limits;
-  if (limits.batch < 1 || limits.batch > ProxyTraits::largest_batch || limits.publish_every < 1 ||
-      limits.publish_every > options.capacity)
-    throw Error(ExitCode::usage, "a proxy's batch", "choose",
-                "it has 1 to 32 requests, and slots are given back every 1 to capacity requests",
-                "choose a number in that range");
+Error bad_rings(const std::string& problem) {
+  return {ExitCode::usage, "a proxy's threads", "choose", problem,
+          "give 1 to " + std::to_string(most_proxy_threads)};
+}
+
+/// Fills in what `options` leave out.
+ProxyOptions completed(ProxyOptions options, std::size_t n_pes) {
+  if (options.threads < 1 || options.threads > most_proxy_threads)
+    throw bad_rings("there are " + std::to_string(options.threads));
+  if (options.ring_of_pe.empty())
+    for (std::size_t pe = 0; pe < n_pes; ++pe)
+      options.ring_of_pe.push_back(static_cast<std::uint8_t>(pe % options.threads));
+  if (options.ring_of_pe.size() != n_pes ||
+      std::any_of(options.ring_of_pe.begin(), options.ring_of_pe.end(),
+                  [&](std::uint8_t ring) { return ring >= options.threads; }))
+    throw bad_rings("not every PE has one");
+  return options;
 }
 
 } // namespace
 
-ProxyChannel::ProxyChannel(JobHealth& health, const ProxyOptions& options)
-    : health_(health), options_(options) {
-  require_legal(options);
-  const auto capacity_log2 = static_cast<unsigned>(std::countr_zero(options.capacity));
-  constexpr std::size_t page_bytes = 4096;
-  const std::size_t size_bytes =
-      (proxy_bytes(capacity_log2, options.n_results) + page_bytes - 1) / page_bytes * page_bytes;
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, size_bytes)));
-  if (!memory_)
-    throw Error(ExitCode::unavailable, "a proxy's ring", "allocate",
-                std::to_string(size_bytes) + " bytes are not free", "free memory");
-  header_ = new (memory_.get()) ProxyHeader{};
-  header_->magic = ProxyHeader::magic_value;
-  header_->version = ProxyHeader::layout_version;
-  header_->size_bytes = size_bytes;
-  header_->capacity_log2 = capacity_log2;
-  header_->n_results = options.n_results;
-  header_->slots_offset_bytes = sizeof(ProxyHeader);
-  header_->results_offset_bytes = sizeof(ProxyHeader) + options.capacity * sizeof(ProxySlot);
-  using Sequence = ProxyTraits::Sequence;
-  const std::uint64_t first = options.first_sequence & Sequence::mask;
-  header_->first_sequence = first;
-  header_->issued = first << 1;
-  header_->completed = first;
-  auto* slots = new (memory_.get() + header_->slots_offset_bytes) ProxySlot[options.capacity]();
-  for (std::size_t slot = 0; slot < options.capacity; ++slot)
-    for (std::uint64_t& word : slots[slot].words)
-      word = Sequence::tag_before(first, slot, capacity_log2);
-  auto* results =
-      new (memory_.get() + header_->results_offset_bytes) ProxyResult[options.n_results]();
-  view_ = {slots[0].words,      &header_->issued,
-           &header_->completed, reinterpret_cast<std::uint64_t*>(results),
-           capacity_log2,       options.n_results};
-  for (std::uint32_t number = options.n_results; number-- > 0;)
-    free_results_.push_back({number, 0});
+ProxyChannel::ProxyChannel(JobHealth& health, const ProxyOptions& options, std::size_t n_pes)
+    : health_(health), options_(completed(options, n_pes)) {
+  for (unsigned ring = 0; ring < options_.threads; ++ring) {
+    memories_.push_back(std::make_unique<ProxyMemory>(options_));
+    views_.push_back(memories_.back()->view());
+  }
+  rings_ = {views_.data(), options_.ring_of_pe.data(), n_rings(), static_cast<std::int32_t>(n_pes)};
 }
 
-ProxyChannel::Result ProxyChannel::claim_result() {
-  const std::lock_guard lock(mutex_);
-  if (free_results_.empty())
-    throw Error(ExitCode::unavailable, "a proxy's producer", "wait for an answer",
-                "all " + std::to_string(options_.n_results) + " places for answers are taken",
-                "use fewer producers at once");
-  const Result result = free_results_.back();
-  free_results_.pop_back();
-  return result;
-}
-
-void ProxyChannel::release_result(const Result& result) noexcept {
-  const std::lock_guard lock(mutex_);
-  free_results_.push_back(result); // its capacity was reached when all were free
-}
-
-void ProxyChannel::fail(const Error& error, Condition condition) noexcept {
+void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) noexcept {
   const std::lock_guard lock(error_mutex_);
   try {
     if (!error_)
@@ -100,9 +59,12 @@ void ProxyChannel::fail(const Error& error, Condition condition) noexcept {
   } catch (const std::bad_alloc&) {
     // throw_failure() says so.
   }
-  const std::uint64_t now = std::max(header_->failed, static_cast<std::uint64_t>(condition));
-  // Release: the error is there for who sees this.
-  HostAtomics::store_release(&header_->failed, now);
+  for (unsigned each = 0; each < n_rings(); ++each) {
+    const Condition mine = each == ring ? condition : Condition::failed;
+    std::uint64_t& failed = memories_[each]->header().failed;
+    // Release: the error is there for who sees this.
+    HostAtomics::store_release(&failed, std::max(failed, static_cast<std::uint64_t>(mine)));
+  }
 }
 
 void ProxyChannel::throw_failure() const {
@@ -113,37 +75,21 @@ void ProxyChannel::throw_failure() const {
   throw *error_;
 }
 
-std::string ProxyChannel::culprit() const {
-  using Sequence = ProxyTraits::Sequence;
-  const std::uint64_t completed = HostAtomics::load_acquire(view_.completed);
-  const std::uint64_t issued = HostAtomics::load_relaxed(view_.issued) >> 1;
-  const std::uint64_t open = Sequence::distance(completed, issued);
-  const std::uint64_t* slot =
-      view_.slots + Sequence::slot(completed, view_.capacity_log2) * ProxyTraits::words;
-  const std::uint64_t tag = Sequence::tag(completed, view_.capacity_log2);
-  bool filled = true;
-  for (unsigned i = 0; i < ProxyTraits::words; ++i)
-    filled = filled && (HostAtomics::load_relaxed(slot + i) & low_bits(proxy_tag_shift)) == tag;
-  const std::string number = std::to_string(completed);
-  if (open > 0 && !filled)
-    return "request " + number + " was reserved and never filled: its producer has died or hangs";
-  return "the proxy thread has not taken request " + number + ", and " + std::to_string(open) +
-         " wait: it has died or gets no processor";
-}
-
-Error ProxyChannel::overdue(const std::string& step) const {
-  return {ExitCode::deadline, step, "wait in", "the deadline passed: " + culprit(),
+Error ProxyChannel::overdue(const std::string& step, unsigned ring) const {
+  const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
+  return {ExitCode::deadline, step + which, "wait in",
+          "the deadline passed: " + memories_[ring]->culprit(),
           "look at this process's threads and the GPU's kernels, or raise --timeout"};
 }
 
-void ProxyChannel::give_up(const std::string& step) {
+void ProxyChannel::give_up(const std::string& step, unsigned ring) {
   try {
-    const std::uint64_t word = HostAtomics::load_relaxed(&header_->serving);
+    const std::uint64_t word = HostAtomics::load_relaxed(&header(ring).serving);
     if (word != 0) {
       const ProxyServing serving = to_serving(word);
       health_.give_up(step + " behind a " + name_of(serving.op) + " of the proxy", serving.pe);
     }
-    throw overdue(step);
+    throw overdue(step, ring);
   } catch (const Error& error) {
     fail(error);
     throw;
@@ -162,11 +108,11 @@ bool ProxyWait::pause_long() {
     std::this_thread::sleep_for(nap);
   if (turns_ % 16 != 0 && turns_ <= spins + yields)
     return true;
-  if (channel_.condition() == ProxyChannel::Condition::stuck)
+  if (channel_.condition(ring_) == ProxyChannel::Condition::stuck)
     channel_.throw_failure();
   channel_.health().check();
   if (now - *began_ > std::chrono::duration<double>(channel_.options().timeout_s))
-    channel_.give_up(step_);
+    channel_.give_up(step_, ring_);
   return true;
 }
 

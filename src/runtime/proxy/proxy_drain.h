@@ -1,4 +1,4 @@
-// One round of the proxy thread's work: ring → sink, answers, slots given back.
+// One round of a proxy thread's work: ring → sink, answers, slots given back.
 #pragma once
 
 #include "src/runtime/proxy/proxy_ring.h"
@@ -17,10 +17,13 @@ struct ProxyDrainLimits {
 };
 
 /// Takes requests in order and hands them to the sink:
-///   ProxyOutcome execute(const Request&)  carries out one, or remembers why it could not
-///   bool quiet()                          all that was executed is complete at its target
-/// Neither throws. Quiets of one round are answered together, after one quiet() of the sink: what
-/// was issued before each of them has been executed by then.
+///   ProxyOutcome execute(const Request&)          carries out one, or remembers why it could not
+///   void begin(const Request&, unsigned number)   the same of one that awaits data, without
+///   waiting std::uint64_t brought(unsigned number)        its data, after quiet() bool quiet() all
+///   that was executed is complete at its target
+/// None throws. Quiets of one round are answered together, after one quiet() of the sink: what
+/// was issued before each of them has been executed by then. So are requests that await data, so
+/// that their round trips overlap, unless there is only one.
 template <class Traits, class Atomics, class Sink, class Consumer = RingConsumer<Traits, Atomics>>
 class RingDrain {
 public:
@@ -36,14 +39,11 @@ public:
     Request request;
     while (taken < limits_.batch && consumer_.take(request)) {
       ++taken;
-      if (Traits::is_quiet(request))
-        quiets_[n_quiets_++] = {request.result, request.result_tag};
-      else
-        answer({request.result, request.result_tag}, sink_->execute(request));
+      carry_out(request, taken < limits_.batch);
       if (consumer_.unpublished() >= limits_.publish_every)
         consumer_.publish();
     }
-    if (n_quiets_ > 0)
+    if (n_waiters_ > 0)
       settle();
     // Nothing more to take: producers that wait for room get all there is, or both would wait.
     if (taken < limits_.batch && consumer_.unpublished() > 0)
@@ -65,10 +65,28 @@ public:
   void rebind(Sink& sink) { sink_ = &sink; }
 
 private:
+  static constexpr std::uint16_t brings_nothing = 0xffff;
+
   struct Waiter {
     std::uint32_t result;
-    std::uint32_t tag;
+    std::uint16_t tag;
+    std::uint16_t brings; ///< which of the round's requests that await data
   };
+
+  void carry_out(const Request& request, bool more_may_come) {
+    const Waiter waiter{request.result, request.result_tag, brings_nothing};
+    if (Traits::is_quiet(request)) {
+      waiters_[n_waiters_++] = waiter;
+      return;
+    }
+    if (Traits::awaits_data(request) &&
+        (n_awaited_ > 0 || (more_may_come && consumer_.has_next()))) {
+      sink_->begin(request, n_awaited_);
+      waiters_[n_waiters_++] = {waiter.result, waiter.tag, n_awaited_++};
+      return;
+    }
+    answer(waiter, sink_->execute(request));
+  }
 
   void answer(const Waiter& waiter, const ProxyOutcome& outcome) {
     if (waiter.result < n_results_)
@@ -78,17 +96,21 @@ private:
 
   void settle() {
     const bool ok = sink_->quiet();
-    for (unsigned i = 0; i < n_quiets_; ++i)
-      answer(quiets_[i], {0, ok});
-    n_quiets_ = 0;
+    if (ok)
+      consumer_.publish_quiet();
+    for (unsigned i = 0; i < n_waiters_; ++i) {
+      const std::uint16_t brings = waiters_[i].brings;
+      answer(waiters_[i], {ok && brings != brings_nothing ? sink_->brought(brings) : 0, ok});
+    }
+    n_waiters_ = n_awaited_ = 0;
   }
 
   Consumer consumer_;
   std::uint32_t n_results_;
-  unsigned n_quiets_ = 0;
+  std::uint16_t n_waiters_ = 0, n_awaited_ = 0;
   ProxyDrainLimits limits_;
   Sink* sink_;
-  Waiter quiets_[Traits::largest_batch] = {};
+  Waiter waiters_[Traits::largest_batch] = {};
   std::uint64_t end_ = 0;
   bool closed_ = false;
 };

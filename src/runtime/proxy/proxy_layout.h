@@ -15,6 +15,9 @@
 
 namespace shmemctl {
 
+/// Each thread of a proxy has a ring of its own.
+inline constexpr unsigned most_proxy_threads = 8;
+
 /// Two cache lines: what one side writes often stays clear of the other side's adjacent-line
 /// prefetch.
 inline constexpr std::size_t proxy_line_pair_bytes = 128;
@@ -38,7 +41,7 @@ struct alignas(64) ProxyResult {
 /// members has one writer and a pair of lines of its own.
 struct ProxyHeader {
   static constexpr std::uint32_t magic_value = 0x50524f58; // "PROX"
-  static constexpr std::uint32_t layout_version = 1;
+  static constexpr std::uint32_t layout_version = 2;
 
   // Constant after the start.
   alignas(proxy_line_pair_bytes) std::uint32_t magic;
@@ -53,6 +56,9 @@ struct ProxyHeader {
   alignas(proxy_line_pair_bytes) std::uint64_t issued;
   /// Proxy thread: all requests before this one have been read, so their slots may be reused.
   alignas(proxy_line_pair_bytes) std::uint64_t completed;
+  /// Proxy thread: all requests before this one are complete at their targets. Behind `completed`
+  /// until somebody asks for quiet.
+  alignas(proxy_line_pair_bytes) std::uint64_t quieted;
   /// Proxy thread: which call of a transport it is in, for whoever waits too long. See
   /// ProxyServing.
   alignas(proxy_line_pair_bytes) std::uint64_t serving;
@@ -65,10 +71,26 @@ struct ProxyRingView {
   std::uint64_t* slots;
   std::uint64_t* issued;
   std::uint64_t* completed;
+  std::uint64_t* quieted;
   std::uint64_t* results;
   std::uint32_t capacity_log2;
   std::uint32_t n_results;
 };
+
+/// All rings of a proxy. A request goes to the ring of its PE, so that requests to one PE stay in
+/// order, and a fence needs nothing from other rings.
+struct ProxyRings {
+  const ProxyRingView* views;
+  const std::uint8_t* ring_of_pe;
+  std::uint32_t n_rings;
+  std::int32_t n_pes;
+};
+SHMEMCTL_HOST_DEVICE inline std::uint32_t ring_of(const ProxyRings& rings, std::int32_t pe) {
+  // A PE that does not exist is refused by the thread of ring 0.
+  return static_cast<std::uint32_t>(pe) < static_cast<std::uint32_t>(rings.n_pes)
+             ? rings.ring_of_pe[pe]
+             : 0;
+}
 
 /// ProxyHeader::serving: 0 when in none; else the operation's number in bits 32 to 39 and the PE
 /// plus one (0: all PEs) in the low half.
@@ -128,8 +150,9 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t proxy_bytes(unsigned capacity_log2,
 }
 
 static_assert(sizeof(ProxySlot) == 64 && sizeof(ProxyResult) == 64);
-static_assert(sizeof(ProxyHeader) == 5 * proxy_line_pair_bytes);
+static_assert(sizeof(ProxyHeader) == 6 * proxy_line_pair_bytes);
 static_assert(offsetof(ProxyHeader, issued) == 128 && offsetof(ProxyHeader, completed) == 256 &&
-              offsetof(ProxyHeader, serving) == 384 && offsetof(ProxyHeader, failed) == 512);
+              offsetof(ProxyHeader, quieted) == 384 && offsetof(ProxyHeader, serving) == 512 &&
+              offsetof(ProxyHeader, failed) == 640);
 
 } // namespace shmemctl

@@ -1,6 +1,7 @@
 #include "src/runtime/proxy/proxy_producer.h"
 
 #include <algorithm>
+#include <array>
 
 namespace shmemctl {
 
@@ -14,12 +15,18 @@ Error stopped() {
 } // namespace
 
 ProxyProducer::ProxyProducer(ProxyChannel& channel, int context)
-    : channel_(channel), ring_(channel.view(), HostAtomics::load_acquire(channel.view().completed)),
-      context_(static_cast<std::uint8_t>(context)) {}
+    : channel_(channel), context_(static_cast<std::uint8_t>(context)) {
+  for (unsigned ring = 0; ring < channel.n_rings(); ++ring) {
+    const ProxyRingView& view = channel.view(ring);
+    sides_.push_back(
+        {ProxyChannel::Producer(view, HostAtomics::load_acquire(view.completed)), std::nullopt});
+  }
+}
 
 ProxyProducer::~ProxyProducer() {
-  if (result_)
-    channel_.release_result(*result_);
+  for (unsigned ring = 0; ring < sides_.size(); ++ring)
+    if (sides_[ring].result)
+      channel_.memory(ring).release_result(*sides_[ring].result);
 }
 
 ProxyRequest ProxyProducer::make(ProxyOp op, const RemoteAddress& target) const {
@@ -32,56 +39,97 @@ ProxyRequest ProxyProducer::make(ProxyOp op, const RemoteAddress& target) const 
   return request;
 }
 
-inline std::uint64_t ProxyProducer::reserve(std::size_t count) {
-  if (channel_.condition() != ProxyChannel::Condition::well) [[unlikely]]
+inline std::uint64_t ProxyProducer::reserve(unsigned ring, std::size_t count) {
+  if (channel_.condition(ring) != ProxyChannel::Condition::well) [[unlikely]]
     channel_.throw_failure();
   std::uint64_t first = 0;
-  if (!ring_.reserve(count, first)) [[unlikely]]
+  if (!sides_[ring].ring.reserve(count, first)) [[unlikely]]
     throw stopped();
   return first;
 }
 
-void ProxyProducer::wait_for_room(std::uint64_t sequence) {
+void ProxyProducer::wait_for_room(unsigned ring, std::uint64_t sequence) {
   try {
-    ProxyWait wait(channel_, "room in the proxy's ring");
-    ring_.wait_for_room(sequence, wait);
+    ProxyWait wait(channel_, ring, "room in the proxy's ring");
+    sides_[ring].ring.wait_for_room(sequence, wait);
   } catch (const Error& error) {
     // The slot stays empty, so the proxy thread cannot go past it.
-    channel_.fail(error, ProxyChannel::Condition::stuck);
+    channel_.fail(error, ProxyChannel::Condition::stuck, ring);
     throw;
   }
 }
 
-inline void ProxyProducer::fill(std::uint64_t sequence, const ProxyRequest& request) {
-  if (!ring_.has_room(sequence)) [[unlikely]]
-    wait_for_room(sequence);
-  ring_.write(sequence, request);
+inline void ProxyProducer::fill(unsigned ring, std::uint64_t sequence,
+                                const ProxyRequest& request) {
+  if (!sides_[ring].ring.has_room(sequence)) [[unlikely]]
+    wait_for_room(ring, sequence);
+  sides_[ring].ring.write(sequence, request);
 }
 
-void ProxyProducer::post(std::span<const ProxyRequest> requests) {
+void ProxyProducer::post_to(unsigned ring, std::span<const ProxyRequest> requests) {
   const std::size_t capacity = channel_.options().capacity;
   while (!requests.empty()) {
     const std::size_t count = std::min(requests.size(), capacity);
-    const std::uint64_t first = reserve(count);
+    const std::uint64_t first = reserve(ring, count);
     for (std::size_t i = 0; i < count; ++i)
-      fill(ProxyTraits::Sequence::plus(first, i), requests[i]);
+      fill(ring, ProxyTraits::Sequence::plus(first, i), requests[i]);
     requests = requests.subspan(count);
   }
 }
 
-std::uint64_t ProxyProducer::ask(ProxyRequest request, const char* step) {
-  if (!result_)
-    result_ = channel_.claim_result();
-  const ProxyChannel::Result result = *result_;
-  request.result = result.number;
-  request.result_tag = ring_.next_tag(result.last_tag);
-  const std::uint64_t sequence = reserve(1);
+void ProxyProducer::post_to_all(const ProxyRequest& request) {
+  for (unsigned ring = 0; ring < sides_.size(); ++ring)
+    if (!sides_[ring].ring.is_quiet()) // else there is nothing to be before
+      post_to(ring, std::span(&request, 1));
+}
+
+void ProxyProducer::post(std::span<const ProxyRequest> requests) {
+  if (sides_.size() == 1)
+    return post_to(0, requests);
+  const auto for_all = [](const ProxyRequest& request) {
+    return request.pe == -1 && (request.op == ProxyOp::fence || request.op == ProxyOp::quiet);
+  };
+  while (!requests.empty()) {
+    if (for_all(requests.front())) {
+      post_to_all(requests.front());
+      requests = requests.subspan(1);
+      continue;
+    }
+    const unsigned ring = channel_.ring_of(requests.front().pe);
+    std::size_t count = 1;
+    while (count < requests.size() && !for_all(requests[count]) &&
+           channel_.ring_of(requests[count].pe) == ring)
+      ++count;
+    post_to(ring, requests.first(count));
+    requests = requests.subspan(count);
+  }
+}
+
+ProxyMemory::Result ProxyProducer::begin(unsigned ring, ProxyRequest request) {
+  Side& side = sides_[ring];
+  if (!side.result)
+    side.result = channel_.memory(ring).claim_result();
+  request.result = side.result->number;
+  request.result_tag = side.ring.next_tag(side.result->last_tag);
+  const std::uint64_t sequence = reserve(ring, 1);
   // Until the answer is there the result is nobody's: a late answer must not meet another request.
-  result_.reset();
-  fill(sequence, request);
-  ProxyWait wait(channel_, step);
-  const auto answer = ring_.wait_for_result(request.result, request.result_tag, wait);
-  result_ = {request.result, request.result_tag};
+  side.result.reset();
+  fill(ring, sequence, request);
+  return {request.result, request.result_tag};
+}
+
+ProxyChannel::Producer::Answer ProxyProducer::end(unsigned ring, const ProxyMemory::Result& asked,
+                                                  ProxyWait& wait) {
+  const auto answer = sides_[ring].ring.wait_for_result(asked.number, asked.last_tag, wait);
+  sides_[ring].result = asked;
+  return answer;
+}
+
+std::uint64_t ProxyProducer::ask(const ProxyRequest& request, const char* step) {
+  const unsigned ring = channel_.ring_of(request.pe);
+  const ProxyMemory::Result asked = begin(ring, request);
+  ProxyWait wait(channel_, ring, step);
+  const auto answer = end(ring, asked, wait);
   if (!answer.ok)
     channel_.throw_failure();
   return answer.value;
@@ -166,14 +214,46 @@ void ProxyProducer::fence(int pe) {
   request.op = ProxyOp::fence;
   request.context = context_;
   request.pe = pe;
-  post(request);
+  if (pe == -1)
+    post_to_all(request);
+  else
+    post(request);
 }
 
 void ProxyProducer::quiet() {
   ProxyRequest request;
   request.op = ProxyOp::quiet;
   request.context = context_;
-  ask(request, "quiet");
+  std::array<ProxyMemory::Result, most_proxy_threads> asked;
+  std::optional<Error> refused;
+  ProxyWait wait(channel_, 0, "quiet");
+  const auto post_one = [&](unsigned ring) {
+    if (refused)
+      return false;
+    if (sides_[ring].ring.is_quiet()) {
+      if (channel_.condition(ring) != ProxyChannel::Condition::well) [[unlikely]]
+        channel_.throw_failure();
+      return false;
+    }
+    try {
+      asked[ring] = begin(ring, request);
+    } catch (const Error& error) {
+      if (ring == 0)
+        throw;
+      refused = error; // the answers of the others come all the same
+      return false;
+    }
+    return true;
+  };
+  const auto wait_for_one = [&](unsigned ring) {
+    wait.go_on_with(ring);
+    return end(ring, asked[ring], wait).ok;
+  };
+  const bool ok = quiet_rings(channel_.n_rings(), post_one, wait_for_one);
+  if (refused)
+    throw *refused;
+  if (!ok)
+    channel_.throw_failure();
 }
 
 } // namespace shmemctl

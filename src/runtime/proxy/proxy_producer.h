@@ -3,19 +3,22 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "src/runtime/proxy/proxy_channel.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
 
-/// One for each thread; not shared. Requests of one producer are carried out in order of the calls.
-/// Operations that do not wait return when the request is in the ring. All throw Error: the proxy's
+/// One for each thread; not shared. Requests of one producer to one PE are carried out in order of
+/// the calls. Operations that do not wait return when the request is in its PE's ring. All throw
+/// Error: the proxy's
 /// own failure (the transport's error, given to every producer), a stopped proxy (unavailable), a
 /// deadline that names who is behind, or the job's failure.
 class ProxyProducer {
 public:
-  /// @param context of the transports; the proxy thread must be its only user
+  /// @param context of the transports; the proxy must be the only user of it and, with several
+  /// threads, of as many before it, and (proxy_context - context) a multiple of their number
   ProxyProducer(ProxyChannel& channel, int context);
   ~ProxyProducer();
   ProxyProducer(const ProxyProducer&) = delete;
@@ -43,24 +46,35 @@ public:
   /// Waits until everything that anyone issued before, on any context, is complete at its target.
   void quiet();
 
-  /// Puts requests into the ring in a row, with one reservation for up to the ring's capacity.
-  /// Nobody waits for them: their `result` must be none.
+  /// Puts requests into their rings, with one reservation for those in a row that go to one ring,
+  /// up to its capacity. Nobody waits for them: their `result` must be none.
   void post(std::span<const ProxyRequest> requests);
   void post(const ProxyRequest& request) { post(std::span(&request, 1)); }
 
 private:
+  /// A ring, as this producer knows it.
+  struct Side {
+    ProxyChannel::Producer ring;
+    std::optional<ProxyMemory::Result> result; ///< none until the first wait
+  };
+
   ProxyRequest make(ProxyOp op, const RemoteAddress& target) const;
   /// Throws if the proxy has failed or been stopped.
-  std::uint64_t reserve(std::size_t count);
-  void fill(std::uint64_t sequence, const ProxyRequest& request);
-  void wait_for_room(std::uint64_t sequence);
+  std::uint64_t reserve(unsigned ring, std::size_t count);
+  void fill(unsigned ring, std::uint64_t sequence, const ProxyRequest& request);
+  void wait_for_room(unsigned ring, std::uint64_t sequence);
+  void post_to(unsigned ring, std::span<const ProxyRequest> requests);
+  void post_to_all(const ProxyRequest& request);
+  /// Posts the request with a result; returns that with the tag that the answer will have.
+  ProxyMemory::Result begin(unsigned ring, ProxyRequest request);
+  ProxyChannel::Producer::Answer end(unsigned ring, const ProxyMemory::Result& asked,
+                                     ProxyWait& wait);
   /// Posts the request with a result and waits for it.
-  std::uint64_t ask(ProxyRequest request, const char* step);
+  std::uint64_t ask(const ProxyRequest& request, const char* step);
 
   ProxyChannel& channel_;
-  ProxyChannel::Producer ring_;
+  std::vector<Side> sides_; ///< by ring
   std::uint8_t context_;
-  std::optional<ProxyChannel::Result> result_; ///< none until the first wait
 };
 
 } // namespace shmemctl

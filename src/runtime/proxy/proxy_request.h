@@ -111,6 +111,11 @@ struct ProxyTraits {
   SHMEMCTL_HOST_DEVICE static constexpr bool is_quiet(const Request& request) {
     return request.op == ProxyOp::quiet;
   }
+  /// Somebody waits for data from the target, and the sink can have many such under way.
+  SHMEMCTL_HOST_DEVICE static constexpr bool awaits_data(const Request& request) {
+    return (request.op == ProxyOp::get || request.op == ProxyOp::get_value) &&
+           request.result != no_proxy_result;
+  }
 };
 
 } // namespace shmemctl

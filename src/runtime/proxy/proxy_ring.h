@@ -81,6 +81,15 @@ public:
       Atomics::store_relaxed(slot, word);
   }
 
+  /// Whether everything that was reserved before is complete at its target; then a quiet has
+  /// nothing to wait for here. Never in a closed ring.
+  SHMEMCTL_HOST_DEVICE bool is_quiet() const {
+    // Acquire: what a quiet promises is visible.
+    const std::uint64_t quieted = Atomics::load_acquire(ring_.quieted);
+    // Relaxed: at least what was reserved before this call, by whoever this producer knows of.
+    return Atomics::load_relaxed(ring_.issued) == quieted << 1;
+  }
+
   /// The latest value of `ring.completed` that this producer has seen.
   SHMEMCTL_HOST_DEVICE std::uint64_t known_completed() const { return completed_; }
 
@@ -126,6 +135,23 @@ protected:
   std::uint64_t completed_;
 };
 
+/// How a quiet goes over several rings: into all that may have something under way, then through
+/// the answers, so that the threads work at the same time. (A kernel gives each ring to a lane.)
+/// @param post `bool post(ring)`: puts a quiet into the ring; false if there is nothing to wait for
+/// @param wait `bool wait(ring)`: its answer
+/// @return whether all went well
+template <class Post, class Wait>
+SHMEMCTL_HOST_DEVICE bool quiet_rings(std::uint32_t n_rings, Post&& post, Wait&& wait) {
+  std::uint64_t posted = 0;
+  for (std::uint32_t ring = 0; ring < n_rings; ++ring)
+    posted |= static_cast<std::uint64_t>(post(ring) ? 1 : 0) << ring;
+  bool ok = true;
+  for (std::uint32_t ring = 0; ring < n_rings; ++ring)
+    if ((posted >> ring & 1) != 0)
+      ok = wait(ring) && ok;
+  return ok;
+}
+
 /// The reader's side: there is one. Trivially copyable.
 template <class Traits, class Atomics>
 class RingConsumer {
@@ -150,6 +176,22 @@ public:
     request = Traits::decode(payload);
     position_ = Sequence::plus(position_, 1);
     return true;
+  }
+
+  /// Whether the next request has begun to arrive.
+  bool has_next() const {
+    const std::uint64_t* slot =
+        ring_.slots + Sequence::slot(position_, ring_.capacity_log2) * Traits::words;
+    std::uint64_t payload = 0;
+    // Relaxed: a hint; take() looks again.
+    return valid(Atomics::load_relaxed(slot), Sequence::tag(position_, ring_.capacity_log2),
+                 payload);
+  }
+
+  /// Everything that was taken is complete at its target.
+  void publish_quiet() const {
+    // Release: what was brought meanwhile is visible to who has seen this.
+    Atomics::store_release(ring_.quieted, position_);
   }
 
   /// Gives all slots that were taken back to the producers.

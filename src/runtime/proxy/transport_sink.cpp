@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "src/runtime/state.h"
+#include "src/runtime/proxy/proxy_context.h"
 
 namespace shmemctl {
 
@@ -31,17 +31,21 @@ void* local(const ProxyRequest& request) {
 
 } // namespace
 
-TransportSink::TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel)
-    : way_to_(std::move(way_to)), channel_(channel) {
+TransportSink::TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring)
+    : way_to_(std::move(way_to)), channel_(channel), ring_(ring),
+      serving_(channel.header(ring).serving) {
   for (Transport* transport : way_to_)
     if (transport &&
         std::find(transports_.begin(), transports_.end(), transport) == transports_.end())
       transports_.push_back(transport);
+  const int each = static_cast<int>(channel.n_rings());
+  for (int context = proxy_context; context >= each - 1; context -= each)
+    legal_contexts_ |= std::uint64_t{1} << context;
 }
 
 template <class Call>
 bool TransportSink::guarded(Call&& call) noexcept {
-  if (channel_.condition() != ProxyChannel::Condition::well) [[unlikely]]
+  if (channel_.condition(ring_) != ProxyChannel::Condition::well) [[unlikely]]
     return false;
   try {
     call();
@@ -55,9 +59,8 @@ bool TransportSink::guarded(Call&& call) noexcept {
   return false;
 }
 
-inline void TransportSink::enter(ProxyOp op, int pe) noexcept {
-  HostAtomics::store_relaxed(&channel_.header().serving,
-                             to_word({static_cast<std::uint32_t>(op), pe}));
+inline void TransportSink::serve(ProxyOp op, int pe) noexcept {
+  HostAtomics::store_relaxed(&serving_, to_word({static_cast<std::uint32_t>(op), pe}));
 }
 
 ProxyOutcome TransportSink::execute(const ProxyRequest& request) noexcept {
@@ -66,9 +69,22 @@ ProxyOutcome TransportSink::execute(const ProxyRequest& request) noexcept {
   return outcome;
 }
 
+void TransportSink::begin(const ProxyRequest& request, unsigned number) noexcept {
+  brought_[number] = 0;
+  guarded([&] {
+    const int context = enter(request);
+    void* const target =
+        request.op == ProxyOp::get_value ? static_cast<void*>(&brought_[number]) : local(request);
+    if (request.size_bytes > 0)
+      way_to_[static_cast<std::size_t>(request.pe)]->get(
+          context, target, {request.pe, request.region, request.offset_bytes}, request.size_bytes,
+          false);
+  });
+}
+
 inline bool TransportSink::legal(const ProxyRequest& request) const {
   const auto pe = static_cast<std::size_t>(request.pe);
-  if (request.context >= limits::max_contexts)
+  if (request.context >= limits::max_contexts || (legal_contexts_ >> request.context & 1) == 0)
     return false;
   if (request.op == ProxyOp::fence)
     return request.pe == -1 || pe < way_to_.size();
@@ -90,18 +106,23 @@ inline bool TransportSink::legal(const ProxyRequest& request) const {
   }
 }
 
-std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
+inline int TransportSink::enter(const ProxyRequest& request) {
   if (!legal(request)) [[unlikely]]
     throw bad_request(request, way_to_.size());
-  enter(request.op, request.pe);
-  used_contexts_ |= std::uint64_t{1} << request.context;
+  serve(request.op, request.pe);
+  const int context = static_cast<int>(request.context) - static_cast<int>(ring_);
+  used_contexts_ |= std::uint64_t{1} << context;
+  return context;
+}
+
+std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
+  const int context = enter(request);
   if (request.op == ProxyOp::fence) {
-    fence(request);
+    fence(request, context);
     return 0;
   }
   Transport& way = *way_to_[static_cast<std::size_t>(request.pe)];
   const RemoteAddress address{request.pe, request.region, request.offset_bytes};
-  const int context = request.context;
   const bool blocking = request.result != no_proxy_result;
   std::uint64_t value = 0;
   switch (request.op) {
@@ -120,10 +141,7 @@ std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
     way.get(context, &value, address, request.size_bytes, true);
     break;
   case ProxyOp::atomic:
-    value = way.atomic(context, address,
-                       {static_cast<AtomicOp>(request.detail),
-                        static_cast<std::uint8_t>(request.size_bytes), request.operand,
-                        request.compare});
+    value = atomic(way, context, request);
     break;
   default:
     way.put_signal(context, address, local(request), request.size_bytes,
@@ -133,17 +151,28 @@ std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
   return value;
 }
 
-void TransportSink::fence(const ProxyRequest& request) {
+std::uint64_t TransportSink::atomic(Transport& way, int context, const ProxyRequest& request) {
+  const RemoteAddress target{request.pe, request.region, request.offset_bytes};
+  const AtomicRequest what{static_cast<AtomicOp>(request.detail),
+                           static_cast<std::uint8_t>(request.size_bytes), request.operand,
+                           request.compare};
+  if (request.result != no_proxy_result)
+    return way.atomic(context, target, what);
+  way.post_atomic(context, target, what);
+  return 0;
+}
+
+void TransportSink::fence(const ProxyRequest& request, int context) {
   if (request.pe >= 0 && way_to_[static_cast<std::size_t>(request.pe)]) {
-    way_to_[static_cast<std::size_t>(request.pe)]->fence(request.context);
+    way_to_[static_cast<std::size_t>(request.pe)]->fence(context);
     return;
   }
   for (Transport* transport : transports_)
-    transport->fence(request.context);
+    transport->fence(context);
 }
 
 bool TransportSink::quiet() noexcept {
-  enter(ProxyOp::quiet, -1);
+  serve(ProxyOp::quiet, -1);
   return guarded([&] {
     for (std::uint64_t left = used_contexts_; left != 0; left &= left - 1)
       for (Transport* transport : transports_)

@@ -1,6 +1,7 @@
-// Where requests go: each PE's transport.
+// From a ring to the transports.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "src/runtime/proxy/proxy_channel.h"
@@ -8,32 +9,46 @@
 
 namespace shmemctl {
 
-/// Carries requests out on the transport of their PE; one virtual call for each. The first Error is
-/// kept in the channel, and from then on everything fails at once. Used by the proxy thread only.
+/// Carries out requests of one ring with the transport that serves the PE, on contexts that no
+/// other ring's sink uses: that of ring r takes the request's context less r. After the first error
+/// of a transport it carries out nothing more: the error is in the channel, and every request is
+/// answered as failed at once. Used by the ring's thread only.
 class TransportSink {
 public:
   /// @param way_to by PE: the transport that serves it (not owned; nullptr: none does)
-  TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel);
+  TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring);
 
   ProxyOutcome execute(const ProxyRequest& request) noexcept;
+  /// A get or the get of a value, without waiting. @param number of those begun since quiet(),
+  /// below ProxyTraits::largest_batch
+  void begin(const ProxyRequest& request, unsigned number) noexcept;
+  /// What the get of a value has brought, after quiet(); 0 for a get.
+  std::uint64_t brought(unsigned number) const { return brought_[number]; }
   /// On all contexts that were used since the last one.
   bool quiet() noexcept;
   void progress() noexcept;
   /// The proxy thread is in no transport call.
-  void rest() noexcept { HostAtomics::store_relaxed(&channel_.header().serving, 0); }
+  void rest() noexcept { HostAtomics::store_relaxed(&serving_, 0); }
 
 private:
   std::uint64_t carry_out(const ProxyRequest& request);
+  /// Checks the request and says that it is being carried out; returns the transport's context.
+  int enter(const ProxyRequest& request);
   bool legal(const ProxyRequest& request) const;
-  void fence(const ProxyRequest& request);
-  void enter(ProxyOp op, int pe) noexcept;
+  void fence(const ProxyRequest& request, int context);
+  std::uint64_t atomic(Transport& way, int context, const ProxyRequest& request);
+  void serve(ProxyOp op, int pe) noexcept;
   template <class Call>
   bool guarded(Call&& call) noexcept;
 
   std::vector<Transport*> way_to_;
   std::vector<Transport*> transports_; ///< each once
   ProxyChannel& channel_;
-  std::uint64_t used_contexts_ = 0; ///< by bit
+  unsigned ring_;
+  std::uint64_t& serving_;
+  std::uint64_t legal_contexts_ = 0; ///< of requests, by bit
+  std::uint64_t used_contexts_ = 0;  ///< of transports, by bit
+  std::array<std::uint64_t, ProxyTraits::largest_batch> brought_{};
 };
 
 } // namespace shmemctl

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/bench/case.h"
+#include "src/bench/cases/lists.h"
 #include "tests/support/fork_job.h"
 
 using namespace shmemctl;
@@ -61,6 +61,49 @@ TEST(CasesOfProcesses, AreRight) {
     ForkJob job;
     job.n_pes = n_pes;
     job.body = run_all;
+    for (const PeResult& pe : run_fork_job(job)) {
+      EXPECT_EQ(pe.exit_code, 0);
+      EXPECT_EQ(pe.text, "");
+    }
+  }
+}
+
+/// What the direct calls of the reference leave is no work of the proxy's.
+std::string references_pass(Runtime& runtime) {
+  std::string wrong;
+  for (const CaseEntry& entry : proxy_cases()) {
+    Point point;
+    point.window = entry.info.metric == Metric::latency ? 1 : 16;
+    const auto made = entry.make(point);
+    const std::size_t size_bytes = made->bytes_needed(runtime, point);
+    auto* memory = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
+    std::memset(memory, 0, size_bytes);
+    runtime.collectives().barrier(team_world);
+    Arena arena{runtime, point, memory, size_bytes, 99};
+    made->prepare(arena);
+    runtime.collectives().barrier(team_world);
+    const bool has_reference = made->reference(0, 50);
+    runtime.collectives().barrier(team_world);
+    if (has_reference != (runtime.pe() == 0) || (runtime.pe() == 1 && !made->verify(50)))
+      wrong += entry.info.name + " before; ";
+    runtime.collectives().barrier(team_world);
+    made->iterate(0, 50);
+    runtime.collectives().barrier(team_world);
+    if (made->verify(50))
+      wrong += entry.info.name + " after; ";
+    if (runtime.pe() == 1 && !made->verify(51))
+      wrong += entry.info.name + " one less; ";
+    runtime.collectives().barrier(team_world);
+    runtime.free(memory);
+  }
+  return wrong;
+}
+
+TEST(CasesOfProcesses, TheReferenceOfAProxyCaseIsNotItsWork) {
+  for (const char* threads : {"1", "3"}) {
+    ForkJob job;
+    job.environment["SHMEMCTL_PROXY_THREADS"] = threads;
+    job.body = references_pass;
     for (const PeResult& pe : run_fork_job(job)) {
       EXPECT_EQ(pe.exit_code, 0);
       EXPECT_EQ(pe.text, "");

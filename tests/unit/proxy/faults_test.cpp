@@ -253,6 +253,7 @@ TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
   options.timeout_s = 60;
   ProxyChannel channel(health, options);
   ProxyProducer producer(channel, 0);
+  producer.put_value({0, 1, 0}, 1, 8);
   health.failed = true;
   expect_error(ExitCode::unavailable, {"PE 5", "killed"}, [&] { producer.quiet(); });
 }
@@ -282,13 +283,14 @@ TEST(ProxyFaults, MoreWaitersThanPlaces) {
   Proxy proxy(world.ways(), world.health, options);
   {
     ProxyProducer first(proxy.channel(), 0);
-    first.quiet();
+    first.get_value(world.at(0, 0), 8);
     ProxyProducer second(proxy.channel(), 0);
-    expect_error(ExitCode::unavailable, {"all 1 places"}, [&] { second.quiet(); });
-    first.quiet();
+    expect_error(ExitCode::unavailable, {"all 1 places"},
+                 [&] { second.get_value(world.at(0, 0), 8); });
+    first.get_value(world.at(0, 0), 8);
   }
   ProxyProducer third(proxy.channel(), 0);
-  third.quiet();
+  third.get_value(world.at(0, 0), 8);
   proxy.stop();
 }
 

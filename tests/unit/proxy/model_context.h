@@ -16,11 +16,13 @@
 
 namespace shmemctl::test {
 
-inline constexpr unsigned most_threads = 5; ///< producers, then the proxy thread, then who stops
-inline constexpr unsigned most_words = 49;  ///< of shared memory
+inline constexpr unsigned most_threads = 5; ///< producers, then the proxy threads, then who stops
+inline constexpr unsigned most_words = 60;  ///< of shared memory
 inline constexpr unsigned most_late = 16;   ///< stores under way, by thread
 inline constexpr unsigned most_logged = 24; ///< loads of one operation
 inline constexpr unsigned most_producers = 3;
+inline constexpr unsigned most_rings = 2;
+inline constexpr unsigned most_pairs = 4; ///< of a producer and a ring
 
 struct LateStore {
   std::uint16_t place;
@@ -30,11 +32,11 @@ struct LateStore {
 
 struct ModelThread {
   std::uint8_t script_at, log_size, late_size, stores_made;
-  std::uint8_t posted, accepted, refused, done;
-  std::uint8_t accepted_before[3]; ///< by producer, when the current operation began
-  std::uint8_t failed_before;
-  std::uint8_t result_tag, padding[3];
-  std::uint32_t known_completed;
+  std::uint8_t posted[most_rings], accepted[most_rings];
+  std::uint8_t accepted_before[most_pairs]; ///< when the current operation began
+  std::uint8_t refused, done, failed_before, padding;
+  std::uint8_t result_tag[most_rings], more_padding[2];
+  std::uint32_t known_completed[most_rings];
   std::uint32_t log[most_logged];
   LateStore late[most_late];
 };
@@ -42,9 +44,10 @@ struct ModelThread {
 struct ModelState {
   std::uint32_t memory[most_words];
   ModelThread threads[most_threads];
-  std::uint8_t delivered[4], complete[4]; ///< by producer: given to the sink; at the target
-  std::uint8_t sink_failed, padding[7];
-  std::uint64_t drain[32]; ///< the RingDrain's bytes
+  std::uint8_t delivered[most_pairs], complete[most_pairs]; ///< given to the sink; at the target
+  std::uint8_t sink_failed[most_rings], padding[2];
+  std::uint8_t awaited[most_rings][2], brought[most_rings][2]; ///< data of gets, by their number
+  std::uint64_t drain[most_rings][16];                         ///< the RingDrains' bytes
 };
 
 /// The end of a step.

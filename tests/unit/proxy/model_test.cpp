@@ -1,31 +1,11 @@
 // Every interleaving of the ring's own code, for small rings: see model_context.h.
 #include <gtest/gtest.h>
-#include <iostream>
 
+#include "tests/unit/proxy/expect_right.h"
 #include "tests/unit/proxy/model_size.h"
-#include "tests/unit/proxy/ring_model.h"
 
 namespace shmemctl::test {
 namespace {
-
-std::string text_of(const Exploration& exploration) {
-  std::string text = exploration.violation;
-  for (const std::string& step : exploration.trace)
-    text += "\n  " + step;
-  return text;
-}
-
-/// All properties hold in all states, and there are enough of those to believe that.
-template <class Traits>
-void expect_right(const ModelSetting& setting, std::size_t least_states) {
-  RingMachine<RightParts<Traits>> machine(setting);
-  const Exploration found = Explorer(machine).run();
-  std::cout << found.states << " states, " << found.transitions << " transitions, "
-            << found.terminals << " ends\n";
-  EXPECT_EQ(found.violation, "") << text_of(found);
-  EXPECT_GT(found.states, least_states);
-  EXPECT_GE(found.terminals, 1u);
-}
 
 TEST(RingModel, OneProducerGoesAroundManyLaps) {
   // 2 slots and 4 sequence numbers: six requests wrap the numbers once and a half.
@@ -72,6 +52,12 @@ TEST(RingModel, QuietAndFetch) {
   expect_right<ModelTraits<2>>({.scripts = {"pq", "pf"}, .first = 2}, 10'000);
   expect_right<ModelTraits<2>>({.scripts = {"fpqf"}, .first = 3}, 300);
   expect_right<ModelTraits<2>>({.scripts = {"pqf", "fqv"}, .first = 1}, 20'000);
+}
+
+TEST(RingModel, GetsOfOneRoundAreAnsweredTogether) {
+  expect_right<ModelTraits<2>>({.scripts = {"g", "g"}, .first = 3}, 1'000);
+  expect_right<ModelTraits<3>>({.scripts = {"pg", "gq"}, .first = 6}, 10'000);
+  expect_right<ModelTraits<3>>({.scripts = {"gp", "gf"}, .first = 7, .sink_fails_at = 1}, 10'000);
 }
 
 TEST(RingModel, AStopAtAnyTimeDrains) {
