@@ -333,7 +333,9 @@ std::vector<NicTraffic> IbrcTransport::traffic() const {
     all.push_back({{job_.device_of(*nic).name(), nic->port.number},
                    nic->put_bytes.load(std::memory_order_relaxed),
                    nic->get_bytes.load(std::memory_order_relaxed),
-                   nic->operations.load(std::memory_order_relaxed)});
+                   nic->operations.load(std::memory_order_relaxed),
+                   nic->long_bytes.load(std::memory_order_relaxed),
+                   nic->long_ns.load(std::memory_order_relaxed)});
   return all;
 }
 

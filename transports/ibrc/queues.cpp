@@ -24,7 +24,8 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 
 } // namespace
 
-Queues::Queues(JobView& job, std::size_t endpoints) : job_(job), staging_(job) {
+Queues::Queues(JobView& job, std::size_t endpoints)
+    : job_(job), staging_(job), paces_(job.nics.size()) {
   by_peer_.resize(static_cast<std::size_t>(job.n_pes));
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
@@ -92,6 +93,8 @@ void Queues::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     request.wr_id = name_of(endpoint, position);
     request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
     endpoint.work(position) = chain.work(i);
+    if (Pace::concerns(chain.work(i).size_bytes))
+      paces_[endpoint.nic].begin();
     signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
   }
   if (signalled)
@@ -264,6 +267,8 @@ std::uint32_t Queues::retire(Endpoint& endpoint, std::uint32_t end, bool success
   const std::uint32_t count = end - endpoint.retired;
   for (; endpoint.retired != end; ++endpoint.retired) {
     const Work& work = endpoint.work(endpoint.retired);
+    if (Pace::concerns(work.size_bytes))
+      paces_[endpoint.nic].end(*job_.nics[endpoint.nic], success ? work.size_bytes : 0);
     if (work.staging_slot < 0)
       continue;
     if (work.copy_to && success)
