@@ -65,9 +65,13 @@ std::vector<std::unique_ptr<Lane>> Connector::connect(const MakeLane& make_lane,
   mine_ = hello();
   plan(exchange.allgather(encode(mine_)));
   std::vector<std::unique_ptr<Lane>> lanes;
-  for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
-    lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
-  make_queue_pairs(lanes);
+  try {
+    for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
+      lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
+    make_queue_pairs(lanes);
+  } catch (const Error& error) { // of a device, which does not know whose it is
+    throw job_.here(error);
+  }
   exchange_names(exchange);
   while (!attempt(exchange)) {
   }

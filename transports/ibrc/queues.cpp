@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "transports/ibrc/failure.h"
+#include "transports/verbs/device_share.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -38,10 +39,12 @@ Queues::Queues(JobView& job, std::size_t endpoints)
     completions.queue =
         verbs::own(device.functions().create_cq(device.context(), count, nullptr, nullptr, 0),
                    device.functions().destroy_cq);
-    if (!completions.queue)
-      throw Error(ExitCode::unavailable, "a completion queue", "make", std::strerror(errno),
-                  "raise the limit of locked memory: ulimit -l unlimited",
+    if (!completions.queue) {
+      const verbs::Refusal refused = verbs::refusal(
+          device.name(), errno, "raise the limit of locked memory: ulimit -l unlimited");
+      throw Error(ExitCode::unavailable, "a completion queue", "make", refused.message, refused.fix,
                   {job.host, job.pe, device.name(), std::nullopt});
+    }
     completions_.push_back(std::move(completions));
   }
 }

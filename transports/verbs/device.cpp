@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/verbs/device_share.h"
 
 namespace shmemctl::verbs {
 
@@ -58,11 +59,15 @@ std::string no_rc_reason(const ibv_device& device) {
   }
 }
 
-std::string why_not_open(const std::string& device, int error_number) {
-  const std::string node = "/dev/infiniband/" + device;
+Refusal why_not_open(const ibv_device& device, int error_number) {
+  const std::string node = std::string("/dev/infiniband/") + device.dev_name;
+  const char* fix = "give the job /dev/infiniband, as --device=/dev/infiniband does for a "
+                    "container, and load ib_uverbs";
   if (error_number == ENOENT || error_number == ENODEV || ::access(node.c_str(), F_OK) != 0)
-    return node + " is missing";
-  return std::string(std::strerror(error_number)) + " (" + node + ")";
+    return {node + " is missing", fix};
+  Refusal refused = refusal(device.name, error_number, fix);
+  refused.message += " (" + node + ")";
+  return refused;
 }
 
 } // namespace
@@ -92,10 +97,8 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, c
     const int error_number = errno != 0 ? errno : ENOENT;
     Where where;
     where.device = name_;
-    throw Error(ExitCode::unavailable, "the RDMA device", "open",
-                why_not_open(device->dev_name, error_number),
-                "give the job /dev/infiniband, as --device=/dev/infiniband does for a container, "
-                "and load ib_uverbs",
+    const Refusal refused = why_not_open(*device, error_number);
+    throw Error(ExitCode::unavailable, "the RDMA device", "open", refused.message, refused.fix,
                 where);
   }
   if (const int result = functions_->query_device(context_.get(), &attributes_); result != 0)
@@ -153,9 +156,14 @@ std::vector<GidEntry> Device::gids(int port) const {
 ibv_pd* Device::protection_domain() {
   if (!protection_domain_)
     protection_domain_ = own(functions_->alloc_pd(context_.get()), functions_->dealloc_pd);
-  if (!protection_domain_)
-    throw device_error(name_, "make a protection domain on", errno,
-                       "raise the limit of locked memory: ulimit -l unlimited");
+  if (!protection_domain_) {
+    const Refusal refused =
+        refusal(name_, errno, "raise the limit of locked memory: ulimit -l unlimited");
+    Where where;
+    where.device = name_;
+    throw Error(ExitCode::unavailable, "a protection domain", "make", refused.message, refused.fix,
+                where);
+  }
   return protection_domain_.get();
 }
 
