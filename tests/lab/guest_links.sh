@@ -7,7 +7,8 @@
 . "$(dirname "$0")/guest_functions.sh"
 shmemctl=$1
 export SHMEMCTL_TRANSPORT=ibrc SHMEMCTL_SYMMETRIC_SIZE=16M
-counters=/sys/class/infiniband/rxe1/ports/1/hw_counters
+port=/sys/class/infiniband/rxe1/ports/1
+counters=$port/hw_counters
 
 packets() { echo $(($(value $counters/sent_pkts) + $(value $counters/rcvd_pkts))); }
 moved() { [ "$(packets)" -gt $((before + $1)) ]; }
@@ -38,12 +39,20 @@ job() {
 }
 down_and_up() {
   ip link set eth1 down
-  sleep 2
+  until_true "the port to go down" is_port 1:
   ip link set eth1 up
 }
+is_port() { [ "$(value $port/state)" = "$1" ]; }
 # What comes in on eth1 and does not come through: tc's u32 at IP's header.
 lose() { tc filter add dev eth1 ingress protocol ip pref 9 u32 match "$@" action drop; }
 lose_nothing() { tc filter del dev eth1 ingress pref 9; }
+# UDP, that is all of RDMA's packets.
+cut() { lose u8 17 0xff at 9; }
+cut_and_mend() {
+  cut
+  sleep 2
+  lose_nothing
+}
 
 on 0 tc qdisc add dev eth1 root netem rate 20mbit
 job slow put -b 256K -e 256K --window 4 -D 4
@@ -55,8 +64,8 @@ job loss put get -b 1K -e 64K -f 8
 on 0 tc -s qdisc show dev eth1 >"$LAB_OUT/netem"
 on 0 tc qdisc del dev eth1 root
 
-in_mid_sweep 1 down_and_up
-job again put -b 64K -e 64K -D 8
+in_mid_sweep 1 cut_and_mend
+job mended put -b 64K -e 64K -D 6
 
 # A switch on the way that does not take packets of 4096 bytes.
 on 1 lose u16 0x1000 0x1000 at 2
@@ -65,12 +74,17 @@ SHMEMCTL_IB_MTU=2048 job smaller put -b 64K -e 64K --quick
 on 1 lose_nothing
 
 # The other end is there, and RDMA's packets do not arrive any more.
-in_mid_sweep 1 lose u8 17 0xff at 9
+in_mid_sweep 1 cut
 job silent put -b 64K -e 64K -D 60
 on 1 lose_nothing
 
 SHMEMCTL_FAULT=kill:1:bench-get job killed put get -b 64K -e 64K
 
-in_mid_sweep 0 ip link set eth1 down
+# Soft-RoCE breaks the connections of a device whose own link goes down; new ones can be made.
+in_mid_sweep 0 down_and_up
 job down put -b 64K -e 64K -D 60
+until_true "the port to come up" is_port 4:
+job again put -b 64K -e 64K --quick
+on 1 ip link set eth1 down
+job gone put -b 64K -e 64K --quick
 exit 0

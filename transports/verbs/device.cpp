@@ -170,8 +170,12 @@ ibv_pd* Device::protection_domain() {
 std::string Survey::reason() const {
   if (!devices.empty())
     return {};
-  if (!left_out.empty())
-    return join(left_out, ", ");
+  if (!left_out.empty()) {
+    std::vector<std::string> reasons;
+    for (const LeftOut& each : left_out)
+      reasons.push_back((each.device.empty() ? "" : each.device + ": ") + each.reason);
+    return join(reasons, ", ");
+  }
   return unseen.empty()
              ? "there is no RDMA device"
              : "the kernel has " + join(unseen, ", ") +
@@ -189,16 +193,17 @@ Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& 
   if (count == 0)
     found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)
-    found.left_out.push_back(std::string("RDMA devices cannot be listed: ") + std::strerror(errno));
+    found.left_out.push_back(
+        {"", std::string("RDMA devices cannot be listed: ") + std::strerror(errno), ""});
   for (int i = 0; list && i < count; ++i) {
     ibv_device* device = list.get()[i];
     try {
       if (const std::string reason = no_rc_reason(*device); !reason.empty())
-        found.left_out.push_back(std::string(device->name) + ": " + reason);
+        found.left_out.push_back({device->name, reason, ""});
       else
         found.devices.push_back(std::make_unique<Device>(functions, device));
     } catch (const Error& error) {
-      found.left_out.push_back(std::string(device->name) + ": " + error.system_message());
+      found.left_out.push_back({device->name, error.system_message(), error.fix()});
     }
   }
   std::sort(found.devices.begin(), found.devices.end(), [](const auto& left, const auto& right) {
