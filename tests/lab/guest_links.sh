@@ -48,9 +48,11 @@ lose() { tc filter add dev eth1 ingress protocol ip pref 9 u32 match "$@" action
 lose_nothing() { tc filter del dev eth1 ingress pref 9; }
 # UDP, that is all of RDMA's packets.
 cut() { lose u8 17 0xff at 9; }
+dropped() { tc -s filter show dev eth1 ingress pref 9 | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p'; }
 cut_and_mend() {
   cut
   sleep 2
+  dropped >"$LAB_OUT/dropped.mended"
   lose_nothing
 }
 
@@ -61,7 +63,7 @@ on 0 tc qdisc del dev eth1 root
 export SHMEMCTL_HCA_LIST=rxe1
 on 0 tc qdisc add dev eth1 root netem loss 1%
 job loss put get -b 1K -e 64K -f 8
-on 0 tc -s qdisc show dev eth1 >"$LAB_OUT/netem"
+on 0 tc -s qdisc show dev eth1 root >"$LAB_OUT/netem"
 on 0 tc qdisc del dev eth1 root
 
 in_mid_sweep 1 cut_and_mend
@@ -80,9 +82,13 @@ on 1 lose_nothing
 
 SHMEMCTL_FAULT=kill:1:bench-get job killed put get -b 64K -e 64K
 
-# Soft-RoCE breaks the connections of a device whose own link goes down; new ones can be made.
+# Soft-RoCE breaks a connection that has something to send while the link of its device is down.
 in_mid_sweep 0 down_and_up
+job flap put -b 64K -e 64K -D 4
+until_true "the port to come up" is_port 4:
+in_mid_sweep 0 ip link set eth1 down
 job down put -b 64K -e 64K -D 60
+on 0 ip link set eth1 up
 until_true "the port to come up" is_port 4:
 job again put -b 64K -e 64K --quick
 on 1 ip link set eth1 down
