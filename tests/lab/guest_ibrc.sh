@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck shell=dash disable=SC2317 # functions that others call
+# shellcheck shell=dash disable=SC2016,SC2317 # functions that others call; shells of others
 # In one machine with rxe0 and rxe1: what ibrc does with two NICs, and what it says where it cannot
 # connect, where others hold the device, and where a PE falls silent.
 # $1: shmemctl; $2: the conformance program's folder. Leaves text, errors, a report, an exit code and
@@ -35,21 +35,21 @@ without_devices() {
 }
 # What all processes of a cgroup together may have of rxe0: within LIMIT... COMMAND...
 within() {
-  echo "rxe0 $1 $2" >$cgroup/rdma.max
+  echo "rxe0 $1 $2" >"$cgroup/rdma.max"
   shift 2
-  sh -c 'echo $$ >"$0"/cgroup.procs; exec "$@"' $cgroup "$@"
+  sh -c 'echo $$ >"$0"/cgroup.procs; exec "$@"' "$cgroup" "$@"
 }
 limited() { within "$@" "$shmemctl" run -n 2 bringup --json "$report"; }
 # Another program has opened rxe0, as one may.
 held() {
-  within hca_handle=1 hca_object=max timeout -k 1 $LIMIT_S ib_write_bw -d rxe0 -p 18600 \
+  within hca_handle=1 hca_object=max timeout -k 1 "$LIMIT_S" ib_write_bw -d rxe0 -p 18600 \
     >/tmp/holder 2>&1 &
   holder=$!
   until_true "the holder" listens "$(printf %04X 18600)"
   limited hca_handle=1 hca_object=max
   code=$?
-  kill $holder
-  return $code
+  kill "$holder"
+  return "$code"
 }
 
 job shared bringup -n 2

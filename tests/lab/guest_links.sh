@@ -10,7 +10,7 @@ export SHMEMCTL_TRANSPORT=ibrc SHMEMCTL_SYMMETRIC_SIZE=16M
 port=/sys/class/infiniband/rxe1/ports/1
 counters=$port/hw_counters
 
-packets() { echo $(($(value $counters/sent_pkts) + $(value $counters/rcvd_pkts))); }
+packets() { echo $(($(value "$counters"/sent_pkts) + $(value "$counters"/rcvd_pkts))); }
 moved() { [ "$(packets)" -gt $((before + $1)) ]; }
 # in_mid_sweep MACHINE COMMAND...: once the job that comes next moves data through rxe1.
 in_mid_sweep() {
@@ -42,7 +42,7 @@ down_and_up() {
   until_true "the port to go down" is_port 1:
   ip link set eth1 up
 }
-is_port() { [ "$(value $port/state)" = "$1" ]; }
+is_port() { [ "$(value "$port/state")" = "$1" ]; }
 # What comes in on eth1 and does not come through: tc's u32 at IP's header.
 lose() { tc filter add dev eth1 ingress protocol ip pref 9 u32 match "$@" action drop; }
 lose_nothing() { tc filter del dev eth1 ingress pref 9; }

@@ -85,6 +85,7 @@ class OneMachine(unittest.TestCase):
     def test_a_killed_pe_is_named(self):
         self.assertEqual(self.text("killed"), "137\n", self.text("killed.errors"))
         self.assertIn("PE 1", self.text("killed.errors"))
+        self.assertEqual(self.text("killed.left"), "")
         self.assertEqual(json.loads(self.text("killed.json"))["status"], "incomplete")
 
 
