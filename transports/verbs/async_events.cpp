@@ -76,7 +76,8 @@ void AsyncEvents::note(const ibv_async_event& event) {
   case IBV_EVENT_GID_CHANGE:
   case IBV_EVENT_LID_CHANGE:
     ++moved_[event.element.port_num];
-    log(LogLevel::warning, "ibrc",
+    // Interfaces that come up get addresses one after the other: no reason to warn.
+    log(LogLevel::info, "ibrc",
         "the addresses of port " + std::to_string(event.element.port_num) + " of " + device +
             " have changed");
     break;

@@ -151,7 +151,6 @@ TEST(AsyncEvents, AddressesThatChangeAndDevicesThatFailAreNamed) {
   testing::internal::CaptureStderr();
   events.poll();
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("the addresses of port 1 of mlx5_0 have changed"), std::string::npos) << log;
   EXPECT_NE(log.find("mlx5_0 reports that a peer used an address or key"), std::string::npos)
       << log;
   EXPECT_NE(log.find("a completion queue of mlx5_0 has overrun"), std::string::npos) << log;
