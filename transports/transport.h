@@ -35,6 +35,9 @@ struct HcaPort {
 struct NicTraffic {
   HcaPort nic;
   std::uint64_t put_bytes = 0, get_bytes = 0, operations = 0;
+  /// Of long transfers alone, where the transport tells: their bytes, and for how long any of them
+  /// was under way.
+  std::uint64_t long_bytes = 0, long_ns = 0;
 };
 
 /// How PEs tell each other what connections need. Collective over the whole job: every PE makes the

@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/whole_number.h"
+#include "src/bench/nic_pace.h"
 
 namespace shmemctl::bench {
 
@@ -36,6 +37,8 @@ NicTraffic since(const NicTraffic& now, const std::vector<NicTraffic>& before) {
       moved.put_bytes -= std::min(moved.put_bytes, then.put_bytes);
       moved.get_bytes -= std::min(moved.get_bytes, then.get_bytes);
       moved.operations -= std::min(moved.operations, then.operations);
+      moved.long_bytes -= std::min(moved.long_bytes, then.long_bytes);
+      moved.long_ns -= std::min(moved.long_ns, then.long_ns);
     }
   return moved;
 }
@@ -66,10 +69,12 @@ void read_rows(const std::string& text, const std::string& host, std::vector<Nic
     counters.push_back(std::move(counter));
   }
   for (const json& row : object.at("claims")) {
-    PortClaim claim{host, {{row.at(0), require_whole_number<int>(row.at(1))}, 0, 0, 0}};
+    PortClaim claim{host, {{row.at(0), require_whole_number<int>(row.at(1))}}};
     claim.traffic.put_bytes = require_whole_number<std::uint64_t>(row.at(2));
     claim.traffic.get_bytes = require_whole_number<std::uint64_t>(row.at(3));
     claim.traffic.operations = require_whole_number<std::uint64_t>(row.at(4));
+    claim.traffic.long_bytes = require_whole_number<std::uint64_t>(row.at(5));
+    claim.traffic.long_ns = require_whole_number<std::uint64_t>(row.at(6));
     claims.push_back(std::move(claim));
   }
 }
@@ -101,8 +106,8 @@ std::string watch_text(const std::vector<CounterChange>& changes,
                                   optional_json(change.before), optional_json(change.after),
                                   optional_json(change.delta)});
   for (const NicTraffic& claim : claims)
-    object["claims"].push_back(
-        {claim.nic.device, claim.nic.port, claim.put_bytes, claim.get_bytes, claim.operations});
+    object["claims"].push_back({claim.nic.device, claim.nic.port, claim.put_bytes, claim.get_bytes,
+                                claim.operations, claim.long_bytes, claim.long_ns});
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -168,6 +173,8 @@ bool NicWatch::end(Report& report) {
   const Findings findings = judge_claims(counters, all);
   if (runtime_.pe() == 0) {
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());
+    const Findings slow = judge_paces(all);
+    report.findings.insert(report.findings.end(), slow.begin(), slow.end());
     report.nic_counters = std::move(counters);
   }
   return !findings.empty();

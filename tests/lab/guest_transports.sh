@@ -1,6 +1,9 @@
 #!/bin/sh
-# In one machine: every transport over its RDMA device. $1: shmemctl; $2: a PE to kill.
-# Leaves a report and an exit code of each job in $LAB_OUT.
+# shellcheck shell=dash
+# In one machine: every transport over its RDMA device. $1: shmemctl.
+# Leaves a report, an exit code and what was left behind of each job in $LAB_OUT.
+# shellcheck source=tests/lab/guest_functions.sh
+. "$(dirname "$0")/guest_functions.sh"
 shmemctl=$1
 
 # job NAME ARGUMENTS...: variables come before it.
@@ -10,6 +13,7 @@ job() {
   "$shmemctl" "$@" --symmetric-size 64M --json "$LAB_OUT/$name.json" \
     >"$LAB_OUT/$name.text" 2>"$LAB_OUT/$name.errors"
   echo $? >"$LAB_OUT/$name"
+  left_behind >"$LAB_OUT/$name.left"
 }
 
 job ibrc run -n 3 bringup --transport ibrc

@@ -1,7 +1,9 @@
 """Boots labs for tests; skips, with the reason, where this host cannot."""
+import json
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -25,6 +27,56 @@ def options(*words):
 def run_lab(*words):
     """A Result; arguments are those of scripts/lab/run."""
     return Lab(options(*words)).run()
+
+
+class Jobs(unittest.TestCase):
+    """Runs one lab for all tests of a class. Its jobs leave in a folder, by name: the exit code, what
+    they printed (.text, .errors), a report (.json) and the processes that outlived them (.left)."""
+    words = ()
+    result = None
+    out = None
+
+    @classmethod
+    def setUpClass(cls):
+        if not cls.words:
+            raise unittest.SkipTest("no lab of its own")
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.out = pathlib.Path(folder.name) / "out"
+        cls.result = run_lab("--timeout", 500, "--out", cls.out, *cls.words)
+
+    def text(self, name):
+        path = self.out / name
+        self.assertTrue(path.is_file(), f"{path} is missing; the lab said: {self.result}")
+        return path.read_text(encoding="utf-8")
+
+    def assert_ended(self, name, code):
+        """With that exit code, and no PE left behind."""
+        said = self.text(name + ".errors") + self.text(name + ".text")
+        self.assertEqual(self.text(name), f"{code}\n", said)
+        self.assertEqual(self.text(name + ".left"), "", said)
+
+    def report(self, name, code=0):
+        self.assert_ended(name, code)
+        return json.loads(self.text(name + ".json"))
+
+    def assert_verified(self, name):
+        report = self.report(name)
+        self.assertEqual({row["verified"] for row in report["results"]}, {"passed"})
+        return report
+
+    def assert_refused(self, name, code, *words):
+        """One line of error that has all words, and behind it one that says what to do."""
+        self.assert_ended(name, code)
+        lines = self.text(name + ".errors").splitlines()
+        found = [number for number, line in enumerate(lines)
+                 if line.startswith("shmemctl: error: ") and all(word in line for word in words)]
+        self.assertTrue(found, f"no line has all of {words}: {lines}")
+        self.assertTrue(lines[found[0] + 1].startswith("shmemctl: fix: "), lines)
+        return lines[found[0] + 1]
+
+    def assert_incomplete(self, name, code):
+        self.assertEqual(self.report(name, code)["status"], "incomplete")
 
 
 def main():

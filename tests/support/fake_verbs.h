@@ -90,6 +90,8 @@ public:
       register_dma_buf;
   /// Changes a port and tells who asks for events. Any time.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
+  /// Tells who asks for events. Any time.
+  void tell(const std::string& device, ibv_event_type type, int port);
 
   // What was done.
   std::atomic<std::uint64_t> doorbells{0}, requests{0}, completions{0}, open_objects{0};

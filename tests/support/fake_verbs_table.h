@@ -443,19 +443,24 @@ inline int FakeVerbs::get_async_event(ibv_context* context, ibv_async_event* eve
 }
 
 inline void FakeVerbs::set_port_state(const std::string& device, int port, ibv_port_state state) {
-  const std::lock_guard lock(mutex_);
-  for (std::size_t index = 0; index < devices_.size(); ++index) {
-    if (devices_[index].name != device)
-      continue;
-    devices_[index].ports[static_cast<std::size_t>(port) - 1].state = state;
-    ibv_async_event event;
-    std::memset(&event, 0, sizeof event);
-    event.event_type = state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-    event.element.port_num = port;
-    for (Context* context : contexts_)
-      if (context->device_index == index)
-        context->events.push_back(event);
+  {
+    const std::lock_guard lock(mutex_);
+    for (FakeDevice& each : devices_)
+      if (each.name == device)
+        each.ports[static_cast<std::size_t>(port) - 1].state = state;
   }
+  tell(device, state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+}
+
+inline void FakeVerbs::tell(const std::string& device, ibv_event_type type, int port) {
+  const std::lock_guard lock(mutex_);
+  ibv_async_event event;
+  std::memset(&event, 0, sizeof event);
+  event.event_type = type;
+  event.element.port_num = port;
+  for (Context* context : contexts_)
+    if (devices_[context->device_index].name == device)
+      context->events.push_back(event);
 }
 
 inline int FakeVerbs::post_send(ibv_qp* handle, ibv_send_wr* request, ibv_send_wr** refused) {

@@ -80,9 +80,13 @@ Connector::connect(const MakeService& make_service, const MakeLane& make_lane, E
   if (messages && !links_.empty())
     service_ = &make_service(message_room());
   std::vector<std::unique_ptr<Lane>> lanes;
-  for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
-    lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
-  make_queue_pairs(lanes);
+  try {
+    for (int number = 0; number < settings_.lanes && !links_.empty(); ++number)
+      lanes.push_back(make_lane(static_cast<std::size_t>(number), links_.size()));
+    make_queue_pairs(lanes);
+  } catch (const Error& error) { // of a device, which does not know whose it is
+    throw job_.here(error);
+  }
   exchange_names(exchange);
   while (!attempt(exchange)) {
   }

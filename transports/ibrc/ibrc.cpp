@@ -48,6 +48,8 @@ IbrcTransport::IbrcTransport(const TransportSetup& setup,
   job_.host = setup.host_name;
   job_.health = setup.health;
   job_.timeout_s = setup.timeout_s;
+  for (const char* list : {"HCA_LIST", "HCA_PE_MAPPING"})
+    nics_wanted_ = nics_wanted_ || (setup.options && !setup.options->text(list).empty());
   if (!functions_)
     return;
   survey_ = verbs::survey(functions_);
@@ -156,11 +158,11 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
     return each.device_name == wanted.device && each.port.number == wanted.port;
   });
   if (found == found_.end()) {
-    std::string why = "there is no such port; there are " + names_of_ports();
-    for (const std::string& left_out : survey_.left_out)
-      if (starts_with(left_out, wanted.device + ":"))
-        why = left_out;
-    throw cannot_use(wanted, why, "name one that is there in HCA_LIST, or leave it out");
+    const std::string other = "name one that is there in HCA_LIST, or leave it out";
+    for (const verbs::LeftOut& left_out : survey_.left_out)
+      if (left_out.device == wanted.device)
+        throw cannot_use(wanted, left_out.reason, left_out.fix.empty() ? other : left_out.fix);
+    throw cannot_use(wanted, "there is no such port; there are " + names_of_ports(), other);
   }
   if (!found->reason.empty())
     throw cannot_use(wanted, found->reason,
@@ -171,9 +173,24 @@ const IbrcTransport::Found& IbrcTransport::find(const HcaPort& wanted) const {
   return *found;
 }
 
+/// The mapping leaves out ports that are down: if that are all of the list, no other is meant.
+Error IbrcTransport::no_listed_port() const {
+  std::vector<std::string> ports;
+  for (const Found& found : found_)
+    ports.push_back(
+        fmt::format("{}:{} is {}", found.device_name, found.port.number, found.port.state));
+  return {ExitCode::unavailable,
+          "the NICs of HCA_LIST or HCA_PE_MAPPING",
+          "use",
+          "none of them is there and up: " + join(ports, ", "),
+          "bring the link up (ip link, ibstat), or name ports that are ACTIVE",
+          {job_.host, job_.pe, {}, std::nullopt}};
+}
+
 void IbrcTransport::use_nics(const std::vector<HcaPort>& nics) {
   if (!reason_.empty())
     return; // it reaches nobody
+  nics_given_ = !nics.empty();
   std::vector<std::size_t> chosen;
   for (const HcaPort& nic : nics) {
     const auto place = static_cast<std::size_t>(&find(nic) - found_.data());
@@ -211,6 +228,8 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
                             const Deadline& deadline) {
   static_cast<void>(deadline); // the exchange has it
   if (!peers.empty()) {
+    if (nics_wanted_ && !nics_given_)
+      throw no_listed_port();
     open_chosen();
     verbs::DeviceMemoryWays ways;
     ways.disable_dma_buf = settings_.disable_dma_buf;
@@ -351,7 +370,9 @@ std::vector<NicTraffic> IbrcTransport::traffic() const {
     all.push_back({{job_.device_of(*nic).name(), nic->port.number},
                    nic->put_bytes.load(std::memory_order_relaxed),
                    nic->get_bytes.load(std::memory_order_relaxed),
-                   nic->operations.load(std::memory_order_relaxed)});
+                   nic->operations.load(std::memory_order_relaxed),
+                   nic->long_bytes.load(std::memory_order_relaxed),
+                   nic->long_ns.load(std::memory_order_relaxed)});
   return all;
 }
 

@@ -66,6 +66,7 @@ private:
   /// From here on the devices of the chosen ports are the job's, and the others are closed.
   void open_chosen();
   Error cannot_use(const HcaPort& port, const std::string& why, const std::string& fix) const;
+  Error no_listed_port() const;
   std::string names_of_ports() const;
   Summary summary() const;
   /// nullptr if this PE has no connections.
@@ -75,6 +76,8 @@ private:
   std::shared_ptr<const verbs::Functions> functions_;
   std::string reason_; ///< why this transport cannot be used here; "" if it can
   Settings settings_;
+  bool nics_wanted_ = false; ///< an option names NICs
+  bool nics_given_ = false;  ///< the mapping had some for this PE
   verbs::Survey survey_;
   std::vector<Found> found_;
   std::vector<std::size_t> chosen_; ///< places in found_, best first

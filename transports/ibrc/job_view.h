@@ -32,6 +32,7 @@ struct Nic {
   verbs::Port port;
   std::vector<verbs::GidEntry> addresses; ///< candidates, best first
   std::atomic<std::uint64_t> put_bytes{0}, get_bytes{0}, operations{0};
+  std::atomic<std::uint64_t> long_bytes{0}, long_ns{0}; ///< pace.h
 };
 
 struct JobView {
@@ -47,6 +48,14 @@ struct JobView {
   verbs::Device& device_of(const Nic& nic) const { return *devices[nic.device_index].device; }
   /// This PE and port, for messages.
   Where where(const Nic& nic) const { return {host, pe, device_of(nic).name(), nic.port.number}; }
+  /// The same error, with this host and PE as its place as well.
+  Error here(const Error& error) const {
+    Where where = error.where();
+    where.host = host;
+    where.pe = pe;
+    return {error.code(),           error.subject(), error.attempted(),
+            error.system_message(), error.fix(),     where};
+  }
   /// "PE 3 on node2"
   std::string name_of(int peer) const {
     const auto slot = static_cast<std::size_t>(peer);

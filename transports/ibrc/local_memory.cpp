@@ -33,11 +33,7 @@ LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_byte
                                                        last - first, verbs::MemoryKind::host, ways_,
                                                        what));
     } catch (const Error& error) {
-      Where where = error.where();
-      where.host = job_.host;
-      where.pe = job_.pe;
-      throw Error(error.code(), error.subject(), error.attempted(), error.system_message(),
-                  error.fix(), where);
+      throw job_.here(error);
     }
   }
   return segment;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "transports/ibrc/failure.h"
+#include "transports/verbs/device_share.h"
 #include "transports/verbs/status.h"
 
 namespace shmemctl::ibrc {
@@ -24,7 +25,8 @@ std::uint64_t name_of(const Endpoint& endpoint, std::uint32_t position) {
 
 } // namespace
 
-Queues::Queues(JobView& job, std::size_t endpoints) : job_(job), staging_(job) {
+Queues::Queues(JobView& job, std::size_t endpoints)
+    : job_(job), staging_(job), paces_(job.nics.size()) {
   by_peer_.resize(static_cast<std::size_t>(job.n_pes));
   for (const UsedDevice& used : job.devices) {
     verbs::Device& device = *used.device;
@@ -37,10 +39,12 @@ Queues::Queues(JobView& job, std::size_t endpoints) : job_(job), staging_(job) {
     completions.queue =
         verbs::own(device.functions().create_cq(device.context(), count, nullptr, nullptr, 0),
                    device.functions().destroy_cq);
-    if (!completions.queue)
-      throw Error(ExitCode::unavailable, "a completion queue", "make", std::strerror(errno),
-                  "raise the limit of locked memory: ulimit -l unlimited",
+    if (!completions.queue) {
+      const verbs::Refusal refused = verbs::refusal(
+          device.name(), errno, "raise the limit of locked memory: ulimit -l unlimited");
+      throw Error(ExitCode::unavailable, "a completion queue", "make", refused.message, refused.fix,
                   {job.host, job.pe, device.name(), std::nullopt});
+    }
     completions_.push_back(std::move(completions));
   }
 }
@@ -93,6 +97,8 @@ void Queues::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     request.wr_id = name_of(endpoint, position);
     request.next = i + 1 < count ? &chain.request(i + 1) : nullptr;
     endpoint.work(position) = chain.work(i);
+    if (Pace::concerns(chain.work(i).size_bytes))
+      paces_[endpoint.nic].begin();
     signalled = signalled || wants_signal(endpoint, completions, chain.work(i));
   }
   if (signalled)
@@ -273,6 +279,8 @@ std::uint32_t Queues::retire(Endpoint& endpoint, std::uint32_t end, bool success
   const std::uint32_t count = end - endpoint.retired;
   for (; endpoint.retired != end; ++endpoint.retired) {
     const Work& work = endpoint.work(endpoint.retired);
+    if (Pace::concerns(work.size_bytes))
+      paces_[endpoint.nic].end(*job_.nics[endpoint.nic], success ? work.size_bytes : 0);
     if (work.staging_slot < 0)
       continue;
     if (work.copy_to && success)

@@ -7,6 +7,7 @@
 
 #include "transports/ibrc/endpoint.h"
 #include "transports/ibrc/job_view.h"
+#include "transports/ibrc/pace.h"
 #include "transports/ibrc/staging.h"
 #include "transports/ibrc/wait.h"
 
@@ -80,6 +81,7 @@ private:
   JobView& job_;
   Staging staging_;
   std::vector<Completions> completions_; ///< by device; gone after the queue pairs
+  std::vector<Pace> paces_;              ///< by NIC
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::vector<std::vector<Endpoint*>> by_peer_;
   std::vector<Endpoint*> active_;

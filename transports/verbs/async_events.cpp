@@ -7,6 +7,21 @@
 
 namespace shmemctl::verbs {
 
+namespace {
+
+std::string times(int count) {
+  return count == 1 ? "once" : std::to_string(count) + " times";
+}
+
+/// What the InfiniBand Architecture says of affiliated asynchronous errors.
+const char* queue_pair_trouble(ibv_event_type type) {
+  if (type == IBV_EVENT_QP_ACCESS_ERR)
+    return "a peer used an address or key that it does not have here";
+  return type == IBV_EVENT_QP_REQ_ERR ? "a peer's request is malformed" : "a queue pair has failed";
+}
+
+} // namespace
+
 AsyncEvents::AsyncEvents(Device& device) : device_(device) {
   const int descriptor = device.context()->async_fd;
   if (descriptor >= 0)
@@ -49,22 +64,47 @@ void AsyncEvents::note(const ibv_async_event& event) {
     fatal_ = true;
     log(LogLevel::warning, "ibrc", device + " reports a fatal error");
     break;
+  case IBV_EVENT_CQ_ERR:
+    tell_once(IBV_EVENT_CQ_ERR, "a completion queue of " + device + " has overrun");
+    break;
+  case IBV_EVENT_QP_FATAL:
+  case IBV_EVENT_QP_REQ_ERR:
+  case IBV_EVENT_QP_ACCESS_ERR:
+    // The completion at one of the ends says which transfer it was.
+    tell_once(event.event_type, device + " reports that " + queue_pair_trouble(event.event_type));
+    break;
+  case IBV_EVENT_GID_CHANGE:
+  case IBV_EVENT_LID_CHANGE:
+    ++moved_[event.element.port_num];
+    // Interfaces that come up get addresses one after the other: no reason to warn.
+    log(LogLevel::info, "ibrc",
+        "the addresses of port " + std::to_string(event.element.port_num) + " of " + device +
+            " have changed");
+    break;
   default:
     break;
   }
+}
+
+void AsyncEvents::tell_once(ibv_event_type type, const std::string& text) {
+  if (told_.insert(type).second)
+    log(LogLevel::warning, "ibrc", text);
 }
 
 std::string AsyncEvents::history(int port) const {
   const std::lock_guard lock(mutex_);
   if (fatal_)
     return "the device reports a fatal error";
-  const auto found = went_down_.find(port);
-  if (found == went_down_.end())
-    return {};
-  const auto up = is_up_.find(port);
-  return "the port went down " +
-         (found->second == 1 ? std::string("once") : std::to_string(found->second) + " times") +
-         (up != is_up_.end() && up->second ? " and is up again" : "");
+  std::string text;
+  if (const auto found = went_down_.find(port); found != went_down_.end()) {
+    const auto up = is_up_.find(port);
+    text = "the port went down " + times(found->second) +
+           (up != is_up_.end() && up->second ? " and is up again" : "");
+  }
+  if (const auto found = moved_.find(port); found != moved_.end())
+    text += (text.empty() ? "the port's addresses changed " : ", its addresses changed ") +
+            times(found->second);
+  return text;
 }
 
 } // namespace shmemctl::verbs

@@ -1,8 +1,10 @@
-// What a device reports without being asked: ports that go down and up, fatal errors.
+// What a device reports without being asked: ports that go down and up, addresses that change,
+// queues and devices that fail.
 #pragma once
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "transports/verbs/device.h"
@@ -22,11 +24,15 @@ public:
 
 private:
   void note(const ibv_async_event& event);
+  /// One for all queues: each of thousands may report the same.
+  void tell_once(ibv_event_type type, const std::string& text);
 
   Device& device_;
   mutable std::mutex mutex_;
   std::map<int, int> went_down_; ///< by port: how often
   std::map<int, bool> is_up_;
+  std::map<int, int> moved_; ///< by port: how often its addresses changed
+  std::set<ibv_event_type> told_;
   bool fatal_ = false;
 };
 

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/verbs/device_share.h"
 
 namespace shmemctl::verbs {
 
@@ -58,11 +59,15 @@ std::string no_rc_reason(const ibv_device& device) {
   }
 }
 
-std::string why_not_open(const std::string& device, int error_number) {
-  const std::string node = "/dev/infiniband/" + device;
+Refusal why_not_open(const ibv_device& device, int error_number) {
+  const std::string node = std::string("/dev/infiniband/") + device.dev_name;
+  const char* fix = "give the job /dev/infiniband, as --device=/dev/infiniband does for a "
+                    "container, and load ib_uverbs";
   if (error_number == ENOENT || error_number == ENODEV || ::access(node.c_str(), F_OK) != 0)
-    return node + " is missing";
-  return std::string(std::strerror(error_number)) + " (" + node + ")";
+    return {node + " is missing", fix};
+  Refusal refused = refusal(device.name, error_number, fix);
+  refused.message += " (" + node + ")";
+  return refused;
 }
 
 } // namespace
@@ -92,10 +97,8 @@ Device::Device(std::shared_ptr<const Functions> functions, ibv_device* device, c
     const int error_number = errno != 0 ? errno : ENOENT;
     Where where;
     where.device = name_;
-    throw Error(ExitCode::unavailable, "the RDMA device", "open",
-                why_not_open(device->dev_name, error_number),
-                "give the job /dev/infiniband, as --device=/dev/infiniband does for a container, "
-                "and load ib_uverbs",
+    const Refusal refused = why_not_open(*device, error_number);
+    throw Error(ExitCode::unavailable, "the RDMA device", "open", refused.message, refused.fix,
                 where);
   }
   if (const int result = functions_->query_device(context_.get(), &attributes_); result != 0)
@@ -153,17 +156,26 @@ std::vector<GidEntry> Device::gids(int port) const {
 ibv_pd* Device::protection_domain() {
   if (!protection_domain_)
     protection_domain_ = own(functions_->alloc_pd(context_.get()), functions_->dealloc_pd);
-  if (!protection_domain_)
-    throw device_error(name_, "make a protection domain on", errno,
-                       "raise the limit of locked memory: ulimit -l unlimited");
+  if (!protection_domain_) {
+    const Refusal refused =
+        refusal(name_, errno, "raise the limit of locked memory: ulimit -l unlimited");
+    Where where;
+    where.device = name_;
+    throw Error(ExitCode::unavailable, "a protection domain", "make", refused.message, refused.fix,
+                where);
+  }
   return protection_domain_.get();
 }
 
 std::string Survey::reason() const {
   if (!devices.empty())
     return {};
-  if (!left_out.empty())
-    return join(left_out, ", ");
+  if (!left_out.empty()) {
+    std::vector<std::string> reasons;
+    for (const LeftOut& each : left_out)
+      reasons.push_back((each.device.empty() ? "" : each.device + ": ") + each.reason);
+    return join(reasons, ", ");
+  }
   return unseen.empty()
              ? "there is no RDMA device"
              : "the kernel has " + join(unseen, ", ") +
@@ -181,16 +193,17 @@ Survey survey(const std::shared_ptr<const Functions>& functions, const Sysroot& 
   if (count == 0)
     found.unseen = sysroot.list("/sys/class/infiniband");
   if (!list && errno != 0 && errno != ENOSYS)
-    found.left_out.push_back(std::string("RDMA devices cannot be listed: ") + std::strerror(errno));
+    found.left_out.push_back(
+        {"", std::string("RDMA devices cannot be listed: ") + std::strerror(errno), ""});
   for (int i = 0; list && i < count; ++i) {
     ibv_device* device = list.get()[i];
     try {
       if (const std::string reason = no_rc_reason(*device); !reason.empty())
-        found.left_out.push_back(std::string(device->name) + ": " + reason);
+        found.left_out.push_back({device->name, reason, ""});
       else
         found.devices.push_back(std::make_unique<Device>(functions, device));
     } catch (const Error& error) {
-      found.left_out.push_back(std::string(device->name) + ": " + error.system_message());
+      found.left_out.push_back({device->name, error.system_message(), error.fix()});
     }
   }
   std::sort(found.devices.begin(), found.devices.end(), [](const auto& left, const auto& right) {

@@ -62,9 +62,16 @@ private:
 /// The state's word, as the kernel's state file has it: "ACTIVE".
 const char* port_state_text(ibv_port_state state);
 
+/// A device that cannot be used.
+struct LeftOut {
+  std::string device; ///< "" if the list of devices is the problem
+  std::string reason; ///< one clause
+  std::string fix;    ///< "" if nothing helps
+};
+
 struct Survey {
   std::vector<std::unique_ptr<Device>> devices; ///< those with RC queue pairs that open, by name
-  std::vector<std::string> left_out;            ///< "mlx4_0: why not": one clause each
+  std::vector<LeftOut> left_out;
   std::vector<std::string> unseen; ///< that the kernel has and the library does not show
   /// Why there is no device; "" if there is one.
   std::string reason() const;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "transports/verbs/device_share.h"
 
 namespace shmemctl::verbs {
 
@@ -70,12 +71,12 @@ QueuePair::QueuePair(Device& device, ibv_cq* completions, int depth, int inline_
   const int error_number = errno;
   Where where;
   where.device = device.name();
-  throw Error(ExitCode::unavailable, "a queue pair", "make", std::strerror(error_number),
-              error_number == ENOMEM
-                  ? "raise the limit of locked memory (ulimit -l unlimited), or set "
-                    "IB_NUM_RC_PER_DEVICE lower"
-                  : "look at the kernel's log: dmesg",
-              where);
+  const Refusal refused = refusal(
+      device.name(), error_number,
+      error_number == ENOMEM ? "raise the limit of locked memory (ulimit -l unlimited), or set "
+                               "IB_NUM_RC_PER_DEVICE lower"
+                             : "look at the kernel's log: dmesg");
+  throw Error(ExitCode::unavailable, "a queue pair", "make", refused.message, refused.fix, where);
 }
 
 int QueuePair::to_init(int port) {

@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
+#include "transports/verbs/device_share.h"
 
 namespace shmemctl::verbs {
 
@@ -139,13 +140,19 @@ MemoryRegion register_memory(Device& device, void* address, std::size_t size_byt
     said.push_back(way == Way::plain ? answer.message
                                      : std::string(to_string(way)) + ": " + answer.message);
   }
-  std::string message = join(said, "; ");
+  std::string message = join(said, "; "), fix = fix_of(kind, error_number);
+  if (error_number == EAGAIN) {
+    if (const std::string share = cgroup_share(device.name()); !share.empty()) {
+      message += "; " + share;
+      fix = refusal(device.name(), error_number, fix).fix;
+    }
+  }
   if (kind == MemoryKind::host && error_number == ENOMEM)
     message += "; the limit of locked memory is " + locked_memory_limit();
   Where where;
   where.device = device.name();
   throw Error(ExitCode::unavailable, format_size_bytes(size_bytes) + " of " + what, "register",
-              message, fix_of(kind, error_number), where);
+              message, fix, where);
 }
 
 } // namespace shmemctl::verbs

@@ -133,7 +133,7 @@ TEST(NicWatch, TrafficThatWentElsewhereIsFound) {
 TEST(NicWatch, TextsComeBack) {
   const std::vector<CounterChange> changes = {{"mlx5_0", 1, "sent_pkts", 1, 4, 3},
                                               {"mlx5_0", 1, "odd", std::nullopt, 4, std::nullopt}};
-  const std::vector<NicTraffic> claims = {{{"mlx5_0", 1}, 5, 6, 7}};
+  const std::vector<NicTraffic> claims = {{{"mlx5_0", 1}, 5, 6, 7, 8, 9}};
   std::vector<NicCounter> counters;
   std::vector<bench::PortClaim> read;
   bench::read_watch_text(bench::watch_text(changes, claims), "a", counters, read);
@@ -142,8 +142,11 @@ TEST(NicWatch, TextsComeBack) {
   EXPECT_EQ(counters[1].before, std::nullopt);
   ASSERT_EQ(read.size(), 1u);
   EXPECT_EQ(read[0].traffic.get_bytes, 6u);
+  EXPECT_EQ(read[0].traffic.long_bytes, 8u);
+  EXPECT_EQ(read[0].traffic.long_ns, 9u);
   for (const std::string text : {"", "[]", "{\"counters\":[[1]],\"claims\":[]}",
-                                 "{\"counters\":[],\"claims\":[[\"d\",1,-1,0,0]]}"})
+                                 "{\"counters\":[],\"claims\":[[\"d\",1,0,0,0]]}",
+                                 "{\"counters\":[],\"claims\":[[\"d\",1,-1,0,0,0,0]]}"})
     EXPECT_THROW(bench::read_watch_text(text, "a", counters, read), Error) << text;
 }
 

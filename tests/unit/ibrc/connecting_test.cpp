@@ -162,6 +162,19 @@ TEST(Connecting, WithoutAChoiceTheFirstActivePort) {
   EXPECT_NE(connection_over(fake).find("fake1:1 -> fake1:1"), std::string::npos);
 }
 
+/// The mapping leaves out what is down, so it has nothing: another port is not what was asked for.
+TEST(Connecting, AListWhosePortsAreDownIsNotPassedOver) {
+  FakeDevice down = roce_device("fake0");
+  down.ports[0].state = IBV_PORT_DOWN;
+  FakeVerbs fake({down, roce_device("fake1")});
+  const std::string message =
+      expect_error(ExitCode::unavailable,
+                   {"NICs of HCA_LIST", "host host", "fake0:1 is DOWN, fake1:1 is ACTIVE"}, [&] {
+                     connection_over(fake, {{"HCA_LIST", "fake0"}});
+                   });
+  EXPECT_NE(message.find("bring the link up"), std::string::npos) << message;
+}
+
 class Reaching : public testing::Test {
 protected:
   static Reach between(ibrc::IbrcTransport& from, ibrc::IbrcTransport& to) {

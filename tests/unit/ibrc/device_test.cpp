@@ -1,11 +1,14 @@
 // What is found of devices, and why others are left out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/expect_error.h"
 #include "tests/support/fake_verbs.h"
 #include "tests/support/temporary_folder.h"
 #include "transports/verbs/async_events.h"
 #include "transports/verbs/device.h"
+#include "transports/verbs/device_share.h"
 #include "transports/verbs/queue_pair.h"
 #include "transports/verbs/status.h"
 
@@ -136,6 +139,83 @@ TEST(AsyncEvents, PortsThatGoDownAndUpAreRemembered) {
   fake.set_port_state("mlx5_0", 1, IBV_PORT_DOWN);
   events.poll();
   EXPECT_EQ(events.history(1), "the port went down 2 times");
+}
+
+TEST(AsyncEvents, AddressesThatChangeAndDevicesThatFailAreNamed) {
+  FakeVerbs fake({named("mlx5_0")});
+  const Survey found = survey(fake.functions());
+  AsyncEvents events(*found.devices[0]);
+  fake.tell("mlx5_0", IBV_EVENT_GID_CHANGE, 1);
+  fake.tell("mlx5_0", IBV_EVENT_QP_ACCESS_ERR, 0);
+  fake.tell("mlx5_0", IBV_EVENT_CQ_ERR, 0);
+  testing::internal::CaptureStderr();
+  events.poll();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("mlx5_0 reports that a peer used an address or key"), std::string::npos)
+      << log;
+  EXPECT_NE(log.find("a completion queue of mlx5_0 has overrun"), std::string::npos) << log;
+  EXPECT_EQ(events.history(1), "the port's addresses changed once");
+  EXPECT_EQ(events.history(2), "");
+  fake.set_port_state("mlx5_0", 1, IBV_PORT_DOWN);
+  events.poll();
+  EXPECT_EQ(events.history(1), "the port went down once, its addresses changed once");
+  fake.tell("mlx5_0", IBV_EVENT_DEVICE_FATAL, 0);
+  events.poll();
+  EXPECT_EQ(events.history(1), "the device reports a fatal error");
+}
+
+TEST(AsyncEvents, ThousandsOfQueuePairsTellOnce) {
+  FakeVerbs fake({named("mlx5_0")});
+  const Survey found = survey(fake.functions());
+  AsyncEvents events(*found.devices[0]);
+  for (int i = 0; i < 1000; ++i)
+    fake.tell("mlx5_0", IBV_EVENT_QP_FATAL, 0);
+  testing::internal::CaptureStderr();
+  events.poll();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST(DeviceShare, TheInnermostCgroupThatLimitsTheDevice) {
+  const TemporaryFolder machine;
+  const auto share = [&] { return cgroup_share("rxe0", Sysroot(machine.path())); };
+  EXPECT_EQ(share(), "");
+  machine.write("proc/self/cgroup", "0::/jobs/seven\n");
+  EXPECT_EQ(share(), "");
+  machine.write("sys/fs/cgroup/jobs/rdma.max", "rxe0 hca_handle=2 hca_object=20\n");
+  machine.write("sys/fs/cgroup/jobs/rdma.current",
+                "rxe1 hca_handle=0 hca_object=0\nrxe0 hca_handle=2 hca_object=6\n");
+  machine.write("sys/fs/cgroup/jobs/seven/rdma.max",
+                "rxe1 hca_handle=1 hca_object=1\nrxe0 hca_handle=max hca_object=max\n");
+  EXPECT_EQ(share(),
+            "rdma.max of /sys/fs/cgroup/jobs allows hca_handle=2 hca_object=20, in use are "
+            "hca_handle=2 hca_object=6");
+  machine.write("sys/fs/cgroup/jobs/seven/rdma.max", "rxe0 hca_handle=max hca_object=0");
+  EXPECT_EQ(share(), "rdma.max of /sys/fs/cgroup/jobs/seven allows hca_handle=max hca_object=0");
+}
+
+TEST(DeviceShare, TheControllerOfVersion1) {
+  const TemporaryFolder machine;
+  machine.write("proc/self/cgroup", "12:memory:/a\n4:rdma:/slurm\n0::/\nodd\n::\n");
+  machine.write("sys/fs/cgroup/rdma/slurm/rdma.max", "rxe0 hca_handle=1 hca_object=max\n");
+  EXPECT_EQ(cgroup_share("rxe0", Sysroot(machine.path())),
+            "rdma.max of /sys/fs/cgroup/rdma/slurm allows hca_handle=1 hca_object=max");
+}
+
+TEST(DeviceShare, WhoHoldsWhatIsSaidWhereItIsTheCause) {
+  const TemporaryFolder machine;
+  const Sysroot sysroot(machine.path());
+  EXPECT_EQ(refusal("rxe0", EAGAIN, "wait", sysroot).fix, "wait");
+  machine.write("proc/self/cgroup", "0::/\n"); // as a container sees its own
+  machine.write("sys/fs/cgroup/rdma.max", "rxe0 hca_handle=2 hca_object=max\n");
+  const Refusal limited = refusal("rxe0", EAGAIN, "wait", sysroot);
+  EXPECT_NE(limited.message.find("rdma.max of /sys/fs/cgroup allows hca_handle=2"),
+            std::string::npos)
+      << limited.message;
+  EXPECT_NE(limited.fix.find("raise rdma.max"), std::string::npos) << limited.fix;
+  EXPECT_EQ(refusal("rxe0", EINVAL, "wait", sysroot).fix, "wait");
+  const Refusal exhausted = refusal("rxe0", ENOSPC, "wait", sysroot);
+  EXPECT_NE(exhausted.fix.find("rdma resource show"), std::string::npos) << exhausted.fix;
 }
 
 TEST(Status, EveryStatusSaysWhatItIsAndWhatToDo) {

@@ -239,5 +239,16 @@ TEST(Faults, TooLittleLockedMemoryForTheHeap) {
   });
 }
 
+/// Another process holds what the device has.
+TEST(Faults, ADeviceWithoutQueuePairsIsNamedWithItsPlace) {
+  FakeVerbs fake({roce_device("fake0")});
+  fake.queue_pair_error = ENOMEM;
+  const std::string reason = expect_error(
+      ExitCode::unavailable,
+      {"make a queue pair", "host host", "PE ", "device fake0", "Cannot allocate memory"},
+      [&] { run_over(fake, [](TransportPe&) {}); });
+  EXPECT_NE(reason.find("rdma resource show"), std::string::npos) << reason;
+}
+
 } // namespace
 } // namespace shmemctl::test

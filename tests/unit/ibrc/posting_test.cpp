@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "tests/unit/ibrc/fake_world.h"
 
@@ -130,6 +132,42 @@ TEST(Posting, LargePutsUseAllNics) {
       two);
   EXPECT_GT(fake.requests_on("fake0"), 0u);
   EXPECT_GT(fake.requests_on("fake1"), 0u);
+}
+
+/// Only what is long, and only while it was under way.
+TEST(Posting, ThePaceOfEachNicIsTold) {
+  FakeVerbs fake({roce_device("fake0", 1), roce_device("fake1", 2)});
+  TransportWorldOptions two;
+  two.nics = {{"fake0", 1}, {"fake1", 1}};
+  run_over(
+      fake,
+      [&](TransportPe& me) {
+        constexpr std::size_t size_bytes = 1 << 20;
+        if (me.pe == 0) {
+          me.transport->put(0, heap_at(1, 0), me.heap + size_bytes, 8192, true);
+          me.transport->quiet(0);
+          EXPECT_EQ(me.transport->traffic()[0].long_bytes, 0u);
+          const auto start = std::chrono::steady_clock::now();
+          fake.silent = true;
+          me.transport->put(0, heap_at(1, 0), me.heap + size_bytes, size_bytes, false);
+          me.transport->put(1, heap_at(1, 0), me.heap + size_bytes, size_bytes, false);
+          const std::chrono::nanoseconds silent_for(20'000'000);
+          while (std::chrono::steady_clock::now() < start + silent_for)
+            std::this_thread::yield();
+          fake.silent = false;
+          me.transport->quiet(0);
+          me.transport->quiet(1);
+          const std::chrono::nanoseconds passed = std::chrono::steady_clock::now() - start;
+          for (const NicTraffic& traffic : me.transport->traffic()) {
+            EXPECT_EQ(traffic.long_bytes, size_bytes) << traffic.nic.device;
+            // Two lanes, each of which had something under way all the time.
+            EXPECT_GE(traffic.long_ns, static_cast<std::uint64_t>(silent_for.count()));
+            EXPECT_LE(traffic.long_ns, static_cast<std::uint64_t>(2 * passed.count()));
+          }
+        }
+        me.barrier();
+      },
+      two);
 }
 
 /// Two HCAs do not know of each other's atomics, so all of a PE's go to one.
