@@ -133,17 +133,24 @@ private:
 /// Until done() holds; see the class.
 template <class Done, class Peer>
 void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
-  constexpr int turns_between_looks = 64, spins = 64, turns_before_sleep = 50000;
+  constexpr int turns_between_looks = 64, spins = 64;
+  // Polling for longer takes the processor from a network that is made of software, and a nap is
+  // short beside such a wait.
+  constexpr auto polling = std::chrono::milliseconds(2);
+  constexpr auto nap = std::chrono::microseconds(50);
   if (done())
     return;
   std::optional<Deadline> deadline;
   auto until_probe = std::chrono::milliseconds(500);
   Deadline next_probe = Deadline::after(until_probe);
+  const Deadline end_of_polling = Deadline::after(polling);
+  bool naps = false;
   for (int turn = 1;; ++turn) {
     progress();
     if (done())
       break;
-    if (turn % turns_between_looks == 0) {
+    if (naps || turn % turns_between_looks == 0) {
+      naps = naps || end_of_polling.passed();
       if (!deadline) {
         deadline = Deadline::after(std::chrono::duration<double>(setup_.timeout_s));
         setup_.health->waiting_for(peer());
@@ -156,8 +163,8 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
       if (deadline->passed())
         setup_.health->give_up(step, peer());
     }
-    if (turn > turns_before_sleep)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (naps)
+      std::this_thread::sleep_for(nap);
     else if (turn > spins)
       std::this_thread::yield();
   }
