@@ -175,7 +175,7 @@ std::string verdict_text(const BringupVerdict& verdict, const Placement& placeme
     std::vector<PePair> missing;
     for (int source = 0; source < verdict.n_pes; ++source)
       for (int target = 0; target < verdict.n_pes; ++target)
-        if (source != target && transport.from(source, target) == 0)
+        if ((source != target || verdict.n_pes == 1) && transport.from(source, target) == 0)
           missing.emplace_back(source, target);
     out += safe_text(transport.name) + ": " +
            (transport.reaches_anything()

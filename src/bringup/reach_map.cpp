@@ -110,7 +110,7 @@ std::vector<PePair> unreachable_pairs(const std::vector<TransportReach>& transpo
   std::vector<PePair> pairs;
   for (int source = 0; source < n_pes; ++source)
     for (int target = 0; target < n_pes; ++target)
-      if (source != target &&
+      if ((source != target || n_pes == 1) && // alone, a PE has nobody else to show it by
           std::none_of(transports.begin(), transports.end(), [&](const TransportReach& transport) {
             return transport.from(source, target) != 0;
           }))

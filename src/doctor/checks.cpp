@@ -57,6 +57,10 @@ const std::vector<Check>& all_checks() {
       {"libfabric-environment", "rdma", "variables of libfabric's provider", libfabric_environment},
       {"libfabric-gdrcopy", "rdma", "GDRCopy where libfabric's provider needs it", libfabric_gdrcopy},
 
+      {"transport-ibrc", "transport", "ibrc moves bytes through each port and back", transport_ibrc},
+      {"transport-libfabric", "transport", "libfabric moves bytes to this process itself", transport_libfabric},
+      {"transport-ucx", "transport", "UCX moves bytes to this process itself", transport_ucx},
+
       {"memlock", "memory", "limit of locked memory", memlock},
       {"dev-shm", "memory", "size of /dev/shm", dev_shm},
       {"hugepages", "memory", "huge pages", hugepages},

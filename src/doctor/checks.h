@@ -64,6 +64,11 @@ CheckResult libfabric_provider(const CheckContext& context);
 CheckResult libfabric_environment(const CheckContext& context);
 CheckResult libfabric_gdrcopy(const CheckContext& context);
 
+// transports.cpp
+CheckResult transport_ibrc(const CheckContext& context);
+CheckResult transport_libfabric(const CheckContext& context);
+CheckResult transport_ucx(const CheckContext& context);
+
 // memory.cpp
 CheckResult memlock(const CheckContext& context);
 CheckResult dev_shm(const CheckContext& context);
@@ -101,6 +106,10 @@ struct FabricWish {
 };
 CheckResult judge_libfabric_provider(const FabricWish& wish,
                                      const fabric::ProviderPresence& presence);
+/// @param answer a line for each attempt: "ok<tab>PORT<tab>CONNECTION", "none<tab>PORT<tab>REASON"
+///               where it cannot be used, "bad<tab>PORT<tab>MESSAGE<tab>FIX"; the port may be empty
+/// @param needed whether it should be usable on this node
+CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed);
 /// Nothing if NVML does not tell the state of the fabric.
 std::optional<CheckResult> judge_fabric_state(const NvmlSurvey& survey);
 /// Nothing if NVML does not tell how many NVLinks a GPU has; else of every GPU: active == present.

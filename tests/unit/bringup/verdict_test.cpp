@@ -101,6 +101,14 @@ TEST(ReachMap, TransportThatOnePeLacksReachesNothingFromThere) {
   EXPECT_EQ(merged[0].from(1, 0), 1U);
 }
 
+TEST(ReachMap, APeAloneHasToReachItself) {
+  const std::string without =
+      R"([{"name":"a","capabilities":[0],"reason":[0],"reasons":["gone"]}])";
+  EXPECT_EQ(unreachable_pairs(merge_reach({without}), 1), (std::vector<PePair>{{0, 0}}));
+  const std::string with = R"([{"name":"a","capabilities":[1],"reason":[-1],"reasons":[]}])";
+  EXPECT_TRUE(unreachable_pairs(merge_reach({with}), 1).empty());
+}
+
 TEST(ReachMap, GarbageIsRefused) {
   for (const char* text :
        {"", "x", "[1]", "[{}]", R"([{"name":"a","capabilities":[1],"reason":[0],"reasons":[]}])",

@@ -57,9 +57,10 @@ void expect_all(const Scenarios& scenarios) {
 
 Scenarios all_scenarios() {
   Scenarios all;
-  for (Scenarios part : {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(),
-                         pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(),
-                         system_scenarios(), library_scenarios(), libfabric_scenarios()})
+  for (Scenarios part :
+       {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), pcie_scenarios(),
+        rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
+        library_scenarios(), libfabric_scenarios(), transport_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -95,6 +96,10 @@ TEST(DoctorScenarios, Library) {
 }
 TEST(DoctorScenarios, Libfabric) {
   expect_all(libfabric_scenarios());
+}
+
+TEST(DoctorScenarios, Transport) {
+  expect_all(transport_scenarios());
 }
 
 TEST(DoctorScenarios, EveryCheckIsTestedHealthyBrokenAndAbsent) {

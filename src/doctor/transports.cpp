@@ -1,0 +1,132 @@
+// Whether transports work here: each is made as a job would make it, connected to this process
+// itself, and moves bytes. What a list of libraries and files says is only why.
+#include <algorithm>
+#include <functional>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/doctor/checks.h"
+#include "src/doctor/child.h"
+#include "src/doctor/support.h"
+#include "transports/ibrc/ibrc.h"
+#include "transports/libfabric/libfabric.h"
+#include "transports/loopback.h"
+#include "transports/ucx/ucx.h"
+
+namespace shmemctl::doctor {
+
+namespace {
+
+constexpr double wait_s = 10;
+constexpr std::chrono::seconds child_deadline{40};
+
+using Make = std::function<std::unique_ptr<Transport>(const TransportSetup&)>;
+
+/// One line of the answer.
+std::string attempt(const Make& make, const Environment& environment,
+                    const std::vector<HcaPort>& nics) {
+  const std::string port =
+      nics.empty() ? "" : nics.front().device + ":" + std::to_string(nics.front().port);
+  const Options options(environment);
+  JobHealth health;
+  TransportSetup setup;
+  setup.options = &options;
+  setup.health = &health;
+  setup.timeout_s = wait_s;
+  try {
+    const Loopback result = run_loopback(*make(setup), nics, wait_s);
+    return result.unusable.empty() ? "ok\t" + port + "\t" + result.connection + "\n"
+                                   : "none\t" + port + "\t" + result.unusable + "\n";
+  } catch (const Error& error) {
+    return "bad\t" + port + "\t" + error.message() + "\t" + error.fix() + "\n";
+  }
+}
+
+bool asked_for(const std::string& name, const Environment& environment) {
+  const Options options(environment);
+  const std::vector<std::string> named = split(options.text("TRANSPORT"), ',');
+  const OptionValue& remote = options.value("REMOTE_TRANSPORT");
+  return (remote.set() && remote.text == name) ||
+         std::find(named.begin(), named.end(), name) != named.end();
+}
+
+/// @param each_of the ports to be tried one by one; none: what the transport chooses
+CheckResult try_transport(const std::string& name, const Make& make, const CheckContext& context,
+                          const std::vector<HcaPort>& each_of) {
+  const ChildAnswer answer = ask_child(
+      [&] {
+        std::string lines;
+        for (const HcaPort& port : each_of)
+          lines += attempt(make, context.environment, {port});
+        if (each_of.empty())
+          lines = attempt(make, context.environment, {});
+        return lines;
+      },
+      "the transport " + name, child_deadline);
+  if (!answer.problem.empty())
+    return failed(answer.problem, "a transfer to itself in a child process",
+                  "run bringup --transport " + name + " -v; look at dmesg");
+  return judge_loopback(name, answer.text, !each_of.empty() || asked_for(name, context.environment));
+}
+
+} // namespace
+
+CheckResult judge_loopback(const std::string& transport, const std::string& answer, bool needed) {
+  const std::string what = "a put, get, atomic and signal of this process to itself";
+  const std::string by_hand = "run bringup --transport " + transport;
+  std::vector<std::string> good, unusable, bad;
+  std::string fix;
+  for (const std::string& line : split(answer, '\n')) {
+    const std::vector<std::string> parts = split(line, '\t');
+    if (parts.size() < 3)
+      continue;
+    const std::string where = parts[1].empty() ? "" : parts[1] + ": ";
+    if (parts[0] == "ok")
+      good.push_back(parts[2].empty() ? parts[1] : parts[2]);
+    else if (parts[0] == "none")
+      unusable.push_back(where + parts[2]);
+    else
+      bad.push_back(where + parts[2]);
+    if (parts[0] == "bad" && parts.size() > 3)
+      fix = parts[3];
+  }
+  if (!bad.empty())
+    return failed(join(bad, "; "), what, fix.empty() ? by_hand : fix);
+  if (!unusable.empty()) {
+    const std::string reason = "not usable here: " + join(unusable, "; ");
+    return needed ? failed(reason, what, by_hand + "; doctor --only rdma,library says more")
+                  : skipped(reason, what);
+  }
+  if (good.empty())
+    return failed("the transport " + transport + " answered nothing", what, by_hand);
+  return passed("moves bytes" + (good.front().empty() ? "" : ": " + join(good, "; ")), what);
+}
+
+CheckResult transport_ibrc(const CheckContext& context) {
+  if (const auto reason = no_rdma_device(context.node))
+    return skipped(*reason);
+  if (!context.sysroot.live())
+    return skipped("only the live machine can move bytes");
+  std::vector<HcaPort> ports;
+  for (const RdmaPort& port : active_rdma_ports(context.node))
+    if (!port.nic->driver || *port.nic->driver != "efa") // has no reliable connections
+      ports.push_back({port.nic->name, port.port->number});
+  if (ports.empty())
+    return skipped("no active port that ibrc could use");
+  return try_transport("ibrc", make_ibrc_transport, context, ports);
+}
+
+CheckResult transport_libfabric(const CheckContext& context) {
+  if (!context.sysroot.live())
+    return skipped("only the live machine can move bytes");
+  return try_transport("libfabric", make_libfabric_transport, context, {});
+}
+
+CheckResult transport_ucx(const CheckContext& context) {
+  if (!context.sysroot.live())
+    return skipped("only the live machine can move bytes");
+  return try_transport(
+      "ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }, context, {});
+}
+
+} // namespace shmemctl::doctor

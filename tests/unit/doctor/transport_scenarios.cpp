@@ -1,0 +1,43 @@
+#include "src/doctor/checks.h"
+#include "tests/unit/doctor/scenario.h"
+
+namespace shmemctl {
+
+namespace {
+
+std::function<CheckResult()> answer(const std::string& transport, const std::string& text,
+                                    bool needed) {
+  return [=] { return doctor::judge_loopback(transport, text, needed); };
+}
+
+} // namespace
+
+Scenarios transport_scenarios() {
+  const auto nothing = [](Machine&) {};
+  const std::string moved = "a put, get, atomic and signal";
+  Scenarios all;
+  for (const std::string name : {"ibrc", "libfabric", "ucx"}) {
+    const auto add = [&](const std::string& what, CheckStatus status, const std::string& fix,
+                         const std::string& text, bool needed) {
+      all.push_back(
+          {"transport-" + name, what, nothing, status, moved, fix, answer(name, text, needed)});
+    };
+    add("two ports", CheckStatus::pass, "",
+        "ok\tmlx5_0:1\tmlx5_0:1 -> mlx5_0:1, 2 QPs\nok\tmlx5_1:1\t\n", true);
+    add("one of two ports fails", CheckStatus::fail, "bring the link up",
+        "ok\tmlx5_0:1\t\nbad\tmlx5_1:1\tcannot put\tbring the link up\n", true);
+    add("a failure that nobody asked about is one too", CheckStatus::fail, "bring the link up",
+        "bad\t\tcannot put\tbring the link up\n", false);
+    add("a port that cannot be used", CheckStatus::fail, "bringup --transport " + name,
+        "none\tmlx5_0:1\tno address\n", true);
+    add("not usable, and not needed", CheckStatus::skipped, "", "none\t\tno library\n", false);
+    add("no answer", CheckStatus::fail, "bringup --transport " + name, "", false);
+    all.push_back({"transport-" + name, "a copied tree",
+                   [](Machine& m) { m.node = healthy_node(); }, CheckStatus::skipped, "", ""});
+  }
+  all.push_back({"transport-ibrc", "no RDMA device",
+                 [](Machine& m) { m.node = node_without_rdma(); }, CheckStatus::skipped, "", ""});
+  return all;
+}
+
+} // namespace shmemctl
