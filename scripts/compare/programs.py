@@ -60,13 +60,13 @@ class OurBench:
             raise Failed(f"{row['status']}, {row['verified']}: {row.get('reason')}")
         details = {key: row["params"][key] for key in ("window", "batch") if key in row["params"]}
         details["p50_us"] = row["stats"]["p50"]
-        details["bytes_by_device"] = bytes_moved(report.get("nic_counters") or [])
+        details["sent_by"] = sent_by_device(report.get("nic_counters") or [])
         value = row["stats"]["mean"] if "latency" in self.case or "pingpong" in self.case else row["bandwidth_GBps"]
         return Figure(value, details)
 
 
-def bytes_moved(counters):
-    """{device: packets or bytes sent}, from the report's counters."""
+def sent_by_device(counters):
+    """{"device counter": packets or bytes sent}, from the report's counters."""
     moved = {}
     for row in counters:
         if row["counter"] in ("sent_pkts", "port_xmit_data_bytes", "netdev_tx_bytes") and row["delta"]:
@@ -119,8 +119,9 @@ def perftest(program, size_bytes, iterations, cpus, device="rxe0", depth=None):
     """ib_write_bw or ib_write_lat to this machine's own address, over the IPv4 GID and 4 KiB packets."""
     words = [program, "-d", device, "-x", "1", "-m", "4096", "-s", str(size_bytes), "-n", str(iterations), "-F"]
     if depth:
-        words += ["-t", str(depth), "--report_gbits", "-N"]
-        return PairOfPrograms(words, [*words, "10.77.0.1"], bandwidth_pattern(size_bytes), cpus, 1 / 8)
+        words += ["-t", str(depth), "-N"]
+        # MB/sec are 2^20 bytes.
+        return PairOfPrograms(words, [*words, "10.77.0.1"], bandwidth_pattern(size_bytes), cpus, 2**20 / 1e9)
     return PairOfPrograms(words, [*words, "10.77.0.1"], latency_pattern(size_bytes), cpus)
 
 

@@ -16,9 +16,10 @@ namespace {
 /// yield costs no more than a few spins.
 constexpr int spins_before_yield = 100;
 constexpr int yields_before_sleep = 200;
-/// A word that comes over a network takes microseconds to hundreds of them, and a sleep takes
-/// longer than most: the first one has to be short beside what was waited for already.
-constexpr auto yielding_for_network = std::chrono::milliseconds(2);
+/// A word that comes over a network takes microseconds to hundreds of them, and waking up takes
+/// longer than most. Two PEs that both sleep for each other wait for little else; so one whose
+/// peer has lost its core for a time slice is still there when it comes back.
+constexpr auto yielding_for_network = std::chrono::milliseconds(10);
 constexpr auto longest_sleep = std::chrono::microseconds(200);
 
 void pause_cpu() {

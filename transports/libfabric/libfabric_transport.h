@@ -54,6 +54,20 @@ public:
   std::string connection(int pe) const override;
 
 private:
+  /// Is counted while it lives.
+  class CountedIn {
+  public:
+    explicit CountedIn(std::atomic<int>& count) : count_(count) {
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    CountedIn(const CountedIn&) = delete;
+    CountedIn& operator=(const CountedIn&) = delete;
+    ~CountedIn() { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<int>& count_;
+  };
+
   /// One call's way: where it goes, and how.
   struct Way {
     std::size_t rail_index;
@@ -72,6 +86,7 @@ private:
   void put_on(const Way& way, const RemoteAddress& target, const std::byte* source,
               std::size_t size_bytes, bool blocking, const std::uint64_t* immediate = nullptr,
               std::uint32_t* writes = nullptr);
+  void put_word(const Way& way, const RemoteAddress& target, const AtomicRequest& word);
   std::size_t put_part(const Way& way, const RemoteAddress& target, const std::byte* source,
                        std::size_t size_bytes, bool blocking, const std::uint64_t* immediate);
   void get_on(const Way& way, std::byte* target, const RemoteAddress& source,
@@ -127,6 +142,7 @@ private:
   /// The thread that serves peers while the program does not poll.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> program_polls_{0};
+  std::atomic<int> program_waits_{0}; ///< callers in wait(), who poll
   std::thread service_;
 };
 
@@ -144,6 +160,7 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
   auto until_probe = std::chrono::milliseconds(500);
   Deadline next_probe = Deadline::after(until_probe);
   const Deadline end_of_polling = Deadline::after(polling);
+  const CountedIn waiting(program_waits_);
   bool naps = false;
   for (int turn = 1;; ++turn) {
     progress();
