@@ -16,7 +16,7 @@ constexpr double settled_within = 0.02;
 constexpr double warm_up_share = 0.25; ///< of a point's time
 constexpr double longest_warm_up_s = 5;
 /// Samples are not made longer than this share of a point's time for the sake of the start.
-constexpr double shortest_share = 1.0 / 1000;
+constexpr double shortest_share = 1.0 / 50;
 constexpr double fewest_samples = 5;
 /// p99 of so many is as good as it gets; the rest of the memory is for long runs.
 constexpr double enough_samples = 4096;

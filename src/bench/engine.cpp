@@ -9,6 +9,8 @@
 #include "src/bench/cases/lists.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
+#include "src/bench/link_limit.h"
+#include "src/bench/nic_watch.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
@@ -83,12 +85,15 @@ private:
         calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple(), progress);
     PeSamples own;
     const Usage before = usage();
+    const std::vector<NicTraffic> moved_before = traffic_of(runtime_);
     if (plan.measured)
       own = take_samples(sampler, job_, plan, effort_,
                          static_cast<double>(body->operations_per_iteration()) *
                              body->latency_divisor(),
                          progress);
     interference_.add(before, usage());
+    const std::vector<PortUse> ports =
+        ports_used(runtime_.node(), moved_before, traffic_of(runtime_));
     own.measures = sampler.measures();
     own.bytes_per_iteration = body->bytes_per_iteration();
     own.operations_per_iteration = body->operations_per_iteration();
@@ -99,10 +104,29 @@ private:
     if (effort_.verify)
       verification = verify_point(runtime_, *body, sampler.iterations_done());
     const std::vector<PeSamples> samples = job_.gather(own);
+    const std::optional<LinkLimit> link = limit_of(point, samples, ports);
     if (runtime_.pe() == 0)
       conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
-                body->batch_multiple()},
+                body->batch_multiple(), link},
                words);
+  }
+
+  /// Collective: of the ports of all PEs that measure. Nothing on the other PEs than PE 0.
+  std::optional<LinkLimit> limit_of(const Point& point, const std::vector<PeSamples>& samples,
+                                    const std::vector<PortUse>& own) const {
+    const std::vector<PeHost>& hosts = runtime_.placement().hosts;
+    std::vector<std::uint64_t> machines;
+    for (const PeHost& host : hosts)
+      machines.push_back(host.machine_id);
+    if (!leaves_machines(point, machines)) // the same on all PEs
+      return std::nullopt;
+    const std::vector<std::string> texts = runtime_.gather_text(ports_text(own));
+    std::vector<PortUse> ports;
+    for (std::size_t pe = 0; pe < std::min(texts.size(), samples.size()); ++pe)
+      if (samples[pe].measures)
+        for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
+          ports.push_back(std::move(port));
+    return link_limit(ports);
   }
 
   Usage usage() const {
@@ -130,8 +154,14 @@ private:
     SamplePlan plan;
     plan.measured = false;
     if (runtime_.pe() == 0)
-      rows_.push_back(make_row(
-          {entry_.info, point, runtime_.n_pes(), plan, {}, {Verified::unchecked, reason, {}}, 1}));
+      rows_.push_back(make_row({entry_.info,
+                                point,
+                                runtime_.n_pes(),
+                                plan,
+                                {},
+                                {Verified::unchecked, reason, {}},
+                                1,
+                                {}}));
   }
 
   /// On PE 0.

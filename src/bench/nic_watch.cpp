@@ -22,14 +22,6 @@ bool is_first_of_its_machine(const Runtime& runtime) {
   return true;
 }
 
-std::vector<NicTraffic> traffic_of(Runtime& runtime) {
-  std::vector<NicTraffic> all;
-  for (const TransportEntry& entry : runtime.transports())
-    for (const NicTraffic& traffic : entry.transport->traffic())
-      all.push_back(traffic);
-  return all;
-}
-
 NicTraffic since(const NicTraffic& now, const std::vector<NicTraffic>& before) {
   NicTraffic moved = now;
   for (const NicTraffic& then : before)
@@ -97,6 +89,14 @@ std::vector<PortClaim> summed(const std::vector<PortClaim>& claims) {
 }
 
 } // namespace
+
+std::vector<NicTraffic> traffic_of(Runtime& runtime) {
+  std::vector<NicTraffic> all;
+  for (const TransportEntry& entry : runtime.transports())
+    for (const NicTraffic& traffic : entry.transport->traffic())
+      all.push_back(traffic);
+  return all;
+}
 
 std::string watch_text(const std::vector<CounterChange>& changes,
                        const std::vector<NicTraffic>& claims) {

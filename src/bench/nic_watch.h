@@ -10,6 +10,9 @@
 
 namespace shmemctl::bench {
 
+/// What this PE's transports claim so far, of all of them.
+std::vector<NicTraffic> traffic_of(Runtime& runtime);
+
 /// What PEs of one host claim of one port.
 struct PortClaim {
   std::string host;

@@ -130,8 +130,12 @@ ResultRow make_row(const PointOutcome& outcome) {
   if (outcome.info.metric != Metric::latency)
     row.rate_Mops = total_rate(outcome.samples, one_operation);
   row.link_fraction = share_of_reference(outcome.samples);
-  if (row.link_fraction)
+  if (row.link_fraction) {
     row.limited_by = outcome.info.group == proxy_group ? direct_name : reference_name;
+  } else if (outcome.link && row.bandwidth_GBps && outcome.link->rate_GBps > 0) {
+    row.link_fraction = *row.bandwidth_GBps / outcome.link->rate_GBps;
+    row.limited_by = outcome.link->name;
+  }
   return row;
 }
 

@@ -7,6 +7,7 @@
 
 #include "src/bench/case.h"
 #include "src/bench/job_memory.h"
+#include "src/bench/link_limit.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
 
@@ -20,7 +21,8 @@ struct PointOutcome {
   const SamplePlan& plan;
   const std::vector<PeSamples>& samples; ///< by PE
   const Verification& verification;
-  std::uint64_t window = 1; ///< operations under way together, as the case really has them
+  std::uint64_t window = 1;      ///< operations under way together, as the case really has them
+  std::optional<LinkLimit> link; ///< of a network path; a reference goes before it
 };
 ResultRow make_row(const PointOutcome& outcome);
 

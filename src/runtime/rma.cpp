@@ -16,6 +16,10 @@ namespace {
 /// yield costs no more than a few spins.
 constexpr int spins_before_yield = 100;
 constexpr int yields_before_sleep = 200;
+/// A word that comes over a network takes microseconds to hundreds of them, and waking up takes
+/// longer than most. Two PEs that both sleep for each other wait for little else; so one whose
+/// peer has lost its core for a time slice is still there when it comes back.
+constexpr auto yielding_for_network = std::chrono::milliseconds(10);
 constexpr auto longest_sleep = std::chrono::microseconds(200);
 
 void pause_cpu() {
@@ -28,16 +32,20 @@ void pause_cpu() {
 /// longer a wait lasts: the PE that is waited for may need this core.
 class SpinBackoff {
 public:
+  /// @param network the word may come over one
+  explicit SpinBackoff(bool network) : network_(network) {}
+
   /// True now and then: time to look at clocks and at the job's health.
   bool pause() {
     ++count_;
     if (count_ < spins_before_yield) {
-      pause_cpu();
+      if (!network_) // there, asking the transports is pause enough; a hypervisor may trap this one
+        pause_cpu();
       return false;
     }
-    if (count_ < spins_before_yield + yields_before_sleep) {
+    if (yields()) {
       std::this_thread::yield();
-      return count_ % 16 == 0;
+      return count_ % turns_between_clocks == 0;
     }
     std::this_thread::sleep_for(sleep_);
     sleep_ = std::min<std::chrono::microseconds>(sleep_ * 2, longest_sleep);
@@ -45,7 +53,20 @@ public:
   }
 
 private:
+  static constexpr int turns_between_clocks = 16;
+
+  bool yields() {
+    if (!network_)
+      return count_ < spins_before_yield + yields_before_sleep;
+    if (!sleeps_ && count_ % turns_between_clocks == 0)
+      sleeps_ = Deadline::Clock::now() - began_ >= yielding_for_network;
+    return !sleeps_;
+  }
+
+  const bool network_;
+  const Deadline::Clock::time_point began_ = Deadline::Clock::now();
   int count_ = 0;
+  bool sleeps_ = false;
   std::chrono::microseconds sleep_{1};
 };
 
@@ -227,7 +248,7 @@ void Rma::quiet_transports(int context) {
 template <class Condition>
 void Rma::wait_for(Condition&& condition, const char* step, int peer) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
-  SpinBackoff backoff;
+  SpinBackoff backoff(!only_loads_and_stores_);
   health_.waiting_for(peer);
   while (!condition()) {
     for (Transport* transport : transports_)

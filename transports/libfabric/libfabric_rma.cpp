@@ -61,14 +61,22 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
   if (provider_.profile.words_may_tear && is_word(target.offset_bytes, size_bytes)) {
     std::uint64_t value = 0;
     std::memcpy(&value, source, size_bytes);
-    return post_atomic(context, target,
-                       {AtomicOp::set, static_cast<std::uint8_t>(size_bytes), value});
+    return put_word(way(context, "put"), target,
+                    {AtomicOp::set, static_cast<std::uint8_t>(size_bytes), value});
   }
   const auto* const bytes = static_cast<const std::byte*>(source);
   in_stripes(context, "put", size_bytes,
              [&](const Way& way, std::size_t at, std::size_t part_bytes) {
                put_on(way, behind(target, at), bytes + at, part_bytes, blocking);
              });
+}
+
+/// By message: the target's poller stores it at once, and answers later (Rail::received).
+void LibfabricTransport::put_word(const Way& way, const RemoteAddress& target,
+                                  const AtomicRequest& word) {
+  Operation& operation = take(way, OperationKind::request, target.pe);
+  operation.is_atomic = true;
+  post_staged(way, operation, target, word, MessageKind::atomic);
 }
 
 void LibfabricTransport::put_on(const Way& way, const RemoteAddress& target,

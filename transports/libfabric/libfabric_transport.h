@@ -54,6 +54,20 @@ public:
   std::string connection(int pe) const override;
 
 private:
+  /// Is counted while it lives.
+  class CountedIn {
+  public:
+    explicit CountedIn(std::atomic<int>& count) : count_(count) {
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    CountedIn(const CountedIn&) = delete;
+    CountedIn& operator=(const CountedIn&) = delete;
+    ~CountedIn() { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<int>& count_;
+  };
+
   /// One call's way: where it goes, and how.
   struct Way {
     std::size_t rail_index;
@@ -72,6 +86,7 @@ private:
   void put_on(const Way& way, const RemoteAddress& target, const std::byte* source,
               std::size_t size_bytes, bool blocking, const std::uint64_t* immediate = nullptr,
               std::uint32_t* writes = nullptr);
+  void put_word(const Way& way, const RemoteAddress& target, const AtomicRequest& word);
   std::size_t put_part(const Way& way, const RemoteAddress& target, const std::byte* source,
                        std::size_t size_bytes, bool blocking, const std::uint64_t* immediate);
   void get_on(const Way& way, std::byte* target, const RemoteAddress& source,
@@ -127,23 +142,32 @@ private:
   /// The thread that serves peers while the program does not poll.
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> program_polls_{0};
+  std::atomic<int> program_waits_{0}; ///< callers in wait(), who poll
   std::thread service_;
 };
 
 /// Until done() holds; see the class.
 template <class Done, class Peer>
 void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
-  constexpr int turns_between_looks = 64, spins = 64, turns_before_sleep = 50000;
+  constexpr int turns_between_looks = 64, spins = 64;
+  // Polling for longer takes the processor from a network that is made of software, and a nap is
+  // short beside such a wait.
+  constexpr auto polling = std::chrono::milliseconds(2);
+  constexpr auto nap = std::chrono::microseconds(50);
   if (done())
     return;
   std::optional<Deadline> deadline;
   auto until_probe = std::chrono::milliseconds(500);
   Deadline next_probe = Deadline::after(until_probe);
+  const Deadline end_of_polling = Deadline::after(polling);
+  const CountedIn waiting(program_waits_);
+  bool naps = false;
   for (int turn = 1;; ++turn) {
     progress();
     if (done())
       break;
-    if (turn % turns_between_looks == 0) {
+    if (naps || turn % turns_between_looks == 0) {
+      naps = naps || end_of_polling.passed();
       if (!deadline) {
         deadline = Deadline::after(std::chrono::duration<double>(setup_.timeout_s));
         setup_.health->waiting_for(peer());
@@ -156,8 +180,8 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
       if (deadline->passed())
         setup_.health->give_up(step, peer());
     }
-    if (turn > turns_before_sleep)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (naps)
+      std::this_thread::sleep_for(nap);
     else if (turn > spins)
       std::this_thread::yield();
   }

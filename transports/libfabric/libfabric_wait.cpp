@@ -124,7 +124,8 @@ void LibfabricTransport::serve() {
   int idle = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     const std::uint64_t polls = program_polls_.load(std::memory_order_relaxed);
-    const bool program_polls = polls - seen > polls_of_a_busy_program;
+    const bool program_polls = polls - seen > polls_of_a_busy_program ||
+                               program_waits_.load(std::memory_order_relaxed) > 0;
     seen = polls;
     if (program_polls) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -148,6 +149,11 @@ void LibfabricTransport::stop_serving() {
   stop_.store(true, std::memory_order_release);
   if (service_.joinable())
     service_.join();
+  // A peer's last quiet may wait for an answer that was left for the next poll.
+  const Deadline patience = Deadline::after(std::chrono::milliseconds(100));
+  for (const auto& rail : rails_)
+    while (rail->owes_answers() && !patience.passed())
+      rail->poll();
 }
 
 } // namespace shmemctl::fabric

@@ -183,6 +183,10 @@ bool Rail::poll() {
   if (!lock)
     return false;
   bool busy = false;
+  answers_.insert(answers_.end(), later_answers_.begin(), later_answers_.end());
+  later_answers_.clear();
+  if (send_answers())
+    busy = true;
   std::array<fi_cq_data_entry, batch> entries;
   while (true) {
     const long count = fi_cq_read(endpoint_.queue(), entries.data(), batch);
@@ -201,7 +205,8 @@ bool Rail::poll() {
     to_post_.pop_back();
     post_receive(*receive);
   }
-  return send_answers() || busy;
+  // True as well where answers are left for the next poll, so that it comes soon.
+  return send_answers() || busy || !later_answers_.empty();
 }
 
 void Rail::take(const void* entries, std::size_t count) {
@@ -254,9 +259,14 @@ void Rail::received(Operation& receive) {
   if (!message)
     return;
   if (message->kind == MessageKind::reply)
-    on_reply(*message);
+    return on_reply(*message);
+  const std::optional<Message> reply = target_.on_request(*message);
+  // Nobody but a quiet waits for the answer to a word that is put, while somebody here may wait for
+  // the word, to send one back.
+  if (reply && message->kind == MessageKind::atomic && message->op == AtomicOp::set)
+    later_answers_.push_back(*reply);
   else
-    answer(target_.on_request(*message));
+    answer(reply);
 }
 
 void Rail::on_reply(const Message& reply) {

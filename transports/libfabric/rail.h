@@ -46,6 +46,11 @@ public:
   /// Takes completions and answers peers. False if there was nothing to do, or if another thread
   /// does it just now.
   bool poll();
+  /// Whether a peer has not been answered yet.
+  bool owes_answers() {
+    const std::lock_guard lock(poll_mutex_);
+    return !answers_.empty() || !later_answers_.empty();
+  }
 
   /// A write that is complete when the target has it. @param flags FI_INJECT: the source is free
   long write(Operation& operation, const void* source, void* descriptor, const RemotePart& target,
@@ -85,7 +90,8 @@ private:
 
   std::mutex poll_mutex_; ///< of everything below, and of all handlers
   std::deque<Message> answers_;
-  std::vector<Operation*> to_post_; ///< receives that found no room
+  std::deque<Message> later_answers_; ///< of the last poll, for the next one
+  std::vector<Operation*> to_post_;   ///< receives that found no room
 };
 
 /// Where an atomic operation's words lie in its payload.

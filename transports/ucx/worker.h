@@ -162,23 +162,26 @@ public:
     const bool others = worker_.contenders_.load(std::memory_order_relaxed) > 0;
     if (others || idle_ >= turns_before_yield) {
       const UcxUnlocked unlocked(lock_);
-      if (idle_ < turns_before_sleep)
-        std::this_thread::yield();
-      else
+      if (naps_ && idle_ >= turns_before_yield)
         std::this_thread::sleep_for(nap);
+      else
+        std::this_thread::yield();
     }
-    if (++turns_ % turns_between_looks == 0 || idle_ >= turns_before_sleep)
+    if (++turns_ % turns_between_looks == 0 || naps_)
       look();
   }
 
 private:
-  static constexpr unsigned turns_before_yield = 64, turns_before_sleep = 4096;
-  static constexpr unsigned turns_between_looks = 256;
+  static constexpr unsigned turns_before_yield = 64, turns_between_looks = 256;
+  /// Polling for longer takes the processor from a network that is made of software, and a nap is
+  /// short beside such a wait.
+  static constexpr auto polling = std::chrono::milliseconds(2);
   static constexpr auto nap = std::chrono::microseconds(50);
   static constexpr auto look_every = std::chrono::milliseconds(20);
 
   void look() {
     const auto now = Deadline::Clock::now();
+    naps_ = naps_ || now - began_ >= polling;
     if (now - looked_ < look_every)
       return;
     looked_ = now;
@@ -195,8 +198,9 @@ private:
   Lock& lock_;
   const UcxWait& about_;
   unsigned idle_ = 0, turns_ = 0;
-  bool long_ = false;
-  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
+  bool long_ = false, naps_ = false;
+  const Deadline::Clock::time_point began_ = Deadline::Clock::now();
+  Deadline::Clock::time_point looked_ = began_;
 };
 
 template <class Done>

@@ -80,7 +80,7 @@ struct StridedPut : Quiet {
   }
 };
 
-/// What the processor does without us.
+/// What the processor does without the runtime.
 struct Memcpy : TransferKind {
   static constexpr bool one_by_one = false, direct = true;
   [[gnu::always_inline]] static void issue(const Issue& at) {

@@ -129,8 +129,9 @@ private:
     cursor_.emplace(*layout_);
     deltas_ = deltas_to(routes_.to);
     mapped_ = !routes_.to.empty();
-    for (const int pe : routes_.to)
-      mapped_ = mapped_ && ground().rma.direct(ground().memory, pe);
+    for (const int pe :
+         routes_.to) // not where memory is mapped, and a network is used all the same
+      mapped_ = mapped_ && ground().rma.place(ground().memory, 1, pe);
     fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
   }
 
@@ -151,7 +152,7 @@ private:
   std::optional<SlotLayout> layout_;
   std::optional<SlotCursor> cursor_;
   std::vector<std::ptrdiff_t> deltas_; ///< by peer: from here to its mapped memory
-  bool mapped_ = false;                ///< all of `to` are
+  bool mapped_ = false;                ///< all of `to` are, and are reached by loads and stores
 };
 
 } // namespace shmemctl::bench

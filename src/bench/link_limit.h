@@ -1,0 +1,45 @@
+// The limit of a network path: the rate of the ports that the traffic takes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/bench/case.h"
+#include "src/topo/node.h"
+
+namespace shmemctl::bench {
+
+/// A port that carried a PE's traffic.
+struct PortUse {
+  std::string host;
+  HcaPort nic;
+  std::optional<double> rate_GBps; ///< in each direction; nothing where no wire has it
+};
+
+/// What the wire of that port moves in each direction, in 10^9 bytes per second. Nothing where the
+/// node model does not know it, or where it is made up: software devices (Soft-RoCE, siw) and
+/// virtual interfaces.
+std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic);
+
+/// The ports that moved bytes between two readings of the transports' traffic. One with less than
+/// 1 % of the busiest one's has seen barriers only, and is left out.
+std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
+                                const std::vector<NicTraffic>& after);
+/// What a PE tells PE 0, and back. Throws Error (unavailable) for a text that is none.
+std::string ports_text(const std::vector<PortUse>& ports);
+std::vector<PortUse> ports_from(const std::string& text, const std::string& host);
+
+/// Whether all transfers at that point go from one machine to another: a NIC that sends to its own
+/// machine does not need its wire. @param machine_of by PE
+bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of);
+
+struct LinkLimit {
+  double rate_GBps = 0;
+  std::string name; ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
+};
+/// Of all these ports together, each counted once. Nothing if there is none, or one is not known.
+std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports);
+
+} // namespace shmemctl::bench
