@@ -192,7 +192,7 @@ private:
     }
     case fill:
       for (unsigned i = 0; i < what.entries; ++i)
-        write_entry(mine.first + i * what.blocks, what, code, number, me.posted + i);
+        write_entry(mine.first + i * what.blocks, what, code, number, me.posted[0] + i);
       mine.phase = publish;
       return;
     case publish:
@@ -221,17 +221,17 @@ private:
     if (code == 'f') {
       if (!queue_.try_flush())
         return;
-      mine.due = me.accepted;
+      mine.due = me.accepted[0];
       return end_operation(me, mine, number);
     }
     if (code == 'q' && mine.is_nop == 0) {
       for (unsigned p = 0; p < producers_; ++p)
-        mine.published_before[p] = context.state().threads[p].accepted;
+        mine.published_before[p] = context.state().threads[p].accepted[0];
       mine.phase = target;
       return;
     }
     for (unsigned i = 0; i < what.entries && what.has_data; ++i)
-      Memory::store(data_ + number * posts + me.posted + i, me.posted + i + 1);
+      Memory::store(data_ + number * posts + me.posted[0] + i, me.posted[0] + i + 1);
     mine.first = static_cast<std::uint32_t>(queue_.reserve(what.entries * what.blocks));
     mine.phase = room;
   }
@@ -265,11 +265,11 @@ private:
   void after_publish(ModelThread& me, Producer& mine, char code, const What& what,
                      unsigned number) {
     if (what.has_data) {
-      me.posted = static_cast<std::uint8_t>(me.posted + what.entries);
-      me.accepted = me.posted;
+      me.posted[0] = static_cast<std::uint8_t>(me.posted[0] + what.entries);
+      me.accepted[0] = me.posted[0];
     }
     if (what.bell == Bell::now)
-      mine.due = me.accepted;
+      mine.due = me.accepted[0];
     if (code == 'r' || mine.is_nop != 0) {
       mine.goal = mine.first + 1;
       mine.phase = wait;
@@ -280,7 +280,7 @@ private:
 
   void after_wait(ModelContext& context, ModelThread& me, Producer& mine, char code,
                   std::uint8_t number) {
-    if (code == 'r' && Memory::load(results_ + number) != me.posted)
+    if (code == 'r' && Memory::load(results_ + number) != me.posted[0])
       throw Violation("what a READ brought is not there after its completion");
     for (unsigned p = 0; p < producers_ && code == 'q'; ++p)
       if (context.state().delivered[p] < mine.published_before[p])
