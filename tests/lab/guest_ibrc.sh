@@ -72,5 +72,5 @@ job objects limited hca_handle=max hca_object=6
 job again bringup -n 2
 
 # A PE that is stopped still has a NIC that answers: the job's deadline ends it.
-SHMEMCTL_FAULT=stop:1:bench-put SHMEMCTL_HCA_LIST=rxe0 job stopped bench put -b 64K -e 64K --timeout 5
+SHMEMCTL_FAULT=stop:1:bench-put SHMEMCTL_HCA_LIST=rxe0 job stopped bench put -b 64K -e 64K --timeout 20
 exit 0
