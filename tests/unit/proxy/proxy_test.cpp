@@ -194,6 +194,18 @@ TEST(Proxy, AnIdleProxySleepsAndWakes) {
   proxy.stop();
 }
 
+TEST(Proxy, SpinningEndsAfterATimeHoweverManyTurnsAreLeft) {
+  MemoryWorld world(1);
+  ProxyOptions options;
+  options.idle_spins = 1 << 30;
+  options.idle_yields = 1;
+  options.longest_spin = std::chrono::microseconds(200);
+  Proxy proxy(world.ways(), world.health, options);
+  while (proxy.statistics().naps < 3)
+    std::this_thread::yield();
+  proxy.stop();
+}
+
 TEST(Proxy, ProducersComeAndGo) {
   MemoryWorld world(1);
   ProxyOptions options;
