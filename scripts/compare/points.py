@@ -106,8 +106,8 @@ def host_points(binary, device):
                 "ucx tcp": OurBench(binary, case, size_bytes, ("--transport", "ucx", *extra), ucx)}
     names = ("libfabric tcp", "ucx tcp")
     return [Point("bandwidth of puts", MIB, "GB/s",
-                  {"ucx_perftest": ucx_perftest("ucp_put_bw", MIB, 2000, 200, CPUS, ucx),
+                  {"ucx_perftest": ucx_perftest("ucp_put_bw", MIB, 600, 100, CPUS, ucx),
                    **ours("put", MIB)}, bandwidth_goals(names, "ucx_perftest", 0.95), limit),
             Point("latency of puts", 8, "us",
-                  {"ucx_perftest": ucx_perftest("ucp_put_lat", 8, 30000, 2000, CPUS, ucx), **ours("put-pingpong", 8)},
+                  {"ucx_perftest": ucx_perftest("ucp_put_lat", 8, 10000, 1000, CPUS, ucx), **ours("put-pingpong", 8)},
                   [Goal(name, "ucx_perftest", 1.05, False) for name in names], limit)]

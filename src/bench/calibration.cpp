@@ -11,7 +11,7 @@ namespace shmemctl::bench {
 namespace {
 
 constexpr std::uint64_t largest_batch = std::uint64_t{1} << 24;
-constexpr int samples_of_group = 5;
+constexpr int samples_of_group = 5, samples_to_confirm = 2;
 constexpr double settled_within = 0.02;
 constexpr double warm_up_share = 0.25; ///< of a point's time
 constexpr double longest_warm_up_s = 5;
@@ -98,9 +98,15 @@ private:
     return true;
   }
 
+  /// One sample that lasted long enough may have been interrupted: others have to last as long.
   Group grow(Group group) {
-    while (enlarge(group))
-      group = measure(1);
+    for (int confirmed = 0; confirmed < samples_to_confirm;) {
+      const bool enlarged = enlarge(group);
+      const Group next = measure(1);
+      if (enlarged || next.shortest_ns < group.shortest_ns)
+        group = next;
+      confirmed = enlarged ? 0 : confirmed + 1;
+    }
     return group;
   }
 

@@ -119,7 +119,10 @@ void LibfabricTransport::serve() {
   constexpr std::uint64_t polls_of_a_busy_program = 32;
   constexpr int idle_before_sleep = 1000;
   const auto shortest = std::chrono::microseconds(20), longest = std::chrono::microseconds(500);
-  auto sleep = shortest;
+  // Each of these looks costs a program that polls its core for a while, and it needs none.
+  const auto first_doze = std::chrono::microseconds(100),
+             longest_doze = std::chrono::microseconds(1000);
+  auto sleep = shortest, doze = first_doze;
   std::uint64_t seen = 0;
   int idle = 0;
   while (!stop_.load(std::memory_order_acquire)) {
@@ -128,9 +131,11 @@ void LibfabricTransport::serve() {
                                program_waits_.load(std::memory_order_relaxed) > 0;
     seen = polls;
     if (program_polls) {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      std::this_thread::sleep_for(doze);
+      doze = std::min(doze * 2, longest_doze);
       continue;
     }
+    doze = first_doze;
     for (int turn = 0; turn < 32 && idle < idle_before_sleep; ++turn) {
       idle = poll_all() ? 0 : idle + 1;
       std::this_thread::yield();
