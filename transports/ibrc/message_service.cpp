@@ -5,7 +5,6 @@
 #include <csignal>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 
 #include "src/base/log.h"
@@ -14,8 +13,9 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// A request rarely comes alone: so often it looks before it sleeps, which costs a wake-up.
-constexpr int looks_before_sleep = 200;
+/// A request rarely comes alone. But whoever sleeps is woken at once, while one who yields on a
+/// busy processor waits for the other's turn to end, which takes milliseconds.
+constexpr int looks_before_sleep = 16;
 constexpr int most_rounds = 16;
 /// Answers that wait for room are not announced; nothing else has to be looked for.
 constexpr int pending_ms = 1, longest_ms = 1000;
@@ -128,12 +128,10 @@ void MessageService::run() {
         any = serve_locked();
       }
       looks = any ? 0 : looks + 1;
-      if (looks < looks_before_sleep) {
-        ::sched_yield();
-        continue;
+      if (looks == looks_before_sleep) {
+        sleep();
+        looks = 0;
       }
-      sleep();
-      looks = 0;
     }
   } catch (const Error& error) {
     // Whoever waits here throws it too; the others learn it from their own waits.
