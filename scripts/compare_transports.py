@@ -31,6 +31,7 @@ from compare import tables  # noqa: E402
 
 HCAS = {"lab": 1, "rails": 2}
 LAB_CANNOT_RUN = 77
+LAB_FAILED = "the lab failed"
 
 
 def points_of(where, flags):
@@ -59,7 +60,7 @@ def measured_in_lab(where, flags):
              "--json", str(answer)], check=False, stdin=subprocess.DEVNULL)
         if answer.exists():
             return json.loads(answer.read_text(encoding="utf-8"))
-        reason = "this host cannot run the lab" if done.returncode == LAB_CANNOT_RUN else "the lab failed"
+        reason = "this host cannot run the lab" if done.returncode == LAB_CANNOT_RUN else LAB_FAILED
         return {"where": where, "points": [], "skipped": reason}
 
 
@@ -71,7 +72,7 @@ def measured(where, flags):
 
 def all_of_ours(parts):
     """Whether everything whose figure has a goal was measured."""
-    return all(goal["ratio"] is not None for part in parts for point in part["points"] for goal in point["goals"])
+    return all(part.get("skipped") != LAB_FAILED for part in parts) and all(goal["ratio"] is not None for part in parts for point in part["points"] for goal in point["goals"])
 
 
 def parsed():
