@@ -32,8 +32,9 @@ struct CheckContext {
 
 /// One precondition. The table in checks.cpp lists all of them: a page that shows what is checked.
 struct Check {
-  std::string id;    ///< kebab-case, stable
-  std::string group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system", "library"
+  std::string id; ///< kebab-case, stable
+  std::string
+      group; ///< "driver", "gpu", "pcie", "rdma", "transport", "memory", "system", "library"
   std::string title; ///< one line for --list
   std::function<CheckResult(const CheckContext&)> run;
 };
