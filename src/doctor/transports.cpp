@@ -66,7 +66,8 @@ CheckResult try_transport(const std::string& name, const Make& make, const Check
   if (!answer.problem.empty())
     return failed(answer.problem, "a transfer to itself in a child process",
                   "run bringup --transport " + name + " -v; look at dmesg");
-  return judge_loopback(name, answer.text, !each_of.empty() || asked_for(name, context.environment));
+  return judge_loopback(name, answer.text,
+                        !each_of.empty() || asked_for(name, context.environment));
 }
 
 } // namespace
@@ -125,8 +126,8 @@ CheckResult transport_libfabric(const CheckContext& context) {
 CheckResult transport_ucx(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("only the live machine can move bytes");
-  return try_transport(
-      "ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }, context, {});
+  return try_transport("ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); },
+                       context, {});
 }
 
 } // namespace shmemctl::doctor
