@@ -41,6 +41,7 @@ FakeFabric& fabric() {
 NamedTransport as_if_real() {
   NamedTransport transport;
   transport.name = "ibdevx_made_up_devices";
+  fabric(); // before any fork, so that a child sees that it is another process's
   transport.make = [](const TransportSetup& setup) {
     return std::make_unique<direct::DirectTransport>(
         setup, fabric().use(direct::read_settings(direct::Flavour::devx, *setup.options)));
