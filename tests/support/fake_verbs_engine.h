@@ -216,6 +216,20 @@ FakeVerbs::deliver(QueuePair& from, QueuePair& to, const Posted& posted, const s
   return completion.status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
 }
 
+/// As a device writes: in whole words, which somebody may be looking at.
+inline void write_words(std::byte* to, const std::byte* from, std::size_t size_bytes) {
+  constexpr std::size_t word_bytes = 8;
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(to) % word_bytes;
+  const std::size_t head = std::min(size_bytes, beyond == 0 ? 0 : word_bytes - beyond);
+  if (head > 0)
+    copy_to_shared(to, from, head);
+  std::size_t at = head;
+  for (; at + word_bytes <= size_bytes; at += word_bytes)
+    copy_to_shared(to + at, from + at, word_bytes);
+  if (at < size_bytes)
+    copy_to_shared(to + at, from + at, size_bytes - at);
+}
+
 inline ibv_wc_status FakeVerbs::transfer(QueuePair& from, QueuePair& to, const Posted& posted,
                                          std::byte* local) {
   static_cast<void>(from);
@@ -239,7 +253,7 @@ inline ibv_wc_status FakeVerbs::transfer(QueuePair& from, QueuePair& to, const P
     if (request.opcode == IBV_WR_RDMA_READ)
       copy_from_shared(local, remote, size_bytes);
     else
-      copy_to_shared(remote, local, size_bytes);
+      write_words(remote, local, size_bytes);
     return IBV_WC_SUCCESS;
   }
   // Not with the processor's own atomics: a HCA's meet only each other.

@@ -43,12 +43,13 @@ struct Shared {
   void expect(std::uint64_t expected, const char* what) const {
     me.transport->quiet(0);
     me.barrier();
-    if (me.pe != 0)
-      return;
-    EXPECT_EQ(own_word(me, size_bytes), expected & mask_of(size_bytes))
-        << what << ", " << int{size_bytes} << " bytes";
-    EXPECT_TRUE(all_are(me.heap + word_offset - 16, 16, std::byte{0xee})) << what;
-    EXPECT_TRUE(all_are(me.heap + word_offset + size_bytes, 16, std::byte{0xee})) << what;
+    if (me.pe == 0) {
+      EXPECT_EQ(own_word(me, size_bytes), expected & mask_of(size_bytes))
+          << what << ", " << int{size_bytes} << " bytes";
+      EXPECT_TRUE(all_are(me.heap + word_offset - 16, 16, std::byte{0xee})) << what;
+      EXPECT_TRUE(all_are(me.heap + word_offset + size_bytes, 16, std::byte{0xee})) << what;
+    }
+    me.barrier(); // nobody changes it before PE 0 has looked
   }
 };
 
