@@ -91,7 +91,8 @@ void add_bringup(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 --nodes 2 bringup --symmetric-size 64M");
   for (const char* name :
        {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK", "TRANSPORT", "REMOTE_TRANSPORT",
-        "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
+        "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS", "SOFT_HCA_OVER",
+        "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
     add_option(*command, context, name);
   command->callback([&context] {
     context.run = [](Context& run_context) {

@@ -58,6 +58,8 @@ const std::vector<Check>& all_checks() {
       {"libfabric-gdrcopy", "rdma", "GDRCopy where libfabric's provider needs it", libfabric_gdrcopy},
 
       {"transport-ibrc", "transport", "ibrc moves bytes through each port and back", transport_ibrc},
+      {"transport-ibdevx", "transport", "the CPU's own mlx5 queues move bytes through each port", transport_ibdevx},
+      {"transport-ibgda", "transport", "mlx5 queues as GPUs use them move bytes, posted by the CPU", transport_ibgda},
       {"transport-libfabric", "transport", "libfabric moves bytes to this process itself", transport_libfabric},
       {"transport-ucx", "transport", "UCX moves bytes to this process itself", transport_ucx},
 

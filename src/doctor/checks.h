@@ -66,6 +66,8 @@ CheckResult libfabric_gdrcopy(const CheckContext& context);
 
 // transports.cpp
 CheckResult transport_ibrc(const CheckContext& context);
+CheckResult transport_ibdevx(const CheckContext& context);
+CheckResult transport_ibgda(const CheckContext& context);
 CheckResult transport_libfabric(const CheckContext& context);
 CheckResult transport_ucx(const CheckContext& context);
 

@@ -8,6 +8,7 @@
 #include "src/doctor/checks.h"
 #include "src/doctor/child.h"
 #include "src/doctor/support.h"
+#include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/loopback.h"
@@ -51,8 +52,9 @@ bool asked_for(const std::string& name, const Environment& environment) {
 }
 
 /// @param each_of the ports to be tried one by one; none: what the transport chooses
+/// @param needed  it should be usable here; it is too if the options ask for it
 CheckResult try_transport(const std::string& name, const Make& make, const CheckContext& context,
-                          const std::vector<HcaPort>& each_of) {
+                          const std::vector<HcaPort>& each_of, bool needed) {
   const ChildAnswer answer = ask_child(
       [&] {
         std::string lines;
@@ -66,8 +68,7 @@ CheckResult try_transport(const std::string& name, const Make& make, const Check
   if (!answer.problem.empty())
     return failed(answer.problem, "a transfer to itself in a child process",
                   "run bringup --transport " + name + " -v; look at dmesg");
-  return judge_loopback(name, answer.text,
-                        !each_of.empty() || asked_for(name, context.environment));
+  return judge_loopback(name, answer.text, needed || asked_for(name, context.environment));
 }
 
 } // namespace
@@ -114,20 +115,48 @@ CheckResult transport_ibrc(const CheckContext& context) {
       ports.push_back({port.nic->name, port.port->number});
   if (ports.empty())
     return skipped("no active port that ibrc could use");
-  return try_transport("ibrc", make_ibrc_transport, context, ports);
+  return try_transport("ibrc", make_ibrc_transport, context, ports, true);
+}
+
+namespace {
+
+/// Of both transports that post to mlx5 devices themselves.
+CheckResult direct_transport(const std::string& name, const Make& make,
+                             const CheckContext& context) {
+  if (!context.sysroot.live())
+    return skipped("only the live machine can move bytes");
+  std::vector<HcaPort> ports;
+  for (const RdmaPort& port : active_rdma_ports(context.node))
+    if (port.nic->driver && *port.nic->driver == "mlx5_core")
+      ports.push_back({port.nic->name, port.port->number});
+  const bool software = Options(context.environment).value("SOFT_HCA_OVER").set();
+  if (ports.empty() && !software && !asked_for(name, context.environment))
+    return skipped("no mlx5 device with an active port on this node");
+  return try_transport(name, make, context, ports, false);
+}
+
+} // namespace
+
+CheckResult transport_ibdevx(const CheckContext& context) {
+  return direct_transport("ibdevx", make_ibdevx_transport, context);
+}
+
+CheckResult transport_ibgda(const CheckContext& context) {
+  return direct_transport("ibgda", make_ibgda_transport, context);
 }
 
 CheckResult transport_libfabric(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("only the live machine can move bytes");
-  return try_transport("libfabric", make_libfabric_transport, context, {});
+  return try_transport("libfabric", make_libfabric_transport, context, {}, false);
 }
 
 CheckResult transport_ucx(const CheckContext& context) {
   if (!context.sysroot.live())
     return skipped("only the live machine can move bytes");
-  return try_transport("ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); },
-                       context, {});
+  return try_transport(
+      "ucx", [](const TransportSetup& setup) { return make_ucx_transport(setup); }, context, {},
+      false);
 }
 
 } // namespace shmemctl::doctor

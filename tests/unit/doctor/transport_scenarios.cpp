@@ -16,7 +16,7 @@ Scenarios transport_scenarios() {
   const auto nothing = [](Machine&) {};
   const std::string moved = "a put, get, atomic and signal";
   Scenarios all;
-  for (const std::string name : {"ibrc", "libfabric", "ucx"}) {
+  for (const std::string name : {"ibrc", "ibdevx", "ibgda", "libfabric", "ucx"}) {
     const auto add = [&](const std::string& what, CheckStatus status, const std::string& fix,
                          const std::string& text, bool needed) {
       all.push_back(
