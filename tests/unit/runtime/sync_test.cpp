@@ -214,14 +214,22 @@ private:
       *me_.at<std::uint64_t>(cell) = stamp(number, turn);
       me_.teams->sync(id);
       for (const int pe : team(number).members) {
-        const auto* seen =
-            static_cast<const std::uint64_t*>(me_.rma->direct(me_.at<std::uint64_t>(cell), pe));
-        require(*seen == stamp(number, turn), "PE " + std::to_string(me_.pe) + " left a sync of " +
-                                                  text_of(team(number).members) + " before PE " +
-                                                  std::to_string(pe) + " came");
+        require(seen(cell, pe) == stamp(number, turn),
+                "PE " + std::to_string(me_.pe) + " left a sync of " +
+                    text_of(team(number).members) + " before PE " + std::to_string(pe) + " came");
       }
     }
     me_.teams->sync(id); // before the cells are used for another team of this slot
+  }
+
+  /// That PE's cell: by a load where its memory is mapped, else by a get.
+  std::uint64_t seen(std::size_t cell, int pe) const {
+    const auto* own = me_.at<std::uint64_t>(cell);
+    if (const void* place = me_.rma->direct(own, pe))
+      return *static_cast<const std::uint64_t*>(place);
+    std::uint64_t value = 0;
+    me_.rma->get(&value, own, sizeof value, pe);
+    return value;
   }
 
   static std::uint64_t stamp(int number, std::uint64_t turn) {
