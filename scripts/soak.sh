@@ -39,8 +39,8 @@ build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
 
 release() {
   build release &&
-    tests_of build -j "$(nproc)" -E '^integration\.test_bench$' &&
-    SHMEMCTL_SOAK=1 tests_of build -R '^integration\.test_bench$'
+    tests_of build -j "$(nproc)" -E '^(integration\.test_bench|lab\.test_programs)$' &&
+    SHMEMCTL_SOAK=1 tests_of build -R '^(integration\.test_bench|lab\.test_programs)$'
 }
 
 litmus() {
@@ -69,6 +69,8 @@ transports() {
   over "ucx by tcp" libucp.so.0 SHMEMCTL_TEST_TRANSPORT=ucx UCX_TLS=tcp,self || well=1
   over "libfabric by tcp" libfabric.so.1 SHMEMCTL_TEST_TRANSPORT=libfabric \
     SHMEMCTL_LIBFABRIC_PROVIDER=tcp || well=1
+  over ibdevx libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibdevx SHMEMCTL_SOFT_HCA_OVER=shm || well=1
+  over ibgda libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda SHMEMCTL_SOFT_HCA_OVER=shm || well=1
   return "$well"
 }
 
