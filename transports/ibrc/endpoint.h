@@ -128,7 +128,8 @@ struct Endpoint {
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;
   ibv_wc_status failure_status = IBV_WC_SUCCESS;
-  bool broken = false; ///< a completion has told of the failure
+  bool broken = false;  ///< a completion has told of the failure
+  bool unheard = false; ///< the device takes nothing more, and what is on its way tells nobody
 
   std::uint32_t in_flight() const { return posted - retired; }
   bool has_retired(std::uint32_t position) const {

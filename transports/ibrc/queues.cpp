@@ -145,28 +145,35 @@ void Queues::await_fenced(const Endpoint& endpoint) {
     if (other == &endpoint || other->has_retired(position))
       continue;
     request_completion(*other);
-    wait([&] { return other->has_retired(position); }, "a fence", other->pe);
+    wait([&] { return other->unheard || other->has_retired(position); }, "a fence", other->pe);
   }
 }
 
 void Queues::request_completion(Endpoint& endpoint) {
   if (endpoint.unsignalled == 0 || endpoint.in_flight() == 0 || endpoint.failure)
     return;
-  WorkChain chain;
-  chain.add_flush();
   make_room(endpoint, 1);
+  WorkChain chain;
+  ibv_send_wr* refused = nullptr;
+  if (const int error_number = post_flush(endpoint, chain, &refused); error_number != 0)
+      [[unlikely]]
+    refuse(endpoint, chain, refused, error_number);
+}
+
+int Queues::post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused) {
+  chain.add_flush();
   // Not behind a fence itself: what it completes was posted long ago.
   ibv_send_wr& request = chain.request(0);
   request.wr_id = name_of(endpoint, endpoint.posted);
   request.send_flags = IBV_SEND_SIGNALED;
   endpoint.work(endpoint.posted) = Work{};
-  ibv_send_wr* refused = nullptr;
-  const int error_number = ::ibv_post_send(endpoint.queue_pair.get(), &request, &refused);
-  if (error_number != 0) [[unlikely]]
-    refuse(endpoint, chain, refused, error_number);
+  const int error_number = ::ibv_post_send(endpoint.queue_pair.get(), &request, refused);
+  if (error_number != 0)
+    return error_number;
   ++endpoint.posted;
   endpoint.unsignalled = 0;
   ++completions_of(endpoint).in_flight;
+  return 0;
 }
 
 void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
@@ -177,8 +184,14 @@ void Queues::refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_w
   const std::uint32_t accepted = before < chain.size() ? before : 0;
   const Work& work = chain.work(accepted);
   endpoint.posted += accepted;
+  endpoint.unsignalled += accepted;
   completions_of(endpoint).in_flight += accepted;
   endpoint.failure = post_failure(job_, endpoint, work, error_number);
+  // What is on its way without asking for a completion would never be heard of.
+  WorkChain flush;
+  ibv_send_wr* again = nullptr;
+  if (endpoint.unsignalled > 0)
+    endpoint.unheard = post_flush(endpoint, flush, &again) != 0;
   if (!failure_)
     failure_ = endpoint.failure;
   throw Error(*endpoint.failure);
@@ -195,7 +208,7 @@ void Queues::fail(Endpoint& endpoint, const Error& failure) {
 void Queues::drain(Endpoint& endpoint, const char* step) {
   request_completion(endpoint);
   const std::uint32_t position = endpoint.posted;
-  wait([&] { return endpoint.has_retired(position); }, step, endpoint.pe);
+  wait([&] { return endpoint.unheard || endpoint.has_retired(position); }, step, endpoint.pe);
   if (endpoint.failure)
     throw Error(*endpoint.failure);
 }
@@ -215,7 +228,7 @@ void Queues::quiet() {
   for (Endpoint* endpoint : active_)
     request_completion(*endpoint);
   for (Endpoint* endpoint : active_)
-    wait([&] { return endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
+    wait([&] { return endpoint->unheard || endpoint->in_flight() == 0; }, "quiet", endpoint->pe);
   for (Endpoint* endpoint : active_)
     endpoint->active = false;
   active_.clear();

@@ -70,6 +70,8 @@ private:
                     const Work& work) const;
   /// Sees to it that a completion will come for all that has been posted.
   void request_completion(Endpoint& endpoint);
+  /// Posts what completes behind all before it. Returns an errno, 0 if it was taken.
+  int post_flush(Endpoint& endpoint, WorkChain& chain, ibv_send_wr** refused);
   [[noreturn]] void refuse(Endpoint& endpoint, const WorkChain& chain, const ibv_send_wr* refused,
                            int error_number);
   /// False if it is the first to tell of an endpoint's failure.

@@ -196,6 +196,27 @@ TEST(Faults, ARequestThatTheDeviceRefuses) {
   });
 }
 
+/// What was on its way before, without asking for completions, does not hold up the next quiet.
+TEST(Faults, AQuietBehindARefusedRequest) {
+  for (int puts = 1; puts <= 20; ++puts) { // one of some asks for a completion
+    FakeVerbs fake({roce_device("fake0")});
+    run_over(fake, [&](TransportPe& me) {
+      if (me.pe == 0) {
+        const std::uint64_t value = 7;
+        for (int i = 0; i < puts; ++i)
+          me.transport->put(0, heap_at(1, 64), &value, sizeof value, false);
+        expect_error(ExitCode::unavailable, {"does not take the request"}, [&] {
+          me.transport->put_signal(0, heap_at(1, 0), nullptr, 0, heap_at(1, 3), 1, SignalOp::add,
+                                   true);
+        });
+        expect_error(ExitCode::unavailable, {"does not take the request"},
+                     [&] { me.transport->quiet(0); });
+      }
+      me.barrier();
+    });
+  }
+}
+
 TEST(Faults, MemoryThatNobodyRegistered) {
   FakeVerbs fake({roce_device("fake0")});
   run_over(fake, [&](TransportPe& me) {
