@@ -44,8 +44,15 @@ TEST(UcxWorld, TrafficIsCountedByInterface) {
       me.transport->quiet(context);
     }
     const std::vector<NicTraffic> traffic = me.transport->traffic();
-    ASSERT_EQ(traffic.size(), 1u);
-    EXPECT_EQ("tcp/" + traffic[0].nic.device, me.transport->connection(1 - me.pe));
+    const std::string way = me.transport->connection(1 - me.pe);
+    if (way.find(", ") !=
+        std::string::npos) { // several interfaces: UCX does not tell what went where
+      EXPECT_TRUE(traffic.empty()) << way;
+      me.barrier();
+      return;
+    }
+    ASSERT_EQ(traffic.size(), 1u) << way;
+    EXPECT_EQ("tcp/" + traffic[0].nic.device, way);
     EXPECT_EQ(traffic[0].put_bytes, 3000u);
     EXPECT_EQ(traffic[0].get_bytes, 30u);
     EXPECT_EQ(traffic[0].operations, 6u);
