@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/device_network.h"
+#include "src/runtime/state.h"
+
 namespace shmemctl {
 
 /// The first wait of a kernel that took too long. In memory that the host reads while the kernel
@@ -17,11 +20,21 @@ struct WaitReport {
   std::uint64_t offset_bytes; ///< of the word, in the heap
 };
 
-/// Words at the start of the device's internal region, the same on all PEs.
-struct DeviceCells {
-  static constexpr int most_pes = 1024;
-  std::uint64_t arrived[most_pes]; ///< barrier: by PE, the epoch that it has reached
-  std::uint64_t epoch;             ///< this PE's own
+/// What members of a team tell each other inside of kernels: one for each slot of the pool of
+/// teams, at the same offset on every PE. Written by peers, but for the words marked "own".
+struct DeviceTeamCells {
+  static constexpr int most_members = 256;             ///< beyond: by dissemination rounds
+  static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
+  std::uint64_t arrived[most_members];       ///< barrier: by member, the epoch that it has reached
+  std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
+  std::uint64_t done[most_members]; ///< collectives: by member, the epoch whose data is there
+  std::uint64_t epoch;              ///< own: barriers so far
+  std::uint64_t collective_epoch;   ///< own: collectives so far
+  std::uint64_t block_counters[8];  ///< own: how the blocks of a launch meet
+  std::uint64_t padding[7];
+  /// Two halves, used in turn by the collective's epoch: words of 8 bytes that carry 4 bytes of
+  /// data and 4 of the epoch, so that small collectives need no barrier.
+  alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];
 };
 
 /// Device memory only: kernels cannot reach the host's structures of the runtime.
@@ -31,12 +44,17 @@ struct DeviceJob {
   std::int32_t pe, n_pes;
   std::byte* heap;
   std::uint64_t heap_bytes;
-  /// By PE: that PE's heap here is my own address plus this.
+  /// By PE: that PE's heap here is my own address plus this; `unreachable` if kernels cannot load
+  /// and store there.
   const std::int64_t* heap_delta_bytes;
-  DeviceCells* cells;
+  /// The region of cells: DeviceTeamCells[limits::max_teams].
+  DeviceTeamCells* cells;
   const std::int64_t* cells_delta_bytes; ///< by PE
+  const TeamState* teams;                ///< [limits::max_teams]; 0 is the world
+  const std::int32_t* members;           ///< what TeamState::member_offset indexes
   WaitReport* report;
   std::uint64_t timeout_ns; ///< of every wait
+  DeviceNetwork network;    ///< to PEs that are `unreachable`
 };
 
 } // namespace shmemctl

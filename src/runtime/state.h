@@ -10,7 +10,7 @@ namespace shmemctl {
 namespace limits {
 inline constexpr std::size_t internal_bytes = std::size_t{32} << 20;
 inline constexpr int max_teams = 64;
-inline constexpr int max_regions = 3;  ///< internal, heap, static data
+inline constexpr int max_regions = 6;  ///< as in namespace region
 inline constexpr int sync_rounds = 16; ///< dissemination over up to 2^16 members
 inline constexpr int max_contexts = 64;
 inline constexpr std::size_t team_scratch_bytes = std::size_t{256} << 10;
@@ -27,6 +27,9 @@ namespace region {
 inline constexpr int internal = 0;
 inline constexpr int heap = 1;
 inline constexpr int static_data = 2;
+inline constexpr int gpu_heap = 3;
+inline constexpr int gpu_cells = 4;
+inline constexpr int staging = 5; ///< host memory that a staged transport sends through
 } // namespace region
 
 /// One 64-bit counter on a cache line of its own.

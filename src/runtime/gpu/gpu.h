@@ -1,0 +1,67 @@
+// What a PE has of a GPU: the device, a symmetric heap in its memory (or in host memory that it
+// maps), and the state that kernels are given. No CUDA header: builds without CUDA have this too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/device_job.h"
+#include "src/memory/symmetric_heap.h"
+
+namespace shmemctl {
+
+/// Where a PE's kernels run, and what its heap is made of.
+struct GpuSite {
+  int device = -1;       ///< CUDA's ordinal in this process
+  int pes_on_device = 1; ///< PEs of this machine that share it
+  std::string name, pci_address, uuid;
+  std::string heap_kind;   ///< "vmm", "ipc", "host"
+  std::string heap_reason; ///< why that one: one clause
+  int multiprocessors = 0;
+  bool cooperative_launch = false, stream_operations = false;
+};
+
+/// How kernels of this PE reach another one.
+struct GpuWay {
+  DevicePath path = DevicePath::none;
+  std::string reason; ///< by what, or why not: one clause ("NVLink or PCIe peer mapping",
+                      ///< "on another virtual node: proxy over libfabric")
+};
+
+/// A stream of this PE's device (a CUstream).
+using GpuStream = void*;
+
+/// Thread safe, but for collective calls.
+class PeGpu {
+public:
+  virtual ~PeGpu() = default;
+  virtual const GpuSite& site() const = 0;
+  virtual const std::vector<GpuWay>& ways() const = 0; ///< by PE
+  /// By value to kernels. Renewed by a heap that grows and by teams that come and go: take it
+  /// anew for each launch.
+  virtual DeviceJob job() const = 0;
+
+  /// Collective, with a barrier: symmetric memory that kernels and copy engines reach; zeroed when
+  /// the heap grows, not when it is used again. Throws Error.
+  virtual void* allocate(std::size_t size_bytes, std::size_t alignment_bytes = 256) = 0;
+  virtual void free(void* address) = 0;
+  virtual SymmetricHeap& heap() = 0;
+
+  /// The PE's own stream: of the highest priority, waits for no other one.
+  virtual GpuStream stream() = 0;
+  /// Copies between any memory of the host and of this PE's address space; done on return.
+  virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
+  /// Fills memory of the device; done on return.
+  virtual void fill(void* at, int byte, std::size_t size_bytes) = 0;
+  /// Until all that was put into the stream is done, or TIMEOUT. Throws Error: what a wait of a
+  /// kernel has reported (PE, peer, expected, seen), a kernel's failure in the driver's words, a
+  /// lost PE of the job, or the deadline.
+  virtual void wait(GpuStream stream, const char* step) = 0;
+  /// Throws what a kernel's wait has reported, if one has.
+  virtual void check() = 0;
+};
+
+} // namespace shmemctl
