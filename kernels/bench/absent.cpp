@@ -1,4 +1,5 @@
 // The launchers of a build without CUDA.
+#include "kernels/bench/atomics.h"
 #include "kernels/bench/check.h"
 #include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
@@ -10,6 +11,15 @@ namespace {
 constexpr const char* absent = "this binary was built without CUDA";
 }
 
+std::string launch_atomic_latency(const KernelLaunch&, const AtomicArguments&) {
+  return absent;
+}
+std::string launch_atomic_rate(const KernelLaunch&, const AtomicArguments&) {
+  return absent;
+}
+int most_atomic_blocks(int, int) {
+  return 0;
+}
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {
   return absent;
 }

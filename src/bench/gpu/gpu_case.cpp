@@ -107,6 +107,7 @@ void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
                   [&](const KernelLaunch& how) { return launch(how, first, count); });
   gpu_->check();
   duration_ns_ = static_cast<double>(seen_.end_ns - seen_.begin_ns);
+  launched();
 }
 
 /// The step of the GPU's clock, and what the meeting of a grid adds between its two readings.

@@ -37,6 +37,8 @@ protected:
   /// Launches; returns "" or why it failed.
   virtual std::string launch(const KernelLaunch& how, std::uint64_t first,
                              std::uint64_t count) = 0;
+  /// After each launch: control() has what it left.
+  virtual void launched() {}
   /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.
   virtual int most_blocks(int device) const {
     static_cast<void>(device);

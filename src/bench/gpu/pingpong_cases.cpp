@@ -15,7 +15,7 @@ namespace {
 /// Where such a case's memory has what: the source, a slot for what comes, and its flag. Where data
 /// and flag are one store (8 bytes), the flag lies right behind the data.
 struct MessagePlaces {
-  explicit MessagePlaces(std::size_t size_bytes) : size_bytes(size_bytes) {}
+  explicit MessagePlaces(std::size_t size) : size_bytes(size) {}
   std::size_t size_bytes;
   static constexpr std::size_t flag_line_bytes = 64;
 
