@@ -9,6 +9,23 @@
 
 namespace shmemctl {
 
+/// What a kernel waited for, or what failed under it.
+enum class WaitKind : std::uint64_t {
+  word,           ///< in this PE's memory: `expected`, `seen`, `offset_bytes`
+  ring_room,      ///< a place in the proxy's ring: request `expected`, `seen` are completed
+  ring_result,    ///< a place for an answer of the proxy: all of `expected` are in use
+  ring_answer,    ///< of the proxy, to result `expected`
+  ring_closed,    ///< the proxy has been stopped
+  ring_failed,    ///< the proxy has answered that a request failed; it keeps the error
+  queue_turn,     ///< entry `expected` of the queue to that PE could not be published
+  queue_room,     ///< in that queue, for entry `expected`; those before `seen` are complete
+  queue_result,   ///< a place for an old value: all of `expected` are in use
+  queue_answer,   ///< completion of entry `expected`; those before `seen` are complete
+  queue_failed,   ///< the queue to that PE: `seen` is its mlx5::Failure
+  not_registered, ///< memory of that PE: `offset_bytes` in region `expected`
+  no_path         ///< kernels have no path to that PE
+};
+
 /// The first wait of a kernel that took too long. In memory that the host reads while the kernel
 /// runs.
 struct WaitReport {
@@ -18,6 +35,7 @@ struct WaitReport {
   std::int32_t block;
   std::uint64_t expected, seen;
   std::uint64_t offset_bytes; ///< of the word, in the heap
+  WaitKind kind;              ///< what those mean
 };
 
 /// What members of a team tell each other inside of kernels: one for each slot of the pool of
