@@ -1,6 +1,7 @@
 // The launchers of a build without CUDA.
 #include "kernels/bench/atomics.h"
 #include "kernels/bench/check.h"
+#include "kernels/bench/collectives.h"
 #include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
 #include "kernels/bench/transfer.h"
@@ -18,6 +19,12 @@ std::string launch_atomic_rate(const KernelLaunch&, const AtomicArguments&) {
   return absent;
 }
 int most_atomic_blocks(int, int) {
+  return 0;
+}
+std::string launch_collective(const KernelLaunch&, const CollectiveArguments&) {
+  return absent;
+}
+int most_collective_blocks(CollectiveKernel, bool, int, int) {
   return 0;
 }
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {
