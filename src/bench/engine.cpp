@@ -7,6 +7,7 @@
 #include "src/base/units.h"
 #include "src/bench/arena_memory.h"
 #include "src/bench/cases/lists.h"
+#include "src/bench/gpu_link.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/link_limit.h"
@@ -14,6 +15,7 @@
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
+#include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
 
@@ -116,6 +118,9 @@ private:
   std::optional<LinkLimit> limit_of(const Point& point, const std::vector<PeSamples>& samples,
                                     const std::vector<PortUse>& own) const {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
+    if (point.launch.memory == MemoryKind::gpu)
+      if (const auto link = limit_of_gpus(point))
+        return link;
     std::vector<std::uint64_t> machines;
     for (const PeHost& host : hosts)
       machines.push_back(host.machine_id);
@@ -128,6 +133,16 @@ private:
         for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
           ports.push_back(std::move(port));
     return link_limit(ports);
+  }
+
+  /// Collective: the same on all PEs of a machine.
+  std::optional<LinkLimit> limit_of_gpus(const Point& point) const {
+    const std::vector<std::string> addresses =
+        runtime_.gather_text(runtime_.gpu() ? runtime_.gpu()->site().pci_address : "");
+    std::vector<GpuSeatPlace> places;
+    for (std::size_t pe = 0; pe < addresses.size(); ++pe)
+      places.push_back({runtime_.placement().hosts[pe].machine_id, addresses[pe]});
+    return gpu_link_limit(runtime_.node(), point, places);
   }
 
   Usage usage() const {
