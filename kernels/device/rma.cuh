@@ -16,21 +16,21 @@ namespace shmemctl::device {
 namespace detail {
 
 /// Once more for all sizes and scopes: it is long, and seldom taken.
-static __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
                                             const void* source, std::size_t size_bytes, int pe,
                                             bool blocking) {
   network_put(job, place_of(job, target), source, size_bytes, pe, blocking);
 }
-static __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
+inline __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
                                             std::size_t size_bytes, int pe, bool blocking) {
   network_get(job, target, place_of(job, source), size_bytes, pe, blocking);
 }
-static __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
                                                   std::uint64_t value, unsigned size_bytes,
                                                   int pe) {
   network_put_value(job, place_of(job, target), value, size_bytes, pe);
 }
-static __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
+inline __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
                                                            unsigned size_bytes, int pe) {
   std::uint64_t value = 0;
   network_get_value(job, place_of(job, source), size_bytes, pe, value);

@@ -24,7 +24,7 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
 
 namespace detail {
 
-static __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
                                                    const void* source, std::size_t size_bytes,
                                                    const std::uint64_t* signal, std::uint64_t value,
                                                    bool add, int pe, bool blocking) {
