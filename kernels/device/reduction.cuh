@@ -5,11 +5,9 @@
 #include <cstring>
 
 #include "kernels/device/numbers.cuh"
+#include "kernels/device_operations.h"
 
 namespace shmemctl::device {
-
-/// Sums and products of whole numbers wrap around.
-enum class ReduceOp : std::uint8_t { sum, min, max, prod };
 
 namespace detail {
 

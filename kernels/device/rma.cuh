@@ -54,6 +54,26 @@ __device__ inline T from_bits(std::uint64_t bits) {
   return value;
 }
 
+/// Whole, and never out of this multiprocessor's own cache: somebody may look at it meanwhile.
+template <class T>
+__device__ inline void store_value(T* at, T value) {
+  if constexpr (sizeof(T) == 4)
+    store_relaxed(reinterpret_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(to_bits(value)));
+  else if constexpr (sizeof(T) == 8)
+    store_relaxed(reinterpret_cast<std::uint64_t*>(at), to_bits(value));
+  else
+    *const_cast<volatile T*>(at) = value;
+}
+template <class T>
+__device__ inline T load_value(const T* at) {
+  if constexpr (sizeof(T) == 4)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint32_t*>(at)));
+  else if constexpr (sizeof(T) == 8)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint64_t*>(at)));
+  else
+    return *const_cast<const volatile T*>(at);
+}
+
 } // namespace detail
 
 /// Writes; complete at the target after quiet<Scope>().
@@ -111,14 +131,14 @@ __device__ inline void get(const DeviceJob& job, void* target, const void* sourc
 template <class T>
 __device__ inline void put_value(const DeviceJob& job, T* target, T value, int pe) {
   if (T* const there = pointer_to(job, target, pe))
-    *const_cast<volatile T*>(there) = value;
+    detail::store_value(there, value);
   else
     detail::put_value_far(job, target, detail::to_bits(value), sizeof(T), pe);
 }
 template <class T>
 __device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
   if (const T* const there = pointer_to(job, source, pe))
-    return *const_cast<const volatile T*>(there);
+    return detail::load_value(there);
   return detail::from_bits<T>(detail::get_value_far(job, source, sizeof(T), pe));
 }
 

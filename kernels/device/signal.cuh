@@ -2,10 +2,9 @@
 #pragma once
 
 #include "kernels/device/atomics.cuh"
+#include "kernels/device_operations.h"
 
 namespace shmemctl::device {
-
-enum class SignalOp : std::uint8_t { set, add };
 
 /// Sets a signal of that PE, by the calling thread alone. Not ordered behind what was done before:
 /// fence() does that.

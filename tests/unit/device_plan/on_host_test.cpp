@@ -243,6 +243,26 @@ TEST(DeviceOnHost, CollectivesOfGrids) {
   EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 40, 30000)), 0);
 }
 
+/// A root that is ahead of the others overwrites nothing that they still have to read.
+TEST(DeviceOnHost, BroadcastsInARow) {
+  HostKernels kernels(3, heap_bytes);
+  std::atomic<int> wrong{0};
+  kernels.run({1, 1}, [&](const DeviceJob& job) {
+    auto* const word = reinterpret_cast<std::uint64_t*>(job.heap);
+    for (std::uint64_t round = 1; round <= 2000; ++round) {
+      const int root = round % 500 == 0 ? 1 : 0;
+      word[1] = round * 7;
+      if (!device::broadcast<Thread>(job, 0, word, word + 1, 8, root) || word[0] != round * 7) {
+        wrong += 1;
+        return;
+      }
+      if (job.pe == 2 && round % 16 == 0)
+        std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 /// Data before signal, by each way that put_signal has.
 TEST(DeviceOnHost, SignalsComeBehindData) {
   HostKernels kernels(2, heap_bytes);
