@@ -40,16 +40,22 @@ struct WaitReport {
 
 /// What members of a team tell each other inside of kernels: one for each slot of the pool of
 /// teams, at the same offset on every PE. Written by peers, but for the words marked "own".
+///
+/// All zeros, on every member, before a kernel of any of them uses a new team: whoever makes a team
+/// (or frees one: nobody writes into its cells any more once all members have left their kernels)
+/// sees to that, because members count epochs together from 0.
 struct DeviceTeamCells {
   static constexpr int most_members = 256;             ///< beyond: by dissemination rounds
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
   std::uint64_t arrived[most_members];       ///< barrier: by member, the epoch that it has reached
   std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
-  std::uint64_t done[most_members]; ///< collectives: by member, the epoch whose data is there
-  std::uint64_t epoch;              ///< own: barriers so far
-  std::uint64_t collective_epoch;   ///< own: collectives so far
-  std::uint64_t block_counters[8];  ///< own: how the blocks of a launch meet
-  std::uint64_t padding[7];
+  std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
+  std::uint64_t done[most_members];    ///< collectives: by member, the epoch whose data is there
+  std::uint64_t epoch;                 ///< own: barriers so far
+  std::uint64_t collective_epoch;      ///< own: collectives so far
+  std::uint64_t heard_epoch;           ///< own: the last collective in which all members were heard
+  std::uint64_t block_counters[8];     ///< own: how the blocks of a launch meet
+  std::uint64_t padding[5];
   /// Two halves, used in turn by the collective's epoch: words of 8 bytes that carry 4 bytes of
   /// data and 4 of the epoch, so that small collectives need no barrier.
   alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];
