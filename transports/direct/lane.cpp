@@ -221,8 +221,8 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
   TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(rail.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());
-  const mlx5::RemotePiece remote = segment.piece_at(
-      piece.remote.offset_bytes, static_cast<std::uint32_t>(rail.peer_port()));
+  const mlx5::RemotePiece remote =
+      segment.piece_at(piece.remote.offset_bytes, static_cast<std::uint32_t>(rail.peer_port()));
   const bool is_put = piece.direction == Direction::put;
   if (is_put && !place)
     std::memcpy(memory, piece.local, piece.size_bytes);
