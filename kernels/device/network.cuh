@@ -42,7 +42,8 @@ __device__ bool network_quiet(const DeviceJob& job);
 
 } // namespace shmemctl::device
 
-// Definitions for CUDA's compiler; programs of the host that run device code have their own.
 #if defined(__CUDACC__)
 #include "kernels/device/network_operations.cuh"
+#else // tests that run device code on threads of the host
+#include "kernels/device/network_absent.cuh"
 #endif
