@@ -5,28 +5,28 @@ namespace shmemctl {
 namespace {
 
 template <class Word>
-__device__ Word apply(Word* word, WordAtomicOp op, Word operand, Word compare) {
+__device__ Word apply(Word* word, AtomicOp op, Word operand, Word compare) {
   switch (op) {
-  case WordAtomicOp::fetch:
+  case AtomicOp::fetch:
     return atomicAdd_system(word, Word{0});
-  case WordAtomicOp::set:
-  case WordAtomicOp::swap:
+  case AtomicOp::set:
+  case AtomicOp::swap:
     return atomicExch_system(word, operand);
-  case WordAtomicOp::compare_swap:
+  case AtomicOp::compare_swap:
     return atomicCAS_system(word, compare, operand);
-  case WordAtomicOp::add:
+  case AtomicOp::add:
     return atomicAdd_system(word, operand);
-  case WordAtomicOp::bit_and:
+  case AtomicOp::bit_and:
     return atomicAnd_system(word, operand);
-  case WordAtomicOp::bit_or:
+  case AtomicOp::bit_or:
     return atomicOr_system(word, operand);
-  case WordAtomicOp::bit_xor:
+  case AtomicOp::bit_xor:
     return atomicXor_system(word, operand);
   }
   return 0;
 }
 
-__global__ void word_atomic(void* word, WordAtomicOp op, unsigned size_bytes,
+__global__ void word_atomic(void* word, AtomicOp op, unsigned size_bytes,
                             unsigned long long operand, unsigned long long compare,
                             unsigned long long* old) {
   __threadfence_system();
@@ -40,7 +40,7 @@ __global__ void word_atomic(void* word, WordAtomicOp op, unsigned size_bytes,
 
 } // namespace
 
-std::string launch_word_atomic(void* stream, void* word, WordAtomicOp op, unsigned size_bytes,
+std::string launch_word_atomic(void* stream, void* word, AtomicOp op, unsigned size_bytes,
                                std::uint64_t operand, std::uint64_t compare, std::uint64_t* old) {
   word_atomic<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(
       word, op, size_bytes, operand, compare, reinterpret_cast<unsigned long long*>(old));

@@ -4,26 +4,16 @@
 #include <cstdint>
 #include <string>
 
-namespace shmemctl {
+#include "transports/atomic_op.h"
 
-/// The same numbers as AtomicOp (transports/transport.h).
-enum class WordAtomicOp : std::uint8_t {
-  fetch,
-  set,
-  swap,
-  compare_swap,
-  add,
-  bit_and,
-  bit_or,
-  bit_xor
-};
+namespace shmemctl {
 
 /// Puts the operation into the stream, behind what is there; its scope is the system. One thread.
 /// @param word       on the stream's device or mapped for it, aligned to its size
 /// @param size_bytes 4 or 8
 /// @param old        receives the old value; host memory that the device maps
 /// Returns why it could not be launched; "" if it was.
-std::string launch_word_atomic(void* stream, void* word, WordAtomicOp op, unsigned size_bytes,
+std::string launch_word_atomic(void* stream, void* word, AtomicOp op, unsigned size_bytes,
                                std::uint64_t operand, std::uint64_t compare, std::uint64_t* old);
 
 } // namespace shmemctl

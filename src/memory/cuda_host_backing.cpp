@@ -14,18 +14,16 @@ namespace {
 /// What is registered where: the driver takes back whole registrations only.
 class Registrations {
 public:
-  explicit Registrations(std::shared_ptr<const cuda::Device> device)
-      : device_(std::move(device)) {}
+  explicit Registrations(std::shared_ptr<const cuda::Device> device) : device_(std::move(device)) {}
 
   void add(void* at, std::size_t size_bytes) {
     const cuda::Current current(*device_);
     const std::string subject =
         format_size_bytes(size_bytes) + " of host memory for " + device_->text();
-    device_->driver().require(
-        device_->call().mem_host_register(at, size_bytes,
-                                          CU_MEMHOSTREGISTER_PORTABLE |
-                                              CU_MEMHOSTREGISTER_DEVICEMAP),
-        subject, "register");
+    device_->driver().require(device_->call().mem_host_register(at, size_bytes,
+                                                                CU_MEMHOSTREGISTER_PORTABLE |
+                                                                    CU_MEMHOSTREGISTER_DEVICEMAP),
+                              subject, "register");
     {
       const std::lock_guard lock(mutex_);
       sizes_[reinterpret_cast<std::uintptr_t>(at)] = size_bytes;
@@ -35,7 +33,8 @@ public:
                               "ask for the GPU's address of");
     if (seen != reinterpret_cast<CUdeviceptr>(at))
       throw Error(ExitCode::unavailable, subject, "register",
-                  "the GPU has another address for it than the host", "use --heap vmm or --heap ipc");
+                  "the GPU has another address for it than the host",
+                  "use --heap vmm or --heap ipc");
   }
   /// Takes away those that begin in there.
   void remove(const void* at, std::size_t size_bytes) noexcept {
@@ -59,8 +58,8 @@ private:
 
 class RegisteredRange final : public AddressRange {
 public:
-  RegisteredRange(std::shared_ptr<Registrations> registrations,
-                  std::unique_ptr<AddressRange> inner, std::size_t size_bytes)
+  RegisteredRange(std::shared_ptr<Registrations> registrations, std::unique_ptr<AddressRange> inner,
+                  std::size_t size_bytes)
       : registrations_(std::move(registrations)), inner_(std::move(inner)),
         size_bytes_(size_bytes) {}
   ~RegisteredRange() override { registrations_->remove(base(), size_bytes_); }

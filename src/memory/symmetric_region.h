@@ -15,8 +15,8 @@ namespace shmemctl {
 class HeapMemory {
 public:
   virtual ~HeapMemory() = default;
-  virtual std::byte* base() const = 0;         ///< my own part
-  virtual std::size_t size_bytes() const = 0;  ///< committed, per PE
+  virtual std::byte* base() const = 0;          ///< my own part
+  virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
   virtual std::size_t stride_bytes() const = 0; ///< what it can grow to
   /// Collective: commits more behind what is there; nothing moves. Throws Error (unavailable).
   virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;

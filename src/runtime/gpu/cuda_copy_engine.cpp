@@ -13,9 +13,8 @@ constexpr std::size_t word_count = 512;
 class KernelWordAtomics final : public WordAtomics {
 public:
   void start(void* stream, void* word, const AtomicRequest& request, std::uint64_t* old) override {
-    const std::string failure = launch_word_atomic(
-        stream, word, static_cast<WordAtomicOp>(request.op), request.size_bytes, request.operand,
-        request.compare, old);
+    const std::string failure = launch_word_atomic(stream, word, request.op, request.size_bytes,
+                                                   request.operand, request.compare, old);
     if (!failure.empty())
       throw Error(ExitCode::unavailable, "the kernel for atomics on GPU memory", "launch", failure,
                   "look with dmesg for Xid errors; shmemctl doctor --only driver,gpu");
@@ -31,8 +30,8 @@ struct CudaCopyEngine::Lane {
 
   cuda::Stream stream;
   cuda::HostBuffer pinned;
-  std::uint64_t* words;          ///< [word_count], and one for old values
-  std::size_t words_used = 0;    ///< since the last finish()
+  std::uint64_t* words;       ///< [word_count], and one for old values
+  std::size_t words_used = 0; ///< since the last finish()
   bool begun = false;
   std::uint64_t* old() const { return words + word_count; }
 };

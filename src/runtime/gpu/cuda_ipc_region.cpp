@@ -29,8 +29,7 @@ std::string IpcRegion::handle() const {
 }
 
 void IpcRegion::open(int pe, const std::string& handle) {
-  const std::string subject =
-      "the memory of PE " + std::to_string(pe) + " for " + device_->text();
+  const std::string subject = "the memory of PE " + std::to_string(pe) + " for " + device_->text();
   CUipcMemHandle known{};
   if (handle.size() != sizeof known.reserved)
     throw Error(ExitCode::unavailable, subject, "map", "it has sent no handle",
@@ -38,9 +37,9 @@ void IpcRegion::open(int pe, const std::string& handle) {
   std::memcpy(known.reserved, handle.data(), handle.size());
   const cuda::Current current(*device_);
   CUdeviceptr at = 0;
-  device_->driver().require(device_->call().ipc_open_mem_handle(
-                                &at, known, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-                            subject, "map");
+  device_->driver().require(
+      device_->call().ipc_open_mem_handle(&at, known, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), subject,
+      "map");
   parts_[static_cast<std::size_t>(pe)] = reinterpret_cast<std::byte*>(at);
 }
 

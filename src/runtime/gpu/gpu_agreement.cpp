@@ -29,8 +29,8 @@ std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& pl
                                     [](const GpuOffer& offer) { return !offer.there; });
   if (without == offers.end())
     return "";
-  const bool nobody = std::none_of(offers.begin(), offers.end(),
-                                   [](const GpuOffer& offer) { return offer.there; });
+  const bool nobody =
+      std::none_of(offers.begin(), offers.end(), [](const GpuOffer& offer) { return offer.there; });
   if (nobody)
     return offers[static_cast<std::size_t>(placement.pe)].reason;
   const auto pe = static_cast<std::size_t>(without - offers.begin());

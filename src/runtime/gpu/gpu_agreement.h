@@ -11,9 +11,9 @@ namespace shmemctl {
 /// What one PE has.
 struct GpuOffer {
   bool there = false;
-  std::string reason;      ///< why not
-  std::string uuid;        ///< of the device
-  bool shareable = false;  ///< its memory can be handed on as a descriptor (HEAP=vmm)
+  std::string reason;     ///< why not
+  std::string uuid;       ///< of the device
+  bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
 };
 std::string to_line(const GpuOffer& offer);
 /// Survives any text: what is none is an offer of nothing, with that reason.

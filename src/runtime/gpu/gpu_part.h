@@ -10,7 +10,6 @@
 #include "src/base/job_health.h"
 #include "src/base/options.h"
 #include "src/base/secret.h"
-#include "src/runtime/gpu/device_network.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/gpu_agreement.h"
 #include "src/runtime/identity.h"
@@ -40,14 +39,14 @@ struct GpuHooks {
   std::function<void(const std::function<void()>&)> announcing;
   std::function<void()> barrier;
   std::function<std::vector<std::string>(const std::string&)> gather; ///< by PE; in the phases
-  std::function<void(const RegionView&)> publish; ///< a region has grown
-  Agreement agreement;                            ///< of a checked heap
+  std::function<void(const RegionView&)> publish;                     ///< a region has grown
+  Agreement agreement;                                                ///< of a checked heap
 };
 
 struct GpuSetup {
   const Options* options = nullptr;
   const Placement* placement = nullptr;
-  std::vector<int> near_pes; ///< PEs to which descriptors can be handed, this one among them
+  std::vector<int> near_pes;    ///< PEs to which descriptors can be handed, this one among them
   std::vector<GpuOffer> offers; ///< by PE
   Secret secret{};
   JobHealth* health = nullptr;
@@ -68,10 +67,6 @@ public:
   virtual CopyEngine& copies() = 0;
   /// Brings what kernels know of teams up to date. Called by StateBlock after every change.
   virtual void mirror(const State& state) = 0;
-  /// The path to PEs that are not mapped; its ways take the place of what it was told.
-  virtual void use_network(std::unique_ptr<DeviceNetworkPart> network) = 0;
-  /// Completes what kernels have handed to it, and ends its threads. Throws Error.
-  virtual void stop_network() = 0;
 };
 
 /// Collective: makes the regions, and finds out which PEs can be mapped. Throws Error.
