@@ -433,11 +433,6 @@ CUresult cuGetProcAddress_v2(const char* name, void** address, int, cuuint64_t,
     *found = there ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return there ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-/// For tests: how often that function was called.
-int fake_cuda_calls(const char* function) {
-  const std::lock_guard lock(mutex);
-  return calls[function];
-}
 /// For tests: what is still held, as text: "reserved 0 mapped 0 committed 0".
 const char* fake_cuda_held() {
   const std::lock_guard lock(mutex);

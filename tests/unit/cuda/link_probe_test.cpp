@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/cuda/link_probe.h"
+#include "tests/support/forked_pes.h"
 #include "tests/support/set_variable.h"
 #include "tests/unit/cuda/drivers.h"
 
@@ -33,56 +34,58 @@ TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
   }
 }
 
-/// The made-up driver with a failure; its devices' memory is free again behind it.
-cuda::LinkSurvey survey_with(const char* failure) {
-  const SetVariable wish("FAKE_CUDA_FAIL", failure);
-  const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
-  EXPECT_TRUE(driver);
-  cuda::LinkSurvey survey = cuda::survey_links(driver, small);
-  EXPECT_EQ(held_by_fake(), nothing_held);
-  return survey;
-}
-
-// The made-up driver counts the calls of the whole process: each wish is about a call that no test
-// before has reached.
-std::string at_next(const std::string& function, int ahead, int code) {
-  const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
-  void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
-  auto* calls = reinterpret_cast<int (*)(const char*)>(::dlsym(library, "fake_cuda_calls"));
-  return function + ":" + std::to_string(calls(function.c_str()) + ahead) + ":" +
-         std::to_string(code);
+/// In a process of its own, whose made-up driver has counted no calls: a survey with a failure.
+/// Returns what `look` throws, "" if nothing; the devices' memory is free again behind it.
+template <class Look>
+std::string with_failure(const char* failure, const Look& look) {
+  ForkedPes one(1, [&](int) {
+    const SetVariable wish("FAKE_CUDA_FAIL", failure);
+    const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
+    require(driver != nullptr, "the made-up driver opens");
+    const cuda::LinkSurvey survey = cuda::survey_links(driver, small);
+    require(survey.samples.size() == 2, "two pairs");
+    look(survey.samples[0], survey.samples[1]);
+    require(held_by_fake() == nothing_held, held_by_fake());
+  });
+  return one.ends()[0];
 }
 
 TEST(LinkProbeFaults, ARefusalIsThePairsOwn) {
-  // Two devices let themselves in to two pieces each; the fifth is GPU 0 at GPU 1.
-  const std::string wish = at_next("cuMemSetAccess", 5, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-  const cuda::LinkSurvey survey = survey_with(wish.c_str());
-  ASSERT_EQ(survey.samples.size(), 2u);
-  EXPECT_NE(survey.samples[0].refused.find("cuMemSetAccess: "), std::string::npos)
-      << survey.samples[0].refused;
-  EXPECT_TRUE(survey.samples[0].copy_us.empty());
-  EXPECT_EQ(survey.samples[1].refused, "");
-  EXPECT_EQ(survey.samples[1].copy_us.size(), 3u);
+  // Two devices are let in to two pieces of their own each; the fifth is GPU 0 at GPU 1's.
+  EXPECT_EQ(with_failure("cuMemSetAccess:5:217",
+                         [](const cuda::LinkSample& refused, const cuda::LinkSample& other) {
+                           require(refused.refused.rfind("cuMemSetAccess: ", 0) == 0,
+                                   refused.refused);
+                           require(refused.problem.empty(), refused.problem);
+                           require(refused.copy_us.empty(), "no copy");
+                           require(other.refused.empty(), other.refused);
+                           require(other.copy_us.size() == 3, "three rounds");
+                         }),
+            "");
 }
 
 TEST(LinkProbeFaults, AGpuWithoutMemoryIsAProblemOfItsPairs) {
-  const std::string wish = at_next("cuMemCreate", 3, CUDA_ERROR_OUT_OF_MEMORY);
-  const cuda::LinkSurvey survey = survey_with(wish.c_str());
-  ASSERT_EQ(survey.samples.size(), 2u);
-  for (const cuda::LinkSample& sample : survey.samples) {
-    EXPECT_EQ(sample.refused, "");
-    EXPECT_NE(sample.problem.find("cannot allocate 4M of memory of GPU 1"), std::string::npos)
-        << sample.problem;
-  }
+  EXPECT_EQ(with_failure("cuMemCreate:3:2",
+                         [](const cuda::LinkSample& there, const cuda::LinkSample& back) {
+                           for (const cuda::LinkSample* sample : {&there, &back}) {
+                             require(sample->refused.empty(), sample->refused);
+                             require(sample->problem.find("cannot allocate 4M of memory of GPU "
+                                                          "1") != std::string::npos,
+                                     sample->problem);
+                           }
+                         }),
+            "");
 }
 
 TEST(LinkProbeFaults, ACopyThatFailsIsAProblemOfItsPair) {
-  const std::string wish = at_next("cuMemcpyAsync", 1, CUDA_ERROR_NVLINK_UNCORRECTABLE);
-  const cuda::LinkSurvey survey = survey_with(wish.c_str());
-  ASSERT_EQ(survey.samples.size(), 2u);
-  EXPECT_NE(survey.samples[0].problem, "");
-  EXPECT_TRUE(survey.samples[0].copy_us.empty());
-  EXPECT_EQ(survey.samples[1].problem, "");
+  EXPECT_EQ(with_failure("cuMemcpyAsync:1:220",
+                         [](const cuda::LinkSample& failed, const cuda::LinkSample& other) {
+                           require(!failed.problem.empty(), "a problem");
+                           require(failed.copy_us.empty(), "no copy");
+                           require(other.problem.empty(), other.problem);
+                           require(other.copy_us.size() == 3, "three rounds");
+                         }),
+            "");
 }
 
 } // namespace
