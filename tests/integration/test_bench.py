@@ -130,7 +130,7 @@ class AllWell(BenchTest):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "check.json"
             begin = time.monotonic()
-            code, out, err = run("check", "--json", path)
+            code, out, err = run("check", "--timeout", 250, "--json", path)
             seconds = time.monotonic() - begin
             document = json.loads(path.read_text())
             self.assertEqual(run("report", "validate", path)[0], 0)
