@@ -9,6 +9,23 @@
 
 namespace shmemctl {
 
+/// What a kernel waited for, or what failed under it.
+enum class WaitKind : std::uint64_t {
+  word,           ///< in this PE's memory: `expected`, `seen`, `offset_bytes`
+  ring_room,      ///< a place in the proxy's ring: request `expected`, `seen` are completed
+  ring_result,    ///< a place for an answer of the proxy: all of `expected` are in use
+  ring_answer,    ///< of the proxy, to result `expected`
+  ring_closed,    ///< the proxy has been stopped
+  ring_failed,    ///< the proxy has answered that a request failed; it keeps the error
+  queue_turn,     ///< entry `expected` of the queue to that PE could not be published
+  queue_room,     ///< in that queue, for entry `expected`; those before `seen` are complete
+  queue_result,   ///< a place for an old value: all of `expected` are in use
+  queue_answer,   ///< completion of entry `expected`; those before `seen` are complete
+  queue_failed,   ///< the queue to that PE: `seen` is its mlx5::Failure
+  not_registered, ///< memory of that PE: `offset_bytes` in region `expected`
+  no_path         ///< kernels have no path to that PE
+};
+
 /// The first wait of a kernel that took too long. In memory that the host reads while the kernel
 /// runs.
 struct WaitReport {
@@ -18,20 +35,27 @@ struct WaitReport {
   std::int32_t block;
   std::uint64_t expected, seen;
   std::uint64_t offset_bytes; ///< of the word, in the heap
+  WaitKind kind;              ///< what those mean
 };
 
 /// What members of a team tell each other inside of kernels: one for each slot of the pool of
 /// teams, at the same offset on every PE. Written by peers, but for the words marked "own".
+///
+/// All zeros, on every member, before a kernel of any of them uses a new team: whoever makes a team
+/// (or frees one: nobody writes into its cells any more once all members have left their kernels)
+/// sees to that, because members count epochs together from 0.
 struct DeviceTeamCells {
   static constexpr int most_members = 256;             ///< beyond: by dissemination rounds
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
   std::uint64_t arrived[most_members];       ///< barrier: by member, the epoch that it has reached
   std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
-  std::uint64_t done[most_members]; ///< collectives: by member, the epoch whose data is there
-  std::uint64_t epoch;              ///< own: barriers so far
-  std::uint64_t collective_epoch;   ///< own: collectives so far
-  std::uint64_t block_counters[8];  ///< own: how the blocks of a launch meet
-  std::uint64_t padding[7];
+  std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
+  std::uint64_t done[most_members];    ///< collectives: by member, the epoch whose data is there
+  std::uint64_t epoch;                 ///< own: barriers so far
+  std::uint64_t collective_epoch;      ///< own: collectives so far
+  std::uint64_t heard_epoch;           ///< own: the last collective in which all members were heard
+  std::uint64_t block_counters[8];     ///< own: how the blocks of a launch meet
+  std::uint64_t padding[5];
   /// Two halves, used in turn by the collective's epoch: words of 8 bytes that carry 4 bytes of
   /// data and 4 of the epoch, so that small collectives need no barrier.
   alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];

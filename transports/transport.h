@@ -10,6 +10,7 @@
 #include "src/base/deadline.h"
 #include "src/base/job_health.h"
 #include "src/base/options.h"
+#include "transports/atomic_op.h"
 
 namespace shmemctl {
 
@@ -86,17 +87,6 @@ struct RemoteAddress {
   int pe = 0;
   int region = 0;
   std::uint64_t offset_bytes = 0;
-};
-
-enum class AtomicOp : std::uint8_t {
-  fetch,
-  set,
-  swap,
-  compare_swap,
-  add,
-  bit_and,
-  bit_or,
-  bit_xor
 };
 
 struct AtomicRequest {

@@ -6,6 +6,7 @@
 
 #include "kernels/device/memory_order.cuh"
 #include "kernels/device_job.h"
+#include "transports/atomic_op.h"
 
 namespace shmemctl::device {
 
@@ -13,16 +14,7 @@ struct NetworkPlace {
   int region;
   std::uint64_t offset_bytes;
 };
-enum class NetworkAtomic : std::uint8_t {
-  fetch,
-  set,
-  swap,
-  compare_swap,
-  add,
-  bit_and,
-  bit_or,
-  bit_xor
-};
+using NetworkAtomic = AtomicOp;
 
 /// `source` may be used again after network_quiet(), or on return if `blocking`.
 __device__ bool network_put(const DeviceJob& job, NetworkPlace target, const void* source,

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -62,23 +63,26 @@ public:
         backing_(make_cuda_vmm_backing(device_)),
         peers_(make_local_peers(secret, everybody(n_pes), pe, {})),
         heap_("heap", heap_bytes, *peers_, *backing_),
-        cells_("cells", sizeof(DeviceCells), *peers_, *backing_) {
+        cells_("cells", cells_bytes, *peers_, *backing_) {
     require_cuda(cudaSetDevice(device_->info().ordinal), "cudaSetDevice");
     heap_.grow(heap_bytes, soon());
-    cells_.grow(sizeof(DeviceCells), soon());
+    cells_.grow(cells_bytes, soon());
+    require_cuda(cudaMemset(cells_.base(), 0, cells_bytes), "cells");
+    require_cuda(cudaDeviceSynchronize(), "cells");
     heap_deltas_ = std::make_unique<DeviceArray<std::int64_t>>(deltas(heap_));
     cells_deltas_ = std::make_unique<DeviceArray<std::int64_t>>(deltas(cells_));
     require_cuda(cudaHostAlloc(&report_, sizeof(WaitReport), cudaHostAllocMapped), "report");
     std::memset(report_, 0, sizeof(WaitReport));
-    job = {pe,
-           n_pes,
-           heap_.base(),
-           heap_bytes,
-           heap_deltas_->data(),
-           reinterpret_cast<DeviceCells*>(cells_.base()),
-           cells_deltas_->data(),
-           report_,
-           static_cast<std::uint64_t>(wait_s * 1e9)};
+    job.pe = pe;
+    job.n_pes = n_pes;
+    job.heap = heap_.base();
+    job.heap_bytes = heap_bytes;
+    job.heap_delta_bytes = heap_deltas_->data();
+    job.cells = reinterpret_cast<DeviceTeamCells*>(cells_.base());
+    job.cells_delta_bytes = cells_deltas_->data();
+    job.report = report_;
+    job.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
+    make_teams();
     barrier();
   }
   ~GpuPe() { cudaFreeHost(report_); }
@@ -111,7 +115,25 @@ public:
 
   DeviceJob job{};
 
+  /// Teams that tests use: the world; PEs 0, 2, ...; the last PE and the first, by a list.
+  static constexpr int world = 0, even = 1, ends = 2;
+
 private:
+  static constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
+
+  void make_teams() {
+    const int pe = job.pe, n = job.n_pes;
+    std::vector<TeamState> teams(limits::max_teams, free_team(0));
+    teams[world] = {1, pe, n, 0, 1, 0, 0};
+    teams[even] = {1, pe % 2 == 0 ? pe / 2 : -1, (n + 1) / 2, 0, 2, 0, 0};
+    teams[ends] = {1, pe == n - 1 ? 0 : pe == 0 ? 1 : -1, 2, 0, 0, 1, 0};
+    teams_ = std::make_unique<DeviceArray<TeamState>>(teams);
+    // The list of `ends` begins behind another one.
+    members_ = std::make_unique<DeviceArray<std::int32_t>>(std::vector<std::int32_t>{-1, n - 1, 0});
+    job.teams = teams_->data();
+    job.members = members_->data();
+  }
+
   /// Longer than the waits of kernels, so that these are heard first.
   Deadline soon() const { return Deadline::after(std::chrono::duration<double>(host_patience_s_)); }
   static std::vector<int> everybody(int n_pes) {
@@ -132,6 +154,8 @@ private:
   std::unique_ptr<LocalPeers> peers_;
   SymmetricRegion heap_, cells_;
   std::unique_ptr<DeviceArray<std::int64_t>> heap_deltas_, cells_deltas_;
+  std::unique_ptr<DeviceArray<TeamState>> teams_;
+  std::unique_ptr<DeviceArray<std::int32_t>> members_;
   WaitReport* report_ = nullptr;
 };
 
@@ -155,6 +179,8 @@ inline std::string run_gpu_pes(int n_pes, std::size_t heap_bytes,
   const JobSecret secret = new_secret();
   ForkedPes pes(n_pes, [&](int pe) {
     std::string why;
+    // A kernel that waits for a peer would keep the next one from being loaded.
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     const auto driver = cuda::Driver::open("libcuda.so.1", why);
     require(driver != nullptr, "no driver: " + why);
     GpuPe me(driver, pe, n_pes, secret, heap_bytes, wait_s);

@@ -1,0 +1,85 @@
+// What kernels reach PEs by that are not mapped: a proxy of their own, or the HCA's queues.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "kernels/device_job.h"
+#include "src/runtime/gpu/gpu.h"
+#include "src/runtime/gpu/kernel_memory.h"
+#include "src/runtime/proxy/proxy.h"
+
+namespace shmemctl {
+
+namespace direct {
+class DirectTransport;
+}
+
+/// Memory of this PE that CPUs and NICs reach.
+struct HostRange {
+  const void* base = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+struct DeviceNetworkInputs {
+  int pe = 0, n_pes = 1;
+  /// DEVICE_PATH: "auto", "load_store", "proxy", "ibgda". The last two also take the place of loads
+  /// and stores, but not towards this PE itself.
+  std::string wanted = "auto";
+  /// By PE: kernels can load and store there; and by what (or why not), one clause.
+  std::vector<bool> mapped;
+  std::vector<std::string> mapped_reason;
+  /// By PE: the transport in use, as Rma has it; nullptr: none.
+  std::vector<Transport*> ways;
+  /// Its name in `ways`' stead, if the direct transport is one of the job's; see find_ibgda().
+  const direct::DirectTransport* ibgda = nullptr;
+  /// What transports reach of the regions gpu_heap and gpu_cells.
+  enum class Reachable {
+    nothing,     ///< `unreachable_reason` says why: no PE has a path by network
+    host_memory, ///< they are host memory: what a kernel names outside of it is copied
+    all          ///< `ways` see to GPU memory
+  };
+  Reachable reachable = Reachable::nothing;
+  std::string unreachable_reason;
+  std::vector<HostRange> host_memory; ///< of this PE: its parts of the regions
+  ProxyOptions proxy;                 ///< as for the runtime's own proxy: see proxy_options()
+  JobHealth* health = nullptr;
+  std::shared_ptr<KernelMemory> memory;
+};
+
+/// The direct transport for GPUs among these, or nullptr.
+const direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports);
+
+/// Not collective: made when the transports know the regions. Goes before the transports. Thread
+/// safe.
+class DeviceNetworkPart {
+public:
+  /// Throws Error (usage) for a path that cannot be had, Error (unavailable) without memory.
+  explicit DeviceNetworkPart(DeviceNetworkInputs inputs);
+  ~DeviceNetworkPart();
+  DeviceNetworkPart(const DeviceNetworkPart&) = delete;
+  DeviceNetworkPart& operator=(const DeviceNetworkPart&) = delete;
+
+  /// For the next launch.
+  DeviceNetwork network() const;
+  /// By PE.
+  const std::vector<GpuWay>& ways() const;
+  /// Regions have grown, and transports know it. Launches before go on with what they have.
+  void refresh(const std::vector<HostRange>& host_memory);
+  /// Throws what the proxy has failed with, if it has.
+  void check();
+  /// The Error for what a kernel has reported, of another kind than WaitKind::word. A failure of
+  /// the proxy goes before it.
+  Error error_of(const WaitReport& report) const;
+  /// No kernel runs. Completes what they have asked for, and ends. Throws the first Error, also on
+  /// another call; without it the destructor refuses what is left.
+  void stop();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace shmemctl
