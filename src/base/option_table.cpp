@@ -137,6 +137,21 @@ std::vector<OptionSpec> runtime_options() {
   };
 }
 
+// GPUs of a job.
+std::vector<OptionSpec> gpu_options() {
+  return {
+      choice("HEAP", "auto", {"auto", "vmm", "ipc", "host", "none"},
+             "What the symmetric heap of kernels is made of: GPU memory by CUDA's virtual memory "
+             "calls, or by its older ones (ipc), or host memory that GPUs map; auto is vmm where "
+             "all GPUs have it, else ipc; none is a job without GPUs."),
+      choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
+             "How kernels reach other PEs: p2p is loads and stores only; proxy and ibgda also to "
+             "PEs whose memory is mapped; auto is p2p, and a network for the rest."),
+      {"CUDA_LIBRARY", OptionType::text, "libcuda.so.1",
+       "The file that is opened as the CUDA driver."},
+  };
+}
+
 // How PEs of different nodes reach each other.
 std::vector<OptionSpec> transport_options() {
   constexpr bool in_nvshmem = true;
@@ -227,6 +242,8 @@ const std::vector<OptionSpec>& option_table() {
     for (OptionSpec& row : runtime_options())
       rows.push_back(std::move(row));
     for (OptionSpec& row : transport_options())
+      rows.push_back(std::move(row));
+    for (OptionSpec& row : gpu_options())
       rows.push_back(std::move(row));
     std::sort(rows.begin(), rows.end(),
               [](const OptionSpec& a, const OptionSpec& b) { return a.name < b.name; });

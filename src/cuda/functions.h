@@ -52,7 +52,15 @@ namespace shmemctl::cuda {
   FUNCTION(memcpy_async, cuMemcpyAsync)                                                            \
   FUNCTION(mem_host_register, cuMemHostRegister)                                                   \
   FUNCTION(mem_host_unregister, cuMemHostUnregister)                                               \
-  FUNCTION(mem_host_get_device_pointer, cuMemHostGetDevicePointer)
+  FUNCTION(mem_host_get_device_pointer, cuMemHostGetDevicePointer)                                 \
+  FUNCTION(mem_host_alloc, cuMemHostAlloc)                                                         \
+  FUNCTION(mem_free_host, cuMemFreeHost)                                                           \
+  FUNCTION(mem_alloc, cuMemAlloc)                                                                  \
+  FUNCTION(mem_free, cuMemFree)                                                                    \
+  FUNCTION(ipc_get_mem_handle, cuIpcGetMemHandle)                                                  \
+  FUNCTION(ipc_open_mem_handle, cuIpcOpenMemHandle)                                                \
+  FUNCTION(ipc_close_mem_handle, cuIpcCloseMemHandle)                                              \
+  FUNCTION(ctx_set_current, cuCtxSetCurrent)
 
 struct Functions {
 #define SHMEMCTL_CUDA_MEMBER(member, name) decltype(&::name) member = nullptr;

@@ -18,7 +18,7 @@ constexpr std::size_t most_remembered = 65'536;
 
 } // namespace
 
-SymmetricHeap::SymmetricHeap(const Config& config, SymmetricRegion& region, Agreement agreement)
+SymmetricHeap::SymmetricHeap(const Config& config, HeapMemory& region, Agreement agreement)
     : config_(config), region_(region), agreement_(std::move(agreement)),
       allocator_(std::min(region.size_bytes(), config.limit_bytes)) {}
 

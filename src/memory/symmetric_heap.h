@@ -28,7 +28,7 @@ public:
     int pe = -1; ///< for messages; -1 leaves it out
   };
   /// The region's stride must hold limit_bytes.
-  SymmetricHeap(const Config& config, SymmetricRegion& region, Agreement agreement);
+  SymmetricHeap(const Config& config, HeapMemory& region, Agreement agreement);
 
   /// Collective in effect (all PEs make the same calls): may grow the region. nullptr if the heap
   /// is exhausted or the size is 0; Error if growing failed on some PE, or (checked) the sizes
@@ -38,7 +38,7 @@ public:
   void free(void* address);
 
   const Allocator& allocator() const { return allocator_; }
-  const SymmetricRegion& region() const { return region_; }
+  const HeapMemory& region() const { return region_; }
   std::size_t limit_bytes() const { return config_.limit_bytes; }
 
 private:
@@ -47,7 +47,7 @@ private:
   void report(const void* address, const std::string& problem) const;
 
   Config config_;
-  SymmetricRegion& region_;
+  HeapMemory& region_;
   Agreement agreement_;
   Allocator allocator_;
   std::unordered_set<std::size_t> freed_; ///< checked: offsets freed and not used since

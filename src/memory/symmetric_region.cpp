@@ -104,11 +104,11 @@ std::size_t SymmetricRegion::stride_bytes() const {
   return impl_->stride_bytes;
 }
 
-bool SymmetricRegion::contains(const void* address) const {
+bool HeapMemory::contains(const void* address) const {
   // Compared as numbers: pointers into different objects have no order.
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto begin = reinterpret_cast<std::uintptr_t>(base());
-  return at >= begin && at - begin < impl_->committed_bytes;
+  return at >= begin && at - begin < size_bytes();
 }
 
 } // namespace shmemctl

@@ -11,25 +11,36 @@
 
 namespace shmemctl {
 
-class SymmetricRegion {
+/// What a symmetric heap lies in: memory of one size on every PE that can become more.
+class HeapMemory {
+public:
+  virtual ~HeapMemory() = default;
+  virtual std::byte* base() const = 0;          ///< my own part
+  virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
+  virtual std::size_t stride_bytes() const = 0; ///< what it can grow to
+  /// Collective: commits more behind what is there; nothing moves. Throws Error (unavailable).
+  virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;
+  bool contains(const void* address) const; ///< in my own committed part
+};
+
+class SymmetricRegion : public HeapMemory {
 public:
   /// Reserves slots * stride_bytes of address space; maps nothing.
   /// @param name for messages: "heap", "internal"
   SymmetricRegion(std::string name, std::size_t stride_bytes, LocalPeers& peers,
                   HeapBacking& backing);
-  ~SymmetricRegion();
+  ~SymmetricRegion() override;
   SymmetricRegion(const SymmetricRegion&) = delete;
   SymmetricRegion& operator=(const SymmetricRegion&) = delete;
 
   /// Collective: commits `more_bytes` (rounded up to the granularity) in every slot, behind what
   /// is there; nothing moves. Throws Error (unavailable) with the limit or size that was missed.
-  void grow(std::size_t more_bytes, const Deadline& deadline);
+  void grow(std::size_t more_bytes, const Deadline& deadline) override;
 
-  std::byte* base() const;              ///< my own part
+  std::byte* base() const override;
   std::byte* slot_base(int slot) const; ///< that slot's part as mapped here
-  std::size_t size_bytes() const;       ///< committed, per slot
-  std::size_t stride_bytes() const;
-  bool contains(const void* address) const; ///< in my own committed part
+  std::size_t size_bytes() const override;
+  std::size_t stride_bytes() const override;
 
 private:
   struct Impl;

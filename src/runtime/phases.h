@@ -56,6 +56,7 @@ inline constexpr const char* transports = "transports";
 inline constexpr const char* transport_map = "transport-map";
 inline constexpr const char* nics = "nics";
 inline constexpr const char* connections = "connections";
+inline constexpr const char* gpu = "gpu"; ///< of jobs that use GPUs
 inline constexpr const char* state = "state";
 inline constexpr const char* teams = "teams";
 inline constexpr const char* barrier = "barrier";

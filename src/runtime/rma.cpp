@@ -95,7 +95,17 @@ Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, d
     : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health),
       only_loads_and_stores_(false), direct_atomics_(true), timeout_s_(timeout_s),
       checked_(checked), places_(n_pes) {
+  list_transports();
+}
+
+void Rma::set_gpu_ways(std::vector<Transport*> way_to) {
+  gpu_way_to_ = std::move(way_to);
+  list_transports();
+}
+
+void Rma::list_transports() {
   transports_ = way_to_;
+  transports_.insert(transports_.end(), gpu_way_to_.begin(), gpu_way_to_.end());
   std::sort(transports_.begin(), transports_.end());
   transports_.erase(std::unique(transports_.begin(), transports_.end()), transports_.end());
   transports_.erase(std::remove(transports_.begin(), transports_.end(), nullptr),
@@ -111,11 +121,14 @@ Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, d
 
 void Rma::set_region(const RegionView& region) {
   regions_.set(region);
+  const std::vector<Transport*>& way_to = ways(region.region);
   RegionView direct = region;
   for (std::size_t pe = 0; pe < direct.mapped.size(); ++pe)
-    if (pe >= way_to_.size() || !way_to_[pe] || !way_to_[pe]->is_load_store())
+    if (pe >= way_to.size() || !way_to[pe] || !way_to[pe]->is_load_store())
       direct.mapped[pe] = nullptr;
   places_.set(direct);
+  if (is_gpu_region(region.region))
+    set_gpu_span(direct);
 }
 
 RemoteAddress Rma::locate(const void* address, int pe) const {
@@ -148,9 +161,12 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
     throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
                 "address", "it ends behind the symmetric memory", "transfer less");
-  if (!way_to_[static_cast<std::size_t>(address.pe)])
+  const std::vector<Transport*>& way_to = ways(address.region);
+  if (way_to.empty() || !way_to[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
-                "no transport reaches it from PE " + std::to_string(pe_),
+                std::string("no transport reaches ") +
+                    (is_gpu_region(address.region) ? "its GPU memory" : "it") + " from PE " +
+                    std::to_string(pe_),
                 "see shmemctl bringup for the reasons");
 }
 
@@ -160,8 +176,9 @@ void Rma::put_by_transport(void* target, const void* source, std::size_t size_by
     return;
   const RemoteAddress address = locate(target, pe);
   require(address, target, size_bytes);
+  require_local(address, source);
   const auto held = turn(context);
-  way(pe).put(context, address, source, size_bytes, blocking);
+  way(address).put(context, address, source, size_bytes, blocking);
 }
 
 void Rma::get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
@@ -170,8 +187,9 @@ void Rma::get_by_transport(void* target, const void* source, std::size_t size_by
     return;
   const RemoteAddress address = locate(source, pe);
   require(address, source, size_bytes);
+  require_local(address, target);
   const auto held = turn(context);
-  way(pe).get(context, target, address, size_bytes, blocking);
+  way(address).get(context, target, address, size_bytes, blocking);
 }
 
 std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
@@ -182,7 +200,7 @@ std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t s
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  return way(pe).atomic(context, address, {op, size_bytes, operand, compare});
+  return way(address).atomic(context, address, {op, size_bytes, operand, compare});
 }
 
 void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
@@ -193,7 +211,7 @@ void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  way(pe).post_atomic(context, address, {op, size_bytes, operand, compare});
+  way(address).post_atomic(context, address, {op, size_bytes, operand, compare});
 }
 
 void Rma::put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
@@ -214,7 +232,8 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
   std::byte* const signal_place =
       direct_atomics_ ? places_.find(signal, sizeof *signal, pe) : nullptr;
   std::byte* const place = size_bytes > 0 ? places_.find(target, size_bytes, pe) : signal_place;
-  if (signal_place && place && reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
+  if (signal_place && place && !near_gpu_memory(source) &&
+      reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
     if (size_bytes > 0)
       copy_to_shared(place, source, size_bytes);
     return signal_shared(signal_place, signal_value, op);
@@ -227,10 +246,17 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
   if (size_bytes > 0) {
     address = locate(target, pe);
     require(address, target, size_bytes);
+    require_local(address, source);
   }
   const auto held = turn(context);
-  way(pe).put_signal(context, address, source, size_bytes, signal_address, signal_value, op,
-                     blocking);
+  if (&way(address) != &way(signal_address)) { // one in GPU memory, one in the host's
+    way(address).put(context, address, source, size_bytes, true);
+    way(address).quiet(context);
+    size_bytes = 0;
+    address = signal_address;
+  }
+  way(signal_address)
+      .put_signal(context, address, source, size_bytes, signal_address, signal_value, op, blocking);
 }
 
 void Rma::fence_transports(int context) {

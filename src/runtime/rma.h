@@ -48,6 +48,11 @@ public:
   Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
       bool checked);
 
+  /// Other ways for the regions gpu_heap and gpu_cells; before these are set, and before any
+  /// operation. Without it no PE is reached there.
+  /// @param way_to by PE, as in the constructor; nullptr: not reached
+  void set_gpu_ways(std::vector<Transport*> way_to);
+
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
   /// A region is there or has changed. The transports learn it by register_region(), earlier.
@@ -82,13 +87,13 @@ public:
 
   [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
                                   int context = 0, bool blocking = true) {
-    if (std::byte* found = place(target, size_bytes, pe))
+    if (std::byte* found = place(target, size_bytes, pe); found && !near_gpu_memory(source))
       return copy_to_shared(found, source, size_bytes);
     put_by_transport(target, source, size_bytes, pe, context, blocking);
   }
   void get(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
            bool blocking = true) {
-    if (std::byte* found = place(source, size_bytes, pe))
+    if (std::byte* found = place(source, size_bytes, pe); found && !near_gpu_memory(target))
       return copy_from_shared(target, found, size_bytes);
     get_by_transport(target, source, size_bytes, pe, context, blocking);
   }
@@ -177,7 +182,29 @@ private:
   /// within it, and what a pause takes would be added to it.
   static constexpr int first_spins = 400;
 
-  Transport& way(int pe) const { return *way_to_[static_cast<std::size_t>(pe)]; }
+  static bool is_gpu_region(int number) {
+    return number == region::gpu_heap || number == region::gpu_cells;
+  }
+  /// By PE.
+  const std::vector<Transport*>& ways(int region) const {
+    return is_gpu_region(region) ? gpu_way_to_ : way_to_;
+  }
+  Transport& way(const RemoteAddress& address) const {
+    return *ways(address.region)[static_cast<std::size_t>(address.pe)];
+  }
+  void list_transports();
+  /// Whether processors may have to keep off that address: between the first and the last byte of
+  /// the GPU memory that is mapped here.
+  [[gnu::always_inline]] bool near_gpu_memory(const void* address) const {
+    const std::uintptr_t begin = gpu_begin_.load(std::memory_order_relaxed);
+    return __builtin_expect(reinterpret_cast<std::uintptr_t>(address) - begin <
+                                gpu_span_.load(std::memory_order_relaxed),
+                            0);
+  }
+  bool is_gpu_memory(const void* address) const;
+  void set_gpu_span(const RegionView& region);
+  /// Of an operation on `address`: processors and NICs do not reach GPU memory.
+  void require_local(const RemoteAddress& address, const void* local) const;
   /// Held over an operation on that context; empty if the caller sees to the order.
   std::unique_lock<std::mutex> turn(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
@@ -203,6 +230,7 @@ private:
 
   int pe_, n_pes_;
   std::vector<Transport*> way_to_;
+  std::vector<Transport*> gpu_way_to_; ///< empty in a job without GPUs
   std::vector<Transport*> transports_; ///< each once
   JobHealth& health_;
   bool only_loads_and_stores_; ///< all of `transports_` are nothing else
@@ -211,6 +239,7 @@ private:
   bool checked_;
   RegionTable regions_;
   DirectPlaces places_;
+  std::atomic<std::uintptr_t> gpu_begin_{0}, gpu_span_{0};
   /// By context.
   struct Lane {
     std::atomic<bool> serialized{false};

@@ -110,6 +110,14 @@ Proxy& Runtime::proxy() {
   return *impl_->proxy;
 }
 
+PeGpu* Runtime::gpu() {
+  return impl_->gpu.get();
+}
+
+const std::string& Runtime::no_gpu_reason() const {
+  return impl_->no_gpu_reason;
+}
+
 Buffers& Runtime::buffers() {
   return *impl_->buffers;
 }

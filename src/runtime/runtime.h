@@ -21,6 +21,12 @@
 namespace shmemctl {
 
 class Buffers;
+class PeGpu;
+class WordAtomics;
+
+/// Whether a job uses GPUs: not, where all its PEs have one, or it is an Error where they have not.
+/// The same on all PEs.
+enum class GpuUse { none, if_there, required };
 
 struct RuntimeRequest {
   const Options* options = nullptr; ///< must outlive the runtime
@@ -29,6 +35,9 @@ struct RuntimeRequest {
   bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
   /// A pair that no transport reaches fails the bring-up; otherwise it is only in reach().
   bool require_reach = true;
+  GpuUse gpu = GpuUse::none;
+  /// For tests, whose GPUs run no kernels; nullptr is the kernel.
+  std::shared_ptr<WordAtomics> word_atomics = nullptr;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
 };
@@ -80,6 +89,10 @@ public:
   /// The thread that carries out requests of others (docs/proxy.md); started by the first call,
   /// which throws Error if that fails. finish() drains and stops it. Thread safe.
   Proxy& proxy();
+  /// This PE's GPU; nullptr if the job has none: see no_gpu_reason().
+  PeGpu* gpu();
+  /// One clause; "" if there is a GPU.
+  const std::string& no_gpu_reason() const;
   /// Memory that the heap does not own.
   Buffers& buffers();
   /// heap().allocate()/free() with the barrier that OpenSHMEM asks for.

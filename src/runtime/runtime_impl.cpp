@@ -72,6 +72,8 @@ void Runtime::Impl::start() {
   run(phase::transport_map, &Impl::enter_transport_map);
   run(phase::nics, &Impl::enter_nics);
   run(phase::connections, &Impl::enter_connections);
+  if (request.gpu != GpuUse::none)
+    run(phase::gpu, &Impl::enter_gpu, &Impl::undo_gpu);
   run(phase::state, &Impl::enter_state, &Impl::undo_state);
   run(phase::teams, &Impl::enter_teams, &Impl::undo_teams);
   run(phase::barrier, &Impl::enter_barrier);
@@ -115,6 +117,7 @@ void Runtime::Impl::enter_options() {
   options.require_valid(mapping_option_names());
   options.require_valid(transport_option_names());
   options.require_valid({"PROXY_THREADS", "PROXY_CPUS"});
+  options.require_valid({"HEAP", "DEVICE_PATH", "CUDA_LIBRARY"});
   proxy_cpus(options); // before anything is started
   timeout_s = options.number("TIMEOUT");
   cpus_at_start = allowed_cpus(Sysroot("/"));

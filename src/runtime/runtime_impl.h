@@ -6,6 +6,7 @@
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
 #include "src/runtime/buffers.h"
+#include "src/runtime/gpu/gpu_part.h"
 #include "src/runtime/proxy/proxy.h"
 #include "src/runtime/proxy/proxy_settings.h"
 #include "src/runtime/runtime.h"
@@ -75,6 +76,10 @@ struct Runtime::Impl {
   bool all_reachable = true;
   /// By transport: what takes its place where its atomics have to go through a NIC.
   std::vector<std::unique_ptr<Transport>> routed;
+  std::string no_gpu_reason = "the command uses no GPU"; ///< "" if there is one
+  std::unique_ptr<GpuPart> gpu;                          ///< none: see the reason
+  /// For operations on GPU memory that this PE's host starts.
+  std::vector<std::unique_ptr<Transport>> gpu_transports;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
@@ -107,6 +112,14 @@ private:
   void enter_nics();
   void enter_connections();
   void route_atomics();
+  void enter_gpu();
+  void undo_gpu();
+  std::unique_ptr<GpuSeat> open_my_gpu(std::string& why) const;
+  GpuHooks gpu_hooks();
+  /// By PE: the way for operations on GPU memory that this PE's host starts; nullptr is none.
+  std::vector<Transport*> make_gpu_ways();
+  /// Those that are told of a region.
+  std::vector<Transport*> transports_of(int region) const;
   void make_buffers();
   void enter_state();
   void undo_state();

@@ -221,6 +221,12 @@ void Runtime::Impl::enter_state() {
                                    view(region::heap, *heap_region)};
   if (static_data)
     views.push_back(static_view());
+  if (gpu) {
+    rma->set_gpu_ways(make_gpu_ways());
+    state->add_observer([this](const State& now) { gpu->mirror(now); });
+    for (RegionView& each : gpu->views())
+      views.push_back(std::move(each));
+  }
   if (state->size_bytes() > internal_layout::state_bytes)
     throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
                 "place in the internal region",
@@ -232,11 +238,8 @@ void Runtime::Impl::enter_state() {
 }
 
 void Runtime::Impl::publish(const RegionView& region) {
-  std::vector<Transport*> all;
-  for (const TransportEntry& entry : transports)
-    all.push_back(entry.transport.get());
   BootstrapExchange exchange(*bootstrap, deadline());
-  register_region(all, region, exchange);
+  register_region(transports_of(region.region), region, exchange);
   rma->set_region(region);
   state->set_region(region);
 }

@@ -83,8 +83,8 @@ void Runtime::Impl::enter_nics() {
 /// The NUMA node for the heap's pages; -1 for any.
 int Runtime::Impl::choose_heap_node() const {
   const auto local_pe = static_cast<std::size_t>(placement.my_local_pe());
-  const int gpu = local_pe < wanted_mapping.gpus.size() ? wanted_mapping.gpus[local_pe] : -1;
-  const NumaChoice choice = choose_numa_node(node, allowed_cpus(Sysroot("/")), gpu);
+  const int near_gpu = local_pe < wanted_mapping.gpus.size() ? wanted_mapping.gpus[local_pe] : -1;
+  const NumaChoice choice = choose_numa_node(node, allowed_cpus(Sysroot("/")), near_gpu);
   log(LogLevel::info, "memory",
       "PE " + std::to_string(placement.pe) + ": the heap prefers " +
           (choice.node < 0 ? "no NUMA node: " : "NUMA node " + std::to_string(choice.node) + ": ") +

@@ -69,6 +69,8 @@ void StateBlock::change(const std::function<void(State&)>& change) {
   ++writable().generation;
   for (std::byte* mirror : mirrors_)
     std::memcpy(mirror, block_.get(), size_bytes_);
+  for (const auto& observer : observers_)
+    observer(master());
 }
 
 void StateBlock::set_region(const RegionView& region) {
@@ -81,6 +83,11 @@ void StateBlock::set_region(const RegionView& region) {
                                                  reinterpret_cast<std::int64_t>(region.base)
                                            : PeerState::unreachable;
   });
+}
+
+void StateBlock::add_observer(std::function<void(const State&)> observer) {
+  const std::lock_guard lock(mutex_);
+  observers_.push_back(std::move(observer));
 }
 
 void StateBlock::add_mirror(std::byte* mirror) {

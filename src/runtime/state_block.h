@@ -14,9 +14,9 @@
 namespace shmemctl {
 
 /// Owns the master copy of the State with its arrays. The runtime changes the master; kernels read
-/// mirrors, which every change brings up to date: one in the internal region, later one per device.
-/// Several parts of the runtime change it from different threads, so change() is the only way to do
-/// so.
+/// mirrors, which every change brings up to date: one in the internal region, and what a GPU needs
+/// of it in the GPU's memory, by an observer. Several parts of the runtime change it from different
+/// threads, so change() is the only way to do so.
 class StateBlock {
 public:
   /// @param way_to by PE: index of the transport in use, -1 is none
@@ -36,6 +36,8 @@ public:
   void change(const std::function<void(State&)>& change);
   /// Enters base, size and deltas of a region, as one change.
   void set_region(const RegionView& region);
+  /// Called with the state at the end of every change from now on; what it throws goes on.
+  void add_observer(std::function<void(const State&)> observer);
   /// A place of size_bytes() that every change from now on writes; owned by the caller.
   void add_mirror(std::byte* mirror);
 
@@ -50,6 +52,7 @@ private:
   std::mutex mutex_; ///< guards what stands below, and what block_ points to
   std::unique_ptr<std::byte, Free> block_;
   std::vector<std::byte*> mirrors_;
+  std::vector<std::function<void(const State&)>> observers_;
 };
 
 } // namespace shmemctl

@@ -4,17 +4,24 @@
 //   FAKE_CUDA_DEVICES  how many (2)
 //   FAKE_CUDA_BYTES    memory of each (1 GiB); what is committed beyond is "out of memory"
 //   FAKE_CUDA_FAIL     "cuMemMap:3:700": the third call of that function answers 700
+//   FAKE_CUDA_NO_PEER  no device reaches another one
+//   FAKE_CUDA_LACKS    number of a device attribute that is 0 (102: virtual memory)
+//   FAKE_CUDA_STRICT   processors cannot touch the devices' memory at all: only copies can
 #include <cuda.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -29,7 +36,18 @@ struct Allocation {
 struct Mapping {
   std::size_t size = 0;
   Allocation* memory = nullptr;
+  std::byte* alias = nullptr; // where the made-up driver itself reads and writes it
+  bool imported = false;      // by cuIpcOpenMemHandle
 };
+/// What a process hands to another one.
+struct IpcHandle {
+  std::uint64_t magic;
+  std::int64_t pid;
+  std::int64_t file;
+  std::uint64_t size;
+};
+constexpr std::uint64_t ipc_magic = 0x66616b6569706331;
+static_assert(sizeof(IpcHandle) <= sizeof(CUipcMemHandle));
 
 std::mutex mutex;
 std::map<CUdeviceptr, std::size_t> reserved;
@@ -37,7 +55,18 @@ std::map<CUdeviceptr, Mapping> mapped;
 std::map<std::string, int> calls;
 std::map<int, std::size_t> committed; // by device
 bool initialized = false;
-thread_local int contexts = 0;
+thread_local std::vector<CUcontext> contexts;
+std::map<CUdeviceptr, Mapping> allocated;     // cuMemAlloc and cuIpcOpenMemHandle
+std::map<std::uintptr_t, std::size_t> pinned; // cuMemHostRegister
+std::map<std::uintptr_t, std::size_t> host;   // cuMemHostAlloc
+std::set<std::uintptr_t> streams;
+std::uintptr_t next_stream = 0x1000;
+int retained = 0;
+bool held = false; // what is in streams is not done
+
+bool strict() {
+  return std::getenv("FAKE_CUDA_STRICT") != nullptr;
+}
 
 long number(const char* name, long otherwise) {
   const char* text = std::getenv(name);
@@ -70,7 +99,7 @@ CUresult begin(const char* name) {
   if (const CUresult failure = begin(#name); failure != CUDA_SUCCESS)                              \
     return failure;
 #define NEED_CONTEXT                                                                               \
-  if (contexts == 0)                                                                               \
+  if (contexts.empty())                                                                            \
     return CUDA_ERROR_INVALID_CONTEXT;
 
 void let_go(Allocation* memory) {
@@ -95,6 +124,38 @@ bool touches_mapping(CUdeviceptr at, std::size_t size) {
     if (at < begin_of + mapping.size && begin_of < at + size)
       return true;
   return false;
+}
+
+#define NEED_STREAM(stream)                                                                        \
+  if (streams.count(reinterpret_cast<std::uintptr_t>(stream)) == 0)                                \
+    return CUDA_ERROR_INVALID_HANDLE;
+
+std::byte* make_alias(int file, std::size_t size) {
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+/// The piece of device memory at `address`, as this library reaches it, and how much of it follows;
+/// other memory is the host's, which is not asked about.
+std::byte* reach(CUdeviceptr address, std::size_t& size) {
+  for (const auto* table : {&mapped, &allocated}) {
+    auto piece = table->upper_bound(address);
+    if (piece == table->begin())
+      continue;
+    --piece;
+    const std::size_t offset = address - piece->first;
+    if (offset >= piece->second.size)
+      continue;
+    size = std::min(size, piece->second.size - offset);
+    return piece->second.alias + offset;
+  }
+  // Up to the next piece of device memory.
+  for (const auto* table : {&mapped, &allocated}) {
+    const auto next = table->lower_bound(address);
+    if (next != table->end())
+      size = std::min<std::size_t>(size, next->first - address);
+  }
+  return reinterpret_cast<std::byte*>(address);
 }
 
 CUresult init(unsigned flags) {
@@ -127,6 +188,10 @@ CUresult device_count(int* count) {
 }
 CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
   BEGIN(cuDeviceGetAttribute)
+  if (number("FAKE_CUDA_LACKS", -1) == static_cast<long>(which)) {
+    *value = 0;
+    return CUDA_SUCCESS;
+  }
   switch (which) {
   case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
     *value = 9;
@@ -161,7 +226,7 @@ CUresult device_uuid(CUuuid* uuid, CUdevice device) {
 }
 CUresult can_access(int* yes, CUdevice a, CUdevice b) {
   BEGIN(cuDeviceCanAccessPeer)
-  *yes = a != b;
+  *yes = a != b && !std::getenv("FAKE_CUDA_NO_PEER");
   return CUDA_SUCCESS;
 }
 CUresult p2p_attribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
@@ -176,23 +241,33 @@ CUresult total_mem(std::size_t* bytes, CUdevice) {
 }
 CUresult retain(CUcontext* context, CUdevice device) {
   BEGIN(cuDevicePrimaryCtxRetain)
+  ++retained;
   *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
   return CUDA_SUCCESS;
 }
 CUresult release(CUdevice) {
   BEGIN(cuDevicePrimaryCtxRelease)
+  --retained;
   return CUDA_SUCCESS;
 }
-CUresult push(CUcontext) {
+CUresult push(CUcontext context) {
   BEGIN(cuCtxPushCurrent)
-  ++contexts;
+  contexts.push_back(context);
   return CUDA_SUCCESS;
 }
 CUresult pop(CUcontext* context) {
   BEGIN(cuCtxPopCurrent)
   NEED_CONTEXT
-  --contexts;
-  *context = nullptr;
+  *context = contexts.back();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult set_current(CUcontext context) {
+  BEGIN(cuCtxSetCurrent)
+  if (!contexts.empty())
+    contexts.pop_back();
+  if (context)
+    contexts.push_back(context);
   return CUDA_SUCCESS;
 }
 CUresult priorities(int* least, int* greatest) {
@@ -202,23 +277,32 @@ CUresult priorities(int* least, int* greatest) {
   *greatest = -5;
   return CUDA_SUCCESS;
 }
-CUresult stream_create(CUstream* stream, unsigned, int priority) {
+CUresult stream_create(CUstream* stream, unsigned flags, int priority) {
   BEGIN(cuStreamCreateWithPriority)
   NEED_CONTEXT
-  *stream = reinterpret_cast<CUstream>(std::uintptr_t{0x1000});
-  return priority == -5 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (priority != -5 || flags != CU_STREAM_NON_BLOCKING)
+    return CUDA_ERROR_INVALID_VALUE;
+  streams.insert(next_stream);
+  *stream = reinterpret_cast<CUstream>(next_stream++);
+  return CUDA_SUCCESS;
 }
-CUresult stream_destroy(CUstream) {
+CUresult stream_destroy(CUstream stream) {
   BEGIN(cuStreamDestroy)
+  NEED_STREAM(stream)
+  streams.erase(reinterpret_cast<std::uintptr_t>(stream));
   return CUDA_SUCCESS;
 }
-CUresult stream_synchronize(CUstream) {
-  BEGIN(cuStreamSynchronize)
+CUresult stream_synchronize(CUstream stream) {
+  std::unique_lock lock(mutex);
+  if (const CUresult failure = begin("cuStreamSynchronize"); failure != CUDA_SUCCESS)
+    return failure;
+  NEED_STREAM(stream)
   return CUDA_SUCCESS;
 }
-CUresult stream_query(CUstream) {
+CUresult stream_query(CUstream stream) {
   BEGIN(cuStreamQuery)
-  return CUDA_SUCCESS;
+  NEED_STREAM(stream)
+  return held ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult mem_info(std::size_t* free_bytes, std::size_t* total) {
   BEGIN(cuMemGetInfo)
@@ -293,8 +377,11 @@ CUresult mem_map(CUdeviceptr at, std::size_t size, std::size_t offset,
   if (::mmap(reinterpret_cast<void*>(at), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->file,
              0) == MAP_FAILED)
     return CUDA_ERROR_OPERATING_SYSTEM;
+  std::byte* const alias = make_alias(memory->file, size);
+  if (!alias)
+    return CUDA_ERROR_OPERATING_SYSTEM;
   ++memory->uses;
-  mapped[at] = {size, memory};
+  mapped[at] = {size, memory, alias, false};
   return CUDA_SUCCESS;
 }
 CUresult mem_unmap(CUdeviceptr at, std::size_t size) {
@@ -304,6 +391,7 @@ CUresult mem_unmap(CUdeviceptr at, std::size_t size) {
     return CUDA_ERROR_INVALID_VALUE;
   ::mmap(reinterpret_cast<void*>(at), size, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  ::munmap(found->second.alias, size);
   let_go(found->second.memory);
   mapped.erase(found);
   return CUDA_SUCCESS;
@@ -315,7 +403,7 @@ CUresult set_access(CUdeviceptr at, std::size_t size, const CUmemAccessDesc* acc
   if (found == mapped.end() || found->second.size != size || count != 1 ||
       access->location.id >= devices() || access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
     return CUDA_ERROR_INVALID_VALUE;
-  return ::mprotect(reinterpret_cast<void*>(at), size, PROT_READ | PROT_WRITE) == 0
+  return strict() || ::mprotect(reinterpret_cast<void*>(at), size, PROT_READ | PROT_WRITE) == 0
              ? CUDA_SUCCESS
              : CUDA_ERROR_OPERATING_SYSTEM;
 }
@@ -349,31 +437,167 @@ CUresult handle_for_range(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
   BEGIN(cuMemGetHandleForAddressRange)
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-CUresult memset_async(CUdeviceptr at, unsigned char value, std::size_t size, CUstream) {
+CUresult memset_async(CUdeviceptr at, unsigned char value, std::size_t size, CUstream stream) {
   BEGIN(cuMemsetD8Async)
   NEED_CONTEXT
-  std::memset(reinterpret_cast<void*>(at), value, size);
+  NEED_STREAM(stream)
+  while (size > 0) {
+    std::size_t piece = size;
+    std::byte* const place = reach(at, piece);
+    std::memset(place, value, piece);
+    at += piece;
+    size -= piece;
+  }
   return CUDA_SUCCESS;
 }
-CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream) {
+CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
   BEGIN(cuMemcpyAsync)
   NEED_CONTEXT
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), size);
+  NEED_STREAM(stream)
+  while (size > 0) {
+    std::size_t piece = size;
+    std::byte* const target = reach(to, piece);
+    const std::byte* const source = reach(from, piece);
+    if (piece == 8 && (to | from) % 8 == 0) // as the copy engine does: a flag is never half there
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(target),
+                       *reinterpret_cast<const std::uint64_t*>(source), __ATOMIC_RELEASE);
+    else
+      std::memmove(target, source, piece);
+    to += piece;
+    from += piece;
+    size -= piece;
+  }
   return CUDA_SUCCESS;
 }
-CUresult host_register(void*, std::size_t, unsigned) {
+bool overlaps(const std::map<std::uintptr_t, std::size_t>& table, std::uintptr_t at,
+              std::size_t size) {
+  for (const auto& [begin_of, its_size] : table)
+    if (at < begin_of + its_size && begin_of < at + size)
+      return true;
+  return false;
+}
+CUresult host_register(void* memory, std::size_t size, unsigned) {
   BEGIN(cuMemHostRegister)
   NEED_CONTEXT
+  const auto at = reinterpret_cast<std::uintptr_t>(memory);
+  if (size == 0 || at % 4096 != 0 || ::msync(memory, size, MS_ASYNC) != 0) // not all mapped
+    return CUDA_ERROR_INVALID_VALUE;
+  if (overlaps(pinned, at, size))
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  pinned[at] = size;
   return CUDA_SUCCESS;
 }
-CUresult host_unregister(void*) {
+CUresult host_unregister(void* memory) {
   BEGIN(cuMemHostUnregister)
+  NEED_CONTEXT
+  return pinned.erase(reinterpret_cast<std::uintptr_t>(memory)) == 1
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+CUresult host_pointer(CUdeviceptr* at, void* memory, unsigned) {
+  BEGIN(cuMemHostGetDevicePointer)
+  NEED_CONTEXT
+  const auto place = reinterpret_cast<std::uintptr_t>(memory);
+  *at = reinterpret_cast<CUdeviceptr>(memory);
+  return overlaps(pinned, place, 1) || overlaps(host, place, 1) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult host_alloc(void** memory, std::size_t size, unsigned) {
+  BEGIN(cuMemHostAlloc)
+  NEED_CONTEXT
+  void* const at =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  std::memset(at, 0x5a, size); // the driver does not clear it
+  host[reinterpret_cast<std::uintptr_t>(at)] = size;
+  *memory = at;
   return CUDA_SUCCESS;
 }
-CUresult host_pointer(CUdeviceptr* at, void* host, unsigned) {
-  BEGIN(cuMemHostGetDevicePointer)
-  *at = reinterpret_cast<CUdeviceptr>(host);
+CUresult free_host(void* memory) {
+  BEGIN(cuMemFreeHost)
+  NEED_CONTEXT
+  const auto found = host.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == host.end())
+    return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(memory, found->second);
+  host.erase(found);
   return CUDA_SUCCESS;
+}
+/// Maps the file for the devices; with FAKE_CUDA_STRICT for nobody else.
+CUresult add_allocation(CUdeviceptr* at, Allocation* memory, bool imported) {
+  void* const place = ::mmap(nullptr, memory->size, strict() ? PROT_NONE : PROT_READ | PROT_WRITE,
+                             MAP_SHARED, memory->file, 0);
+  std::byte* const alias = make_alias(memory->file, memory->size);
+  if (place == MAP_FAILED || !alias)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  *at = reinterpret_cast<CUdeviceptr>(place);
+  allocated[*at] = {memory->size, memory, alias, imported};
+  return CUDA_SUCCESS;
+}
+CUresult drop_allocation(CUdeviceptr at, bool imported) {
+  const auto found = allocated.find(at);
+  if (found == allocated.end() || found->second.imported != imported)
+    return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(reinterpret_cast<void*>(at), found->second.size);
+  ::munmap(found->second.alias, found->second.size);
+  let_go(found->second.memory);
+  allocated.erase(found);
+  return CUDA_SUCCESS;
+}
+CUresult mem_alloc(CUdeviceptr* at, std::size_t size) {
+  BEGIN(cuMemAlloc)
+  NEED_CONTEXT
+  const int device = static_cast<int>(reinterpret_cast<std::uintptr_t>(contexts.back())) - 1;
+  const auto limit = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  const std::size_t whole = (size + 511) / 512 * 512;
+  if (size == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (committed[device] + whole > limit)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const int file = ::memfd_create("fake-gpu", MFD_CLOEXEC);
+  if (file < 0 || ::ftruncate(file, static_cast<off_t>(whole)) != 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  committed[device] += whole;
+  return add_allocation(at, new Allocation{file, whole, device, 1}, false);
+}
+CUresult mem_free(CUdeviceptr at) {
+  BEGIN(cuMemFree)
+  NEED_CONTEXT
+  return drop_allocation(at, false);
+}
+CUresult ipc_get(CUipcMemHandle* handle, CUdeviceptr at) {
+  BEGIN(cuIpcGetMemHandle)
+  NEED_CONTEXT
+  const auto found = allocated.find(at);
+  if (found == allocated.end() || found->second.imported)
+    return CUDA_ERROR_INVALID_VALUE;
+  const IpcHandle words{ipc_magic, ::getpid(), found->second.memory->file, found->second.size};
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle, &words, sizeof words);
+  return CUDA_SUCCESS;
+}
+CUresult ipc_open(CUdeviceptr* at, CUipcMemHandle handle, unsigned flags) {
+  BEGIN(cuIpcOpenMemHandle)
+  NEED_CONTEXT
+  IpcHandle words{};
+  std::memcpy(&words, &handle, sizeof words);
+  if (words.magic != ipc_magic || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (words.pid == ::getpid())
+    return CUDA_ERROR_INVALID_CONTEXT;
+  const std::string path =
+      "/proc/" + std::to_string(words.pid) + "/fd/" + std::to_string(words.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0)
+    return CUDA_ERROR_INVALID_HANDLE;
+  constexpr int nobody = -1;
+  return add_allocation(at, new Allocation{file, words.size, nobody, 1}, true);
+}
+CUresult ipc_close(CUdeviceptr at) {
+  BEGIN(cuIpcCloseMemHandle)
+  NEED_CONTEXT
+  return drop_allocation(at, true);
 }
 
 #define ENTRY(name, function)                                                                      \
@@ -418,6 +642,14 @@ const std::map<std::string, void*> table = {
     ENTRY("cuMemHostRegister", host_register),
     ENTRY("cuMemHostUnregister", host_unregister),
     ENTRY("cuMemHostGetDevicePointer", host_pointer),
+    ENTRY("cuMemHostAlloc", host_alloc),
+    ENTRY("cuMemFreeHost", free_host),
+    ENTRY("cuMemAlloc", mem_alloc),
+    ENTRY("cuMemFree", mem_free),
+    ENTRY("cuIpcGetMemHandle", ipc_get),
+    ENTRY("cuIpcOpenMemHandle", ipc_open),
+    ENTRY("cuIpcCloseMemHandle", ipc_close),
+    ENTRY("cuCtxSetCurrent", set_current),
 };
 
 } // namespace
@@ -433,7 +665,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** address, int, cuuint64_t,
     *found = there ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   return there ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-/// For tests: what is still held, as text: "reserved 0 mapped 0 committed 0".
+/// For tests: what is still held, as text: "reserved 0 mapped 0 committed 0 ...".
 const char* fake_cuda_held() {
   const std::lock_guard lock(mutex);
   static thread_local std::string text;
@@ -441,7 +673,25 @@ const char* fake_cuda_held() {
   for (const auto& [device, size] : committed)
     bytes += device >= 0 ? size : 0;
   text = "reserved " + std::to_string(reserved.size()) + " mapped " +
-         std::to_string(mapped.size()) + " committed " + std::to_string(bytes);
+         std::to_string(mapped.size()) + " committed " + std::to_string(bytes) + " allocated " +
+         std::to_string(allocated.size()) + " host " + std::to_string(host.size() + pinned.size()) +
+         " streams " + std::to_string(streams.size()) + " contexts " + std::to_string(retained);
   return text.c_str();
+}
+/// For tests: from now on streams are not done, until they are let go.
+void fake_cuda_hold(int on) {
+  const std::lock_guard lock(mutex);
+  held = on != 0;
+}
+/// For tests: where a processor reaches memory of a device, to do what a kernel would.
+void* fake_cuda_reach(void* address) {
+  const std::lock_guard lock(mutex);
+  std::size_t size = 1;
+  return reach(reinterpret_cast<CUdeviceptr>(address), size);
+}
+/// For tests: how often a function was called.
+int fake_cuda_calls(const char* name) {
+  const std::lock_guard lock(mutex);
+  return calls[name];
 }
 }

@@ -32,6 +32,10 @@ struct ForkJob {
   int n_nodes = 1;              ///< virtual nodes, in blocks
   Environment environment = {}; ///< more variables, for all PEs
   bool require_reach = true;
+  GpuUse gpu = GpuUse::none;
+  std::shared_ptr<WordAtomics> word_atomics = nullptr;
+  std::function<void(int pe, Environment&)> of_pe = {}; ///< what differs between PEs
+  std::function<std::string()> after = {};              ///< what a PE says when its runtime is gone
   std::function<std::string(Runtime&)> body = [](Runtime&) { return std::string(); };
 };
 
@@ -46,19 +50,23 @@ inline void write_all(int descriptor, const std::string& text) {
   }
 }
 
-inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descriptor) {
+inline int run_body(const ForkJob& job, int pe, const std::string& id, int descriptor) {
   Environment environment = job.environment;
   environment[local_variables::rank] = std::to_string(pe);
   environment[local_variables::size] = std::to_string(job.n_pes);
   environment[local_variables::id] = id;
   if (job.n_nodes > 1)
     environment[local_variables::node] = std::to_string(pe * job.n_nodes / job.n_pes);
+  if (job.of_pe)
+    job.of_pe(pe, environment);
   const Options options(environment);
   try {
     RuntimeRequest request;
     request.options = &options;
     request.environment = environment;
     request.require_reach = job.require_reach;
+    request.gpu = job.gpu;
+    request.word_atomics = job.word_atomics;
     Runtime runtime(std::move(request));
     try {
       write_all(descriptor, job.body(runtime));
@@ -76,6 +84,13 @@ inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descrip
     write_all(descriptor, std::string("unexpected exception: ") + error.what());
     return unexpected_exception;
   }
+}
+
+inline int run_pe(const ForkJob& job, int pe, const std::string& id, int descriptor) {
+  const int code = run_body(job, pe, id, descriptor);
+  if (job.after)
+    write_all(descriptor, job.after());
+  return code;
 }
 
 inline std::pair<FileDescriptor, FileDescriptor> make_pipe() {

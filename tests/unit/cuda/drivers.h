@@ -28,14 +28,15 @@ inline std::shared_ptr<const cuda::Driver> open_driver(const std::string& file,
   return driver;
 }
 
-/// "reserved 0 mapped 0 committed 0" of the made-up driver.
+/// What the made-up driver holds.
 inline std::string held_by_fake() {
   void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   using Held = const char*();
   auto* held = reinterpret_cast<Held*>(library ? ::dlsym(library, "fake_cuda_held") : nullptr);
   return held ? held() : "not loaded";
 }
-inline constexpr const char* nothing_held = "reserved 0 mapped 0 committed 0";
+inline constexpr const char* nothing_held =
+    "reserved 0 mapped 0 committed 0 allocated 0 host 0 streams 0 contexts 0";
 
 /// Copies of device memory, by the driver.
 class Copies {

@@ -1,0 +1,99 @@
+#include "src/runtime/gpu/cuda_copy_engine.h"
+
+#include "kernels/word_atomic.h"
+#include "src/runtime/gpu/cuda_stream_wait.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// Words on their way to signals: the copy engine reads them when their turn comes.
+constexpr std::size_t word_count = 512;
+
+class KernelWordAtomics final : public WordAtomics {
+public:
+  void start(void* stream, void* word, const AtomicRequest& request, std::uint64_t* old) override {
+    const std::string failure = launch_word_atomic(stream, word, request.op, request.size_bytes,
+                                                   request.operand, request.compare, old);
+    if (!failure.empty())
+      throw Error(ExitCode::unavailable, "the kernel for atomics on GPU memory", "launch", failure,
+                  "look with dmesg for Xid errors; shmemctl doctor --only driver,gpu");
+  }
+};
+
+} // namespace
+
+struct CudaCopyEngine::Lane {
+  explicit Lane(const std::shared_ptr<const cuda::Device>& device)
+      : stream(device), pinned(device, (word_count + 1) * sizeof(std::uint64_t)),
+        words(reinterpret_cast<std::uint64_t*>(pinned.data())) {}
+
+  cuda::Stream stream;
+  cuda::HostBuffer pinned;
+  std::uint64_t* words;       ///< [word_count], and one for old values
+  std::size_t words_used = 0; ///< since the last finish()
+  bool begun = false;
+  std::uint64_t* old() const { return words + word_count; }
+};
+
+CudaCopyEngine::CudaCopyEngine(std::shared_ptr<const cuda::Device> device,
+                               std::shared_ptr<WordAtomics> atomics, JobHealth& health,
+                               double timeout_s)
+    : device_(std::move(device)), atomics_(std::move(atomics)), health_(health),
+      timeout_s_(timeout_s) {}
+
+CudaCopyEngine::~CudaCopyEngine() = default;
+
+CudaCopyEngine::Lane& CudaCopyEngine::lane(int context) {
+  std::unique_ptr<Lane>& lane = lanes_.at(static_cast<std::size_t>(context));
+  if (!lane)
+    lane = std::make_unique<Lane>(device_);
+  return *lane;
+}
+
+void CudaCopyEngine::copy(int context, void* to, const void* from, std::size_t size_bytes) {
+  Lane& own = lane(context);
+  own.begun = true;
+  cuda::start_copy(own.stream, to, from, size_bytes);
+}
+
+void CudaCopyEngine::store_word(int context, void* to, std::uint64_t value) {
+  Lane& own = lane(context);
+  if (own.words_used == word_count)
+    finish(context);
+  std::uint64_t* const word = own.words + own.words_used++;
+  *word = value;
+  own.begun = true;
+  cuda::start_copy(own.stream, to, word, sizeof value);
+}
+
+void CudaCopyEngine::start_atomic(int context, void* word, const AtomicRequest& request) {
+  Lane& own = lane(context);
+  own.begun = true;
+  const cuda::Current current(*device_);
+  atomics_->start(own.stream.get(), word, request, own.old());
+}
+
+std::uint64_t CudaCopyEngine::atomic(int context, void* word, const AtomicRequest& request) {
+  start_atomic(context, word, request);
+  finish(context);
+  return request.op == AtomicOp::set ? 0 : *lane(context).old();
+}
+
+void CudaCopyEngine::finish(int context) {
+  const std::unique_ptr<Lane>& own = lanes_.at(static_cast<std::size_t>(context));
+  if (!own || !own->begun)
+    return;
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
+  if (!wait_for_stream(*device_, own->stream.get(), deadline, [this] { health_.check(); }))
+    throw Error(ExitCode::deadline, "copies of " + device_->text(), "wait for",
+                "the deadline passed", "look with dmesg for Xid errors, or raise --timeout");
+  own->begun = false;
+  own->words_used = 0;
+}
+
+std::shared_ptr<WordAtomics> make_kernel_word_atomics() {
+  return std::make_shared<KernelWordAtomics>();
+}
+
+} // namespace shmemctl

@@ -1,0 +1,42 @@
+// Host-initiated operations on GPU memory, by the copy engine and a small kernel.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "src/base/job_health.h"
+#include "src/cuda/buffers.h"
+#include "src/runtime/state.h"
+#include "transports/p2p/copy_engine.h"
+
+namespace shmemctl {
+
+/// A stream for each context, made when it is first used.
+class CudaCopyEngine final : public CopyEngine {
+public:
+  CudaCopyEngine(std::shared_ptr<const cuda::Device> device, std::shared_ptr<WordAtomics> atomics,
+                 JobHealth& health, double timeout_s);
+  ~CudaCopyEngine() override;
+
+  void copy(int context, void* to, const void* from, std::size_t size_bytes) override;
+  void store_word(int context, void* to, std::uint64_t value) override;
+  void start_atomic(int context, void* word, const AtomicRequest& request) override;
+  std::uint64_t atomic(int context, void* word, const AtomicRequest& request) override;
+  void finish(int context) override;
+
+private:
+  struct Lane;
+  Lane& lane(int context);
+
+  std::shared_ptr<const cuda::Device> device_;
+  std::shared_ptr<WordAtomics> atomics_;
+  JobHealth& health_;
+  double timeout_s_;
+  std::array<std::unique_ptr<Lane>, limits::max_contexts> lanes_;
+};
+
+/// By a kernel of one thread.
+std::shared_ptr<WordAtomics> make_kernel_word_atomics();
+
+} // namespace shmemctl

@@ -1,0 +1,184 @@
+#include "src/runtime/gpu/cuda_gpu_memory.h"
+
+#include <algorithm>
+
+#include "src/base/round_up.h"
+#include "src/base/text.h"
+#include "src/memory/cuda_host_backing.h"
+#include "src/memory/cuda_vmm_backing.h"
+#include "src/runtime/gpu/cuda_ipc_region.h"
+#include "src/runtime/gpu/cuda_map_trial.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t granularity_bytes = 2u << 20;
+constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
+
+/// A group of PEs that hand each other descriptors, beside the one of the host's regions.
+std::unique_ptr<LocalPeers> meet(const GpuSetup& setup, const std::vector<int>& pes,
+                                 std::uint8_t what_for) {
+  Secret secret = setup.secret;
+  secret[0] ^= what_for;
+  const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
+  return make_local_peers(secret, pes, static_cast<int>(mine),
+                          [health = setup.health] { health->check(); });
+}
+
+/// A SymmetricRegion of a group.
+class GroupRegion final : public GpuRegion {
+public:
+  GroupRegion(const std::string& name, std::size_t stride_bytes, std::vector<int> group,
+              LocalPeers& peers, HeapBacking& backing)
+      : group_(std::move(group)), region_(name, stride_bytes, peers, backing) {}
+  std::byte* base() const override { return region_.base(); }
+  std::size_t size_bytes() const override { return region_.size_bytes(); }
+  std::size_t stride_bytes() const override { return region_.stride_bytes(); }
+  void grow(std::size_t more_bytes, const Deadline& deadline) override {
+    region_.grow(more_bytes, deadline);
+  }
+  std::byte* part_of(int pe) const override {
+    const auto found = std::find(group_.begin(), group_.end(), pe);
+    return found == group_.end() ? nullptr
+                                 : region_.slot_base(static_cast<int>(found - group_.begin()));
+  }
+
+private:
+  std::vector<int> group_;
+  SymmetricRegion region_;
+};
+
+Deadline deadline_of(const GpuSetup& setup) {
+  return Deadline::after(std::chrono::duration<double>(setup.timeout_s));
+}
+
+} // namespace
+
+GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup, std::string kind)
+    : device_(std::move(device)), kind_(std::move(kind)) {
+  const std::size_t heap_bytes = round_up(
+      static_cast<std::size_t>(setup.options->size_bytes("SYMMETRIC_SIZE")), granularity_bytes);
+  if (kind_ == "ipc")
+    make_of_ipc(setup, heap_bytes);
+  else
+    make_of_chunks(setup, heap_bytes);
+}
+
+GpuMemory::~GpuMemory() = default;
+
+void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
+  backing_ = kind_ == "host" ? make_cuda_host_backing(device_, std::move(setup.host_backing))
+                             : make_cuda_vmm_backing(device_);
+  const std::size_t n_pes = setup.offers.size();
+  Matrix why_not(n_pes, std::vector<std::string>(n_pes));
+  if (!is_host_memory()) // which any GPU of the machine can map
+    why_not = try_mapping(setup);
+  const std::vector<int> group = mapping_group(setup.near_pes, why_not, setup.placement->pe);
+  explain(setup, why_not, group);
+  peers_ = meet(setup, group, 2);
+  cells_ = std::make_unique<GroupRegion>("gpu cells", cells_bytes, group, *peers_, *backing_);
+  cells_->grow(cells_bytes, deadline_of(setup));
+  heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
+}
+
+/// By a small piece of memory that everybody shows to everybody.
+GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
+  const std::size_t n_pes = setup.offers.size();
+  std::vector<std::string> mine(n_pes);
+  {
+    const auto peers = meet(setup, setup.near_pes, 1);
+    mine = try_vmm_mapping(device_, *backing_, *peers, setup, deadline_of(setup));
+  }
+  return gather(setup, mine);
+}
+
+GpuMemory::Matrix GpuMemory::gather(GpuSetup& setup, const std::vector<std::string>& mine) const {
+  constexpr char separator = '\n';
+  std::string line;
+  for (const std::string& reason : mine)
+    line += reason + separator;
+  Matrix all;
+  for (const std::string& text : setup.hooks.gather(line)) {
+    std::vector<std::string> row = split(text, separator);
+    row.resize(mine.size());
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
+  const int pe = setup.placement->pe;
+  const std::size_t n_pes = setup.offers.size();
+  const cuda::Stream stream(device_);
+  auto cells = std::make_unique<IpcRegion>("gpu cells", device_, stream,
+                                           round_up(cells_bytes, granularity_bytes), pe, n_pes);
+  const std::vector<std::string> handles = setup.hooks.gather(cells->handle());
+  std::vector<std::string> mine(n_pes);
+  for (const int peer : setup.near_pes) {
+    std::string& reason = mine[static_cast<std::size_t>(peer)];
+    reason = why_no_peer_access(*device_, setup.offers[static_cast<std::size_t>(peer)].uuid);
+    if (peer == pe || !reason.empty())
+      continue;
+    try {
+      cells->open(peer, handles[static_cast<std::size_t>(peer)]);
+    } catch (const Error& error) {
+      reason = error.message();
+    }
+  }
+  const Matrix why_not = gather(setup, mine);
+  std::vector<int> mapped;
+  for (const int peer : setup.near_pes) {
+    const auto me = static_cast<std::size_t>(pe), other = static_cast<std::size_t>(peer);
+    if (why_not[me][other].empty() && why_not[other][me].empty())
+      mapped.push_back(peer);
+    else
+      cells->close(peer);
+  }
+  explain(setup, why_not, mapped);
+  auto heap = std::make_unique<IpcRegion>("gpu heap", device_, stream, heap_bytes, pe, n_pes);
+  const std::vector<std::string> heaps = setup.hooks.gather(heap->handle());
+  for (const int peer : mapped)
+    if (peer != pe)
+      heap->open(peer, heaps[static_cast<std::size_t>(peer)]);
+  setup.hooks.gather("mapped"); // nobody goes on while another one may still fail
+  cells_ = std::move(cells);
+  heap_ = std::move(heap);
+}
+
+void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
+                        const std::vector<int>& group) {
+  const Placement& placement = *setup.placement;
+  const auto me = static_cast<std::size_t>(placement.pe);
+  const auto is_in = [](const std::vector<int>& pes, std::size_t pe) {
+    return std::find(pes.begin(), pes.end(), static_cast<int>(pe)) != pes.end();
+  };
+  why_not_mapped_.assign(setup.offers.size(), "");
+  for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe) {
+    std::string& reason = why_not_mapped_[pe];
+    if (is_in(group, pe))
+      continue;
+    if (placement.hosts[pe].machine_id != placement.hosts[me].machine_id)
+      reason = "on another machine";
+    else if (placement.node[pe] != placement.my_node())
+      reason = "on another virtual node";
+    else if (!is_in(setup.near_pes, pe))
+      reason = "in another network namespace, through which no memory can be shared";
+    else if (!why_not[me][pe].empty())
+      reason = why_not[me][pe];
+    else if (!why_not[pe][me].empty())
+      reason = "it cannot map this PE's memory: " + why_not[pe][me];
+    else
+      reason = "its GPU maps only a part of the GPUs that this PE's maps";
+  }
+}
+
+RegionView GpuMemory::view(int region) const {
+  const GpuRegion& part = region == region::gpu_heap ? *heap_ : *cells_;
+  RegionView view{region, part.base(), part.size_bytes(), {}};
+  for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe)
+    view.mapped.push_back(part.part_of(static_cast<int>(pe)));
+  return view;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,55 @@
+// The symmetric memory of kernels: the heap and the teams' cells, in memory of one kind, and which
+// PEs map each other's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/cuda/device.h"
+#include "src/memory/symmetric_heap.h"
+#include "src/runtime/gpu/gpu_part.h"
+
+namespace shmemctl {
+
+/// One region of the kind.
+class GpuRegion : public HeapMemory {
+public:
+  /// Where that PE's part is mapped here; nullptr if it is not.
+  virtual std::byte* part_of(int pe) const = 0;
+};
+
+class GpuMemory {
+public:
+  /// Collective. Throws Error.
+  GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup, std::string kind);
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+
+  const std::string& kind() const { return kind_; }
+  GpuRegion& heap() { return *heap_; }
+  GpuRegion& cells() { return *cells_; }
+  RegionView view(int region) const;
+  /// By PE: "" if its memory is mapped here, and this PE's there; else why not.
+  const std::vector<std::string>& why_not_mapped() const { return why_not_mapped_; }
+  bool is_host_memory() const { return kind_ == "host"; }
+
+private:
+  /// By PE, by PE: "" where the one can map the other's memory.
+  using Matrix = std::vector<std::vector<std::string>>;
+  void make_of_chunks(GpuSetup& setup, std::size_t heap_bytes);
+  void make_of_ipc(GpuSetup& setup, std::size_t heap_bytes);
+  Matrix try_mapping(GpuSetup& setup);
+  Matrix gather(GpuSetup& setup, const std::vector<std::string>& mine) const;
+  void explain(const GpuSetup& setup, const Matrix& why_not, const std::vector<int>& group);
+
+  std::shared_ptr<const cuda::Device> device_;
+  std::string kind_;
+  std::vector<std::string> why_not_mapped_;
+  std::unique_ptr<LocalPeers> peers_;
+  std::unique_ptr<HeapBacking> backing_;
+  std::unique_ptr<GpuRegion> cells_, heap_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,58 @@
+#include "src/runtime/gpu/cuda_gpu_seat.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/base/text.h"
+#include "src/runtime/gpu/cuda_runtime_gpu.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// -1 if it is not visible.
+int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
+  for (const cuda::DeviceInfo& info : driver.devices())
+    if (info.pci_address == lower(pci_address))
+      return info.ordinal;
+  return -1;
+}
+
+} // namespace
+
+std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
+                                  const std::string& pci_address, std::string& why) {
+  // A kernel that waits for another PE would wait for ever if that one's next kernel could only be
+  // loaded when this one has ended. Before the driver's first call; a user's setting stays.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  const std::shared_ptr<const cuda::Driver> driver =
+      cuda::Driver::open(options.text("CUDA_LIBRARY"), why);
+  if (!driver)
+    return nullptr;
+  const auto count = static_cast<int>(driver->devices().size());
+  int ordinal = cuda::device_of_pe(machine_pe, count, {});
+  if (!pci_address.empty())
+    ordinal = ordinal_of(*driver, pci_address);
+  if (ordinal < 0) {
+    why = "the GPU at " + pci_address + ", which GPUS names, is not visible to CUDA";
+    return nullptr;
+  }
+  try {
+    auto device = std::make_shared<const cuda::Device>(driver, ordinal);
+    GpuOffer offer;
+    offer.there = true;
+    offer.uuid = device->info().uuid;
+    offer.shareable = device->info().virtual_memory && device->info().descriptors;
+    return std::make_unique<CudaSeat>(std::move(device), std::move(offer));
+  } catch (const Error& error) {
+    why = error.message();
+    return nullptr;
+  }
+}
+
+std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat> seat, GpuSetup setup) {
+  return std::make_unique<RuntimeGpu>(static_cast<const CudaSeat&>(*seat).device(),
+                                      std::move(setup));
+}
+
+} // namespace shmemctl

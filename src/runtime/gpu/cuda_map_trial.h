@@ -1,0 +1,23 @@
+// Whether GPUs can map each other's memory: asked, and tried.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/cuda/device.h"
+#include "src/runtime/gpu/gpu_part.h"
+
+namespace shmemctl {
+
+/// Why CUDA says that this device cannot reach that one; "" if it can, or if that one is not
+/// visible to this process (CUDA_VISIBLE_DEVICES): then only a trial can tell.
+std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
+
+/// Collective over setup.near_pes: everybody shows a chunk of the backing, and maps and reads those
+/// of the others. Returns by PE why it could not; "" for those that it could, and for PEs that are
+/// not near. Throws Error for a failure that is this PE's own.
+std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
+                                         HeapBacking& backing, LocalPeers& peers,
+                                         const GpuSetup& setup, const Deadline& deadline);
+
+} // namespace shmemctl

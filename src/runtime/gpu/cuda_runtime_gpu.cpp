@@ -1,0 +1,262 @@
+#include "src/runtime/gpu/cuda_runtime_gpu.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "src/base/log.h"
+#include "src/base/round_up.h"
+#include "src/runtime/gpu/cuda_stream_wait.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// Beyond TIMEOUT, so that a kernel's own report, which says more, comes first.
+constexpr double patience_s = 2;
+constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
+
+} // namespace
+
+RuntimeGpu::RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setup)
+    : device_(std::move(device)), setup_(std::move(setup)), stream_(device_), copy_stream_(device_),
+      memory_(device_, setup_, choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers).kind),
+      copies_(device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
+              *setup_.health, setup_.timeout_s),
+      report_(device_, sizeof(WaitReport)),
+      deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)) {
+  describe();
+  choose_ways();
+  store_deltas();
+  make_heap();
+  device_->require(device_->call().ctx_set_current(device_->context()),
+                   "make the context current of");
+  log(LogLevel::info, "gpu",
+      fmt::format("PE {}: {} ({}, {}), heap of kind {}: {}", setup_.placement->pe, device_->text(),
+                  site_.name, site_.pci_address, site_.heap_kind, site_.heap_reason));
+}
+
+RuntimeGpu::~RuntimeGpu() {
+  release_kernels();
+  device_->call().ctx_set_current(nullptr);
+}
+
+void RuntimeGpu::describe() {
+  const cuda::DeviceInfo& info = device_->info();
+  site_.device = info.ordinal;
+  site_.pes_on_device = pes_on_device(setup_.offers, *setup_.placement);
+  site_.name = info.name;
+  site_.pci_address = info.pci_address;
+  site_.uuid = info.uuid;
+  site_.heap_kind = memory_.kind();
+  site_.heap_reason = choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers).reason;
+  site_.multiprocessors = info.multiprocessors;
+  site_.cooperative_launch = info.cooperative_launch;
+  site_.stream_operations = info.stream_operations;
+}
+
+void RuntimeGpu::choose_ways() {
+  const std::string wanted = setup_.options->text("DEVICE_PATH");
+  const auto me = static_cast<std::size_t>(setup_.placement->pe);
+  const std::vector<std::string>& why_not = memory_.why_not_mapped();
+  for (std::size_t pe = 0; pe < why_not.size(); ++pe) {
+    GpuWay way{DevicePath::load_store, ""};
+    if (pe == me)
+      way.reason = "its own memory";
+    else if (!why_not[pe].empty())
+      way = {DevicePath::none, why_not[pe]};
+    else if (wanted == "proxy" || wanted == "ibgda")
+      way = {DevicePath::none, "SHMEMCTL_DEVICE_PATH=" + wanted + " asks for a network"};
+    else if (memory_.is_host_memory())
+      way.reason = "host memory that both GPUs map";
+    else if (setup_.offers[pe].uuid == setup_.offers[me].uuid)
+      way.reason = "memory of the same GPU";
+    else
+      way.reason = "peer mapping by NVLink or PCIe";
+    ways_.push_back(std::move(way));
+  }
+}
+
+/// They do not change: parts grow where they are.
+void RuntimeGpu::store_deltas() {
+  const std::size_t n_pes = ways_.size();
+  std::vector<std::int64_t> deltas(2 * n_pes, DeviceJob::unreachable);
+  const auto delta_of = [](const GpuRegion& region, std::size_t pe) {
+    return reinterpret_cast<std::int64_t>(region.part_of(static_cast<int>(pe))) -
+           reinterpret_cast<std::int64_t>(region.base());
+  };
+  for (std::size_t pe = 0; pe < n_pes; ++pe) {
+    if (ways_[pe].path != DevicePath::load_store)
+      continue;
+    deltas[pe] = delta_of(memory_.heap(), pe);
+    deltas[n_pes + pe] = delta_of(memory_.cells(), pe);
+  }
+  const std::size_t deltas_bytes = deltas.size() * sizeof deltas[0];
+  cuda::copy_now(copy_stream_, deltas_.data(), deltas.data(), deltas_bytes);
+  std::vector<std::uint8_t> paths;
+  for (const GpuWay& way : ways_)
+    paths.push_back(static_cast<std::uint8_t>(way.path));
+  cuda::copy_now(copy_stream_, deltas_.data() + deltas_bytes, paths.data(), n_pes);
+}
+
+void RuntimeGpu::make_heap() {
+  SymmetricHeap::Config config;
+  config.limit_bytes = memory_.heap().stride_bytes();
+  config.chunk_bytes = std::min<std::size_t>(
+      config.limit_bytes,
+      round_up(static_cast<std::size_t>(setup_.options->size_bytes("HEAP_CHUNK")), 2u << 20));
+  config.checked = setup_.options->boolean("CHECK");
+  config.timeout_s = setup_.timeout_s;
+  config.pe = setup_.placement->pe;
+  heap_ = std::make_unique<SymmetricHeap>(config, memory_.heap(), setup_.hooks.agreement);
+  heap_bytes_ = memory_.heap().size_bytes();
+}
+
+DeviceJob RuntimeGpu::job() const {
+  DeviceJob job{};
+  job.pe = setup_.placement->pe;
+  job.n_pes = setup_.placement->n_pes;
+  GpuMemory& memory = const_cast<GpuMemory&>(memory_);
+  job.heap = memory.heap().base();
+  job.heap_bytes = heap_bytes_;
+  const auto* deltas = reinterpret_cast<const std::int64_t*>(deltas_.data());
+  job.heap_delta_bytes = deltas;
+  job.cells_delta_bytes = deltas + ways_.size();
+  job.cells = reinterpret_cast<DeviceTeamCells*>(memory.cells().base());
+  job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
+  job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
+  const auto maps = [](const GpuWay& way) { return way.path == DevicePath::load_store; };
+  if (!std::all_of(ways_.begin(), ways_.end(), maps))
+    job.network.path_of_pe = reinterpret_cast<const std::uint8_t*>(deltas + 2 * ways_.size());
+  job.report = &report();
+  job.timeout_ns = static_cast<std::uint64_t>(setup_.timeout_s * 1e9);
+  return job;
+}
+
+void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
+  const std::lock_guard lock(heap_mutex_);
+  void* address = nullptr;
+  setup_.hooks.announcing([&] {
+    const std::size_t before = memory_.heap().size_bytes();
+    address = heap_->allocate(size_bytes, alignment_bytes);
+    if (memory_.heap().size_bytes() != before)
+      setup_.hooks.publish(memory_.view(region::gpu_heap));
+    heap_bytes_ = memory_.heap().size_bytes();
+    if (size_bytes > 0)
+      setup_.hooks.barrier();
+  });
+  return address;
+}
+
+void RuntimeGpu::free(void* address) {
+  const std::lock_guard lock(heap_mutex_);
+  setup_.hooks.announcing([&] {
+    setup_.hooks.barrier(); // nobody may still use what goes
+    heap_->free(address);
+  });
+}
+
+void RuntimeGpu::copy(void* to, const void* from, std::size_t size_bytes) {
+  const std::lock_guard lock(copy_mutex_);
+  cuda::copy_now(copy_stream_, to, from, size_bytes);
+}
+
+void RuntimeGpu::fill(void* at, int byte, std::size_t size_bytes) {
+  const std::lock_guard lock(copy_mutex_);
+  cuda::fill_now(copy_stream_, at, byte, size_bytes);
+}
+
+void RuntimeGpu::wait(GpuStream stream, const char* step) {
+  const Deadline deadline =
+      Deadline::after(std::chrono::duration<double>(setup_.timeout_s + patience_s));
+  bool done = false;
+  try {
+    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, [this] {
+      setup_.health->check();
+      check();
+    });
+  } catch (...) {
+    release_kernels();
+    throw;
+  }
+  check();
+  if (done)
+    return;
+  release_kernels();
+  Where where;
+  where.pe = setup_.placement->pe;
+  where.device = device_->text();
+  throw Error(ExitCode::deadline, step, "wait for the GPU in",
+              fmt::format("the deadline passed, and the stream of {} ({}) is not done",
+                          device_->text(), site_.pci_address),
+              "raise --timeout if the kernel needs longer; else look with nvidia-smi and dmesg",
+              where);
+}
+
+void RuntimeGpu::check() {
+  std::atomic_ref state(report().state);
+  if (state.load(std::memory_order_acquire) == WaitReport::written && !released_)
+    throw_report();
+}
+
+void RuntimeGpu::throw_report() const {
+  const WaitReport& seen = report();
+  const std::string whom = seen.peer < 0 ? "another PE" : "PE " + std::to_string(seen.peer);
+  Where where;
+  where.pe = setup_.placement->pe;
+  where.device = device_->text();
+  std::string what;
+  switch (seen.kind) {
+  case WaitKind::word:
+    what = fmt::format("the deadline of {} s passed: the word at offset {} of its memory is {}, "
+                       "expected was {}",
+                       setup_.timeout_s, seen.offset_bytes, seen.seen, seen.expected);
+    break;
+  case WaitKind::no_path:
+    what = "kernels have no path to it";
+    if (seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < ways_.size())
+      what += ": " + ways_[static_cast<std::size_t>(seen.peer)].reason;
+    break;
+  default:
+    what = fmt::format("the network of kernels failed (kind {}, expected {}, seen {})",
+                       static_cast<unsigned>(seen.kind), seen.expected, seen.seen);
+  }
+  throw Error(
+      seen.kind == WaitKind::word ? ExitCode::deadline : ExitCode::unavailable,
+      fmt::format("a kernel of {} ({}), block {}", device_->text(), site_.pci_address, seen.block),
+      "wait for " + whom + " in", what, "look at the output of " + whom + ", or raise --timeout",
+      where);
+}
+
+void RuntimeGpu::release_kernels() noexcept {
+  std::atomic_ref state(report().state);
+  std::uint64_t none = WaitReport::none;
+  if (!state.compare_exchange_strong(none, WaitReport::being_written))
+    return;
+  released_ = true;
+  report().peer = -1;
+  state.store(WaitReport::written, std::memory_order_release);
+}
+
+std::vector<RegionView> RuntimeGpu::views() const {
+  return {memory_.view(region::gpu_heap), memory_.view(region::gpu_cells)};
+}
+
+/// Runs inside of each change of the state. A team that goes leaves cells of zeros: all its members
+/// have left it (its last sync), and none uses the slot anew before this PE agrees.
+void RuntimeGpu::mirror(const State& state) {
+  const std::lock_guard lock(mirror_mutex_);
+  const std::size_t lists_bytes = state.members_capacity * sizeof(std::int32_t);
+  if (!mirror_)
+    mirror_ = std::make_unique<cuda::DeviceBuffer>(device_, teams_bytes + lists_bytes);
+  auto* cells = reinterpret_cast<DeviceTeamCells*>(memory_.cells().base());
+  for (std::size_t team = 0; team < was_in_use_.size(); ++team) {
+    const bool in_use = state.teams[team].in_use != 0;
+    if (was_in_use_[team] && !in_use)
+      fill(cells + team, 0, sizeof *cells);
+    was_in_use_[team] = in_use;
+  }
+  copy(mirror_->data(), state.teams, teams_bytes);
+  copy(mirror_->data() + teams_bytes, members_of(&state), lists_bytes);
+}
+
+} // namespace shmemctl

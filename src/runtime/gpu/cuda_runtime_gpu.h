@@ -1,0 +1,71 @@
+// A PE's GPU, as the runtime sets it up.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "src/cuda/buffers.h"
+#include "src/runtime/gpu/cuda_copy_engine.h"
+#include "src/runtime/gpu/cuda_gpu_memory.h"
+#include "src/runtime/gpu/gpu_part.h"
+
+namespace shmemctl {
+
+class RuntimeGpu final : public GpuPart {
+public:
+  /// Collective. Makes the device's context the current one of the calling thread, so that this
+  /// thread's launches go there. Throws Error.
+  RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setup);
+  /// Makes kernels that still wait leave.
+  ~RuntimeGpu() override;
+
+  const GpuSite& site() const override { return site_; }
+  const std::vector<GpuWay>& ways() const override { return ways_; }
+  DeviceJob job() const override;
+  void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) override;
+  void free(void* address) override;
+  SymmetricHeap& heap() override { return *heap_; }
+  GpuStream stream() override { return stream_.get(); }
+  void copy(void* to, const void* from, std::size_t size_bytes) override;
+  void fill(void* at, int byte, std::size_t size_bytes) override;
+  void wait(GpuStream stream, const char* step) override;
+  void check() override;
+
+  std::vector<RegionView> views() const override;
+  bool is_host_memory() const override { return memory_.is_host_memory(); }
+  CopyEngine& copies() override { return copies_; }
+  void mirror(const State& state) override;
+
+private:
+  void describe();
+  void choose_ways();
+  void make_heap();
+  void store_deltas();
+  WaitReport& report() const { return *reinterpret_cast<WaitReport*>(report_.data()); }
+  /// Makes kernels leave their waits.
+  void release_kernels() noexcept;
+  [[noreturn]] void throw_report() const;
+
+  std::shared_ptr<const cuda::Device> device_;
+  GpuSetup setup_;
+  GpuSite site_;
+  std::vector<GpuWay> ways_;
+  cuda::Stream stream_;
+  cuda::Stream copy_stream_; ///< not behind kernels, which may wait for what is copied
+  std::mutex copy_mutex_;
+  GpuMemory memory_;
+  CudaCopyEngine copies_;
+  cuda::HostBuffer report_;
+  cuda::DeviceBuffer deltas_; ///< of the heap by PE, then of the cells; then paths (one byte each)
+  std::unique_ptr<SymmetricHeap> heap_;
+  std::mutex heap_mutex_; ///< of allocate() and free()
+  std::atomic<std::uint64_t> heap_bytes_{0};
+  std::atomic<bool> released_{false};
+
+  std::mutex mirror_mutex_;
+  std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists
+  std::array<bool, limits::max_teams> was_in_use_{};
+};
+
+} // namespace shmemctl

@@ -1,0 +1,36 @@
+#include "src/runtime/gpu/cuda_stream_wait.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace shmemctl {
+
+bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
+                     const std::function<void()>& look) {
+  constexpr int looks_apart = 256, yields = 20'000;
+  constexpr auto longest_sleep = std::chrono::microseconds(200);
+  const cuda::Current current(device);
+  auto sleep = std::chrono::microseconds(5);
+  for (int count = 1;; ++count) {
+    const CUresult state = device.call().stream_query(stream);
+    if (state == CUDA_SUCCESS)
+      return true;
+    if (state != CUDA_ERROR_NOT_READY)
+      device.require(state, "finish the work of");
+    const bool sleeps = count > yields;
+    if (sleeps || count % looks_apart == 0) {
+      look();
+      if (deadline.passed())
+        return false;
+    }
+    if (sleeps) {
+      std::this_thread::sleep_for(sleep);
+      sleep = std::min(2 * sleep, longest_sleep);
+    } else if (count > looks_apart) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+} // namespace shmemctl

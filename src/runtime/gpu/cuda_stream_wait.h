@@ -1,0 +1,18 @@
+// Waits for streams that have a deadline and look at the job.
+#pragma once
+
+#include <functional>
+
+#include "src/base/deadline.h"
+#include "src/cuda/device.h"
+
+namespace shmemctl {
+
+/// Until all that was put into the stream is done: spins, then yields, then sleeps.
+/// @param look called now and then; may throw
+/// @return false if the deadline passed
+/// Throws Error (unavailable) with the driver's words if what is in the stream has failed.
+bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
+                     const std::function<void()>& look);
+
+} // namespace shmemctl

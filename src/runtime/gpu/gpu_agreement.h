@@ -1,0 +1,42 @@
+// What the PEs of a job tell each other of their GPUs, and what follows from it. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/runtime/identity.h"
+
+namespace shmemctl {
+
+/// What one PE has.
+struct GpuOffer {
+  bool there = false;
+  std::string reason;     ///< why not
+  std::string uuid;       ///< of the device
+  bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
+};
+std::string to_line(const GpuOffer& offer);
+/// Survives any text: what is none is an offer of nothing, with that reason.
+GpuOffer gpu_offer_of(const std::string& line);
+
+/// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE that has
+/// none, and its reason. If no PE has one, the reason of PE `pe` itself.
+std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& placement);
+
+/// "vmm", "ipc" or "host", the same on all PEs, and why.
+struct HeapKind {
+  std::string kind, reason;
+};
+/// @param wanted the option HEAP
+HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers);
+
+/// How many PEs of that PE's machine have its device.
+int pes_on_device(const std::vector<GpuOffer>& offers, const Placement& placement);
+
+/// Groups in which everybody can map everybody: PEs in their order, each in the first group that
+/// takes it. Returns the one of `pe`.
+/// @param why_not by PE, by PE: why the one cannot map the other; "" if it can
+std::vector<int> mapping_group(const std::vector<int>& candidates,
+                               const std::vector<std::vector<std::string>>& why_not, int pe);
+
+} // namespace shmemctl

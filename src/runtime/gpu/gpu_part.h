@@ -1,0 +1,75 @@
+// What the runtime and its GPU part know of each other. No CUDA header: builds without CUDA have
+// this too, and say there that they have none.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/job_health.h"
+#include "src/base/options.h"
+#include "src/base/secret.h"
+#include "src/runtime/gpu/gpu.h"
+#include "src/runtime/gpu/gpu_agreement.h"
+#include "src/runtime/identity.h"
+#include "transports/p2p/copy_engine.h"
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// A device that has been opened. Kept by the part that is made of it.
+class GpuSeat {
+public:
+  virtual ~GpuSeat() = default;
+  virtual const GpuOffer& offer() const = 0;
+};
+
+/// Opens the driver and this PE's device. Returns nullptr without a driver, a device, or CUDA in
+/// this build.
+/// @param machine_pe  this PE's number among those of its machine: they take turns
+/// @param pci_address of the device that GPUS names for this PE; "" for none
+/// @param why         receives the reason: one clause
+std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
+                                  const std::string& pci_address, std::string& why);
+
+/// What the GPU part does through the runtime. All are collective but for `announcing`.
+struct GpuHooks {
+  /// Runs a step; an Error of it is told to the job and thrown.
+  std::function<void(const std::function<void()>&)> announcing;
+  std::function<void()> barrier;
+  std::function<std::vector<std::string>(const std::string&)> gather; ///< by PE; in the phases
+  std::function<void(const RegionView&)> publish;                     ///< a region has grown
+  Agreement agreement;                                                ///< of a checked heap
+};
+
+struct GpuSetup {
+  const Options* options = nullptr;
+  const Placement* placement = nullptr;
+  std::vector<int> near_pes;    ///< PEs to which descriptors can be handed, this one among them
+  std::vector<GpuOffer> offers; ///< by PE
+  Secret secret{};
+  JobHealth* health = nullptr;
+  std::unique_ptr<HeapBacking> host_backing; ///< for HEAP=host
+  GpuHooks hooks;
+  std::shared_ptr<WordAtomics> word_atomics; ///< nullptr: the kernel's
+  double timeout_s = 60;
+};
+
+/// The runtime's side of PeGpu.
+class GpuPart : public PeGpu {
+public:
+  /// gpu_heap and gpu_cells, as they are now.
+  virtual std::vector<RegionView> views() const = 0;
+  /// Whether processors of the host can load and store in the regions.
+  virtual bool is_host_memory() const = 0;
+  /// For host-initiated operations on mapped PEs.
+  virtual CopyEngine& copies() = 0;
+  /// Brings what kernels know of teams up to date. Called by StateBlock after every change.
+  virtual void mirror(const State& state) = 0;
+};
+
+/// Collective: makes the regions, and finds out which PEs can be mapped. Throws Error.
+std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat> seat, GpuSetup setup);
+
+} // namespace shmemctl

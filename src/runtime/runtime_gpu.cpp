@@ -1,0 +1,111 @@
+// The phase that gives a PE its GPU.
+#include <algorithm>
+
+#include "src/runtime/exchange.h"
+#include "src/runtime/runtime_impl.h"
+#include "transports/p2p/p2p.h"
+
+namespace shmemctl {
+
+/// PEs of a machine take turns, also across virtual nodes; GPUS names devices as `topo` does.
+std::unique_ptr<GpuSeat> Runtime::Impl::open_my_gpu(std::string& why) const {
+  if (options.text("HEAP") == "none") {
+    why = "SHMEMCTL_HEAP=none";
+    return nullptr;
+  }
+  const auto me = static_cast<std::size_t>(placement.pe);
+  const auto machine_pe = static_cast<std::size_t>(std::count_if(
+      placement.hosts.begin(), placement.hosts.begin() + placement.pe,
+      [&](const PeHost& host) { return host.machine_id == placement.hosts[me].machine_id; }));
+  std::string pci_address;
+  if (const std::vector<int>& gpus = wanted_mapping.gpus;
+      options.value("GPUS").set() && !gpus.empty()) {
+    const Gpu& named = node.gpus.at(static_cast<std::size_t>(gpus[machine_pe % gpus.size()]));
+    if (named.pci >= 0)
+      pci_address = to_string(node.pci.at(static_cast<std::size_t>(named.pci)).address);
+  }
+  return open_gpu(options, static_cast<int>(machine_pe), pci_address, why);
+}
+
+GpuHooks Runtime::Impl::gpu_hooks() {
+  GpuHooks hooks;
+  hooks.announcing = [this](const std::function<void()>& step) {
+    const std::lock_guard lock(mutex);
+    announcing(step);
+  };
+  hooks.barrier = [this] { barrier(); };
+  hooks.gather = [this](const std::string& text) {
+    return allgather_text(*bootstrap, text, deadline());
+  };
+  hooks.publish = [this](const RegionView& region) { publish(region); };
+  hooks.agreement = make_agreement();
+  return hooks;
+}
+
+void Runtime::Impl::enter_gpu() {
+  std::string why;
+  std::unique_ptr<GpuSeat> seat = open_my_gpu(why);
+  GpuOffer mine;
+  mine.reason = why;
+  if (seat)
+    mine = seat->offer();
+  GpuSetup setup;
+  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
+    setup.offers.push_back(gpu_offer_of(line));
+  no_gpu_reason = why_no_gpus(setup.offers, placement);
+  if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
+    throw Error(ExitCode::unavailable, "a GPU for every PE", "find", no_gpu_reason,
+                "shmemctl doctor --only driver,gpu says what is missing");
+  if (!no_gpu_reason.empty())
+    return;
+  setup.options = &options;
+  setup.placement = &placement;
+  setup.near_pes = shared_pes;
+  setup.secret = secret;
+  setup.health = lifeline.get();
+  if (options.text("HEAP") == "host") {
+    HostBackingOptions wanted = backing_options();
+    wanted.numa_node = choose_heap_node();
+    setup.host_backing = make_host_backing(wanted);
+  }
+  setup.hooks = gpu_hooks();
+  setup.word_atomics = request.word_atomics;
+  setup.timeout_s = timeout_s;
+  gpu = make_gpu_part(std::move(seat), std::move(setup));
+}
+
+void Runtime::Impl::undo_gpu() {
+  gpu_transports.clear();
+  gpu.reset();
+}
+
+std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
+  if (gpu->is_host_memory())
+    return ways();
+  std::vector<std::string> why_not(count());
+  const RegionView heap_view = gpu->views().front();
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (!heap_view.mapped[pe])
+      why_not[pe] = gpu->ways()[pe].reason;
+  gpu_transports.push_back(make_p2p_transport(gpu->copies(), std::move(why_not)));
+  std::vector<Transport*> ways(count(), nullptr);
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (heap_view.mapped[pe])
+      ways[pe] = gpu_transports.front().get();
+  return ways;
+}
+
+std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
+  const bool of_gpu = region == region::gpu_heap || region == region::gpu_cells;
+  std::vector<Transport*> all;
+  if (of_gpu && !gpu->is_host_memory()) {
+    for (const auto& transport : gpu_transports)
+      all.push_back(transport.get());
+    return all;
+  }
+  for (const TransportEntry& entry : transports)
+    all.push_back(entry.transport.get());
+  return all;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,90 @@
+// What PEs conclude from what they told each other.
+#include <gtest/gtest.h>
+
+#include "src/runtime/gpu/gpu_agreement.h"
+
+namespace shmemctl {
+namespace {
+
+GpuOffer gpu(const std::string& uuid, bool shareable = true) {
+  GpuOffer offer;
+  offer.there = true;
+  offer.uuid = uuid;
+  offer.shareable = shareable;
+  return offer;
+}
+GpuOffer none(const std::string& reason) {
+  GpuOffer offer;
+  offer.reason = reason;
+  return offer;
+}
+
+Placement on_machines(int pe, const std::vector<std::uint64_t>& machines) {
+  std::vector<PeHost> hosts;
+  for (const std::uint64_t machine : machines) {
+    PeHost host;
+    host.host_name = "host" + std::to_string(machine);
+    host.machine_id = host.node_id = machine;
+    hosts.push_back(host);
+  }
+  return place(pe, std::move(hosts));
+}
+
+TEST(GpuAgreement, LinesSayWhatWasOffered) {
+  for (const GpuOffer& offer : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
+    const GpuOffer heard = gpu_offer_of(to_line(offer));
+    EXPECT_TRUE(heard.there);
+    EXPECT_EQ(heard.uuid, offer.uuid);
+    EXPECT_EQ(heard.shareable, offer.shareable);
+  }
+  EXPECT_EQ(gpu_offer_of(to_line(none("no driver"))).reason, "no driver");
+  for (const char* line : {"", "g", "gpu", "gpu 1", "none", "other words"}) {
+    EXPECT_FALSE(gpu_offer_of(line).there) << line;
+    EXPECT_EQ(gpu_offer_of(line).reason, "it runs another version of this tool") << line;
+  }
+}
+
+TEST(GpuAgreement, ThePeWithoutAGpuIsNamed) {
+  const Placement placement = on_machines(2, {7, 8, 8});
+  EXPECT_EQ(why_no_gpus({gpu("a"), gpu("b"), gpu("c")}, placement), "");
+  EXPECT_EQ(why_no_gpus({gpu("a"), none("no driver"), none("none")}, placement),
+            "PE 1 on host8 has no GPU: no driver");
+  EXPECT_EQ(why_no_gpus({none("x"), none("y"), none("mine")}, placement), "mine");
+}
+
+TEST(GpuAgreement, TheHeapIsOneThatAllGpusHave) {
+  EXPECT_EQ(choose_gpu_heap("auto", {gpu("a"), gpu("b")}).kind, "vmm");
+  const HeapKind kind = choose_gpu_heap("auto", {gpu("a"), gpu("b", false)});
+  EXPECT_EQ(kind.kind, "ipc");
+  EXPECT_NE(kind.reason.find("PE 1"), std::string::npos) << kind.reason;
+  EXPECT_EQ(choose_gpu_heap("host", {gpu("a"), gpu("b", false)}).kind, "host");
+}
+
+TEST(GpuAgreement, PesOfADeviceAreCountedOnTheirMachine) {
+  const std::vector<GpuOffer> offers = {gpu("a"), gpu("a"), gpu("b"), gpu("a")};
+  EXPECT_EQ(pes_on_device(offers, on_machines(0, {1, 1, 1, 2})), 2);
+  EXPECT_EQ(pes_on_device(offers, on_machines(2, {1, 1, 1, 2})), 1);
+  EXPECT_EQ(pes_on_device(offers, on_machines(3, {1, 1, 1, 2})), 1);
+}
+
+TEST(GpuAgreement, GroupsMapEachOther) {
+  using Row = std::vector<std::string>;
+  const std::vector<int> all = {0, 1, 2, 3};
+  const std::vector<Row> everybody(4, Row(4));
+  EXPECT_EQ(mapping_group(all, everybody, 2), all);
+  EXPECT_EQ(mapping_group({1, 3}, everybody, 3), (std::vector<int>{1, 3}));
+  // Two pairs that do not reach each other.
+  std::vector<Row> pairs = everybody;
+  for (const auto& [a, b] : {std::pair{0, 2}, {0, 3}, {1, 2}, {1, 3}})
+    pairs[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = "no"; // one way is enough
+  EXPECT_EQ(mapping_group(all, pairs, 0), (std::vector<int>{0, 1}));
+  EXPECT_EQ(mapping_group(all, pairs, 3), (std::vector<int>{2, 3}));
+  // A chain: the one in the middle belongs to the first group.
+  std::vector<Row> chain = everybody;
+  chain[2][0] = "no";
+  EXPECT_EQ(mapping_group({0, 1, 2}, chain, 1), (std::vector<int>{0, 1}));
+  EXPECT_EQ(mapping_group({0, 1, 2}, chain, 2), (std::vector<int>{2}));
+}
+
+} // namespace
+} // namespace shmemctl

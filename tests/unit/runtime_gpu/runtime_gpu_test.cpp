@@ -1,0 +1,316 @@
+// The runtime's GPU phase: devices, heaps, ways, what kernels are given.
+#include <cstring>
+#include <thread>
+
+#include "tests/unit/runtime_gpu/gpu_job.h"
+
+namespace shmemctl::test {
+namespace {
+
+using RuntimeGpuTest = OverHeaps;
+
+TEST_P(RuntimeGpuTest, WhatAPePutsIsInItsPeersMemory) {
+  expect_all_well(run_fork_job(gpu_job(
+      3,
+      [this](Runtime& runtime) -> std::string {
+        PeGpu& gpu = *runtime.gpu();
+        expect(gpu.site().heap_kind == kind(), gpu.site().heap_kind);
+        auto* row = static_cast<std::uint64_t*>(gpu.allocate(3 * 1024 * 8));
+        expect(row != nullptr, "memory");
+        std::vector<std::uint64_t> mine(1000, 100 + static_cast<std::uint64_t>(runtime.pe()));
+        for (int pe = 0; pe < 3; ++pe)
+          runtime.rma().put(row + 1024 * runtime.pe(), mine.data(), mine.size() * 8, pe, 0, false);
+        runtime.rma().quiet();
+        runtime.collectives().barrier(team_world);
+        for (int pe = 0; pe < 3; ++pe) {
+          const std::vector<std::uint64_t> theirs = words_at(gpu, row + 1024 * pe, 1001);
+          for (std::size_t i = 0; i < 1000; ++i)
+            expect(theirs[i] == 100 + static_cast<std::uint64_t>(pe), "word");
+          expect(theirs[1000] == 0, "what is behind it");
+        }
+        // Reads what the others have put, from their memory.
+        std::uint64_t seen = 0;
+        runtime.rma().get(&seen, row + 1024, 8, (runtime.pe() + 1) % 3);
+        expect(seen == 101, "get");
+        gpu.free(row);
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, SignalsAndAtomicsAreCounted) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        PeGpu& gpu = *runtime.gpu();
+        auto* words = static_cast<std::uint64_t*>(gpu.allocate(64));
+        Rma& rma = runtime.rma();
+        const int peer = 1 - runtime.pe();
+        const std::uint64_t payload = 7;
+        rma.put_signal(words, &payload, 8, words + 1, 3, SignalOp::set, peer);
+        rma.quiet();
+        runtime.collectives().barrier(team_world);
+        expect(words_at(gpu, words, 2) == (std::vector<std::uint64_t>{7, 3}), "payload and signal");
+        rma.put_signal(words, nullptr, 0, words + 1, 2, SignalOp::add, peer);
+        rma.post_atomic(words + 2, {AtomicOp::add, 8, 5}, peer);
+        rma.quiet();
+        expect(rma.atomic(words + 2, {AtomicOp::fetch, 8}, peer) == 5, "fetch");
+        expect(rma.atomic(words + 2, {AtomicOp::compare_swap, 8, 9, 5}, peer) == 5, "old value");
+        expect(rma.atomic(words + 3, {AtomicOp::swap, 4, 0xffff'ffff'0000'0001}, peer) == 0,
+               "swap");
+        runtime.collectives().barrier(team_world);
+        expect(words_at(gpu, words + 1, 3) == (std::vector<std::uint64_t>{5, 9, 1}), "counted");
+        gpu.free(words);
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        PeGpu& gpu = *runtime.gpu();
+        auto* word = static_cast<std::uint64_t*>(gpu.allocate(8));
+        const DeviceJob job = gpu.job();
+        expect(job.pe == runtime.pe() && job.n_pes == 2, "who it is");
+        expect(reinterpret_cast<std::byte*>(word) >= job.heap &&
+                   reinterpret_cast<std::byte*>(word) + 8 <= job.heap + job.heap_bytes,
+               "the heap");
+        const int peer = 1 - runtime.pe();
+        const std::vector<std::uint64_t> deltas = words_at(gpu, job.heap_delta_bytes, 2);
+        expect(deltas[static_cast<std::size_t>(job.pe)] == 0, "its own delta");
+        // As a kernel would: a store at its own address plus the delta.
+        auto* theirs = reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(word) +
+                                                        deltas[static_cast<std::size_t>(peer)]);
+        *reach(theirs) = 40 + static_cast<std::uint64_t>(runtime.pe());
+        const std::vector<std::uint64_t> cells = words_at(gpu, job.cells_delta_bytes, 2);
+        auto* arrived = reinterpret_cast<std::uint64_t*>(
+            reinterpret_cast<std::uintptr_t>(&job.cells[2].arrived[job.pe]) +
+            cells[static_cast<std::size_t>(peer)]);
+        *reach(arrived) = 1;
+        runtime.collectives().barrier(team_world);
+        expect(word_at(gpu, word) == 40 + static_cast<std::uint64_t>(peer), "its store");
+        expect(word_at(gpu, &job.cells[2].arrived[peer]) == 1, "its cell");
+        expect(word_at(gpu, &job.cells[2].arrived[job.pe]) == 0, "another cell");
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        PeGpu& gpu = *runtime.gpu();
+        std::vector<std::uint64_t*> blocks;
+        const std::byte* const base = gpu.job().heap;
+        while (void* block = gpu.allocate(6 << 20))
+          blocks.push_back(static_cast<std::uint64_t*>(block));
+        expect(blocks.size() == 10, "blocks: " + std::to_string(blocks.size()));
+        expect(gpu.job().heap == base && gpu.job().heap_bytes == 64u << 20, "what kernels know");
+        const int peer = 1 - runtime.pe();
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+          expect(word_at(gpu, blocks[i] + 5000) == 0, "zeros");
+          const std::uint64_t value = i * 100 + static_cast<std::uint64_t>(runtime.pe());
+          runtime.rma().put(blocks[i] + 700000, &value, 8, peer);
+        }
+        runtime.rma().quiet();
+        runtime.collectives().barrier(team_world);
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+          expect(word_at(gpu, blocks[i] + 700000) == i * 100 + static_cast<std::uint64_t>(peer),
+                 "block " + std::to_string(i));
+        for (std::uint64_t* block : blocks)
+          gpu.free(block);
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, NothingIsLeftInTheDriver) {
+  for (const bool finishes : {true, false}) {
+    ForkJob job = gpu_job(2, {}, heap());
+    job.body = [finishes](Runtime& runtime) -> std::string {
+      runtime.gpu()->allocate(1 << 20);
+      runtime.rma().put_value<std::uint64_t>(
+          static_cast<std::uint64_t*>(runtime.gpu()->allocate(8)), 1, 1 - runtime.pe());
+      if (!finishes)
+        throw Error(ExitCode::finding, "the test", "end", "as it shall", "-");
+      return {};
+    };
+    job.after = [] { return " held: " + held_by_fake(); };
+    for (const PeResult& result : run_fork_job(job)) {
+      EXPECT_EQ(result.exit_code, finishes ? 0 : 1) << result.text;
+      EXPECT_NE(result.text.find(std::string(" held: ") + nothing_held), std::string::npos)
+          << result.text;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, RuntimeGpuTest, all_heaps(),
+                         [](const auto& kind) { return std::string(kind.param); });
+
+TEST(RuntimeGpu, PesTakeTurnsOnTheDevices) {
+  const std::vector<PeResult> results = run_fork_job(gpu_job(3, [](Runtime& runtime) {
+    const GpuSite& site = runtime.gpu()->site();
+    return std::to_string(site.device) + " " + std::to_string(site.pes_on_device) + " " +
+           site.heap_kind + " " + site.pci_address + " " + runtime.gpu()->ways()[2].reason;
+  }));
+  expect_all_well(results);
+  EXPECT_EQ(results[0].text, "0 2 vmm 0000:1a:00.0 memory of the same GPU");
+  EXPECT_EQ(results[1].text, "1 1 vmm 0000:1b:00.0 peer mapping by NVLink or PCIe");
+  EXPECT_EQ(results[2].text, "0 2 vmm 0000:1a:00.0 its own memory");
+}
+
+std::string gpu_or_reason(Runtime& runtime) {
+  return runtime.gpu() ? "gpu" + runtime.no_gpu_reason() : runtime.no_gpu_reason();
+}
+
+TEST(RuntimeGpu, WithoutADriverThereIsAReasonOrAnError) {
+  ForkJob job = gpu_job(2, gpu_or_reason, {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}});
+  job.gpu = GpuUse::if_there;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_NE(result.text.find("libcuda-of-nobody.so.1"), std::string::npos) << result.text;
+  }
+  job.gpu = GpuUse::required;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("in phase gpu"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("libcuda-of-nobody.so.1"), std::string::npos) << result.text;
+  }
+}
+
+TEST(RuntimeGpu, OnePeWithoutAGpuIsNamedByAll) {
+  ForkJob job = gpu_job(3, gpu_or_reason);
+  job.gpu = GpuUse::if_there;
+  job.of_pe = [](int pe, Environment& environment) {
+    if (pe == 1)
+      environment["SHMEMCTL_CUDA_LIBRARY"] = "libcuda-of-nobody.so.1";
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_EQ(result.text.rfind("PE 1 on ", 0), 0u) << result.text;
+    EXPECT_NE(result.text.find("has no GPU: "), std::string::npos) << result.text;
+  }
+}
+
+TEST(RuntimeGpu, HeapNoneIsAJobWithoutGpus) {
+  ForkJob job = gpu_job(1, gpu_or_reason, {{"SHMEMCTL_HEAP", "none"}});
+  job.gpu = GpuUse::if_there;
+  EXPECT_EQ(run_fork_job(job)[0].text, "SHMEMCTL_HEAP=none");
+}
+
+TEST(RuntimeGpu, WithoutVirtualMemoryTheHeapIsOfHandles) {
+  const SetVariable lacks("FAKE_CUDA_LACKS", "102");
+  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
+         return runtime.gpu()->site().heap_kind + ": " + runtime.gpu()->site().heap_reason;
+       }))) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_EQ(result.text, "ipc: the GPU of PE 0 has no virtual memory with file descriptors");
+  }
+}
+
+TEST(RuntimeGpu, TooLittleMemoryIsSaidByAll) {
+  const SetVariable small("FAKE_CUDA_BYTES", "16777216");
+  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
+         runtime.gpu()->allocate(32 << 20);
+         return std::string("32 MiB of 16");
+       }))) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("out of memory"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find("of memory of GPU "), std::string::npos) << result.text;
+  }
+}
+
+std::string ways_of(Runtime& runtime) {
+  std::string text;
+  for (const GpuWay& way : runtime.gpu()->ways())
+    text += way.path == DevicePath::load_store ? "+" : "(" + way.reason + ")";
+  return text;
+}
+
+TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
+  const SetVariable none("FAKE_CUDA_NO_PEER", "1");
+  for (const char* heap : {"vmm", "ipc"}) {
+    const std::vector<PeResult> results = run_fork_job(
+        gpu_job(3,
+                [](Runtime& runtime) {
+                  auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
+                  runtime.rma().put_value<std::uint64_t>(word, 1, 2 * (1 - runtime.pe() % 2));
+                  return ways_of(runtime);
+                },
+                {{"SHMEMCTL_HEAP", heap}}));
+    EXPECT_EQ(results[0].exit_code, 0) << results[0].text;
+    const std::string no = "CUDA has no peer access from GPU ";
+    EXPECT_EQ(results[0].text, "+(" + no + "0 (0000:1a:00.0) to GPU 1 (0000:1b:00.0))+") << heap;
+  }
+}
+
+TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {
+  ForkJob job = gpu_job(2, [](Runtime& runtime) {
+    auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
+    expect(ways_of(runtime) ==
+               (runtime.pe() == 0 ? "+(on another virtual node)" : "(on another virtual node)+"),
+           ways_of(runtime));
+    if (runtime.pe() == 0)
+      runtime.rma().put_value<std::uint64_t>(word, 1, 1);
+    runtime.gather_text("");
+    return std::string();
+  });
+  job.n_nodes = 2;
+  job.require_reach = false;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("no transport reaches its GPU memory from PE 0"), std::string::npos)
+        << result.text;
+  }
+}
+
+TEST(RuntimeGpu, ANetworkMayBeAskedForToMappedPes) {
+  for (const PeResult& result : run_fork_job(gpu_job(
+           2,
+           [](Runtime& runtime) -> std::string {
+             PeGpu& gpu = *runtime.gpu();
+             const auto peer = static_cast<std::size_t>(1 - runtime.pe());
+             expect(gpu.ways()[peer].path != DevicePath::load_store, "a way by network");
+             const std::vector<std::uint64_t> deltas = words_at(gpu, gpu.job().heap_delta_bytes, 2);
+             expect(deltas[peer] == static_cast<std::uint64_t>(DeviceJob::unreachable), "delta");
+             auto* word = static_cast<std::uint64_t*>(gpu.allocate(8));
+             runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe()); // the host's way
+             runtime.rma().quiet();
+             runtime.collectives().barrier(team_world);
+             expect(word_at(gpu, word) == 5, "the host's put");
+             return {};
+           },
+           {{"SHMEMCTL_DEVICE_PATH", "proxy"}})))
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+}
+
+TEST(RuntimeGpu, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
+  const SetVariable strict("FAKE_CUDA_STRICT", "1");
+  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
+         auto* theirs = static_cast<std::uint64_t*>(runtime.allocate(64));
+         auto* gpu = static_cast<std::uint64_t*>(runtime.gpu()->allocate(64));
+         if (runtime.pe() == 1)
+           runtime.rma().put(theirs, gpu, 64, 0);
+         runtime.collectives().barrier(team_world);
+         return {};
+       }))) {
+    EXPECT_EQ(result.exit_code, 2) << result.text;
+    EXPECT_NE(result.text.find("do not reach GPU memory"), std::string::npos) << result.text;
+  }
+}
+
+TEST(RuntimeGpu, OptionsAreCheckedInTheFirstPhase) {
+  for (const char* name : {"SHMEMCTL_HEAP", "SHMEMCTL_DEVICE_PATH"})
+    for (const PeResult& result : run_fork_job(gpu_job(2, gpu_or_reason, {{name, "nonsense"}}))) {
+      EXPECT_EQ(result.exit_code, 2) << result.text;
+      EXPECT_NE(result.text.find(std::string(name) + "=nonsense in phase options"),
+                std::string::npos)
+          << result.text;
+    }
+}
+
+} // namespace
+} // namespace shmemctl::test

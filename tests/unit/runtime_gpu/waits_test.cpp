@@ -1,0 +1,208 @@
+// What kernels are told of teams, and waits for them.
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "tests/unit/runtime_gpu/gpu_job.h"
+
+namespace shmemctl::test {
+namespace {
+
+/// What kernels see of the teams.
+struct SeenTeams {
+  std::vector<TeamState> teams;
+  std::vector<std::int32_t> members;
+};
+SeenTeams see_teams(Runtime& runtime) {
+  SeenTeams seen;
+  seen.teams.resize(limits::max_teams);
+  seen.members.resize(runtime.state().members_capacity);
+  const DeviceJob job = runtime.gpu()->job();
+  runtime.gpu()->copy(seen.teams.data(), job.teams, seen.teams.size() * sizeof(TeamState));
+  runtime.gpu()->copy(seen.members.data(), job.members, seen.members.size() * 4);
+  return seen;
+}
+bool same_as_state(Runtime& runtime, const SeenTeams& seen) {
+  const State& state = runtime.state();
+  return std::memcmp(seen.teams.data(), state.teams, sizeof state.teams) == 0 &&
+         std::memcmp(seen.members.data(), members_of(&state), seen.members.size() * 4) == 0;
+}
+
+TEST(GpuTeams, KernelsSeeTeamsComeAndGo) {
+  const SetVariable strict("FAKE_CUDA_STRICT", "1");
+  expect_all_well(run_fork_job(gpu_job(4, [](Runtime& runtime) -> std::string {
+    SeenTeams seen = see_teams(runtime);
+    expect(seen.teams[team_world].in_use == 1 && seen.teams[team_world].n_pes == 4, "the world");
+    expect(same_as_state(runtime, seen), "at the start");
+    const auto grid = runtime.teams().split_2d(team_world, 2);
+    const auto some = runtime.teams().split_strided(grid->x, 0, 1, 1);
+    seen = see_teams(runtime);
+    expect(seen.teams[static_cast<std::size_t>(grid->y)].n_pes == 2, "a column");
+    expect(same_as_state(runtime, seen), "after splits");
+    runtime.teams().destroy(*some);
+    runtime.teams().destroy(grid->x);
+    seen = see_teams(runtime);
+    expect(seen.teams[static_cast<std::size_t>(grid->x)].in_use == 0, "a row that is gone");
+    expect(same_as_state(runtime, seen), "after they have gone");
+    return {};
+  })));
+}
+
+TEST(GpuTeams, CellsAreZeroForTheNextUseOfTheirSlot) {
+  const SetVariable strict("FAKE_CUDA_STRICT", "1");
+  expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
+    PeGpu& gpu = *runtime.gpu();
+    const auto team = *runtime.teams().split_strided(team_world, 0, 1, 2);
+    DeviceTeamCells& cells = gpu.job().cells[team];
+    DeviceTeamCells& world = gpu.job().cells[team_world];
+    for (std::uint64_t* word : {&cells.arrived[1], &cells.epoch, &cells.messages[1][8191]})
+      *reach(word) = 9;
+    *reach(&world.epoch) = 4;
+    runtime.teams().destroy(team);
+    const std::vector<std::uint64_t> after =
+        words_at(gpu, &cells, sizeof cells / sizeof(std::uint64_t));
+    expect(after == std::vector<std::uint64_t>(after.size(), 0), "zeros");
+    expect(word_at(gpu, &world.epoch) == 4, "another team's cells");
+    return {};
+  })));
+}
+
+TEST(GpuWait, EndsWhenTheStreamIsDone) {
+  expect_all_well(run_fork_job(gpu_job(1, [](Runtime& runtime) -> std::string {
+    runtime.gpu()->wait(runtime.gpu()->stream(), "nothing");
+    std::atomic<bool> done{false};
+    auto held = std::make_unique<HeldStreams>();
+    std::thread gpu([&] {
+      for (int i = 0; i < 100; ++i)
+        std::this_thread::yield();
+      done = true;
+      held.reset();
+    });
+    runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+    gpu.join();
+    expect(done, "it was waited for");
+    return {};
+  })));
+}
+
+TEST(GpuWait, WhatAKernelReportsIsTheError) {
+  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
+         if (runtime.pe() == 1) {
+           runtime.gather_text("");
+           return {};
+         }
+         WaitReport& report = *runtime.gpu()->job().report;
+         expect(report.state == WaitReport::none, "no report yet");
+         const HeldStreams held;
+         report.peer = 1;
+         report.block = 6;
+         report.expected = 12;
+         report.seen = 11;
+         report.offset_bytes = 4096;
+         report.kind = WaitKind::word;
+         std::atomic_ref(report.state).store(WaitReport::written);
+         runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+         return {};
+       }))) {
+    EXPECT_EQ(result.exit_code, 124) << result.text;
+    for (const char* words : {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1", "offset 4096",
+                              "is 11, expected was 12", "PE 0"})
+      EXPECT_NE(result.text.find(words), std::string::npos) << words << ": " << result.text;
+  }
+}
+
+TEST(GpuWait, AStreamThatIsNotDoneEndsWithTheDeadline) {
+  ForkJob job = gpu_job(1,
+                        [](Runtime& runtime) -> std::string {
+                          const HeldStreams held;
+                          try {
+                            runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel that stays");
+                          } catch (const Error&) {
+                            expect(std::atomic_ref(runtime.gpu()->job().report->state).load() ==
+                                       WaitReport::written,
+                                   "kernels are told to leave");
+                            throw;
+                          }
+                          return {};
+                        },
+                        {{"SHMEMCTL_TIMEOUT", "1"}});
+  const PeResult result = run_fork_job(job)[0];
+  EXPECT_EQ(result.exit_code, 124) << result.text;
+  EXPECT_NE(result.text.find("a kernel that stays"), std::string::npos) << result.text;
+  EXPECT_NE(result.text.find("GPU 0"), std::string::npos) << result.text;
+}
+
+TEST(GpuWait, TheFailureOfAnotherPeEndsIt) {
+  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
+         if (runtime.pe() == 1)
+           throw Error(ExitCode::unavailable, "gadget", "turn on", "no power", "plug it in");
+         const HeldStreams held;
+         runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+         return {};
+       }))) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
+  }
+}
+
+/// Each call of the driver fails once: one line that says so, and nothing is left.
+TEST(GpuFaults, EachFailureIsOneLineAndLeavesNothing) {
+  const char* functions[] = {"cuDevicePrimaryCtxRetain",
+                             "cuCtxPushCurrent",
+                             "cuCtxSetCurrent",
+                             "cuCtxGetStreamPriorityRange",
+                             "cuStreamCreateWithPriority",
+                             "cuStreamSynchronize",
+                             "cuStreamQuery",
+                             "cuMemGetAllocationGranularity",
+                             "cuMemAddressReserve",
+                             "cuMemCreate",
+                             "cuMemMap",
+                             "cuMemSetAccess",
+                             "cuMemExportToShareableHandle",
+                             "cuMemImportFromShareableHandle",
+                             "cuMemsetD8Async",
+                             "cuMemcpyAsync",
+                             "cuMemHostRegister",
+                             "cuMemHostGetDevicePointer",
+                             "cuMemHostAlloc",
+                             "cuMemAlloc",
+                             "cuIpcGetMemHandle",
+                             "cuIpcOpenMemHandle"};
+  for (const char* heap : {"vmm", "ipc", "host"}) {
+    int failures = 0;
+    for (const char* function : functions)
+      for (const int call : {1, 2, 3}) {
+        const SetVariable fail("FAKE_CUDA_FAIL", function + (":" + std::to_string(call)) + ":719");
+        ForkJob job = gpu_job(2,
+                              [](Runtime& runtime) -> std::string {
+                                auto* words =
+                                    static_cast<std::uint64_t*>(runtime.gpu()->allocate(64));
+                                runtime.rma().put_value<std::uint64_t>(words, 1, 1 - runtime.pe());
+                                runtime.rma().quiet();
+                                runtime.gpu()->fill(words + 1, 1, 8);
+                                runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+                                return {};
+                              },
+                              {{"SHMEMCTL_HEAP", heap}});
+        job.after = [] { return " held: " + held_by_fake(); };
+        for (const PeResult& result : run_fork_job(job)) {
+          const std::string about =
+              std::string(heap) + " " + function + " " + std::to_string(call) + ": " + result.text;
+          EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << about;
+          EXPECT_NE(result.text.find(std::string(" held: ") + nothing_held), std::string::npos)
+              << about;
+          if (result.exit_code != 3)
+            continue;
+          ++failures;
+          EXPECT_NE(result.text.find("CUDA_ERROR_FAKE: a failure that a test asked for"),
+                    std::string::npos)
+              << about;
+        }
+      }
+    EXPECT_GT(failures, 30) << heap;
+  }
+}
+
+} // namespace
+} // namespace shmemctl::test
