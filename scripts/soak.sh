@@ -3,7 +3,8 @@
 #   DURATION  what the parts without an end of their own take together: 90s, 30m, 8h (default 4h).
 #             Building and the other parts add about two hours on two cores.
 #   PART      all, in this order, or some of:
-#     release     every test, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
+#     release     every test of this host, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
+#     lab         every test in virtual machines with Soft-RoCE (half an hour)
 #     litmus      memory order between PEs at full speed (a quarter of DURATION)
 #     transports  teams, collectives and memory order over each network transport of this host
 #     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -15,7 +16,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
-parts=(release litmus transports asan tsan again fuzz tidy)
+parts=(release lab litmus transports asan tsan again fuzz tidy)
 
 fail() { echo "soak: $1" >&2; exit 2; }
 
@@ -37,10 +38,20 @@ tests_of() { ctest --test-dir "$1" --output-on-failure "${@:2}"; }
 
 build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
 
+# What measures times that mean something on a quiet machine only.
+quiet_tests='integration\.test_bench|LifelineFaults\.TimeFromKillToTheLastPesKnowledge'
+
 release() {
   build release &&
-    tests_of build -j "$(nproc)" -E '^(integration\.test_bench|lab\.test_programs)$' &&
-    SHMEMCTL_SOAK=1 tests_of build -R '^(integration\.test_bench|lab\.test_programs)$'
+    tests_of build -j "$(nproc)" -LE lab -E "^($quiet_tests)\$" &&
+    SHMEMCTL_SOAK=1 tests_of build -R "^($quiet_tests)\$"
+}
+
+lab() {
+  # shellcheck disable=SC2086 # a list of words
+  install_packages $lab_packages &&
+    build release &&
+    SHMEMCTL_SOAK=1 tests_of build -L lab
 }
 
 litmus() {
@@ -82,7 +93,7 @@ again() {
   build tsan || return
   local end=$((SECONDS + duration_s / 4)) rounds=0
   while ((rounds == 0 || SECONDS < end)); do
-    tests_of build-tsan -j "$(nproc)" --schedule-random -E '^(integration|lab|style)\.' || return
+    tests_of build-tsan -j "$(nproc)" --schedule-random -E '^(integration|style)\.' || return
     rounds=$((rounds + 1))
   done
   echo "soak: all unit tests $rounds times" >&2

@@ -17,7 +17,7 @@ using AtomicWord = typename std::conditional<
     sizeof(T) == 4, std::uint32_t,
     typename std::conditional<sizeof(T) == 8, std::uint64_t, void>::type>::type;
 
-static __device__ __noinline__ std::uint64_t
+inline __device__ __noinline__ std::uint64_t
 atomic_far(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned size_bytes,
            std::uint64_t operand, std::uint64_t compare, int pe, bool wants_old) {
   std::uint64_t old = 0;

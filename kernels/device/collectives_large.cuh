@@ -104,9 +104,9 @@ private:
 /// To each member j: `size_bytes` at source + j * stride_bytes, to its dest + my number *
 /// size_bytes.
 template <class Scope>
-__device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, void* dest,
-                                    const void* source, std::size_t size_bytes,
-                                    std::size_t stride_bytes, Share share) {
+inline __device__ __noinline__ bool
+gather_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+             std::size_t size_bytes, std::size_t stride_bytes, Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin())
     return false;
@@ -127,9 +127,9 @@ __device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, 
 }
 
 template <class Scope>
-__device__ inline bool broadcast_large(const DeviceJob& job, const TeamView& team, void* dest,
-                                       const void* source, std::size_t size_bytes, int root,
-                                       Share share) {
+inline __device__ __noinline__ bool broadcast_large(const DeviceJob& job, const TeamView& team,
+                                                    void* dest, const void* source,
+                                                    std::size_t size_bytes, int root, Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin())
     return false;
@@ -150,10 +150,10 @@ __device__ inline bool broadcast_large(const DeviceJob& job, const TeamView& tea
 
 /// Sizes and places are known to the sender, by member.
 template <class Scope>
-__device__ inline bool alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest,
-                                       const void* source, const std::uint64_t* size_bytes,
-                                       const std::uint64_t* source_offset_bytes,
-                                       const std::uint64_t* dest_offset_bytes, Share share) {
+inline __device__ __noinline__ bool
+alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+                const std::uint64_t* size_bytes, const std::uint64_t* source_offset_bytes,
+                const std::uint64_t* dest_offset_bytes, Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin())
     return false;
@@ -199,9 +199,9 @@ __device__ inline T load_fresh(const T* at) {
 /// `count` units of type Raw from all members' `source`, added up, to `dest` of this PE, or of all
 /// members. Each unit is loaded and stored by one thread, so `dest` may be `source`.
 template <class Scope, class T, class Raw>
-__device__ inline void reduce_units(const DeviceJob& job, const TeamView& team, Raw* dest,
-                                    const Raw* source, std::uint64_t count, ReduceOp op,
-                                    bool to_all) {
+inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const TeamView& team,
+                                                 Raw* dest, const Raw* source, std::uint64_t count,
+                                                 ReduceOp op, bool to_all) {
   constexpr int at_once = 4; // loads in flight
   for (auto i = static_cast<std::uint64_t>(Scope::rank()); i < count;
        i += static_cast<std::uint64_t>(Scope::size())) {
@@ -230,9 +230,9 @@ __device__ inline void reduce_units(const DeviceJob& job, const TeamView& team, 
 /// Each member adds up its part of the numbers out of all members' sources: to everybody's dest at
 /// the same place (`scatter` false), or, its part being the me-th `count` numbers, to its own dest.
 template <class Scope, class T>
-__device__ inline bool reduce_large(const DeviceJob& job, const TeamView& team, T* dest,
-                                    const T* source, std::uint64_t count, ReduceOp op, bool scatter,
-                                    Share share) {
+inline __device__ __noinline__ bool reduce_large(const DeviceJob& job, const TeamView& team,
+                                                 T* dest, const T* source, std::uint64_t count,
+                                                 ReduceOp op, bool scatter, Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin())
     return false;

@@ -1,6 +1,8 @@
 // Collectives of a few KiB: words that carry data and the collective's epoch in one store, so that
 // nobody waits for anything but the data themselves. Why the two halves of the cells' messages are
 // enough is written in device_plan.h. For teams whose members are all mapped.
+//
+// Collectives are not inlined: they are long, and a call costs nothing beside them.
 #pragma once
 
 #include "kernels/device/reduction.cuh"
@@ -177,9 +179,9 @@ private:
 
 /// dest + i * size_bytes = what member i has at source + my number * stride_bytes.
 template <class Scope>
-__device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, void* dest,
-                                    const void* source, std::size_t size_bytes,
-                                    std::size_t stride_bytes) {
+inline __device__ __noinline__ bool gather_small(const DeviceJob& job, const TeamView& team,
+                                                 void* dest, const void* source,
+                                                 std::size_t size_bytes, std::size_t stride_bytes) {
   SmallCollective<Scope> collective(job, team, team.n);
   if (!collective.begin())
     return false;
@@ -191,8 +193,9 @@ __device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, 
 }
 
 template <class Scope>
-__device__ inline bool broadcast_small(const DeviceJob& job, const TeamView& team, void* dest,
-                                       const void* source, std::size_t size_bytes, int root) {
+inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const TeamView& team,
+                                                    void* dest, const void* source,
+                                                    std::size_t size_bytes, int root) {
   SmallCollective<Scope> collective(job, team, 1);
   if (!collective.begin())
     return false;
@@ -218,9 +221,9 @@ __device__ inline bool broadcast_small(const DeviceJob& job, const TeamView& tea
 /// Everybody sends all to all and adds up itself, in the order of the members: the same bits
 /// everywhere. `stride_bytes` 0: one result for all; size_bytes: member j gets that of part j.
 template <class Scope, class T>
-__device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, void* dest,
-                                    const void* source, std::size_t size_bytes,
-                                    std::size_t stride_bytes, ReduceOp op) {
+inline __device__ __noinline__ bool
+reduce_small(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+             std::size_t size_bytes, std::size_t stride_bytes, ReduceOp op) {
   SmallCollective<Scope> collective(job, team, team.n);
   if (!collective.begin())
     return false;

@@ -5,11 +5,9 @@
 #include <cstring>
 
 #include "kernels/device/numbers.cuh"
+#include "kernels/device_operations.h"
 
 namespace shmemctl::device {
-
-/// Sums and products of whole numbers wrap around.
-enum class ReduceOp : std::uint8_t { sum, min, max, prod };
 
 namespace detail {
 
@@ -55,21 +53,6 @@ template <class T>
 __device__ inline T times(T a, T b) {
   return a * b;
 }
-template <class Wide>
-__device__ inline Wide combine(ReduceOp op, Wide a, Wide b) {
-  switch (op) {
-  case ReduceOp::sum:
-    return plus(a, b);
-  case ReduceOp::min:
-    return b < a ? b : a;
-  case ReduceOp::max:
-    return a < b ? b : a;
-  case ReduceOp::prod:
-    return times(a, b);
-  }
-  return a;
-}
-
 /// As many numbers as fit `Raw` (8 or 16 bytes, or one number), in the order of the calls.
 template <class T, class Raw>
 class Accumulator {
@@ -84,9 +67,19 @@ public:
   __device__ void take(ReduceOp op, Raw next) {
     T numbers[count];
     memcpy(numbers, &next, sizeof next);
+    Wide wide[count];
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      wide_[i] = combine(op, wide_[i], WideOf<T>::widen(numbers[i]));
+      wide[i] = WideOf<T>::widen(numbers[i]);
+    // One choice for all numbers: it is the same for all threads.
+    if (op == ReduceOp::sum)
+      each([&](int i) { return plus(wide_[i], wide[i]); });
+    else if (op == ReduceOp::min)
+      each([&](int i) { return wide[i] < wide_[i] ? wide[i] : wide_[i]; });
+    else if (op == ReduceOp::max)
+      each([&](int i) { return wide_[i] < wide[i] ? wide[i] : wide_[i]; });
+    else
+      each([&](int i) { return times(wide_[i], wide[i]); });
   }
   __device__ Raw result() const {
     T numbers[count];
@@ -99,8 +92,17 @@ public:
   }
 
 private:
+  using Wide = typename WideOf<T>::Type;
   static constexpr int count = sizeof(Raw) / sizeof(T);
-  typename WideOf<T>::Type wide_[count];
+
+  template <class Combine>
+  __device__ void each(const Combine& combine) {
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      wide_[i] = combine(i);
+  }
+
+  Wide wide_[count];
 };
 
 } // namespace detail

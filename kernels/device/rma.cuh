@@ -16,21 +16,21 @@ namespace shmemctl::device {
 namespace detail {
 
 /// Once more for all sizes and scopes: it is long, and seldom taken.
-static __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
                                             const void* source, std::size_t size_bytes, int pe,
                                             bool blocking) {
   network_put(job, place_of(job, target), source, size_bytes, pe, blocking);
 }
-static __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
+inline __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
                                             std::size_t size_bytes, int pe, bool blocking) {
   network_get(job, target, place_of(job, source), size_bytes, pe, blocking);
 }
-static __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
                                                   std::uint64_t value, unsigned size_bytes,
                                                   int pe) {
   network_put_value(job, place_of(job, target), value, size_bytes, pe);
 }
-static __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
+inline __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
                                                            unsigned size_bytes, int pe) {
   std::uint64_t value = 0;
   network_get_value(job, place_of(job, source), size_bytes, pe, value);
@@ -52,6 +52,26 @@ __device__ inline T from_bits(std::uint64_t bits) {
   T value;
   memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+/// Whole, and never out of this multiprocessor's own cache: somebody may look at it meanwhile.
+template <class T>
+__device__ inline void store_value(T* at, T value) {
+  if constexpr (sizeof(T) == 4)
+    store_relaxed(reinterpret_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(to_bits(value)));
+  else if constexpr (sizeof(T) == 8)
+    store_relaxed(reinterpret_cast<std::uint64_t*>(at), to_bits(value));
+  else
+    *const_cast<volatile T*>(at) = value;
+}
+template <class T>
+__device__ inline T load_value(const T* at) {
+  if constexpr (sizeof(T) == 4)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint32_t*>(at)));
+  else if constexpr (sizeof(T) == 8)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint64_t*>(at)));
+  else
+    return *const_cast<const volatile T*>(at);
 }
 
 } // namespace detail
@@ -111,14 +131,14 @@ __device__ inline void get(const DeviceJob& job, void* target, const void* sourc
 template <class T>
 __device__ inline void put_value(const DeviceJob& job, T* target, T value, int pe) {
   if (T* const there = pointer_to(job, target, pe))
-    *const_cast<volatile T*>(there) = value;
+    detail::store_value(there, value);
   else
     detail::put_value_far(job, target, detail::to_bits(value), sizeof(T), pe);
 }
 template <class T>
 __device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
   if (const T* const there = pointer_to(job, source, pe))
-    return *const_cast<const volatile T*>(there);
+    return detail::load_value(there);
   return detail::from_bits<T>(detail::get_value_far(job, source, sizeof(T), pe));
 }
 

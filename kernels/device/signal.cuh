@@ -2,10 +2,9 @@
 #pragma once
 
 #include "kernels/device/atomics.cuh"
+#include "kernels/device_operations.h"
 
 namespace shmemctl::device {
-
-enum class SignalOp : std::uint8_t { set, add };
 
 /// Sets a signal of that PE, by the calling thread alone. Not ordered behind what was done before:
 /// fence() does that.
@@ -24,7 +23,7 @@ __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
 
 namespace detail {
 
-static __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
+inline __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
                                                    const void* source, std::size_t size_bytes,
                                                    const std::uint64_t* signal, std::uint64_t value,
                                                    bool add, int pe, bool blocking) {

@@ -7,10 +7,9 @@
 #pragma once
 
 #include "kernels/device/rma.cuh"
+#include "kernels/device_operations.h"
 
 namespace shmemctl::device {
-
-enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
 template <class T>
 __device__ inline bool compares(Compare compare, T left, T right) {

@@ -9,7 +9,7 @@ import uuid
 from support import BINARY, CliTest, clean_environment
 
 PYTHON = sys.executable
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def marked():

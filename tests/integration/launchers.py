@@ -49,7 +49,7 @@ class Outcome:
         return f"exit {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}\nleft: {self.left}"
 
 
-def wait_until_gone(mark, seconds=10):
+def wait_until_gone(mark, seconds=60):
     """Launchers return a moment before the last process is reaped."""
     end = time.monotonic() + seconds
     left = marked_processes(mark)
@@ -59,7 +59,7 @@ def wait_until_gone(mark, seconds=10):
     return left
 
 
-def launch(command, env=None, timeout=120):
+def launch(command, env=None, timeout=300):
     """Runs a launcher's command line; ends whatever is left of it and says what that was."""
     mark = str(uuid.uuid4())
     environment = support.clean_environment(

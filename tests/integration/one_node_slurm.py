@@ -19,7 +19,7 @@ import tempfile
 import time
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
-START_TIMEOUT_S = 30
+START_TIMEOUT_S = 90
 NODE = "lab"
 PR_SET_PDEATHSIG = 1
 
@@ -112,7 +112,7 @@ class OneNodeSlurm:
         self._kill_step_daemons()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def srun(self, *arguments, timeout=90, environment=None):
+    def srun(self, *arguments, timeout=300, environment=None):
         """(exit code, stdout, stderr) of srun with these arguments."""
         whole = {**os.environ, **self.environment, **(environment or {})}
         done = subprocess.run([program("srun"), *map(str, arguments)], env=whole, timeout=timeout,

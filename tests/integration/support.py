@@ -30,7 +30,7 @@ def launcher_environment():
     return {"PMIX_MCA_gds": "hash"}
 
 
-def run(*arguments, stdin=None, env=None, timeout=60):
+def run(*arguments, stdin=None, env=None, timeout=300):
     """(exit code, stdout, stderr) as text; stdin may be bytes."""
     done = subprocess.run(
         [BINARY, *map(str, arguments)], input=stdin if stdin is not None else b"",

@@ -28,7 +28,7 @@ class Plugin(unittest.TestCase):
             for rank in sorted(range(ranks), key=lambda one: one == 1):  # 1 is the one at fault
                 if rank == 1 and "--fault" in arguments:
                     processes[rank].send_signal(signal.SIGKILL)
-                out, err = processes[rank].communicate(timeout=120)
+                out, err = processes[rank].communicate(timeout=300)
                 outcomes[rank] = Outcome(processes[rank].returncode, out, err, 0, [])
             return outcomes
 
@@ -42,14 +42,14 @@ class Plugin(unittest.TestCase):
     def test_a_rank_that_does_not_come_is_named(self):
         for fault in ("die@5", "stop@5", "away@5", "away@0", "exit@5"):
             with self.subTest(fault=fault):
-                outcomes = self.run_job("--timeout", "2", "--fault", fault)
+                outcomes = self.run_job("--timeout", "4", "--fault", fault)
                 for rank in (0, 2):
                     self.assertEqual(outcomes[rank].code, 124, outcomes[rank])
                     self.assertEqual(len(outcomes[rank].errors), 1, outcomes[rank])
                     self.assertIn("PE 1", outcomes[rank].errors[0])
 
     def test_two_processes_with_one_rank(self):
-        outcomes = self.run_job("--timeout", "2", env_of=lambda rank: {
+        outcomes = self.run_job("--timeout", "4", env_of=lambda rank: {
             "FAKE_PLUGIN_FAULT": "duplicate"} if rank == 1 else {})
         for outcome in outcomes:
             self.assertNotEqual(outcome.code, 0, outcome)
@@ -57,7 +57,7 @@ class Plugin(unittest.TestCase):
         self.assertTrue(any("ranks contradict" in outcome.err for outcome in outcomes))
 
     def test_a_call_that_never_returns(self):
-        outcomes = self.run_job("--timeout", "2", env_of=lambda rank: {
+        outcomes = self.run_job("--timeout", "4", env_of=lambda rank: {
             "FAKE_PLUGIN_FAULT": "hang@4"} if rank == 2 else {})
         for outcome in outcomes:
             self.assertEqual(outcome.code, 124, outcome)

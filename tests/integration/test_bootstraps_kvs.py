@@ -17,9 +17,11 @@ PROBE = pathlib.Path(BINARY).with_name("bootstrap_probe")
 LAUNCHER_VARIABLES = ("OMPI_", "PMIX_", "PMI_", "SLURM_", "MPI_", "HYD")
 PAIR_OPS = ("put", "get", "fetch-add", "compare-swap", "put-signal")
 SIZES = "0,1,3,8,735,736,752,753,1000,4097,20000"
+#: For faults that only a deadline ends, and for those where none may pass.
 FAULT_TIMEOUT_S = 2
-#: The probe's own watchdog ends it after 3 x FAULT_TIMEOUT_S + 10; nothing may hang longer.
-PATIENCE_S = 45
+LONG_TIMEOUT_S = 30
+#: The probe's own watchdog ends it after 3 x its timeout + 10; nothing may hang longer.
+PATIENCE_S = 110
 
 
 def environment(**variables):
@@ -93,14 +95,14 @@ class LauncherTests:
             self.assertEqual(ranks_left, [], "ranks hang")
             self.skipTest("the launcher hangs by itself: all its ranks have ended")
         seconds = time.monotonic() - start
-        end = time.monotonic() + 10  # launchers leave before the last of their helpers
+        end = time.monotonic() + 60  # launchers leave before the last of their helpers
         while (left := processes_with(mark)) and time.monotonic() < end:
             time.sleep(0.05)
         self.assertEqual(left, [])
         return process.returncode, out, err + said.read(), seconds
 
-    def launch_with_fault(self, fault):
-        return self.launch(3, "--sizes", "1,100", "--timeout", FAULT_TIMEOUT_S, "--fault", fault)
+    def launch_with_fault(self, fault, timeout_s=FAULT_TIMEOUT_S):
+        return self.launch(3, "--sizes", "1,100", "--timeout", timeout_s, "--fault", fault)
 
     def require_words(self, result):
         """Hydra, on a loaded machine, sometimes kills all ranks before one has spoken."""
@@ -150,7 +152,7 @@ class LauncherTests:
         with tempfile.TemporaryDirectory(prefix="launched-bench-") as folder:
             path = pathlib.Path(folder) / "report.json"
             done = subprocess.run(
-                [*self.command(2), BINARY, "bench", *cases, "--quick", "--timeout", "30", "--bootstrap",
+                [*self.command(2), BINARY, "bench", *cases, "--quick", "--timeout", "60", "--bootstrap",
                  self.bootstrap, "--json", path],
                 env=environment(**self.variables(), SHMEMCTL_SYMMETRIC_SIZE="64M"), check=False,
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -198,12 +200,12 @@ class LauncherTests:
         self.assert_no_deadline_missed(self.launch_with_fault("exit@4"))
 
     def test_abort_ends_the_job(self):
-        result = self.launch_with_fault("abort@4")
+        result = self.launch_with_fault("abort@4", LONG_TIMEOUT_S)
         self.assert_no_deadline_missed(result)
         self.assertNotIn("the deadline passed", result[2])
 
     def test_another_size_is_named(self):
-        result = self.launch_with_fault("size@3")
+        result = self.launch_with_fault("size@3", LONG_TIMEOUT_S)
         self.assert_no_deadline_missed(result)
         self.require_words(result)
         self.assertRegex(result[2], r"cannot complete alltoall \(call 3\) of bootstrap "

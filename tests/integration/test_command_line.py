@@ -129,14 +129,14 @@ class Dying(CliTest):
                 process = self.start(folder)
                 self.wait_until_it_reads(process)
                 process.send_signal(number)
-                process.wait(timeout=30) # with its stdin open, so that nothing else can end it
+                process.wait(timeout=300) # with its stdin open, so that nothing else can end it
                 process.communicate()
                 self.assertEqual(process.returncode, 130)
                 self.check_incomplete(folder, 130)
 
     def wait_until_it_reads(self, process):
         """Until its main thread sleeps in read(): only then is it past its start."""
-        for _ in range(1000):
+        for _ in range(10000):
             path = pathlib.Path(f"/proc/{process.pid}/syscall")
             try:
                 if path.read_text().startswith("0 0x0 "):
@@ -149,7 +149,7 @@ class Dying(CliTest):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             process = self.start(folder, "--timeout", "1")
-            process.wait(timeout=30) # its stdin stays open: nothing ever comes
+            process.wait(timeout=300) # its stdin stays open: nothing ever comes
             err = process.stderr.read().decode()
             process.communicate()
             self.assertEqual(process.returncode, 124)
@@ -200,7 +200,7 @@ class BadInput(CliTest):
                 process.stdin.close()
             except BrokenPipeError: # refused early: that is right
                 pass
-            process.wait(timeout=60)
+            process.wait(timeout=300)
             self.assertEqual(process.returncode, 2, process.stderr.read())
             process.stderr.close()
             after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -135,7 +135,7 @@ class Run(unittest.TestCase):
     def test_what_is_not_there_is_refused(self):
         for words in (["--where", "moon"], ["--rounds", "0"]):
             done = subprocess.run([sys.executable, str(SCRIPTS / "compare_transports.py"), *words],
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=300, check=False)
             self.assertEqual(done.returncode, 2, done.stderr)
 
 

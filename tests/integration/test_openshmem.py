@@ -57,14 +57,14 @@ class OpenShmemTest(unittest.TestCase):
     def conformance(self, name):
         return self.program(name, f"-std={CONFORMANCE[name]}", "-O1", "-g")
 
-    def run_job(self, *command, launcher=None, timeout=120, **environment):
+    def run_job(self, *command, launcher=None, timeout=300, **environment):
         variables = {"SHMEMCTL_TIMEOUT": "60", "SHMEMCTL_SYMMETRIC_SIZE": "256M", **environment}
         done = subprocess.run(
             [*(launcher or []), *map(str, command)], capture_output=True, text=True,
             env=clean_environment(**variables), timeout=timeout, check=False, cwd=self.folder)
         return done.returncode, done.stdout, done.stderr
 
-    def run_pes(self, n_pes, *command, timeout=120, options=(), **environment):
+    def run_pes(self, n_pes, *command, timeout=300, options=(), **environment):
         launcher = [BINARY, "run", "-n", str(n_pes), *options]
         return self.run_job(*command, launcher=launcher, timeout=timeout, **environment)
 
@@ -174,7 +174,7 @@ class AllGroups(OpenShmemTest):
 class Endings(OpenShmemTest):
     """Every way in which a job may end, with PEs that compute and PEs that wait."""
 
-    def end(self, way, n_pes=3, timeout=60):
+    def end(self, way, n_pes=3, timeout=300):
         return self.run_pes(n_pes, self.program("endings", "-std=gnu11"), way, timeout=timeout)
 
     def assert_error(self, result, status, text):
@@ -300,7 +300,7 @@ class Environment(OpenShmemTest):
             with self.subTest(size=size):
                 environment = clean_environment(SHMEM_SYMMETRIC_SIZE=size)
                 done = subprocess.run([program], capture_output=True, text=True, env=environment,
-                                      timeout=60, check=False)
+                                      timeout=300, check=False)
                 if room is None:
                     self.assertEqual(done.returncode, 2, done.stderr)
                     self.assertIn("SHMEM_SYMMETRIC_SIZE", done.stderr)

@@ -203,7 +203,7 @@ class ExitCodes(RunTest):
             self.assertEqual(out, b"mine\n")
 
     def test_timeout(self):
-        process = start("-n", 2, "--timeout", 0.5, *sh("[ $SHMEMCTL_LOCAL_RANK = 0 ] || sleep 1000"),
+        process = start("-n", 2, "--timeout", 3, *sh("[ $SHMEMCTL_LOCAL_RANK = 0 ] || sleep 1000"),
                         mark=self.mark)
         _, err = process.communicate(timeout=PATIENCE_S)
         self.assertEqual(process.returncode, 124)

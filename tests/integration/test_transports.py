@@ -96,8 +96,7 @@ class WholeJobs(OpenShmemTest):
     def test_bench_is_verified(self):
         def one(_, env):
             code, out, err = run("run", "-n", 2, "bench", "put", "get", "put-signal",
-                                 "atomic-fetch-add", "barrier", "--quick", "--json", "-", env=env,
-                                 timeout=120)
+                                 "atomic-fetch-add", "barrier", "--quick", "--json", "-", env=env)
             self.assertEqual(code, 0, err)
             rows = json.loads(out)["results"]
             self.assertEqual({row["verified"] for row in rows}, {"passed"})
@@ -132,7 +131,7 @@ class WholeJobs(OpenShmemTest):
             with self.subTest(transport=transport):
                 code, _, err = run("run", "-n", 3, "bench", "put", "barrier", "--quick",
                                    env={"SHMEMCTL_TRANSPORT": transport, **SOFTWARE,
-                                        "SHMEMCTL_FAULT": "kill:1:bench-barrier"}, timeout=60)
+                                        "SHMEMCTL_FAULT": "kill:1:bench-barrier"})
                 self.assertEqual(code, 128 + 9, err)
                 self.assertIn("PE 1 (host", err)
                 self.assertIn("was lost in phase bench", err)

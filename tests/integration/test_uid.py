@@ -14,7 +14,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start(rank, size, port, secret="open sesame", timeout=20, **variables):
+def start(rank, size, port, secret="open sesame", timeout=100, **variables):
     environment = clean_environment(
         SHMEMCTL_BOOTSTRAP="uid", SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=f"127.0.0.1:{port}",
         SHMEMCTL_BOOTSTRAP_UID_SECRET=secret, SHMEMCTL_BOOTSTRAP_UID_RANK=str(rank),
@@ -24,7 +24,7 @@ def start(rank, size, port, secret="open sesame", timeout=20, **variables):
                             text=True)
 
 
-def finish(processes, timeout=60):
+def finish(processes, timeout=300):
     ends = []
     for process in processes:
         out, err = process.communicate(timeout=timeout)
@@ -57,7 +57,7 @@ class Uid(unittest.TestCase):
 
     def test_a_pe_that_never_comes_is_named_by_all(self):
         port = free_port()
-        for code, _, err in finish([start(rank, 4, port, timeout=3) for rank in (0, 1, 3)]):
+        for code, _, err in finish([start(rank, 4, port, timeout=8) for rank in (0, 1, 3)]):
             self.assertEqual(code, 124, err)
             self.assertEqual(len(error_lines(err)), 1, err)
             self.assertIn("1 of 4 PEs has not joined: PE 2", err)
@@ -70,8 +70,8 @@ class Uid(unittest.TestCase):
 
     def test_another_jobs_secret_is_refused(self):
         port = free_port()
-        first, second = finish([start(0, 2, port, timeout=4),
-                                start(1, 2, port, "open barley", timeout=4)])
+        first, second = finish([start(0, 2, port, timeout=8),
+                                start(1, 2, port, "open barley", timeout=8)])
         self.assertEqual(second[0], 2, second[2])
         self.assertIn("another job", second[2])
         self.assertEqual(first[0], 124, first[2])
@@ -87,7 +87,7 @@ class Uid(unittest.TestCase):
             except OSError:
                 self.assertIsNone(processes[0].poll(), "PE 0 has ended")
         for _ in range(200):
-            scans.append(socket.create_connection(("127.0.0.1", port), timeout=5))
+            scans.append(socket.create_connection(("127.0.0.1", port), timeout=60))
             scans[-1].sendall(b"GET / HTTP/1.0\r\n\r\n")
         processes.append(start(1, 2, port))
         for code, _, err in finish(processes):

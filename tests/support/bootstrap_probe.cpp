@@ -34,7 +34,7 @@ struct ProbeArguments {
   std::string bootstrap = "auto";
   int rounds = 1;
   std::vector<std::size_t> sizes = {0, 1, 3, 8, 1000, 4097, 1 << 20};
-  double timeout_s = 20;
+  double timeout_s = 30;
   std::string fault;
   int fault_call = -1;
   int fault_rank = 1;
@@ -69,7 +69,7 @@ ProbeArguments parse(int argc, char** argv) {
       for (const std::string& size : split(value, ','))
         arguments.sizes.push_back(static_cast<std::size_t>(integer_of(size)));
     } else if (flag == "--timeout") {
-      arguments.timeout_s = parse_number(value).value_or(20);
+      arguments.timeout_s = parse_number(value).value_or(30);
     } else if (flag == "--fault") {
       const auto parts = split(value, '@');
       if (parts.size() != 2)

@@ -23,7 +23,7 @@ inline Deadline in_seconds(double span_s) {
 }
 
 /// Looks every millisecond; false if it did not come true in time.
-inline bool eventually(const std::function<bool()>& condition, double limit_s = 20) {
+inline bool eventually(const std::function<bool()>& condition, double limit_s = 60) {
   const Deadline deadline = in_seconds(limit_s);
   while (!condition()) {
     if (deadline.passed())

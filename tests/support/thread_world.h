@@ -43,7 +43,7 @@ private:
 /// Runs `body` on n threads, each a PE; rethrows the first exception. Internal regions are
 /// committed lazily, so many PEs cost little.
 inline void run_thread_world(int n_pes, std::size_t heap_bytes,
-                             const std::function<void(ThreadPe&)>& body, double timeout_s = 30) {
+                             const std::function<void(ThreadPe&)>& body, double timeout_s = 60) {
   const auto zeroed = [](std::size_t size_bytes) {
     return std::unique_ptr<std::byte, void (*)(void*)>(
         static_cast<std::byte*>(std::calloc(1, size_bytes + 4096)), std::free);

@@ -2,6 +2,7 @@
 // its own, and its own memory, which the others reach through it only.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +33,7 @@ struct TransportWorldOptions {
   std::size_t first_heap_bytes = 0;           ///< registered before the body; 0: all of it
   std::map<std::string, std::string> options; ///< by option name, like flags
   std::vector<HcaPort> nics;                  ///< for use_nics(), if there are any
-  double timeout_s = 30;
+  double timeout_s = 60;                      ///< of the transport's waits
   /// One node, whose PEs see each other's memory: threads only, for transports that load and store.
   bool mapped_memory = false;
 };
@@ -46,12 +47,15 @@ struct TransportPe {
   std::size_t heap_bytes = 0;
   Bootstrap* bootstrap = nullptr;
   JobHealth* health = nullptr;
-  double timeout_s = 30;
+  double timeout_s = 60;
   bool mapped_memory = false;
   std::function<void()> leave; ///< destroys this PE's transport
 
   static constexpr std::size_t internal_bytes = std::size_t{64} << 10;
-  Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
+  /// Of what comes before the waits that a test is about: long, however short those are.
+  Deadline deadline() const {
+    return Deadline::after(std::chrono::duration<double>(std::max(timeout_s, 60.0)));
+  }
   /// Completes nothing, and makes no progress: a transport that needs that has a thread for it.
   void barrier() const { bootstrap->barrier(deadline()); }
 

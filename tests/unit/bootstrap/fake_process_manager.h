@@ -94,6 +94,6 @@ struct Outcome {
 
 /// Runs `body` on one thread for each rank, each with a bootstrap of that process manager.
 std::vector<Outcome> run_job(FakeProcessManager& manager, Protocol protocol, int size,
-                             const std::function<void(Bootstrap&)>& body, double timeout_s = 20);
+                             const std::function<void(Bootstrap&)>& body, double timeout_s = 60);
 
 } // namespace shmemctl::test

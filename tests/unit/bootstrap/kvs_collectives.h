@@ -9,7 +9,7 @@
 
 namespace shmemctl::test {
 
-inline Deadline soon(double seconds = 20) {
+inline Deadline soon(double seconds = 60) {
   return Deadline::after(std::chrono::duration<double>(seconds));
 }
 

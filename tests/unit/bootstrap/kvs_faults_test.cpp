@@ -22,7 +22,7 @@ protected:
   std::string command(const char* in_pmi1, const char* in_pmi2) const {
     return pmi1() ? in_pmi1 : in_pmi2;
   }
-  std::vector<Outcome> run(int size, ManagerFault fault, double timeout_s = 20) {
+  std::vector<Outcome> run(int size, ManagerFault fault, double timeout_s = 60) {
     FakeProcessManager manager(GetParam(), size, std::move(fault));
     return run_job(
         manager, GetParam(), size,
@@ -172,7 +172,7 @@ TEST(KvsFault, WhereGetsWaitTheMissingPeIsNamed) {
   FakeProcessManager manager(Protocol::pmi2, 3, {.fence_returns_at_once = true});
   const auto outcomes = run_job(manager, Protocol::pmi2, 3, [](Bootstrap& bootstrap) {
     if (bootstrap.rank() != 2)
-      bootstrap.barrier(soon(0.2));
+      bootstrap.barrier(soon(3));
   });
   EXPECT_NE(outcomes[0].message.find("PE 2"), std::string::npos) << outcomes[0].message;
 }

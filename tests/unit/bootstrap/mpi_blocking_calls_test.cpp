@@ -16,7 +16,7 @@ namespace {
 
 using test::expect_error;
 
-Deadline soon(double seconds = 20) {
+Deadline soon(double seconds = 60) {
   return Deadline::after(std::chrono::duration<double>(seconds));
 }
 

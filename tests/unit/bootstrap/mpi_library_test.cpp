@@ -16,11 +16,11 @@ namespace {
 using test::expect_error;
 using test::SetVariable;
 
-Deadline soon(double seconds = 20) {
+Deadline soon(double seconds = 60) {
   return Deadline::after(std::chrono::duration<double>(seconds));
 }
 
-std::unique_ptr<MpiBootstrap> open(const void* communicator = nullptr, double timeout_s = 20) {
+std::unique_ptr<MpiBootstrap> open(const void* communicator = nullptr, double timeout_s = 60) {
   MpiBootstrap::Arguments arguments;
   arguments.library = SHMEMCTL_FAKE_OPENMPI;
   arguments.communicator = communicator;

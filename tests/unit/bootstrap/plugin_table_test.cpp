@@ -17,13 +17,13 @@ namespace {
 using test::expect_error;
 using test::SetVariable;
 
-Deadline soon(double seconds = 20) {
+Deadline soon(double seconds = 60) {
   return Deadline::after(std::chrono::duration<double>(seconds));
 }
 
 class Plugin : public ::testing::Test {
 protected:
-  std::unique_ptr<PluginBootstrap> open(const char* fault = "", double timeout_s = 20) {
+  std::unique_ptr<PluginBootstrap> open(const char* fault = "", double timeout_s = 60) {
     const SetVariable set("FAKE_PLUGIN_FAULT", fault);
     return std::make_unique<PluginBootstrap>(SHMEMCTL_FAKE_PLUGIN, soon(timeout_s));
   }
@@ -74,7 +74,7 @@ TEST_F(Plugin, EntryPointFails) {
 }
 
 TEST_F(Plugin, CallsFail) {
-  const auto barrier_after = [&](const char* fault, double timeout_s = 20) {
+  const auto barrier_after = [&](const char* fault, double timeout_s = 60) {
     const auto plugin = open();
     const SetVariable set("FAKE_PLUGIN_FAULT", fault);
     plugin->barrier(soon(timeout_s));
@@ -125,7 +125,7 @@ TEST_F(Plugin, TheCauseOfALossGoesBeforeIt) {
   const SetVariable set("FAKE_PLUGIN_FAULT", "lost@2");
   Failed health;
   plugin->watch(&health);
-  expect_error(ExitCode::finding, {"PE 3 failed first"}, [&] { plugin->barrier(soon(20)); });
+  expect_error(ExitCode::finding, {"PE 3 failed first"}, [&] { plugin->barrier(soon()); });
   plugin->watch(nullptr);
 }
 

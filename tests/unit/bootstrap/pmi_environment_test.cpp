@@ -80,7 +80,7 @@ TEST(PmiEnvironment, ADescriptorIsTakenAndClosedOnExec) {
 TEST(PmiEnvironment, PortsThatAreNone) {
   const auto port_refusal = [](const char* port) {
     return refusal([&] {
-      pmi_connect({{"PMI_PORT", port}}, Deadline::after(std::chrono::seconds(1)));
+      pmi_connect({{"PMI_PORT", port}}, Deadline::after(std::chrono::seconds(60)));
     });
   };
   for (const char* port : {"", ":", "host:", ":1", "host"})
@@ -118,7 +118,7 @@ TEST(PmiEnvironment, AServerBehindAPortTellsRankAndSize) {
   BootstrapRequest request;
   request.environment = {{"PMI_PORT", "127.0.0.1:" + std::to_string(ntohs(address.sin_port))},
                          {"PMI_ID", "7"}};
-  const Deadline deadline = Deadline::after(std::chrono::seconds(20));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   const std::string result = refusal([&] {
     const auto bootstrap = open_pmi(request, deadline);
     EXPECT_EQ(bootstrap->size(), 1);
@@ -135,7 +135,7 @@ TEST(PmixEnvironment, NoLauncherIsSaidAtOnce) {
   BootstrapRequest request;
   request.options = &options;
   EXPECT_NE(refusal([&] {
-              open_pmix(request, Deadline::after(std::chrono::seconds(1)));
+              open_pmix(request, Deadline::after(std::chrono::seconds(60)));
             }).find("no launcher serves PMIx"),
             std::string::npos);
 }
@@ -146,7 +146,7 @@ TEST(PmixEnvironment, ALibraryThatIsNoPmix) {
     BootstrapRequest request;
     request.options = &options;
     request.environment = {{"PMIX_NAMESPACE", "x"}};
-    return refusal([&] { open_pmix(request, Deadline::after(std::chrono::seconds(1))); });
+    return refusal([&] { open_pmix(request, Deadline::after(std::chrono::seconds(60))); });
   };
   EXPECT_NE(with_library("libc.so.6").find("this PMIx has no PMIx_Get_version"), std::string::npos);
   EXPECT_NE(with_library("libnosuch.so.9").find("cannot open libnosuch.so.9"), std::string::npos);

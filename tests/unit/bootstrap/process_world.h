@@ -28,7 +28,7 @@ class ProcessWorld {
 public:
   using Body = std::function<void(int pe, UidArguments arguments)>;
 
-  ProcessWorld(int n_pes, const Body& body, double timeout_s = 30) {
+  ProcessWorld(int n_pes, const Body& body, double timeout_s = 60) {
     for (int pe = 0; pe < n_pes; ++pe)
       start(pe, n_pes, body);
     rendezvous_ = Rendezvous::start({}, timeout_s);

@@ -14,7 +14,7 @@
 namespace shmemctl {
 namespace {
 
-Deadline soon(double span_s = 20) {
+Deadline soon(double span_s = 60) {
   return Deadline::after(std::chrono::duration<double>(span_s));
 }
 

@@ -16,7 +16,7 @@ using test::ProcessWorld;
 using test::run_uid_world;
 using test::UidWorld;
 
-Deadline soon(double span_s = 20) {
+Deadline soon(double span_s = 60) {
   return Deadline::after(std::chrono::duration<double>(span_s));
 }
 
@@ -144,15 +144,20 @@ TEST(UidCollectiveFaults, AfterAnErrorEveryCallGivesItAgain) {
 TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
   UidWorld world;
   world.n_pes = 2;
-  const auto errors = run_uid_world(world, [](Bootstrap& b, const Deadline& deadline) {
+  std::atomic<bool> given_up{false};
+  const auto errors = run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
     b.barrier(deadline);
     if (b.rank() == 0) {
-      b.barrier(soon(0.2));
+      try {
+        b.barrier(soon(0.2));
+      } catch (const Error&) {
+        given_up.store(true);
+        throw;
+      }
     } else {
-      // It is busy elsewhere until the other one has given up and said so.
+      // It is busy elsewhere until the other one has given up.
       Bootstrap* stuck = &b;
-      const Deadline end = soon(1);
-      while (!end.passed())
+      while (!given_up.load() && !deadline.passed())
         std::this_thread::yield();
       // The other one's message had come before it gave up: one barrier may still succeed.
       stuck->barrier(deadline);
@@ -165,7 +170,7 @@ TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
 TEST(UidCollectiveFaults, AllNameTheOneWhomEverybodyWaitsFor) {
   UidWorld world;
   world.n_pes = 9;
-  const Deadline common = soon(1);
+  const Deadline common = soon(5);
   std::atomic<int> given_up{0};
   auto errors = run_uid_world(world, [&](Bootstrap& b, const Deadline& deadline) {
     b.barrier(deadline);
@@ -321,7 +326,7 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
 
 /// PE 2 of 3 is the odd one.
 std::vector<std::optional<Error>> with_odd_pe(const Bytes& words, bool stay, double wait_s) {
-  auto rendezvous = Rendezvous::start({}, 30);
+  auto rendezvous = Rendezvous::start({}, 60);
   UidArguments odd;
   odd.rank = 2;
   odd.size = 3;
@@ -345,7 +350,7 @@ std::vector<std::optional<Error>> with_odd_pe(const Bytes& words, bool stay, dou
 }
 
 TEST(UidCollectiveFaults, GarbageIsNamed) {
-  expect_all(with_odd_pe(Bytes(4096, std::byte{0x41}), true, 15), ExitCode::unavailable,
+  expect_all(with_odd_pe(Bytes(4096, std::byte{0x41}), true, 60), ExitCode::unavailable,
              {"PE 2 sent garbage"});
 }
 
@@ -357,10 +362,10 @@ TEST(UidCollectiveFaults, APeThatStopsInMidMessageIsNamed) {
   const auto wire = header.encode();
   Bytes half(wire.begin(), wire.end());
   half.resize(half.size() + 50);
-  expect_all(with_odd_pe(half, true, 0.5), ExitCode::deadline, {"PE 2"});
-  expect_all(with_odd_pe(half, false, 15), ExitCode::unavailable, {"PE 2 was lost"});
+  expect_all(with_odd_pe(half, true, 3), ExitCode::deadline, {"PE 2"});
+  expect_all(with_odd_pe(half, false, 60), ExitCode::unavailable, {"PE 2 was lost"});
   half.resize(10);
-  expect_all(with_odd_pe(half, true, 0.5), ExitCode::deadline, {"PE 2"});
+  expect_all(with_odd_pe(half, true, 3), ExitCode::deadline, {"PE 2"});
 }
 
 TEST(UidProcesses, WorkTogether) {
@@ -383,10 +388,10 @@ TEST(UidProcesses, AKilledPeIsNamedToAllAtOnce) {
     for (int i = 0;; ++i) {
       if (pe == 6 && i == 5)
         raise(SIGKILL);
-      bootstrap->barrier(soon(60));
+      bootstrap->barrier(soon(200));
     }
   });
-  const Deadline end = soon(10);
+  const Deadline end = soon();
   EXPECT_EQ(world.result(6).signal, SIGKILL);
   for (int pe = 0; pe < 11; ++pe) {
     if (pe == 6)

@@ -171,7 +171,7 @@ TEST(Uid, TheRendezvousEndsOnceAllHaveJoined) {
   auto* thread = dynamic_cast<RendezvousThread*>(rendezvous.get());
   ASSERT_NE(thread, nullptr);
   std::vector<std::thread> pes;
-  const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::atomic<int> joined{0};
   for (int pe = 0; pe < 4; ++pe)
     pes.emplace_back([&, pe] {

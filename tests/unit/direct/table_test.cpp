@@ -76,7 +76,7 @@ public:
                       {address, local.lkeys[entry.port], size_bytes});
     while (!queue.try_publish(start, 1, {start + 1, start + 1}, mlx5::Bell::now))
       std::this_thread::yield();
-    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (queue.completed() < start + 1 && queue.failure() == 0 && !deadline.passed()) {
       queue.poll();
       std::this_thread::yield();

@@ -141,12 +141,12 @@ TEST(CudaProbe, AnAnswerThatStopsHalfWayIsAProblem) {
 TEST(CudaProbe, AChildWithoutTimeIsGivenUp) {
   const auto start = std::chrono::steady_clock::now();
   const CudaProbe probe = probe_cuda(std::chrono::milliseconds(0));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
   EXPECT_EQ(probe.problem, "cuInit did not return within 0 ms");
 }
 
 TEST(CudaProbe, TheLiveMachineAnswers) {
-  const CudaProbe probe = probe_cuda(std::chrono::seconds(20));
+  const CudaProbe probe = probe_cuda(std::chrono::seconds(60));
   EXPECT_EQ(probe.problem.empty(), probe.init_result.has_value()) << probe.problem;
 }
 

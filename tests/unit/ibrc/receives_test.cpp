@@ -49,7 +49,7 @@ protected:
   }
   template <class Condition>
   void wait(Condition&& condition) {
-    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (!condition() && !deadline.passed())
       std::this_thread::yield();
     ASSERT_TRUE(condition());
@@ -157,7 +157,7 @@ protected:
     return std::atomic_ref(block_[at / 8]).load(std::memory_order_acquire);
   }
   void await_done(std::uint64_t count) {
-    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (block_word(ibrc::AnswerBlock::done_at) != count && !deadline.passed()) {
       answers_->poll();
       answers_->send();
@@ -240,7 +240,7 @@ TEST_F(Answering, APeerThatIsGoneCostsNothing) {
   for (std::uint64_t i = 1; i <= 2000; ++i) {
     ask(queue_pair, add(1));
     answers_->send();
-    const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (answers_->pending() && !deadline.passed()) {
       answers_->poll();
       answers_->send();

@@ -215,11 +215,11 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
     const auto backing = make_host_backing({});
     const std::size_t before = open_descriptors();
     SymmetricRegion region("heap", 16 * MiB, *peers, *backing);
-    region.grow(4 * MiB, in_seconds(30));
+    region.grow(4 * MiB, in_seconds(60));
     if (pe == 2)
       ::raise(SIGKILL);
     try {
-      region.grow(4 * MiB, in_seconds(0.5));
+      region.grow(4 * MiB, in_seconds(3));
     } catch (...) {
       require(region.size_bytes() == 4 * MiB, "the size of before");
       require(open_descriptors() == before, "no descriptor is left");
@@ -247,7 +247,7 @@ TEST(MemoryFaults, APeerThatLacksMemoryFailsTheStepEverywhere) {
     SymmetricHeap::Config config;
     config.limit_bytes = 64 * MiB;
     config.chunk_bytes = 8 * MiB;
-    config.timeout_s = 0.5;
+    config.timeout_s = 3;
     SymmetricRegion region("heap", config.limit_bytes, *peers, *backing);
     SymmetricHeap heap(config, region, {});
     require(heap.allocate(MiB) != nullptr, "the first chunk");

@@ -120,7 +120,7 @@ TEST_F(OneHeap, ALimitThatIsNoWholeChunkIsKept) {
 
 TEST_F(OneHeap, TakesARegionThatHasGrownAlready) {
   region_ = std::make_unique<SymmetricRegion>("heap", 16 * MiB, *peers_, *backing_);
-  region_->grow(8 * MiB, Deadline::after(std::chrono::seconds(10)));
+  region_->grow(8 * MiB, Deadline::after(std::chrono::seconds(60)));
   SymmetricHeap heap(small(), *region_, {});
   EXPECT_EQ(heap.allocator().size_bytes(), 8 * MiB);
   EXPECT_NE(heap.allocate(8 * MiB), nullptr);

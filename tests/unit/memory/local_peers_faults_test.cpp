@@ -54,10 +54,10 @@ TEST(LocalPeersFaults, OnlyTheOneThatSentNothingIsNamed) {
   const auto second = make_local_peers(secret, {0, 1, 2}, 1, {});
   std::string of_second;
   std::thread thread([&] {
-    of_second = message_of([&] { second->exchange(-1, in_seconds(0.3)); }, ExitCode::deadline);
+    of_second = message_of([&] { second->exchange(-1, in_seconds(3)); }, ExitCode::deadline);
   });
   const std::string of_first =
-      message_of([&] { first->exchange(-1, in_seconds(0.3)); }, ExitCode::deadline);
+      message_of([&] { first->exchange(-1, in_seconds(3)); }, ExitCode::deadline);
   thread.join();
   const std::string wanted =
       "cannot wait for PE 2 in the exchange of memory on this node: the deadline passed";
@@ -74,17 +74,17 @@ TEST(LocalPeersFaults, AFailedJobEndsTheWait) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(60)); }, ExitCode::unavailable),
             "cannot go on with PE 1: it was killed");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
 }
 
 TEST(LocalPeersFaults, AKilledPeerIsNamed) {
   const auto secret = new_secret();
   ForkedPes pes(3, [&](int pe) {
     const auto peers = make_local_peers(secret, {0, 1, 2}, pe, {});
-    peers->exchange(-1, in_seconds(30));
+    peers->exchange(-1, in_seconds(60));
     if (pe == 1)
       ::raise(SIGKILL);
-    peers->exchange(-1, in_seconds(0.5));
+    peers->exchange(-1, in_seconds(3));
   });
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[1], "signal 9");
@@ -100,7 +100,7 @@ protected:
 
   std::vector<FileDescriptor> run_exchange() {
     const FileDescriptor mine(::memfd_create("mine", MFD_CLOEXEC));
-    return peers_->exchange(mine.get(), in_seconds(30));
+    return peers_->exchange(mine.get(), in_seconds(60));
   }
 
   JobSecret secret_ = new_secret();
@@ -124,7 +124,7 @@ TEST_F(Strangers, AreIgnoredAndTheirDescriptorsClosed) {
   ASSERT_TRUE(send_to_name(name_, "", 0, {zero.get(), zero.get()}));
   std::thread thread([&] {
     const FileDescriptor theirs(::memfd_create("theirs", MFD_CLOEXEC));
-    other->exchange(theirs.get(), in_seconds(30));
+    other->exchange(theirs.get(), in_seconds(60));
   });
   const auto received = run_exchange();
   thread.join();
@@ -160,7 +160,7 @@ TEST_F(Strangers, AFloodCostsNothing) {
     std::thread thread([&] {
       for (int round = 0; round < rounds; ++round) {
         const FileDescriptor theirs(::memfd_create("theirs", MFD_CLOEXEC));
-        other->exchange(theirs.get(), in_seconds(30));
+        other->exchange(theirs.get(), in_seconds(60));
       }
     });
     for (int round = 0; round < rounds; ++round)

@@ -199,7 +199,7 @@ TEST(LocalPeers, TooFewOpenFilesAreNamed) {
     }
     peers->exchange(-1, soon());
     // PE 0 may fail before or after it has sent its own.
-    peers->exchange(mine.get(), pe == 0 ? soon() : Deadline::after(std::chrono::seconds(1)));
+    peers->exchange(mine.get(), pe == 0 ? soon() : Deadline::after(std::chrono::seconds(3)));
   });
   const ChildEnds ends = pes.ends();
   EXPECT_EQ(ends[0], "cannot receive the memory of PE 1: too many open files | raise the limit: "

@@ -184,11 +184,11 @@ TEST(SymmetricRegion, AFailedStepIsUnmappedOnAllPes) {
     FailingBacking backing(pe == 1 ? n_pes - 1 + 1 : 1000); // its second step, second peer
     const std::size_t before = open_descriptors();
     SymmetricRegion region("heap", 2 * step_bytes, *peers, backing);
-    region.grow(step_bytes, in_seconds(30));
+    region.grow(step_bytes, in_seconds(60));
     words(region.base())[0] = 42;
     std::string message;
     try {
-      region.grow(step_bytes, in_seconds(1));
+      region.grow(step_bytes, in_seconds(3));
     } catch (const Error& error) {
       message = error.message();
     }

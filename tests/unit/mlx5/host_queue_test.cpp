@@ -21,7 +21,7 @@ struct HostWorld {
   JobHealth health;
   HostQueue queue;
 
-  explicit HostWorld(const QueueOptions& options = SoftWorld::small_ring(), double timeout_s = 30)
+  explicit HostWorld(const QueueOptions& options = SoftWorld::small_ring(), double timeout_s = 60)
       : queue(hca, options, health, 3, std::chrono::duration<double>(timeout_s)) {
     KeyWindow window;
     window.key = SoftWorld::rkey;

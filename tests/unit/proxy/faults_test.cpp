@@ -59,11 +59,17 @@ private:
   }
 };
 
-ProxyOptions short_options() {
+ProxyOptions small_options() {
   ProxyOptions options;
   options.capacity = 8;
   options.limits = {4, 4};
-  options.timeout_s = 0.2;
+  return options;
+}
+
+/// For waits that nothing ends: a producer gives up, and names whom it waited for.
+ProxyOptions impatient() {
+  ProxyOptions options = small_options();
+  options.timeout_s = 1;
   return options;
 }
 
@@ -71,7 +77,7 @@ TEST(ProxyFaults, ATransportsErrorReachesEveryProducer) {
   BadTransport transport;
   transport.fails_after = 50;
   JobHealth health;
-  Proxy proxy({&transport}, health, short_options());
+  Proxy proxy({&transport}, health, small_options());
   std::vector<std::thread> threads;
   std::atomic<int> told{0};
   for (int i = 0; i < 4; ++i)
@@ -98,7 +104,7 @@ TEST(ProxyFaults, AnErrorAfterANonBlockingRequestComesWithTheQuiet) {
     transport.fails_in_quiet = in_quiet;
     transport.fails_in_progress = !in_quiet;
     JobHealth health;
-    Proxy proxy({&transport}, health, short_options());
+    Proxy proxy({&transport}, health, small_options());
     ProxyProducer producer(proxy.channel(), 0);
     expect_error(ExitCode::unavailable, {"retry counter"}, [&] {
       producer.put_value({0, 1, 0}, 1, 8);
@@ -114,7 +120,7 @@ TEST(ProxyFaults, RequestsThatAreNone) {
   const auto refuse = [](ProxyRequest request, const char* word) {
     CountingTransport transport;
     JobHealth health;
-    Proxy proxy({&transport, nullptr}, health, short_options());
+    Proxy proxy({&transport, nullptr}, health, small_options());
     ProxyProducer producer(proxy.channel(), 0);
     expect_error(ExitCode::unavailable, {"proxy", word}, [&] {
       producer.post(request);
@@ -154,7 +160,7 @@ TEST(ProxyFaults, RequestsThatAreNone) {
 TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
   CountingTransport transport;
   JobHealth health;
-  Proxy proxy({&transport}, health, short_options());
+  Proxy proxy({&transport}, health, impatient());
   ProxyProducer producer(proxy.channel(), 0);
   for (int i = 0; i < 3; ++i)
     producer.put_value({0, 1, 0}, 1, 8);
@@ -177,7 +183,7 @@ TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
 TEST(ProxyFaults, AStopDoesNotWaitForADeadProducerForEver) {
   CountingTransport transport;
   JobHealth health;
-  Proxy proxy({&transport}, health, short_options());
+  Proxy proxy({&transport}, health, impatient());
   ProxyChannel::Producer dying(proxy.channel().view(), 0);
   std::uint64_t first = 0;
   ASSERT_TRUE(dying.reserve(1, first));
@@ -187,7 +193,7 @@ TEST(ProxyFaults, AStopDoesNotWaitForADeadProducerForEver) {
 
 TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   JobHealth health;
-  ProxyChannel channel(health, short_options()); // nobody drains it
+  ProxyChannel channel(health, impatient()); // nobody drains it
   ProxyProducer producer(channel, 0);
   expect_error(ExitCode::deadline,
                {"room in the proxy's ring", "proxy thread", "request 0", "died"}, [&] {
@@ -204,7 +210,7 @@ TEST(ProxyFaults, APeThatTheProxyIsBusyWithIsNamed) {
   BadTransport transport;
   transport.hold = true;
   JobHealth health;
-  Proxy proxy({&transport, &transport, &transport}, health, short_options());
+  Proxy proxy({&transport, &transport, &transport}, health, impatient());
   ProxyProducer producer(proxy.channel(), 0);
   producer.put_value({2, 1, 0}, 1, 8);
   while (!transport.inside)
@@ -227,8 +233,7 @@ public:
 TEST(ProxyFaults, TheJobsFailureEndsProxyAndProducers) {
   CountingTransport transport;
   FailingHealth health;
-  ProxyOptions options = short_options();
-  options.timeout_s = 60;
+  const ProxyOptions options = small_options();
   Proxy proxy({&transport}, health, options);
   ProxyProducer producer(proxy.channel(), 0);
   std::atomic<int> done{0};
@@ -249,8 +254,7 @@ TEST(ProxyFaults, TheJobsFailureEndsProxyAndProducers) {
 
 TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
   FailingHealth health;
-  ProxyOptions options = short_options();
-  options.timeout_s = 60;
+  const ProxyOptions options = small_options();
   ProxyChannel channel(health, options);
   ProxyProducer producer(channel, 0);
   producer.put_value({0, 1, 0}, 1, 8);

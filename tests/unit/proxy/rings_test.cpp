@@ -202,7 +202,7 @@ TEST(ProxyRings, AStuckRingIsNamedByAQuietOfAll) {
   NotingTransport transport;
   JobHealth health;
   ProxyOptions options = several(3);
-  options.timeout_s = 0.2;
+  options.timeout_s = 3;
   Proxy proxy({3, &transport}, health, options);
   ProxyProducer producer(proxy.channel(), proxy_context);
   for (const int pe : {0, 1, 2})

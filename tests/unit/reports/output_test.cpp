@@ -110,9 +110,9 @@ TEST_F(Output, ASignalLeavesAnIncompleteReportAndExitCode130) {
           ReportOutput output({path("r.json"), path("r" + std::to_string(signal) + ".csv"), false},
                               Report{});
           output.update(sample_report());
-          std::thread busy([] { std::this_thread::sleep_for(30s); }); // signals may not land here
+          std::thread busy([] { std::this_thread::sleep_for(200s); }); // signals may not land here
           say_ready(ready);
-          std::this_thread::sleep_for(30s);
+          std::this_thread::sleep_for(200s);
         },
         [signal](pid_t child) { ::kill(child, signal); });
     ASSERT_TRUE(WIFEXITED(status)) << signal;
@@ -130,7 +130,7 @@ TEST_F(Output, ASignalBeforeTheFirstUpdateWritesWhatIsKnown) {
         report.command = {"shmemctl", "bench"};
         ReportOutput output({path("r.json"), "", false}, report);
         say_ready(ready);
-        std::this_thread::sleep_for(30s);
+        std::this_thread::sleep_for(200s);
       },
       [](pid_t child) { ::kill(child, SIGINT); });
   ASSERT_TRUE(WIFEXITED(status));
@@ -144,7 +144,7 @@ TEST_F(Output, WithoutTargetsASignalStillGives130) {
       [&](int ready) {
         ReportOutput output({}, Report{});
         say_ready(ready);
-        std::this_thread::sleep_for(30s);
+        std::this_thread::sleep_for(200s);
       },
       [](pid_t child) { ::kill(child, SIGTERM); });
   ASSERT_TRUE(WIFEXITED(status));
@@ -157,7 +157,7 @@ TEST_F(Output, ASignalAfterFinishKeepsTheFinishedReport) {
         ReportOutput output({path("r.json"), "", false}, Report{});
         output.finish(sample_report());
         say_ready(ready);
-        std::this_thread::sleep_for(30s);
+        std::this_thread::sleep_for(200s);
       },
       [](pid_t child) { ::kill(child, SIGTERM); });
   EXPECT_EQ(WEXITSTATUS(status), 130);

@@ -13,7 +13,7 @@ using test::run_fork_job;
 
 TEST(ForkedJob, AnExceptionThatIsNoErrorEndsItsPe) {
   ForkJob job{.n_pes = 2};
-  job.environment = {{"SHMEMCTL_TIMEOUT", "20"}};
+  job.environment = {{"SHMEMCTL_TIMEOUT", "60"}};
   job.body = [](Runtime& runtime) -> std::string {
     if (runtime.pe() == 1)
       throw std::out_of_range("beyond the end");

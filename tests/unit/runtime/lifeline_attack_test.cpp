@@ -15,15 +15,15 @@ using namespace test;
 /// Sends bytes to a PE's listener as anybody can.
 Socket attack(const Lifelines& lifelines, std::size_t pe, const std::string& bytes) {
   Socket socket =
-      Socket::connect(lifelines[0]->addresses()[pe].front(), "the target", in_seconds(20));
-  socket.send_all(bytes.data(), bytes.size(), in_seconds(20));
+      Socket::connect(lifelines[0]->addresses()[pe].front(), "the target", in_seconds(60));
+  socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
   return socket;
 }
 
 bool is_dropped(Socket& socket) {
   try {
     char byte = 0;
-    socket.receive_all(&byte, 1, in_seconds(20));
+    socket.receive_all(&byte, 1, in_seconds(60));
   } catch (const Error& error) {
     return error.code() == ExitCode::unavailable;
   }
@@ -50,9 +50,9 @@ TEST_P(LifelineAttack, GarbageIsDropped) {
         std::string("\x16\x03\x01"), std::string("sL\x04\0\xff\xff\xff\xff", 8),
         lifeline::encode(lifeline::Goodbye{}), lifeline::encode(lifeline::PhaseNotice{1, "x"})}) {
     Socket socket =
-        Socket::connect(lifelines[0]->addresses()[1].front(), "the target", in_seconds(20));
+        Socket::connect(lifelines[0]->addresses()[1].front(), "the target", in_seconds(60));
     try {
-      socket.send_all(bytes.data(), bytes.size(), in_seconds(20));
+      socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
     } catch (const Error&) {
       // Dropped before all was sent.
     }
@@ -104,9 +104,9 @@ TEST_P(LifelineAttack, AQuestionInSinglePiecesIsAnswered) {
   Socket socket = attack(lifelines, 2, "");
   const lifeline::Hello from{job_secret, 0, 3};
   for (const char byte : lifeline::encode(lifeline::Query{from, -1}))
-    socket.send_all(&byte, 1, in_seconds(20));
+    socket.send_all(&byte, 1, in_seconds(60));
   char first = 0;
-  socket.receive_all(&first, 1, in_seconds(20));
+  socket.receive_all(&first, 1, in_seconds(60));
   EXPECT_EQ(first, 's');
 }
 
@@ -151,7 +151,7 @@ TEST(LifelineStart, ThrowsOnAllPesIfOneCannotConnect) {
     LyingBootstrap lying(bootstrap, 1, closed);
     lifeline::Settings settings;
     settings.always_tcp = true;
-    settings.connect_limit_s = 0.5;
+    settings.connect_limit_s = 4;
     try {
       lifeline::start(lying, job_secret, loopback(), two_hosts(6), settings, in_seconds(60));
     } catch (const Error& error) {
@@ -180,7 +180,7 @@ TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
     while (!over)
       if (Socket socket = impostor.accept_now()) {
         const std::string welcome = lifeline::encode(lifeline::Welcome{7});
-        socket.send_all(welcome.data(), welcome.size(), in_seconds(20));
+        socket.send_all(welcome.data(), welcome.size(), in_seconds(60));
         held.push_back(std::move(socket));
       } else {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -191,7 +191,7 @@ TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
     LyingBootstrap lying(bootstrap, 0, address);
     lifeline::Settings settings;
     settings.always_tcp = true;
-    settings.connect_limit_s = 0.5;
+    settings.connect_limit_s = 4;
     try {
       lifeline::start(lying, job_secret, loopback(), two_hosts(2), settings, in_seconds(60));
     } catch (const Error& error) {

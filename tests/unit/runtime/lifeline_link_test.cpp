@@ -49,7 +49,7 @@ TEST(LifelineLink, BytesReadEarlierComeFirst) {
   const std::string early = encode(PhaseNotice{1, "a"});
   Link far(1, std::move(pair.far), early.substr(0, 5));
   const std::string rest = early.substr(5) + encode(Goodbye{});
-  pair.near.send_all(rest.data(), rest.size(), Deadline::after(std::chrono::seconds(20)));
+  pair.near.send_all(rest.data(), rest.size(), Deadline::after(std::chrono::seconds(60)));
   Ending ending;
   EXPECT_EQ(receive_all(far, ending).size(), 2U);
   EXPECT_FALSE(ending);
@@ -85,7 +85,7 @@ TEST(LifelineLink, GarbageEndsIt) {
   Pair pair;
   Link far(1, std::move(pair.far), "");
   const std::string bytes = encode(PhaseNotice{1, "a"}) + "garbage";
-  pair.near.send_all(bytes.data(), bytes.size(), Deadline::after(std::chrono::seconds(20)));
+  pair.near.send_all(bytes.data(), bytes.size(), Deadline::after(std::chrono::seconds(60)));
   Ending ending;
   EXPECT_EQ(receive_all(far, ending).size(), 1U);
   EXPECT_EQ(ending, "it sent bytes that are no message");
@@ -95,7 +95,7 @@ TEST(LifelineLink, SendingToAClosedPeerLeavesItsLastWordsReadable) {
   Pair pair;
   Link near(0, std::move(pair.near), "");
   const std::string words = encode(Goodbye{});
-  pair.far.send_all(words.data(), words.size(), Deadline::after(std::chrono::seconds(20)));
+  pair.far.send_all(words.data(), words.size(), Deadline::after(std::chrono::seconds(60)));
   pair.far.close();
   near.offer_phase({1, "a"});
   near.flush();

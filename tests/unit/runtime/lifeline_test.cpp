@@ -130,7 +130,7 @@ TEST(Lifeline, ACauseThatDoesNotComeIsNotWaitedForLong) {
   EXPECT_FALSE(cause_of(*lifelines[0], 2));
   EXPECT_FALSE(cause_of(*lifelines[0], 0)); // this PE itself
   EXPECT_FALSE(cause_of(*make_lifelines(1)[0], -1));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
   EXPECT_EQ(lifelines[0]->failure(), nullptr);
 }
 
@@ -192,7 +192,7 @@ TEST(Lifeline, StatusIsAnsweredByEveryPe) {
     lifelines[at]->phase("phase-" + std::to_string(pe));
     lifelines[at]->waiting_for(-1);
     lifelines[at]->waiting_for(8 - pe);
-    const auto status = lifeline::ask(asking, lifelines[0]->addresses(), pe, -1, 20);
+    const auto status = lifeline::ask(asking, lifelines[0]->addresses(), pe, -1, 60);
     ASSERT_TRUE(status) << pe;
     EXPECT_EQ(status->phase.name, "phase-" + std::to_string(pe));
     EXPECT_EQ(status->phase.number, 2U);
@@ -208,10 +208,10 @@ TEST(Lifeline, NeighboursKnowEachOthersPhase) {
   lifelines[7]->phase("nics");
   for (const int neighbour : {1, 3})
     EXPECT_TRUE(eventually([&] {
-      const auto status = lifeline::ask(asking, lifelines[0]->addresses(), neighbour, 7, 20);
+      const auto status = lifeline::ask(asking, lifelines[0]->addresses(), neighbour, 7, 60);
       return status && status->knows_other && status->other.name == "nics";
     })) << neighbour;
-  const auto stranger = lifeline::ask(asking, lifelines[0]->addresses(), 2, 7, 20);
+  const auto stranger = lifeline::ask(asking, lifelines[0]->addresses(), 2, 7, 60);
   ASSERT_TRUE(stranger);
   EXPECT_FALSE(stranger->knows_other);
 }
@@ -336,7 +336,7 @@ TEST(Lifeline, PublicStartUsesUnixOnOneMachine) {
 
 TEST(Lifeline, TcpConnectionsNoticeALostHost) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
-  const Socket socket = Socket::connect(listener.address(), "peer", in_seconds(20));
+  const Socket socket = Socket::connect(listener.address(), "peer", in_seconds(60));
   lifeline::watch_for_silence(socket);
   int value = 0;
   socklen_t length = sizeof value;

@@ -230,7 +230,7 @@ TEST(Runtime, LowLatencyModeHasATeamForEachLocalRank) {
 
 TEST(Runtime, AnErrorOfOnePeReachesAll) {
   ForkJob job{.n_pes = 5};
-  job.environment = {{"SHMEMCTL_TIMEOUT", "20"}};
+  job.environment = {{"SHMEMCTL_TIMEOUT", "200"}};
   job.body = [](Runtime& runtime) -> std::string {
     if (runtime.pe() == 3)
       throw Error(ExitCode::unavailable, "gadget", "turn on", "no power", "plug it in");
@@ -242,7 +242,7 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.text.find("gadget"), std::string::npos) << result.text;
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
 }
 
 // They wait in the bootstrap, whose connections end: an effect, whatever it says.

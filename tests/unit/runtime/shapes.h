@@ -132,7 +132,7 @@ inline std::vector<Shape> some_shapes(int n_pes, std::mt19937& random) {
 
 /// For a PE that takes no part: its memory stays until another PE has failed (at most 30 s).
 inline void stay_away(TeamPe& me) {
-  const Deadline end = Deadline::after(std::chrono::seconds(30));
+  const Deadline end = Deadline::after(std::chrono::seconds(60));
   while (!end.passed())
     try {
       me.rma->wait([] { return false; }, "the end of the test", -1);

@@ -161,7 +161,7 @@ TEST(UniqueId, DifferentListsAreNoticed) {
 TEST(UniqueId, AMemberThatStaysAwayIsNamed) {
   std::string message;
   TeamWorldOptions options;
-  options.timeout_s = 0.3;
+  options.timeout_s = 3;
   try {
     run_team_world(
         3,
@@ -250,7 +250,7 @@ TEST(TeamThreads, WhoWaitsForOthersKeepsNothing) {
       EXPECT_NE(create(me, 0), invalid_team);
   };
   TeamWorldOptions options;
-  options.timeout_s = 20;
+  options.timeout_s = 60;
   std::atomic<bool> by_id{false}, by_split{false};
   run_team_world(
       2,

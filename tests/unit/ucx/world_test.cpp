@@ -156,9 +156,9 @@ void talk_until_it_fails(const std::string& tls, double timeout_s, Bootstrap& bo
   slot.state.store(end, std::memory_order_release);
 }
 
-/// Waits for the state, 60 s at most.
+/// Waits for the state, 120 s at most.
 int await_state(ForkSlot& slot, int state) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(120));
   while (slot.state.load(std::memory_order_acquire) < state && !deadline.passed())
     ::usleep(1000);
   return slot.state.load(std::memory_order_acquire);
@@ -167,7 +167,7 @@ int await_state(ForkSlot& slot, int state) {
 TEST(UcxFaults, KilledPeerIsDescribed) {
   for (const char* tls : {"tcp", "shm,self"}) {
     ForkWorld world(2, [tls](Bootstrap& bootstrap, ForkSlot& slot) {
-      talk_until_it_fails(tls, 50, bootstrap, slot);
+      talk_until_it_fails(tls, 110, bootstrap, slot);
     });
     if (await_state(world.slot(0), at_work) == skipped)
       GTEST_SKIP() << world.slot(0).text.data();
@@ -184,7 +184,7 @@ TEST(UcxFaults, KilledPeerIsDescribed) {
 TEST(UcxFaults, StoppedPeerIsNamedAtTheDeadline) {
   for (const char* tls : {"tcp", "shm,self"}) {
     ForkWorld world(2, [tls](Bootstrap& bootstrap, ForkSlot& slot) {
-      talk_until_it_fails(tls, 2, bootstrap, slot);
+      talk_until_it_fails(tls, 5, bootstrap, slot);
     });
     if (await_state(world.slot(0), at_work) == skipped)
       GTEST_SKIP() << world.slot(0).text.data();
