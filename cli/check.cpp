@@ -17,6 +17,17 @@ void judge(Session& session, const std::string& id, const std::string& title, Pa
   session.checkpoint();
 }
 
+/// A node with fewer than two GPUs has no links to judge.
+void judge_links_if_any(Session& session, const NodeSource& source) {
+  const std::size_t before = session.report().findings.size();
+  if (!run_gpu_links(session, source))
+    return;
+  const Findings& all = session.report().findings;
+  add_verdict("gpu-links", "copies between every pair of GPUs, measured",
+              {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()}, session.report());
+  session.checkpoint();
+}
+
 void run_jobs(Session& session, const Context& context) {
   for (const JobItem& item : acceptance_jobs()) {
     session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
@@ -33,7 +44,7 @@ void run_jobs(Session& session, const Context& context) {
 void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "check", "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps");
-  command->footer("A verdict for each part, in at most 20 s; exit code 1 if any failed. With\n"
+  command->footer("A verdict for each part, in 10 to 20 s; exit code 1 if any failed. With\n"
                   "--sysroot only topo and doctor.\n"
                   "Example: shmemctl check --json check.json");
   add_option(*command, context, "SYSROOT");
@@ -46,6 +57,7 @@ void add_check(CLI::App& app, Context& context) {
               [&] { run_topo(session, options, source); });
         judge(session, "doctor", "the preconditions",
               [&] { run_doctor(session, source, run_context.environment, {}, {}); });
+        judge_links_if_any(session, source);
         if (source.sysroot->live())
           run_jobs(session, run_context);
         return session.finish();

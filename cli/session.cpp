@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -8,7 +10,9 @@
 #include "reports/text.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/check/gpu_links.h"
 #include "src/doctor/doctor.h"
+#include "src/doctor/gpu_links.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/mapping/request.h"
@@ -144,6 +148,24 @@ void run_topo(Session& session, const Options& options, const NodeSource& source
   for (const Findings& findings : {check_node(node), check_mapping(node, mapping)})
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());
   session.checkpoint();
+}
+
+bool run_gpu_links(Session& session, const NodeSource& source) {
+  const std::vector<Gpu>& gpus = source.node.gpus;
+  const auto count = std::count_if(gpus.begin(), gpus.end(),
+                                   [](const Gpu& gpu) { return gpu.vendor == "nvidia"; });
+  if (!source.sysroot || !source.sysroot->live() || count < 2)
+    return false;
+  session.phase("measuring copies between GPUs");
+  constexpr std::chrono::seconds deadline{40}; // contexts of eight GPUs without persistence: ten
+  const cuda::LinkSurvey survey = doctor::survey_live_links(deadline);
+  Report& report = session.report();
+  for (ResultRow& row : link_rows(source.node, survey))
+    report.results.push_back(std::move(row));
+  for (Finding& finding : judge_links(source.node, survey))
+    report.findings.push_back(std::move(finding));
+  session.checkpoint();
+  return true;
 }
 
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,

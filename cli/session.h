@@ -72,6 +72,9 @@ TextStyle text_style(const Context& context, const Options& options);
 
 /// Steps of topo and doctor, which check runs one after the other.
 void run_topo(Session& session, const Options& options, const NodeSource& source);
+/// Copies between every ordered pair of the machine's GPUs; nothing if it has fewer than two.
+/// @return whether there was something to measure
+bool run_gpu_links(Session& session, const NodeSource& source);
 void run_doctor(Session& session, const NodeSource& source, const Environment& environment,
                 const std::vector<std::string>& only, const std::vector<std::string>& skip);
 

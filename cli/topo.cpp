@@ -13,6 +13,7 @@ namespace {
 struct TopoFlags {
   std::string dump;
   bool compare_versions = false;
+  bool measure = false;
 };
 
 ExitCode dump_node(const Node& node, const std::string& format) {
@@ -40,6 +41,8 @@ void add_topo(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"hwloc-xml", "nccl-xml", "report"}));
   command->add_flag("--compare-versions", flags->compare_versions,
                     "Show where releases of NVSHMEM choose differently on this node");
+  command->add_flag("--measure", flags->measure,
+                    "Also copy between every pair of this machine's GPUs, and show GB/s");
   command->callback([&context, source_flags, flags] {
     context.run = [source_flags, flags](Context& run_context) {
       if (flags->dump == "report")
@@ -49,6 +52,10 @@ void add_topo(CLI::App& app, Context& context) {
         if (!flags->dump.empty() && flags->dump != "report")
           return dump_node(source.node, flags->dump);
         run_topo(session, options, source);
+        if (flags->measure && !run_gpu_links(session, source))
+          throw Error(ExitCode::usage, "copies between GPUs", "measure",
+                      "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
+                      "leave out --measure, or run it on the machine itself");
         if (flags->compare_versions)
           session.report().mapping["compare_versions"] =
               compare_versions_json(source.node, mapping_request(options, source.node));

@@ -143,8 +143,9 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
        {topology_text(report.topology), mapping_text(report, style),
         compare_versions_text(report.mapping, style), advice_text(report.mapping, style),
         options_text(report.options, style), phases_text(report.phases, style),
-        checks_text(report.checks, style), results_text(report.results, style),
-        counters_text(report.nic_counters, style), findings_text(beside_checks(report), style)})
+        checks_text(report.checks, style), links_text(report.results, style),
+        results_text(report.results, style), counters_text(report.nic_counters, style),
+        findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";
   out << summary_text(report);

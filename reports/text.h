@@ -24,7 +24,11 @@ std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
+/// All but the rows of links_text(), which are a matrix; with `verbose` these too.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
+/// Rows "gpu-link": from whom to whom at how many GB/s.
+std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
+bool is_link_row(const ResultRow& row);
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
 std::string findings_text(const Findings& findings, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."

@@ -61,7 +61,10 @@ std::string verdict(const ResultRow& row) {
 
 } // namespace
 
-std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style) {
+std::string results_text(const std::vector<ResultRow>& all, const TextStyle& style) {
+  std::vector<ResultRow> results;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(results),
+               [&style](const ResultRow& row) { return style.verbose || !is_link_row(row); });
   if (results.empty())
     return "";
   const std::vector<std::string> names = parameter_names(results);

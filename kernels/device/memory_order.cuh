@@ -37,6 +37,94 @@ __device__ inline void add_relaxed(std::uint64_t* at, std::uint64_t value) {
   asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
+__device__ inline std::uint32_t load_relaxed(const std::uint32_t* at) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+__device__ inline std::uint32_t load_acquire(const std::uint32_t* at) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+
+__device__ inline void store_relaxed(std::uint32_t* at, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+/// Two words of 8 bytes, each whole; the model gives them no order. `at` is aligned to 16 bytes.
+struct WordPair {
+  std::uint64_t first, second;
+};
+__device__ inline WordPair load_pair_relaxed(const std::uint64_t* at) {
+  WordPair pair;
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+               : "=l"(pair.first), "=l"(pair.second)
+               : "l"(at)
+               : "memory");
+  return pair;
+}
+__device__ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(pair.first),
+               "l"(pair.second)
+               : "memory");
+}
+
+/// Sixteen bytes in one access: whoever sees a part of them sees all (.b128, PTX 8.3). `at` is
+/// aligned to 16 bytes.
+__device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
+  asm volatile("{\n\t.reg .b128 both;\n\t"
+               "mov.b128 both, {%1, %2};\n\t"
+               "st.relaxed.sys.global.b128 [%0], both;\n\t}" ::"l"(at),
+               "l"(pair.first), "l"(pair.second)
+               : "memory");
+}
+
+/// Read-modify-writes of 4 or 8 bytes, without an order.
+template <class Word>
+struct WordOf;
+template <>
+struct WordOf<std::uint32_t> {
+  using Type = unsigned;
+};
+template <>
+struct WordOf<std::uint64_t> {
+  using Type = unsigned long long;
+};
+template <class Word>
+__device__ inline Word atomic_word_add(Word* at, Word value) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(atomicAdd_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
+}
+template <class Word>
+__device__ inline Word atomic_word_swap(Word* at, Word value) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(
+      atomicExch_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
+}
+template <class Word>
+__device__ inline Word atomic_word_compare_swap(Word* at, Word expected, Word desired) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(atomicCAS_system(
+      reinterpret_cast<Type*>(at), static_cast<Type>(expected), static_cast<Type>(desired)));
+}
+template <class Word>
+__device__ inline Word atomic_word_and(Word* at, Word value) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(atomicAnd_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
+}
+template <class Word>
+__device__ inline Word atomic_word_or(Word* at, Word value) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(atomicOr_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
+}
+template <class Word>
+__device__ inline Word atomic_word_xor(Word* at, Word value) {
+  using Type = typename WordOf<Word>::Type;
+  return static_cast<Word>(atomicXor_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
+}
+
 /// Sixteen bytes that another GPU may have written: never out of this multiprocessor's own cache,
 /// where an older copy may lie.
 __device__ inline int4 load_relaxed(const int4* at) {

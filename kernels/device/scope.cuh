@@ -1,21 +1,40 @@
 // Who takes part in a call: one thread, a warp, or a block. All of them make the call, with the
-// same arguments.
+// same arguments. A Block is one of a grid of one or two dimensions of threads; a Warp is whole.
 #pragma once
+
+#include <cstdint>
 
 namespace shmemctl::device {
 
+/// Each scope has: rank() of the calling thread and size(); sync(), behind which every thread sees
+/// what the others did before it; all(flag), a sync that tells everybody if all had `flag`;
+/// broadcast(value), a sync that gives everybody the value of rank 0.
 struct Thread {
   static __device__ int rank() { return 0; }
   static __device__ int size() { return 1; }
   static __device__ void sync() {}
+  static __device__ bool all(bool flag) { return flag; }
+  static __device__ std::uint64_t broadcast(std::uint64_t value) { return value; }
 };
 
 struct Warp {
   static __device__ int rank() { return static_cast<int>(linear() % 32); }
   static __device__ int size() { return 32; }
   static __device__ void sync() { __syncwarp(); }
+  static __device__ bool all(bool flag) {
+    const bool result = __all_sync(everybody, flag) != 0;
+    __syncwarp(); // a vote orders no memory
+    return result;
+  }
+  static __device__ std::uint64_t broadcast(std::uint64_t value) {
+    const auto result = static_cast<std::uint64_t>(
+        __shfl_sync(everybody, static_cast<unsigned long long>(value), 0));
+    __syncwarp();
+    return result;
+  }
 
 private:
+  static constexpr unsigned everybody = 0xffffffffu;
   static __device__ unsigned linear() {
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   }
@@ -27,6 +46,15 @@ struct Block {
   }
   static __device__ int size() { return static_cast<int>(blockDim.x * blockDim.y * blockDim.z); }
   static __device__ void sync() { __syncthreads(); }
+  static __device__ bool all(bool flag) { return __syncthreads_and(flag ? 1 : 0) != 0; }
+  static __device__ std::uint64_t broadcast(std::uint64_t value) {
+    __shared__ std::uint64_t shared;
+    __syncthreads(); // the last broadcast has been read
+    if (rank() == 0)
+      shared = value;
+    __syncthreads();
+    return shared;
+  }
 };
 
 } // namespace shmemctl::device

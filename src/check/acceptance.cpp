@@ -101,12 +101,12 @@ std::vector<JobItem> acceptance_jobs() {
   JobItem bringup{"bringup",
                   "4 PEs come up, and every pair of them does verified put, get, atomics, signals",
                   {"run", "-n", "4", "bringup"},
-                  8};
+                  20};
   JobItem bench{"bench",
                 "short sweeps between 2 PEs, each verified",
                 {"run", "-n", "2", "bench", "put", "get", "put-latency", "atomic-fetch-add",
                  "put-pingpong", "barrier", "--quick"},
-                10};
+                30};
   for (JobItem* item : {&bringup, &bench})
     item->arguments.insert(item->arguments.end(), output.begin(), output.end());
   return {bringup, bench};

@@ -130,12 +130,12 @@ class AllWell(BenchTest):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "check.json"
             begin = time.monotonic()
-            code, out, err = run("check", "--json", path)
+            code, out, err = run("check", "--timeout", 250, "--json", path)
             seconds = time.monotonic() - begin
             document = json.loads(path.read_text())
             self.assertEqual(run("report", "validate", path)[0], 0)
         verdicts = {row["id"]: row["status"] for row in document["checks"] if row.get("group") == "verdict"}
-        self.assertEqual(set(verdicts), {"topo", "doctor", "bringup", "bench"})
+        self.assertEqual(set(verdicts) - {"gpu-links"}, {"topo", "doctor", "bringup", "bench"})
         self.assertEqual((verdicts["bringup"], verdicts["bench"] in ("pass", "warning")), ("pass", True), out + err)
         errors = [finding for finding in document["findings"] if finding["severity"] == "error"]
         self.assertEqual(code, 1 if errors else 0)

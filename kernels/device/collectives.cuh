@@ -1,0 +1,174 @@
+// Collectives of a team. All members make the same calls in the same order with the same sizes, one
+// collective of a team at a time. `dest` and `source` are symmetric addresses in the heap; they may
+// be the same only where it says so. On return a member's dest is complete, its source may be
+// written again, and all threads of the scope see the dest. What a member wrote into its source
+// before, in this scope or in a kernel before, is what is sent. Nobody needs to sync before: a
+// dest is written only when its PE has begun the call.
+//
+// False if a member did not come in time (the report says which), if the team has more than
+// DeviceTeamCells::most_members, or if this PE is no member.
+//
+// With a scope (Thread, Warp, Block): one scope of each PE makes the call. With _grid: all blocks
+// of a launch, one call per launch; complete at the kernel's end, or in each block behind a
+// grid_meet(). The blocks do not wait for each other in it: a grid of any size. Two in one launch
+// need a grid_meet() between them, and that all blocks are resident.
+#pragma once
+
+#include "kernels/device/collectives_large.cuh"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+__device__ inline bool can_collect(const TeamView& team) {
+  return team.me >= 0 && team.n <= DeviceTeamCells::most_members;
+}
+__device__ inline Share share_of_grid() {
+  return {static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)};
+}
+__device__ inline bool goes_in_words(const DeviceJob& job, const TeamView& team,
+                                     std::size_t size_bytes, int senders) {
+#ifdef SHMEMCTL_DEVICE_NO_SMALL
+  return false; // for tests of the other way at all sizes
+#else
+  return plan::is_small(size_bytes, senders) && unmapped_member(job, team) < 0;
+#endif
+}
+
+template <class Scope>
+__device__ inline bool gather(const DeviceJob& job, int team_number, void* dest, const void* source,
+                              std::size_t size_bytes, std::size_t stride_bytes, Share share) {
+  const TeamView team = team_view(job, team_number);
+  if (!can_collect(team))
+    return false;
+  if (size_bytes == 0)
+    return true;
+  if (!goes_in_words(job, team, size_bytes, team.n))
+    return gather_large<Scope>(job, team, dest, source, size_bytes, stride_bytes, share);
+  return share.part != 0 || gather_small<Scope>(job, team, dest, source, size_bytes, stride_bytes);
+}
+
+template <class Scope>
+__device__ inline bool broadcast(const DeviceJob& job, int team_number, void* dest,
+                                 const void* source, std::size_t size_bytes, int root,
+                                 Share share) {
+  const TeamView team = team_view(job, team_number);
+  if (!can_collect(team))
+    return false;
+  if (size_bytes == 0)
+    return true;
+  if (!goes_in_words(job, team, size_bytes, 1))
+    return broadcast_large<Scope>(job, team, dest, source, size_bytes, root, share);
+  return share.part != 0 || broadcast_small<Scope>(job, team, dest, source, size_bytes, root);
+}
+
+template <class Scope, class T>
+__device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, const T* source,
+                              std::size_t count, ReduceOp op, bool scatter, Share share) {
+  const TeamView team = team_view(job, team_number);
+  if (!can_collect(team))
+    return false;
+  if (count == 0)
+    return true;
+  const int far = unmapped_member(job, team);
+  if (far >= 0) {
+    report_unreachable(job, far); // its numbers are loaded by others
+    return false;
+  }
+  const std::size_t size_bytes = count * sizeof(T);
+  if (!goes_in_words(job, team, size_bytes, team.n))
+    return reduce_large<Scope, T>(job, team, dest, source, count, op, scatter, share);
+  return share.part != 0 ||
+         reduce_small<Scope, T>(job, team, dest, source, size_bytes, scatter ? size_bytes : 0, op);
+}
+
+} // namespace detail
+
+/// dest of all members = source of member `root`. In place allowed.
+template <class Scope>
+__device__ inline bool broadcast(const DeviceJob& job, int team, void* dest, const void* source,
+                                 std::size_t size_bytes, int root) {
+  return detail::broadcast<Scope>(job, team, dest, source, size_bytes, root, {0, 1});
+}
+__device__ inline bool broadcast_grid(const DeviceJob& job, int team, void* dest,
+                                      const void* source, std::size_t size_bytes, int root) {
+  return detail::broadcast<Block>(job, team, dest, source, size_bytes, root,
+                                  detail::share_of_grid());
+}
+
+/// dest + i * size_bytes = source of member i (`size_bytes` of each). In place allowed: source ==
+/// dest + my number * size_bytes.
+template <class Scope>
+__device__ inline bool fcollect(const DeviceJob& job, int team, void* dest, const void* source,
+                                std::size_t size_bytes) {
+  return detail::gather<Scope>(job, team, dest, source, size_bytes, 0, {0, 1});
+}
+__device__ inline bool fcollect_grid(const DeviceJob& job, int team, void* dest, const void* source,
+                                     std::size_t size_bytes) {
+  return detail::gather<Block>(job, team, dest, source, size_bytes, 0, detail::share_of_grid());
+}
+
+/// dest + i * size_bytes = what member i has at source + my number * size_bytes.
+template <class Scope>
+__device__ inline bool alltoall(const DeviceJob& job, int team, void* dest, const void* source,
+                                std::size_t size_bytes) {
+  return detail::gather<Scope>(job, team, dest, source, size_bytes, size_bytes, {0, 1});
+}
+__device__ inline bool alltoall_grid(const DeviceJob& job, int team, void* dest, const void* source,
+                                     std::size_t size_bytes) {
+  return detail::gather<Block>(job, team, dest, source, size_bytes, size_bytes,
+                               detail::share_of_grid());
+}
+
+/// To each member j: size_bytes[j] bytes from source + source_offset_bytes[j] to its dest +
+/// dest_offset_bytes[j]; the arrays are this PE's own. Who receives need not know sizes; that
+/// places do not overlap is the senders' matter.
+template <class Scope>
+__device__ inline bool alltoallv(const DeviceJob& job, int team_number, void* dest,
+                                 const void* source, const std::uint64_t* size_bytes,
+                                 const std::uint64_t* source_offset_bytes,
+                                 const std::uint64_t* dest_offset_bytes) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(team) &&
+         detail::alltoallv_large<Scope>(job, team, dest, source, size_bytes, source_offset_bytes,
+                                        dest_offset_bytes, {0, 1});
+}
+__device__ inline bool alltoallv_grid(const DeviceJob& job, int team_number, void* dest,
+                                      const void* source, const std::uint64_t* size_bytes,
+                                      const std::uint64_t* source_offset_bytes,
+                                      const std::uint64_t* dest_offset_bytes) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(team) &&
+         detail::alltoallv_large<Block>(job, team, dest, source, size_bytes, source_offset_bytes,
+                                        dest_offset_bytes, detail::share_of_grid());
+}
+
+/// dest[k] = source[k] of all members, combined in the order of their numbers (the same bits on
+/// all). T: int32_t, int64_t, float, double, Bf16, Fp16; the last two are added up as floats and
+/// rounded once. All members must be mapped. In place allowed.
+template <class Scope, class T>
+__device__ inline bool reduce(const DeviceJob& job, int team, T* dest, const T* source,
+                              std::size_t count, ReduceOp op) {
+  return detail::reduce<Scope, T>(job, team, dest, source, count, op, false, {0, 1});
+}
+template <class T>
+__device__ inline bool reduce_grid(const DeviceJob& job, int team, T* dest, const T* source,
+                                   std::size_t count, ReduceOp op) {
+  return detail::reduce<Block, T>(job, team, dest, source, count, op, false,
+                                  detail::share_of_grid());
+}
+
+/// dest[k] = source[my number * count + k] of all members, combined.
+template <class Scope, class T>
+__device__ inline bool reducescatter(const DeviceJob& job, int team, T* dest, const T* source,
+                                     std::size_t count, ReduceOp op) {
+  return detail::reduce<Scope, T>(job, team, dest, source, count, op, true, {0, 1});
+}
+template <class T>
+__device__ inline bool reducescatter_grid(const DeviceJob& job, int team, T* dest, const T* source,
+                                          std::size_t count, ReduceOp op) {
+  return detail::reduce<Block, T>(job, team, dest, source, count, op, true,
+                                  detail::share_of_grid());
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,258 @@
+// Collectives of many bytes: everybody tells everybody that it has begun, stores straight into the
+// final places, and tells that its data are there. A `part` is one of `parts` scopes of each member
+// that do one collective together: the blocks of a launch, or one scope alone.
+//
+// The parts of one member do not wait for each other: the last one that has stored tells the
+// others, and waits for theirs. So a grid need not be resident as a whole.
+#pragma once
+
+#include "kernels/device/collectives_small.cuh"
+
+namespace shmemctl::device::detail {
+
+struct Share {
+  int part, parts;
+};
+
+template <class Scope>
+class LargeCollective {
+public:
+  __device__ LargeCollective(const DeviceJob& job, const TeamView& team, Share share)
+      : job_(job), team_(team), share_(share) {}
+
+  /// Waits until all members have begun: then their sources are ready, and their destinations may
+  /// be written.
+  __device__ bool begin() {
+    Scope::sync();
+    epoch_ = team_.cells->collective_epoch + 1;
+    bool ok = true;
+    if (share_.part == 0)
+      for (int i = Scope::rank(); i < team_.n; i += Scope::size())
+        if (i != team_.me) // release: others may read what this scope wrote into its source
+          ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
+      bool in_time = true;
+      if (i != team_.me)
+        wait_at_least(job_, &team_.cells->entered[i], epoch_, team_.pe(i), in_time);
+      ok = ok && in_time;
+    }
+    return Scope::all(ok);
+  }
+
+  /// This part has stored and loaded all that it had to. The last one tells the others so, and
+  /// returns when all of `from` (a member; -1: everybody) are ready too.
+  __device__ bool end(int from = -1) {
+    Scope::sync();
+    if (share_.parts > 1 && !is_last())
+      return true;
+    bool ok = true;
+    if (has_network(job_)) {
+      // What went by the network is there before the word behind it.
+      ok = Scope::all(Scope::rank() != 0 || network_quiet(job_));
+    }
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size())
+      if (i != team_.me) {
+        std::uint64_t* const mine = &team_.cells->done[team_.me];
+#ifdef SHMEMCTL_MUTATE_COLLECTIVE_RELEASE
+        store_relaxed(cell_of(job_, mine, team_.pe(i)), epoch_);
+#else
+        // Release: covers what this scope's threads stored, by the sync above, and what other
+        // blocks did, by their fence and the counter.
+        ok = tell(job_, mine, epoch_, team_.pe(i)) && ok;
+#endif
+      }
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
+      bool in_time = true;
+      if (i != team_.me && (from < 0 || i == from))
+        wait_at_least(job_, &team_.cells->done[i], epoch_, team_.pe(i), in_time);
+      ok = ok && in_time;
+    }
+    ok = Scope::all(ok);
+    if (Scope::rank() == 0) {
+      team_.cells->collective_epoch = epoch_;
+      team_.cells->heard_epoch = epoch_; // by begin()
+    }
+    Scope::sync();
+    return ok;
+  }
+
+private:
+  /// Whether all other parts have come here before this one; then it sees what they did.
+  __device__ bool is_last() {
+    bool last = false;
+    if (Scope::rank() == 0) {
+      std::uint64_t* const counter = &team_.cells->block_counters[2];
+#ifndef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
+      fence_system(); // this part's stores (behind its sync) come before its count
+#endif
+      last = atomic_word_add(counter, std::uint64_t{1}) + 1 ==
+             static_cast<std::uint64_t>(share_.parts);
+      if (last) {
+        fence_system(); // and the others' counts before what is told now
+        store_relaxed(counter, 0);
+      }
+    }
+    return Scope::broadcast(last ? 1 : 0) != 0;
+  }
+
+  const DeviceJob& job_;
+  const TeamView& team_;
+  Share share_;
+  std::uint64_t epoch_ = 0;
+};
+
+/// To each member j: `size_bytes` at source + j * stride_bytes, to its dest + my number *
+/// size_bytes.
+template <class Scope>
+inline __device__ __noinline__ bool
+gather_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+             std::size_t size_bytes, std::size_t stride_bytes, Share share) {
+  LargeCollective<Scope> collective(job, team, share);
+  if (!collective.begin())
+    return false;
+  std::byte* const to =
+      static_cast<std::byte*>(dest) + static_cast<std::size_t>(team.me) * size_bytes;
+  const int pieces = plan::pieces_for(share.parts, team.n);
+  for (int i = share.part; i < pieces * team.n; i += share.parts) {
+    const plan::Task task = plan::task_of(i, team.n, team.me);
+    const plan::Piece piece = plan::piece_of(size_bytes, static_cast<std::uint64_t>(pieces),
+                                             static_cast<std::uint64_t>(task.piece), 128);
+    const std::byte* const from = static_cast<const std::byte*>(source) +
+                                  static_cast<std::size_t>(task.member) * stride_bytes +
+                                  piece.begin;
+    if (piece.size > 0 && to + piece.begin != from) // in place: this PE's own part is there
+      put_nbi<Scope>(job, to + piece.begin, from, piece.size, team.pe(task.member));
+  }
+  return collective.end();
+}
+
+template <class Scope>
+inline __device__ __noinline__ bool broadcast_large(const DeviceJob& job, const TeamView& team,
+                                                    void* dest, const void* source,
+                                                    std::size_t size_bytes, int root, Share share) {
+  LargeCollective<Scope> collective(job, team, share);
+  if (!collective.begin())
+    return false;
+  if (team.me == root) {
+    const int pieces = plan::pieces_for(share.parts, team.n);
+    for (int i = share.part; i < pieces * team.n; i += share.parts) {
+      const plan::Task task = plan::task_of(i, team.n, team.me);
+      const plan::Piece piece = plan::piece_of(size_bytes, static_cast<std::uint64_t>(pieces),
+                                               static_cast<std::uint64_t>(task.piece), 128);
+      if (piece.size > 0 && (task.member != team.me || dest != source))
+        put_nbi<Scope>(job, static_cast<std::byte*>(dest) + piece.begin,
+                       static_cast<const std::byte*>(source) + piece.begin, piece.size,
+                       team.pe(task.member));
+    }
+  }
+  return collective.end(root);
+}
+
+/// Sizes and places are known to the sender, by member.
+template <class Scope>
+inline __device__ __noinline__ bool
+alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+                const std::uint64_t* size_bytes, const std::uint64_t* source_offset_bytes,
+                const std::uint64_t* dest_offset_bytes, Share share) {
+  LargeCollective<Scope> collective(job, team, share);
+  if (!collective.begin())
+    return false;
+  const int pieces = plan::pieces_for(share.parts, team.n);
+  for (int i = share.part; i < pieces * team.n; i += share.parts) {
+    const plan::Task task = plan::task_of(i, team.n, team.me);
+    const plan::Piece piece =
+        plan::piece_of(size_bytes[task.member], static_cast<std::uint64_t>(pieces),
+                       static_cast<std::uint64_t>(task.piece), 128);
+    if (piece.size > 0)
+      put_nbi<Scope>(
+          job, static_cast<std::byte*>(dest) + dest_offset_bytes[task.member] + piece.begin,
+          static_cast<const std::byte*>(source) + source_offset_bytes[task.member] + piece.begin,
+          piece.size, team.pe(task.member));
+  }
+  return collective.end();
+}
+
+/// A PE whose memory is not mapped here; -1 if all members' is.
+__device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team) {
+  for (int i = 0; i < team.n; ++i)
+    if (job.heap_delta_bytes[team.pe(i)] == DeviceJob::unreachable ||
+        job.cells_delta_bytes[team.pe(i)] == DeviceJob::unreachable)
+      return team.pe(i);
+  return -1;
+}
+
+__device__ inline int4 load_fresh(const int4* at) {
+  return load_relaxed(at);
+}
+template <class T>
+__device__ inline T load_fresh(const T* at) {
+  T value;
+  if constexpr (sizeof(T) == 2) {
+    const std::uint16_t bits = *reinterpret_cast<const volatile std::uint16_t*>(at);
+    memcpy(&value, &bits, sizeof value);
+  } else {
+    value = *const_cast<const volatile T*>(at);
+  }
+  return value;
+}
+
+/// `count` units of type Raw from all members' `source`, added up, to `dest` of this PE, or of all
+/// members. Each unit is loaded and stored by one thread, so `dest` may be `source`.
+template <class Scope, class T, class Raw>
+inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const TeamView& team,
+                                                 Raw* dest, const Raw* source, std::uint64_t count,
+                                                 ReduceOp op, bool to_all) {
+  constexpr int at_once = 4; // loads in flight
+  for (auto i = static_cast<std::uint64_t>(Scope::rank()); i < count;
+       i += static_cast<std::uint64_t>(Scope::size())) {
+    Raw first = load_fresh(pointer_to(job, source + i, team.pe(0)));
+    Accumulator<T, Raw> sum(first);
+    for (int begin = 1; begin < team.n; begin += at_once) {
+      Raw seen[at_once];
+#pragma unroll
+      for (int k = 0; k < at_once; ++k)
+        if (begin + k < team.n)
+          seen[k] = load_fresh(pointer_to(job, source + i, team.pe(begin + k)));
+#pragma unroll
+      for (int k = 0; k < at_once; ++k)
+        if (begin + k < team.n)
+          sum.take(op, seen[k]);
+    }
+    const Raw result = sum.result();
+    if (!to_all)
+      dest[i] = result;
+    else
+      for (int k = 0; k < team.n; ++k)
+        *pointer_to(job, dest + i, team.pe((team.me + k) % team.n)) = result;
+  }
+}
+
+/// Each member adds up its part of the numbers out of all members' sources: to everybody's dest at
+/// the same place (`scatter` false), or, its part being the me-th `count` numbers, to its own dest.
+template <class Scope, class T>
+inline __device__ __noinline__ bool reduce_large(const DeviceJob& job, const TeamView& team,
+                                                 T* dest, const T* source, std::uint64_t count,
+                                                 ReduceOp op, bool scatter, Share share) {
+  LargeCollective<Scope> collective(job, team, share);
+  if (!collective.begin())
+    return false;
+  constexpr std::uint64_t wide = 16 / sizeof(T);
+  const auto me = static_cast<std::uint64_t>(team.me);
+  const plan::Piece chunk =
+      scatter ? plan::Piece{0, count}
+              : plan::piece_of(count, static_cast<std::uint64_t>(team.n), me, wide);
+  const plan::Piece mine = plan::piece_of(chunk.size, static_cast<std::uint64_t>(share.parts),
+                                          static_cast<std::uint64_t>(share.part), wide);
+  const T* const from = source + (scatter ? me * count : 0) + chunk.begin + mine.begin;
+  T* const to = dest + chunk.begin + mine.begin;
+  std::uint64_t done = 0;
+  if ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % 16 == 0) {
+    done = mine.size / wide * wide;
+    reduce_units<Scope, T>(job, team, reinterpret_cast<int4*>(to),
+                           reinterpret_cast<const int4*>(from), done / wide, op, !scatter);
+  }
+  reduce_units<Scope, T>(job, team, to + done, from + done, mine.size - done, op, !scatter);
+  return collective.end();
+}
+
+} // namespace shmemctl::device::detail

@@ -1,0 +1,264 @@
+// Collectives of a few KiB: words that carry data and the collective's epoch in one store, so that
+// nobody waits for anything but the data themselves. Why the two halves of the cells' messages are
+// enough is written in device_plan.h. For teams whose members are all mapped.
+//
+// Collectives are not inlined: they are long, and a call costs nothing beside them.
+#pragma once
+
+#include "kernels/device/reduction.cuh"
+#include "kernels/device/sync.cuh"
+
+namespace shmemctl::device::detail {
+
+/// Eight bytes of `source` from `offset` on; zeros behind its end.
+__device__ inline std::uint64_t load_eight(const void* source, std::size_t size_bytes,
+                                           std::size_t offset) {
+  const std::byte* const at = static_cast<const std::byte*>(source) + offset;
+  if (offset + 8 <= size_bytes && reinterpret_cast<std::uintptr_t>(at) % 8 == 0)
+    return *reinterpret_cast<const std::uint64_t*>(at);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8 && offset + i < size_bytes; ++i)
+    value |= static_cast<std::uint64_t>(at[i]) << (8 * i);
+  return value;
+}
+__device__ inline void store_eight(void* target, std::size_t size_bytes, std::size_t offset,
+                                   std::uint64_t value) {
+  std::byte* const at = static_cast<std::byte*>(target) + offset;
+  if (offset + 8 <= size_bytes && reinterpret_cast<std::uintptr_t>(at) % 8 == 0) {
+    *reinterpret_cast<std::uint64_t*>(at) = value;
+    return;
+  }
+  for (std::size_t i = 0; i < 8 && offset + i < size_bytes; ++i)
+    at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+/// One collective in words, between begin() and end(). All threads of the scope make the calls.
+template <class Scope>
+class SmallCollective {
+public:
+  /// @param senders whose data a member's half holds at a time: all members, or the root
+  __device__ SmallCollective(const DeviceJob& job, const TeamView& team, int senders)
+      : job_(job), team_(team), slot_pairs_(plan::slot_pairs(senders)) {}
+
+  /// False if a member has not begun the collective before this one in time.
+  __device__ bool begin() {
+    Scope::sync(); // what the other threads wrote into the source; the last collective's epoch
+    epoch_ = team_.cells->collective_epoch + 1;
+    if (!plan::must_hear(team_.cells->heard_epoch, epoch_))
+      return true;
+    bool ok = true;
+#ifndef SHMEMCTL_MUTATE_MUST_HEAR
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
+      bool in_time = true;
+      if (i != team_.me)
+        wait_at_least(job_, &team_.cells->entered[i], epoch_ - 1, team_.pe(i), in_time);
+      ok = ok && in_time;
+    }
+#endif
+    return Scope::all(ok);
+  }
+
+  /// To every other member j: `size_bytes` at source + j * stride_bytes, into slot `slot` there.
+  __device__ void send(const void* source, std::size_t size_bytes, std::size_t stride_bytes,
+                       int slot) {
+    const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
+    const unsigned all = pairs * static_cast<unsigned>(team_.n - 1);
+    for (auto task = static_cast<unsigned>(Scope::rank()); task < all;
+         task += static_cast<unsigned>(Scope::size())) {
+      const unsigned pair = task % pairs;
+      // Each member begins with the one behind it.
+      const int to = (team_.me + 1 + static_cast<int>(task / pairs)) % team_.n;
+      const std::uint64_t data = load_eight(static_cast<const std::byte*>(source) +
+                                                static_cast<std::size_t>(to) * stride_bytes,
+                                            size_bytes, pair * std::size_t{8});
+      // Relaxed: each word has what tells that it is there.
+      store_pair_relaxed(cell_of(job_, words(slot, pair), team_.pe(to)),
+                         {plan::word_of(static_cast<std::uint32_t>(data), epoch_),
+                          plan::word_of(static_cast<std::uint32_t>(data >> 32), epoch_)});
+    }
+  }
+
+  /// Eight bytes of member `from`; waits for them.
+  __device__ std::uint64_t receive(int slot, unsigned pair, int from, bool& ok) {
+    return finish(load_pair_relaxed(words(slot, pair)), slot, pair, from, ok);
+  }
+  /// The same, of words that have been loaded and may be too early.
+  __device__ std::uint64_t finish(WordPair seen, int slot, unsigned pair, int from, bool& ok) {
+    if (!is_here(seen)) {
+      Patience patience;
+      do {
+        seen = load_pair_relaxed(words(slot, pair));
+        if (is_here(seen))
+          return data_of(seen);
+      } while (!patience.over(job_));
+      report_wait(
+          job_, team_.pe(from), static_cast<std::uint32_t>(epoch_),
+          static_cast<std::uint32_t>(plan::is_of(seen.first, epoch_) ? seen.second : seen.first),
+          nullptr);
+      ok = false;
+    }
+    return data_of(seen);
+  }
+  __device__ WordPair look(int slot, unsigned pair) {
+    return load_pair_relaxed(words(slot, pair));
+  }
+
+  /// From every other member i, in slot i: `size_bytes` to target + i * size_bytes.
+  __device__ bool receive_all(void* target, std::size_t size_bytes) {
+    constexpr unsigned at_once = 4; // loads in flight
+    const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
+    const unsigned all = pairs * static_cast<unsigned>(team_.n - 1);
+    const auto step = static_cast<unsigned>(Scope::size());
+    bool ok = true;
+    for (auto task = static_cast<unsigned>(Scope::rank()); task < all; task += at_once * step) {
+      WordPair seen[at_once];
+#pragma unroll
+      for (unsigned i = 0; i < at_once; ++i)
+        if (task + i * step < all)
+          seen[i] = look(from_of((task + i * step) / pairs), (task + i * step) % pairs);
+#pragma unroll
+      for (unsigned i = 0; i < at_once; ++i)
+        if (task + i * step < all) {
+          const int from = from_of((task + i * step) / pairs);
+          const unsigned pair = (task + i * step) % pairs;
+          const std::uint64_t data = finish(seen[i], from, pair, from, ok);
+          if (ok)
+            store_eight(static_cast<std::byte*>(target) +
+                            static_cast<std::size_t>(from) * size_bytes,
+                        size_bytes, pair * std::size_t{8}, data);
+        }
+    }
+    return ok;
+  }
+
+  /// Tells all others that this member has begun: where not everybody hears from everybody.
+  __device__ bool tell_begun() {
+    bool ok = true;
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size())
+      if (i != team_.me) // release: behind what this member read in the collective before
+        ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
+    return ok;
+  }
+
+  /// @param heard_all every other member's data have come
+  __device__ bool end(bool ok, bool heard_all) {
+    ok = Scope::all(ok); // everybody has read the epochs, and has what it waited for
+    if (Scope::rank() == 0) {
+      team_.cells->collective_epoch = epoch_;
+      if (heard_all)
+        team_.cells->heard_epoch = epoch_;
+    }
+    Scope::sync();
+    return ok;
+  }
+
+private:
+  __device__ std::uint64_t* words(int slot, unsigned pair) const {
+#ifdef SHMEMCTL_MUTATE_TWO_HALVES
+    std::uint64_t* const half = team_.cells->messages[0];
+#else
+    std::uint64_t* const half = team_.cells->messages[plan::half_of(epoch_)];
+#endif
+    return half + 2 * (static_cast<std::uint64_t>(slot) * slot_pairs_ + pair);
+  }
+  __device__ int from_of(unsigned other) const {
+    return (team_.me + 1 + static_cast<int>(other)) % team_.n;
+  }
+  __device__ bool is_here(WordPair seen) const {
+    return plan::is_of(seen.first, epoch_) && plan::is_of(seen.second, epoch_);
+  }
+  static __device__ std::uint64_t data_of(WordPair seen) {
+    return plan::data_of(seen.first) | static_cast<std::uint64_t>(plan::data_of(seen.second)) << 32;
+  }
+
+  const DeviceJob& job_;
+  const TeamView& team_;
+  std::uint64_t slot_pairs_;
+  std::uint64_t epoch_ = 0;
+};
+
+/// dest + i * size_bytes = what member i has at source + my number * stride_bytes.
+template <class Scope>
+inline __device__ __noinline__ bool gather_small(const DeviceJob& job, const TeamView& team,
+                                                 void* dest, const void* source,
+                                                 std::size_t size_bytes, std::size_t stride_bytes) {
+  SmallCollective<Scope> collective(job, team, team.n);
+  if (!collective.begin())
+    return false;
+  collective.send(source, size_bytes, stride_bytes, team.me);
+  const auto me = static_cast<std::size_t>(team.me);
+  copy<Scope, Local>(static_cast<std::byte*>(dest) + me * size_bytes,
+                     static_cast<const std::byte*>(source) + me * stride_bytes, size_bytes);
+  return collective.end(collective.receive_all(dest, size_bytes), true);
+}
+
+template <class Scope>
+inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const TeamView& team,
+                                                    void* dest, const void* source,
+                                                    std::size_t size_bytes, int root) {
+  SmallCollective<Scope> collective(job, team, 1);
+  if (!collective.begin())
+    return false;
+  bool ok = true;
+  if (team.me == root) {
+    collective.send(source, size_bytes, 0, 0);
+    if (dest != source)
+      copy<Scope, Local>(dest, source, size_bytes);
+    ok = collective.tell_begun();
+  } else {
+    ok = collective.tell_begun();
+    const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
+    for (auto pair = static_cast<unsigned>(Scope::rank()); pair < pairs;
+         pair += static_cast<unsigned>(Scope::size())) {
+      const std::uint64_t data = collective.receive(0, pair, root, ok);
+      if (ok)
+        store_eight(dest, size_bytes, pair * std::size_t{8}, data);
+    }
+  }
+  return collective.end(ok, false);
+}
+
+/// Everybody sends all to all and adds up itself, in the order of the members: the same bits
+/// everywhere. `stride_bytes` 0: one result for all; size_bytes: member j gets that of part j.
+template <class Scope, class T>
+inline __device__ __noinline__ bool
+reduce_small(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
+             std::size_t size_bytes, std::size_t stride_bytes, ReduceOp op) {
+  SmallCollective<Scope> collective(job, team, team.n);
+  if (!collective.begin())
+    return false;
+  collective.send(source, size_bytes, stride_bytes, team.me);
+  Scope::sync(); // `dest` may be `source`, of which other threads have sent this thread's part
+  const std::byte* const mine =
+      static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;
+  const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
+  constexpr int at_once = 4; // loads in flight
+  bool ok = true;
+  for (auto pair = static_cast<unsigned>(Scope::rank()); pair < pairs;
+       pair += static_cast<unsigned>(Scope::size())) {
+    Accumulator<T, std::uint64_t> sum(0);
+    for (int first = 0; first < team.n; first += at_once) {
+      WordPair seen[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (first + i < team.n && first + i != team.me)
+          seen[i] = collective.look(first + i, pair);
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (first + i < team.n) {
+          const std::uint64_t data =
+              first + i == team.me ? load_eight(mine, size_bytes, pair * std::size_t{8})
+                                   : collective.finish(seen[i], first + i, pair, first + i, ok);
+          if (first + i == 0)
+            sum = Accumulator<T, std::uint64_t>(data);
+          else
+            sum.take(op, data);
+        }
+    }
+    if (ok)
+      store_eight(dest, size_bytes, pair * std::size_t{8}, sum.result());
+  }
+  return collective.end(ok, true);
+}
+
+} // namespace shmemctl::device::detail

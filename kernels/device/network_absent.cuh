@@ -1,0 +1,49 @@
+// A job without network paths for kernels: every operation on a PE that is not mapped reports that
+// PE and fails.
+#pragma once
+
+#include "kernels/device/network.cuh"
+#include "kernels/device/report.cuh"
+
+namespace shmemctl::device {
+
+__device__ inline bool network_put(const DeviceJob& job, NetworkPlace, const void*, std::uint64_t,
+                                   int pe, bool) {
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_get(const DeviceJob& job, void*, NetworkPlace, std::uint64_t, int pe,
+                                   bool) {
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_put_value(const DeviceJob& job, NetworkPlace, std::uint64_t,
+                                         unsigned, int pe) {
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_get_value(const DeviceJob& job, NetworkPlace, unsigned, int pe,
+                                         std::uint64_t& value) {
+  value = 0;
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_atomic(const DeviceJob& job, NetworkPlace, NetworkAtomic, unsigned,
+                                      std::uint64_t, std::uint64_t, int pe, std::uint64_t*) {
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_put_signal(const DeviceJob& job, NetworkPlace, const void*,
+                                          std::uint64_t, NetworkPlace, std::uint64_t, bool, int pe,
+                                          bool) {
+  report_unreachable(job, pe);
+  return false;
+}
+__device__ inline bool network_fence(const DeviceJob&) {
+  return true;
+}
+__device__ inline bool network_quiet(const DeviceJob&) {
+  return true;
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,109 @@
+// The arithmetic of reductions on 8 or 16 bytes of numbers at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/device/numbers.cuh"
+#include "kernels/device_operations.h"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+/// As what a number is added up.
+template <class T>
+struct WideOf {
+  using Type = T;
+  static __device__ Type widen(T value) { return value; }
+  static __device__ T narrow(Type value) { return value; }
+};
+template <class T>
+struct Wide16 {
+  using Type = float;
+  static __device__ float widen(T value) { return to_float(value); }
+  static __device__ T narrow(float wide) {
+    T value;
+    from_float(wide, value);
+    return value;
+  }
+};
+template <>
+struct WideOf<Bf16> : Wide16<Bf16> {};
+template <>
+struct WideOf<Fp16> : Wide16<Fp16> {};
+
+__device__ inline std::int32_t plus(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+__device__ inline std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+template <class T>
+__device__ inline T plus(T a, T b) {
+  return a + b;
+}
+__device__ inline std::int32_t times(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
+}
+__device__ inline std::int64_t times(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+template <class T>
+__device__ inline T times(T a, T b) {
+  return a * b;
+}
+/// As many numbers as fit `Raw` (8 or 16 bytes, or one number), in the order of the calls.
+template <class T, class Raw>
+class Accumulator {
+public:
+  __device__ explicit Accumulator(Raw first) {
+    T numbers[count];
+    memcpy(numbers, &first, sizeof first);
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      wide_[i] = WideOf<T>::widen(numbers[i]);
+  }
+  __device__ void take(ReduceOp op, Raw next) {
+    T numbers[count];
+    memcpy(numbers, &next, sizeof next);
+    Wide wide[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      wide[i] = WideOf<T>::widen(numbers[i]);
+    // One choice for all numbers: it is the same for all threads.
+    if (op == ReduceOp::sum)
+      each([&](int i) { return plus(wide_[i], wide[i]); });
+    else if (op == ReduceOp::min)
+      each([&](int i) { return wide[i] < wide_[i] ? wide[i] : wide_[i]; });
+    else if (op == ReduceOp::max)
+      each([&](int i) { return wide_[i] < wide[i] ? wide[i] : wide_[i]; });
+    else
+      each([&](int i) { return times(wide_[i], wide[i]); });
+  }
+  __device__ Raw result() const {
+    T numbers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      numbers[i] = WideOf<T>::narrow(wide_[i]);
+    Raw raw;
+    memcpy(&raw, numbers, sizeof raw);
+    return raw;
+  }
+
+private:
+  using Wide = typename WideOf<T>::Type;
+  static constexpr int count = sizeof(Raw) / sizeof(T);
+
+  template <class Combine>
+  __device__ void each(const Combine& combine) {
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      wide_[i] = combine(i);
+  }
+
+  Wide wide_[count];
+};
+
+} // namespace detail
+} // namespace shmemctl::device

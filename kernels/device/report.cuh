@@ -1,0 +1,53 @@
+// Waits that end, and what the host hears of them.
+#pragma once
+
+#include "kernels/device/memory_order.cuh"
+#include "kernels/device_job.h"
+
+namespace shmemctl::device {
+
+/// Fills the report, once for all threads of the job on this PE; later ones are dropped.
+/// @param peer the PE that was waited for; -1 if it is not known
+/// @param at   the word that was looked at; nullptr, or a word outside of the heap: none to name
+__device__ inline void report_wait(const DeviceJob& job, int peer, std::uint64_t expected,
+                                   std::uint64_t seen, const void* at,
+                                   WaitKind kind = WaitKind::word) {
+  WaitReport* const report = job.report;
+  if (atomic_word_compare_swap(&report->state, WaitReport::none, WaitReport::being_written) !=
+      WaitReport::none)
+    return;
+  report->peer = peer;
+  report->block = static_cast<std::int32_t>(blockIdx.x);
+  report->expected = expected;
+  report->seen = seen;
+  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at) -
+                                                 reinterpret_cast<std::uintptr_t>(job.heap));
+  report->kind = kind;
+  report->offset_bytes = offset < job.heap_bytes ? offset : UINT64_MAX;
+  // The host reads the rest when it sees this.
+  store_release(&report->state, WaitReport::written);
+}
+
+__device__ inline void report_unreachable(const DeviceJob& job, int pe) {
+  report_wait(job, pe, 0, 0, nullptr, WaitKind::no_path);
+}
+
+/// How long a wait goes on: job.timeout_ns from its beginning, or until another wait of this PE has
+/// given up.
+class Patience {
+public:
+  __device__ Patience() : begin_ns_(global_time_ns()) {}
+  /// Asked at each look; reads the clock at every 256th, because that takes longer than a look.
+  __device__ bool over(const DeviceJob& job) {
+    if (++looks_ % 256 != 0)
+      return false;
+    return global_time_ns() - begin_ns_ > job.timeout_ns ||
+           load_relaxed(&job.report->state) != WaitReport::none;
+  }
+
+private:
+  std::uint64_t begin_ns_;
+  unsigned looks_ = 0;
+};
+
+} // namespace shmemctl::device

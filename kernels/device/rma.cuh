@@ -1,0 +1,178 @@
+// Put and get. A blocking call begins and ends with a sync of its scope; a call with _nbi has none:
+// what other threads of the scope wrote into `source` needs a sync by the caller before, and
+// `source` may be written again (`target` of a get be read) after quiet<Scope>().
+//
+// To a PE that is not mapped the scope's first thread hands the whole to the network.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "kernels/device/copy.cuh"
+#include "kernels/device/place.cuh"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+/// Once more for all sizes and scopes: it is long, and seldom taken.
+inline __device__ __noinline__ void put_far(const DeviceJob& job, const void* target,
+                                            const void* source, std::size_t size_bytes, int pe,
+                                            bool blocking) {
+  network_put(job, place_of(job, target), source, size_bytes, pe, blocking);
+}
+inline __device__ __noinline__ void get_far(const DeviceJob& job, void* target, const void* source,
+                                            std::size_t size_bytes, int pe, bool blocking) {
+  network_get(job, target, place_of(job, source), size_bytes, pe, blocking);
+}
+inline __device__ __noinline__ void put_value_far(const DeviceJob& job, const void* target,
+                                                  std::uint64_t value, unsigned size_bytes,
+                                                  int pe) {
+  network_put_value(job, place_of(job, target), value, size_bytes, pe);
+}
+inline __device__ __noinline__ std::uint64_t get_value_far(const DeviceJob& job, const void* source,
+                                                           unsigned size_bytes, int pe) {
+  std::uint64_t value = 0;
+  network_get_value(job, place_of(job, source), size_bytes, pe, value);
+  return value;
+}
+
+/// The bytes of a value of 1, 2, 4 or 8, and back.
+template <class T>
+__device__ inline std::uint64_t to_bits(T value) {
+  static_assert(std::is_trivially_copyable<T>::value &&
+                    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
+                "values of 1, 2, 4 or 8 bytes");
+  std::uint64_t bits = 0;
+  memcpy(&bits, &value, sizeof value);
+  return bits;
+}
+template <class T>
+__device__ inline T from_bits(std::uint64_t bits) {
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Whole, and never out of this multiprocessor's own cache: somebody may look at it meanwhile.
+template <class T>
+__device__ inline void store_value(T* at, T value) {
+  if constexpr (sizeof(T) == 4)
+    store_relaxed(reinterpret_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(to_bits(value)));
+  else if constexpr (sizeof(T) == 8)
+    store_relaxed(reinterpret_cast<std::uint64_t*>(at), to_bits(value));
+  else
+    *const_cast<volatile T*>(at) = value;
+}
+template <class T>
+__device__ inline T load_value(const T* at) {
+  if constexpr (sizeof(T) == 4)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint32_t*>(at)));
+  else if constexpr (sizeof(T) == 8)
+    return from_bits<T>(load_relaxed(reinterpret_cast<const std::uint64_t*>(at)));
+  else
+    return *const_cast<const volatile T*>(at);
+}
+
+} // namespace detail
+
+/// Writes; complete at the target after quiet<Scope>().
+template <class Scope>
+__device__ inline void put_nbi(const DeviceJob& job, void* target, const void* source,
+                               std::size_t size_bytes, int pe) {
+  if (std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe)) {
+    copy<Scope, Local>(there, source, size_bytes);
+    return;
+  }
+  Scope::sync(); // what the others wrote into `source`
+  if (Scope::rank() == 0)
+    detail::put_far(job, target, source, size_bytes, pe, false);
+}
+
+/// The same; `source` may be written again on return.
+template <class Scope>
+__device__ inline void put(const DeviceJob& job, void* target, const void* source,
+                           std::size_t size_bytes, int pe) {
+  Scope::sync();
+  if (std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe))
+    copy<Scope, Local>(there, source, size_bytes);
+  else if (Scope::rank() == 0)
+    detail::put_far(job, target, source, size_bytes, pe, true);
+  Scope::sync();
+}
+
+/// Reads; `target` holds the bytes after quiet<Scope>(), or, of a PE that is mapped, each thread's
+/// own part on return.
+template <class Scope>
+__device__ inline void get_nbi(const DeviceJob& job, void* target, const void* source,
+                               std::size_t size_bytes, int pe) {
+  if (const std::byte* const there = pointer_to(job, static_cast<const std::byte*>(source), pe)) {
+    copy<Scope, Remote>(target, there, size_bytes);
+    return;
+  }
+  Scope::sync(); // nobody of the scope still uses `target`
+  if (Scope::rank() == 0)
+    detail::get_far(job, target, source, size_bytes, pe, false);
+}
+
+/// Reads; all threads of the scope see the bytes on return.
+template <class Scope>
+__device__ inline void get(const DeviceJob& job, void* target, const void* source,
+                           std::size_t size_bytes, int pe) {
+  Scope::sync();
+  if (const std::byte* const there = pointer_to(job, static_cast<const std::byte*>(source), pe))
+    copy<Scope, Remote>(target, there, size_bytes);
+  else if (Scope::rank() == 0)
+    detail::get_far(job, target, source, size_bytes, pe, true);
+  Scope::sync();
+}
+
+/// One value of 1, 2, 4 or 8 bytes, by the calling thread alone (OpenSHMEM's p and g).
+template <class T>
+__device__ inline void put_value(const DeviceJob& job, T* target, T value, int pe) {
+  if (T* const there = pointer_to(job, target, pe))
+    detail::store_value(there, value);
+  else
+    detail::put_value_far(job, target, detail::to_bits(value), sizeof(T), pe);
+}
+template <class T>
+__device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
+  if (const T* const there = pointer_to(job, source, pe))
+    return detail::load_value(there);
+  return detail::from_bits<T>(detail::get_value_far(job, source, sizeof(T), pe));
+}
+
+/// `count` values: target[i * target_stride] of that PE = source[i * source_stride]. As put_nbi()
+/// and get_nbi() with regard to syncs, but a get of a PE that is not mapped is complete on return.
+template <class Scope, class T>
+__device__ inline void iput(const DeviceJob& job, T* target, const T* source,
+                            std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
+                            std::size_t count, int pe) {
+  T* const there = pointer_to(job, target, pe);
+  if (there == nullptr)
+    Scope::sync();
+  const std::size_t first = static_cast<std::size_t>(Scope::rank());
+  for (std::size_t i = first; i < count; i += static_cast<std::size_t>(Scope::size())) {
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    const T value = source[at * source_stride];
+    if (there != nullptr)
+      there[at * target_stride] = value;
+    else
+      put_value(job, target + at * target_stride, value, pe);
+  }
+}
+template <class Scope, class T>
+__device__ inline void iget(const DeviceJob& job, T* target, const T* source,
+                            std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
+                            std::size_t count, int pe) {
+  const T* const there = pointer_to(job, source, pe);
+  const std::size_t first = static_cast<std::size_t>(Scope::rank());
+  for (std::size_t i = first; i < count; i += static_cast<std::size_t>(Scope::size())) {
+    const auto at = static_cast<std::ptrdiff_t>(i);
+    target[at * target_stride] = there != nullptr
+                                     ? *const_cast<const volatile T*>(there + at * source_stride)
+                                     : get_value(job, source + at * source_stride, pe);
+  }
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,122 @@
+// Signals: words of 8 bytes that tell a PE that its data are there.
+#pragma once
+
+#include "kernels/device/atomics.cuh"
+#include "kernels/device_operations.h"
+
+namespace shmemctl::device {
+
+/// Sets a signal of that PE, by the calling thread alone. Not ordered behind what was done before:
+/// fence() does that.
+__device__ inline void signal_set(const DeviceJob& job, std::uint64_t* signal, std::uint64_t value,
+                                  int pe) {
+  atomic_set(job, signal, value, pe);
+}
+__device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, std::uint64_t value,
+                                  int pe) {
+  atomic_add(job, signal, value, pe);
+}
+/// This PE's own signal, as it is now; what came before it is visible then (acquire).
+__device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
+  return load_acquire(signal);
+}
+
+namespace detail {
+
+inline __device__ __noinline__ void put_signal_far(const DeviceJob& job, const void* target,
+                                                   const void* source, std::size_t size_bytes,
+                                                   const std::uint64_t* signal, std::uint64_t value,
+                                                   bool add, int pe, bool blocking) {
+  network_put_signal(job, place_of(job, target), source, size_bytes, place_of(job, signal), value,
+                     add, pe, blocking);
+}
+
+/// Data and signal are the two halves of 16 aligned bytes.
+__device__ inline bool side_by_side(const void* target, const std::uint64_t* signal,
+                                    std::size_t size_bytes) {
+  return size_bytes == 8 && reinterpret_cast<std::uintptr_t>(target) % 8 == 0 &&
+         (reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(signal)) == 8;
+}
+
+/// One store of data and signal: nothing to wait for, where a release waits until the data have
+/// been acknowledged. A reader that sees the signal sees the data, since the 16 bytes are one
+/// access (store_whole_relaxed()).
+__device__ inline void put_with_signal(const DeviceJob& job, std::uint64_t* target,
+                                       const void* source, std::uint64_t* signal,
+                                       std::uint64_t value, int pe) {
+  std::uint64_t data = 0;
+  if (reinterpret_cast<std::uintptr_t>(source) % 8 == 0)
+    data = *static_cast<const std::uint64_t*>(source);
+  else
+    memcpy(&data, source, sizeof data);
+  const bool data_first = target < signal;
+  std::uint64_t* const there = pointer_to(job, data_first ? target : signal, pe);
+  store_whole_relaxed(there, data_first ? WordPair{data, value} : WordPair{value, data});
+}
+
+/// `blocking`: what the other threads wrote into `source` is sent, and `source` is free on return.
+template <class Scope>
+__device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
+                                  std::size_t size_bytes, std::uint64_t* signal,
+                                  std::uint64_t value, SignalOp op, int pe, bool blocking) {
+  if (blocking)
+    Scope::sync();
+  std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe);
+  if (there == nullptr) {
+    if (!blocking)
+      Scope::sync(); // what the others wrote into `source`
+    if (Scope::rank() == 0)
+      put_signal_far(job, target, source, size_bytes, signal, value, op == SignalOp::add, pe,
+                     blocking);
+  } else if (op == SignalOp::set && side_by_side(target, signal, size_bytes)) {
+    if (Scope::rank() == 0)
+      put_with_signal(job, static_cast<std::uint64_t*>(target), source, signal, value, pe);
+  } else {
+    copy<Scope, Local>(there, source, size_bytes);
+#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_SYNC
+    // The release below covers what its thread has seen of the others' stores: all, behind this.
+    Scope::sync();
+#endif
+    if (Scope::rank() == 0) {
+      std::uint64_t* const word = pointer_to(job, signal, pe);
+#ifdef SHMEMCTL_MUTATE_PUT_SIGNAL_RELEASE
+      if (op == SignalOp::set)
+        store_relaxed(word, value);
+      else
+        add_relaxed(word, value);
+#else
+      // Release: plain stores have no order among each other on their way.
+      if (op == SignalOp::set)
+        store_release(word, value);
+      else
+        add_release(word, value);
+#endif
+    }
+    return; // the sync has come behind all loads of `source`
+  }
+  if (blocking)
+    Scope::sync();
+}
+
+} // namespace detail
+
+/// Puts, and sets the signal (or adds to it): the payload is visible at the target before the
+/// signal is. Of earlier puts it says nothing. `source` may be written again on return.
+/// Where data (8 bytes) and signal (set) are the two halves of 16 aligned bytes, they go in one
+/// store.
+template <class Scope>
+__device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
+                                  std::size_t size_bytes, std::uint64_t* signal,
+                                  std::uint64_t value, int pe, SignalOp op = SignalOp::set) {
+  detail::put_signal<Scope>(job, target, source, size_bytes, signal, value, op, pe, true);
+}
+/// The same; `source` may be written again after quiet<Scope>(), and what other threads of the
+/// scope wrote into it needs a sync by the caller before.
+template <class Scope>
+__device__ inline void put_signal_nbi(const DeviceJob& job, void* target, const void* source,
+                                      std::size_t size_bytes, std::uint64_t* signal,
+                                      std::uint64_t value, int pe, SignalOp op = SignalOp::set) {
+  detail::put_signal<Scope>(job, target, source, size_bytes, signal, value, op, pe, false);
+}
+
+} // namespace shmemctl::device

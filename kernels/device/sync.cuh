@@ -1,0 +1,177 @@
+// Order and completion of what kernels have done, and barriers of teams.
+#pragma once
+
+#include "kernels/device/wait.cuh"
+#include "kernels/device_plan.h"
+
+namespace shmemctl::device {
+
+/// Of the calling thread, towards PEs that are mapped: all that it has done before comes before all
+/// that it does later.
+__device__ inline void fence() {
+#ifndef SHMEMCTL_MUTATE_FENCE
+  fence_system();
+#endif
+}
+/// All that it has done before is complete at its target. Stores over NVLink and PCIe are performed
+/// in the sense of the memory model when a fence of the system's scope has returned.
+__device__ inline void quiet() {
+#ifndef SHMEMCTL_MUTATE_QUIET
+  fence_system();
+#endif
+}
+
+namespace detail {
+__device__ inline bool has_network(const DeviceJob& job) {
+  return job.network.path_of_pe != nullptr;
+}
+} // namespace detail
+
+/// Of the whole scope, towards each PE: what any of its threads has done before comes before what
+/// any of them does later. False if the network failed.
+template <class Scope>
+__device__ inline bool fence(const DeviceJob& job) {
+  // A thread's fence covers what it has done and seen: with a sync before, all of the scope's. Each
+  // thread has one, because a fence orders only what its own thread does later.
+  Scope::sync();
+  fence();
+  if (!detail::has_network(job))
+    return true;
+  return Scope::all(Scope::rank() != 0 || network_fence(job));
+}
+
+/// All that the scope's threads have done before is complete at its targets, and gets have brought
+/// their bytes. False if the network failed.
+template <class Scope>
+__device__ inline bool quiet(const DeviceJob& job) {
+  Scope::sync();
+  quiet();
+  if (!detail::has_network(job))
+    return true;
+  return Scope::all(Scope::rank() != 0 || network_quiet(job));
+}
+
+namespace detail {
+
+/// Small teams: each member writes its epoch into its own word on every other one, and waits for
+/// theirs. One hop, no master.
+template <class Scope>
+__device__ inline bool meet_all(const DeviceJob& job, const TeamView& team, std::uint64_t epoch) {
+  bool ok = true;
+  for (int i = Scope::rank(); i < team.n; i += Scope::size()) {
+    if (i == team.me)
+      continue;
+    std::uint64_t* const mine = &team.cells->arrived[team.me];
+#ifdef SHMEMCTL_MUTATE_BARRIER_RELEASE
+    store_relaxed(cell_of(job, mine, team.pe(i)), epoch);
+#else
+    // A release each: it covers what the scope's threads did before the sync behind us.
+    ok = tell(job, mine, epoch, team.pe(i)) && ok;
+#endif
+  }
+  for (int i = Scope::rank(); i < team.n; i += Scope::size()) {
+    bool in_time = true;
+    if (i != team.me)
+      wait_at_least(job, &team.cells->arrived[i], epoch, team.pe(i), in_time);
+    ok = ok && in_time;
+  }
+  return ok;
+}
+
+/// Large teams: in round r each member tells the one 2^r behind it. By one thread, because what a
+/// round has brought must be seen before the next one tells of it.
+__device__ inline bool meet_in_rounds(const DeviceJob& job, const TeamView& team,
+                                      std::uint64_t epoch) {
+  for (int round = 0; round < plan::rounds_of(team.n); ++round) {
+    const int to = plan::round_target(team.me, round, team.n);
+    const int from = plan::round_source(team.me, round, team.n);
+    std::uint64_t* const word = &team.cells->rounds[round];
+    bool in_time = tell(job, word, epoch, team.pe(to));
+    // The one who writes this word may be a barrier ahead, never two: it needs my next arrival,
+    // directly or through others.
+    if (in_time)
+      wait_at_least(job, word, epoch, team.pe(from), in_time);
+    if (!in_time)
+      return false;
+  }
+  return true;
+}
+
+} // namespace detail
+
+/// All members have come here, and what any of their threads of this scope stored before is visible
+/// to every thread behind. Of what went by the network only a barrier says something. Called by one
+/// scope of each member at a time. False if a member did not come in time.
+template <class Scope>
+__device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
+  // What other threads of the scope did is covered by the release of each signalling thread.
+  Scope::sync();
+  const TeamView team = team_view(job, team_number);
+  const std::uint64_t epoch = team.cells->epoch + 1;
+  bool ok = true;
+  if (team.n <= DeviceTeamCells::most_members)
+    ok = detail::meet_all<Scope>(job, team, epoch);
+  else if (Scope::rank() == 0)
+    ok = detail::meet_in_rounds(job, team, epoch);
+  ok = Scope::all(ok); // also: everybody has read the epoch
+  if (Scope::rank() == 0)
+    team.cells->epoch = epoch;
+  Scope::sync();
+  return ok;
+}
+
+/// The same, and all that the scope's threads put is complete, by the network too.
+template <class Scope>
+__device__ inline bool barrier(const DeviceJob& job, int team_number = team_world) {
+  if (!detail::has_network(job)) // a release completes what was stored
+    return sync<Scope>(job, team_number);
+  const bool ok = quiet<Scope>(job);
+  return sync<Scope>(job, team_number) && ok;
+}
+
+/// Of all PEs of the job.
+template <class Scope>
+__device__ inline bool barrier_all(const DeviceJob& job) {
+  return barrier<Scope>(job, team_world);
+}
+template <class Scope>
+__device__ inline bool sync_all(const DeviceJob& job) {
+  return sync<Scope>(job, team_world);
+}
+
+/// All blocks of this launch have come here, and see what the others did before. All of them must
+/// be resident: a cooperative launch, or a grid that fits the device. One meeting at a time on a
+/// team's cells. False if a block did not come in time.
+__device__ inline bool grid_meet(const DeviceJob& job, int team_number = team_world) {
+  Block::sync();
+  bool ok = true;
+  if (Block::rank() == 0) {
+    std::uint64_t* const counters = job.cells[team_number].block_counters;
+    std::uint64_t* const arrived = counters + 0;
+    std::uint64_t* const generation = counters + 1;
+    // Read before this block arrives: the meeting cannot end, hence the generation not move, until
+    // it has.
+    const std::uint64_t before = load_acquire(generation);
+    fence_system(); // what this block did (behind its sync) comes before its arrival
+    if (atomic_word_add(arrived, std::uint64_t{1}) + 1 == gridDim.x) {
+      fence_system();            // what the others did before theirs comes before what is told now
+      store_relaxed(arrived, 0); // nobody arrives for the next meeting before this one is over
+      store_release(generation, before + 1);
+    } else {
+      std::uint64_t seen = 0;
+      ok = detail::wait_word(job, generation, Compare::not_equal, before, job.pe, seen);
+    }
+  }
+  return Block::all(ok);
+}
+
+/// barrier() of the team by a whole grid: what any of its blocks did before is complete and visible
+/// to every block behind. As grid_meet() with regard to residency.
+__device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team_world) {
+  bool ok = grid_meet(job, team_number);
+  if (blockIdx.x == 0)
+    ok = barrier<Block>(job, team_number) && ok;
+  return grid_meet(job, team_number) && ok;
+}
+
+} // namespace shmemctl::device

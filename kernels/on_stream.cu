@@ -1,0 +1,172 @@
+#include "kernels/on_stream.h"
+
+#include "kernels/on_stream_launch.cuh"
+
+namespace shmemctl::on_stream {
+
+namespace {
+
+/// Copies by one block: as much as a launch takes.
+constexpr int copy_threads = 1024;
+
+__global__ void __launch_bounds__(copy_threads)
+    transfer(const __grid_constant__ DeviceJob job, void* target, const void* source,
+             std::size_t size_bytes, int pe, bool is_put) {
+  if (is_put)
+    device::put<device::Block>(job, target, source, size_bytes, pe);
+  else
+    device::get<device::Block>(job, target, source, size_bytes, pe);
+}
+
+__global__ void __launch_bounds__(copy_threads)
+    transfer_with_signal(const __grid_constant__ DeviceJob job, void* target, const void* source,
+                         std::size_t size_bytes, std::uint64_t* signal, std::uint64_t value,
+                         device::SignalOp op, int pe) {
+  device::put_signal<device::Block>(job, target, source, size_bytes, signal, value, pe, op);
+}
+
+__global__ void signal_alone(const __grid_constant__ DeviceJob job, std::uint64_t* signal,
+                             std::uint64_t value, device::SignalOp op, int pe) {
+  // What the stream did before is complete; this keeps it ahead of the signal for every observer.
+  device::fence();
+  if (op == device::SignalOp::set)
+    device::signal_set(job, signal, value, pe);
+  else
+    device::signal_add(job, signal, value, pe);
+}
+
+__global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::uint64_t* word,
+                              device::Compare compare, std::uint64_t value, int peer) {
+  device::wait_until<device::Thread>(job, word, compare, value, peer);
+}
+
+__global__ void quiet_job(const __grid_constant__ DeviceJob job) {
+  device::quiet<device::Thread>(job);
+}
+
+__global__ void meet_team(const __grid_constant__ DeviceJob job, int team) {
+  device::barrier<device::Warp>(job, team);
+}
+
+enum class Moving { broadcast, fcollect, alltoall };
+
+__global__ void __launch_bounds__(block_threads)
+    move_in_team(const __grid_constant__ DeviceJob job, Moving moving, int team, void* dest,
+                 const void* source, std::size_t size_bytes, int root) {
+  if (moving == Moving::broadcast)
+    device::broadcast_grid(job, team, dest, source, size_bytes, root);
+  else if (moving == Moving::fcollect)
+    device::fcollect_grid(job, team, dest, source, size_bytes);
+  else
+    device::alltoall_grid(job, team, dest, source, size_bytes);
+}
+
+void launch_moving(const Job& job, Moving moving, int team, void* dest, const void* source,
+                   std::size_t size_bytes, int root, Stream stream) {
+  const std::size_t members = static_cast<std::size_t>(job.device().n_pes);
+  const int blocks = plan::is_small(size_bytes, static_cast<int>(members))
+                         ? 1
+                         : blocks_for(size_bytes * members, std::size_t{16} << 10);
+  move_in_team<<<blocks, block_threads, 0, stream_of(stream)>>>(job.device(), moving, team, dest,
+                                                                source, size_bytes, root);
+  require_launched("launch of a collective");
+}
+
+} // namespace
+
+Job::Job(const DeviceJob& device)
+    : device_(device), heap_delta_bytes_(static_cast<std::size_t>(device.n_pes)) {
+  require_success(cudaMemcpyAsync(heap_delta_bytes_.data(), device.heap_delta_bytes,
+                                  heap_delta_bytes_.size() * sizeof(std::int64_t),
+                                  cudaMemcpyDefault, cudaStreamPerThread),
+                  "read where the peers' heaps are");
+  require_success(cudaStreamSynchronize(cudaStreamPerThread), "read where the peers' heaps are");
+}
+
+std::byte* Job::address(const void* local, int pe) const {
+  const std::int64_t delta = heap_delta_bytes_[static_cast<std::size_t>(pe)];
+  return delta == DeviceJob::unreachable
+             ? nullptr
+             : reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(local) +
+                                            static_cast<std::uintptr_t>(delta));
+}
+
+void put(const Job& job, void* target, const void* source, std::size_t size_bytes, int pe,
+         Stream stream) {
+  if (size_bytes == 0)
+    return;
+  std::byte* const there = job.address(target, pe);
+  if (there != nullptr && size_bytes >= copy_engine_bytes) {
+    require_success(
+        cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
+    return;
+  }
+  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source, size_bytes, pe,
+                                                      true);
+  require_launched("launch of a put");
+}
+
+void get(const Job& job, void* target, const void* source, std::size_t size_bytes, int pe,
+         Stream stream) {
+  if (size_bytes == 0)
+    return;
+  const std::byte* const there = job.address(source, pe);
+  if (there != nullptr && size_bytes >= copy_engine_bytes) {
+    require_success(
+        cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
+    return;
+  }
+  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source, size_bytes, pe,
+                                                      false);
+  require_launched("launch of a get");
+}
+
+void put_signal(const Job& job, void* target, const void* source, std::size_t size_bytes,
+                std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
+                Stream stream) {
+  if (job.address(target, pe) != nullptr && size_bytes >= copy_engine_bytes) {
+    put(job, target, source, size_bytes, pe, stream);
+    signal(job, word, value, op, pe, stream);
+    return;
+  }
+  transfer_with_signal<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source,
+                                                                  size_bytes, word, value, op, pe);
+  require_launched("launch of a put with a signal");
+}
+
+void signal(const Job& job, std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
+            Stream stream) {
+  signal_alone<<<1, 1, 0, stream_of(stream)>>>(job.device(), word, value, op, pe);
+  require_launched("launch of a signal");
+}
+
+void wait_until(const Job& job, const std::uint64_t* word, device::Compare compare,
+                std::uint64_t value, int peer, Stream stream) {
+  wait_for_word<<<1, 1, 0, stream_of(stream)>>>(job.device(), word, compare, value, peer);
+  require_launched("launch of a wait");
+}
+
+void quiet(const Job& job, Stream stream) {
+  quiet_job<<<1, 1, 0, stream_of(stream)>>>(job.device());
+  require_launched("launch of a quiet");
+}
+
+void barrier(const Job& job, int team, Stream stream) {
+  meet_team<<<1, 32, 0, stream_of(stream)>>>(job.device(), team);
+  require_launched("launch of a barrier");
+}
+
+void broadcast(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
+               int root, Stream stream) {
+  launch_moving(job, Moving::broadcast, team, dest, source, size_bytes, root, stream);
+}
+void fcollect(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
+              Stream stream) {
+  launch_moving(job, Moving::fcollect, team, dest, source, size_bytes, 0, stream);
+}
+void alltoall(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
+              Stream stream) {
+  launch_moving(job, Moving::alltoall, team, dest, source, size_bytes, 0, stream);
+}
+
+} // namespace shmemctl::on_stream

@@ -1,0 +1,61 @@
+// The operations on streams of a build without CUDA.
+#include "kernels/on_stream.h"
+
+#include "src/base/error.h"
+
+namespace shmemctl::on_stream {
+
+namespace {
+[[noreturn]] void refuse() {
+  throw Error(ExitCode::unavailable, "operation on a stream", "launch",
+              "this shmemctl was built without CUDA", "build it with SHMEMCTL_CUDA=ON");
+}
+} // namespace
+
+Job::Job(const DeviceJob&) {
+  refuse();
+}
+std::byte* Job::address(const void*, int) const {
+  return nullptr;
+}
+void put(const Job&, void*, const void*, std::size_t, int, Stream) {
+  refuse();
+}
+void get(const Job&, void*, const void*, std::size_t, int, Stream) {
+  refuse();
+}
+void put_signal(const Job&, void*, const void*, std::size_t, std::uint64_t*, std::uint64_t,
+                device::SignalOp, int, Stream) {
+  refuse();
+}
+void signal(const Job&, std::uint64_t*, std::uint64_t, device::SignalOp, int, Stream) {
+  refuse();
+}
+void wait_until(const Job&, const std::uint64_t*, device::Compare, std::uint64_t, int, Stream) {
+  refuse();
+}
+void quiet(const Job&, Stream) {
+  refuse();
+}
+void barrier(const Job&, int, Stream) {
+  refuse();
+}
+void broadcast(const Job&, int, void*, const void*, std::size_t, int, Stream) {
+  refuse();
+}
+void fcollect(const Job&, int, void*, const void*, std::size_t, Stream) {
+  refuse();
+}
+void alltoall(const Job&, int, void*, const void*, std::size_t, Stream) {
+  refuse();
+}
+void reduce(const Job&, int, void*, const void*, std::size_t, NumberType, device::ReduceOp,
+            Stream) {
+  refuse();
+}
+void reducescatter(const Job&, int, void*, const void*, std::size_t, NumberType, device::ReduceOp,
+                   Stream) {
+  refuse();
+}
+
+} // namespace shmemctl::on_stream

@@ -1,0 +1,24 @@
+// What the measured speed of copies between GPUs says about the node.
+#pragma once
+
+#include "reports/report.h"
+#include "src/cuda/link_survey.h"
+#include "src/topo/node.h"
+
+namespace shmemctl {
+
+/// Below this share of the median of pairs at the same declared distance, a pair is slow.
+inline constexpr double slow_link_share = 0.7;
+
+/// Rows "gpu-link": the time of one copy, the bandwidth in one direction, whether all bytes
+/// arrived. A pair that the driver refuses is skipped, with its reason.
+std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& survey);
+
+/// - gpu-link-slow (warning): pairs below slow_link_share of the median of those at the same
+///   declared distance (NV18, PIX, ...), both directions counted
+/// - gpu-p2p-unavailable (error): NVLink joins the pair, and the driver refuses
+/// - gpu-link-corrupt (error): bytes that did not arrive
+/// - gpu-link-unmeasured (warning): a GPU that could not be used
+Findings judge_links(const Node& node, const cuda::LinkSurvey& survey);
+
+} // namespace shmemctl

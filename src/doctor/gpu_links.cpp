@@ -1,0 +1,77 @@
+#include "src/doctor/gpu_links.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "build_info.h"
+#include "src/doctor/child.h"
+#if SHMEMCTL_HAVE_CUDA
+#include "src/cuda/link_probe.h"
+#endif
+
+namespace shmemctl::doctor {
+
+namespace {
+
+using nlohmann::json;
+
+cuda::LinkSurvey ask_driver() {
+  cuda::LinkSurvey survey;
+#if SHMEMCTL_HAVE_CUDA
+  ::unsetenv("CUDA_VISIBLE_DEVICES"); // in the child alone: every GPU of the node is asked
+  if (const auto driver = cuda::Driver::open("libcuda.so.1", survey.problem))
+    survey = cuda::survey_links(driver);
+#else
+  survey.problem = "this binary was built without CUDA";
+#endif
+  return survey;
+}
+
+} // namespace
+
+cuda::LinkSurvey survey_live_links(std::chrono::milliseconds deadline) {
+  const ChildAnswer answer =
+      ask_child([] { return to_text(ask_driver()); }, "copies between GPUs", deadline);
+  if (!answer.problem.empty()) {
+    cuda::LinkSurvey survey;
+    survey.problem = answer.problem;
+    return survey;
+  }
+  return parse_link_survey(answer.text);
+}
+
+std::string to_text(const cuda::LinkSurvey& survey) {
+  json samples = json::array();
+  for (const cuda::LinkSample& sample : survey.samples)
+    samples.push_back({sample.source, sample.target, sample.problem, sample.refused, sample.copy_us,
+                       sample.wrong});
+  const json whole = {survey.problem, survey.gpus, survey.copy_bytes, std::move(samples)};
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+cuda::LinkSurvey parse_link_survey(const std::string& text) {
+  cuda::LinkSurvey survey;
+  try {
+    const json whole = json::parse(text);
+    survey.problem = whole.at(0).get<std::string>();
+    survey.gpus = whole.at(1).get<std::vector<std::string>>();
+    survey.copy_bytes = whole.at(2).get<std::uint64_t>();
+    const auto ordinal = [&survey](const json& value) {
+      const auto number = value.get<std::size_t>();
+      if (number >= survey.gpus.size())
+        throw std::out_of_range("GPU");
+      return static_cast<int>(number);
+    };
+    for (const json& row : whole.at(3))
+      survey.samples.push_back({ordinal(row.at(0)), ordinal(row.at(1)),
+                                row.at(2).get<std::string>(), row.at(3).get<std::string>(),
+                                row.at(4).get<std::vector<double>>(),
+                                row.at(5).get<std::string>()});
+  } catch (const std::exception&) {
+    survey = {};
+    survey.problem = "the probe of the links between GPUs gave no answer";
+  }
+  return survey;
+}
+
+} // namespace shmemctl::doctor

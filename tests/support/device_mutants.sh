@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Takes each order out of the device headers in turn; the tests on threads of the host must then
+# fail under ThreadSanitizer. Usage: device_mutants.sh [MUTATION...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+mutations=("$@")
+if [[ ${#mutations[@]} -eq 0 ]]; then
+  mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
+             COLLECTIVE_RELEASE COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES)
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+survivors=0
+for mutation in "${mutations[@]}"; do
+  "${CXX:-g++}" -std=c++20 -O1 -g1 -fsanitize=thread -Wno-unknown-pragmas -w \
+    "-DSHMEMCTL_MUTATE_$mutation" -Itests/support/device_on_host -I. \
+    tests/unit/device_plan/on_host_test.cpp -lgtest -lgtest_main -lpthread -o "$folder/test"
+  failed=0
+  TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 300 "$folder/test" \
+    >"$folder/said" 2>&1 || failed=$?
+  if [[ $mutation == none ]]; then
+    echo "none: exit $failed"
+    [[ $failed -eq 0 ]] || survivors=1
+  elif [[ $failed -eq 0 ]]; then
+    echo "$mutation: survives"
+    survivors=1
+  else
+    echo "$mutation: found (exit $failed)"
+  fi
+done
+exit "$survivors"

@@ -1,0 +1,112 @@
+// Stands in for kernels/device/memory_order.cuh: the same functions by the compiler's atomics,
+// which ThreadSanitizer understands.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "kernels/device/scope.cuh"
+
+namespace shmemctl::device {
+
+/// Who is waited for may need this core.
+inline void host_look() {
+  thread_local unsigned looks = 0;
+  if (++looks % 32 == 0)
+    std::this_thread::yield();
+}
+
+template <class Word>
+Word load_acquire(const Word* at) {
+  host_look();
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+inline std::uint64_t load_relaxed(const std::uint64_t* at) {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+inline std::uint32_t load_relaxed(const std::uint32_t* at) {
+  return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+inline int4 load_relaxed(const int4* at) {
+  return *at;
+}
+template <class Word>
+void store_release(Word* at, Word value) {
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+inline void store_release(std::uint64_t* at, std::uint64_t value) {
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+inline void store_relaxed(std::uint64_t* at, std::uint64_t value) {
+  __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+inline void store_relaxed(std::uint32_t* at, std::uint32_t value) {
+  __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+inline void add_release(std::uint64_t* at, std::uint64_t value) {
+  __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
+}
+inline void add_relaxed(std::uint64_t* at, std::uint64_t value) {
+  __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
+
+struct WordPair {
+  std::uint64_t first, second;
+};
+inline WordPair load_pair_relaxed(const std::uint64_t* at) {
+  host_look();
+  return {load_relaxed(at), load_relaxed(at + 1)};
+}
+inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
+  store_relaxed(at + 1, pair.second); // no order is promised
+  store_relaxed(at, pair.first);
+}
+/// Two stores can only be in one order here: the second half is the signal in the tests.
+inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
+  at[0] = pair.first;
+  store_release(at + 1, pair.second);
+}
+
+template <class Word>
+Word atomic_word_add(Word* at, Word value) {
+  return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
+template <class Word>
+Word atomic_word_swap(Word* at, Word value) {
+  return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
+}
+template <class Word>
+Word atomic_word_compare_swap(Word* at, Word expected, Word desired) {
+  __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+template <class Word>
+Word atomic_word_and(Word* at, Word value) {
+  return __atomic_fetch_and(at, value, __ATOMIC_RELAXED);
+}
+template <class Word>
+Word atomic_word_or(Word* at, Word value) {
+  return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
+}
+template <class Word>
+Word atomic_word_xor(Word* at, Word value) {
+  return __atomic_fetch_xor(at, value, __ATOMIC_RELAXED);
+}
+
+/// A fence that ThreadSanitizer sees: stronger than one, since all of them meet at a word.
+inline void fence_system() {
+  static std::uint64_t all = 0;
+  __atomic_fetch_add(&all, 1, __ATOMIC_ACQ_REL);
+}
+
+inline std::uint64_t global_time_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+} // namespace shmemctl::device
+
+inline long long __ldg(const long long* at) {
+  return *at;
+}

@@ -1,0 +1,68 @@
+// Stands in for kernels/device/scope.cuh where the device headers are compiled for the host: a
+// block is a few threads of the host, and a warp is a block.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+// What CUDA's compiler knows by itself. Behind the library's headers, which use one of the names.
+#define __device__
+#define __noinline__
+
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+
+namespace shmemctl::device {
+
+struct HostBlock {
+  explicit HostBlock(int threads) : meeting(threads) {}
+  std::barrier<> meeting;
+  std::atomic<bool> failed[2] = {false, false};
+  std::uint64_t shared = 0;
+};
+struct HostIndex {
+  unsigned x = 0;
+};
+inline thread_local HostIndex threadIdx, blockIdx, blockDim, gridDim;
+inline thread_local HostBlock* host_block = nullptr;
+inline thread_local unsigned host_votes = 0;
+
+struct Thread {
+  static int rank() { return 0; }
+  static int size() { return 1; }
+  static void sync() {}
+  static bool all(bool flag) { return flag; }
+  static std::uint64_t broadcast(std::uint64_t value) { return value; }
+};
+
+struct Block {
+  static int rank() { return static_cast<int>(threadIdx.x); }
+  static int size() { return static_cast<int>(blockDim.x); }
+  static void sync() { host_block->meeting.arrive_and_wait(); }
+  static bool all(bool flag) {
+    std::atomic<bool>& failed = host_block->failed[host_votes++ % 2];
+    if (!flag)
+      failed = true;
+    sync();
+    const bool result = !failed;
+    sync();
+    if (rank() == 0) // the next vote uses the other one
+      failed = false;
+    return result;
+  }
+  static std::uint64_t broadcast(std::uint64_t value) {
+    sync();
+    if (rank() == 0)
+      host_block->shared = value;
+    sync();
+    return host_block->shared;
+  }
+};
+
+struct Warp : Block {};
+
+} // namespace shmemctl::device

@@ -1,0 +1,111 @@
+// Runs the device headers on threads of the host: a job whose PEs share this process, each with
+// blocks of a few threads. For programs compiled with tests/support/device_on_host before all other
+// include directories.
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "kernels/shmem_device.cuh"
+
+namespace shmemctl::test {
+
+struct HostShape {
+  int blocks = 1, threads = 1;
+};
+
+class HostKernels {
+public:
+  static constexpr int world = 0, even = 1, ends = 2;
+
+  HostKernels(int n_pes, std::size_t heap_bytes, double wait_s = patience_s()) {
+    for (int pe = 0; pe < n_pes; ++pe)
+      pes_.push_back(std::make_unique<Pe>(heap_bytes));
+    for (int pe = 0; pe < n_pes; ++pe)
+      fill(pe, n_pes, heap_bytes, wait_s);
+  }
+
+  DeviceJob& job(int pe) { return pes_[static_cast<std::size_t>(pe)]->job; }
+  const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
+  /// That PE's heap is mapped nowhere but there.
+  void unmap(int pe) {
+    for (std::size_t other = 0; other < pes_.size(); ++other)
+      if (other != static_cast<std::size_t>(pe))
+        pes_[other]->heap_deltas[static_cast<std::size_t>(pe)] = DeviceJob::unreachable;
+  }
+
+  /// Every thread of every block of every PE calls it; returns when all have returned.
+  void run(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
+    std::vector<std::unique_ptr<device::HostBlock>> blocks;
+    std::vector<std::thread> threads;
+    for (const std::unique_ptr<Pe>& pe : pes_)
+      for (int block = 0; block < shape.blocks; ++block) {
+        blocks.push_back(std::make_unique<device::HostBlock>(shape.threads));
+        for (int thread = 0; thread < shape.threads; ++thread)
+          threads.emplace_back(
+              [&kernel, &job = pe->job, at = blocks.back().get(), shape, block, thread] {
+                device::threadIdx.x = static_cast<unsigned>(thread);
+                device::blockIdx.x = static_cast<unsigned>(block);
+                device::blockDim.x = static_cast<unsigned>(shape.threads);
+                device::gridDim.x = static_cast<unsigned>(shape.blocks);
+                device::host_block = at;
+                kernel(job);
+              });
+      }
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+
+private:
+  /// Shorter where waits are expected to fail.
+  static double patience_s() {
+    const char* const said = std::getenv("SHMEMCTL_DEVICE_WAIT_S");
+    return said != nullptr ? std::atof(said) : 100;
+  }
+
+  struct Pe {
+    explicit Pe(std::size_t heap_bytes)
+        : heap(heap_bytes / 16), cells(limits::max_teams), teams(limits::max_teams, free_team(0)) {}
+    std::vector<int4> heap; // aligned to 16 bytes
+    std::vector<DeviceTeamCells> cells;
+    std::vector<TeamState> teams;
+    std::vector<std::int32_t> members;
+    std::vector<std::int64_t> heap_deltas, cells_deltas;
+    WaitReport report{};
+    DeviceJob job{};
+  };
+
+  static std::int64_t distance(const void* from, const void* to) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) -
+                                     reinterpret_cast<std::uintptr_t>(from));
+  }
+  void fill(int number, int n, std::size_t heap_bytes, double wait_s) {
+    Pe& pe = *pes_[static_cast<std::size_t>(number)];
+    for (const std::unique_ptr<Pe>& other : pes_) {
+      pe.heap_deltas.push_back(distance(pe.heap.data(), other->heap.data()));
+      pe.cells_deltas.push_back(distance(pe.cells.data(), other->cells.data()));
+    }
+    pe.teams[world] = {1, number, n, 0, 1, 0, 0};
+    pe.teams[even] = {1, number % 2 == 0 ? number / 2 : -1, (n + 1) / 2, 0, 2, 0, 0};
+    pe.teams[ends] = {1, number == n - 1 ? 0 : number == 0 ? 1 : -1, n > 1 ? 2 : 1, 0, 0, 1, 0};
+    pe.members = {-1, n - 1, 0};
+    pe.job.pe = number;
+    pe.job.n_pes = n;
+    pe.job.heap = reinterpret_cast<std::byte*>(pe.heap.data());
+    pe.job.heap_bytes = heap_bytes;
+    pe.job.heap_delta_bytes = pe.heap_deltas.data();
+    pe.job.cells = pe.cells.data();
+    pe.job.cells_delta_bytes = pe.cells_deltas.data();
+    pe.job.teams = pe.teams.data();
+    pe.job.members = pe.members.data();
+    pe.job.report = &pe.report;
+    pe.job.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
+  }
+
+  std::vector<std::unique_ptr<Pe>> pes_;
+};
+
+} // namespace shmemctl::test

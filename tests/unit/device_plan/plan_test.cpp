@@ -1,0 +1,86 @@
+// Who sends what where in collectives of kernels.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "kernels/device_plan.h"
+
+namespace shmemctl {
+namespace {
+
+TEST(DevicePlan, PiecesCoverEverythingOnce) {
+  for (const std::uint64_t total : {0u, 1u, 15u, 16u, 17u, 127u, 128u, 1000u, 4097u})
+    for (const std::uint64_t pieces : {1u, 2u, 3u, 7u, 132u})
+      for (const std::uint64_t granule : {1u, 4u, 16u, 128u}) {
+        std::uint64_t next = 0;
+        for (std::uint64_t i = 0; i < pieces; ++i) {
+          const plan::Piece piece = plan::piece_of(total, pieces, i, granule);
+          EXPECT_EQ(piece.begin, next);
+          EXPECT_TRUE(piece.begin % granule == 0 || piece.begin == total);
+          next = piece.begin + piece.size;
+        }
+        EXPECT_EQ(next, total);
+      }
+}
+
+TEST(DevicePlan, EveryMemberGetsEveryPiece) {
+  for (const int members : {1, 2, 3, 4, 8, 13})
+    for (const int parts : {1, 2, 5, 8, 33, 132})
+      for (int me = 0; me < members; ++me) {
+        const int pieces = plan::pieces_for(parts, members);
+        std::set<std::pair<int, int>> seen;
+        for (int part = 0; part < parts; ++part)
+          for (int i = part; i < pieces * members; i += parts) {
+            const plan::Task task = plan::task_of(i, members, me);
+            EXPECT_TRUE(task.member >= 0 && task.member < members);
+            EXPECT_TRUE(task.piece >= 0 && task.piece < pieces);
+            EXPECT_TRUE(seen.insert({task.member, task.piece}).second);
+          }
+        EXPECT_EQ(seen.size(), static_cast<std::size_t>(pieces * members));
+        EXPECT_EQ(plan::task_of(0, members, me).member, me);
+      }
+}
+
+/// After all rounds everybody knows of everybody.
+TEST(DevicePlan, RoundsReachAll) {
+  for (int members = 1; members <= 70; ++members) {
+    std::vector<std::set<int>> knows(static_cast<std::size_t>(members));
+    for (int i = 0; i < members; ++i)
+      knows[static_cast<std::size_t>(i)] = {i};
+    for (int round = 0; round < plan::rounds_of(members); ++round) {
+      const auto before = knows;
+      for (int i = 0; i < members; ++i) {
+        const int to = plan::round_target(i, round, members);
+        EXPECT_EQ(plan::round_source(to, round, members), i);
+        knows[static_cast<std::size_t>(to)].insert(before[static_cast<std::size_t>(i)].begin(),
+                                                   before[static_cast<std::size_t>(i)].end());
+      }
+    }
+    for (const std::set<int>& known : knows)
+      EXPECT_EQ(known.size(), static_cast<std::size_t>(members));
+  }
+  EXPECT_LE(plan::rounds_of(1 << 16), limits::sync_rounds);
+}
+
+TEST(DevicePlan, WordsCarryDataAndEpoch) {
+  const std::uint64_t word = plan::word_of(0xdeadbeef, 0x1'0000'0007);
+  EXPECT_EQ(plan::data_of(word), 0xdeadbeefu);
+  EXPECT_TRUE(plan::is_of(word, 7));
+  EXPECT_FALSE(plan::is_of(word, 9));
+  EXPECT_FALSE(plan::is_of(0, 1)) << "cells begin as zeros, epochs with 1";
+}
+
+TEST(DevicePlan, SlotsFitTheHalf) {
+  for (int senders = 1; senders <= DeviceTeamCells::most_members; ++senders) {
+    const std::uint64_t words = 2 * plan::slot_pairs(senders) * static_cast<unsigned>(senders);
+    EXPECT_LE(words * 8, DeviceTeamCells::flag_bytes);
+    const std::uint64_t most = plan::slot_pairs(senders) * plan::bytes_per_pair;
+    EXPECT_GE(most, 128u);
+    EXPECT_TRUE(plan::is_small(most, senders));
+    EXPECT_FALSE(plan::is_small(most + 1, senders));
+  }
+}
+
+} // namespace
+} // namespace shmemctl
