@@ -34,6 +34,9 @@ struct BenchFlags {
   std::uint64_t seed = 1;
   bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false;
   std::string pin = "auto";
+  std::string initiator = "host", memory, scope;
+  int ctas = 0, threads = 0;
+  bool graph = false;
 };
 
 Error bad(const std::string& problem, const std::string& fix) {
@@ -63,8 +66,36 @@ std::pair<int, int> pair_flag(const std::string& text) {
   return {static_cast<int>(number(0)), static_cast<int>(number(1))};
 }
 
+/// The one whose name that is.
+template <class Kind>
+std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> kinds) {
+  for (const Kind kind : kinds)
+    if (text == to_string(kind))
+      return kind;
+  return std::nullopt;
+}
+
+LaunchRequest launch_flags(const BenchFlags& flags) {
+  LaunchRequest request;
+  request.initiator =
+      named(flags.initiator, {Initiator::host, Initiator::stream, Initiator::gpu})
+          .value_or(Initiator::host);
+  request.memory = named(flags.memory, {MemoryKind::host, MemoryKind::gpu});
+  request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
+  request.ctas = flags.ctas;
+  request.threads = flags.threads;
+  request.graph = flags.graph;
+  return request;
+}
+
+std::vector<CaseEntry> cases_for(const BenchFlags& flags) {
+  const LaunchRequest request = launch_flags(flags);
+  return cases_of(request.initiator, check_launch(request));
+}
+
 Sweep sweep_of(const BenchFlags& flags) {
   Sweep sweep;
+  sweep.launch = launch_flags(flags);
   sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
   sweep.max_bytes = size_flag("--max-bytes", flags.max_bytes);
   sweep.step_factor = flags.step_factor;
@@ -75,6 +106,12 @@ Sweep sweep_of(const BenchFlags& flags) {
        {Traffic::pair, Traffic::pairs, Traffic::all_to_all, Traffic::collective})
     if (flags.traffic == to_string(traffic))
       sweep.traffic = traffic;
+  if (flags.traffic == "matrix") {
+    if (!flags.pes.empty())
+      throw bad("--traffic matrix measures every pair of PEs", "leave --pair out");
+    sweep.traffic = Traffic::pair;
+    sweep.matrix = true;
+  }
   sweep.direction = flags.bidirectional ? Direction::bi : Direction::uni;
   std::tie(sweep.first_pe, sweep.second_pe) = pair_flag(flags.pes);
   return sweep;
@@ -166,7 +203,7 @@ ExitCode conclude(const Context& context, JobSession& session, const Options& op
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags);
-  const std::vector<CaseEntry> cases = choose_cases(host_cases(), flags.cases);
+  const std::vector<CaseEntry> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
   for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
     points.push_back(points_of(entry.info, sweep, runtime.n_pes()));
@@ -189,10 +226,10 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
       session.step(words);
       inject_fault(options, runtime.pe(), "bench-" + cases[i].info.name);
     };
-    callbacks.before_verification = [&](std::byte* memory, std::size_t size_bytes) {
-      if (is_fault(options, FaultKind::corrupt, runtime.pe(), "verify"))
+    if (is_fault(options, FaultKind::corrupt, runtime.pe(), "verify"))
+      callbacks.before_verification = [](std::byte* memory, std::size_t size_bytes) {
         std::transform(memory, memory + size_bytes, memory, [](std::byte b) { return ~b; });
-    };
+      };
     callbacks.done = [&rows](const std::vector<ResultRow>& so_far) { rows.update(so_far); };
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));
@@ -220,17 +257,18 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   return conclude(context, session, options, result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
-ExitCode list(const Context& context) {
+ExitCode list(const Context& context, const BenchFlags& flags) {
+  const std::vector<CaseEntry> cases = cases_for(flags);
   if (context.json_path == "-")
-    std::cout << list_json(host_cases()).dump(2) << '\n';
+    std::cout << list_json(cases).dump(2) << '\n';
   else
-    std::cout << list_text(host_cases(), text_style(context, context.options()));
+    std::cout << list_text(cases, text_style(context, context.options()));
   return ExitCode::ok;
 }
 
 ExitCode run_bench(Context& context, const BenchFlags& flags) {
   if (flags.list)
-    return list(context);
+    return list(context, flags);
   parse_pin_choice(flags.pin); // words are looked at before anything is started
   if (flags.self_test && !flags.cases.empty())
     throw bad("--self-test measures no case", "leave out " + printable(flags.cases.front()));
@@ -241,13 +279,38 @@ ExitCode run_bench(Context& context, const BenchFlags& flags) {
                     });
   if (flags.cases.empty())
     throw bad("no case is named", "shmemctl bench --list shows them; all takes every one");
-  choose_cases(host_cases(), flags.cases);
-  sweep_of(flags);
+  const Sweep sweep = sweep_of(flags);
+  for (const CaseEntry& entry : choose_cases(cases_for(flags), flags.cases))
+    launch_of(entry.info.name, entry.info.launch, sweep.launch);
   if (!std::isfinite(flags.effort.duration_s)) // comparisons with a range let NaN pass
     throw bad("--duration is not a time", "give 0.001 to 86400 seconds");
-  return with_job(context, {}, [&](JobSession& session, Runtime& runtime, const Options& options) {
-    return measure(context, flags, session, runtime, options);
-  });
+  RuntimeRequest request;
+  if (check_launch(sweep.launch) == MemoryKind::gpu)
+    request.gpu = GpuUse::required;
+  return with_job(context, std::move(request),
+                  [&](JobSession& session, Runtime& runtime, const Options& options) {
+                    return measure(context, flags, session, runtime, options);
+                  });
+}
+
+void add_launch_flags(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("--initiator", flags.initiator,
+                  "Who issues operations: the host (default), a stream, or a kernel of the GPU")
+      ->check(CLI::IsMember({"host", "stream", "gpu"}));
+  command
+      .add_option("--memory", flags.memory,
+                  "What the buffers are in (default: gpu where a stream or kernel issues)")
+      ->check(CLI::IsMember({"host", "gpu"}));
+  command
+      .add_option("--scope", flags.scope, "Who makes one call of a kernel (default: the case's own)")
+      ->check(CLI::IsMember({"thread", "warp", "block"}));
+  command.add_option("--ctas", flags.ctas, "Blocks of a kernel (default: the case's own)")
+      ->check(CLI::Range(1, most_ctas));
+  command
+      .add_option("--threads", flags.threads, "Threads of a block (default: the case's own)")
+      ->check(CLI::Range(1, most_threads));
+  command.add_flag("--graph", flags.graph, "Stream: launch CUDA graphs of many operations");
 }
 
 void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
@@ -257,7 +320,7 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
       .add_option("-f,--step-factor", flags.step_factor, "From one size to the next (default 2)")
       ->check(CLI::Range(1.0001, 1e6));
   command.add_option("--traffic", flags.traffic, "Who sends to whom")
-      ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective"}));
+      ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
   command.add_option("--pair", flags.pes, "The two PEs of --traffic pair (default 0,1)")
       ->type_name("A,B");
   command.add_flag("--bidir", flags.bidirectional, "Both directions at once");
@@ -298,6 +361,7 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl run -n 2 bench put get --json put.json\n"
       "  mpirun -n 16 shmemctl bench 'atomic-*' --traffic pairs\n"
       "  shmemctl run -n 4 bench alltoall -b 8 -e 1M -f 4\n"
+      "  shmemctl run -n 8 bench put --initiator gpu --traffic matrix -b 16M -e 16M\n"
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
   command->add_option("CASE", flags->cases, "What to measure");
@@ -305,6 +369,7 @@ void add_bench(CLI::App& app, Context& context) {
   command->add_flag("--self-test", flags->self_test,
                     "Measure known delays and rates: does the engine report them?");
   add_sweep_flags(*command, *flags);
+  add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);
   for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT",
                            "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS",

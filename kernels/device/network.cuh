@@ -41,3 +41,9 @@ __device__ bool network_fence(const DeviceJob& job);
 __device__ bool network_quiet(const DeviceJob& job);
 
 } // namespace shmemctl::device
+
+#if defined(__CUDACC__)
+#include "kernels/device/network_operations.cuh"
+#else // tests that run device code on threads of the host
+#include "kernels/device/network_absent.cuh"
+#endif

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "kernels/device/network.cuh"
-#include "kernels/device/network_absent.cuh"
 #include "kernels/device/report.cuh"
 #include "kernels/device_job.h"
 

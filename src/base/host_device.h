@@ -3,6 +3,9 @@
 
 #if defined(__CUDACC__)
 #define SHMEMCTL_HOST_DEVICE __host__ __device__
+/// What is slow anyway: a GPU's compiler would put a copy of it into every caller.
+#define SHMEMCTL_NOINLINE __noinline__
 #else
 #define SHMEMCTL_HOST_DEVICE
+#define SHMEMCTL_NOINLINE
 #endif

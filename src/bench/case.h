@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/bench/launch.h"
+#include "src/bench/timer.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl::bench {
@@ -48,6 +50,9 @@ struct CaseInfo {
   std::vector<Traffic> traffics;       ///< those that it knows, its default first
   bool bidirectional = false;          ///< knows Direction::bi
   int min_pes = 2;
+  Initiator initiator = Initiator::host;
+  LaunchRules launch;         ///< of Initiator::gpu
+  bool on_gpu_memory = false; ///< of Initiator::host: it can work in the GPU heap
 };
 
 /// One point of the sweep: the independent variables of a row.
@@ -57,6 +62,8 @@ struct Point {
   Direction direction = Direction::uni;
   int window = 1;                  ///< operations under way before each completion
   int first_pe = 0, second_pe = 1; ///< of Traffic::pair
+  bool of_matrix = false;          ///< one of all ordered pairs
+  Launch launch;
 };
 
 /// The first byte that is not what it must be.
@@ -71,7 +78,8 @@ struct WrongByte {
 struct Arena {
   Runtime& runtime;
   const Point& point;
-  /// Symmetric, `size_bytes` as asked for by bytes_needed(), zeroed, 4096-aligned.
+  /// Symmetric, `size_bytes` as asked for by bytes_needed(), zeroed, 4096-aligned; in the heap that
+  /// the point's launch names.
   std::byte* memory = nullptr;
   std::size_t size_bytes = 0;
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
@@ -94,6 +102,11 @@ public:
   /// defines. Numbers go on over all calls at one point, so that data may depend on them. Makes no
   /// allocation; throws only what the runtime throws.
   virtual void iterate(std::uint64_t first, std::uint64_t count) = 0;
+  /// How long the last iterate() took by a clock of the case's own, in ns: a kernel's, say, which
+  /// does not see its launch. Nothing: the engine's clock around iterate() counts.
+  virtual std::optional<double> last_duration_ns() const { return std::nullopt; }
+  /// How well that clock tells times. Asked after prepare().
+  virtual std::optional<TimerQuality> timer() const { return std::nullopt; }
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
@@ -135,6 +148,10 @@ struct CaseEntry {
 /// All host cases, in the order of --list. A function and no static object: nothing depends on the
 /// order of initialisation.
 std::vector<CaseEntry> host_cases();
+/// Those of kernels, those of streams, and the host's that can work in the GPU's memory.
+std::vector<CaseEntry> gpu_cases();
+std::vector<CaseEntry> stream_cases();
+std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
 /// that names the nearest cases for a pattern that matches none.
 std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,

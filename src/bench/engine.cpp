@@ -1,12 +1,13 @@
 #include "src/bench/engine.h"
 
 #include <cmath>
-#include <cstring>
 #include <fmt/format.h>
 
 #include "src/base/fnv1a.h"
 #include "src/base/units.h"
+#include "src/bench/arena_memory.h"
 #include "src/bench/cases/lists.h"
+#include "src/bench/gpu_link.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/link_limit.h"
@@ -14,6 +15,7 @@
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
+#include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
 
@@ -27,7 +29,8 @@ public:
           Findings& findings, const EngineClock& clock)
       : runtime_(runtime), entry_(entry), points_(points), effort_(effort), seed_(seed),
         callbacks_(callbacks), findings_(findings), clock_(clock), job_(runtime),
-        memory_(runtime, largest_bytes(), "the case's largest point") {}
+        memory_(runtime, points.front().launch.memory, largest_bytes(),
+                "the case's largest point") {}
 
   std::vector<ResultRow> run() {
     interference_.cpu = bound_cpu();
@@ -72,7 +75,7 @@ private:
     ++rows_seen_;
     if (const std::string reason = why_not(*body); !reason.empty())
       return skip(point, reason);
-    std::memset(arena.memory, 0, arena.size_bytes);
+    memory_.clear(arena.size_bytes);
     runtime_.collectives().barrier(team_world); // before anybody writes into zeroed memory
     body->prepare(arena);
     runtime_.collectives().barrier(team_world);
@@ -82,7 +85,7 @@ private:
       begin(words + ", " + how_far);
     };
     SamplePlan plan =
-        calibrate(sampler, job_, clock_.quality, effort_, body->batch_multiple(), progress);
+        calibrate(sampler, job_, body->timer().value_or(clock_.quality), effort_, body->batch_multiple(), progress);
     PeSamples own;
     const Usage before = usage();
     const std::vector<NicTraffic> moved_before = traffic_of(runtime_);
@@ -100,7 +103,7 @@ private:
 
     Verification verification{Verified::unchecked, "verification is switched off", {}};
     if (callbacks_.before_verification)
-      callbacks_.before_verification(arena.memory, arena.size_bytes);
+      memory_.look_at(arena.size_bytes, callbacks_.before_verification);
     if (effort_.verify)
       verification = verify_point(runtime_, *body, sampler.iterations_done());
     const std::vector<PeSamples> samples = job_.gather(own);
@@ -115,6 +118,9 @@ private:
   std::optional<LinkLimit> limit_of(const Point& point, const std::vector<PeSamples>& samples,
                                     const std::vector<PortUse>& own) const {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
+    if (point.launch.memory == MemoryKind::gpu)
+      if (const auto link = limit_of_gpus(point))
+        return link;
     std::vector<std::uint64_t> machines;
     for (const PeHost& host : hosts)
       machines.push_back(host.machine_id);
@@ -127,6 +133,16 @@ private:
         for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
           ports.push_back(std::move(port));
     return link_limit(ports);
+  }
+
+  /// Collective: the same on all PEs of a machine.
+  std::optional<LinkLimit> limit_of_gpus(const Point& point) const {
+    const std::vector<std::string> addresses =
+        runtime_.gather_text(runtime_.gpu() ? runtime_.gpu()->site().pci_address : "");
+    std::vector<GpuSeatPlace> places;
+    for (std::size_t pe = 0; pe < addresses.size(); ++pe)
+      places.push_back({runtime_.placement().hosts[pe].machine_id, addresses[pe]});
+    return gpu_link_limit(runtime_.node(), point, places);
   }
 
   Usage usage() const {
@@ -230,7 +246,7 @@ private:
   const Sysroot sysroot_;
   Interference interference_;
   JobMemory job_;
-  SymmetricBlock memory_;
+  ArenaMemory memory_;
   std::vector<ResultRow> rows_;
   std::uint64_t rows_seen_ = 0;
   std::optional<Drift> worst_drift_;

@@ -16,7 +16,9 @@ std::string heap_for(std::size_t size_bytes) {
   return format_size_bytes(size);
 }
 
-std::byte* allocated(Runtime& runtime, std::size_t size_bytes, const char* purpose) {
+} // namespace
+
+std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose) {
   auto* address = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
   if (!address)
     throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
@@ -25,10 +27,8 @@ std::byte* allocated(Runtime& runtime, std::size_t size_bytes, const char* purpo
   return address;
 }
 
-} // namespace
-
 SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose)
-    : runtime_(runtime), address_(allocated(runtime, size_bytes, purpose)),
+    : runtime_(runtime), address_(allocate_symmetric(runtime, size_bytes, purpose)),
       size_bytes_(size_bytes) {}
 
 void SymmetricBlock::free() {

@@ -36,10 +36,21 @@ std::string entry_text(const CaseInfo& info, const TextStyle& style) {
   const auto paragraph = [&](const std::string& text) {
     return wrapped(blanks + text, style.width, indent) + "\n";
   };
+  std::string launch;
+  if (!info.launch.scopes.empty()) {
+    std::vector<std::string> scopes;
+    for (const CallScope scope : info.launch.scopes)
+      scopes.emplace_back(to_string(scope));
+    launch = "; calls of a " + join(scopes, ", ");
+    launch += info.launch.one_caller
+                  ? ", one after the other"
+                  : ", " + std::to_string(info.launch.ctas) + " x " +
+                        std::to_string(info.launch.threads) + " threads by default";
+  }
   return coloured(info.name, Colour::bold, style) + "  " + info.measures + "\n" +
          paragraph(info.how) +
          paragraph(std::string(to_string(info.metric)) + "; " + sizes_of(info) + "; " +
-                   between(info) + "; at least " + std::to_string(info.min_pes) + " PEs");
+                   between(info) + "; at least " + std::to_string(info.min_pes) + " PEs" + launch);
 }
 
 } // namespace
@@ -79,6 +90,17 @@ nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
                     {"traffics", traffics},
                     {"bidirectional", info.bidirectional},
                     {"min_pes", info.min_pes}});
+    if (info.initiator != Initiator::host)
+      list.back()["initiator"] = to_string(info.initiator);
+    if (info.launch.scopes.empty())
+      continue;
+    nlohmann::json scopes = nlohmann::json::array();
+    for (const CallScope scope : info.launch.scopes)
+      scopes.push_back(to_string(scope));
+    list.back()["launch"] = {{"scopes", scopes},
+                             {"one_caller", info.launch.one_caller},
+                             {"ctas", info.launch.one_caller ? 1 : info.launch.ctas},
+                             {"threads", info.launch.threads}};
   }
   return {{"cases", list}};
 }

@@ -3,6 +3,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/bench/cases/lists.h"
+#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 
@@ -83,6 +84,27 @@ std::vector<CaseEntry> host_cases() {
   for (auto&& group : {transfer_cases(), pingpong_cases(), atomic_cases(), synchronisation_cases(),
                        collective_cases(), proxy_cases()})
     all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+std::vector<CaseEntry> gpu_cases() {
+  std::vector<CaseEntry> all;
+  for (auto&& group : {gpu_transfer_cases(), gpu_pingpong_cases(), gpu_atomic_cases(),
+                       gpu_meeting_cases(), gpu_collective_cases()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory) {
+  if (initiator == Initiator::gpu)
+    return gpu_cases();
+  if (initiator == Initiator::stream)
+    return stream_cases();
+  std::vector<CaseEntry> all = host_cases();
+  if (memory == MemoryKind::gpu)
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const CaseEntry& entry) { return !entry.info.on_gpu_memory; }),
+              all.end());
   return all;
 }
 

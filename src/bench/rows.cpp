@@ -23,6 +23,21 @@ double one_operation(const PeSamples&) {
   return 1;
 }
 
+/// Rows of the host on its own memory are what they were before there were others.
+void add_launch(nlohmann::json& params, const Launch& launch) {
+  if (launch.initiator == Initiator::host && launch.memory == MemoryKind::host)
+    return;
+  params["initiator"] = to_string(launch.initiator);
+  params["memory"] = to_string(launch.memory);
+  if (launch.initiator == Initiator::stream)
+    params["graph"] = launch.graph;
+  if (launch.ctas == 0)
+    return;
+  params["scope"] = to_string(launch.scope);
+  params["ctas"] = launch.ctas;
+  params["threads"] = launch.threads;
+}
+
 nlohmann::json params_of(const PointOutcome& outcome) {
   const Point& point = outcome.point;
   nlohmann::json params = {{"traffic", to_string(point.traffic)},
@@ -34,10 +49,12 @@ nlohmann::json params_of(const PointOutcome& outcome) {
     params["window"] = outcome.window;
   if (const std::uint64_t batch = outcome.plan.batch * outcome.plan.joined; batch > 1)
     params["batch"] = batch;
-  if (point.traffic == Traffic::pair && (point.first_pe != 0 || point.second_pe != 1)) {
+  if (point.traffic == Traffic::pair &&
+      (point.of_matrix || point.first_pe != 0 || point.second_pe != 1)) {
     params["first_pe"] = point.first_pe;
     params["second_pe"] = point.second_pe;
   }
+  add_launch(params, point.launch);
   return params;
 }
 

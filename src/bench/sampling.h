@@ -18,7 +18,8 @@ class Sampler {
 public:
   Sampler(Runtime& runtime, Case& body, const Clock& clock);
 
-  /// Time of the iterations from the barrier on, in ns, on this PE.
+  /// Time of the iterations from the barrier on, in ns, on this PE; by the case's own clock if it
+  /// has one.
   std::int64_t sample(std::uint64_t iterations);
   /// The same for Case::reference(), with the numbers that the next sample will have.
   std::int64_t reference_sample(std::uint64_t iterations);

@@ -134,6 +134,22 @@ std::vector<std::size_t> sizes_of(const CaseInfo& info, const Sweep& sweep) {
   return sizes;
 }
 
+/// That point between every PE and every other one.
+void add_pairs(std::vector<Point>& points, const CaseInfo& info, Point point, int n_pes) {
+  point.of_matrix = true;
+  const std::size_t pairs =
+      static_cast<std::size_t>(n_pes) * static_cast<std::size_t>(std::max(n_pes - 1, 0));
+  if (points.size() + pairs > most_points)
+    throw refused(info, "measure a matrix",
+                  std::to_string(pairs) + " pairs of PEs at each size are more than " +
+                      std::to_string(most_points) + " points",
+                  "give one size with -b and -e, or start fewer PEs");
+  for (point.first_pe = 0; point.first_pe < n_pes; ++point.first_pe)
+    for (point.second_pe = 0; point.second_pe < n_pes; ++point.second_pe)
+      if (point.first_pe != point.second_pe)
+        points.push_back(point);
+}
+
 } // namespace
 
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes) {
@@ -150,10 +166,14 @@ std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes
   point.window = sweep.window != 0 ? sweep.window : info.metric == Metric::latency ? 1 : 64;
   point.first_pe = sweep.first_pe;
   point.second_pe = sweep.second_pe;
+  point.launch = launch_of(info.name, info.launch, sweep.launch);
   std::vector<Point> points;
   for (const std::size_t size_bytes : sizes_of(info, sweep)) {
     point.size_bytes = size_bytes;
-    points.push_back(point);
+    if (sweep.matrix)
+      add_pairs(points, info, point, n_pes);
+    else
+      points.push_back(point);
   }
   return points;
 }

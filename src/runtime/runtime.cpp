@@ -18,6 +18,8 @@ void Runtime::finish() {
   impl_->announcing([&] {
     if (impl_->proxy)
       impl_->proxy->stop();
+    if (impl_->gpu)
+      impl_->gpu->finish();
     impl_->barrier();
     impl_->lifeline->goodbye();
     const std::lock_guard lock(impl_->bootstrap_mutex);

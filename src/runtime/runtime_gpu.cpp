@@ -95,6 +95,17 @@ std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
   return ways;
 }
 
+DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
+  std::vector<Transport*> all;
+  for (const TransportEntry& entry : transports)
+    all.push_back(entry.transport.get());
+  DeviceNetworkInputs inputs;
+  inputs.ways = ways();
+  inputs.ibgda = find_ibgda(all);
+  inputs.proxy = proxy_options(options, placement, cpus_at_start, timeout_s);
+  return inputs;
+}
+
 std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
   const bool of_gpu = region == region::gpu_heap || region == region::gpu_cells;
   std::vector<Transport*> all;

@@ -118,6 +118,7 @@ private:
   GpuHooks gpu_hooks();
   /// By PE: the way for operations on GPU memory that this PE's host starts; nullptr is none.
   std::vector<Transport*> make_gpu_ways();
+  DeviceNetworkInputs gpu_network_inputs();
   /// Those that are told of a region.
   std::vector<Transport*> transports_of(int region) const;
   void make_buffers();

@@ -234,6 +234,8 @@ void Runtime::Impl::enter_state() {
   state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
   for (const RegionView& each : views)
     publish(each);
+  if (gpu)
+    gpu->use_network(gpu_network_inputs());
   make_buffers();
 }
 

@@ -23,7 +23,7 @@ std::vector<RailPlan> plan_rails(std::size_t ports, std::size_t peer_ports) {
 Hello Connector::hello() const {
   Hello hello;
   hello.host = job_.host;
-  hello.lanes = static_cast<std::uint8_t>(settings_.lanes);
+  hello.lanes = static_cast<std::uint8_t>(settings_.all_lanes());
   for (const Port& port : job_.ports)
     hello.ports.push_back({port.info().device, static_cast<std::uint8_t>(port.info().port)});
   return hello;
@@ -49,11 +49,12 @@ void Connector::exchange_hellos(Exchange& exchange) {
     if (!theirs)
       throw damaged(peer.pe);
     job_.peer_hosts[slot] = printable(theirs->host, wire_limits::text_bytes);
-    if (theirs->lanes != settings_.lanes)
+    if (theirs->lanes != settings_.all_lanes())
       throw Error(ExitCode::usage, job_.name_of(peer.pe), "connect to",
                   fmt::format("it makes {} queues to each peer, this PE {}", theirs->lanes,
-                              settings_.lanes),
-                  settings_.flavour == Flavour::gda ? "set IBGDA_NUM_RC_PER_PE alike on all PEs"
+                              settings_.all_lanes()),
+                  settings_.flavour == Flavour::gda ? "set IBGDA_NUM_RC_PER_PE and DEVICE_PATH "
+                                                      "alike on all PEs"
                                                     : "set IB_NUM_RC_PER_DEVICE alike on all PEs",
                   job_.where());
     hellos_[slot] = std::move(*theirs);

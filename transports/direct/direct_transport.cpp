@@ -52,7 +52,7 @@ void DirectTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exc
   if (!peers.empty()) {
     devices_.open(job_);
     local_ = std::make_unique<LocalMemory>(job_);
-    for (int number = 0; number < settings_.lanes; ++number)
+    for (int number = 0; number < settings_.all_lanes(); ++number)
       lanes_.push_back(
           std::make_unique<Lane>(job_, *local_, table_, static_cast<std::size_t>(number)));
   }
@@ -63,7 +63,7 @@ void DirectTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exc
     return;
   const std::lock_guard lock(mutex_);
   builder_ = std::make_unique<TableBuilder>(static_cast<std::uint32_t>(job_.n_pes),
-                                            static_cast<std::uint32_t>(settings_.lanes));
+                                            static_cast<std::uint32_t>(settings_.all_lanes()));
   connector.fill(*builder_);
   publish_table();
   for (const PeerPlace& peer : peers)

@@ -13,6 +13,7 @@
 #include "transports/direct/local_memory.h"
 #include "transports/direct/settings.h"
 #include "transports/direct/table_builder.h"
+#include "transports/mlx5/queue_layout.h"
 #include "transports/region_table.h"
 #include "transports/transport.h"
 
@@ -65,6 +66,12 @@ public:
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
 
+  // For kernels.
+  /// Whether they have a lane of their own, to whose queues the host never posts.
+  bool has_kernel_lane() const { return settings_.kernel_lanes > 0; }
+  std::uint32_t kernel_lane() const { return static_cast<std::uint32_t>(settings_.lanes); }
+  /// Of each of its queues: the memory from QueueView::entries on, in whole pages.
+  std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
   /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
   /// its queues are valid as long as this transport.
   TableImage queue_table() const;
@@ -72,11 +79,12 @@ public:
 private:
   /// nullptr if this PE has no connections.
   Lane* lane_of(int context) const {
-    if (lanes_.size() <= 1)
+    const auto lanes = static_cast<std::size_t>(settings_.lanes);
+    if (lanes == 1 || lanes_.empty())
       return lanes_.empty() ? nullptr : lanes_[0].get();
     const auto number = static_cast<std::size_t>(context);
     // Context 0 has a lane of its own; the others share the rest.
-    return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes_.size() - 1)].get();
+    return lanes_[number == 0 ? 0 : 1 + (number - 1) % (lanes - 1)].get();
   }
   Lane& lane(int context) const {
     Lane* const found = lane_of(context);

@@ -64,10 +64,9 @@ std::optional<Lane::LocalPlace> Lane::find_local(const void* place, std::size_t 
 mlx5::RemotePiece Lane::remote_word(const Rail& rail, const RemoteAddress& address,
                                     std::size_t size_bytes) const {
   const RemoteSegment& segment = segment_of(address);
-  const std::uint64_t at = address.offset_bytes - segment.offset_bytes;
-  if (segment.size_bytes - at < size_bytes)
+  if (segment.left_at(address.offset_bytes) < size_bytes)
     segment_of({address.pe, address.region, segment.offset_bytes + segment.size_bytes});
-  return {segment.address + at, segment.rkeys[rail.peer_port()]};
+  return segment.piece_at(address.offset_bytes, static_cast<std::uint32_t>(rail.peer_port()));
 }
 
 void Lane::require_connected(int pe) const {
@@ -156,11 +155,11 @@ bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* sourc
   if (size_bytes > mlx5::HostQueue::most_inline)
     return false;
   const RemoteSegment& segment = segment_of(target);
-  const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
-  if (size_bytes > segment.size_bytes - at)
+  if (size_bytes > segment.left_at(target.offset_bytes))
     return false;
-  rail.posted(rail.queue().write_inline({segment.address + at, segment.rkeys[rail.peer_port()]},
-                                        source, size_bytes, rail.next(bell)));
+  const mlx5::RemotePiece remote =
+      segment.piece_at(target.offset_bytes, static_cast<std::uint32_t>(rail.peer_port()));
+  rail.posted(rail.queue().write_inline(remote, source, size_bytes, rail.next(bell)));
   count(rail, Direction::put, size_bytes);
   return true;
 }
@@ -209,8 +208,7 @@ void Lane::transfer_over(Rail& rail, const Transfer& part, Bell bell) {
     const std::optional<LocalPlace> place =
         part.stage ? std::nullopt : find_local(piece.local, rail.port());
     const std::uint64_t here = place ? place->left_bytes : Staging::slot_bytes;
-    const std::uint64_t there =
-        segment.offset_bytes + segment.size_bytes - piece.remote.offset_bytes;
+    const std::uint64_t there = segment.left_at(piece.remote.offset_bytes);
     piece.size_bytes =
         static_cast<std::size_t>(std::min({std::uint64_t{part.size_bytes - done}, here, there}));
     done += piece.size_bytes;
@@ -223,9 +221,8 @@ void Lane::post_piece(Rail& rail, const Transfer& piece, const RemoteSegment& se
   TakenSlot slot(place ? nullptr : &staging_, place ? std::int16_t{-1} : take_slot());
   const std::uint32_t lkey = place ? place->lkey : staging_.lkey(rail.port());
   std::byte* const memory = place ? piece.local : staging_.at(slot.number());
-  const mlx5::RemotePiece remote{segment.address +
-                                     (piece.remote.offset_bytes - segment.offset_bytes),
-                                 segment.rkeys[rail.peer_port()]};
+  const mlx5::RemotePiece remote =
+      segment.piece_at(piece.remote.offset_bytes, static_cast<std::uint32_t>(rail.peer_port()));
   const bool is_put = piece.direction == Direction::put;
   if (is_put && !place)
     std::memcpy(memory, piece.local, piece.size_bytes);

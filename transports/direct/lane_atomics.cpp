@@ -1,4 +1,5 @@
 // Atomics and signals of a lane.
+#include "transports/direct/atomic_fields.h"
 #include "transports/direct/lane.h"
 
 namespace shmemctl::direct {
@@ -7,28 +8,8 @@ using mlx5::Bell;
 
 namespace {
 
-/// All by the device's own operations: those that it has not are masked ones.
 mlx5::AtomicFields fields_of(const AtomicRequest& request) {
-  const std::uint8_t size = request.size_bytes;
-  const std::uint64_t operand = request.operand & mlx5::all_bits(size);
-  switch (request.op) {
-  case AtomicOp::fetch:
-    return mlx5::atomic_fetch(size);
-  case AtomicOp::set:
-  case AtomicOp::swap:
-    return mlx5::atomic_swap(size, operand);
-  case AtomicOp::compare_swap:
-    return mlx5::atomic_compare_swap(size, request.compare & mlx5::all_bits(size), operand);
-  case AtomicOp::add:
-    return mlx5::atomic_add(size, operand);
-  case AtomicOp::bit_and:
-    return mlx5::atomic_and(size, operand);
-  case AtomicOp::bit_or:
-    return mlx5::atomic_or(size, operand);
-  case AtomicOp::bit_xor:
-    return mlx5::atomic_xor(size, operand);
-  }
-  return mlx5::atomic_fetch(size);
+  return atomic_fields(request.op, request.size_bytes, request.operand, request.compare);
 }
 
 } // namespace

@@ -14,6 +14,12 @@ const char* region_name(int region) {
     return "the symmetric heap";
   case 2:
     return "static data";
+  case 3:
+    return "the heap of kernels";
+  case 4:
+    return "the cells of kernels";
+  case 5:
+    return "memory for staged transfers";
   default:
     return "a buffer";
   }

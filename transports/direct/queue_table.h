@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "src/base/host_device.h"
+#include "transports/mlx5/entry.h"
 #include "transports/mlx5/queue_view.h"
 
 namespace shmemctl::direct {
@@ -38,6 +39,14 @@ struct RemoteSegment {
 
   SHMEMCTL_HOST_DEVICE bool holds(std::uint64_t offset) const {
     return offset >= offset_bytes && offset - offset_bytes < size_bytes;
+  }
+  /// Of a byte that it holds: how many bytes are left from there, and what entries call the place.
+  SHMEMCTL_HOST_DEVICE std::uint64_t left_at(std::uint64_t offset) const {
+    return offset_bytes + size_bytes - offset;
+  }
+  SHMEMCTL_HOST_DEVICE mlx5::RemotePiece piece_at(std::uint64_t offset,
+                                                  std::uint32_t peer_port) const {
+    return {address + (offset - offset_bytes), rkeys[peer_port]};
   }
 };
 

@@ -23,6 +23,7 @@ struct Settings {
   std::string over = "shm"; ///< what carries what the software HCA executes
   int software_devices = 1; ///< more than one in tests only
   int lanes = 2;            ///< queues to each peer on each NIC
+  int kernel_lanes = 0;     ///< more of them, behind those, that only kernels post to
   bool all_ports = true;    ///< use every NIC that this PE is given
   mlx5::QueueOptions queue;
 
@@ -32,6 +33,7 @@ struct Settings {
   /// Throws Error (unavailable).
   std::function<std::unique_ptr<mlx5::Hca>(const std::string& device, int port)> open_device;
 
+  int all_lanes() const { return lanes + kernel_lanes; }
   const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "transports/direct/queue_table.h"
@@ -17,6 +18,10 @@ public:
   const QueueTable& table() const { return *reinterpret_cast<const QueueTable*>(words_.data()); }
   /// The block, to be copied anywhere; as long as table().size_bytes.
   const void* data() const { return words_.data(); }
+  /// To change a copy of a queue's view, e.g. for another address space.
+  TableQueue& queue(std::uint32_t pe, std::uint32_t rail, std::uint32_t lane) {
+    return const_cast<TableQueue&>(std::as_const(*this).table().queue(pe, rail, lane));
+  }
 
 private:
   friend class TableBuilder;

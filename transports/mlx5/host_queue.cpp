@@ -16,10 +16,6 @@ namespace {
 constexpr std::size_t n_results = 64;
 constexpr std::chrono::milliseconds between_checks{50};
 
-Signalled signalled_by(bool completes, std::uint64_t start, std::uint32_t blocks) {
-  return completes ? Signalled{start + 1, start + blocks} : Signalled{0, 0};
-}
-
 bool peer_may_be_gone(std::uint8_t syndrome) {
   switch (static_cast<Syndrome>(syndrome)) {
   case Syndrome::flushed:
@@ -98,6 +94,28 @@ private:
   Deadline::Clock::time_point begin_, checked_;
 };
 
+/// For post_entry() and post_quiet(): does not give up but throws.
+struct HostQueue::Waits {
+  HostQueue& queue;
+
+  bool room(std::uint64_t end) {
+    Wait wait(queue, "wait for room in the send queue");
+    std::uint64_t known = 0;
+    while (!queue.send_.look_for_room(end, known))
+      wait.pause();
+    queue.known_completed_.store(known, std::memory_order_release);
+    return true;
+  }
+  template <class Attempt>
+  bool turn(const Attempt& attempt) {
+    Wait wait(queue, "wait for the turn to post");
+    do {
+      wait.pause();
+    } while (!attempt());
+    return true;
+  }
+};
+
 /// A place for an old value, while somebody waits for it.
 class HostQueue::ResultSlot {
 public:
@@ -142,30 +160,12 @@ HostQueue::HostQueue(Hca& hca, const QueueOptions& options, JobHealth& health, i
 
 template <class Build>
 HostQueue::Ticket HostQueue::post(std::uint32_t blocks, const Post& how, const Build& build) {
-  const std::uint64_t start = send_.reserve(blocks);
+  std::uint64_t start = 0;
+  Waits waits{*this};
   // Acquire: see SendQueue::completed().
-  if (!send_.has_room(start + blocks, known_completed_.load(std::memory_order_acquire)))
-    wait_for_room(start + blocks);
-  const bool completes = how.completion || send_.completes(start, blocks);
-  EntrySlot slot(send_, start);
-  build(slot, EntryHead{start, send_.view().qpn,
-                        static_cast<std::uint8_t>((completes ? flag_completion : 0) |
-                                                  (how.fence ? flag_fence : 0))});
-  const Signalled signalled = signalled_by(completes, start, blocks);
-  if (!send_.try_publish(start, blocks, signalled, how.bell)) {
-    Wait wait(*this, "wait for the turn to post");
-    while (!send_.try_publish(start, blocks, signalled, how.bell))
-      wait.pause();
-  }
+  post_entry(send_, blocks, how, known_completed_.load(std::memory_order_acquire), waits, build,
+             start);
   return start + 1;
-}
-
-void HostQueue::wait_for_room(std::uint64_t end) {
-  Wait wait(*this, "wait for room in the send queue");
-  std::uint64_t known = 0;
-  while (!send_.look_for_room(end, known))
-    wait.pause();
-  known_completed_.store(known, std::memory_order_release);
 }
 
 HostQueue::Ticket HostQueue::write(const RemotePiece& remote, const void* source,
@@ -280,16 +280,10 @@ void HostQueue::quiet() {
 }
 
 HostQueue::Ticket HostQueue::request_quiet() {
-  Wait pausing(*this, "quiet");
-  Send::Target target = send_.try_target();
-  while (!target.known) {
-    pausing.pause();
-    target = send_.try_target();
-  }
-  if (target.needs_nop)
-    target.complete = post(1, {Bell::now, true, false},
-                           [](auto& slot, const EntryHead& head) { build_nop(slot, head); });
-  return target.complete;
+  std::uint64_t complete = 0;
+  Waits waits{*this};
+  post_quiet(send_, known_completed_.load(std::memory_order_acquire), waits, complete);
+  return complete;
 }
 
 // Failures.

@@ -8,19 +8,11 @@
 
 #include "src/base/error.h"
 #include "src/base/job_health.h"
-#include "transports/mlx5/entry.h"
 #include "transports/mlx5/hca.h"
 #include "transports/mlx5/host_memory.h"
-#include "transports/mlx5/send_queue.h"
+#include "transports/mlx5/posting.h"
 
 namespace shmemctl::mlx5 {
-
-/// How an entry is posted.
-struct Post {
-  Bell bell = Bell::now;
-  bool completion = false; ///< for its own sake; the queue makes some entries complete anyhow
-  bool fence = false;      ///< READs and atomics before it are done before it begins
-};
 
 /// Thread safe. Operations are carried out at the peer in the order of their posting by one thread,
 /// except that a READ or an atomic may still be on its way when a later operation begins, unless
@@ -76,11 +68,11 @@ public:
 private:
   using Send = SendQueue<DeviceShape, HostMemory>;
   class Wait;
+  struct Waits;
   class ResultSlot;
 
   template <class Build>
   Ticket post(std::uint32_t blocks, const Post& how, const Build& build);
-  void wait_for_room(std::uint64_t end);
   void check_failure() const;
   [[noreturn]] void throw_failure(const Failure& failure) const;
   Where where() const;

@@ -1,5 +1,7 @@
 #include "src/bench/cases/ground.h"
 
+#include "src/bench/cases/pattern.h"
+
 namespace shmemctl::bench {
 
 std::size_t HostCase::bytes_needed(const Runtime& runtime, const Point&) const {
@@ -7,6 +9,8 @@ std::size_t HostCase::bytes_needed(const Runtime& runtime, const Point&) const {
 }
 
 void HostCase::prepare(Arena& arena) {
+  gpu_ = arena.point.launch.memory == MemoryKind::gpu ? arena.runtime.gpu() : nullptr;
+  memory_bytes_ = arena.size_bytes;
   begin({arena.runtime.rma(), arena.runtime.teams(), arena.runtime.collectives(),
          arena.runtime.pe(), arena.runtime.n_pes(), arena.memory, arena.seed});
 }
@@ -14,6 +18,23 @@ void HostCase::prepare(Arena& arena) {
 void HostCase::begin(const Ground& ground) {
   ground_.emplace(ground);
   set_up();
+}
+
+void HostCase::fill(std::size_t size_bytes) {
+  if (!gpu_)
+    return fill_pattern(ground().memory, size_bytes, ground().seed, ground().pe);
+  copy_.resize(size_bytes);
+  fill_pattern(copy_.data(), size_bytes, ground().seed, ground().pe);
+  gpu_->copy(ground().memory, copy_.data(), size_bytes);
+}
+
+Ground HostCase::seen() {
+  if (!gpu_)
+    return ground();
+  copy_.resize(memory_bytes_);
+  gpu_->copy(copy_.data(), ground().memory, memory_bytes_);
+  return {ground().rma, ground().teams, ground().collectives, ground().pe,
+          ground().n_pes, copy_.data(), ground().seed};
 }
 
 std::string HostCase::unmapped_peer(Runtime& runtime) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/bench/case.h"
+#include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
 
@@ -42,12 +43,20 @@ protected:
   /// For cases that load and store at their peers: names a peer that is not mapped here; "" if all
   /// are.
   std::string unmapped_peer(Runtime& runtime) const;
+  /// Puts this PE's pattern into the first bytes of the memory.
+  void fill(std::size_t size_bytes);
+  /// The ground with its memory as the host sees it: a copy if it is the GPU's.
+  Ground seen();
+  bool on_gpu() const { return gpu_ != nullptr; }
   /// From here to the mapped memory of each of these PEs; 0 where it is not mapped.
   std::vector<std::ptrdiff_t> deltas_to(const std::vector<int>& pes) const;
 
 private:
   Point point_;
   std::optional<Ground> ground_;
+  PeGpu* gpu_ = nullptr; ///< whose heap the memory is in; nullptr: the host's
+  std::size_t memory_bytes_ = 0;
+  std::vector<std::byte> copy_;
 };
 
 /// Whom a PE sends to and who sends to it. A PE's k-th peer keeps the area number k for it, so

@@ -6,23 +6,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/bench/pattern.h"
+
 namespace shmemctl::bench {
 
-/// Places that data is sent from, one cache line apart.
-inline constexpr std::uint64_t variants = 64;
-inline constexpr std::size_t variant_step_bytes = 64;
 /// Of a source area for messages of this size.
 inline constexpr std::size_t source_bytes(std::size_t size_bytes) {
   return (size_bytes + variants * variant_step_bytes + 63) / 64 * 64;
-}
-
-/// The 8 bytes of a PE's pattern at 8 * index.
-inline std::uint64_t pattern_word(std::uint64_t seed, int pe, std::uint64_t index) {
-  std::uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (index + 1) +
-                    0xd1342543de82ef95ULL * (static_cast<std::uint64_t>(pe) + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
 }
 
 /// Fills `size_bytes` (a multiple of 8) with the pattern of a PE.

@@ -105,6 +105,11 @@ CaseInfo info_of(std::string name, Metric metric, std::string measures, const st
   info.bidirectional = true;
   return info;
 }
+/// Calls that reach memory of GPUs by the host's doing, too.
+CaseInfo on_any_memory(CaseInfo info) {
+  info.on_gpu_memory = true;
+  return info;
+}
 
 CaseInfo element_info(std::string name, std::string measures, const std::string& how) {
   CaseInfo info = info_of(std::move(name), Metric::latency, std::move(measures), how);
@@ -133,16 +138,20 @@ std::vector<CaseEntry> transfer_cases() {
                           "The same slots and windows as put, without the runtime: what put is "
                           "compared with. Only where the peer's memory is mapped.");
   copy.group = "reference";
-  return {entry_of<Transfer<Put>>(info_of("put", Metric::bandwidth, "bandwidth of puts",
-                                          "Non-blocking puts. " + window)),
-          entry_of<Transfer<PutLatency>>(info_of("put-latency", Metric::latency,
-                                                 "time of a put until it is complete at the target",
-                                                 "Each put is followed by quiet.")),
-          entry_of<Transfer<Get>>(info_of("get", Metric::bandwidth, "bandwidth of gets",
-                                          "Non-blocking gets. " + window)),
-          entry_of<Transfer<GetLatency>>(info_of("get-latency", Metric::latency,
-                                                 "time of a get until the data is here",
-                                                 "Each get is followed by quiet.")),
+  return {entry_of<Transfer<Put>>(on_any_memory(info_of("put", Metric::bandwidth,
+                                                        "bandwidth of puts",
+                                                        "Non-blocking puts. " + window))),
+          entry_of<Transfer<PutLatency>>(
+              on_any_memory(info_of("put-latency", Metric::latency,
+                                    "time of a put until it is complete at the target",
+                                    "Each put is followed by quiet."))),
+          entry_of<Transfer<Get>>(on_any_memory(info_of("get", Metric::bandwidth,
+                                                        "bandwidth of gets",
+                                                        "Non-blocking gets. " + window))),
+          entry_of<Transfer<GetLatency>>(
+              on_any_memory(info_of("get-latency", Metric::latency,
+                                    "time of a get until the data is here",
+                                    "Each get is followed by quiet."))),
           entry_of<Transfer<PutElement>>(
               element_info("p", "time to store one element at the target, until it is complete",
                            "A put of one element from a variable, then quiet.")),

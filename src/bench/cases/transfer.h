@@ -72,11 +72,12 @@ public:
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     const std::vector<int>& writers = Kind::pulls ? routes_.to : routes_.from;
+    const Ground memory = seen();
     for (std::size_t area = 0; area < writers.size(); ++area) {
       if (auto wrong =
-              verify_area(ground(), *layout_, area, writers[area], iterations, Kind::spread))
+              verify_area(memory, *layout_, area, writers[area], iterations, Kind::spread))
         return wrong;
-      if (auto wrong = verify_signal(area, writers[area], iterations))
+      if (auto wrong = verify_signal(memory, area, writers[area], iterations))
         return wrong;
     }
     return std::nullopt;
@@ -128,24 +129,24 @@ private:
     layout_.emplace(layout_for(ground().n_pes));
     cursor_.emplace(*layout_);
     deltas_ = deltas_to(routes_.to);
-    mapped_ = !routes_.to.empty();
+    mapped_ = !routes_.to.empty() && !on_gpu();
     for (const int pe :
          routes_.to) // not where memory is mapped, and a network is used all the same
       mapped_ = mapped_ && ground().rma.place(ground().memory, 1, pe);
-    fill_pattern(ground().memory, source_bytes(point().size_bytes), ground().seed, ground().pe);
+    fill(source_bytes(point().size_bytes));
   }
 
   /// The line has nothing but the signal.
-  std::optional<WrongByte> verify_signal(std::uint64_t area, int writer,
+  std::optional<WrongByte> verify_signal(const Ground& memory, std::uint64_t area, int writer,
                                          std::uint64_t iterations) const {
     const std::size_t at = layout_->signal_offset_bytes(area);
     std::uint64_t found = 0;
-    std::memcpy(&found, ground().memory + at, sizeof found);
+    std::memcpy(&found, memory.memory + at, sizeof found);
     const std::uint64_t expected = Kind::signals ? layout_->operations_to(area, iterations) : 0;
     if (found != expected)
-      return WrongByte{ground().pe, at, expected, found,
+      return WrongByte{memory.pe, at, expected, found,
                        "signal word of PE " + std::to_string(writer)};
-    return stray_byte(ground(), at + sizeof found, 64 - sizeof found);
+    return stray_byte(memory, at + sizeof found, 64 - sizeof found);
   }
 
   Routes routes_;

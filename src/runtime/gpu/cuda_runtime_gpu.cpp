@@ -5,6 +5,7 @@
 
 #include "src/base/log.h"
 #include "src/base/round_up.h"
+#include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
 
 namespace shmemctl {
@@ -125,11 +126,56 @@ DeviceJob RuntimeGpu::job() const {
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
   const auto maps = [](const GpuWay& way) { return way.path == DevicePath::load_store; };
-  if (!std::all_of(ways_.begin(), ways_.end(), maps))
+  if (network_)
+    job.network = network_->network();
+  else if (!std::all_of(ways_.begin(), ways_.end(), maps))
     job.network.path_of_pe = reinterpret_cast<const std::uint8_t*>(deltas + 2 * ways_.size());
   job.report = &report();
   job.timeout_ns = static_cast<std::uint64_t>(setup_.timeout_s * 1e9);
   return job;
+}
+
+void RuntimeGpu::publish_heap() {
+  setup_.hooks.publish(memory_.view(region::gpu_heap));
+  if (network_)
+    network_->refresh(host_ranges());
+}
+
+/// What transports reach of this PE.
+std::vector<HostRange> RuntimeGpu::host_ranges() const {
+  std::vector<HostRange> ranges;
+  if (memory_.is_host_memory())
+    for (const RegionView& view : views())
+      ranges.push_back({view.base, view.size_bytes});
+  return ranges;
+}
+
+void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
+  inputs.pe = setup_.placement->pe;
+  inputs.n_pes = setup_.placement->n_pes;
+  inputs.wanted = setup_.options->text("DEVICE_PATH");
+  for (std::size_t pe = 0; pe < ways_.size(); ++pe) {
+    const std::string& why_not = memory_.why_not_mapped()[pe];
+    inputs.mapped.push_back(why_not.empty());
+    inputs.mapped_reason.push_back(why_not.empty() ? ways_[pe].reason : why_not);
+  }
+  if (memory_.is_host_memory())
+    inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
+  else
+    inputs.unreachable_reason =
+        fmt::format("the heap is GPU memory ({}), and transports reach that of the host only: set "
+                    "SHMEMCTL_HEAP=host",
+                    memory_.kind());
+  inputs.host_memory = host_ranges();
+  inputs.health = setup_.health;
+  inputs.memory = make_cuda_kernel_memory(device_);
+  network_ = std::make_unique<DeviceNetworkPart>(std::move(inputs));
+  ways_ = network_->ways();
+}
+
+void RuntimeGpu::finish() {
+  if (network_)
+    network_->stop();
 }
 
 void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
@@ -139,7 +185,7 @@ void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) 
     const std::size_t before = memory_.heap().size_bytes();
     address = heap_->allocate(size_bytes, alignment_bytes);
     if (memory_.heap().size_bytes() != before)
-      setup_.hooks.publish(memory_.view(region::gpu_heap));
+      publish_heap();
     heap_bytes_ = memory_.heap().size_bytes();
     if (size_bytes > 0)
       setup_.hooks.barrier();
@@ -196,10 +242,14 @@ void RuntimeGpu::check() {
   std::atomic_ref state(report().state);
   if (state.load(std::memory_order_acquire) == WaitReport::written && !released_)
     throw_report();
+  if (network_)
+    network_->check();
 }
 
 void RuntimeGpu::throw_report() const {
   const WaitReport& seen = report();
+  if (network_ && seen.kind != WaitKind::word)
+    throw network_->error_of(seen);
   const std::string whom = seen.peer < 0 ? "another PE" : "PE " + std::to_string(seen.peer);
   Where where;
   where.pe = setup_.placement->pe;

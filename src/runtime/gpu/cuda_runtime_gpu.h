@@ -36,12 +36,16 @@ public:
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
   void mirror(const State& state) override;
+  void use_network(DeviceNetworkInputs inputs) override;
+  void finish() override;
 
 private:
   void describe();
   void choose_ways();
   void make_heap();
   void store_deltas();
+  void publish_heap();
+  std::vector<HostRange> host_ranges() const;
   WaitReport& report() const { return *reinterpret_cast<WaitReport*>(report_.data()); }
   /// Makes kernels leave their waits.
   void release_kernels() noexcept;
@@ -66,6 +70,7 @@ private:
   std::mutex mirror_mutex_;
   std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists
   std::array<bool, limits::max_teams> was_in_use_{};
+  std::unique_ptr<DeviceNetworkPart> network_; ///< none before use_network(); goes first
 };
 
 } // namespace shmemctl

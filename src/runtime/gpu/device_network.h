@@ -8,6 +8,7 @@
 
 #include "kernels/device_job.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/gpu/host_reachable_way.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
 
@@ -17,15 +18,9 @@ namespace direct {
 class DirectTransport;
 }
 
-/// Memory of this PE that CPUs and NICs reach.
-struct HostRange {
-  const void* base = nullptr;
-  std::size_t size_bytes = 0;
-};
-
 struct DeviceNetworkInputs {
   int pe = 0, n_pes = 1;
-  /// DEVICE_PATH: "auto", "load_store", "proxy", "ibgda". The last two also take the place of loads
+  /// DEVICE_PATH: "auto", "p2p", "proxy", "ibgda". The last two also take the place of loads
   /// and stores, but not towards this PE itself.
   std::string wanted = "auto";
   /// By PE: kernels can load and store there; and by what (or why not), one clause.
@@ -33,8 +28,8 @@ struct DeviceNetworkInputs {
   std::vector<std::string> mapped_reason;
   /// By PE: the transport in use, as Rma has it; nullptr: none.
   std::vector<Transport*> ways;
-  /// Its name in `ways`' stead, if the direct transport is one of the job's; see find_ibgda().
-  const direct::DirectTransport* ibgda = nullptr;
+  /// The direct transport for GPUs, if the job has it; see find_ibgda().
+  direct::DirectTransport* ibgda = nullptr;
   /// What transports reach of the regions gpu_heap and gpu_cells.
   enum class Reachable {
     nothing,     ///< `unreachable_reason` says why: no PE has a path by network
@@ -50,7 +45,7 @@ struct DeviceNetworkInputs {
 };
 
 /// The direct transport for GPUs among these, or nullptr.
-const direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports);
+direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports);
 
 /// Not collective: made when the transports know the regions. Goes before the transports. Thread
 /// safe.

@@ -10,6 +10,7 @@
 #include "src/base/job_health.h"
 #include "src/base/options.h"
 #include "src/base/secret.h"
+#include "src/runtime/gpu/device_network.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/gpu_agreement.h"
 #include "src/runtime/identity.h"
@@ -65,6 +66,11 @@ public:
   virtual bool is_host_memory() const = 0;
   /// For host-initiated operations on mapped PEs.
   virtual CopyEngine& copies() = 0;
+  /// Makes what kernels reach PEs by that are not mapped; the regions are published. `inputs` has
+  /// what the runtime knows of: transports, options of the proxy. Throws Error.
+  virtual void use_network(DeviceNetworkInputs inputs) = 0;
+  /// No kernel runs. Completes what kernels have asked the network for. Throws its first Error.
+  virtual void finish() = 0;
   /// Brings what kernels know of teams up to date. Called by StateBlock after every change.
   virtual void mirror(const State& state) = 0;
 };

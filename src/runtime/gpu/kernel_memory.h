@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 namespace shmemctl {
 
@@ -25,6 +27,54 @@ public:
 
   /// Any memory of the host and of the device, either way; done on return.
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
+};
+
+/// Zeroed memory of the device.
+template <class T>
+class KernelArray {
+public:
+  KernelArray(std::shared_ptr<KernelMemory> memory, std::size_t count)
+      : memory_(std::move(memory)),
+        data_(static_cast<T*>(memory_->allocate((count > 0 ? count : 1) * sizeof(T)))) {}
+  KernelArray(std::shared_ptr<KernelMemory> memory, const std::vector<T>& values)
+      : KernelArray(std::move(memory), values.size()) {
+    memory_->copy(data_, values.data(), values.size() * sizeof(T));
+  }
+  ~KernelArray() { memory_->free(data_); }
+  KernelArray(const KernelArray&) = delete;
+  KernelArray& operator=(const KernelArray&) = delete;
+  T* data() const { return data_; }
+
+private:
+  std::shared_ptr<KernelMemory> memory_;
+  T* data_;
+};
+
+/// Host memory that kernels may use while it lives.
+class KernelMapping {
+public:
+  KernelMapping(std::shared_ptr<KernelMemory> memory, void* base, std::size_t size_bytes,
+                KernelMemory::HostPart part = KernelMemory::HostPart::memory)
+      : memory_(std::move(memory)), base_(static_cast<std::byte*>(base)), size_bytes_(size_bytes),
+        seen_(static_cast<std::byte*>(memory_->map(base, size_bytes, part))) {}
+  ~KernelMapping() { memory_->unmap(base_); }
+  KernelMapping(const KernelMapping&) = delete;
+  KernelMapping& operator=(const KernelMapping&) = delete;
+
+  bool holds(const void* address) const {
+    return address >= base_ && address < base_ + size_bytes_;
+  }
+  /// What kernels call an address that is in it.
+  template <class T>
+  T* seen(T* address) const {
+    return reinterpret_cast<T*>(seen_ + (reinterpret_cast<std::byte*>(address) - base_));
+  }
+
+private:
+  std::shared_ptr<KernelMemory> memory_;
+  std::byte* base_;
+  std::size_t size_bytes_;
+  std::byte* seen_;
 };
 
 } // namespace shmemctl

@@ -29,6 +29,11 @@ struct HostAtomics {
   static std::uint64_t fetch_or_relaxed(std::uint64_t* word, std::uint64_t bits) {
     return reference(word).fetch_or(bits, std::memory_order_relaxed);
   }
+  static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
+                                       std::uint64_t desired) {
+    return reference(word).compare_exchange_strong(expected, desired, std::memory_order_acquire,
+                                                   std::memory_order_relaxed);
+  }
 
 private:
   /// atomic_ref wants a mutable object; loads do not change it.

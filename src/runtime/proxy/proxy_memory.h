@@ -29,6 +29,9 @@ struct ProxyOptions {
   /// first and at most this long: the bound of what a request to a sleeping proxy is late by.
   int idle_spins = 2000, idle_yields = 2000;
   std::chrono::microseconds longest_spin{50}, longest_nap{50};
+  /// `issued` is counted in memory that the proxy's threads do not read, a GPU's; the header's
+  /// word is brought up to date before a stop.
+  bool counts_elsewhere = false;
   std::uint64_t first_sequence = 0; ///< where the numbers begin: tests let them wrap around
 };
 

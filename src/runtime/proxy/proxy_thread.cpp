@@ -174,7 +174,9 @@ void ProxyThread::count(unsigned taken) {
   add(requests_, taken);
   add(batches_, 1);
   // The producers' counter is only read when there may be more than was taken.
-  const std::uint64_t left = taken < channel_.options().limits.batch ? 0 : drain_.depth();
+  const bool all_taken =
+      taken < channel_.options().limits.batch || channel_.options().counts_elsewhere;
+  const std::uint64_t left = all_taken ? 0 : drain_.depth();
   const std::uint64_t depth = std::max<std::uint64_t>(taken, left);
   if (depth > max_depth_.load(std::memory_order_relaxed))
     max_depth_.store(depth, std::memory_order_relaxed);

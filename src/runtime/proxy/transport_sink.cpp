@@ -75,10 +75,11 @@ void TransportSink::begin(const ProxyRequest& request, unsigned number) noexcept
     const int context = enter(request);
     void* const target =
         request.op == ProxyOp::get_value ? static_cast<void*>(&brought_[number]) : local(request);
+    Transport& way = *way_to_[static_cast<std::size_t>(request.pe)];
     if (request.size_bytes > 0)
-      way_to_[static_cast<std::size_t>(request.pe)]->get(
-          context, target, {request.pe, request.region, request.offset_bytes}, request.size_bytes,
-          false);
+      (request.op == ProxyOp::get_value ? way.for_host_memory() : way)
+          .get(context, target, {request.pe, request.region, request.offset_bytes},
+               request.size_bytes, false);
   });
 }
 
@@ -131,14 +132,14 @@ std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
       way.put(context, address, local(request), request.size_bytes, blocking);
     break;
   case ProxyOp::put_value: // the request goes: blocking
-    way.put(context, address, &request.operand, request.size_bytes, true);
+    way.for_host_memory().put(context, address, &request.operand, request.size_bytes, true);
     break;
   case ProxyOp::get:
     if (request.size_bytes > 0)
       way.get(context, local(request), address, request.size_bytes, blocking);
     break;
   case ProxyOp::get_value:
-    way.get(context, &value, address, request.size_bytes, true);
+    way.for_host_memory().get(context, &value, address, request.size_bytes, true);
     break;
   case ProxyOp::atomic:
     value = atomic(way, context, request);

@@ -1,0 +1,24 @@
+// Kernels of atomics.
+#pragma once
+
+#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/kernel_launch.h"
+
+namespace shmemctl::bench {
+
+struct AtomicArguments {
+  AtomicKernel kernel;
+  std::uint64_t first, count;
+  std::byte* words;        ///< symmetric
+  std::uint32_t word_bytes; ///< 4 or 8
+  int peer;                ///< -1: this PE issues nothing
+};
+/// One thread, one word, one operation after the other: complete by its result, or by a quiet where
+/// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected
+/// and found say which); UINT64_MAX: none.
+std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments);
+/// Every thread of the grid adds to a word of its own; a quiet ends the launch.
+std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments);
+int most_atomic_blocks(int device, int threads);
+
+} // namespace shmemctl::bench

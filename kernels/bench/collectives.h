@@ -1,0 +1,31 @@
+// Kernels of collectives.
+#pragma once
+
+#include "kernels/bench/kernel_launch.h"
+
+namespace shmemctl::bench {
+
+enum class CollectiveKernel : std::int32_t {
+  broadcast,
+  fcollect,
+  alltoall,
+  alltoallv,
+  reduce,
+  reducescatter
+};
+
+/// Calls number first .. first + count - 1 by all blocks of the grid, which meet between them. Call
+/// i sends from another place of the source than the one before.
+struct CollectiveArguments {
+  CollectiveKernel kernel;
+  bool floats;               ///< of reductions: 32-bit floating point; else 64-bit integers
+  std::uint64_t first, count;
+  std::byte* memory;         ///< symmetric; the source lies at its start
+  std::uint64_t dest_offset_bytes;
+  std::uint64_t size_bytes;  ///< of a message, a contribution, a block, a part
+  std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
+};
+std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);
+int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads);
+
+} // namespace shmemctl::bench

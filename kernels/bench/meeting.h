@@ -1,0 +1,20 @@
+// Kernels that meet: barrier and sync of all PEs.
+#pragma once
+
+#include "kernels/bench/kernel_launch.h"
+
+namespace shmemctl::bench {
+
+enum class MeetingKernel : std::int32_t { barrier, sync };
+
+struct MeetingArguments {
+  MeetingKernel kernel;
+  std::uint64_t first, count;
+  /// Of every PE, symmetric: the last call that it has come to, written before it. Looked at behind
+  /// each call if `looks`, which then is not timed.
+  std::uint64_t* cells;
+  bool looks;
+};
+std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments);
+
+} // namespace shmemctl::bench

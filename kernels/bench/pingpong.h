@@ -1,0 +1,35 @@
+// Kernels that answer each other.
+#pragma once
+
+#include "kernels/bench/kernel_launch.h"
+
+namespace shmemctl::bench {
+
+enum class PingPongKernel : std::int32_t { put, put_signal, signal, store };
+enum class PingPongRole : std::int32_t { none, asks, answers };
+
+/// Message i comes from another place of the source than the one before. Flags count messages.
+struct PingPongArguments {
+  PingPongKernel kernel;
+  PingPongRole role;
+  int peer;
+  bool payload_is_flag;    ///< of `put`: one store of 1 to 8 bytes, for which its receiver waits
+  std::uint64_t flag_mask; ///< the bits of a number that the flag holds
+  std::uint64_t first, count;
+  std::byte* memory; ///< symmetric; the source lies at its start
+  std::uint64_t slot_offset_bytes, flag_offset_bytes;
+  std::uint64_t size_bytes;
+};
+std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments);
+
+/// A message goes once around all PEs: PE 0 puts it to PE 1 with a signal, who puts on what has come,
+/// until PE 0 has it.
+struct RingArguments {
+  std::uint64_t first, count;
+  std::byte* memory;
+  std::uint64_t slot_offset_bytes, flag_offset_bytes;
+  std::uint64_t size_bytes;
+};
+std::string launch_ring(const KernelLaunch& how, const RingArguments& arguments);
+
+} // namespace shmemctl::bench

@@ -1,0 +1,43 @@
+// Kernels that put and get.
+#pragma once
+
+#include "kernels/bench/kernel_launch.h"
+
+namespace shmemctl::bench {
+
+enum class TransferKernel : std::int32_t {
+  put,
+  get,
+  store,     ///< bare stores through the mapping, without the API
+  put_value, ///< of one element
+  get_value
+};
+
+/// When operations are complete.
+enum class Completion : std::int32_t {
+  at_end,      ///< callers go on by themselves; a quiet behind the last message
+  each_message ///< the grid meets behind every message, which is complete before the next begins
+};
+
+/// Messages number first .. first + count - 1, to each of `peers` PEs at once. The callers of the
+/// grid take a piece of each. Message i goes to slot i % slots of this PE's area at the peer
+/// (area k for the k-th peer), or comes from the peer's source into such a slot here.
+struct TransferArguments {
+  TransferKernel kernel;
+  Completion completion;
+  std::uint64_t first, count;
+  std::byte* memory; ///< symmetric; the source lies at its start
+  std::uint64_t slots_offset_bytes, slot_bytes, slots, size_bytes;
+  bool own_messages;   ///< each caller sends messages of its own, which lie side by side in a slot
+  std::uint64_t peers; ///< 0: this PE sends nothing
+  int only_peer;       ///< if there is one
+  /// Where puts are no stores of this GPU: complete before a slot is used again. 0: not needed.
+  std::uint64_t quiet_every;
+};
+std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments);
+/// One operation after the other, each complete before the next, by one caller to one peer.
+std::string launch_transfer_latency(const KernelLaunch& how, const TransferArguments& arguments);
+/// Most blocks of launch_transfer() at once.
+int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads);
+
+} // namespace shmemctl::bench

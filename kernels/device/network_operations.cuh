@@ -1,0 +1,270 @@
+// The operations of network.cuh, which includes this file.
+//
+// Not inlined: each kernel that may need them would otherwise have a copy of all.
+#pragma once
+
+#include "kernels/device/device_atomics.cuh"
+#include "kernels/device/memory_order.cuh"
+#include "kernels/device/network.cuh"
+#include "kernels/device/proxy_client.h"
+#include "kernels/device/queue_client.h"
+
+namespace shmemctl::device {
+
+namespace detail {
+
+/// A wait of one thread, bounded by the clock that all multiprocessors share, and by another
+/// wait's having given up.
+class NetworkWait {
+public:
+  explicit __device__ NetworkWait(const DeviceJob& job) : job_(job) {}
+  __device__ void start() { looks_ = 0; }
+  __device__ void stop() {}
+  __device__ bool pause() {
+    if (++looks_ % looks_per_clock != 0)
+      return true;
+    const std::uint64_t now = global_time_ns();
+    if (looks_ == looks_per_clock)
+      begin_ns_ = now;
+    return now - begin_ns_ <= job_.timeout_ns &&
+           load_relaxed(&job_.report->state) == WaitReport::none;
+  }
+
+private:
+  static constexpr std::uint32_t looks_per_clock = 32;
+  const DeviceJob& job_;
+  std::uint64_t begin_ns_ = 0;
+  std::uint64_t looks_ = 0;
+};
+
+using DeviceProxy = ProxyClient<DeviceAtomics, NetworkWait>;
+using DeviceQueue = QueueClient<mlx5::GpuMemory, NetworkWait>;
+
+/// Fills the report, once for all threads of the job on this PE. Returns false.
+__device__ __noinline__ inline bool report_problem(const DeviceJob& job, int peer,
+                                                   const NetworkProblem& problem) {
+  WaitReport* const report = job.report;
+  if (atomicCAS_system(reinterpret_cast<unsigned long long*>(&report->state), WaitReport::none,
+                       WaitReport::being_written) != WaitReport::none)
+    return false;
+  report->peer = peer;
+  report->block = static_cast<std::int32_t>(blockIdx.x);
+  report->expected = problem.expected;
+  report->seen = problem.seen;
+  report->offset_bytes = problem.offset_bytes;
+  report->kind = problem.kind;
+  store_release(&report->state, WaitReport::written);
+  return false;
+}
+
+__device__ inline DevicePath path_to(const DeviceJob& job, int pe) {
+  return job.network.path_of_pe ? static_cast<DevicePath>(job.network.path_of_pe[pe])
+                                : DevicePath::load_store;
+}
+
+/// Different for the threads of a grid that are there at the same time, as far as it goes.
+__device__ inline std::uint32_t thread_number() {
+  return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) +
+         blockIdx.x * blockDim.x * blockDim.y * blockDim.z;
+}
+
+/// Posts it, and waits if `old` is not nullptr.
+__device__ __noinline__ inline bool by_proxy(const DeviceJob& job, const ProxyRequest& request,
+                                             std::uint64_t* old) {
+  NetworkWait wait(job);
+  DeviceProxy proxy(job.network, thread_number(), wait);
+  return (old ? proxy.ask(request, *old) : proxy.post(request)) ||
+         report_problem(job, request.pe, proxy.problem());
+}
+
+__device__ inline ProxyRequest request_to(ProxyOp op, NetworkPlace place, std::uint64_t size_bytes,
+                                          int pe) {
+  ProxyRequest request;
+  request.op = op;
+  request.region = static_cast<std::uint8_t>(place.region);
+  request.pe = pe;
+  request.offset_bytes = place.offset_bytes;
+  request.size_bytes = size_bytes;
+  return request;
+}
+
+__device__ inline DeviceQueue::Place queue_place(NetworkPlace place) {
+  return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
+}
+
+/// Does `operation(queue)` on the queue to that PE.
+template <class Operation>
+__device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& operation) {
+  NetworkWait wait(job);
+  DeviceQueue queue(job.network, static_cast<std::uint32_t>(pe), thread_number(), wait);
+  return operation(queue) || report_problem(job, pe, queue.problem());
+}
+
+__device__ inline bool no_path(const DeviceJob& job, int pe) {
+  return report_problem(job, pe, {WaitKind::no_path, 0, 0, 0});
+}
+
+} // namespace detail
+
+__device__ __noinline__ inline bool network_put(const DeviceJob& job, NetworkPlace target,
+                                                const void* source, std::uint64_t size_bytes,
+                                                int pe, bool blocking) {
+  if (size_bytes == 0)
+    return true;
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy: {
+    ProxyRequest request = detail::request_to(ProxyOp::put, target, size_bytes, pe);
+    request.local = reinterpret_cast<std::uint64_t>(source);
+    std::uint64_t none = 0;
+    return detail::by_proxy(job, request, blocking ? &none : nullptr);
+  }
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.put(detail::queue_place(target), source, size_bytes, blocking);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_get(const DeviceJob& job, void* target,
+                                                NetworkPlace source, std::uint64_t size_bytes,
+                                                int pe, bool blocking) {
+  if (size_bytes == 0)
+    return true;
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy: {
+    ProxyRequest request = detail::request_to(ProxyOp::get, source, size_bytes, pe);
+    request.local = reinterpret_cast<std::uint64_t>(target);
+    std::uint64_t none = 0;
+    return detail::by_proxy(job, request, blocking ? &none : nullptr);
+  }
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.get(target, detail::queue_place(source), size_bytes, blocking);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_put_value(const DeviceJob& job, NetworkPlace target,
+                                                      std::uint64_t value, unsigned size_bytes,
+                                                      int pe) {
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy: {
+    ProxyRequest request = detail::request_to(ProxyOp::put_value, target, size_bytes, pe);
+    request.operand = value;
+    return detail::by_proxy(job, request, nullptr);
+  }
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.put_value(detail::queue_place(target), value, size_bytes);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_get_value(const DeviceJob& job, NetworkPlace source,
+                                                      unsigned size_bytes, int pe,
+                                                      std::uint64_t& value) {
+  value = 0;
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy:
+    return detail::by_proxy(job, detail::request_to(ProxyOp::get_value, source, size_bytes, pe),
+                            &value);
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.get_value(detail::queue_place(source), size_bytes, value);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_atomic(const DeviceJob& job, NetworkPlace target,
+                                                   NetworkAtomic op, unsigned size_bytes,
+                                                   std::uint64_t operand, std::uint64_t compare,
+                                                   int pe, std::uint64_t* old) {
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy: {
+    ProxyRequest request = detail::request_to(ProxyOp::atomic, target, size_bytes, pe);
+    request.detail = static_cast<std::uint8_t>(op);
+    request.operand = operand;
+    request.compare = compare;
+    return detail::by_proxy(job, request, old);
+  }
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.atomic(detail::queue_place(target), op, static_cast<std::uint8_t>(size_bytes),
+                          operand, compare, old);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, NetworkPlace target,
+                                                       const void* source, std::uint64_t size_bytes,
+                                                       NetworkPlace signal, std::uint64_t value,
+                                                       bool add, int pe, bool blocking) {
+  switch (detail::path_to(job, pe)) {
+  case DevicePath::proxy: {
+    ProxyRequest request = detail::request_to(ProxyOp::put_signal, target, size_bytes, pe);
+    request.detail = signal_detail(static_cast<std::uint8_t>(signal.region), add);
+    request.local = reinterpret_cast<std::uint64_t>(source);
+    request.operand = value;
+    request.compare = signal.offset_bytes;
+    std::uint64_t none = 0;
+    return detail::by_proxy(job, request, blocking ? &none : nullptr);
+  }
+  case DevicePath::ibgda:
+    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+      return queue.put_signal(detail::queue_place(target), source, size_bytes,
+                              detail::queue_place(signal), value, add, blocking);
+    });
+  default:
+    return detail::no_path(job, pe);
+  }
+}
+
+__device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
+  if (!job.network.path_of_pe)
+    return true;
+  if (job.network.rings.n_rings > 0) {
+    detail::NetworkWait wait(job);
+    detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);
+    if (!proxy.fence())
+      return detail::report_problem(job, -1, proxy.problem());
+  }
+  if (!job.network.queues)
+    return true;
+  bool ok = true;
+  for (int pe = 0; ok && pe < job.n_pes; ++pe)
+    if (detail::path_to(job, pe) == DevicePath::ibgda)
+      ok = detail::by_queue(job, pe, [](detail::DeviceQueue& queue) { return queue.fence(); });
+  return ok;
+}
+
+__device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
+  if (!job.network.path_of_pe)
+    return true;
+  bool ok = true;
+  // First all are told, then all are waited for.
+  for (int turn = 0; job.network.queues && turn < 2; ++turn)
+    for (int pe = 0; ok && pe < job.n_pes; ++pe)
+      if (detail::path_to(job, pe) == DevicePath::ibgda)
+        ok = detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
+          std::uint64_t ticket = 0;
+          return !queue.used() || (turn == 0 ? queue.begin_quiet(ticket) : queue.quiet());
+        });
+  if (ok && job.network.rings.n_rings > 0) {
+    detail::NetworkWait wait(job);
+    detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);
+    ok = proxy.quiet() || detail::report_problem(job, -1, proxy.problem());
+  }
+  return ok;
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,149 @@
+// A thread of a kernel as a producer of the proxy: the same code runs on host threads in tests.
+// `Atomics`: DeviceAtomics or HostAtomics. `Wait`: start(), then pause() between two looks, which
+// is false when the wait is over without success, then stop().
+#pragma once
+
+#include "kernels/device/network_problem.h"
+#include "src/runtime/proxy/proxy_request.h"
+#include "src/runtime/proxy/proxy_ring.h"
+
+namespace shmemctl::device {
+
+/// Any number of threads may each have one at a time. All operations return false when they could
+/// not be done; problem() says why, and what was asked for may yet be carried out.
+template <class Atomics, class Wait>
+class ProxyClient {
+public:
+  /// @param who a number of the thread: threads of different ones prefer different results
+  SHMEMCTL_HOST_DEVICE ProxyClient(const DeviceNetwork& network, std::uint32_t who, Wait& wait)
+      : network_(network), who_(who), wait_(wait) {}
+
+  /// Puts the request into its PE's ring; nobody waits for it.
+  SHMEMCTL_HOST_DEVICE bool post(const ProxyRequest& request) {
+    return post_to(ring_of(network_.rings, request.pe), request);
+  }
+  /// The same, and waits for the answer.
+  SHMEMCTL_HOST_DEVICE bool ask(const ProxyRequest& request, std::uint64_t& value) {
+    const std::uint32_t ring = ring_of(network_.rings, request.pe);
+    Asked asked;
+    return begin(ring, request, asked) && end(ring, asked, value);
+  }
+  /// What was issued before, by anyone, arrives before what follows, at each PE.
+  SHMEMCTL_HOST_DEVICE bool fence() {
+    ProxyRequest request;
+    request.op = ProxyOp::fence;
+    for (std::uint32_t ring = 0; ring < network_.rings.n_rings; ++ring)
+      if (!Producer(network_.rings.views[ring], 0).is_quiet() && !post_to(ring, request))
+        return false;
+    return true;
+  }
+  /// Waits until all that was issued before, by anyone, is complete at its target.
+  SHMEMCTL_HOST_DEVICE bool quiet() {
+    ProxyRequest request;
+    request.op = ProxyOp::quiet;
+    Asked asked[most_proxy_threads];
+    bool posted = true;
+    const bool answered = quiet_rings(
+        network_.rings.n_rings,
+        [&](std::uint32_t ring) {
+          if (!posted || Producer(network_.rings.views[ring], 0).is_quiet())
+            return false;
+          posted = begin(ring, request, asked[ring]);
+          return posted;
+        },
+        [&](std::uint32_t ring) {
+          std::uint64_t none = 0;
+          return end(ring, asked[ring], none);
+        });
+    return posted && answered;
+  }
+
+  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
+
+private:
+  using Producer = RingProducer<ProxyTraits, Atomics>;
+  struct Asked {
+    std::uint32_t number;
+    std::uint8_t tag;
+  };
+
+  SHMEMCTL_HOST_DEVICE bool fail(WaitKind kind, std::uint64_t expected, std::uint64_t seen = 0) {
+    problem_ = {kind, expected, seen, 0};
+    return false;
+  }
+
+  SHMEMCTL_HOST_DEVICE bool post_to(std::uint32_t ring, ProxyRequest request) {
+    request.context = static_cast<std::uint8_t>(network_.context);
+    // Acquire: who has seen that a slot is free hands that on.
+    std::uint64_t* const known = network_.known_completed + ring;
+    const std::uint64_t completed = Atomics::load_acquire(known);
+    Producer producer(network_.rings.views[ring], completed);
+    std::uint64_t sequence = 0;
+    if (!producer.reserve(1, sequence))
+      return fail(WaitKind::ring_closed, sequence);
+    if (!producer.wait_for_room(sequence, wait_))
+      return fail(WaitKind::ring_room, sequence, producer.known_completed());
+    // May put an older value in the place of a newer one: both are true, and the older one costs
+    // another look.
+    if (producer.known_completed() != completed)
+      Atomics::store_release(known, producer.known_completed());
+    producer.write(sequence, request);
+    return true;
+  }
+
+  SHMEMCTL_HOST_DEVICE std::uint64_t* word_of(std::uint32_t ring, std::uint32_t number) const {
+    return network_.result_words + ring * network_.rings.views[ring].n_results + number;
+  }
+  /// Takes a result that nobody uses; gives back the tag of its last request.
+  SHMEMCTL_HOST_DEVICE bool claim(std::uint32_t ring, Asked& asked) {
+    const std::uint32_t n_results = network_.rings.views[ring].n_results;
+    std::uint32_t number = who_ % n_results;
+    wait_.start();
+    for (std::uint32_t looks = 1;; ++looks) {
+      std::uint64_t* const word = word_of(ring, number);
+      const std::uint64_t seen = Atomics::load_relaxed(word);
+      // Acquire: who had it before has read its answer.
+      if ((seen & 1) == 0 && Atomics::compare_exchange_acquire(word, seen, seen | 1)) {
+        asked = {number, static_cast<std::uint8_t>(seen >> 8)};
+        break;
+      }
+      number = number + 1 == n_results ? 0 : number + 1;
+      if (looks % n_results == 0 && !wait_.pause())
+        return fail(WaitKind::ring_result, n_results);
+    }
+    wait_.stop();
+    return true;
+  }
+  SHMEMCTL_HOST_DEVICE void give_back(std::uint32_t ring, const Asked& asked) {
+    // Release: our loads of the answer come before the next request that uses this place.
+    Atomics::store_release(word_of(ring, asked.number), static_cast<std::uint64_t>(asked.tag) << 8);
+  }
+
+  SHMEMCTL_HOST_DEVICE bool begin(std::uint32_t ring, ProxyRequest request, Asked& asked) {
+    if (!claim(ring, asked))
+      return false;
+    asked.tag = Producer::next_tag(asked.tag);
+    request.result = asked.number;
+    request.result_tag = asked.tag;
+    // A request that stays unanswered keeps its result: a late answer must not meet another one.
+    return post_to(ring, request);
+  }
+  SHMEMCTL_HOST_DEVICE bool end(std::uint32_t ring, const Asked& asked, std::uint64_t& value) {
+    const auto answer =
+        Producer(network_.rings.views[ring], 0).wait_for_result(asked.number, asked.tag, wait_);
+    if (!answer.given)
+      return fail(WaitKind::ring_answer, asked.number);
+    give_back(ring, asked);
+    if (!answer.ok)
+      return fail(WaitKind::ring_failed, asked.number);
+    value = answer.value;
+    return true;
+  }
+
+  const DeviceNetwork& network_;
+  std::uint32_t who_;
+  Wait& wait_;
+  NetworkProblem problem_{};
+};
+
+} // namespace shmemctl::device

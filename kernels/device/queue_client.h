@@ -1,0 +1,388 @@
+// A thread of a kernel that posts to an HCA's queue: the same code runs on host threads in tests.
+// `Memory`: mlx5::GpuMemory or mlx5::HostMemory. `Wait`: as in proxy_client.h.
+#pragma once
+
+#include "kernels/device/network_problem.h"
+#include "transports/direct/atomic_fields.h"
+#include "transports/direct/queue_table.h"
+#include "transports/mlx5/posting.h"
+
+namespace shmemctl::device {
+
+/// The kernels' own queue to one PE. Any number of threads may each have one at a time. All
+/// operations return false when they could not be done; problem() says why.
+///
+/// Operations are carried out at the PE in the order of their posting, except that what comes
+/// behind a READ or an atomic may begin before that has its answer, unless a fence is between.
+template <class Memory, class Wait>
+class QueueClient {
+public:
+  struct Place {
+    std::uint32_t region;
+    std::uint64_t offset_bytes;
+  };
+
+  /// @param who a number of the thread: threads of different ones prefer different results
+  SHMEMCTL_HOST_DEVICE QueueClient(const DeviceNetwork& network, std::uint32_t pe,
+                                   std::uint32_t who, Wait& wait)
+      : network_(network), table_(*network.queues), pe_(pe), who_(who), wait_(wait),
+        queue_(table_.queue(pe, 0, network.queue_lane)), send_(queue_.view) {}
+
+  /// `source` may be reused on return if it is `blocking`, or not registered, or small; else after
+  /// quiet().
+  SHMEMCTL_HOST_DEVICE bool put(const Place& target, const void* source, std::uint64_t size_bytes,
+                                bool blocking) {
+    std::uint64_t ticket = 0;
+    return size_bytes == 0 || (well() && post_put(target, source, size_bytes, blocking, ticket) &&
+                               (!blocking || wait_for(ticket)));
+  }
+  SHMEMCTL_HOST_DEVICE bool put_value(const Place& target, std::uint64_t value,
+                                      std::uint32_t size_bytes) {
+    std::uint64_t ticket = 0;
+    return well() && post_value(target, value, size_bytes, false, ticket);
+  }
+  /// Into memory that is not registered always blocking.
+  SHMEMCTL_HOST_DEVICE bool get(void* target, const Place& source, std::uint64_t size_bytes,
+                                bool blocking);
+  SHMEMCTL_HOST_DEVICE bool get_value(const Place& source, std::uint32_t size_bytes,
+                                      std::uint64_t& value) {
+    value = 0;
+    return get_by_result(&value, source, size_bytes);
+  }
+  /// @param old nullptr: nobody wants it
+  SHMEMCTL_HOST_DEVICE bool atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
+                                   std::uint64_t operand, std::uint64_t compare,
+                                   std::uint64_t* old);
+  /// The payload is visible at the target before the signal.
+  SHMEMCTL_HOST_DEVICE bool put_signal(const Place& target, const void* source,
+                                       std::uint64_t size_bytes, const Place& signal,
+                                       std::uint64_t value, bool add, bool blocking) {
+    std::uint64_t ticket = 0;
+    return well() && (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
+           (add ? post_update(signal, mlx5::atomic_add(8, value), blocking, ticket)
+                : post_value(signal, value, 8, blocking, ticket)) &&
+           (!blocking || wait_for(ticket));
+  }
+
+  /// What was posted before, by anyone, is done there before what is posted later.
+  SHMEMCTL_HOST_DEVICE bool fence() {
+    // Acquire, with the releases of those marks: a fence that somebody else has posted behind our
+    // READs and atomics is before all that we post from now on.
+    const std::uint64_t answers = Memory::load_acquire(&marks().answers);
+    if (answers <= Memory::load_acquire(&marks().fenced) || send_.completed() >= answers)
+      return true;
+    std::uint64_t ticket = 0;
+    const bool posted = post(
+        mlx5::blocks_of(mlx5::nop_octowords), {mlx5::Bell::later, false, true},
+        [](auto& slot, const mlx5::EntryHead& head) { mlx5::build_nop(slot, head); }, ticket);
+    if (posted)
+      Memory::fetch_max_release(&marks().fenced, ticket);
+    return posted;
+  }
+
+  /// Whether anything was ever posted.
+  SHMEMCTL_HOST_DEVICE bool used() const {
+    return Memory::load(&send_.view().words->reserved) != 0;
+  }
+  /// Tells the device of all; for a quiet of many queues, so that they work at the same time.
+  SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool begin_quiet(std::uint64_t& ticket) {
+    Waits waits{*this};
+    return well() && mlx5::post_quiet(send_, send_.completed(), waits, ticket);
+  }
+  SHMEMCTL_HOST_DEVICE bool quiet() {
+    std::uint64_t ticket = 0;
+    return begin_quiet(ticket) && wait_for(ticket);
+  }
+
+  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
+
+private:
+  static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
+  using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
+
+  struct Waits {
+    QueueClient& client;
+    SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool room(std::uint64_t end) {
+      std::uint64_t known = 0;
+      return client.until(WaitKind::queue_room, end,
+                          [&] { return client.send_.look_for_room(end, known); });
+    }
+    template <class Attempt>
+    SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool turn(const Attempt& attempt) {
+      return client.until(WaitKind::queue_turn, 0, attempt);
+    }
+  };
+
+  SHMEMCTL_HOST_DEVICE bool fail(WaitKind kind, std::uint64_t expected, std::uint64_t seen,
+                                 std::uint64_t offset_bytes = 0) {
+    problem_ = {kind, expected, seen, offset_bytes};
+    return false;
+  }
+  SHMEMCTL_HOST_DEVICE bool well() {
+    const std::uint64_t failure = send_.failure();
+    return failure == 0 || fail(WaitKind::queue_failed, 0, failure);
+  }
+  template <class Ready>
+  SHMEMCTL_HOST_DEVICE bool until(WaitKind kind, std::uint64_t expected, const Ready& ready) {
+    wait_.start();
+    while (!ready()) {
+      if (!well())
+        return false;
+      if (!wait_.pause())
+        return fail(kind, expected, send_.completed());
+    }
+    wait_.stop();
+    return true;
+  }
+  SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool wait_for(std::uint64_t ticket) {
+    return until(WaitKind::queue_answer, ticket, [&] {
+      if (send_.completed() >= ticket)
+        return true;
+      send_.poll();
+      return send_.completed() >= ticket;
+    });
+  }
+
+  SHMEMCTL_HOST_DEVICE QueueMarks& marks() const { return network_.marks[pe_]; }
+  SHMEMCTL_HOST_DEVICE const direct::RemoteSegment* find(const Place& place, std::uint64_t done) {
+    const direct::RemoteSegment* segment =
+        table_.find_remote(pe_, place.region, place.offset_bytes + done);
+    if (!segment)
+      fail(WaitKind::not_registered, place.region, 0, place.offset_bytes + done);
+    return segment;
+  }
+
+  template <class Build>
+  SHMEMCTL_HOST_DEVICE bool post(std::uint32_t blocks, const mlx5::Post& how, const Build& build,
+                                 std::uint64_t& ticket) {
+    Waits waits{*this};
+    std::uint64_t start = 0;
+    const bool posted =
+        mlx5::post_entry(send_, blocks, how, send_.completed(), waits, build, start);
+    ticket = start + 1;
+    return posted;
+  }
+
+  SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
+                                     std::uint64_t size_bytes, bool completion,
+                                     std::uint64_t& ticket);
+  SHMEMCTL_HOST_DEVICE bool post_value(const Place& target, std::uint64_t value,
+                                       std::uint32_t size_bytes, bool completion,
+                                       std::uint64_t& ticket) {
+    const direct::RemoteSegment* const segment = find(target, 0);
+    return segment &&
+           post(
+               1, {mlx5::Bell::now, completion, false},
+               [&](auto& slot, const mlx5::EntryHead& head) {
+                 mlx5::build_value_write(slot, head,
+                                         segment->piece_at(target.offset_bytes, queue_.peer_port),
+                                         value, size_bytes);
+               },
+               ticket);
+  }
+  SHMEMCTL_HOST_DEVICE bool post_read(const Place& source, std::uint64_t done,
+                                      const mlx5::LocalPiece& local,
+                                      const direct::RemoteSegment& segment, bool completion,
+                                      std::uint64_t& ticket) {
+    if (!post(
+            1, {mlx5::Bell::now, completion, false},
+            [&](auto& slot, const mlx5::EntryHead& head) {
+              mlx5::build_read(slot, head,
+                               segment.piece_at(source.offset_bytes + done, queue_.peer_port),
+                               local);
+            },
+            ticket))
+      return false;
+    Memory::fetch_max_release(&marks().answers, ticket);
+    return true;
+  }
+  SHMEMCTL_HOST_DEVICE bool post_atomic(const Place& target, const mlx5::AtomicFields& fields,
+                                        const mlx5::LocalPiece& local, bool completion,
+                                        std::uint64_t& ticket) {
+    const direct::RemoteSegment* const segment = find(target, 0);
+    if (!segment ||
+        !post(
+            mlx5::blocks_of(mlx5::atomic_octowords(fields)), {mlx5::Bell::now, completion, false},
+            [&](auto& slot, const mlx5::EntryHead& head) {
+              mlx5::build_atomic(slot, head,
+                                 segment->piece_at(target.offset_bytes, queue_.peer_port), fields,
+                                 local);
+            },
+            ticket))
+      return false;
+    Memory::fetch_max_release(&marks().answers, ticket);
+    return true;
+  }
+  /// The old value goes nowhere.
+  SHMEMCTL_HOST_DEVICE bool post_update(const Place& target, const mlx5::AtomicFields& fields,
+                                        bool completion, std::uint64_t& ticket) {
+    return post_atomic(target, fields, result_piece(0, fields.size_bytes), completion, ticket);
+  }
+
+  // Results.
+
+  SHMEMCTL_HOST_DEVICE mlx5::LocalPiece result_piece(std::uint32_t number,
+                                                     std::uint32_t size_bytes) const {
+    const auto address = reinterpret_cast<std::uint64_t>(network_.results + number);
+    const direct::LocalSegment* const segment = table_.find_local(address);
+    return {address, segment ? segment->lkeys[queue_.port] : 0, size_bytes};
+  }
+  SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE bool claim(std::uint32_t& number) {
+    const std::uint32_t n_results = network_.n_queue_results;
+    number = 1 + who_ % (n_results - 1);
+    wait_.start();
+    // Acquire: who had it before has read what was brought.
+    for (std::uint32_t looks = 1;
+         Memory::load(network_.queue_result_locks + number) != 0 ||
+         !Memory::compare_exchange_acquire(network_.queue_result_locks + number, 0, 1);
+         ++looks) {
+      number = number + 1 == n_results ? 1 : number + 1;
+      if (looks % n_results == 0 && !wait_.pause())
+        return fail(WaitKind::queue_result, n_results - 1, 0);
+    }
+    wait_.stop();
+    return true;
+  }
+  /// What has been brought there was read. A result that was never answered stays taken: it may
+  /// yet be written.
+  SHMEMCTL_HOST_DEVICE void give_back(std::uint32_t number) {
+    Memory::store_release(network_.queue_result_locks + number, 0);
+  }
+  SHMEMCTL_HOST_DEVICE SHMEMCTL_NOINLINE void copy_result(void* target, std::uint32_t number,
+                                                          std::uint32_t size_bytes) const {
+    // Volatile: an older copy of the place must not do.
+    const auto* from = reinterpret_cast<const volatile unsigned char*>(network_.results + number);
+    for (std::uint32_t i = 0; i < size_bytes; ++i)
+      static_cast<unsigned char*>(target)[i] = from[i];
+  }
+  /// At most sizeof(QueueResult) bytes that lie in one segment.
+  SHMEMCTL_HOST_DEVICE bool get_by_result(void* target, const Place& source,
+                                          std::uint32_t size_bytes) {
+    std::uint32_t number = 0;
+    std::uint64_t ticket = 0;
+    const direct::RemoteSegment* const segment = find(source, 0);
+    if (!segment || !well() || !claim(number) ||
+        !post_read(source, 0, result_piece(number, size_bytes), *segment, true, ticket) ||
+        !wait_for(ticket))
+      return false;
+    copy_result(target, number, size_bytes);
+    give_back(number);
+    return true;
+  }
+
+  const DeviceNetwork& network_;
+  const direct::QueueTable& table_;
+  std::uint32_t pe_, who_;
+  Wait& wait_;
+  const direct::TableQueue& queue_;
+  Send send_;
+  NetworkProblem problem_{};
+};
+
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool
+QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
+                                    std::uint64_t size_bytes, bool completion,
+                                    std::uint64_t& ticket) {
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const direct::RemoteSegment* const segment = find(target, done);
+    if (!segment)
+      return false;
+    const auto* const bytes = static_cast<const unsigned char*>(source) + done;
+    const auto address = reinterpret_cast<std::uint64_t>(bytes);
+    std::uint64_t count = segment->left_at(target.offset_bytes + done);
+    count = count < size_bytes - done ? count : size_bytes - done;
+    // Small data, and what the HCA does not reach, goes in the entry.
+    const direct::LocalSegment* const local =
+        size_bytes <= most_inline_bytes ? nullptr : table_.find_local(address);
+    const std::uint64_t most = !local ? most_inline_bytes
+                               : local->end - address < mlx5::most_message_bytes
+                                   ? local->end - address
+                                   : mlx5::most_message_bytes;
+    count = count < most ? count : most;
+    const auto size = static_cast<std::uint32_t>(count);
+    const mlx5::RemotePiece remote =
+        segment->piece_at(target.offset_bytes + done, queue_.peer_port);
+    done += count;
+    const bool last = done == size_bytes;
+    const mlx5::Post how{last ? mlx5::Bell::now : mlx5::Bell::later, last && completion, false};
+    const std::uint32_t blocks = local ? 1 : mlx5::blocks_of(mlx5::inline_octowords(size));
+    if (!post(
+            blocks, how,
+            [&](auto& slot, const mlx5::EntryHead& head) {
+              if (local)
+                mlx5::build_write(slot, head, remote, {address, local->lkeys[queue_.port], size});
+              else
+                mlx5::build_inline_write(slot, head, remote, bytes, size);
+            },
+            ticket))
+      return false;
+  }
+  return true;
+}
+
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool QueueClient<Memory, Wait>::get(void* target, const Place& source,
+                                                         std::uint64_t size_bytes, bool blocking) {
+  std::uint64_t ticket = 0;
+  bool due = false;
+  for (std::uint64_t done = 0; done < size_bytes;) {
+    const direct::RemoteSegment* const segment = find(source, done);
+    if (!segment || !well())
+      return false;
+    auto* const bytes = static_cast<unsigned char*>(target) + done;
+    const auto address = reinterpret_cast<std::uint64_t>(bytes);
+    std::uint64_t count = segment->left_at(source.offset_bytes + done);
+    count = count < size_bytes - done ? count : size_bytes - done;
+    const direct::LocalSegment* const local = table_.find_local(address);
+    if (!local) {
+      count = count < sizeof(QueueResult) ? count : sizeof(QueueResult);
+      if (!get_by_result(bytes, {source.region, source.offset_bytes + done},
+                         static_cast<std::uint32_t>(count)))
+        return false;
+      done += count;
+      due = false; // READs of one queue are answered in order
+      continue;
+    }
+    const std::uint64_t most = local->end - address < mlx5::most_message_bytes
+                                   ? local->end - address
+                                   : mlx5::most_message_bytes;
+    count = count < most ? count : most;
+    const mlx5::LocalPiece piece{address, local->lkeys[queue_.port],
+                                 static_cast<std::uint32_t>(count)};
+    if (!post_read(source, done, piece, *segment, blocking && done + count == size_bytes, ticket))
+      return false;
+    done += count;
+    due = true;
+  }
+  return !blocking || !due || wait_for(ticket);
+}
+
+template <class Memory, class Wait>
+SHMEMCTL_HOST_DEVICE bool
+QueueClient<Memory, Wait>::atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
+                                  std::uint64_t operand, std::uint64_t compare,
+                                  std::uint64_t* old) {
+  const mlx5::AtomicFields fields = direct::atomic_fields(op, size_bytes, operand, compare);
+  std::uint64_t ticket = 0;
+  if (!well())
+    return false;
+  if (!old)
+    return post_update(target, fields, false, ticket);
+  std::uint32_t number = 0;
+  if (!claim(number) ||
+      !post_atomic(target, fields, result_piece(number, size_bytes), true, ticket) ||
+      !wait_for(ticket))
+    return false;
+  if (size_bytes == 4) {
+    std::uint32_t brought = 0;
+    copy_result(&brought, number, sizeof brought);
+    *old = mlx5::old_value_4(brought);
+  } else {
+    copy_result(old, number, sizeof *old);
+  }
+  give_back(number);
+  return true;
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,127 @@
+// Atomics of kernels.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/bench/atomics.h"
+#include "src/bench/cases/lists.h"
+#include "src/bench/gpu/gpu_case.h"
+#include "src/bench/gpu/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// Words at the peer, which nobody else touches.
+template <AtomicKernel kernel, bool all_threads>
+class GpuAtomic final : public GpuCase {
+public:
+  using GpuCase::GpuCase;
+
+  std::size_t bytes_for(int) const override {
+    return (words() * point().size_bytes + 127) / 128 * 128;
+  }
+  bool measures() const override { return !routes_.to.empty(); }
+  std::uint64_t bytes_per_iteration() const override { return 0; }
+  std::uint64_t operations_per_iteration() const override { return measures() ? words() : 0; }
+
+  std::optional<WrongByte> verify(std::uint64_t iterations) override {
+    if (wrong_fetch_)
+      return wrong_fetch_;
+    const std::vector<std::byte> seen = fetched(0, bytes_for(n_pes()));
+    const std::uint64_t mask =
+        point().size_bytes == 4 ? UINT32_MAX : ~std::uint64_t{0};
+    for (std::size_t at = 0; at < seen.size(); at += point().size_bytes) {
+      const bool used = !routes_.from.empty() && at / point().size_bytes < words();
+      const std::uint64_t expected = used ? atomic_after(kernel, iterations) & mask : 0;
+      std::uint64_t found = 0;
+      std::memcpy(&found, seen.data() + at, point().size_bytes);
+      if (found != expected)
+        return WrongByte{pe(), at, expected, found,
+                         used ? "word after " + std::to_string(iterations) + " operations of PE " +
+                                    std::to_string(routes_.from[0])
+                              : "a word that nobody writes to"};
+    }
+    return std::nullopt;
+  }
+
+protected:
+  void set_up() override { routes_ = routes(); }
+  std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
+    const AtomicArguments arguments{kernel,
+                                    first,
+                                    count,
+                                    memory(),
+                                    static_cast<std::uint32_t>(point().size_bytes),
+                                    routes_.to.empty() ? -1 : routes_.to[0]};
+    return all_threads ? launch_atomic_rate(how, arguments)
+                       : launch_atomic_latency(how, arguments);
+  }
+  int most_blocks(int device) const override {
+    return most_atomic_blocks(device, point().launch.threads);
+  }
+  void launched() override { note_wrong_fetch(); }
+
+private:
+  std::uint64_t words() const {
+    return all_threads ? static_cast<std::uint64_t>(std::max(point().launch.ctas, 1)) *
+                             static_cast<std::uint64_t>(std::max(point().launch.threads, 1))
+                       : 1;
+  }
+  void note_wrong_fetch() {
+    if (all_threads || wrong_fetch_ || routes_.to.empty() || control().wrong_at == UINT64_MAX)
+      return;
+    wrong_fetch_ = WrongByte{routes_.to[0], 0, control().expected, control().found,
+                             "value that iteration " + std::to_string(control().wrong_at) +
+                                 " of PE " + std::to_string(pe()) + " fetched"};
+  }
+
+  Routes routes_;
+  std::optional<WrongByte> wrong_fetch_;
+};
+
+CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = "atomic";
+  info.metric = Metric::latency;
+  info.measures = std::move(measures);
+  info.how = how + " Verified: the words, from the number of operations, and every value fetched.";
+  info.element_bytes = info.min_bytes = 4;
+  info.max_bytes = 8;
+  info.only_bytes = {4, 8};
+  info.traffics = {Traffic::pair, Traffic::pairs};
+  info.bidirectional = true;
+  info.initiator = Initiator::gpu;
+  info.launch.scopes = {CallScope::thread};
+  return info;
+}
+
+template <AtomicKernel kernel>
+CaseEntry latency_entry(const char* op) {
+  const std::string until = atomic_fetches(kernel) ? " until its result is here"
+                                                   : " until it is complete at the target";
+  return entry_of<GpuAtomic<kernel, false>>(
+      info_of(std::string("atomic-") + op, std::string("time of an atomic ") + op + until,
+              std::string("One thread, one operation after the other on one word of 4 or 8 bytes") +
+                  (atomic_fetches(kernel) ? "." : ", each followed by quiet.")));
+}
+
+} // namespace
+
+std::vector<CaseEntry> gpu_atomic_cases() {
+  CaseInfo rate = info_of("atomic-rate", "atomic adds per second",
+                          "Every thread of the grid adds to a word of its own at the peer; one "
+                          "quiet ends the launch. The words lie side by side.");
+  rate.metric = Metric::rate;
+  rate.launch = whole_grid(CallScope::thread);
+  rate.launch.scopes = {CallScope::thread};
+  return {latency_entry<AtomicKernel::fetch>("fetch"),
+          latency_entry<AtomicKernel::set>("set"),
+          latency_entry<AtomicKernel::swap>("swap"),
+          latency_entry<AtomicKernel::compare_swap>("compare-swap"),
+          latency_entry<AtomicKernel::fetch_add>("fetch-add"),
+          latency_entry<AtomicKernel::add>("add"),
+          entry_of<GpuAtomic<AtomicKernel::add, true>>(rate)};
+}
+
+} // namespace shmemctl::bench

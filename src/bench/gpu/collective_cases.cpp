@@ -1,0 +1,191 @@
+// Collectives of kernels.
+#include <algorithm>
+#include <cstring>
+
+#include "src/bench/cases/lists.h"
+#include "src/bench/gpu/collective_places.h"
+#include "src/bench/gpu/gpu_case.h"
+#include "src/bench/gpu/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// Small whole numbers, whose sums are exact.
+float float_of(std::uint64_t seed, int pe, std::uint64_t index) {
+  return static_cast<float>(static_cast<std::int64_t>(pattern_word(seed, pe, index) & 1023) - 512);
+}
+
+template <CollectiveKernel kernel, bool floats>
+class GpuCollective final : public GpuCase {
+public:
+  using GpuCase::GpuCase;
+
+  std::size_t bytes_for(int n_pes) const override { return places_for(n_pes).total_bytes(); }
+  bool measures() const override { return true; }
+  std::uint64_t bytes_per_iteration() const override { return places().payload_bytes(pe()); }
+
+  std::optional<WrongByte> verify(std::uint64_t iterations) override {
+    if (iterations == 0)
+      return std::nullopt;
+    const CollectivePlaces at = places();
+    const std::uint64_t last = iterations - 1;
+    const std::vector<std::byte> dest = fetched(at.dest_offset_bytes(), at.dest_bytes());
+    std::optional<WrongByte> wrong =
+        is_reduction ? verify_numbers(dest, last) : verify_blocks(dest, last);
+    if (wrong)
+      return wrong;
+    const std::size_t end = at.dest_data_bytes();
+    if (const auto stray = compare_zero(dest.data() + end, dest.size() - end))
+      return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "behind the result");
+    return std::nullopt;
+  }
+
+protected:
+  void set_up() override {
+    const CollectivePlaces at = places();
+    if (floats)
+      fill_floats(at.dest_offset_bytes());
+    else
+      fill(memory(), at.dest_offset_bytes(), pe());
+    if (kernel == CollectiveKernel::alltoallv) {
+      const std::vector<std::uint64_t> lists = at.lists(pe());
+      gpu().copy(memory() + at.lists_offset_bytes(), lists.data(), lists.size() * sizeof lists[0]);
+    }
+  }
+  std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
+    const CollectivePlaces at = places();
+    return launch_collective(how, {kernel, floats, first, count, memory(), at.dest_offset_bytes(),
+                                   point().size_bytes, at.lists_offset_bytes()});
+  }
+  int most_blocks(int device) const override {
+    return most_collective_blocks(kernel, floats, device, point().launch.threads);
+  }
+
+private:
+  static constexpr bool is_reduction =
+      kernel == CollectiveKernel::reduce || kernel == CollectiveKernel::reducescatter;
+
+  CollectivePlaces places_for(int n_pes) const { return {kernel, point().size_bytes, n_pes}; }
+  CollectivePlaces places() const { return places_for(n_pes()); }
+  static std::size_t variant_offset_bytes(std::uint64_t number) {
+    return number % variants * variant_step_bytes;
+  }
+  WrongByte wrong_at(std::size_t in_dest, std::uint64_t expected, std::uint64_t found,
+                     std::uint64_t number, const std::string& what) const {
+    return {pe(), places().dest_offset_bytes() + in_dest, expected, found,
+            what + " in iteration " + std::to_string(number)};
+  }
+
+  void fill_floats(std::size_t size_bytes) {
+    std::vector<float> numbers(size_bytes / sizeof(float));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = float_of(seed(), pe(), i);
+    gpu().copy(memory(), numbers.data(), size_bytes);
+  }
+
+  std::optional<WrongByte> verify_blocks(const std::vector<std::byte>& dest,
+                                         std::uint64_t last) const {
+    std::size_t end = 0;
+    for (const CollectivePlaces::Part& part : places().parts(pe())) {
+      if (const auto stray = compare_zero(dest.data() + end, part.at - end))
+        return wrong_at(end + stray->offset_bytes, 0, stray->found, last, "between the blocks");
+      if (const auto difference =
+              compare_pattern(dest.data() + part.at, part.size_bytes, seed(), part.writer,
+                              variant_offset_bytes(last) + part.from))
+        return wrong_at(part.at + difference->offset_bytes, difference->expected,
+                        difference->found, last, "block of PE " + std::to_string(part.writer));
+      end = part.at + part.size_bytes;
+    }
+    return std::nullopt;
+  }
+
+  /// Bit for bit.
+  std::optional<WrongByte> verify_numbers(const std::vector<std::byte>& dest,
+                                          std::uint64_t last) const {
+    constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::uint64_t);
+    const std::size_t mine = kernel == CollectiveKernel::reducescatter
+                                 ? static_cast<std::size_t>(pe()) * point().size_bytes
+                                 : 0;
+    const std::size_t first = (variant_offset_bytes(last) + mine) / width;
+    for (std::size_t i = 0; i < point().size_bytes / width; ++i) {
+      const std::uint64_t expected = sum_of(first + i);
+      std::uint64_t found = 0;
+      std::memcpy(&found, dest.data() + i * width, width);
+      if (found != expected)
+        return wrong_at(i * width, expected, found, last, "bits of number " + std::to_string(i));
+    }
+    return std::nullopt;
+  }
+  /// Bits of the sum of all PEs' number `index`. Integers wrap around.
+  std::uint64_t sum_of(std::size_t index) const {
+    std::uint64_t bits = 0;
+    if (floats) {
+      float sum = 0;
+      for (int from = 0; from < n_pes(); ++from)
+        sum += float_of(seed(), from, index);
+      std::memcpy(&bits, &sum, sizeof sum);
+    } else {
+      for (int from = 0; from < n_pes(); ++from)
+        bits += pattern_word(seed(), from, index);
+    }
+    return bits;
+  }
+};
+
+CaseInfo info_of(std::string name, std::string measures, const std::string& how,
+                 std::size_t element_bytes = 1) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = "collective";
+  info.metric = Metric::latency;
+  info.measures = std::move(measures);
+  info.how = how + " One after the other in one kernel, by one block of each PE or, with --ctas, "
+                   "by a grid whose blocks meet between them. Verified: the whole result of the "
+                   "last one, which depends on the iteration.";
+  info.element_bytes = element_bytes;
+  info.min_bytes = std::max<std::size_t>(element_bytes, 8);
+  info.max_bytes = 8 << 20;
+  info.traffics = {Traffic::collective};
+  info.initiator = Initiator::gpu;
+  info.launch.scopes = {CallScope::block};
+  info.launch.one_caller = false;
+  info.launch.ctas = 1;
+  info.launch.threads = 512;
+  return info;
+}
+
+template <bool floats>
+void add_reductions(std::vector<CaseEntry>& all, const char* suffix, const char* words) {
+  constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::int64_t);
+  all.push_back(entry_of<GpuCollective<CollectiveKernel::reduce, floats>>(
+      info_of(std::string("reduce") + suffix, std::string("time of a reduction to all of ") + words,
+              "The sum. The size is that of the array.", width)));
+  all.push_back(entry_of<GpuCollective<CollectiveKernel::reducescatter, floats>>(
+      info_of(std::string("reducescatter") + suffix,
+              std::string("time of a reduction that leaves a part on each PE of ") + words,
+              "The sum. The size is that of one PE's part of the result.", width)));
+}
+
+} // namespace
+
+std::vector<CaseEntry> gpu_collective_cases() {
+  std::vector<CaseEntry> all = {
+      entry_of<GpuCollective<CollectiveKernel::broadcast, false>>(
+          info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
+      entry_of<GpuCollective<CollectiveKernel::fcollect, false>>(
+          info_of("fcollect", "time of a gather to all of equal contributions",
+                  "The size is that of one PE's contribution.")),
+      entry_of<GpuCollective<CollectiveKernel::alltoall, false>>(
+          info_of("alltoall", "time of an all-to-all exchange",
+                  "The size is that of the block from one PE to another.")),
+      entry_of<GpuCollective<CollectiveKernel::alltoallv, false>>(
+          info_of("alltoallv", "time of an all-to-all exchange of blocks of several sizes",
+                  "The size is that of the larger blocks, between PEs whose numbers differ by an "
+                  "even number; the others are half as large."))};
+  add_reductions<false>(all, "", "64-bit integers");
+  add_reductions<true>(all, "-float", "32-bit floating-point numbers");
+  return all;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,57 @@
+// Where the data of a collective of kernels lie and what they must be: no GPU in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/bench/collectives.h"
+#include "src/bench/cases/pattern.h"
+
+namespace shmemctl::bench {
+
+/// Source (with room for its variants), dest, a line that nobody writes to, and the lists of
+/// alltoallv.
+struct CollectivePlaces {
+  CollectiveKernel kernel;
+  std::size_t size_bytes;
+  int n_pes;
+
+  std::size_t all() const { return static_cast<std::size_t>(n_pes) * size_bytes; }
+  bool is_exchange() const {
+    return kernel == CollectiveKernel::alltoall || kernel == CollectiveKernel::alltoallv;
+  }
+  /// Of every PE.
+  std::size_t source_data_bytes() const {
+    return is_exchange() || kernel == CollectiveKernel::reducescatter ? all() : size_bytes;
+  }
+  std::size_t dest_data_bytes() const {
+    return is_exchange() || kernel == CollectiveKernel::fcollect ? all() : size_bytes;
+  }
+  std::size_t dest_offset_bytes() const { return source_bytes(source_data_bytes()); }
+  std::size_t dest_bytes() const { return (dest_data_bytes() + 64 + 63) / 64 * 64; }
+  std::size_t lists_offset_bytes() const { return dest_offset_bytes() + dest_bytes(); }
+  std::size_t total_bytes() const {
+    return lists_offset_bytes() +
+           (kernel == CollectiveKernel::alltoallv ? 3 * static_cast<std::size_t>(n_pes) * 8 : 0);
+  }
+
+  /// What PE `from` sends to PE `to`: of alltoallv, all of a block or half of it.
+  std::size_t block_bytes(int from, int to) const {
+    return kernel == CollectiveKernel::alltoallv && (from + to) % 2 == 1 ? (size_bytes + 1) / 2
+                                                                        : size_bytes;
+  }
+  /// What that PE gives, each byte counted once.
+  std::uint64_t payload_bytes(int pe) const;
+  /// Sizes, offsets in the source, offsets in the dest: of that PE, by receiver.
+  std::vector<std::uint64_t> lists(int pe) const;
+
+  /// A part of the result of a collective that moves data.
+  struct Part {
+    int writer;
+    std::size_t at, from, size_bytes; ///< in the dest, in the writer's source
+  };
+  std::vector<Part> parts(int pe) const;
+};
+
+} // namespace shmemctl::bench

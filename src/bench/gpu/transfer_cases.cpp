@@ -1,0 +1,221 @@
+// Puts and gets of kernels.
+#include <algorithm>
+
+#include "kernels/bench/transfer.h"
+#include "src/bench/cases/lists.h"
+#include "src/bench/cases/slots.h"
+#include "src/bench/gpu/gpu_case.h"
+#include "src/bench/gpu/lists.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// What one case is.
+struct Kind {
+  TransferKernel kernel = TransferKernel::put;
+  Completion completion = Completion::at_end;
+  bool one_by_one = false;   ///< one caller; each operation is complete before the next
+  bool own_messages = false; ///< of each caller of the grid
+};
+
+template <const Kind& kind>
+class GpuTransfer final : public GpuCase {
+public:
+  using GpuCase::GpuCase;
+
+  std::size_t bytes_for(int n_pes) const override { return layout_for(n_pes).total_bytes(); }
+  bool measures() const override { return !routes_.to.empty(); }
+  std::uint64_t bytes_per_iteration() const override {
+    return measures() ? message_bytes() * routes_.to.size() : 0;
+  }
+  std::uint64_t operations_per_iteration() const override {
+    if (!measures())
+      return 0;
+    return kind.own_messages ? callers() : routes_.to.size();
+  }
+
+  std::optional<WrongByte> verify(std::uint64_t iterations) override {
+    const bool pulls = is_pull();
+    const std::vector<int>& writers = pulls ? routes_.to : routes_.from;
+    for (std::size_t area = 0; area < writers.size(); ++area) {
+      const PatternSlots slots{layout_->slots, layout_->slot_bytes, message_bytes(), iterations,
+                               seed(),         writers[area]};
+      if (auto wrong = check(memory() + layout_->slot_offset_bytes(area, 0), slots,
+                             "data of PE " + std::to_string(writers[area])))
+        return wrong;
+    }
+    return std::nullopt;
+  }
+
+protected:
+  void set_up() override {
+    routes_ = routes();
+    layout_.emplace(layout_for(n_pes()));
+    fill(memory(), source_bytes(message_bytes()), pe());
+  }
+
+  std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
+    TransferArguments arguments{};
+    arguments.kernel = kind.kernel;
+    arguments.completion = kind.completion;
+    arguments.first = first;
+    arguments.count = count;
+    arguments.memory = memory();
+    arguments.slots_offset_bytes = layout_->slot_offset_bytes(0, 0);
+    arguments.slot_bytes = layout_->slot_bytes;
+    arguments.slots = layout_->slots;
+    arguments.size_bytes = point().size_bytes;
+    arguments.own_messages = kind.own_messages;
+    arguments.peers = routes_.to.size();
+    arguments.only_peer = routes_.to.empty() ? -1 : routes_.to[0];
+    // Loads and stores of one thread to one address stay in order; requests to a network need not.
+    const bool mapped = std::all_of(routes_.to.begin(), routes_.to.end(),
+                                    [this](int pe) { return is_mapped(pe); });
+    arguments.quiet_every = mapped ? 0 : layout_->slots;
+    return kind.one_by_one ? launch_transfer_latency(how, arguments)
+                           : launch_transfer(how, arguments);
+  }
+
+  int most_blocks(int device) const override {
+    const Launch& shape = point().launch;
+    return most_transfer_blocks(kind.kernel,
+                                shape.scope == CallScope::thread ? KernelScope::thread
+                                : shape.scope == CallScope::warp ? KernelScope::warp
+                                                                 : KernelScope::block,
+                                device, shape.threads);
+  }
+  bool needs_mapping() const override { return kind.kernel == TransferKernel::store; }
+
+private:
+  static bool is_pull() {
+    return kind.kernel == TransferKernel::get || kind.kernel == TransferKernel::get_value;
+  }
+  /// Calls that are made side by side to one peer.
+  std::uint64_t callers() const {
+    const Launch& shape = point().launch;
+    const auto ctas = static_cast<std::uint64_t>(std::max(shape.ctas, 1));
+    const auto threads = static_cast<std::uint64_t>(std::max(shape.threads, 1));
+    switch (shape.scope) {
+    case CallScope::thread:
+      return ctas * threads;
+    case CallScope::warp:
+      return ctas * threads / warp_threads;
+    case CallScope::block:
+      return ctas;
+    }
+    return ctas;
+  }
+  std::size_t message_bytes() const {
+    return kind.own_messages ? callers() * point().size_bytes : point().size_bytes;
+  }
+  SlotLayout layout_for(int n_pes) const {
+    const int peers = peers_of_a_sender(point(), n_pes);
+    return {message_bytes(), peers, kind.one_by_one ? 1 : point().window * peers, 1};
+  }
+
+  Routes routes_;
+  std::optional<SlotLayout> layout_;
+};
+
+constexpr Kind put_kind{TransferKernel::put, Completion::at_end, false, false};
+constexpr Kind put_message_kind{TransferKernel::put, Completion::each_message, false, false};
+constexpr Kind put_latency_kind{TransferKernel::put, Completion::at_end, true, false};
+constexpr Kind get_kind{TransferKernel::get, Completion::at_end, false, false};
+constexpr Kind get_message_kind{TransferKernel::get, Completion::each_message, false, false};
+constexpr Kind get_latency_kind{TransferKernel::get, Completion::at_end, true, false};
+constexpr Kind put_value_kind{TransferKernel::put_value, Completion::at_end, true, false};
+constexpr Kind get_value_kind{TransferKernel::get_value, Completion::at_end, true, false};
+constexpr Kind store_kind{TransferKernel::store, Completion::at_end, false, false};
+constexpr Kind store_latency_kind{TransferKernel::store, Completion::at_end, true, false};
+constexpr Kind rate_kind{TransferKernel::put, Completion::at_end, false, true};
+
+const char* const data_verified =
+    " Verified: every byte of the slots, from the sender and the last operation in each, and that "
+    "nothing beside the data was written.";
+
+CaseInfo info_of(std::string name, Metric metric, std::string measures, const std::string& how,
+                 LaunchRules launch) {
+  CaseInfo info;
+  info.name = std::move(name);
+  info.group = "point to point";
+  info.metric = metric;
+  info.measures = std::move(measures);
+  info.how = how + data_verified;
+  info.traffics = {Traffic::pair, Traffic::pairs};
+  if (metric != Metric::latency)
+    info.traffics.push_back(Traffic::all_to_all);
+  info.bidirectional = true;
+  info.initiator = Initiator::gpu;
+  info.launch = std::move(launch);
+  if (metric == Metric::bandwidth)
+    info.max_bytes = std::size_t{64} << 20;
+  return info;
+}
+
+CaseInfo bandwidth(std::string name, std::string measures, const std::string& how) {
+  return info_of(std::move(name), Metric::bandwidth, std::move(measures),
+                 how + " With --traffic all-to-all a message goes to every other PE at once.",
+                 whole_grid(CallScope::block));
+}
+CaseInfo latency(std::string name, std::string measures, const std::string& how) {
+  return info_of(std::move(name), Metric::latency, std::move(measures), how,
+                 one_caller(CallScope::thread));
+}
+CaseInfo element(std::string name, std::string measures, const std::string& how) {
+  CaseInfo info = latency(std::move(name), std::move(measures), how);
+  info.launch.scopes = {CallScope::thread};
+  info.max_bytes = 8;
+  info.only_bytes = {1, 2, 4, 8};
+  return info;
+}
+
+} // namespace
+
+std::vector<CaseEntry> gpu_transfer_cases() {
+  const std::string shared = " The threads, warps or blocks of the grid take a piece of each "
+                             "message; messages follow each other without waiting, one quiet ends "
+                             "the launch.";
+  const std::string ended = " The threads, warps or blocks of the grid take a piece of each "
+                            "message; a quiet and a barrier of the grid end it before the next one "
+                            "begins.";
+  CaseInfo rate = info_of("message-rate", Metric::rate, "small puts per second",
+                          "Every thread, warp or block of the grid puts messages of its own, "
+                          "without waiting; one quiet ends the launch. Messages of neighbours lie "
+                          "side by side.",
+                          whole_grid(CallScope::thread));
+  rate.max_bytes = 1 << 10;
+  CaseInfo store = bandwidth("st", "bandwidth of bare stores to mapped memory",
+                             "What put is compared with: a loop of stores of 16 bytes." + shared);
+  CaseInfo store_latency = latency("st-latency", "time of bare stores until they are complete",
+                                   "What put-latency is compared with: stores, then a fence.");
+  for (CaseInfo* info : {&store, &store_latency})
+    info->group = "reference";
+  return {
+      entry_of<GpuTransfer<put_kind>>(
+          bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
+      entry_of<GpuTransfer<put_message_kind>>(
+          bandwidth("put-message", "bandwidth of puts that are complete one by one",
+                    "Non-blocking puts." + ended)),
+      entry_of<GpuTransfer<put_latency_kind>>(
+          latency("put-latency", "time of a put until it is complete at the target",
+                  "Each put is followed by quiet.")),
+      entry_of<GpuTransfer<get_kind>>(
+          bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
+      entry_of<GpuTransfer<get_message_kind>>(
+          bandwidth("get-message", "bandwidth of gets that are complete one by one",
+                    "Non-blocking gets." + ended)),
+      entry_of<GpuTransfer<get_latency_kind>>(
+          latency("get-latency", "time of a get until the data is here",
+                  "Each get is followed by quiet.")),
+      entry_of<GpuTransfer<put_value_kind>>(
+          element("p", "time to store one element at the target, until it is complete",
+                  "A put of one element from a register, then quiet.")),
+      entry_of<GpuTransfer<get_value_kind>>(
+          element("g", "time to fetch one element", "A blocking get of one element, then quiet.")),
+      entry_of<GpuTransfer<rate_kind>>(rate),
+      entry_of<GpuTransfer<store_kind>>(store),
+      entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
+}
+
+} // namespace shmemctl::bench

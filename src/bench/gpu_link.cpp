@@ -1,0 +1,111 @@
+#include "src/bench/gpu_link.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "src/bench/cases/ground.h"
+#include "src/topo/distance.h"
+#include "src/topo/pci_address.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+/// Position in Node::gpus; -1 if the node has no such GPU.
+int gpu_at(const Node& node, const std::string& pci_address) {
+  const auto wanted = parse_pci_address(pci_address);
+  for (std::size_t i = 0; wanted && i < node.gpus.size(); ++i) {
+    const int pci = node.gpus[i].pci;
+    if (pci >= 0 && node.pci[static_cast<std::size_t>(pci)].address == *wanted)
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::optional<LinkLimit> nvlink(const Gpu& gpu, int links) {
+  for (const GpuLink& link : gpu.links)
+    if (link.kind == GpuLinkKind::nvlink && link.bandwidth_GBps && *link.bandwidth_GBps > 0)
+      return LinkLimit{links * *link.bandwidth_GBps,
+                       fmt::format("NVLink, {} links of {:g} GB/s", links, *link.bandwidth_GBps)};
+  return std::nullopt;
+}
+
+/// After the line code: 8b/10b up to 5 GT/s, 128b/130b, and 242 bytes of 256 in a flit from 64 on.
+double pcie_rate_GBps(double speed_GTps, int width) {
+  const double code = speed_GTps <= 5 ? 0.8 : speed_GTps < 64 ? 128.0 / 130 : 242.0 / 256;
+  return speed_GTps * width * code / 8;
+}
+
+std::optional<LinkLimit> pcie(const Node& node, const Gpu& gpu) {
+  const PcieLink& link = node.pci[static_cast<std::size_t>(gpu.pci)].link;
+  // GPUs at rest run their link slowly: what it can do counts.
+  const Fact<double>& speed = link.max_speed_GTps ? link.max_speed_GTps : link.speed_GTps;
+  const Fact<int>& width = link.width ? link.width : link.max_width;
+  if (!speed || !width || *speed <= 0 || *width <= 0)
+    return std::nullopt;
+  return LinkLimit{pcie_rate_GBps(*speed, *width),
+                   fmt::format("PCIe, {} lanes of {:g} GT/s", *width, *speed)};
+}
+
+bool is_switched(const Gpu& gpu) {
+  return std::all_of(gpu.links.begin(), gpu.links.end(), [](const GpuLink& link) {
+    return link.kind != GpuLinkKind::nvlink || link.target == LinkTarget::nvswitch;
+  });
+}
+
+} // namespace
+
+std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from,
+                                  const std::string& to) {
+  const int left = gpu_at(node, from), right = gpu_at(node, to);
+  if (left < 0 || right < 0 || left == right)
+    return std::nullopt;
+  const Distance apart = distance(node, left, right);
+  if (!apart.path)
+    return std::nullopt;
+  const Gpu& sender = node.gpus[static_cast<std::size_t>(left)];
+  if (*apart.path == PathClass::nvlink)
+    return nvlink(sender, apart.links);
+  const auto out = pcie(node, sender);
+  const auto in = pcie(node, node.gpus[static_cast<std::size_t>(right)]);
+  if (!out || !in)
+    return std::nullopt;
+  return out->rate_GBps <= in->rate_GBps ? out : in;
+}
+
+std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
+                                        const std::vector<GpuSeatPlace>& by_pe) {
+  if (point.traffic == Traffic::collective)
+    return std::nullopt;
+  const auto n_pes = static_cast<int>(by_pe.size());
+  LinkLimit all;
+  int senders = 0;
+  for (int pe = 0; pe < n_pes; ++pe) {
+    const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
+    const Routes routes = routes_of(point, pe, n_pes);
+    std::optional<LinkLimit> link;
+    for (const int to : routes.to) {
+      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
+      if (other.machine_id != own.machine_id)
+        return std::nullopt;
+      link = gpu_link(node, own.pci_address, other.pci_address);
+      const int gpu = gpu_at(node, own.pci_address);
+      if (!link || (routes.to.size() > 1 && !is_switched(node.gpus[static_cast<std::size_t>(gpu)])))
+        return std::nullopt;
+    }
+    if (!link)
+      continue;
+    ++senders;
+    all.rate_GBps += link->rate_GBps;
+    all.name = link->name;
+  }
+  if (senders == 0)
+    return std::nullopt;
+  all.name = senders == 1 ? fmt::format("{}: {:.0f} GB/s", all.name, all.rate_GBps)
+                          : fmt::format("{} GPUs' {}: {:.0f} GB/s together", senders, all.name,
+                                        all.rate_GBps);
+  return all;
+}
+
+} // namespace shmemctl::bench

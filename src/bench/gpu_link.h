@@ -1,0 +1,33 @@
+// The limit of a path between GPUs of one machine: NVLink, or the slower of two PCIe links.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/bench/case.h"
+#include "src/bench/link_limit.h"
+#include "src/topo/node.h"
+
+namespace shmemctl::bench {
+
+/// What moves from one GPU to another in one direction, in 10^9 bytes per second: "NVLink, 18 links
+/// of 26.562 GB/s"; "PCIe, 16 lanes of 32 GT/s". Nothing where the model does not know it, or for
+/// one GPU and itself.
+/// @param from,to PCI addresses
+std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from,
+                                  const std::string& to);
+
+/// Of a PE's GPU.
+struct GpuSeatPlace {
+  std::uint64_t machine_id = 0;
+  std::string pci_address; ///< "": none
+};
+/// Of all senders of a point together, each over its own GPU's links; gets take as much the other
+/// way. Nothing for collectives, several machines, or GPUs that are linked one to one where a PE
+/// sends to several.
+/// @param node of the machine @param by_pe the GPU of each PE
+std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
+                                        const std::vector<GpuSeatPlace>& by_pe);
+
+} // namespace shmemctl::bench

@@ -1,0 +1,137 @@
+#include "src/bench/launch.h"
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+Error refused(const std::string& subject, const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, subject, "choose its launch", problem, fix};
+}
+
+/// Threads of a block that one caller of this scope has; 0: as many as wanted.
+int threads_of(CallScope scope) {
+  switch (scope) {
+  case CallScope::thread:
+    return 1;
+  case CallScope::warp:
+    return warp_threads;
+  case CallScope::block:
+    return 0;
+  }
+  return 0;
+}
+
+CallScope scope_of(const std::string& subject, const LaunchRules& rules,
+                   const LaunchRequest& request) {
+  if (!request.scope)
+    return rules.scopes.front();
+  if (std::find(rules.scopes.begin(), rules.scopes.end(), *request.scope) != rules.scopes.end())
+    return *request.scope;
+  std::vector<std::string> known;
+  for (const CallScope scope : rules.scopes)
+    known.emplace_back(to_string(scope));
+  throw refused(subject, std::string("it makes no calls of a ") + to_string(*request.scope),
+                "give --scope " + join(known, " or ") + ", or leave --scope out");
+}
+
+int threads_of(const std::string& subject, const LaunchRules& rules, const LaunchRequest& request,
+               CallScope scope) {
+  const int own = threads_of(scope);
+  if (rules.one_caller && own != 0) {
+    if (request.threads != 0 && request.threads != own)
+      throw refused(subject,
+                    "its calls are those of one " + std::string(to_string(scope)) + ", which has " +
+                        std::to_string(own) + (own == 1 ? " thread" : " threads"),
+                    "leave --threads out, or give --scope block");
+    return own;
+  }
+  const int threads = request.threads != 0 ? request.threads : rules.threads;
+  if (scope == CallScope::warp && threads % warp_threads != 0)
+    throw refused(subject, std::to_string(threads) + " threads are no whole warps",
+                  "give --threads a multiple of " + std::to_string(warp_threads));
+  return threads;
+}
+
+} // namespace
+
+const char* to_string(Initiator initiator) {
+  switch (initiator) {
+  case Initiator::host:
+    return "host";
+  case Initiator::stream:
+    return "stream";
+  case Initiator::gpu:
+    return "gpu";
+  }
+  return "unknown";
+}
+
+const char* to_string(MemoryKind memory) {
+  return memory == MemoryKind::host ? "host" : "gpu";
+}
+
+const char* to_string(CallScope scope) {
+  switch (scope) {
+  case CallScope::thread:
+    return "thread";
+  case CallScope::warp:
+    return "warp";
+  case CallScope::block:
+    return "block";
+  }
+  return "unknown";
+}
+
+MemoryKind check_launch(const LaunchRequest& request) {
+  const bool on_gpu = request.initiator != Initiator::host;
+  const MemoryKind memory = request.memory.value_or(on_gpu ? MemoryKind::gpu : MemoryKind::host);
+  const std::string by = std::string("--initiator ") + to_string(request.initiator);
+  if (on_gpu && memory == MemoryKind::host)
+    throw refused("bench", "--memory host does not go with " + by + ": it works in the GPU heap",
+                  "leave --memory out, or give --initiator host");
+  if (request.initiator != Initiator::gpu) {
+    const char* flag = request.scope          ? "--scope"
+                       : request.ctas != 0    ? "--ctas"
+                       : request.threads != 0 ? "--threads"
+                                              : nullptr;
+    if (flag)
+      throw refused("bench", std::string(flag) + " is about kernels, and " + by + " has none",
+                    std::string("give --initiator gpu, or leave ") + flag + " out");
+  }
+  if (request.graph && request.initiator != Initiator::stream)
+    throw refused("bench", "--graph is about streams, and " + by + " has none",
+                  "give --initiator stream, or leave --graph out");
+  if (request.ctas < 0 || request.ctas > most_ctas)
+    throw refused("bench", "--ctas " + std::to_string(request.ctas) + " is no number of blocks",
+                  "give 1 to " + std::to_string(most_ctas));
+  if (request.threads < 0 || request.threads > most_threads)
+    throw refused("bench",
+                  "--threads " + std::to_string(request.threads) + " is no number of threads",
+                  "give 1 to " + std::to_string(most_threads));
+  return memory;
+}
+
+Launch launch_of(const std::string& case_name, const LaunchRules& rules,
+                 const LaunchRequest& request) {
+  Launch launch;
+  launch.initiator = request.initiator;
+  launch.memory = check_launch(request);
+  launch.graph = request.graph;
+  if (request.initiator != Initiator::gpu || rules.scopes.empty())
+    return launch;
+  const std::string subject = "case " + case_name;
+  launch.scope = scope_of(subject, rules, request);
+  launch.threads = threads_of(subject, rules, request, launch.scope);
+  if (rules.one_caller && request.ctas > 1)
+    throw refused(subject, "its calls are those of one block, one after the other",
+                  "leave --ctas out");
+  launch.ctas = rules.one_caller ? 1 : request.ctas != 0 ? request.ctas : rules.ctas;
+  return launch;
+}
+
+} // namespace shmemctl::bench

@@ -1,0 +1,219 @@
+#include "src/runtime/gpu/device_network.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "src/runtime/gpu/device_queues.h"
+#include "src/runtime/gpu/kernel_proxy.h"
+#include "transports/direct/direct_transport.h"
+#include "transports/mlx5/syndrome_text.h"
+
+namespace shmemctl {
+
+direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports) {
+  for (Transport* transport : transports)
+    if (auto* found = dynamic_cast<direct::DirectTransport*>(transport);
+        found && found->has_kernel_lane())
+      return found;
+  return nullptr;
+}
+
+struct DeviceNetworkPart::Impl {
+  explicit Impl(DeviceNetworkInputs wanted)
+      : inputs(std::move(wanted)), ranges(inputs.host_memory) {
+    ways.resize(static_cast<std::size_t>(inputs.n_pes));
+    if (inputs.ibgda && inputs.reachable == DeviceNetworkInputs::Reachable::host_memory)
+      queues = std::make_unique<DeviceQueues>(*inputs.ibgda, inputs.memory, inputs.n_pes);
+    for (std::size_t pe = 0; pe < ways.size(); ++pe)
+      ways[pe] = choose(pe);
+    const auto uses = [&](DevicePath path) {
+      return std::any_of(ways.begin(), ways.end(),
+                         [&](const GpuWay& way) { return way.path == path; });
+    };
+    if (!uses(DevicePath::ibgda))
+      queues.reset();
+    if (uses(DevicePath::proxy))
+      make_proxy();
+    if (!uses(DevicePath::proxy) && !uses(DevicePath::ibgda) && !uses(DevicePath::none))
+      return;
+    std::vector<std::uint8_t> paths;
+    for (const GpuWay& way : ways)
+      paths.push_back(static_cast<std::uint8_t>(way.path));
+    path_of_pe.emplace(inputs.memory, paths);
+  }
+
+  GpuWay choose(std::size_t pe) const {
+    const bool is_mapped = inputs.mapped[pe];
+    const bool by_network = inputs.wanted == "proxy" || inputs.wanted == "ibgda";
+    if (is_mapped && (!by_network || static_cast<int>(pe) == inputs.pe))
+      return {DevicePath::load_store, inputs.mapped_reason[pe]};
+    const std::string why =
+        is_mapped ? "SHMEMCTL_DEVICE_PATH=" + inputs.wanted : inputs.mapped_reason[pe];
+    if (inputs.wanted == "p2p")
+      return {DevicePath::none, why + ", and SHMEMCTL_DEVICE_PATH=p2p allows nothing else"};
+    if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
+      return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
+    if (inputs.wanted == "ibgda" && queues && queues->reaches(static_cast<int>(pe)))
+      return {DevicePath::ibgda,
+              why + ": queues of " + inputs.ibgda->connection(static_cast<int>(pe))};
+    Transport* const way = inputs.ways[pe];
+    if (!way)
+      return {DevicePath::none, why + ", and no transport reaches it"};
+    return {DevicePath::proxy, why + ": proxy over " + way->name()};
+  }
+
+  void make_proxy() {
+    std::vector<Transport*> below = inputs.ways;
+    if (inputs.reachable == DeviceNetworkInputs::Reachable::host_memory)
+      for (Transport*& way : below)
+        way = way ? reachable_way(*way) : nullptr;
+    proxy = std::make_unique<KernelProxy>(std::move(below), *inputs.health, inputs.proxy,
+                                          inputs.memory);
+  }
+  Transport* reachable_way(Transport& below) {
+    const auto found = std::find_if(made_ways.begin(), made_ways.end(), [&](const auto& made) {
+      return &made->for_host_memory() == &below;
+    });
+    if (found != made_ways.end())
+      return found->get();
+    made_ways.push_back(std::make_unique<HostReachableWay>(below, ranges, inputs.memory));
+    return made_ways.back().get();
+  }
+
+  DeviceNetworkInputs inputs;
+  HostRanges ranges;
+  std::vector<GpuWay> ways;
+  std::vector<std::unique_ptr<HostReachableWay>> made_ways;
+  mutable std::mutex mutex; ///< of `queues`
+  std::unique_ptr<DeviceQueues> queues;
+  std::unique_ptr<KernelProxy> proxy;
+  std::optional<KernelArray<std::uint8_t>> path_of_pe;
+};
+
+DeviceNetworkPart::DeviceNetworkPart(DeviceNetworkInputs inputs)
+    : impl_(std::make_unique<Impl>(std::move(inputs))) {}
+
+DeviceNetworkPart::~DeviceNetworkPart() = default;
+
+DeviceNetwork DeviceNetworkPart::network() const {
+  DeviceNetwork network{};
+  if (impl_->path_of_pe)
+    network.path_of_pe = impl_->path_of_pe->data();
+  if (impl_->proxy)
+    impl_->proxy->describe(network);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->queues)
+    impl_->queues->describe(network);
+  return network;
+}
+
+const std::vector<GpuWay>& DeviceNetworkPart::ways() const {
+  return impl_->ways;
+}
+
+void DeviceNetworkPart::refresh(const std::vector<HostRange>& host_memory) {
+  impl_->ranges.set(host_memory);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->queues)
+    impl_->queues->refresh();
+}
+
+void DeviceNetworkPart::check() {
+  if (impl_->proxy)
+    impl_->proxy->check();
+}
+
+void DeviceNetworkPart::stop() {
+  if (impl_->proxy)
+    impl_->proxy->stop();
+}
+
+// What kernels report.
+
+namespace {
+
+struct Words {
+  ExitCode code;
+  std::string attempted, message, fix;
+};
+
+Words waited(const std::string& attempted, const std::string& message) {
+  return {ExitCode::deadline, attempted, "the deadline passed: " + message,
+          "look at that PE and at this process's threads, or raise --timeout"};
+}
+
+Words words_of(const WaitReport& report) {
+  switch (report.kind) {
+  case WaitKind::ring_room:
+    return waited("wait for room in the proxy's ring of",
+                  fmt::format("{} requests are completed, and request {} has no place", report.seen,
+                              report.expected));
+  case WaitKind::ring_result:
+    return waited("wait for a place for an answer of the proxy of",
+                  fmt::format("all {} are in use", report.expected));
+  case WaitKind::ring_answer:
+    return waited("wait for the proxy's answer to",
+                  fmt::format("result {} has none", report.expected));
+  case WaitKind::ring_closed:
+    return {ExitCode::unavailable, "put a request into the proxy's ring of",
+            "the proxy has been stopped", "let kernels end before the runtime does"};
+  case WaitKind::ring_failed:
+    return {ExitCode::unavailable, "carry out a request of", "the proxy has failed",
+            "look at the first error of this PE"};
+  case WaitKind::queue_turn:
+    return waited("post to the queue to", "a thread that posted before has not published");
+  case WaitKind::queue_room:
+    return waited("wait for room in the queue to",
+                  fmt::format("entry {} has none, those before {} are complete", report.expected,
+                              report.seen));
+  case WaitKind::queue_result:
+    return waited("wait for a place for an old value from",
+                  fmt::format("all {} are in use", report.expected));
+  case WaitKind::queue_answer:
+    return waited(
+        "wait for a completion of the queue to",
+        fmt::format("entry {} is not complete, those before {} are", report.expected, report.seen));
+  case WaitKind::queue_failed: {
+    const auto failure = mlx5::Failure::from_word(report.seen);
+    const mlx5::SyndromeText text = mlx5::syndrome_text(failure.syndrome);
+    return {ExitCode::unavailable, "use the queue to",
+            fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,
+                        failure.syndrome, failure.vendor_syndrome, failure.index),
+            text.fix};
+  }
+  case WaitKind::not_registered:
+    return {ExitCode::unavailable, "transfer to",
+            fmt::format("offset {} of region {} is not registered there", report.offset_bytes,
+                        report.expected),
+            "transfer to symmetric memory of that PE"};
+  default:
+    return {ExitCode::unavailable, "transfer to", "kernels have no path to it",
+            "see shmemctl bringup for what reaches what"};
+  }
+}
+
+} // namespace
+
+Error DeviceNetworkPart::error_of(const WaitReport& report) const {
+  if (impl_->proxy)
+    try {
+      impl_->proxy->check();
+    } catch (const Error& error) {
+      return error;
+    }
+  const Words words = words_of(report);
+  const std::string whom = report.peer < 0 ? "all PEs" : "PE " + std::to_string(report.peer);
+  std::string way;
+  if (report.peer >= 0 && static_cast<std::size_t>(report.peer) < impl_->ways.size())
+    way = " (" + impl_->ways[static_cast<std::size_t>(report.peer)].reason + ")";
+  Where where;
+  where.pe = impl_->inputs.pe;
+  return {words.code,
+          "a kernel, block " + std::to_string(report.block),
+          words.attempted + " " + whom,
+          words.message + way,
+          words.fix,
+          where};
+}
+
+} // namespace shmemctl

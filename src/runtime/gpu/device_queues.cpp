@@ -1,0 +1,100 @@
+#include "src/runtime/gpu/device_queues.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "src/base/error.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t page_bytes = mlx5::QueueLayout::page_bytes;
+
+std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes) {
+  std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(page_bytes, size_bytes),
+                                                std::free);
+  if (!memory)
+    throw Error(ExitCode::unavailable, "the results of kernels' queues", "allocate",
+                "no memory is left", "free memory");
+  std::memset(memory.get(), 0, size_bytes);
+  return memory;
+}
+
+} // namespace
+
+/// What is mapped of one queue. The memory is the transport's.
+struct DeviceQueues::Queue {
+  KernelMapping memory;
+  std::unique_ptr<KernelMapping> registers; ///< nullptr: the doorbell is in `memory`
+};
+
+DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory,
+                           int n_pes)
+    : transport_(transport), memory_(std::move(memory)), lane_(transport.kernel_lane()),
+      results_(zeroed_pages(n_results * sizeof(QueueResult))),
+      mapped_(static_cast<std::size_t>(n_pes)), words_(memory_, mapped_.size()),
+      marks_(memory_, mapped_.size()), locks_(memory_, n_results) {
+  results_mapping_.emplace(memory_, results_.get(), n_results * sizeof(QueueResult));
+  transport_.add_local(results_.get(), n_results * sizeof(QueueResult));
+  try {
+    direct::TableImage image = transport_.queue_table();
+    map_queues(image);
+    copy_table(std::move(image));
+  } catch (...) {
+    transport_.remove_local(results_.get());
+    throw;
+  }
+}
+
+DeviceQueues::~DeviceQueues() {
+  transport_.remove_local(results_.get());
+}
+
+void DeviceQueues::map_queues(direct::TableImage& image) {
+  for (std::uint32_t pe = 0; pe < mapped_.size(); ++pe) {
+    if (image.table().rails_to(pe) == 0)
+      continue;
+    const mlx5::QueueView& view = image.queue(pe, 0, lane_).view;
+    mapped_[pe] = std::unique_ptr<Queue>(
+        new Queue{KernelMapping(memory_, view.entries, transport_.queue_bytes()), nullptr});
+    if (mapped_[pe]->memory.holds(view.doorbell))
+      continue; // software's register
+    const auto page = reinterpret_cast<std::uintptr_t>(view.doorbell) / page_bytes * page_bytes;
+    mapped_[pe]->registers = std::make_unique<KernelMapping>(
+        memory_, reinterpret_cast<void*>(page), page_bytes, KernelMemory::HostPart::registers);
+  }
+}
+
+void DeviceQueues::copy_table(direct::TableImage image) {
+  for (std::uint32_t pe = 0; pe < mapped_.size(); ++pe) {
+    if (!mapped_[pe])
+      continue;
+    const Queue& mapped = *mapped_[pe];
+    mlx5::QueueView& view = image.queue(pe, 0, lane_).view;
+    view.entries = mapped.memory.seen(view.entries);
+    view.completions = mapped.memory.seen(view.completions);
+    view.send_record = mapped.memory.seen(view.send_record);
+    view.completions_record = mapped.memory.seen(view.completions_record);
+    view.doorbell = (mapped.registers ? *mapped.registers : mapped.memory).seen(view.doorbell);
+    view.words = words_.data() + pe;
+  }
+  const std::size_t n_words = (image.table().size_bytes + 7) / 8;
+  tables_.emplace_back(memory_, n_words);
+  memory_->copy(tables_.back().data(), image.data(), n_words * 8);
+}
+
+void DeviceQueues::refresh() {
+  copy_table(transport_.queue_table());
+}
+
+void DeviceQueues::describe(DeviceNetwork& network) const {
+  network.queue_lane = lane_;
+  network.queues = reinterpret_cast<const direct::QueueTable*>(tables_.back().data());
+  network.marks = marks_.data();
+  network.results = results_mapping_->seen(static_cast<QueueResult*>(results_.get()));
+  network.queue_result_locks = locks_.data();
+  network.n_queue_results = n_results;
+}
+
+} // namespace shmemctl

@@ -1,0 +1,50 @@
+// The HCA's queues as kernels use them: a copy of the queue table whose addresses are theirs, and
+// the words that they share.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/device_network.h"
+#include "src/runtime/gpu/kernel_memory.h"
+#include "transports/direct/direct_transport.h"
+
+namespace shmemctl {
+
+class DeviceQueues {
+public:
+  /// Throws Error (unavailable).
+  DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory, int n_pes);
+  ~DeviceQueues();
+  DeviceQueues(const DeviceQueues&) = delete;
+  DeviceQueues& operator=(const DeviceQueues&) = delete;
+
+  bool reaches(int pe) const { return mapped_[static_cast<std::size_t>(pe)] != nullptr; }
+  /// Fills in what belongs to queues.
+  void describe(DeviceNetwork& network) const;
+  /// The transport knows more memory than before.
+  void refresh();
+
+private:
+  struct Queue;
+  void map_queues(direct::TableImage& image);
+  void copy_table(direct::TableImage image);
+
+  static constexpr std::size_t n_results = 1024;
+
+  direct::DirectTransport& transport_;
+  std::shared_ptr<KernelMemory> memory_;
+  std::uint32_t lane_;
+  std::unique_ptr<void, void (*)(void*)> results_; ///< QueueResult[n_results]
+  std::optional<KernelMapping> results_mapping_;
+  std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE; nullptr: has no queue
+  KernelArray<mlx5::QueueWords> words_;        ///< by PE
+  KernelArray<QueueMarks> marks_;              ///< by PE
+  KernelArray<std::uint64_t> locks_;
+  /// All that there were: kernels may be following an older one. Words, so that they are aligned.
+  std::deque<KernelArray<std::uint64_t>> tables_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,101 @@
+#include "src/runtime/gpu/kernel_proxy.h"
+
+#include "src/base/error.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t words_in_line = proxy_line_pair_bytes / sizeof(std::uint64_t);
+
+ProxyOptions for_kernels(ProxyOptions options) {
+  const unsigned threads = kernel_proxy_contexts(options.threads).threads;
+  if (threads == 0)
+    throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads),
+                "start the kernels' proxy beside",
+                "there are " + std::to_string(most_proxy_threads) + " contexts for both",
+                "set PROXY_THREADS to 7 or less");
+  options.threads = threads;
+  for (std::uint8_t& ring : options.ring_of_pe)
+    ring = static_cast<std::uint8_t>(ring % threads);
+  options.counts_elsewhere = true;
+  return options;
+}
+
+} // namespace
+
+KernelProxy::KernelProxy(std::vector<Transport*> way_to, JobHealth& health, ProxyOptions options,
+                         std::shared_ptr<KernelMemory> memory)
+    : memory_(std::move(memory)), context_(kernel_proxy_contexts(options.threads).context),
+      proxy_(std::make_unique<Proxy>(way_to, health, for_kernels(options))),
+      issued_(memory_, proxy_->n_threads() * words_in_line),
+      known_completed_(memory_, proxy_->n_threads()),
+      result_words_(memory_, proxy_->n_threads() * options.n_results) {
+  std::vector<ProxyRingView> views;
+  for (unsigned ring = 0; ring < proxy_->n_threads(); ++ring) {
+    ProxyHeader& header = proxy_->channel().header(ring);
+    const KernelMapping& mapping =
+        mappings_.emplace_back(memory_, &header, static_cast<std::size_t>(header.size_bytes));
+    ProxyRingView view = proxy_->channel().view(ring);
+    view.slots = mapping.seen(view.slots);
+    view.completed = mapping.seen(view.completed);
+    view.quieted = mapping.seen(view.quieted);
+    view.results = mapping.seen(view.results);
+    view.issued = issued_.data() + ring * words_in_line;
+    views.push_back(view);
+    const std::uint64_t issued = header.first_sequence << 1;
+    memory_->copy(view.issued, &issued, sizeof issued);
+    memory_->copy(known_completed_.data() + ring, &header.first_sequence, sizeof issued);
+  }
+  views_ = std::make_unique<KernelArray<ProxyRingView>>(memory_, views);
+  std::vector<std::uint8_t> ring_of_pe;
+  for (std::size_t pe = 0; pe < way_to.size(); ++pe)
+    ring_of_pe.push_back(
+        static_cast<std::uint8_t>(proxy_->channel().ring_of(static_cast<int>(pe))));
+  ring_of_pe_ = std::make_unique<KernelArray<std::uint8_t>>(memory_, ring_of_pe);
+}
+
+KernelProxy::~KernelProxy() {
+  try {
+    close_rings(true);
+  } catch (const Error&) {
+    close_rings(false); // the device answers no more
+  }
+}
+
+void KernelProxy::close_rings(bool of_device) {
+  if (closed_)
+    return;
+  for (unsigned ring = 0; ring < proxy_->n_threads(); ++ring) {
+    ProxyHeader& header = proxy_->channel().header(ring);
+    std::uint64_t issued = HostAtomics::load_acquire(&header.completed) << 1;
+    if (of_device) {
+      std::uint64_t* const word = issued_.data() + ring * words_in_line;
+      memory_->copy(&issued, word, sizeof issued);
+      const std::uint64_t closed = issued | 1;
+      memory_->copy(word, &closed, sizeof closed);
+    }
+    HostAtomics::store_release(&header.issued, issued & ~std::uint64_t{1});
+  }
+  closed_ = true;
+}
+
+void KernelProxy::describe(DeviceNetwork& network) const {
+  const ProxyRings& rings = proxy_->channel().rings();
+  network.rings = {views_->data(), ring_of_pe_->data(), rings.n_rings, rings.n_pes};
+  network.known_completed = known_completed_.data();
+  network.result_words = result_words_.data();
+  network.context = static_cast<std::uint32_t>(context_);
+}
+
+void KernelProxy::check() const {
+  if (proxy_->channel().condition() != ProxyChannel::Condition::well)
+    proxy_->channel().throw_failure();
+}
+
+void KernelProxy::stop() {
+  close_rings(true);
+  proxy_->stop();
+}
+
+} // namespace shmemctl

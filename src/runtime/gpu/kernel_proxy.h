@@ -1,0 +1,47 @@
+// The kernels' own proxy: the rings of a Proxy as a GPU sees them.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "kernels/device_network.h"
+#include "src/runtime/gpu/kernel_memory.h"
+#include "src/runtime/proxy/proxy.h"
+
+namespace shmemctl {
+
+class KernelProxy {
+public:
+  /// @param options of the runtime's own proxy, whose threads this one's come beside
+  /// Throws Error (usage) if these leave no context of the transports, Error (unavailable).
+  KernelProxy(std::vector<Transport*> way_to, JobHealth& health, ProxyOptions options,
+              std::shared_ptr<KernelMemory> memory);
+  ~KernelProxy();
+  KernelProxy(const KernelProxy&) = delete;
+  KernelProxy& operator=(const KernelProxy&) = delete;
+
+  /// Fills in what belongs to the proxy.
+  void describe(DeviceNetwork& network) const;
+  /// Throws what it has failed with, if it has.
+  void check() const;
+  /// No kernel runs. See Proxy::stop().
+  void stop();
+
+private:
+  /// The counters of the device are told to the proxy's threads, which take no more than these.
+  void close_rings(bool of_device);
+
+  std::shared_ptr<KernelMemory> memory_;
+  int context_;
+  std::unique_ptr<Proxy> proxy_;
+  std::deque<KernelMapping> mappings_; ///< by ring
+  KernelArray<std::uint64_t> issued_;  ///< by ring, each in a line of its own
+  KernelArray<std::uint64_t> known_completed_;
+  KernelArray<std::uint64_t> result_words_;
+  std::unique_ptr<KernelArray<ProxyRingView>> views_;
+  std::unique_ptr<KernelArray<std::uint8_t>> ring_of_pe_;
+  bool closed_ = false;
+};
+
+} // namespace shmemctl

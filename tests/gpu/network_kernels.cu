@@ -1,0 +1,138 @@
+#include "tests/gpu/network_kernels.h"
+
+#include "kernels/device/network.cuh"
+
+namespace shmemctl::test {
+
+namespace {
+
+using namespace shmemctl::device;
+
+__device__ NetworkPlace heap_place(std::uint64_t offset_bytes) {
+  return {region::heap, offset_bytes};
+}
+
+/// Counts what is not as expected.
+class Expect {
+public:
+  explicit __device__ Expect(NetworkFindings* findings) : findings_(findings) {}
+  /// @param number of the expectation
+  __device__ bool operator()(int number, bool met) const {
+    if (!met)
+      atomicAdd(&findings_->wrong[number], 1u);
+    return met;
+  }
+
+private:
+  NetworkFindings* findings_;
+};
+
+__device__ unsigned char byte_of(std::uint64_t round, unsigned thread, unsigned i) {
+  return static_cast<unsigned char>(round * 31 + thread * 7 + i);
+}
+
+__device__ void fill(std::byte* at, unsigned count, std::uint64_t round, unsigned thread) {
+  for (unsigned i = 0; i < count; ++i)
+    at[i] = static_cast<std::byte>(byte_of(round, thread, i));
+}
+__device__ bool holds(const std::byte* at, unsigned count, std::uint64_t round, unsigned thread) {
+  for (unsigned i = 0; i < count; ++i)
+    if (static_cast<unsigned char>(at[i]) != byte_of(round, thread, i))
+      return false;
+  return true;
+}
+
+__global__ void every_operation(DeviceJob job, int peer, std::uint64_t rounds, std::byte* away,
+                                NetworkFindings* findings) {
+  constexpr unsigned count = 200;
+  const Expect expect(findings);
+  const unsigned thread = threadIdx.x + blockIdx.x * blockDim.x;
+  const std::uint64_t there = NetworkHeap::slots + thread * NetworkHeap::slot_bytes;
+  std::byte* const local = job.heap + NetworkHeap::local + thread * NetworkHeap::slot_bytes;
+  std::byte* const mine = away + thread * NetworkHeap::slot_bytes;
+  std::uint64_t old = 0;
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    const bool blocking = round % 2 == 0;
+    fill(local, count, round, thread);
+    fill(mine, count, round + 1, thread);
+    // From the heap, and from memory of the GPU.
+    if (!expect(0, network_put(job, heap_place(there), local, count, peer, blocking)) ||
+        !expect(1, network_put(job, heap_place(there + 256), mine, count, peer, blocking)) ||
+        !expect(2, network_put_value(job, heap_place(there + 512), round, 8, peer)) ||
+        !expect(3, network_quiet(job)))
+      return;
+    if (!expect(4, network_get_value(job, heap_place(there + 512), 8, peer, old)))
+      return;
+    expect(5, old == round);
+    fill(local, count, 0, thread);
+    fill(mine, count, 0, thread);
+    if (!expect(6, network_get(job, local, heap_place(there), count, peer, blocking)) ||
+        !expect(7, network_get(job, mine, heap_place(there + 256), count, peer, blocking)) ||
+        !expect(8, blocking || network_quiet(job)))
+      return;
+    expect(9, holds(local, count, round, thread));
+    expect(10, holds(mine, count, round + 1, thread));
+    if (!expect(11, network_atomic(job, heap_place(there + 520), NetworkAtomic::add, 8, 2, 0, peer,
+                                   &old)))
+      return;
+    expect(12, old == (round - 1) * 2);
+    if (!expect(13, network_atomic(job, heap_place(there + 528), NetworkAtomic::add, 4, 3, 0, peer,
+                                   &old)))
+      return;
+    expect(14, old == (round - 1) * 3);
+    if (!expect(15, network_atomic(job, heap_place(there + 536), NetworkAtomic::compare_swap, 8,
+                                   round, round - 1, peer, &old)))
+      return;
+    expect(16, old == round - 1);
+    if (!expect(17, network_atomic(job, heap_place(NetworkHeap::counter), NetworkAtomic::add, 8, 1,
+                                   0, peer, nullptr)) ||
+        !expect(18, network_fence(job)))
+      return;
+  }
+  expect(19, network_quiet(job));
+}
+
+__global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFindings* findings) {
+  const Expect expect(findings);
+  std::byte* const local = job.heap + NetworkHeap::local;
+  const auto* const signal = reinterpret_cast<const std::uint64_t*>(job.heap + NetworkHeap::signal);
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    fill(local, NetworkHeap::payload_bytes, round, static_cast<unsigned>(job.pe));
+    // By turns set and added: both leave the round's number.
+    if (!expect(20, network_put_signal(job, heap_place(NetworkHeap::payload), local,
+                                       NetworkHeap::payload_bytes, heap_place(NetworkHeap::signal),
+                                       round % 2 == 0 ? round : 1, round % 2 != 0, peer, true)))
+      return;
+    const std::uint64_t begin_ns = global_time_ns();
+    while (load_acquire(signal) < round)
+      if (global_time_ns() - begin_ns > job.timeout_ns) {
+        expect(21, false);
+        return;
+      }
+    expect(22, holds(job.heap + NetworkHeap::payload, NetworkHeap::payload_bytes, round,
+                     static_cast<unsigned>(peer)));
+    // The payload may be written again when both have looked.
+    if (!expect(23, network_put_value(job, heap_place(NetworkHeap::signal + 8), round, 8, peer)))
+      return;
+    while (load_acquire(signal + 1) < round)
+      if (global_time_ns() - begin_ns > job.timeout_ns) {
+        expect(21, false);
+        return;
+      }
+  }
+}
+
+} // namespace
+
+void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int peer,
+                               std::uint64_t rounds, std::byte* away, NetworkFindings* findings) {
+  every_operation<<<NetworkShape::blocks, NetworkShape::threads, 0, stream>>>(job, peer, rounds,
+                                                                              away, findings);
+}
+
+void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
+                            std::uint64_t rounds, NetworkFindings* findings) {
+  signals<<<1, 1, 0, stream>>>(job, peer, rounds, findings);
+}
+
+} // namespace shmemctl::test

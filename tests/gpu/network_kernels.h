@@ -1,0 +1,38 @@
+// Kernels that use the network, for network_test.cpp.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "kernels/device_job.h"
+
+namespace shmemctl::test {
+
+/// Places in the heap of every PE; `n_threads` of them each.
+struct NetworkHeap {
+  static constexpr std::uint64_t counter = 0, signal = 64;
+  static constexpr std::uint64_t payload = 1024; ///< of the signal
+  static constexpr std::uint64_t payload_bytes = 1000;
+  static constexpr std::uint64_t slots = 8192; ///< what peers write
+  static constexpr std::uint64_t local = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t slot_bytes = 1024; ///< of each thread
+  static constexpr std::uint64_t bytes = std::uint64_t{2} << 20;
+};
+struct NetworkShape {
+  static constexpr int blocks = 2, threads = 16, n_threads = blocks * threads;
+};
+
+/// Which expectation was not met, and how often: zero all.
+struct NetworkFindings {
+  static constexpr int count = 24;
+  std::uint32_t wrong[count];
+};
+
+/// Every operation, by every thread, towards `peer`. @param away memory of the GPU: a slot for each
+/// thread
+void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int peer,
+                               std::uint64_t rounds, std::byte* away, NetworkFindings* findings);
+/// Puts with signals to each other, in turn.
+void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
+                            std::uint64_t rounds, NetworkFindings* findings);
+
+} // namespace shmemctl::test

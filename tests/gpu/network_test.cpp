@@ -1,0 +1,233 @@
+// Kernels of two PEs that reach each other by the proxy and by the HCA's queues only: over memory
+// of this machine, over libfabric's TCP, and over the HCA in software. The heap is host memory that
+// the GPUs map.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <sys/mman.h>
+#include <thread>
+
+#include "src/runtime/gpu/cuda_kernel_memory.h"
+#include "src/runtime/gpu/device_network.h"
+#include "tests/gpu/device_world.h"
+#include "tests/gpu/network_kernels.h"
+#include "tests/support/transport_world.h"
+#include "transports/direct/direct.h"
+#include "transports/libfabric/libfabric.h"
+#include "transports/shm/shm.h"
+
+namespace shmemctl::test {
+namespace {
+
+constexpr int n_pes = 2;
+constexpr double wait_s = 20;
+constexpr std::uint64_t rounds = 20;
+
+struct Network {
+  std::string name;
+  MakeTransport make;
+  std::string path; ///< DEVICE_PATH
+  std::map<std::string, std::string> options = {};
+  bool one_node = true;
+};
+
+/// Heaps of all PEs, in memory that their processes share.
+class SharedHeaps {
+public:
+  SharedHeaps() {
+    base_ =
+        static_cast<std::byte*>(::mmap(nullptr, n_pes * NetworkHeap::bytes, PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED)
+      throw std::runtime_error("mmap of the heaps");
+  }
+  ~SharedHeaps() { ::munmap(base_, n_pes * NetworkHeap::bytes); }
+  SharedHeaps(const SharedHeaps&) = delete;
+  SharedHeaps& operator=(const SharedHeaps&) = delete;
+  std::byte* of(int pe) const { return base_ + static_cast<std::size_t>(pe) * NetworkHeap::bytes; }
+
+private:
+  std::byte* base_;
+};
+
+/// What a PE's process does.
+class NetworkPe {
+public:
+  NetworkPe(const Network& network, const SharedHeaps& heaps, Bootstrap& bootstrap)
+      : bootstrap_(bootstrap), heaps_(heaps), pe_(bootstrap.rank()), options_({}, texts(network)) {
+    connect(network);
+    open_gpu(network);
+  }
+  ~NetworkPe() {
+    part_.reset();
+    mapping_.reset();
+  }
+  NetworkPe(const NetworkPe&) = delete;
+  NetworkPe& operator=(const NetworkPe&) = delete;
+
+  void barrier() { bootstrap_.barrier(deadline()); }
+
+  void run_operations() {
+    DeviceArray<std::byte> away(NetworkShape::n_threads * NetworkHeap::slot_bytes);
+    launch([&](cudaStream_t stream, NetworkFindings* findings) {
+      launch_network_operations(stream, job_, 1 - pe_, rounds, away.data(), findings);
+    });
+    std::uint64_t counted = 0;
+    std::memcpy(&counted, heaps_.of(pe_) + NetworkHeap::counter, sizeof counted);
+    require(counted == NetworkShape::n_threads * rounds,
+            "all additions have arrived: " + std::to_string(counted));
+  }
+  void run_signals() {
+    launch([&](cudaStream_t stream, NetworkFindings* findings) {
+      launch_network_signals(stream, job_, 1 - pe_, rounds, findings);
+    });
+  }
+  void stop() { part_->stop(); }
+
+private:
+  static std::map<std::string, std::string> texts(const Network& network) {
+    auto all = network.options;
+    all["DEVICE_PATH"] = network.path;
+    return all;
+  }
+  static Deadline deadline() { return Deadline::after(std::chrono::duration<double>(2 * wait_s)); }
+
+  void connect(const Network& network) {
+    TransportSetup setup{pe_, n_pes, "host", &options_, &health_, wait_s};
+    transport_ = network.make(setup);
+    TransportPe me;
+    me.pe = pe_;
+    me.n_pes = n_pes;
+    me.transport = transport_.get();
+    me.mapped_memory = network.one_node;
+    BootstrapExchange exchange(bootstrap_, deadline());
+    std::string not_reached;
+    const std::vector<PeerPlace> peers = detail::reachable_peers(me, exchange, not_reached);
+    require(not_reached.empty(), not_reached);
+    transport_->connect(peers, exchange, deadline());
+    RegionView view{region::heap, heaps_.of(pe_), NetworkHeap::bytes, {}};
+    for (int pe = 0; pe < n_pes; ++pe)
+      view.mapped.push_back(heaps_.of(pe));
+    register_region({transport_.get()}, view, exchange);
+  }
+
+  void open_gpu(const Network& network) {
+    std::string why;
+    const auto driver = cuda::Driver::open("libcuda.so.1", why);
+    require(driver != nullptr, "no driver: " + why);
+    device_ = std::make_shared<const cuda::Device>(
+        driver, cuda::device_of_pe(pe_, static_cast<int>(driver->devices().size()), {}));
+    require_cuda(cudaSetDevice(device_->info().ordinal), "cudaSetDevice");
+    stream_ = std::make_unique<cuda::Stream>(device_);
+    memory_ = make_cuda_kernel_memory(device_);
+    mapping_.emplace(memory_, heaps_.of(pe_), NetworkHeap::bytes);
+    require_cuda(cudaHostAlloc(&report_, sizeof(WaitReport), cudaHostAllocMapped), "report");
+    std::memset(report_, 0, sizeof(WaitReport));
+    DeviceNetworkInputs inputs;
+    inputs.pe = pe_;
+    inputs.n_pes = n_pes;
+    inputs.wanted = network.path;
+    inputs.mapped = {pe_ == 0, pe_ == 1};
+    inputs.mapped_reason = {"a test", "a test"};
+    inputs.ways = {transport_.get(), transport_.get()};
+    inputs.ibgda = find_ibgda({transport_.get()});
+    inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
+    inputs.host_memory = {{heaps_.of(pe_), NetworkHeap::bytes}};
+    inputs.proxy.timeout_s = wait_s;
+    inputs.health = &health_;
+    inputs.memory = memory_;
+    part_.emplace(std::move(inputs));
+    const GpuWay& way = part_->ways()[static_cast<std::size_t>(1 - pe_)];
+    require(way.path == (network.path == "ibgda" ? DevicePath::ibgda : DevicePath::proxy),
+            "the path is " + way.reason);
+    job_.pe = pe_;
+    job_.n_pes = n_pes;
+    job_.heap = mapping_->seen(heaps_.of(pe_));
+    require(job_.heap == heaps_.of(pe_), "host memory has one address everywhere");
+    job_.heap_bytes = NetworkHeap::bytes;
+    job_.report = report_;
+    job_.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
+    job_.network = part_->network();
+  }
+
+  /// Runs a kernel on all PEs at the same time, to its end.
+  template <class Launch>
+  void launch(const Launch& launch) {
+    DeviceArray<NetworkFindings> findings(1);
+    require_cuda(cudaDeviceSynchronize(), "what is before the kernel");
+    barrier();
+    launch(reinterpret_cast<cudaStream_t>(stream_->get()), findings.data());
+    require_cuda(cudaGetLastError(), "launch");
+    const Deadline until = deadline();
+    while (cudaStreamQuery(reinterpret_cast<cudaStream_t>(stream_->get())) == cudaErrorNotReady) {
+      require(!until.passed(), "the kernel ends in time");
+      std::this_thread::yield();
+    }
+    require_cuda(cudaDeviceSynchronize(), "kernel");
+    if (report_->state == WaitReport::written)
+      throw std::runtime_error(part_->error_of(*report_).message());
+    part_->check();
+    std::string wrong;
+    const NetworkFindings found = findings.values()[0];
+    for (int i = 0; i < NetworkFindings::count; ++i)
+      if (found.wrong[i] != 0)
+        wrong += " " + std::to_string(i) + " (" + std::to_string(found.wrong[i]) + " times)";
+    require(wrong.empty(), "these expectations of network_kernels.cu were met:" + wrong);
+    barrier();
+  }
+
+  Bootstrap& bootstrap_;
+  const SharedHeaps& heaps_;
+  int pe_;
+  Options options_;
+  JobHealth health_;
+  std::unique_ptr<Transport> transport_;
+  std::shared_ptr<const cuda::Device> device_;
+  std::unique_ptr<cuda::Stream> stream_;
+  std::shared_ptr<KernelMemory> memory_;
+  std::optional<KernelMapping> mapping_;
+  WaitReport* report_ = nullptr;
+  std::optional<DeviceNetworkPart> part_;
+  DeviceJob job_{};
+};
+
+class KernelsOverNetworks : public testing::TestWithParam<Network> {};
+
+TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  const SharedHeaps heaps;
+  BootstrapArea area(n_pes);
+  ForkedPes pes(n_pes, [&](int pe) {
+    // Else a kernel that waits may keep another one from being loaded.
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    ThreadBootstrap bootstrap(area, pe);
+    NetworkPe me(GetParam(), heaps, bootstrap);
+    me.run_operations();
+    me.run_signals();
+    me.stop();
+    me.barrier(); // nobody's memory goes while another one may use it
+  });
+  std::string problems;
+  for (const std::string& end : pes.ends())
+    problems += end.empty() ? "" : end + "\n";
+  EXPECT_EQ(problems, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gpu, KernelsOverNetworks,
+    testing::Values(Network{"proxy_shm", [](const TransportSetup&) { return make_shm_transport(); },
+                            "proxy"},
+                    Network{"proxy_libfabric_tcp",
+                            make_libfabric_transport,
+                            "proxy",
+                            {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
+                            false},
+                    Network{"ibgda_software",
+                            make_ibgda_transport,
+                            "ibgda",
+                            {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}}}),
+    [](const auto& tested) { return tested.param.name; });
+
+} // namespace
+} // namespace shmemctl::test

@@ -1,0 +1,159 @@
+// What host and device compute alike.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/pattern.h"
+#include "kernels/bench/units.h"
+#include "src/bench/cases/pattern.h"
+#include "src/bench/cases/slots.h"
+#include "src/bench/gpu/collective_places.h"
+
+namespace shmemctl::bench {
+namespace {
+
+TEST(Pieces, CoverAMessageOnceAndInOrder) {
+  for (const std::size_t size : {1u, 7u, 16u, 17u, 127u, 128u, 4096u, 4097u, 1u << 20, 1000003u})
+    for (const std::uint64_t count : {1u, 2u, 3u, 32u, 33u, 1024u, 32768u}) {
+      std::size_t at = 0;
+      for (std::uint64_t index = 0; index < count; ++index) {
+        const Piece piece = piece_of(size, index, count);
+        ASSERT_EQ(piece.begin_bytes, at) << size << " by " << count;
+        ASSERT_TRUE(piece.begin_bytes % 16 == 0 || piece.size_bytes == 0) << size;
+        at += piece.size_bytes;
+      }
+      EXPECT_EQ(at, size) << count;
+    }
+}
+
+TEST(Pieces, AreWholeCacheLinesWhereThereIsOneForEach) {
+  EXPECT_EQ(piece_of(1 << 20, 1, 32).size_bytes, (1u << 20) / 32);
+  EXPECT_EQ(piece_of(32 * 130, 1, 32).begin_bytes % 128, 0u);
+}
+
+TEST(Assignments, GiveEachPeersMessagesToItsCallersOnce) {
+  for (const std::uint64_t callers : {1u, 2u, 5u, 7u, 32u, 100u})
+    for (const std::uint64_t peers : {1u, 2u, 3u, 7u, 31u}) {
+      std::map<std::uint64_t, std::vector<int>> seen; // by peer: how often each part is taken
+      for (std::uint64_t caller = 0; caller < callers; ++caller) {
+        const Assignment mine = assignment_of(caller, callers, peers);
+        for (std::uint64_t peer = mine.first; peer < peers; peer += mine.step) {
+          seen[peer].resize(mine.count);
+          ++seen[peer].at(mine.index);
+        }
+      }
+      ASSERT_EQ(seen.size(), peers) << callers << " callers";
+      for (const auto& [peer, parts] : seen)
+        for (const int times : parts)
+          EXPECT_EQ(times, 1) << callers << " callers, peer " << peer << " of " << peers;
+    }
+}
+
+TEST(Peers, AreThoseOfTheHostsRoutes) {
+  for (const int n_pes : {2, 3, 8}) {
+    Point point;
+    point.traffic = Traffic::all_to_all;
+    for (int pe = 0; pe < n_pes; ++pe) {
+      const Routes routes = routes_of(point, pe, n_pes);
+      for (std::size_t k = 0; k < routes.to.size(); ++k)
+        EXPECT_EQ(peer_of(pe, n_pes, k, routes.to.size(), routes.to[0]), routes.to[k]);
+    }
+  }
+}
+
+TEST(PatternByte, IsTheByteOfTheHostsPattern) {
+  std::vector<std::byte> area(256);
+  fill_pattern(area.data(), area.size(), 11, 3);
+  for (std::size_t at = 0; at < area.size(); ++at)
+    ASSERT_EQ(pattern_byte(11, 3, at), std::to_integer<std::uint8_t>(area[at])) << at;
+}
+
+/// Replays operations into a made-up area.
+TEST(PatternSlots, ExpectWhatOperationsLeave) {
+  for (const std::uint64_t operations : {0u, 1u, 2u, 3u, 7u, 200u, 700u}) {
+    const SlotLayout layout(100, 1, 3, 1);
+    std::vector<std::byte> source(source_bytes(layout.size_bytes));
+    fill_pattern(source.data(), source.size(), 5, 1);
+    std::vector<std::byte> area(layout.slots * layout.slot_bytes);
+    for (std::uint64_t j = 0; j < operations; ++j)
+      std::memcpy(area.data() + j % layout.slots * layout.slot_bytes,
+                  source.data() + PatternSlots::source_offset_bytes(j, layout.slots),
+                  layout.size_bytes);
+    const PatternSlots slots{layout.slots, layout.slot_bytes, layout.size_bytes, operations, 5, 1};
+    for (std::size_t at = 0; at < area.size(); ++at)
+      ASSERT_EQ(slots.expected(at), std::to_integer<std::uint8_t>(area[at]))
+          << operations << " operations, byte " << at;
+  }
+}
+
+TEST(PatternSlots, OperationsOfASlotDifferFromTheOneBefore) {
+  for (std::uint64_t j = 0; j < 300; ++j)
+    for (const std::uint64_t slots : {1u, 2u, 64u})
+      EXPECT_NE(PatternSlots::source_offset_bytes(j, slots),
+                PatternSlots::source_offset_bytes(j + slots, slots));
+}
+
+TEST(AtomicWords, FollowFromTheOperations) {
+  for (const AtomicKernel kernel :
+       {AtomicKernel::fetch, AtomicKernel::set, AtomicKernel::swap, AtomicKernel::compare_swap,
+        AtomicKernel::fetch_add, AtomicKernel::add}) {
+    std::uint64_t word = 0;
+    for (std::uint64_t number = 0; number < 100; ++number) {
+      ASSERT_EQ(word, atomic_after(kernel, number));
+      const std::uint64_t operand = atomic_operand(kernel, number);
+      if (kernel == AtomicKernel::fetch_add || kernel == AtomicKernel::add)
+        word += operand;
+      else if (kernel != AtomicKernel::fetch)
+        word = operand;
+    }
+  }
+  EXPECT_FALSE(atomic_fetches(AtomicKernel::add));
+  EXPECT_TRUE(atomic_fetches(AtomicKernel::compare_swap));
+}
+
+TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
+  for (const CollectiveKernel kernel :
+       {CollectiveKernel::broadcast, CollectiveKernel::fcollect, CollectiveKernel::alltoall,
+        CollectiveKernel::alltoallv})
+    for (const int n_pes : {1, 2, 5})
+      for (const std::size_t size : {1u, 8u, 1000u}) {
+        const CollectivePlaces places{kernel, size, n_pes};
+        std::uint64_t given = 0, taken = 0;
+        for (int pe = 0; pe < n_pes; ++pe) {
+          given += places.payload_bytes(pe);
+          std::size_t end = 0;
+          for (const auto& part : places.parts(pe)) {
+            EXPECT_GE(part.at, end);
+            end = part.at + part.size_bytes;
+            EXPECT_LE(end, places.dest_data_bytes());
+            EXPECT_LE(part.from + part.size_bytes, places.source_data_bytes());
+            taken += part.size_bytes;
+          }
+        }
+        if (kernel == CollectiveKernel::alltoall || kernel == CollectiveKernel::alltoallv)
+          EXPECT_EQ(given, taken);
+        EXPECT_LE(places.dest_offset_bytes() + places.dest_bytes(), places.total_bytes());
+      }
+}
+
+TEST(CollectivePlaces, ListsSayWhatThePartsSay) {
+  const int n_pes = 5;
+  const CollectivePlaces places{CollectiveKernel::alltoallv, 9, n_pes};
+  for (int from = 0; from < n_pes; ++from) {
+    const std::vector<std::uint64_t> lists = places.lists(from);
+    ASSERT_EQ(lists.size(), 3u * n_pes);
+    for (int to = 0; to < n_pes; ++to) {
+      const auto part = places.parts(to).at(static_cast<std::size_t>(from));
+      const auto at = static_cast<std::size_t>(to);
+      EXPECT_EQ(lists[at], part.size_bytes);
+      EXPECT_EQ(lists[n_pes + at], part.from);
+      EXPECT_EQ(lists[2 * n_pes + at], part.at);
+    }
+  }
+}
+
+} // namespace
+} // namespace shmemctl::bench

@@ -1,0 +1,93 @@
+#include "src/bench/gpu_link.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/node_builder.h"
+
+namespace shmemctl::bench {
+namespace {
+
+constexpr double link_GBps = 26.562;
+
+/// Two GPUs below one switch each.
+class GpuLinkTest : public ::testing::Test {
+protected:
+  GpuLinkTest() {
+    const int bridge = built.host_bridge(0);
+    for (int i = 0; i < 2; ++i)
+      built.gpu(built.pcie_switch(bridge));
+    for (const Gpu& gpu : built.node.gpus)
+      addresses.push_back(to_string(built.pci(gpu.pci).address));
+  }
+
+  void add_nvlink(LinkTarget target, int count) {
+    for (Gpu& gpu : built.node.gpus) {
+      GpuLink link;
+      link.target = target;
+      link.count = count;
+      link.bandwidth_GBps = known(link_GBps, "test");
+      if (target == LinkTarget::gpu)
+        link.target_address = parse_pci_address(addresses[gpu.index == 0 ? 1 : 0]);
+      gpu.links.push_back(link);
+    }
+  }
+  void set_pcie(double speed_GTps, int width) {
+    for (const Gpu& gpu : built.node.gpus) // at rest
+      built.link(gpu.pci, 2.5, width, speed_GTps, width);
+  }
+  std::vector<GpuSeatPlace> places(std::uint64_t second_machine = 1) const {
+    return {{1, addresses[0]}, {second_machine, addresses[1]}};
+  }
+
+  shmemctl::testing::NodeBuilder built;
+  std::vector<std::string> addresses;
+};
+
+TEST_F(GpuLinkTest, NvlinkIsTheRateOfAllItsLinks) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  const auto link = gpu_link(built.node, addresses[0], addresses[1]);
+  ASSERT_TRUE(link);
+  EXPECT_NEAR(link->rate_GBps, 18 * link_GBps, 1e-9);
+  EXPECT_EQ(link->name, "NVLink, 18 links of 26.562 GB/s");
+}
+
+TEST_F(GpuLinkTest, PcieIsTheRateOfTheLinkAtFullSpeed) {
+  set_pcie(32, 16);
+  const auto link = gpu_link(built.node, addresses[0], addresses[1]);
+  ASSERT_TRUE(link);
+  EXPECT_NEAR(link->rate_GBps, 63.0, 0.1);
+  EXPECT_EQ(link->name, "PCIe, 16 lanes of 32 GT/s");
+}
+
+TEST_F(GpuLinkTest, NothingIsSaidOfWhatIsNotKnown) {
+  EXPECT_FALSE(gpu_link(built.node, addresses[0], addresses[1]));
+  set_pcie(32, 16);
+  EXPECT_FALSE(gpu_link(built.node, addresses[0], addresses[0]));
+  EXPECT_FALSE(gpu_link(built.node, addresses[0], "0000:ff:00.0"));
+  EXPECT_FALSE(gpu_link(built.node, "", addresses[1]));
+}
+
+TEST_F(GpuLinkTest, BothDirectionsHaveTwiceTheRate) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  Point point;
+  auto limit = gpu_link_limit(built.node, point, places());
+  ASSERT_TRUE(limit);
+  EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
+  EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s");
+  point.direction = Direction::bi;
+  limit = gpu_link_limit(built.node, point, places());
+  ASSERT_TRUE(limit);
+  EXPECT_NEAR(limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
+  EXPECT_EQ(limit->name, "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together");
+}
+
+TEST_F(GpuLinkTest, CollectivesAndOtherMachinesHaveNone) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  Point point;
+  EXPECT_FALSE(gpu_link_limit(built.node, point, places(2)));
+  point.traffic = Traffic::collective;
+  EXPECT_FALSE(gpu_link_limit(built.node, point, places()));
+}
+
+} // namespace
+} // namespace shmemctl::bench

@@ -1,0 +1,114 @@
+// Threads in a kernel's place: the same code on the host's atomics, and plain memory as a GPU's.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "kernels/device/proxy_client.h"
+#include "kernels/device/queue_client.h"
+#include "src/base/deadline.h"
+#include "src/runtime/gpu/device_network.h"
+#include "transports/mlx5/host_memory.h"
+
+namespace shmemctl::test {
+
+/// Counts what is there, so that tests see that all of it goes.
+class PlainKernelMemory final : public KernelMemory {
+public:
+  ~PlainKernelMemory() override {
+    EXPECT_TRUE(allocated_.empty());
+    EXPECT_TRUE(mapped_.empty());
+  }
+  void* allocate(std::size_t size_bytes) override {
+    void* const memory = std::aligned_alloc(256, (size_bytes + 255) / 256 * 256);
+    std::memset(memory, 0, size_bytes);
+    const std::lock_guard lock(mutex_);
+    allocated_[memory] = size_bytes;
+    return memory;
+  }
+  void free(void* memory) noexcept override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(allocated_.erase(memory), 1u);
+    std::free(memory);
+  }
+  void* map(void* base, std::size_t size_bytes, HostPart part) override {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(base) % 4096, 0u) << "whole pages";
+    EXPECT_EQ(size_bytes % 4096, 0u) << "whole pages";
+    EXPECT_EQ(part, HostPart::memory);
+    const std::lock_guard lock(mutex_);
+    EXPECT_TRUE(mapped_.emplace(base, size_bytes).second) << "mapped twice";
+    return base;
+  }
+  void unmap(void* base) noexcept override {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(mapped_.erase(base), 1u);
+  }
+  void copy(void* to, const void* from, std::size_t size_bytes) override {
+    ++copies;
+    std::memcpy(to, from, size_bytes);
+  }
+
+  std::atomic<int> copies{0};
+
+private:
+  std::mutex mutex_;
+  std::map<void*, std::size_t> allocated_, mapped_;
+};
+
+/// A wait that takes as long as a test may, or a number of turns.
+class ThreadWait {
+public:
+  explicit ThreadWait(int turns = 0) : turns_(turns), deadline_(Deadline::Clock::now()) {}
+  void start() {
+    left_ = turns_;
+    deadline_ = Deadline::after(std::chrono::seconds(60));
+  }
+  void stop() {}
+  bool pause() {
+    std::this_thread::yield();
+    return turns_ > 0 ? --left_ > 0 : !deadline_.passed();
+  }
+
+private:
+  int turns_, left_ = 0;
+  Deadline deadline_;
+};
+
+using ThreadProxy = device::ProxyClient<HostAtomics, ThreadWait>;
+using ThreadQueue = device::QueueClient<mlx5::HostMemory, ThreadWait>;
+
+/// Runs `body(number)` on so many threads at once.
+inline void run_kernel(unsigned n_threads, const std::function<void(std::uint32_t)>& body) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t number = 0; number < n_threads; ++number)
+    threads.emplace_back([&, number] { body(number); });
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+/// All PEs mapped, as on one node, and a way to each.
+inline DeviceNetworkInputs inputs_of(int pe, const std::vector<Transport*>& ways,
+                                     const std::string& wanted, JobHealth& health,
+                                     const std::shared_ptr<KernelMemory>& memory) {
+  DeviceNetworkInputs inputs;
+  inputs.pe = pe;
+  inputs.n_pes = static_cast<int>(ways.size());
+  inputs.wanted = wanted;
+  inputs.mapped.assign(ways.size(), true);
+  inputs.mapped_reason.assign(ways.size(), "memory of a test");
+  inputs.ways = ways;
+  inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
+  inputs.health = &health;
+  inputs.memory = memory;
+  return inputs;
+}
+
+} // namespace shmemctl::test

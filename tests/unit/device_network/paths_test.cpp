@@ -1,0 +1,98 @@
+// By what kernels reach whom, and which contexts the two proxies have.
+#include "tests/support/counting_transport.h"
+#include "tests/support/expect_error.h"
+#include "tests/unit/device_network/kernel_threads.h"
+
+namespace shmemctl::test {
+namespace {
+
+using Reachable = DeviceNetworkInputs::Reachable;
+
+struct Choice {
+  CountingTransport transport;
+  JobHealth health;
+  std::shared_ptr<PlainKernelMemory> memory = std::make_shared<PlainKernelMemory>();
+
+  /// PE 0 of four: PE 1 is mapped, PE 2 is not, to PE 3 there is no transport.
+  std::vector<GpuWay> ways(const std::string& wanted, Reachable reachable) {
+    DeviceNetworkInputs inputs =
+        inputs_of(0, {&transport, &transport, &transport, nullptr}, wanted, health, memory);
+    inputs.mapped = {true, true, false, false};
+    inputs.mapped_reason = {"its own memory", "NVLink", "another node", "another node"};
+    inputs.reachable = reachable;
+    inputs.unreachable_reason = "the heap is GPU memory";
+    const DeviceNetworkPart part(std::move(inputs));
+    const DeviceNetwork network = part.network();
+    for (std::size_t pe = 0; pe < part.ways().size(); ++pe)
+      EXPECT_EQ(network.path_of_pe[pe], static_cast<std::uint8_t>(part.ways()[pe].path));
+    return part.ways();
+  }
+};
+
+std::vector<DevicePath> paths(const std::vector<GpuWay>& ways) {
+  std::vector<DevicePath> all;
+  for (const GpuWay& way : ways)
+    all.push_back(way.path);
+  return all;
+}
+
+TEST(DevicePaths, AsTheOptionSays) {
+  constexpr DevicePath none = DevicePath::none, mapped = DevicePath::load_store,
+                       proxy = DevicePath::proxy;
+  using Paths = std::vector<DevicePath>;
+  Choice choice;
+  EXPECT_EQ(paths(choice.ways("auto", Reachable::host_memory)),
+            (Paths{mapped, mapped, proxy, none}));
+  EXPECT_EQ(paths(choice.ways("auto", Reachable::all)), (Paths{mapped, mapped, proxy, none}));
+  EXPECT_EQ(paths(choice.ways("auto", Reachable::nothing)), (Paths{mapped, mapped, none, none}));
+  EXPECT_EQ(paths(choice.ways("p2p", Reachable::host_memory)), (Paths{mapped, mapped, none, none}));
+  EXPECT_EQ(paths(choice.ways("proxy", Reachable::host_memory)),
+            (Paths{mapped, proxy, proxy, none}));
+  EXPECT_EQ(paths(choice.ways("ibgda", Reachable::host_memory)),
+            (Paths{mapped, proxy, proxy, none}));
+}
+
+TEST(DevicePaths, WithReasons) {
+  Choice choice;
+  const auto ways = choice.ways("auto", Reachable::nothing);
+  EXPECT_EQ(ways[1].reason, "NVLink");
+  EXPECT_EQ(ways[2].reason, "another node; no network: the heap is GPU memory");
+  EXPECT_EQ(choice.ways("auto", Reachable::all)[2].reason, "another node: proxy over counting");
+  EXPECT_EQ(choice.ways("auto", Reachable::all)[3].reason,
+            "another node, and no transport reaches it");
+  EXPECT_NE(choice.ways("p2p", Reachable::all)[2].reason.find("allows nothing else"),
+            std::string::npos);
+}
+
+TEST(DevicePaths, NothingIsMadeWhereAllAreMapped) {
+  CountingTransport transport;
+  JobHealth health;
+  auto memory = std::make_shared<PlainKernelMemory>();
+  const DeviceNetworkPart part(inputs_of(0, {&transport, &transport}, "auto", health, memory));
+  EXPECT_EQ(part.network().path_of_pe, nullptr);
+  EXPECT_EQ(part.network().rings.n_rings, 0u);
+  EXPECT_EQ(part.network().queues, nullptr);
+}
+
+TEST(DevicePaths, TheProxiesHaveContextsOfTheirOwn) {
+  for (unsigned own = 1; own < most_proxy_threads; ++own) {
+    const KernelProxyContexts kernels = kernel_proxy_contexts(own);
+    EXPECT_GE(kernels.threads, 1u);
+    EXPECT_LE(kernels.threads, own);
+    const int last = kernels.context - static_cast<int>(kernels.threads) + 1;
+    EXPECT_LE(kernels.context, proxy_context - static_cast<int>(own)) << own;
+    EXPECT_GE(last, first_proxy_context) << own;
+    EXPECT_EQ((proxy_context - kernels.context) % static_cast<int>(kernels.threads), 0) << own;
+  }
+  EXPECT_EQ(kernel_proxy_contexts(most_proxy_threads).threads, 0u);
+  CountingTransport transport;
+  JobHealth health;
+  DeviceNetworkInputs inputs = inputs_of(0, {&transport, &transport}, "proxy", health,
+                                         std::make_shared<PlainKernelMemory>());
+  inputs.proxy.threads = most_proxy_threads;
+  expect_error(ExitCode::usage, {"PROXY_THREADS=8"},
+               [&] { DeviceNetworkPart part(std::move(inputs)); });
+}
+
+} // namespace
+} // namespace shmemctl::test

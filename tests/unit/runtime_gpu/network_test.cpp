@@ -1,0 +1,121 @@
+// The network that kernels of a whole job are given: threads in a kernel's place, whose GPUs'
+// memory a processor reaches.
+#include <cstring>
+
+#include "tests/unit/device_network/kernel_threads.h"
+#include "tests/unit/runtime_gpu/gpu_job.h"
+
+namespace shmemctl::test {
+namespace {
+
+constexpr unsigned n_threads = 3;
+constexpr std::uint64_t rounds = 50;
+
+ProxyRequest request_to(ProxyOp op, int pe, std::uint64_t offset_bytes) {
+  ProxyRequest request;
+  request.op = op;
+  request.region = region::gpu_heap;
+  request.pe = pe;
+  request.offset_bytes = offset_bytes;
+  request.size_bytes = 8;
+  return request;
+}
+
+/// Adds to the peer's word at `offset_bytes`, and reads what the additions before have left.
+void add_by_proxy(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
+                  std::uint32_t number) {
+  ThreadWait wait;
+  ThreadProxy proxy(job.network, number, wait);
+  std::uint64_t value = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    ProxyRequest add = request_to(ProxyOp::atomic, peer, offset_bytes);
+    add.detail = static_cast<std::uint8_t>(AtomicOp::add);
+    add.operand = 1;
+    expect(proxy.post(add), "an addition");
+    expect(proxy.ask(request_to(ProxyOp::get_value, peer, offset_bytes), value) && value > round,
+           "what it has left");
+  }
+  expect(proxy.quiet(), "quiet");
+}
+
+void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
+                  std::uint32_t number) {
+  ThreadWait wait;
+  ThreadQueue queue(job.network, static_cast<std::uint32_t>(peer), number, wait);
+  std::uint64_t value = 0;
+  const ThreadQueue::Place place{region::gpu_heap, offset_bytes};
+  for (std::uint64_t round = 0; round < rounds; ++round)
+    expect(queue.atomic(place, AtomicOp::add, 8, 1, 0, nullptr) &&
+               queue.get_value(place, 8, value) && value > round,
+           "an addition");
+  expect(queue.quiet(), "quiet");
+}
+
+struct Way {
+  const char* name;
+  const char* transport;
+  DevicePath path;
+  int n_nodes;
+};
+
+class NetworkOfKernels : public ::testing::TestWithParam<Way> {};
+
+TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
+  const Way way = GetParam();
+  ForkJob job = gpu_job(
+      2,
+      [way](Runtime& runtime) -> std::string {
+        PeGpu& gpu = *runtime.gpu();
+        const int peer = 1 - runtime.pe();
+        const GpuWay& chosen = gpu.ways()[static_cast<std::size_t>(peer)];
+        expect(chosen.path == way.path, chosen.reason);
+        // Larger than a chunk: the heap grows behind the network's start.
+        auto* words = static_cast<std::uint64_t*>(gpu.allocate(std::size_t{10} << 20));
+        const DeviceJob job = gpu.job();
+        expect(job.network.path_of_pe[peer] == static_cast<std::uint8_t>(way.path), "the path");
+        const std::uint64_t at = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(words) -
+                                                            job.heap + (std::ptrdiff_t{9} << 20));
+        std::atomic<int> failures{0};
+        run_kernel(n_threads, [&](std::uint32_t number) {
+          try {
+            way.path == DevicePath::proxy ? add_by_proxy(job, peer, at, number)
+                                          : add_by_queue(job, peer, at, number);
+          } catch (const Error&) {
+            ++failures;
+          }
+        });
+        expect(failures == 0, "what the threads expected");
+        gpu.check();
+        runtime.collectives().barrier(team_world);
+        expect(word_at(gpu, words + (std::size_t{9} << 17)) == n_threads * rounds, "the sum");
+        gpu.free(words);
+        return {};
+      },
+      {{"SHMEMCTL_HEAP", "host"},
+       {"SHMEMCTL_DEVICE_PATH", way.path == DevicePath::proxy ? "proxy" : "ibgda"},
+       {"SHMEMCTL_MLX5_DEVICE", "soft"}});
+  if (way.transport[0] != '\0')
+    job.environment["SHMEMCTL_TRANSPORT"] = way.transport;
+  job.n_nodes = way.n_nodes;
+  expect_all_well(run_fork_job(job));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, NetworkOfKernels,
+                         ::testing::Values(Way{"proxy_shm", "shm", DevicePath::proxy, 1},
+                                           Way{"ibgda", "shm,ibgda", DevicePath::ibgda, 1}),
+                         [](const auto& tested) { return tested.param.name; });
+
+TEST(NetworkOfGpuMemory, IsNotThere) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
+        expect(way.path == DevicePath::none, "no path");
+        expect(way.reason.find("SHMEMCTL_HEAP=host") != std::string::npos, way.reason);
+        return {};
+      },
+      {{"SHMEMCTL_HEAP", "vmm"}, {"SHMEMCTL_DEVICE_PATH", "proxy"}})));
+}
+
+} // namespace
+} // namespace shmemctl::test
