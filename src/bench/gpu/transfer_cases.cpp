@@ -77,6 +77,19 @@ protected:
                            : launch_transfer(how, arguments);
   }
 
+  void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
+    for (std::size_t k = 0; k < routes_.to.size(); ++k) {
+      std::byte* const slot = memory() + layout_->slot_offset_bytes(k, 0);
+      std::byte* const source = memory() + number % variants * variant_step_bytes;
+      if (is_pull())
+        on_stream::get(job, slot, source, point().size_bytes, routes_.to[k], stream);
+      else
+        on_stream::put(job, slot, source, point().size_bytes, routes_.to[k], stream);
+    }
+    if (kind.one_by_one && !routes_.to.empty())
+      on_stream::quiet(job, stream);
+  }
+
   int most_blocks(int device) const override {
     const Launch& shape = point().launch;
     return most_transfer_blocks(kind.kernel,
@@ -111,7 +124,8 @@ private:
   }
   SlotLayout layout_for(int n_pes) const {
     const int peers = peers_of_a_sender(point(), n_pes);
-    return {message_bytes(), peers, kind.one_by_one ? 1 : point().window * peers, 1};
+    // A stream has one slot: what it does depends on its number modulo `variants` alone.
+    return {message_bytes(), peers, kind.one_by_one || by_stream() ? 1 : point().window * peers, 1};
   }
 
   Routes routes_;
@@ -171,6 +185,22 @@ CaseInfo element(std::string name, std::string measures, const std::string& how)
 }
 
 } // namespace
+
+std::vector<CaseEntry> stream_transfer_cases() {
+  const std::string behind = " one after the other in the stream";
+  return {on_stream_of(entry_of<GpuTransfer<put_kind>>(
+              bandwidth("put", "bandwidth of puts of a stream",
+                        "Puts" + behind + ", a quiet behind the last one."))),
+          on_stream_of(entry_of<GpuTransfer<put_latency_kind>>(
+              latency("put-latency", "time of a put of a stream until it is complete at the target",
+                      "Puts" + behind + ", each followed by quiet."))),
+          on_stream_of(entry_of<GpuTransfer<get_kind>>(
+              bandwidth("get", "bandwidth of gets of a stream",
+                        "Gets" + behind + ", a quiet behind the last one."))),
+          on_stream_of(entry_of<GpuTransfer<get_latency_kind>>(
+              latency("get-latency", "time of a get of a stream until the data is here",
+                      "Gets" + behind + ", each followed by quiet.")))};
+}
 
 std::vector<CaseEntry> gpu_transfer_cases() {
   const std::string shared = " The threads, warps or blocks of the grid take a piece of each "
