@@ -219,6 +219,8 @@ std::vector<CaseEntry> gpu_transfer_cases() {
                              "What put is compared with: a loop of stores of 16 bytes." + shared);
   CaseInfo store_latency = latency("st-latency", "time of bare stores until they are complete",
                                    "What put-latency is compared with: stores, then a fence.");
+  store.launch.scopes = {CallScope::block};
+  store_latency.launch.scopes = {CallScope::thread};
   for (CaseInfo* info : {&store, &store_latency})
     info->group = "reference";
   return {
