@@ -45,12 +45,7 @@ __device__ inline void set_number(device::Fp16& number, int value) {
 }
 template <class T>
 __device__ inline bool is_number(T number, int value) {
-  T right;
-  set_number(right, value);
-  return memcmp(&number, &right, sizeof right) == 0;
-}
-__device__ inline bool is_number(float number, int value) {
-  return number == static_cast<float>(value); // -0, too
+  return number == static_cast<T>(value); // -0, too
 }
 __device__ inline bool is_number(device::Bf16 number, int value) {
   return device::to_float(number) == static_cast<float>(value);
