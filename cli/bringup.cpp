@@ -41,8 +41,17 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
               << std::flush;
   session.checkpoint();
 
+  session.step("gathering GPUs");
+  GpuSummary gpus = gather_gpus(runtime);
+  report.checks = gpus.rows;
+  report.findings.insert(report.findings.end(), gpus.findings.begin(), gpus.findings.end());
+  if (const std::string text = gpu_rows_text(report.checks); session.wants_text() && !text.empty())
+    std::cout << text << '\n' << std::flush;
+
   report.connections = merge_connections(
       runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  report.connections.insert(report.connections.end(), gpus.connections.begin(),
+                            gpus.connections.end());
   if (const std::string ways = connections_for_people(report.connections);
       session.wants_text() && !ways.empty())
     std::cout << ways << '\n' << std::flush;
@@ -84,7 +93,8 @@ void add_bringup(CLI::App& app, Context& context) {
   command->footer(
       "Every ordered pair of PEs does put, get, atomic fetch-add, compare-and-swap and\n"
       "put-with-signal on every transport that reaches it; the target looks at its own\n"
-      "memory. Exit code 1: a pair is wrong or not reached; 3: a PE was lost.\n"
+      "memory. Where all PEs have a GPU, their kernels do the same on the GPU heap.\n"
+      "Exit code 1: a pair is wrong or not reached; 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 bringup\n"
       "  mpirun -n 16 shmemctl bringup --json bringup.json\n"
@@ -92,12 +102,13 @@ void add_bringup(CLI::App& app, Context& context) {
   for (const char* name :
        {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK", "TRANSPORT", "REMOTE_TRANSPORT",
         "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS", "SOFT_HCA_OVER",
-        "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
+        "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
     add_option(*command, context, name);
   command->callback([&context] {
     context.run = [](Context& run_context) {
       RuntimeRequest request;
       request.require_reach = false; // it reports such pairs itself
+      request.gpu = GpuUse::if_there;
       return with_job(run_context, std::move(request),
                       [&](JobSession& session, Runtime& runtime, const Options& options) {
                         return bring_up(run_context, session, runtime, options);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/units.h"
+#include "src/bringup/gpu_pairs.h"
 #include "src/runtime/fault.h"
 
 namespace shmemctl {
@@ -58,6 +59,28 @@ std::vector<PhaseRow> gather_phases(Runtime& runtime) {
   return merge_phases(runtime.gather_text(phases_text_of(runtime.phase_times())));
 }
 
+GpuSummary gather_gpus(Runtime& runtime) {
+  if (PeGpu* gpu = runtime.gpu()) {
+    std::vector<std::string> hosts;
+    for (const PeHost& host : runtime.placement().hosts)
+      hosts.push_back(host.host_name);
+    return merge_gpu_sites(runtime.gather_text(gpu_site_text(gpu->site(), gpu->ways())), hosts);
+  }
+  GpuSummary none;
+  const std::vector<Gpu>& gpus = runtime.node().gpus;
+  if (std::any_of(gpus.begin(), gpus.end(),
+                  [](const Gpu& gpu) { return gpu.vendor == "nvidia"; })) {
+    CheckRow row;
+    row.id = "gpu-devices";
+    row.title = "which GPU each PE has";
+    row.group = "gpu";
+    row.status = "skipped";
+    row.reason = "the job uses no GPUs: " + runtime.no_gpu_reason();
+    none.rows.push_back(std::move(row));
+  }
+  return none;
+}
+
 std::vector<TransportReach> gather_reach(Runtime& runtime) {
   return merge_reach(runtime.gather_text(reach_text(runtime.transports())));
 }
@@ -98,6 +121,16 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
                           sync,
                           announce};
     const std::vector<PairFailure> found = check_pairs(world);
+    failures.insert(failures.end(), found.begin(), found.end());
+  }
+  if (PeGpu* gpu = runtime.gpu()) {
+    verdict.transports.push_back(
+        merge_reach(runtime.gather_text(kernel_reach_text(gpu->ways(), gpu->site().heap_kind)))
+            .front());
+    progress(kernels_name, 0, 1);
+    const std::vector<PairFailure> found = check_pairs_by_kernels(
+        *gpu, verdict.transports.back(), static_cast<int>(verdict.transports.size()) - 1,
+        [&runtime] { runtime.gather_text(""); });
     failures.insert(failures.end(), found.begin(), found.end());
   }
   verdict.failures = merge_failures(runtime.gather_text(failures_text(failures)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/bringup/gpu_pairs.h"
 #include "src/bringup/verdict.h"
 #include "src/runtime/runtime.h"
 
@@ -21,10 +22,15 @@ std::string phases_text_of(const std::vector<PhaseTime>& times);
 /// Collective: who reaches whom. The same on every PE.
 std::vector<TransportReach> gather_reach(Runtime& runtime);
 
+/// Collective: what the PEs' GPUs are and whom their kernels reach; the same on every PE. Without
+/// GPUs: nothing, but the reason where the node has some.
+GpuSummary gather_gpus(Runtime& runtime);
+
 /// Called before each round of each transport.
 using CheckProgress = std::function<void(const std::string& transport, int round, int rounds)>;
 
-/// Collective: checks all pairs on all transports. The verdict is the same on every PE. Throws
+/// Collective: checks all pairs on all transports, and by kernels if the job has GPUs: these stand
+/// behind the transports under the name "gpu". The verdict is the same on every PE. Throws
 /// Error: unavailable (the heap is too small, a PE was lost), deadline.
 BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
                                std::vector<TransportReach> transports,

@@ -1,0 +1,133 @@
+// The check of every pair of PEs by kernels: what lies where in the GPU heap, and the launchers.
+// For host and device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/device_job.h"
+
+namespace shmemctl::kernel_check {
+
+#ifdef __CUDACC__
+#define SHMEMCTL_CHECK_BOTH __host__ __device__
+#else
+#define SHMEMCTL_CHECK_BOTH
+#endif
+
+/// In the order of PairOp.
+enum Op : int { put, get, fetch_add, compare_swap, put_signal, n_ops };
+
+/// What this PE saw of one operation with one peer: of put and put_signal as the target, else as
+/// the caller.
+struct Result {
+  enum State : std::uint32_t {
+    well,
+    wrong,
+    nothing_came,
+    wrong_at_target ///< of an atomic, seen by the target: this PE
+  };
+  std::uint32_t state;
+  std::uint32_t size_bytes;
+  std::uint64_t offset_bytes; ///< of what is wrong, in the transfer
+  std::uint64_t expected, found;
+};
+
+/// Symmetric memory of the check: the same on every PE. Offsets in bytes from its begin.
+struct Layout {
+  static constexpr int n_sizes = 2;
+  /// One word, which a put with signal sends together with the signal; and many bytes that begin
+  /// at no multiple of anything.
+  static constexpr std::uint64_t alignment_bytes = 256, shift_bytes = 3;
+
+  int n_pes;
+
+  SHMEMCTL_CHECK_BOTH static constexpr std::uint64_t size_of(int i) { return i == 0 ? 8 : 16385; }
+  SHMEMCTL_CHECK_BOTH static constexpr std::uint64_t row_bytes() {
+    return 512 + 16384 + 512; // both sizes, with room between and behind
+  }
+  /// Rows: one for each PE and purpose.
+  enum Row : int {
+    put_arrives,
+    signal_arrives,
+    get_leaves,
+    get_arrives,
+    put_leaves,
+    signal_leaves,
+    n_rows
+  };
+  SHMEMCTL_CHECK_BOTH std::uint64_t data(Row row, int pe, int i) const {
+    const std::uint64_t begin =
+        (static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(n_pes) +
+         static_cast<std::uint64_t>(pe)) *
+        row_bytes();
+    return i == 0 ? begin : begin + 256 + shift_bytes;
+  }
+  SHMEMCTL_CHECK_BOTH std::uint64_t words() const {
+    return static_cast<std::uint64_t>(n_rows) * static_cast<std::uint64_t>(n_pes) * row_bytes();
+  }
+  /// The signal beside the small payload of `source`; the large one's is further on.
+  SHMEMCTL_CHECK_BOTH std::uint64_t signal(int source, int i) const {
+    return data(signal_arrives, source, 0) + (i == 0 ? 8 : 16);
+  }
+  SHMEMCTL_CHECK_BOTH std::uint64_t added(int source) const {
+    return words() + static_cast<std::uint64_t>(source) * 128;
+  }
+  SHMEMCTL_CHECK_BOTH std::uint64_t swapped(int source) const { return added(source) + 64; }
+  SHMEMCTL_CHECK_BOTH std::uint64_t result(int peer, int op) const {
+    return words() + static_cast<std::uint64_t>(n_pes) * 128 +
+           (static_cast<std::uint64_t>(peer) * n_ops + static_cast<std::uint64_t>(op)) *
+               sizeof(Result);
+  }
+  /// Flags by peer, which the host writes: bit 0: I reach it, bit 1: it reaches me, bit 2: with
+  /// atomics.
+  SHMEMCTL_CHECK_BOTH std::uint64_t flags(int peer) const {
+    return result(n_pes, 0) + static_cast<std::uint64_t>(peer);
+  }
+  SHMEMCTL_CHECK_BOTH std::uint64_t size_bytes() const {
+    return (flags(n_pes) + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  }
+};
+enum Flag : unsigned { reaches = 1, is_reached = 2, has_atomics = 4 };
+
+/// Byte `offset` of what `caller` transfers to or from `target`.
+SHMEMCTL_CHECK_BOTH constexpr std::uint8_t
+pattern_byte(int op, int caller, int target, std::uint64_t size_bytes, std::uint64_t offset) {
+  std::uint64_t z =
+      (static_cast<std::uint64_t>(op) << 56 ^ static_cast<std::uint64_t>(caller) << 40 ^
+       static_cast<std::uint64_t>(target) << 24 ^ size_bytes) *
+          0x9e3779b97f4a7c15u +
+      offset;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return static_cast<std::uint8_t>(z >> 56);
+}
+/// What the words begin with, and what is done to them.
+SHMEMCTL_CHECK_BOTH constexpr std::uint64_t first_word(int caller, int target) {
+  return 0x5a00000000000000u + (static_cast<std::uint64_t>(caller) << 24) +
+         static_cast<std::uint64_t>(target);
+}
+SHMEMCTL_CHECK_BOTH constexpr std::uint64_t addend(int i) {
+  return i == 0 ? 5 : 0x100000007u;
+}
+inline constexpr std::uint64_t swap_value = 0x0123456789abcdefu;
+inline constexpr std::uint64_t signal_value = 0x5151515151515151u;
+
+/// The steps, in order; between them all PEs meet (but for `await`, which may follow `act` at
+/// once). One block for each peer.
+enum class Step : int {
+  prepare, ///< this PE's own memory
+  act,     ///< put, get, atomics, put with signal, to all peers at the same time
+  await,   ///< signals and their payloads
+  look     ///< what puts and atomics of others have left here
+};
+
+/// Puts a step into the stream.
+/// @param area        symmetric, of Layout::size_bytes()
+/// @param patience_ns how long a signal is waited for
+/// Returns why it could not be launched; "" if it was.
+std::string launch(Step step, const DeviceJob& job, std::byte* area, const Layout& layout,
+                   std::uint64_t patience_ns, void* stream);
+
+} // namespace shmemctl::kernel_check

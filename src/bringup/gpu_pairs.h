@@ -1,0 +1,55 @@
+// The check of every pair of PEs by kernels, and what the job's GPUs are, for bringup.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/pair_check.h"
+#include "reports/report.h"
+#include "src/bringup/pair_check.h"
+#include "src/bringup/reach_map.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl {
+
+/// The name under which kernels stand among the transports of a verdict.
+inline constexpr const char* kernels_name = "gpu";
+
+/// This PE's row of whom its kernels reach, as text for merge_reach(). Atomics of GPUs on host
+/// memory need atomics on PCIe, which nothing tells of: they are left out there.
+std::string kernel_reach_text(const std::vector<GpuWay>& ways, const std::string& heap_kind);
+/// "load/store", "proxy", "ibgda", "none".
+const char* to_string(DevicePath path);
+
+/// Collective: put, get, fetch-add, compare-and-swap and put with signal of every pair by kernels,
+/// all at the same time; who received looks. What this PE saw go wrong. Throws Error: what a
+/// kernel's wait has reported, a lost PE, the heap is too small.
+/// @param reach     of kernels, the same on all PEs
+/// @param transport its number in the verdict
+/// @param sync      meets all PEs
+std::vector<PairFailure> check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach,
+                                                int transport, const std::function<void()>& sync);
+
+/// @param results of PE `me`, by peer and operation
+std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>& results, int me,
+                                         int transport);
+
+/// What a PE says of its GPU, as text for the others.
+std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways);
+
+/// What all PEs said of their GPUs.
+struct GpuSummary {
+  std::vector<CheckRow> rows;             ///< gpu-devices, gpu-heap, gpu-paths: group "gpu"
+  std::vector<ConnectionRow> connections; ///< by source and target
+  Findings findings;                      ///< gpu-pair-unreachable (warning)
+};
+/// @param texts gpu_site_text() of every PE, by PE
+/// @param hosts their hosts' names, by PE
+/// Throws Error (unavailable) for a text that is none.
+GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
+                           const std::vector<std::string>& hosts);
+/// The rows for people, a line each.
+std::string gpu_rows_text(const std::vector<CheckRow>& rows);
+
+} // namespace shmemctl

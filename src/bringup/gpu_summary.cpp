@@ -1,0 +1,179 @@
+// What all PEs say of their GPUs, put together.
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reports/table.h"
+#include "src/base/text.h"
+#include "src/base/whole_number.h"
+#include "src/bringup/gpu_pairs.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* group = "gpu";
+constexpr std::size_t most_named = 16; ///< devices, kinds or reasons in one sentence
+
+struct Site {
+  int device = -1;
+  std::string name, pci_address, heap_kind, heap_reason;
+  std::vector<std::pair<std::string, std::string>> ways; ///< path and reason, by PE
+};
+
+Site read_site(const std::string& text, std::size_t n_pes) {
+  const json site = json::parse(text);
+  Site read;
+  read.device = require_whole_number<int>(site.at(0));
+  read.name = site.at(1).get<std::string>();
+  read.pci_address = site.at(2).get<std::string>();
+  read.heap_kind = site.at(3).get<std::string>();
+  read.heap_reason = site.at(4).get<std::string>();
+  for (const json& way : site.at(5))
+    read.ways.emplace_back(way.at(0).get<std::string>(), way.at(1).get<std::string>());
+  if (read.ways.size() != n_pes)
+    throw std::out_of_range("ways");
+  return read;
+}
+
+std::string joined(std::vector<std::string> words, const char* separator) {
+  if (words.size() > most_named) {
+    const std::size_t more = words.size() - most_named;
+    words.resize(most_named);
+    words.push_back("and " + std::to_string(more) + " more");
+  }
+  return join(words, separator);
+}
+
+std::string counted(std::size_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+CheckRow row_of(const char* id, const char* title, std::string reason, std::string evidence) {
+  CheckRow row;
+  row.id = id;
+  row.title = title;
+  row.group = group;
+  row.status = "pass";
+  row.reason = std::move(reason);
+  row.evidence = std::move(evidence);
+  return row;
+}
+
+CheckRow devices_row(const std::vector<Site>& sites, const std::vector<std::string>& hosts) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
+      pes; // by host and address
+  std::set<std::string> names;
+  std::size_t most = 0;
+  for (std::size_t pe = 0; pe < sites.size(); ++pe) {
+    std::vector<std::string>& here = pes[{hosts[pe], sites[pe].pci_address}];
+    here.push_back(std::to_string(pe));
+    most = std::max(most, here.size());
+    names.insert(sites[pe].name);
+  }
+  std::vector<std::string> devices;
+  for (const auto& [device, list] : pes)
+    devices.push_back(device.first + " " + device.second + ": PE " + joined(list, ", "));
+  std::string reason = counted(sites.size(), "PE") + " on " + counted(pes.size(), "GPU") + " (" +
+                       joined({names.begin(), names.end()}, ", ") + ")";
+  if (most > 1)
+    reason += "; up to " + std::to_string(most) + " PEs share one, and their kernels take turns";
+  return row_of("gpu-devices", "which GPU each PE has", std::move(reason), joined(devices, "; "));
+}
+
+CheckRow heap_row(const std::vector<Site>& sites) {
+  std::map<std::pair<std::string, std::string>, std::size_t> kinds;
+  for (const Site& site : sites)
+    ++kinds[{site.heap_kind, site.heap_reason}];
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : kinds)
+    parts.push_back(kind.first + " on " + counted(count, "PE") +
+                    (kind.second.empty() ? "" : ": " + kind.second));
+  return row_of("gpu-heap", "what the heap of kernels is made of", joined(parts, "; "),
+                "SHMEMCTL_HEAP");
+}
+
+/// Whom kernels reach, and how: a PE itself is not counted.
+void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
+  std::map<std::pair<std::string, std::string>, std::vector<PePair>> ways;
+  std::vector<PePair> missing;
+  std::size_t pairs = 0;
+  for (std::size_t source = 0; source < sites.size(); ++source)
+    for (std::size_t target = 0; target < sites.size(); ++target) {
+      const auto& [path, reason] = sites[source].ways[target];
+      const PePair pair(static_cast<int>(source), static_cast<int>(target));
+      summary.connections.push_back(
+          {kernels_name, pair.first, pair.second, path + (reason.empty() ? "" : ": " + reason)});
+      if (source == target)
+        continue;
+      ++pairs;
+      ways[{path, reason}].push_back(pair);
+      if (path == "none")
+        missing.push_back(pair);
+    }
+  std::vector<std::string> parts;
+  for (const auto& [way, list] : ways)
+    parts.push_back((way.first == "none" ? "not reached" : way.first) + ": " +
+                    counted(list.size(), "pair") +
+                    (way.second.empty() ? "" : " (" + way.second + ")"));
+  CheckRow row =
+      row_of("gpu-paths", "by what kernels reach other PEs",
+             fmt::format("kernels reach {} of {}", pairs - missing.size(), counted(pairs, "pair")),
+             joined(parts, "; "));
+  if (!missing.empty()) {
+    const auto& [source, target] = missing.front();
+    const std::string& why =
+        sites[static_cast<std::size_t>(source)].ways[static_cast<std::size_t>(target)].second;
+    row.status = "warning";
+    row.fix = "SHMEMCTL_DEVICE_PATH=auto; shmemctl doctor --only gpu says what hinders peer access";
+    summary.findings.push_back(
+        {"gpu-pair-unreachable", Severity::warning, fmt::format("PE {} to PE {}", source, target),
+         "kernels do not reach " + counted(missing.size(), "pair") +
+             " of PEs: " + pair_list(missing) + (why.empty() ? "" : "; " + why),
+         row.fix});
+  }
+  summary.rows.push_back(std::move(row));
+}
+
+} // namespace
+
+std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways) {
+  json list = json::array();
+  for (const GpuWay& way : ways)
+    list.push_back({to_string(way.path), way.reason});
+  const json whole = {site.device,    site.name,        site.pci_address,
+                      site.heap_kind, site.heap_reason, std::move(list)};
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,
+                           const std::vector<std::string>& hosts) {
+  std::vector<Site> sites;
+  for (std::size_t pe = 0; pe < texts.size(); ++pe)
+    try {
+      sites.push_back(read_site(texts[pe], texts.size()));
+    } catch (const std::exception&) {
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read",
+                  "what it said of its GPU cannot be read",
+                  "run the same version of shmemctl on all hosts");
+    }
+  GpuSummary summary;
+  summary.rows = {devices_row(sites, hosts), heap_row(sites)};
+  add_paths(sites, summary);
+  return summary;
+}
+
+std::string gpu_rows_text(const std::vector<CheckRow>& rows) {
+  std::string text;
+  for (const CheckRow& row : rows)
+    if (row.group == group)
+      text += "  " + safe_text(row.id) + ": " + safe_text(row.reason) +
+              (row.evidence.empty() ? "" : "\n    " + safe_text(row.evidence)) + "\n";
+  return text.empty() ? "" : "GPUs\n" + text;
+}
+
+} // namespace shmemctl
