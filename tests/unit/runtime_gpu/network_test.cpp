@@ -142,7 +142,7 @@ TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
        {"SHMEMCTL_DEVICE_PATH", "p2p"},
        {"SHMEMCTL_TRANSPORT", "shm,libfabric"},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
-  job.n_nodes = 2;
+  whole.n_nodes = 2;
   expect_all_well(run_fork_job(whole));
 }
 
