@@ -135,11 +135,14 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
     if (head.size_bytes > 0)
       copies.copy(agent_queue, local_at(head.region, head.offset_bytes, head.size_bytes), payload,
                   head.size_bytes);
-    if (head.op == MessageOp::put_signal)
-      copies.start_atomic(
-          agent_queue,
-          local_at(head.signal_region, head.signal_offset_bytes, sizeof(std::uint64_t)),
-          {head.atomic, 8, head.operand});
+    if (head.op == MessageOp::put_signal) {
+      std::byte* const signal =
+          local_at(head.signal_region, head.signal_offset_bytes, sizeof head.operand);
+      if (head.atomic == AtomicOp::set)
+        copies.store_word(agent_queue, signal, head.operand);
+      else
+        copies.start_atomic(agent_queue, signal, {head.atomic, 8, head.operand});
+    }
     break;
   case MessageOp::get:
     reply_bytes = head.size_bytes;
