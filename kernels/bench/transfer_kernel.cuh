@@ -26,6 +26,7 @@ struct Cursor {
 };
 
 struct Put {
+  static constexpr bool needs_quiet = true;
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {
@@ -33,6 +34,7 @@ struct Put {
   }
 };
 struct Get {
+  static constexpr bool needs_quiet = true;
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {
@@ -41,6 +43,7 @@ struct Get {
 };
 /// Sixteen bytes at a time, as all addresses are multiples of 16; the last few bytes one by one.
 struct Store {
+  static constexpr bool needs_quiet = true;
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {
@@ -65,6 +68,7 @@ __device__ inline void with_word(std::size_t size_bytes, Use&& use) {
     use(std::uint8_t{});
 }
 struct PutValue {
+  static constexpr bool needs_quiet = true;
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {
@@ -75,6 +79,7 @@ struct PutValue {
   }
 };
 struct GetValue {
+  static constexpr bool needs_quiet = false; // the value is here, and is used, before the next
   template <class Scope>
   static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
                              std::size_t size_bytes, int pe) {
@@ -118,7 +123,7 @@ __device__ bool run_one_by_one(const DeviceJob& job, const TransferArguments& a)
     Operation::template run<typename Scope::Api>(
         job, a.memory + a.slots_offset_bytes + cursor.slot * a.slot_bytes,
         a.memory + cursor.source_offset_bytes(), a.size_bytes, a.only_peer);
-    if (!quiet<typename Scope::Api>(job))
+    if (Operation::needs_quiet && !quiet<typename Scope::Api>(job))
       return false;
   }
   return true;
