@@ -126,6 +126,12 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
                 problem, "give fewer --ctas or --threads; shmemctl doctor looks at the driver");
   gpu_->wait(gpu_->stream(), step);
   gpu_->copy(&seen_, control_, sizeof seen_);
+  if (seen_.failed == 0)
+    return;
+  gpu_->check(); // says more
+  throw Error(ExitCode::unavailable,
+              "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device), step,
+              "an operation of a kernel was not completed", "shmemctl bringup looks at every pair");
 }
 
 void GpuCase::run(const char* step, CallScope scope, int ctas, int threads,
