@@ -60,8 +60,7 @@ protected:
   }
   void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
     constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::int64_t);
-    constexpr auto type =
-        floats ? on_stream::NumberType::float32 : on_stream::NumberType::int64;
+    constexpr auto type = floats ? on_stream::NumberType::float32 : on_stream::NumberType::int64;
     const std::size_t size = point().size_bytes;
     std::byte* const dest = memory() + places().dest_offset_bytes();
     std::byte* const source = memory() + variant_offset_bytes(number);
@@ -115,8 +114,8 @@ private:
       if (const auto difference =
               compare_pattern(dest.data() + part.at, part.size_bytes, seed(), part.writer,
                               variant_offset_bytes(last) + part.from))
-        return wrong_at(part.at + difference->offset_bytes, difference->expected,
-                        difference->found, last, "block of PE " + std::to_string(part.writer));
+        return wrong_at(part.at + difference->offset_bytes, difference->expected, difference->found,
+                        last, "block of PE " + std::to_string(part.writer));
       end = part.at + part.size_bytes;
     }
     return std::nullopt;
@@ -165,8 +164,9 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
   info.group = "collective";
   info.metric = Metric::latency;
   info.measures = std::move(measures);
-  info.how = how + " One after the other in one kernel, by one block of each PE or, with --ctas, "
-                   "by a grid whose blocks meet between them." +
+  info.how = how +
+             " One after the other in one kernel, by one block of each PE or, with --ctas, "
+             "by a grid whose blocks meet between them." +
              verified;
   info.element_bytes = element_bytes;
   info.min_bytes = std::max<std::size_t>(element_bytes, 8);

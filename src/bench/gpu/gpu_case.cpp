@@ -116,8 +116,8 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
                               const std::function<std::string(const KernelLaunch&)>& launcher) {
   const GpuSite& site = gpu_->site();
   const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
-  const KernelLaunch how{job,  device_control(),    gpu_->stream(), site.device,
-                         kernel_scope(scope), ctas, threads};
+  const KernelLaunch how{job,  device_control(), gpu_->stream(), site.device, kernel_scope(scope),
+                         ctas, threads};
   if (const std::string problem = launcher(how); !problem.empty())
     throw Error(ExitCode::unavailable,
                 "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),

@@ -19,9 +19,9 @@ namespace shmemctl::bench {
 
 /// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
 /// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
-/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and the
-/// time is that between two events. A graph holds `variants` of them, whose number modulo that is
-/// all that they depend on.
+/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and
+/// the time is that between two events. A graph holds `variants` of them, whose number modulo that
+/// is all that they depend on.
 class GpuCase : public Case {
 public:
   explicit GpuCase(const Point& point) : point_(point) {}
@@ -32,6 +32,7 @@ public:
   std::optional<double> last_duration_ns() const final { return duration_ns_; }
   std::optional<TimerQuality> timer() const final { return timer_; }
   std::string cannot_run(Runtime& runtime) const override;
+  std::uint64_t batch_multiple() const final { return point_.launch.graph ? variants : 1; }
 
   /// Memory of the case's own in a job of so many PEs.
   virtual std::size_t bytes_for(int n_pes) const = 0;
@@ -46,13 +47,11 @@ protected:
     on_stream::quiet(job, stream);
   }
   bool by_stream() const { return point_.launch.initiator == Initiator::stream; }
-  std::uint64_t batch_multiple() const override { return point_.launch.graph ? variants : 1; }
 
   /// Fills buffers; the members below are valid from here on.
   virtual void set_up() = 0;
   /// Launches; returns "" or why it failed.
-  virtual std::string launch(const KernelLaunch& how, std::uint64_t first,
-                             std::uint64_t count) = 0;
+  virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
   /// After each launch: control() has what it left.
   virtual void launched() {}
   /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.

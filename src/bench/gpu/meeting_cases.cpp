@@ -26,9 +26,7 @@ public:
     if (by_stream())
       return watch_stream();
     run("watching calls", point().launch.scope, 1, point().launch.threads,
-        [&](const KernelLaunch& how) {
-          return launch_meeting(how, arguments(0, calls, true));
-        });
+        [&](const KernelLaunch& how) { return launch_meeting(how, arguments(0, calls, true)); });
     if (control().wrong_at == UINT64_MAX)
       return std::nullopt;
     return WrongByte{pe(), control().wrong_at, control().expected, control().found,

@@ -187,7 +187,8 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 } // namespace
 
 std::vector<CaseEntry> stream_pingpong_cases() {
-  const std::string each = " and the stream waits for the answer. Half of a round trip is reported.";
+  const std::string each =
+      " and the stream waits for the answer. Half of a round trip is reported.";
   CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal of a stream",
                             "Each PE's stream sets the other's signal word," + each +
                                 " Verified: the last signal.");
@@ -232,8 +233,7 @@ std::vector<CaseEntry> gpu_pingpong_cases() {
                       "right behind it, so that both are one store." +
                           last)),
           entry_of<GpuPingPong<PingPongKernel::signal>>(signal),
-          entry_of<GpuPingPong<PingPongKernel::store>>(store),
-          entry_of<GpuRing>(ring)};
+          entry_of<GpuPingPong<PingPongKernel::store>>(store), entry_of<GpuRing>(ring)};
 }
 
 } // namespace shmemctl::bench

@@ -70,8 +70,8 @@ protected:
     arguments.peers = routes_.to.size();
     arguments.only_peer = routes_.to.empty() ? -1 : routes_.to[0];
     // Loads and stores of one thread to one address stay in order; requests to a network need not.
-    const bool mapped = std::all_of(routes_.to.begin(), routes_.to.end(),
-                                    [this](int pe) { return is_mapped(pe); });
+    const bool mapped =
+        std::all_of(routes_.to.begin(), routes_.to.end(), [this](int pe) { return is_mapped(pe); });
     arguments.quiet_every = mapped ? 0 : layout_->slots;
     return kind.one_by_one ? launch_transfer_latency(how, arguments)
                            : launch_transfer(how, arguments);
@@ -235,9 +235,8 @@ std::vector<CaseEntry> gpu_transfer_cases() {
       entry_of<GpuTransfer<get_message_kind>>(
           bandwidth("get-message", "bandwidth of gets that are complete one by one",
                     "Non-blocking gets." + ended)),
-      entry_of<GpuTransfer<get_latency_kind>>(
-          latency("get-latency", "time of a get until the data is here",
-                  "Each get is followed by quiet.")),
+      entry_of<GpuTransfer<get_latency_kind>>(latency(
+          "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
       entry_of<GpuTransfer<put_value_kind>>(
           element("p", "time to store one element at the target, until it is complete",
                   "A put of one element from a register, then quiet.")),

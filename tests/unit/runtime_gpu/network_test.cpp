@@ -65,7 +65,7 @@ class NetworkOfKernels : public ::testing::TestWithParam<Way> {};
 
 TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
   const Way way = GetParam();
-  ForkJob job = gpu_job(
+  ForkJob whole = gpu_job(
       2,
       [way](Runtime& runtime) -> std::string {
         PeGpu& gpu = *runtime.gpu();
@@ -116,8 +116,8 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
        {"SHMEMCTL_TRANSPORT", way.transport},
        {"SHMEMCTL_MLX5_DEVICE", "soft"},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
-  job.n_nodes = way.n_nodes;
-  expect_all_well(run_fork_job(job));
+  whole.n_nodes = way.n_nodes;
+  expect_all_well(run_fork_job(whole));
 }
 
 const auto name_of = [](const auto& tested) { return std::string(tested.param.name); };
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
-  ForkJob job = gpu_job(
+  ForkJob whole = gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
         const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
@@ -149,8 +149,8 @@ TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
        {"SHMEMCTL_DEVICE_PATH", "p2p"},
        {"SHMEMCTL_TRANSPORT", "shm,libfabric"},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
-  job.n_nodes = 2;
-  expect_all_well(run_fork_job(job));
+  whole.n_nodes = 2;
+  expect_all_well(run_fork_job(whole));
 }
 #endif
 
