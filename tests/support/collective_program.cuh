@@ -125,7 +125,7 @@ private:
     return (from + to) % 3 == 0;
   }
 
-  __device__ void move(const Call& call, int step_number) {
+  __device__ __noinline__ void move(const Call& call, int step_number) {
     std::byte* const dest = job_.heap + call.to;
     std::byte* const source = job_.heap + job_.heap_bytes / 2 + call.from;
     const bool to_each = call.kind == Call::alltoall || call.kind == Call::alltoallv;
@@ -166,7 +166,7 @@ private:
   }
 
   template <class T>
-  __device__ void reduce(const Call& call, int step_number) {
+  __device__ __noinline__ void reduce(const Call& call, int step_number) {
     auto* const dest = reinterpret_cast<T*>(job_.heap + call.to / 16 * sizeof(T));
     auto* const source =
         reinterpret_cast<T*>(job_.heap + job_.heap_bytes / 2 + call.from / 16 * sizeof(T));
