@@ -54,6 +54,65 @@ TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
   expect_all_well(run_fork_job(gpu_job(2, grow_to_the_limit, heap())));
 }
 
+// Payload and signal go different ways; the signal still comes last.
+TEST_P(RuntimeGpuTest, ASignalMayLieInOtherMemoryThanItsPayload) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        constexpr std::size_t count = 4096;
+        constexpr std::uint64_t rounds = 20;
+        PeGpu& gpu = *runtime.gpu();
+        Rma& rma = runtime.rma();
+        auto* of_gpu = static_cast<std::uint64_t*>(gpu.allocate((count + 1) * 8));
+        auto* of_host = static_cast<std::uint64_t*>(runtime.allocate((count + 1) * 8));
+        std::memset(of_host, 0, (count + 1) * 8);
+        runtime.collectives().barrier(team_world);
+        const int peer = 1 - runtime.pe();
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+          const std::vector<std::uint64_t> payload(count, round);
+          rma.put_signal(of_gpu, payload.data(), count * 8, of_host + count, round, SignalOp::set,
+                         peer);
+          rma.wait_until(of_host + count, Compare::equal, round, "signal");
+          expect(words_at(gpu, of_gpu, count) == payload, "what came before the host's signal");
+          rma.put_signal(of_host, payload.data(), count * 8, of_gpu + count, 1, SignalOp::add,
+                         peer);
+          rma.quiet();
+          runtime.collectives().barrier(team_world);
+          expect(word_at(gpu, of_gpu + count) == round, "the GPU's signal");
+          expect(std::vector<std::uint64_t>(of_host, of_host + count) == payload, "its payload");
+          runtime.collectives().barrier(team_world);
+        }
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, ThreadsPutOnContextsOfTheirOwn) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        constexpr std::size_t n_threads = 3, count = 1000;
+        auto* words = static_cast<std::uint64_t*>(runtime.gpu()->allocate(n_threads * count * 8));
+        const int peer = 1 - runtime.pe();
+        std::vector<std::thread> threads;
+        for (std::size_t thread = 0; thread < n_threads; ++thread)
+          threads.emplace_back([&, thread] {
+            for (std::size_t i = 0; i < count; ++i)
+              runtime.rma().put_value<std::uint64_t>(words + thread * count + i, i + thread, peer,
+                                                     static_cast<int>(thread));
+            runtime.rma().quiet(static_cast<int>(thread));
+          });
+        for (std::thread& thread : threads)
+          thread.join();
+        runtime.collectives().barrier(team_world);
+        const auto seen = words_at(*runtime.gpu(), words, n_threads * count);
+        for (std::size_t at = 0; at < seen.size(); ++at)
+          expect(seen[at] == at % count + at / count, "word " + std::to_string(at));
+        return {};
+      },
+      heap())));
+}
+
 TEST_P(RuntimeGpuTest, NothingIsLeftInTheDriver) {
   for (const bool finishes : {true, false}) {
     ForkJob job = gpu_job(2, {}, heap());
