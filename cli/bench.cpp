@@ -77,9 +77,8 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
 
 LaunchRequest launch_flags(const BenchFlags& flags) {
   LaunchRequest request;
-  request.initiator =
-      named(flags.initiator, {Initiator::host, Initiator::stream, Initiator::gpu})
-          .value_or(Initiator::host);
+  request.initiator = named(flags.initiator, {Initiator::host, Initiator::stream, Initiator::gpu})
+                          .value_or(Initiator::host);
   request.memory = named(flags.memory, {MemoryKind::host, MemoryKind::gpu});
   request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
   request.ctas = flags.ctas;
@@ -303,12 +302,12 @@ void add_launch_flags(CLI::App& command, BenchFlags& flags) {
                   "What the buffers are in (default: gpu where a stream or kernel issues)")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
-      .add_option("--scope", flags.scope, "Who makes one call of a kernel (default: the case's own)")
+      .add_option("--scope", flags.scope,
+                  "Who makes one call of a kernel (default: the case's own)")
       ->check(CLI::IsMember({"thread", "warp", "block"}));
   command.add_option("--ctas", flags.ctas, "Blocks of a kernel (default: the case's own)")
       ->check(CLI::Range(1, most_ctas));
-  command
-      .add_option("--threads", flags.threads, "Threads of a block (default: the case's own)")
+  command.add_option("--threads", flags.threads, "Threads of a block (default: the case's own)")
       ->check(CLI::Range(1, most_threads));
   command.add_flag("--graph", flags.graph, "Stream: launch CUDA graphs of many operations");
 }

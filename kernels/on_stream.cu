@@ -9,30 +9,26 @@ namespace {
 /// Copies by one block: as much as a launch takes.
 constexpr int copy_threads = 1024;
 
+// Few kernels that do several things: each would bring what they have in common once more.
+
+enum class Transfer { put, get, put_signal };
+
+struct SignalOf {
+  std::uint64_t* word;
+  std::uint64_t value;
+  device::SignalOp op;
+};
+
 __global__ void __launch_bounds__(copy_threads)
-    transfer(const __grid_constant__ DeviceJob job, void* target, const void* source,
-             std::size_t size_bytes, int pe, bool is_put) {
-  if (is_put)
+    transfer(const __grid_constant__ DeviceJob job, Transfer kind, void* target, const void* source,
+             std::size_t size_bytes, SignalOf signal, int pe) {
+  if (kind == Transfer::put)
     device::put<device::Block>(job, target, source, size_bytes, pe);
-  else
+  else if (kind == Transfer::get)
     device::get<device::Block>(job, target, source, size_bytes, pe);
-}
-
-__global__ void __launch_bounds__(copy_threads)
-    transfer_with_signal(const __grid_constant__ DeviceJob job, void* target, const void* source,
-                         std::size_t size_bytes, std::uint64_t* signal, std::uint64_t value,
-                         device::SignalOp op, int pe) {
-  device::put_signal<device::Block>(job, target, source, size_bytes, signal, value, pe, op);
-}
-
-__global__ void signal_alone(const __grid_constant__ DeviceJob job, std::uint64_t* signal,
-                             std::uint64_t value, device::SignalOp op, int pe) {
-  // What the stream did before is complete; this keeps it ahead of the signal for every observer.
-  device::fence();
-  if (op == device::SignalOp::set)
-    device::signal_set(job, signal, value, pe);
   else
-    device::signal_add(job, signal, value, pe);
+    device::put_signal<device::Block>(job, target, source, size_bytes, signal.word, signal.value,
+                                      pe, signal.op);
 }
 
 __global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::uint64_t* word,
@@ -40,12 +36,27 @@ __global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::
   device::wait_until<device::Thread>(job, word, compare, value, peer);
 }
 
-__global__ void quiet_job(const __grid_constant__ DeviceJob job) {
-  device::quiet<device::Thread>(job);
-}
+enum class Ordering { signal, quiet, barrier };
 
-__global__ void meet_team(const __grid_constant__ DeviceJob job, int team) {
-  device::barrier<device::Warp>(job, team);
+/// By a warp.
+__global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, SignalOf signal, int pe,
+                      int team) {
+  if (kind == Ordering::barrier) {
+    device::barrier<device::Warp>(job, team);
+    return;
+  }
+  if (kind == Ordering::quiet) {
+    device::quiet<device::Warp>(job);
+    return;
+  }
+  if (threadIdx.x > 0)
+    return;
+  // What the stream did before is complete; this keeps it ahead of the signal for every observer.
+  device::fence();
+  if (signal.op == device::SignalOp::set)
+    device::signal_set(job, signal.word, signal.value, pe);
+  else
+    device::signal_add(job, signal.word, signal.value, pe);
 }
 
 enum class Moving { broadcast, fcollect, alltoall };
@@ -101,8 +112,8 @@ void put(const Job& job, void* target, const void* source, std::size_t size_byte
         cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
     return;
   }
-  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source, size_bytes, pe,
-                                                      true);
+  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), Transfer::put, target, source,
+                                                      size_bytes, SignalOf{}, pe);
   require_launched("launch of a put");
 }
 
@@ -116,8 +127,8 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
         cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
     return;
   }
-  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source, size_bytes, pe,
-                                                      false);
+  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), Transfer::get, target, source,
+                                                      size_bytes, SignalOf{}, pe);
   require_launched("launch of a get");
 }
 
@@ -129,14 +140,16 @@ void put_signal(const Job& job, void* target, const void* source, std::size_t si
     signal(job, word, value, op, pe, stream);
     return;
   }
-  transfer_with_signal<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), target, source,
-                                                                  size_bytes, word, value, op, pe);
+  transfer<<<1, copy_threads, 0, stream_of(stream)>>>(job.device(), Transfer::put_signal, target,
+                                                      source, size_bytes, SignalOf{word, value, op},
+                                                      pe);
   require_launched("launch of a put with a signal");
 }
 
 void signal(const Job& job, std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
             Stream stream) {
-  signal_alone<<<1, 1, 0, stream_of(stream)>>>(job.device(), word, value, op, pe);
+  order<<<1, 32, 0, stream_of(stream)>>>(job.device(), Ordering::signal, SignalOf{word, value, op},
+                                         pe, 0);
   require_launched("launch of a signal");
 }
 
@@ -147,12 +160,12 @@ void wait_until(const Job& job, const std::uint64_t* word, device::Compare compa
 }
 
 void quiet(const Job& job, Stream stream) {
-  quiet_job<<<1, 1, 0, stream_of(stream)>>>(job.device());
+  order<<<1, 32, 0, stream_of(stream)>>>(job.device(), Ordering::quiet, SignalOf{}, 0, 0);
   require_launched("launch of a quiet");
 }
 
 void barrier(const Job& job, int team, Stream stream) {
-  meet_team<<<1, 32, 0, stream_of(stream)>>>(job.device(), team);
+  order<<<1, 32, 0, stream_of(stream)>>>(job.device(), Ordering::barrier, SignalOf{}, 0, team);
   require_launched("launch of a barrier");
 }
 

@@ -6,64 +6,69 @@ namespace shmemctl::on_stream {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(block_threads)
-    reduce_in_team(const __grid_constant__ DeviceJob job, int team, T* dest, const T* source,
-                   std::size_t count, device::ReduceOp op, bool scatter) {
+__device__ void reduce_as(const DeviceJob& job, int team, void* dest, const void* source,
+                          std::size_t count, device::ReduceOp op, bool scatter) {
+  auto* const to = static_cast<T*>(dest);
+  const auto* const from = static_cast<const T*>(source);
   if (scatter)
-    device::reducescatter_grid(job, team, dest, source, count, op);
+    device::reducescatter_grid(job, team, to, from, count, op);
   else
-    device::reduce_grid(job, team, dest, source, count, op);
+    device::reduce_grid(job, team, to, from, count, op);
 }
 
-struct Arguments {
-  const Job& job;
-  int team;
-  void* dest;
-  const void* source;
-  std::size_t count;
-  device::ReduceOp op;
-  bool scatter;
-  Stream stream;
-};
-
-template <class T>
-void launch(const Arguments& all) {
-  const std::size_t size_bytes = all.count * sizeof(T);
-  const int blocks = plan::is_small(size_bytes, all.job.device().n_pes)
-                         ? 1
-                         : blocks_for(size_bytes, std::size_t{16} << 10);
-  reduce_in_team<T><<<blocks, block_threads, 0, stream_of(all.stream)>>>(
-      all.job.device(), all.team, static_cast<T*>(all.dest), static_cast<const T*>(all.source),
-      all.count, all.op, all.scatter);
-  require_launched("launch of a reduction");
-}
-
-void launch_for(NumberType type, const Arguments& all) {
+/// One kernel for all types: each would bring what they have in common once more.
+__global__ void __launch_bounds__(block_threads)
+    reduce_in_team(const __grid_constant__ DeviceJob job, NumberType type, int team, void* dest,
+                   const void* source, std::size_t count, device::ReduceOp op, bool scatter) {
   switch (type) {
   case NumberType::int32:
-    return launch<std::int32_t>(all);
+    return reduce_as<std::int32_t>(job, team, dest, source, count, op, scatter);
   case NumberType::int64:
-    return launch<std::int64_t>(all);
+    return reduce_as<std::int64_t>(job, team, dest, source, count, op, scatter);
   case NumberType::float32:
-    return launch<float>(all);
+    return reduce_as<float>(job, team, dest, source, count, op, scatter);
   case NumberType::float64:
-    return launch<double>(all);
+    return reduce_as<double>(job, team, dest, source, count, op, scatter);
   case NumberType::bf16:
-    return launch<device::Bf16>(all);
+    return reduce_as<device::Bf16>(job, team, dest, source, count, op, scatter);
   case NumberType::fp16:
-    return launch<device::Fp16>(all);
+    return reduce_as<device::Fp16>(job, team, dest, source, count, op, scatter);
   }
+}
+
+std::size_t bytes_of(NumberType type) {
+  switch (type) {
+  case NumberType::int64:
+  case NumberType::float64:
+    return 8;
+  case NumberType::bf16:
+  case NumberType::fp16:
+    return 2;
+  default:
+    return 4;
+  }
+}
+
+void launch(const Job& job, int team, void* dest, const void* source, std::size_t count,
+            NumberType type, device::ReduceOp op, bool scatter, Stream stream) {
+  const std::size_t size_bytes = count * bytes_of(type);
+  const int blocks = plan::is_small(size_bytes, job.device().n_pes)
+                         ? 1
+                         : blocks_for(size_bytes, std::size_t{16} << 10);
+  reduce_in_team<<<blocks, block_threads, 0, stream_of(stream)>>>(job.device(), type, team, dest,
+                                                                  source, count, op, scatter);
+  require_launched("launch of a reduction");
 }
 
 } // namespace
 
 void reduce(const Job& job, int team, void* dest, const void* source, std::size_t count,
             NumberType type, device::ReduceOp op, Stream stream) {
-  launch_for(type, {job, team, dest, source, count, op, false, stream});
+  launch(job, team, dest, source, count, type, op, false, stream);
 }
 void reducescatter(const Job& job, int team, void* dest, const void* source, std::size_t count,
                    NumberType type, device::ReduceOp op, Stream stream) {
-  launch_for(type, {job, team, dest, source, count, op, true, stream});
+  launch(job, team, dest, source, count, type, op, true, stream);
 }
 
 } // namespace shmemctl::on_stream

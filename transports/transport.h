@@ -174,9 +174,6 @@ public:
   /// are so only among themselves), all atomics on a PE that it serves have to go through it.
   virtual bool atomics_meet_cpu() const { return true; }
 
-  /// The same, for operations whose local memory is the host's for sure.
-  virtual Transport& for_host_memory() { return *this; }
-
   /// What it has moved so far, by port; empty for one without NICs.
   virtual std::vector<NicTraffic> traffic() const { return {}; }
   /// How that PE is connected: "rxe0:1 -> rxe0:1, 2 QPs"; "" if there is nothing to say.
@@ -184,6 +181,9 @@ public:
     static_cast<void>(pe);
     return {};
   }
+
+  /// Itself, for operations whose local memory is the host's for sure.
+  virtual Transport& for_host_memory() { return *this; }
 };
 
 } // namespace shmemctl

@@ -4,7 +4,9 @@
 #include "kernels/bench/collectives.h"
 #include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
+#include "kernels/bench/stream_timer.h"
 #include "kernels/bench/transfer.h"
+#include "src/base/error.h"
 
 namespace shmemctl::bench {
 
@@ -54,6 +56,24 @@ std::string launch_transfer(const KernelLaunch&, const TransferArguments&) {
 std::string launch_transfer_latency(const KernelLaunch&, const TransferArguments&) {
   return absent;
 }
+
+struct StreamTimer::Impl {};
+StreamTimer::StreamTimer(int) {
+  throw Error(ExitCode::unavailable, "a stream of the GPU", "make a timer", absent,
+              "build it with SHMEMCTL_CUDA=ON");
+}
+StreamTimer::~StreamTimer() = default;
+void StreamTimer::begin(void*) {}
+void StreamTimer::end(void*) {}
+double StreamTimer::elapsed_ns() const {
+  return 0;
+}
+void StreamTimer::capture(void*, const std::function<void()>&) {}
+bool StreamTimer::has_graph() const {
+  return false;
+}
+void StreamTimer::launch_graph(void*) {}
+
 int most_transfer_blocks(TransferKernel, KernelScope, int, int) {
   return 0;
 }

@@ -19,8 +19,8 @@ __device__ Word execute(const DeviceJob& job, AtomicKernel kernel, Word* word, s
   case AtomicKernel::swap:
     return device::atomic_swap(job, word, operand, pe);
   case AtomicKernel::compare_swap:
-    return device::atomic_compare_swap(
-        job, word, static_cast<Word>(atomic_after(kernel, number)), operand, pe);
+    return device::atomic_compare_swap(job, word, static_cast<Word>(atomic_after(kernel, number)),
+                                       operand, pe);
   case AtomicKernel::fetch_add:
     return device::atomic_fetch_add(job, word, operand, pe);
   case AtomicKernel::add:

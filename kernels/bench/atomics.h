@@ -9,9 +9,9 @@ namespace shmemctl::bench {
 struct AtomicArguments {
   AtomicKernel kernel;
   std::uint64_t first, count;
-  std::byte* words;        ///< symmetric
+  std::byte* words;         ///< symmetric
   std::uint32_t word_bytes; ///< 4 or 8
-  int peer;                ///< -1: this PE issues nothing
+  int peer;                 ///< -1: this PE issues nothing
 };
 /// One thread, one word, one operation after the other: complete by its result, or by a quiet where
 /// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected

@@ -39,7 +39,8 @@ __global__ void check(const __grid_constant__ DeviceJob job, KernelControl* cont
               static_cast<unsigned long long>(wrong));
   if (!frame.meet() || OfThread::caller() != 0)
     return;
-  const std::uint64_t first = atomicAdd(reinterpret_cast<unsigned long long*>(&control->wrong_at), 0);
+  const std::uint64_t first =
+      atomicAdd(reinterpret_cast<unsigned long long*>(&control->wrong_at), 0);
   if (first == UINT64_MAX)
     return;
   control->expected = a.slots.expected(first);
@@ -72,8 +73,7 @@ __global__ void empty(const __grid_constant__ DeviceJob job, KernelControl* cont
 std::string launch_fill(const KernelLaunch& how, std::byte* area, std::size_t size_bytes,
                         std::uint64_t seed, int pe) {
   return launch_together(
-      fill, how,
-      FillArguments{reinterpret_cast<std::uint64_t*>(area), size_bytes / 8, seed, pe});
+      fill, how, FillArguments{reinterpret_cast<std::uint64_t*>(area), size_bytes / 8, seed, pe});
 }
 
 std::string launch_check(const KernelLaunch& how, const std::byte* area,

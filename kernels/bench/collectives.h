@@ -18,11 +18,11 @@ enum class CollectiveKernel : std::int32_t {
 /// i sends from another place of the source than the one before.
 struct CollectiveArguments {
   CollectiveKernel kernel;
-  bool floats;               ///< of reductions: 32-bit floating point; else 64-bit integers
+  bool floats; ///< of reductions: 32-bit floating point; else 64-bit integers
   std::uint64_t first, count;
-  std::byte* memory;         ///< symmetric; the source lies at its start
+  std::byte* memory; ///< symmetric; the source lies at its start
   std::uint64_t dest_offset_bytes;
-  std::uint64_t size_bytes;  ///< of a message, a contribution, a block, a part
+  std::uint64_t size_bytes;         ///< of a message, a contribution, a block, a part
   std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
 };
 std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);

@@ -113,8 +113,9 @@ std::string launch_together(Kernel kernel, const KernelLaunch& how, const Argume
       reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(how.ctas)),
       dim3(static_cast<unsigned>(how.threads)), parameters, 0,
       static_cast<cudaStream_t>(how.stream));
-  return error == cudaSuccess ? "" : std::string(cudaGetErrorName(error)) + ": " +
-                                         cudaGetErrorString(error);
+  return error == cudaSuccess
+             ? ""
+             : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
 }
 
 /// Blocks of this kernel that a device runs at once; 0 if that cannot be told.

@@ -14,11 +14,11 @@ enum class KernelScope : std::int32_t { thread, warp, block };
 /// Memory of the device that a PE's launches at one point share; zeroed before the first. The grid
 /// is launched so that all of its blocks run at once.
 struct KernelControl {
-  std::uint64_t begin_ns, end_ns;    ///< by the GPU's global timer, of the last launch
-  std::uint64_t failed;              ///< a wait gave up: the job's report says which
-  std::uint64_t wrong_at;            ///< of a check: the first wrong byte; UINT64_MAX: none
-  std::uint64_t expected, found;     ///< there
-  std::uint64_t step_ns;             ///< of the timer
+  std::uint64_t begin_ns, end_ns; ///< by the GPU's global timer, of the last launch
+  std::uint64_t failed;           ///< a wait gave up: the job's report says which
+  std::uint64_t wrong_at;         ///< of a check: the first wrong byte; UINT64_MAX: none
+  std::uint64_t expected, found;  ///< there
+  std::uint64_t step_ns;          ///< of the timer
 };
 
 struct KernelLaunch {

@@ -28,8 +28,8 @@ SHMEMCTL_HOST_DEVICE inline std::uint8_t pattern_byte(std::uint64_t seed, int pe
   return static_cast<std::uint8_t>(pattern_word(seed, pe, at / 8) >> (8 * (at % 8)));
 }
 
-/// The slots of one writer, each of `slot_bytes`: operation j goes to slot j % slots, and sends from
-/// another place of the source than the slot's last one did.
+/// The slots of one writer, each of `slot_bytes`: operation j goes to slot j % slots, and sends
+/// from another place of the source than the slot's last one did.
 struct PatternSlots {
   std::uint64_t slots, slot_bytes, size_bytes;
   std::uint64_t operations; ///< that have been made
@@ -40,8 +40,8 @@ struct PatternSlots {
                                                                 std::uint64_t slots) {
     return (operation % slots + operation / slots) % variants * variant_step_bytes;
   }
-  /// What byte `at` of the area must be: of the slot's last operation; 0 in gaps and where there was
-  /// none.
+  /// What byte `at` of the area must be: of the slot's last operation; 0 in gaps and where there
+  /// was none.
   SHMEMCTL_HOST_DEVICE std::uint8_t expected(std::uint64_t at) const {
     const std::uint64_t slot = at / slot_bytes, in_slot = at % slot_bytes;
     if (in_slot >= size_bytes || operations <= slot)

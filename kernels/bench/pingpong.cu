@@ -12,8 +12,7 @@ template <class Scope>
 class End {
 public:
   __device__ End(const DeviceJob& job, const PingPongArguments& a)
-      : job_(job), a_(a),
-        flag_(reinterpret_cast<std::uint64_t*>(a.memory + a.flag_offset_bytes)) {}
+      : job_(job), a_(a), flag_(reinterpret_cast<std::uint64_t*>(a.memory + a.flag_offset_bytes)) {}
 
   __device__ void send(std::uint64_t number) const {
     const std::uint64_t value = number + 1;
@@ -30,7 +29,7 @@ public:
       break;
     case PingPongKernel::put_signal:
       device::put_signal_nbi<typename Scope::Api>(job_, slot, source, a_.size_bytes, flag_, value,
-                                              a_.peer);
+                                                  a_.peer);
       break;
     case PingPongKernel::put:
       if (a_.payload_is_flag)

@@ -31,8 +31,9 @@ std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments&
   if (arguments.kernel == CollectiveKernel::reduce)
     return arguments.floats ? launch_together(collective<Reduce<float>>, how, arguments)
                             : launch_together(collective<Reduce<std::int64_t>>, how, arguments);
-  return arguments.floats ? launch_together(collective<ReduceScatter<float>>, how, arguments)
-                          : launch_together(collective<ReduceScatter<std::int64_t>>, how, arguments);
+  return arguments.floats
+             ? launch_together(collective<ReduceScatter<float>>, how, arguments)
+             : launch_together(collective<ReduceScatter<std::int64_t>>, how, arguments);
 }
 
 int most_reduction_blocks(CollectiveKernel kernel, bool floats, int device, int threads) {

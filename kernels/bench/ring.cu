@@ -14,8 +14,8 @@ __device__ bool pass_on(const DeviceJob& job, const RingArguments& a) {
   for (std::uint64_t number = a.first; number < a.first + a.count; ++number) {
     if (job.pe == 0)
       device::put_signal_nbi<typename Scope::Api>(job, slot,
-                                              a.memory + number % variants * variant_step_bytes,
-                                              a.size_bytes, flag, number + 1, next);
+                                                  a.memory + number % variants * variant_step_bytes,
+                                                  a.size_bytes, flag, number + 1, next);
     bool ok = true;
     if (Scope::rank() == 0)
       ok = wait_masked(job, flag, ~std::uint64_t{0}, number + 1, before);
@@ -23,7 +23,7 @@ __device__ bool pass_on(const DeviceJob& job, const RingArguments& a) {
       return false;
     if (job.pe != 0)
       device::put_signal_nbi<typename Scope::Api>(job, slot, slot, a.size_bytes, flag, number + 1,
-                                              next);
+                                                  next);
   }
   return true;
 }

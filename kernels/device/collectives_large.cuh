@@ -174,11 +174,15 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
 
 /// A PE whose memory is not mapped here; -1 if all members' is.
 __device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team) {
-  for (int i = 0; i < team.n; ++i)
-    if (job.heap_delta_bytes[team.pe(i)] == DeviceJob::unreachable ||
-        job.cells_delta_bytes[team.pe(i)] == DeviceJob::unreachable)
-      return team.pe(i);
-  return -1;
+  int found = -1;
+#pragma unroll 4
+  for (int i = 0; i < team.n; ++i) { // all are looked at: loads that do not wait for each other
+    const int pe = team.pe(i);
+    if (job.heap_delta_bytes[pe] == DeviceJob::unreachable ||
+        job.cells_delta_bytes[pe] == DeviceJob::unreachable)
+      found = pe;
+  }
+  return found;
 }
 
 __device__ inline int4 load_fresh(const int4* at) {

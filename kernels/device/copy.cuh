@@ -70,9 +70,10 @@ using detail::Local;
 using detail::Remote;
 
 /// Copies by all threads of the scope; no thread waits for another one. Each thread's part is
-/// loaded when the call returns; stores have no order.
+/// loaded when the call returns; stores have no order. Not inlined: it is long, and in every put and
+/// get.
 template <class Scope, class Source>
-__device__ inline void copy(void* to, const void* from, std::size_t size_bytes) {
+inline __device__ __noinline__ void copy(void* to, const void* from, std::size_t size_bytes) {
   auto* target = static_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   const std::uintptr_t differ =

@@ -6,12 +6,13 @@
 
 namespace shmemctl::device {
 
-/// Fills the report, once for all threads of the job on this PE; later ones are dropped.
+/// Fills the report, once for all threads of the job on this PE; later ones are dropped. Not
+/// inlined: it is in every wait, and seldom called.
 /// @param peer the PE that was waited for; -1 if it is not known
 /// @param at   the word that was looked at; nullptr, or a word outside of the heap: none to name
-__device__ inline void report_wait(const DeviceJob& job, int peer, std::uint64_t expected,
-                                   std::uint64_t seen, const void* at,
-                                   WaitKind kind = WaitKind::word) {
+inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
+                                                std::uint64_t expected, std::uint64_t seen,
+                                                const void* at, WaitKind kind = WaitKind::word) {
   WaitReport* const report = job.report;
   if (atomic_word_compare_swap(&report->state, WaitReport::none, WaitReport::being_written) !=
       WaitReport::none)

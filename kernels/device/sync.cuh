@@ -103,7 +103,7 @@ __device__ inline bool meet_in_rounds(const DeviceJob& job, const TeamView& team
 /// to every thread behind. Of what went by the network only a barrier says something. Called by one
 /// scope of each member at a time. False if a member did not come in time.
 template <class Scope>
-__device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
+inline __device__ __noinline__ bool sync(const DeviceJob& job, int team_number = team_world) {
   // What other threads of the scope did is covered by the release of each signalling thread.
   Scope::sync();
   const TeamView team = team_view(job, team_number);
@@ -142,7 +142,7 @@ __device__ inline bool sync_all(const DeviceJob& job) {
 /// All blocks of this launch have come here, and see what the others did before. All of them must
 /// be resident: a cooperative launch, or a grid that fits the device. One meeting at a time on a
 /// team's cells. False if a block did not come in time.
-__device__ inline bool grid_meet(const DeviceJob& job, int team_number = team_world) {
+inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number = team_world) {
   Block::sync();
   bool ok = true;
   if (Block::rank() == 0) {

@@ -63,7 +63,7 @@ struct Point {
   int window = 1;                  ///< operations under way before each completion
   int first_pe = 0, second_pe = 1; ///< of Traffic::pair
   bool of_matrix = false;          ///< one of all ordered pairs
-  Launch launch;
+  Launch launch{};
 };
 
 /// The first byte that is not what it must be.

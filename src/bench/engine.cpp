@@ -84,8 +84,8 @@ private:
     const SamplingProgress progress = [&](const std::string& how_far) {
       begin(words + ", " + how_far);
     };
-    SamplePlan plan =
-        calibrate(sampler, job_, body->timer().value_or(clock_.quality), effort_, body->batch_multiple(), progress);
+    SamplePlan plan = calibrate(sampler, job_, body->timer().value_or(clock_.quality), effort_,
+                                body->batch_multiple(), progress);
     PeSamples own;
     const Usage before = usage();
     const std::vector<NicTraffic> moved_before = traffic_of(runtime_);

@@ -30,7 +30,7 @@ struct Sweep {
   int window = 0; ///< 0: the case's own (64 for bandwidth and rate, 1 for latency)
   int first_pe = 0, second_pe = 1;
   bool matrix = false; ///< every ordered pair of PEs, one after the other
-  LaunchRequest launch;
+  LaunchRequest launch{};
 };
 /// Throws Error (usage), naming the legal range, for a sweep that the case cannot do.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);

@@ -15,8 +15,7 @@ namespace shmemctl::bench {
 /// of 26.562 GB/s"; "PCIe, 16 lanes of 32 GT/s". Nothing where the model does not know it, or for
 /// one GPU and itself.
 /// @param from,to PCI addresses
-std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from,
-                                  const std::string& to);
+std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from, const std::string& to);
 
 /// Of a PE's GPU.
 struct GpuSeatPlace {

@@ -10,8 +10,8 @@
 
 namespace shmemctl::bench {
 
-/// Collective: memory of the host's heap. Throws Error (unavailable) that says what size of the heap
-/// it takes.
+/// Collective: memory of the host's heap. Throws Error (unavailable) that says what size of the
+/// heap it takes.
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose);
 
 /// Symmetric memory. Given back by free(), which is collective, and by no destructor: after an

@@ -10,7 +10,7 @@ namespace shmemctl::bench {
 namespace {
 
 Error refused(const std::string& subject, const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, subject, "choose its launch", problem, fix};
+  return {ExitCode::usage, subject, "choose the launch of", problem, fix};
 }
 
 /// Threads of a block that one caller of this scope has; 0: as many as wanted.

@@ -26,9 +26,10 @@ inline constexpr int most_ctas = 4096, most_threads = 1024, warp_threads = 32;
 
 /// What a case of kernels can be launched with.
 struct LaunchRules {
-  std::vector<CallScope> scopes; ///< those that it knows, its default first; empty: no kernel of ours
-  /// Calls of one thread, warp or block one after the other; otherwise each thread, warp or block of
-  /// the grid makes calls of its own.
+  std::vector<CallScope>
+      scopes; ///< those that it knows, its default first; empty: no kernel of ours
+  /// Calls of one thread, warp or block one after the other; otherwise each thread, warp or block
+  /// of the grid makes calls of its own.
   bool one_caller = true;
   int ctas = 1;      ///< by default
   int threads = 128; ///< of a block, by default, where the scope leaves a choice

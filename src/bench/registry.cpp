@@ -95,6 +95,14 @@ std::vector<CaseEntry> gpu_cases() {
   return all;
 }
 
+std::vector<CaseEntry> stream_cases() {
+  std::vector<CaseEntry> all;
+  for (auto&& group : {stream_transfer_cases(), stream_pingpong_cases(), stream_meeting_cases(),
+                       stream_collective_cases()})
+    all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
 std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory) {
   if (initiator == Initiator::gpu)
     return gpu_cases();

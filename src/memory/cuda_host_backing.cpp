@@ -34,7 +34,7 @@ public:
     if (seen != reinterpret_cast<CUdeviceptr>(at))
       throw Error(ExitCode::unavailable, subject, "register",
                   "the GPU has another address for it than the host",
-                  "use --heap vmm or --heap ipc");
+                  "set SHMEMCTL_HEAP to vmm or ipc");
   }
   /// Takes away those that begin in there.
   void remove(const void* at, std::size_t size_bytes) noexcept {
@@ -100,7 +100,7 @@ public:
       : inner_(std::move(inner)) {
     if (!device->info().unified_addressing)
       throw Error(ExitCode::unavailable, device->text(), "map host memory for",
-                  "it has no unified addressing", "use --heap vmm or --heap ipc");
+                  "it has no unified addressing", "set SHMEMCTL_HEAP to vmm or ipc");
     registrations_ = std::make_shared<Registrations>(std::move(device));
   }
 

@@ -129,7 +129,7 @@ public:
       throw Error(ExitCode::unavailable, device_->text(), "make shared memory of",
                   info.virtual_memory ? "its memory has no file descriptors"
                                       : "the driver has no virtual memory calls for it",
-                  "use --heap ipc or --heap host");
+                  "set SHMEMCTL_HEAP to ipc or host");
     stream_ = std::make_shared<cuda::Stream>(device_);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -1,9 +1,13 @@
 // The phase that gives a PE its GPU.
 #include <algorithm>
 
+#include "src/base/round_up.h"
 #include "src/runtime/exchange.h"
+#include "src/runtime/gpu/way_by_pe.h"
+#include "src/runtime/proxy/proxy_context.h"
 #include "src/runtime/runtime_impl.h"
 #include "transports/p2p/p2p.h"
+#include "transports/staged/staged.h"
 
 namespace shmemctl {
 
@@ -75,6 +79,7 @@ void Runtime::Impl::enter_gpu() {
 }
 
 void Runtime::Impl::undo_gpu() {
+  staged = nullptr;
   gpu_transports.clear();
   gpu.reset();
 }
@@ -88,11 +93,54 @@ std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
     if (!heap_view.mapped[pe])
       why_not[pe] = gpu->ways()[pe].reason;
   gpu_transports.push_back(make_p2p_transport(gpu->copies(), std::move(why_not)));
-  std::vector<Transport*> ways(count(), nullptr);
+  make_staged(heap_view);
+  std::vector<Transport*> by_network(count(), nullptr);
+  if (staged)
+    by_network = gpu_network_inputs().ways;
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (heap_view.mapped[pe])
-      ways[pe] = gpu_transports.front().get();
-  return ways;
+      by_network[pe] = gpu_transports.front().get();
+  return by_network;
+}
+
+/// If any PE has another one that it cannot map, or kernels are to take a network.
+void Runtime::Impl::make_staged(const RegionView& heap_view) {
+  const std::string wanted = options.text("DEVICE_PATH");
+  const std::vector<Transport*> base = ways();
+  bool mine = wanted == "proxy" || wanted == "ibgda";
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    mine = mine || (base[pe] && !heap_view.mapped[pe]);
+  const std::vector<char> all = allgather_value(*bootstrap, static_cast<char>(mine), deadline());
+  if (wanted == "p2p" || std::find(all.begin(), all.end(), 1) == all.end())
+    return;
+  if (options.integer("PROXY_THREADS") > most_proxy_threads - staged_contexts)
+    throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
+                "stage transfers of GPU memory beside",
+                "the proxy and they have " + std::to_string(most_proxy_threads) + " contexts",
+                "set PROXY_THREADS to " + std::to_string(most_proxy_threads - staged_contexts) +
+                    " or less");
+  const auto not_owned = [](const auto*) {};
+  StagedSettings settings;
+  settings.region = region::staging;
+  settings.make_region = [this](int region, std::size_t size_bytes, Exchange& exchange) {
+    const std::size_t rounded = round_up(
+        size_bytes, std::max<std::size_t>(backing->granularity_bytes(), std::size_t{2} << 20));
+    staging = std::make_unique<SymmetricRegion>("staging", rounded, *local_peers, *backing);
+    staging->grow(rounded, deadline());
+    const RegionView made = view(region, *staging);
+    register_region(transports_of(region), made, exchange);
+    return made;
+  };
+  settings.below = std::make_shared<WayByPe>(base);
+  settings.send_context = staged_send_context;
+  settings.agent_context = staged_agent_context;
+  settings.copies = std::shared_ptr<CopyEngine>(&gpu->copies(), not_owned);
+  settings.agent_copies = gpu->agent_copies();
+  auto made = std::make_unique<StagedTransport>(transport_setup(), std::move(settings));
+  BootstrapExchange exchange(*bootstrap, deadline());
+  made->start(exchange);
+  staged = made.get();
+  gpu_transports.push_back(std::move(made));
 }
 
 DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
@@ -101,6 +149,12 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
     all.push_back(entry.transport.get());
   DeviceNetworkInputs inputs;
   inputs.ways = ways();
+  if (staged) {
+    std::replace_if(
+        inputs.ways.begin(), inputs.ways.end(), [](const Transport* way) { return way != nullptr; },
+        staged);
+    inputs.reachable = DeviceNetworkInputs::Reachable::all;
+  }
   inputs.ibgda = find_ibgda(all);
   inputs.proxy = proxy_options(options, placement, cpus_at_start, timeout_s);
   return inputs;

@@ -14,6 +14,8 @@
 
 namespace shmemctl {
 
+class StagedTransport;
+
 struct Runtime::Impl {
   explicit Impl(RuntimeRequest request);
   ~Impl();
@@ -69,6 +71,7 @@ struct Runtime::Impl {
   std::unique_ptr<LocalPeers> local_peers;
   std::unique_ptr<HeapBacking> backing; ///< of the two regions below
   std::unique_ptr<SymmetricRegion> internal;
+  std::unique_ptr<SymmetricRegion> staging; ///< what `staged` sends through
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
   std::vector<TransportEntry> transports;
@@ -80,7 +83,8 @@ struct Runtime::Impl {
   std::unique_ptr<GpuPart> gpu;                          ///< none: see the reason
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
-  std::unique_ptr<Proxy> proxy; ///< none until it is asked for
+  StagedTransport* staged = nullptr; ///< one of those; none if nobody needs it
+  std::unique_ptr<Proxy> proxy;      ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
@@ -118,6 +122,8 @@ private:
   GpuHooks gpu_hooks();
   /// By PE: the way for operations on GPU memory that this PE's host starts; nullptr is none.
   std::vector<Transport*> make_gpu_ways();
+  /// Collective.
+  void make_staged(const RegionView& heap_view);
   DeviceNetworkInputs gpu_network_inputs();
   /// Those that are told of a region.
   std::vector<Transport*> transports_of(int region) const;

@@ -117,6 +117,7 @@ void Runtime::Impl::enter_heap() {
 
 void Runtime::Impl::undo_heap() {
   heap.reset();
+  staging.reset();
   heap_region.reset();
   internal.reset();
   backing.reset();

@@ -1,9 +1,6 @@
 #include "tests/gpu/device_kernels.h"
 
-#include <stdexcept>
-#include <string>
-
-#include "kernels/shmem_device.cuh"
+#include "tests/gpu/launch.cuh"
 
 namespace shmemctl::test {
 
@@ -12,20 +9,6 @@ namespace {
 using device::Block;
 using device::Thread;
 using device::Warp;
-
-/// Calls `call(Scope{})` for the scope, and throws if the launch failed.
-template <class Call>
-void for_scope(Who who, const Call& call) {
-  if (who == Who::thread)
-    call(Thread{});
-  else if (who == Who::warp)
-    call(Warp{});
-  else
-    call(Block{});
-  const cudaError_t result = cudaGetLastError();
-  if (result != cudaSuccess)
-    throw std::runtime_error(std::string("launch: ") + cudaGetErrorString(result));
-}
 
 /// The piece of this block, in whole 16 bytes but for the last one.
 struct Piece {
@@ -39,8 +22,8 @@ __device__ Piece piece_of_block(std::size_t size_bytes) {
 
 template <class Scope, bool is_put>
 __global__ void __launch_bounds__(1024)
-    transfer(DeviceJob job, std::size_t to_offset, std::size_t from_offset, std::size_t size_bytes,
-             int pe, int times) {
+    transfer(const __grid_constant__ DeviceJob job, std::size_t to_offset, std::size_t from_offset,
+             std::size_t size_bytes, int pe, int times) {
   if (Scope::size() == 1 && threadIdx.x > 0)
     return;
   if (Scope::size() == 32 && threadIdx.x >= 32)
@@ -59,11 +42,10 @@ __global__ void __launch_bounds__(1024)
 
 template <class Scope>
 __global__ void __launch_bounds__(1024)
-    ping_pong(DeviceJob job, std::size_t data_offset, std::size_t signal_offset,
-              std::size_t size_bytes, std::uint64_t first_round, std::uint64_t rounds,
-              std::uint64_t* wrong) {
-  if (Scope::size() < static_cast<int>(blockDim.x) &&
-      threadIdx.x >= static_cast<unsigned>(Scope::size()))
+    ping_pong(const __grid_constant__ DeviceJob job, std::size_t data_offset,
+              std::size_t signal_offset, std::size_t size_bytes, std::uint64_t first_round,
+              std::uint64_t rounds, std::uint64_t* wrong, Order order) {
+  if (is_outside<Scope>())
     return;
   const int peer = 1 - job.pe;
   // What is sent, and what has come, in turn with the peer.
@@ -81,15 +63,22 @@ __global__ void __launch_bounds__(1024)
         if (words == 0) {
           if (Scope::rank() == 0)
             device::signal_set(job, signal, round, peer);
-        } else {
+        } else if (order == Order::put_signal) {
           device::put_signal<Scope>(job, in, out, size_bytes, signal, round, peer);
+        } else {
+          device::put_nbi<Scope>(job, in, out, size_bytes, peer);
+          if (order == Order::fence)
+            device::fence<Scope>(job);
+          else
+            device::quiet<Scope>(job);
+          // Not the first thread: what it waited for has to cover the others' stores.
+          if (Scope::rank() == Scope::size() - 1)
+            device::signal_set(job, signal, round, peer);
+          Scope::sync(); // `out` may be written again
         }
       } else {
-        bool ok = true;
-        if (Scope::rank() == 0)
-          device::wait_at_least(job, signal, round, peer, ok);
-        Scope::sync();
-        if (!ok)
+        if (!device::signal_wait_until<Scope>(job, signal, device::Compare::greater_equal, round,
+                                              peer))
           return;
         for (auto w = static_cast<std::size_t>(Scope::rank()); w < words; w += Scope::size())
           if (in[w] != round + w)
@@ -101,9 +90,9 @@ __global__ void __launch_bounds__(1024)
 
 template <class Scope>
 __global__ void __launch_bounds__(1024)
-    barriers(DeviceJob job, std::size_t offset, std::uint64_t rounds, std::uint64_t* wrong) {
-  if (Scope::size() < static_cast<int>(blockDim.x) &&
-      threadIdx.x >= static_cast<unsigned>(Scope::size()))
+    barriers(const __grid_constant__ DeviceJob job, std::size_t offset, std::uint64_t rounds,
+             std::uint64_t* wrong) {
+  if (is_outside<Scope>())
     return;
   auto* const words = reinterpret_cast<std::uint64_t*>(job.heap + offset);
   for (std::uint64_t round = 1; round <= rounds; ++round) {
@@ -120,16 +109,17 @@ __global__ void __launch_bounds__(1024)
 }
 
 template <class Scope>
-__global__ void __launch_bounds__(1024) bare_barriers(DeviceJob job, std::uint64_t rounds) {
-  if (Scope::size() < static_cast<int>(blockDim.x) &&
-      threadIdx.x >= static_cast<unsigned>(Scope::size()))
+__global__ void __launch_bounds__(1024)
+    bare_barriers(const __grid_constant__ DeviceJob job, std::uint64_t rounds) {
+  if (is_outside<Scope>())
     return;
   for (std::uint64_t round = 0; round < rounds; ++round)
     if (!device::barrier_all<Scope>(job))
       return;
 }
 
-__global__ void put_latency(DeviceJob job, std::size_t offset, int pe, std::uint64_t times) {
+__global__ void put_latency(const __grid_constant__ DeviceJob job, std::size_t offset, int pe,
+                            std::uint64_t times) {
   auto* const word = reinterpret_cast<std::uint64_t*>(job.heap + offset);
   for (std::uint64_t i = 0; i < times; ++i) {
     device::put<Warp>(job, word, word + 1, 8, pe);
@@ -157,10 +147,10 @@ void launch_get(const DeviceJob& job, Who who, Shape shape, std::size_t to_offse
 
 void launch_ping_pong(const DeviceJob& job, Who who, int threads, std::size_t data_offset,
                       std::size_t signal_offset, std::size_t size_bytes, std::uint64_t first_round,
-                      std::uint64_t rounds, std::uint64_t* wrong) {
+                      std::uint64_t rounds, std::uint64_t* wrong, Order order) {
   for_scope(who, [&](auto scope) {
-    ping_pong<decltype(scope)>
-        <<<1, threads>>>(job, data_offset, signal_offset, size_bytes, first_round, rounds, wrong);
+    ping_pong<decltype(scope)><<<1, threads>>>(job, data_offset, signal_offset, size_bytes,
+                                               first_round, rounds, wrong, order);
   });
 }
 

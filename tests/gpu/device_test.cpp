@@ -1,4 +1,5 @@
 // The device API over NVLink or PCIe: bytes, orders, barriers, waits that end.
+#include <csignal>
 #include <gtest/gtest.h>
 
 #include "tests/gpu/device_kernels.h"
@@ -85,32 +86,52 @@ TEST(Device, PutsAndGetsOfBlocks) {
   run(4, [](GpuPe& me) { move_and_compare(me, Who::block, {4, 256}); });
 }
 
-/// Data before signal, a million times.
+/// Data before signal, by each means, a million times in all.
 TEST(Device, DataIsThereWhenItsSignalIs) {
-  run(2, [](GpuPe& me) {
-    for (const auto& [who, threads, size_bytes, rounds] :
-         {std::tuple{Who::thread, 1, 8, 500000}, std::tuple{Who::warp, 32, 1024, 300000},
-          std::tuple{Who::block, 512, 16384, 200000}}) {
+  struct Case {
+    Who who;
+    int threads;
+    std::size_t data, signal, size; ///< offsets; bytes
+    int rounds;
+    Order order;
+  };
+  // The target lies `size` behind the data.
+  const std::vector<Case> cases = {
+      {Who::thread, 1, 0, half, 8, 200000, Order::put_signal},
+      {Who::thread, 1, 8, 24, 8, 200000, Order::put_signal}, // data and signal in 16 bytes
+      {Who::warp, 32, 8, 24, 8, 100000, Order::put_signal},
+      {Who::warp, 32, 0, half, 1024, 200000, Order::put_signal},
+      {Who::block, 512, 0, half, 16384, 100000, Order::put_signal},
+      {Who::warp, 32, 0, half, 1024, 100000, Order::fence},
+      {Who::block, 256, 0, half, 8192, 50000, Order::fence},
+      {Who::block, 256, 0, half, 8192, 50000, Order::quiet}};
+  const int share = count_gpus() < 2 ? 1000 : 1; // on one GPU the PEs take turns
+  run(2, [&](GpuPe& me) {
+    for (const Case& one : cases) {
       DeviceArray<std::uint64_t> wrong(1);
+      me.store(0, std::vector<std::uint8_t>(64, 0));
       me.store(half, std::vector<std::uint8_t>(64, 0));
       me.barrier();
-      launch_ping_pong(me.job, who, threads, 0, half, static_cast<std::size_t>(size_bytes), 0,
-                       static_cast<std::uint64_t>(rounds), wrong.data());
+      launch_ping_pong(me.job, one.who, one.threads, one.data, one.signal, one.size, 0,
+                       static_cast<std::uint64_t>(one.rounds / share), wrong.data(), one.order);
       me.synchronize();
-      require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) + " words were late");
+      require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) +
+                                          " words were late: " + std::to_string(one.size) +
+                                          " bytes by " + std::to_string(one.threads) + " threads");
       me.barrier();
     }
   });
 }
 
 TEST(Device, BarriersHoldEverybody) {
-  run(4, [](GpuPe& me) {
+  const std::uint64_t count_of_rounds = count_gpus() < 2 ? 50 : 5000;
+  run(4, [&](GpuPe& me) {
     for (const auto& [who, threads] :
          {std::pair{Who::thread, 1}, std::pair{Who::warp, 32}, std::pair{Who::block, 128}}) {
       DeviceArray<std::uint64_t> wrong(1);
       me.store(0, std::vector<std::uint8_t>(64, 0));
       me.barrier();
-      launch_barriers(me.job, who, threads, 0, 5000, wrong.data());
+      launch_barriers(me.job, who, threads, 0, count_of_rounds, wrong.data());
       me.synchronize();
       require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) + " words were missing");
       me.barrier();
@@ -131,6 +152,26 @@ TEST(Device, AWaitEndsAndNamesThePeer) {
       },
       0.5);
   EXPECT_NE(said.find("PE 0 waited for PE 1: expected 1, saw 0"), std::string::npos) << said;
+}
+
+/// A PE that is killed does not keep the others: their waits end, and say who it was.
+TEST(Device, AKilledPeIsNamed) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  const std::string said = run_gpu_pes(
+      2, heap_bytes,
+      [](GpuPe& me) {
+        launch_bare_barriers(me.job, Who::block, 64, 3); // all are there
+        me.synchronize();
+        me.barrier();
+        if (me.job.pe == 1)
+          ::raise(SIGKILL);
+        launch_bare_barriers(me.job, Who::block, 64, 1000000);
+        me.synchronize();
+      },
+      1);
+  EXPECT_NE(said.find("PE 0 waited for PE 1: expected 4, saw 3"), std::string::npos) << said;
+  EXPECT_NE(said.find("signal 9"), std::string::npos) << said;
 }
 
 } // namespace

@@ -56,7 +56,7 @@ private:
 class GpuPe {
 public:
   GpuPe(const std::shared_ptr<const cuda::Driver>& driver, int pe, int n_pes,
-        const JobSecret& secret, std::size_t heap_bytes, double wait_s = 10)
+        const JobSecret& secret, std::size_t heap_bytes, double wait_s = 30)
       : host_patience_s_(wait_s + 5),
         device_(std::make_shared<const cuda::Device>(
             driver, cuda::device_of_pe(pe, static_cast<int>(driver->devices().size()), {}))),
@@ -161,7 +161,9 @@ private:
 
 /// How many GPUs a process would see here; asked for in a child.
 inline int count_gpus() {
-  int count = 0;
+  static int count = -1;
+  if (count >= 0)
+    return count;
   ForkedPes one(1, [](int) {
     std::string why;
     const auto driver = cuda::Driver::open("libcuda.so.1", why);
@@ -175,7 +177,7 @@ inline int count_gpus() {
 /// Runs `body` in a process for each PE. Returns why there can be no such job here, or "".
 /// CUDA does not survive a fork: nothing of it is called before.
 inline std::string run_gpu_pes(int n_pes, std::size_t heap_bytes,
-                               const std::function<void(GpuPe&)>& body, double wait_s = 10) {
+                               const std::function<void(GpuPe&)>& body, double wait_s = 30) {
   const JobSecret secret = new_secret();
   ForkedPes pes(n_pes, [&](int pe) {
     std::string why;

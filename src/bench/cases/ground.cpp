@@ -33,8 +33,8 @@ Ground HostCase::seen() {
     return ground();
   copy_.resize(memory_bytes_);
   gpu_->copy(copy_.data(), ground().memory, memory_bytes_);
-  return {ground().rma, ground().teams, ground().collectives, ground().pe,
-          ground().n_pes, copy_.data(), ground().seed};
+  return {ground().rma,   ground().teams, ground().collectives, ground().pe,
+          ground().n_pes, copy_.data(),   ground().seed};
 }
 
 std::string HostCase::unmapped_peer(Runtime& runtime) const {

@@ -138,20 +138,16 @@ std::vector<CaseEntry> transfer_cases() {
                           "The same slots and windows as put, without the runtime: what put is "
                           "compared with. Only where the peer's memory is mapped.");
   copy.group = "reference";
-  return {entry_of<Transfer<Put>>(on_any_memory(info_of("put", Metric::bandwidth,
-                                                        "bandwidth of puts",
-                                                        "Non-blocking puts. " + window))),
-          entry_of<Transfer<PutLatency>>(
-              on_any_memory(info_of("put-latency", Metric::latency,
-                                    "time of a put until it is complete at the target",
-                                    "Each put is followed by quiet."))),
-          entry_of<Transfer<Get>>(on_any_memory(info_of("get", Metric::bandwidth,
-                                                        "bandwidth of gets",
-                                                        "Non-blocking gets. " + window))),
-          entry_of<Transfer<GetLatency>>(
-              on_any_memory(info_of("get-latency", Metric::latency,
-                                    "time of a get until the data is here",
-                                    "Each get is followed by quiet."))),
+  return {entry_of<Transfer<Put>>(on_any_memory(info_of(
+              "put", Metric::bandwidth, "bandwidth of puts", "Non-blocking puts. " + window))),
+          entry_of<Transfer<PutLatency>>(on_any_memory(info_of(
+              "put-latency", Metric::latency, "time of a put until it is complete at the target",
+              "Each put is followed by quiet."))),
+          entry_of<Transfer<Get>>(on_any_memory(info_of(
+              "get", Metric::bandwidth, "bandwidth of gets", "Non-blocking gets. " + window))),
+          entry_of<Transfer<GetLatency>>(on_any_memory(
+              info_of("get-latency", Metric::latency, "time of a get until the data is here",
+                      "Each get is followed by quiet."))),
           entry_of<Transfer<PutElement>>(
               element_info("p", "time to store one element at the target, until it is complete",
                            "A put of one element from a variable, then quiet.")),

@@ -74,8 +74,7 @@ public:
     const std::vector<int>& writers = Kind::pulls ? routes_.to : routes_.from;
     const Ground memory = seen();
     for (std::size_t area = 0; area < writers.size(); ++area) {
-      if (auto wrong =
-              verify_area(memory, *layout_, area, writers[area], iterations, Kind::spread))
+      if (auto wrong = verify_area(memory, *layout_, area, writers[area], iterations, Kind::spread))
         return wrong;
       if (auto wrong = verify_signal(memory, area, writers[area], iterations))
         return wrong;

@@ -28,8 +28,7 @@ public:
     if (wrong_fetch_)
       return wrong_fetch_;
     const std::vector<std::byte> seen = fetched(0, bytes_for(n_pes()));
-    const std::uint64_t mask =
-        point().size_bytes == 4 ? UINT32_MAX : ~std::uint64_t{0};
+    const std::uint64_t mask = point().size_bytes == 4 ? UINT32_MAX : ~std::uint64_t{0};
     for (std::size_t at = 0; at < seen.size(); at += point().size_bytes) {
       const bool used = !routes_.from.empty() && at / point().size_bytes < words();
       const std::uint64_t expected = used ? atomic_after(kernel, iterations) & mask : 0;
@@ -53,8 +52,7 @@ protected:
                                     memory(),
                                     static_cast<std::uint32_t>(point().size_bytes),
                                     routes_.to.empty() ? -1 : routes_.to[0]};
-    return all_threads ? launch_atomic_rate(how, arguments)
-                       : launch_atomic_latency(how, arguments);
+    return all_threads ? launch_atomic_rate(how, arguments) : launch_atomic_latency(how, arguments);
   }
   int most_blocks(int device) const override {
     return most_atomic_blocks(device, point().launch.threads);
@@ -98,8 +96,8 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 
 template <AtomicKernel kernel>
 CaseEntry latency_entry(const char* op) {
-  const std::string until = atomic_fetches(kernel) ? " until its result is here"
-                                                   : " until it is complete at the target";
+  const std::string until =
+      atomic_fetches(kernel) ? " until its result is here" : " until it is complete at the target";
   return entry_of<GpuAtomic<kernel, false>>(
       info_of(std::string("atomic-") + op, std::string("time of an atomic ") + op + until,
               std::string("One thread, one operation after the other on one word of 4 or 8 bytes") +

@@ -58,6 +58,27 @@ protected:
     return launch_collective(how, {kernel, floats, first, count, memory(), at.dest_offset_bytes(),
                                    point().size_bytes, at.lists_offset_bytes()});
   }
+  void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
+    constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::int64_t);
+    constexpr auto type = floats ? on_stream::NumberType::float32 : on_stream::NumberType::int64;
+    const std::size_t size = point().size_bytes;
+    std::byte* const dest = memory() + places().dest_offset_bytes();
+    std::byte* const source = memory() + variant_offset_bytes(number);
+    if (kernel == CollectiveKernel::broadcast)
+      on_stream::broadcast(job, team_world, dest, source, size, 0, stream);
+    else if (kernel == CollectiveKernel::fcollect)
+      on_stream::fcollect(job, team_world, dest, source, size, stream);
+    else if (kernel == CollectiveKernel::alltoall)
+      on_stream::alltoall(job, team_world, dest, source, size, stream);
+    else if (kernel == CollectiveKernel::reduce)
+      on_stream::reduce(job, team_world, dest, source, size / width, type, device::ReduceOp::sum,
+                        stream);
+    else if (kernel == CollectiveKernel::reducescatter)
+      on_stream::reducescatter(job, team_world, dest, source, size / width, type,
+                               device::ReduceOp::sum, stream);
+  }
+  void enqueue_end(const on_stream::Job&, void*) override {} // they complete themselves
+
   int most_blocks(int device) const override {
     return most_collective_blocks(kernel, floats, device, point().launch.threads);
   }
@@ -93,8 +114,8 @@ private:
       if (const auto difference =
               compare_pattern(dest.data() + part.at, part.size_bytes, seed(), part.writer,
                               variant_offset_bytes(last) + part.from))
-        return wrong_at(part.at + difference->offset_bytes, difference->expected,
-                        difference->found, last, "block of PE " + std::to_string(part.writer));
+        return wrong_at(part.at + difference->offset_bytes, difference->expected, difference->found,
+                        last, "block of PE " + std::to_string(part.writer));
       end = part.at + part.size_bytes;
     }
     return std::nullopt;
@@ -133,6 +154,9 @@ private:
   }
 };
 
+const char* const verified =
+    " Verified: the whole result of the last one, which depends on the iteration.";
+
 CaseInfo info_of(std::string name, std::string measures, const std::string& how,
                  std::size_t element_bytes = 1) {
   CaseInfo info;
@@ -140,9 +164,10 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
   info.group = "collective";
   info.metric = Metric::latency;
   info.measures = std::move(measures);
-  info.how = how + " One after the other in one kernel, by one block of each PE or, with --ctas, "
-                   "by a grid whose blocks meet between them. Verified: the whole result of the "
-                   "last one, which depends on the iteration.";
+  info.how = how +
+             " One after the other in one kernel, by one block of each PE or, with --ctas, "
+             "by a grid whose blocks meet between them." +
+             verified;
   info.element_bytes = element_bytes;
   info.min_bytes = std::max<std::size_t>(element_bytes, 8);
   info.max_bytes = 8 << 20;
@@ -168,6 +193,18 @@ void add_reductions(std::vector<CaseEntry>& all, const char* suffix, const char*
 }
 
 } // namespace
+
+std::vector<CaseEntry> stream_collective_cases() {
+  std::vector<CaseEntry> all;
+  for (CaseEntry& entry : gpu_collective_cases()) {
+    if (entry.info.name == "alltoallv") // its lists are memory of the caller's
+      continue;
+    entry.info.measures += " by a stream";
+    entry.info.how = std::string("One after the other in the stream.") + verified;
+    all.push_back(on_stream_of(std::move(entry)));
+  }
+  return all;
+}
 
 std::vector<CaseEntry> gpu_collective_cases() {
   std::vector<CaseEntry> all = {

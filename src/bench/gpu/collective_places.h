@@ -39,7 +39,7 @@ struct CollectivePlaces {
   /// What PE `from` sends to PE `to`: of alltoallv, all of a block or half of it.
   std::size_t block_bytes(int from, int to) const {
     return kernel == CollectiveKernel::alltoallv && (from + to) % 2 == 1 ? (size_bytes + 1) / 2
-                                                                        : size_bytes;
+                                                                         : size_bytes;
   }
   /// What that PE gives, each byte counted once.
   std::uint64_t payload_bytes(int pe) const;

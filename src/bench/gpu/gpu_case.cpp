@@ -76,16 +76,48 @@ void GpuCase::prepare(Arena& arena) {
   memory_ = arena.memory + control_bytes;
   seed_ = arena.seed;
   gpu_ = arena.runtime.gpu();
-  measure_timer();
+  if (!by_stream()) {
+    measure_timer();
+    return set_up();
+  }
+  // Events are told in steps of half a microsecond, and take about one between two operations.
+  timer_ = TimerQuality{500, 1000};
   set_up();
+  stream_job_.emplace(gpu_->job());
+  stream_timer_.emplace(gpu_->site().device);
+  if (point_.launch.graph)
+    stream_timer_->capture(gpu_->stream(), [this] {
+      for (std::uint64_t number = 0; number < variants; ++number)
+        enqueue(*stream_job_, number, gpu_->stream());
+    });
+}
+
+void GpuCase::iterate_on_stream(std::uint64_t first, std::uint64_t count) {
+  void* const stream = gpu_->stream();
+  on_stream::barrier(*stream_job_, team_world, stream);
+  stream_timer_->begin(stream);
+  for (std::uint64_t number = first; number < first + count;) {
+    const bool fits = number % variants == 0 && first + count - number >= variants;
+    if (fits && stream_timer_->has_graph()) {
+      stream_timer_->launch_graph(stream);
+      number += variants;
+    } else {
+      enqueue(*stream_job_, number++, stream);
+    }
+  }
+  enqueue_end(*stream_job_, stream);
+  stream_timer_->end(stream);
+  gpu_->wait(stream, "the measured stream");
+  gpu_->check();
+  duration_ns_ = stream_timer_->elapsed_ns();
 }
 
 void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
                               const std::function<std::string(const KernelLaunch&)>& launcher) {
   const GpuSite& site = gpu_->site();
   const DeviceJob job = gpu_->job(); // taken anew: heaps grow and teams come and go
-  const KernelLaunch how{job,  device_control(),    gpu_->stream(), site.device,
-                         kernel_scope(scope), ctas, threads};
+  const KernelLaunch how{job,  device_control(), gpu_->stream(), site.device, kernel_scope(scope),
+                         ctas, threads};
   if (const std::string problem = launcher(how); !problem.empty())
     throw Error(ExitCode::unavailable,
                 "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
@@ -102,6 +134,8 @@ void GpuCase::run(const char* step, CallScope scope, int ctas, int threads,
 }
 
 void GpuCase::iterate(std::uint64_t first, std::uint64_t count) {
+  if (by_stream())
+    return iterate_on_stream(first, count);
   launch_and_wait("the measured kernel", point_.launch.scope, std::max(point_.launch.ctas, 1),
                   std::max(point_.launch.threads, 1),
                   [&](const KernelLaunch& how) { return launch(how, first, count); });

@@ -9,14 +9,19 @@
 
 #include "kernels/bench/kernel_launch.h"
 #include "kernels/bench/pattern.h"
+#include "kernels/bench/stream_timer.h"
+#include "kernels/on_stream.h"
 #include "src/bench/case.h"
 #include "src/bench/cases/ground.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {
 
-/// iterate() launches one kernel that does all of its iterations, and waits for it. The time is the
-/// kernel's own: from when all PEs have met inside it until what was asked for is complete.
+/// By a kernel: iterate() launches one that does all of its iterations, and waits for it. The time
+/// is the kernel's own: from when all PEs have met inside it until what was asked for is complete.
+/// By a stream: iterate() puts the operations into it, behind a barrier of all PEs' streams, and
+/// the time is that between two events. A graph holds `variants` of them, whose number modulo that
+/// is all that they depend on.
 class GpuCase : public Case {
 public:
   explicit GpuCase(const Point& point) : point_(point) {}
@@ -27,16 +32,26 @@ public:
   std::optional<double> last_duration_ns() const final { return duration_ns_; }
   std::optional<TimerQuality> timer() const final { return timer_; }
   std::string cannot_run(Runtime& runtime) const override;
+  std::uint64_t batch_multiple() const final { return point_.launch.graph ? variants : 1; }
 
   /// Memory of the case's own in a job of so many PEs.
   virtual std::size_t bytes_for(int n_pes) const = 0;
 
 protected:
+  /// Puts operation `number` into the stream.
+  virtual void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) {
+    static_cast<void>(job), static_cast<void>(number), static_cast<void>(stream);
+  }
+  /// ... and what completes all that came before.
+  virtual void enqueue_end(const on_stream::Job& job, void* stream) {
+    on_stream::quiet(job, stream);
+  }
+  bool by_stream() const { return point_.launch.initiator == Initiator::stream; }
+
   /// Fills buffers; the members below are valid from here on.
   virtual void set_up() = 0;
   /// Launches; returns "" or why it failed.
-  virtual std::string launch(const KernelLaunch& how, std::uint64_t first,
-                             std::uint64_t count) = 0;
+  virtual std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) = 0;
   /// After each launch: control() has what it left.
   virtual void launched() {}
   /// Most blocks that run at once with this PE's GPU; 0 if nobody knows. Only asked for grids.
@@ -72,6 +87,7 @@ private:
   KernelControl* device_control() const { return reinterpret_cast<KernelControl*>(control_); }
   void launch_and_wait(const char* step, CallScope scope, int ctas, int threads,
                        const std::function<std::string(const KernelLaunch&)>& launcher);
+  void iterate_on_stream(std::uint64_t first, std::uint64_t count);
   void measure_timer();
 
   Point point_;
@@ -82,6 +98,8 @@ private:
   KernelControl seen_{};
   std::optional<double> duration_ns_;
   std::optional<TimerQuality> timer_;
+  std::optional<on_stream::Job> stream_job_;
+  std::optional<StreamTimer> stream_timer_;
 };
 
 /// "PE 3" and why kernels cannot load from and store to it; "" if they can.

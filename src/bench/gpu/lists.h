@@ -13,6 +13,18 @@ std::vector<CaseEntry> gpu_atomic_cases();
 std::vector<CaseEntry> gpu_meeting_cases();
 std::vector<CaseEntry> gpu_collective_cases();
 
+std::vector<CaseEntry> stream_transfer_cases();
+std::vector<CaseEntry> stream_pingpong_cases();
+std::vector<CaseEntry> stream_meeting_cases();
+std::vector<CaseEntry> stream_collective_cases();
+
+/// The same case by a stream.
+inline CaseEntry on_stream_of(CaseEntry entry) {
+  entry.info.initiator = Initiator::stream;
+  entry.info.launch = {};
+  return entry;
+}
+
 /// Calls of one thread, warp or block.
 inline LaunchRules one_caller(CallScope by_default) {
   LaunchRules rules;

@@ -14,7 +14,7 @@ public:
   using GpuCase::GpuCase;
 
   std::size_t bytes_for(int n_pes) const override {
-    return static_cast<std::size_t>(n_pes) * sizeof(std::uint64_t);
+    return static_cast<std::size_t>(n_pes + 1) * sizeof(std::uint64_t);
   }
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return 0; }
@@ -23,10 +23,10 @@ public:
   /// whether all have come.
   std::optional<WrongByte> verify(std::uint64_t) override {
     constexpr std::uint64_t calls = 200;
+    if (by_stream())
+      return watch_stream();
     run("watching calls", point().launch.scope, 1, point().launch.threads,
-        [&](const KernelLaunch& how) {
-          return launch_meeting(how, arguments(0, calls, true));
-        });
+        [&](const KernelLaunch& how) { return launch_meeting(how, arguments(0, calls, true)); });
     if (control().wrong_at == UINT64_MAX)
       return std::nullopt;
     return WrongByte{pe(), control().wrong_at, control().expected, control().found,
@@ -40,7 +40,36 @@ protected:
     return launch_meeting(how, arguments(first, count, false));
   }
 
+  void enqueue(const on_stream::Job& job, std::uint64_t, void* stream) override {
+    on_stream::barrier(job, team_world, stream);
+  }
+  void enqueue_end(const on_stream::Job&, void*) override {}
+
 private:
+  /// The same with streams: each puts the call's number to every PE, then meets.
+  std::optional<WrongByte> watch_stream() {
+    constexpr std::uint64_t calls = 20;
+    const on_stream::Job job(gpu().job());
+    const auto n = static_cast<std::size_t>(n_pes());
+    std::byte* const own = memory() + static_cast<std::size_t>(pe()) * sizeof(std::uint64_t);
+    std::byte* const number_here = memory() + n * sizeof(std::uint64_t);
+    std::optional<WrongByte> wrong;
+    for (std::uint64_t call = 1; call <= calls; ++call) {
+      gpu().copy(number_here, &call, sizeof call);
+      for (int to = 0; to < n_pes(); ++to)
+        on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
+      on_stream::barrier(job, team_world, gpu().stream());
+      gpu().wait(gpu().stream(), "watching calls");
+      std::vector<std::uint64_t> seen(n);
+      gpu().copy(seen.data(), memory(), n * sizeof call);
+      for (std::size_t from = 0; from < n && !wrong; ++from)
+        if (seen[from] < call)
+          wrong = WrongByte{pe(), from * sizeof call, call, seen[from],
+                            "call of PE " + std::to_string(from) + " when this PE left it"};
+    }
+    return wrong;
+  }
+
   MeetingArguments arguments(std::uint64_t first, std::uint64_t count, bool looks) const {
     return {kernel, first, count, reinterpret_cast<std::uint64_t*>(memory()), looks};
   }
@@ -62,6 +91,14 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 }
 
 } // namespace
+
+std::vector<CaseEntry> stream_meeting_cases() {
+  CaseInfo info = info_of("barrier", "time of a barrier of all PEs' streams",
+                          "One barrier after the other in the stream.");
+  info.how = "One barrier after the other in the stream. Verified with 20 more: what a stream has "
+             "put before it is there when another one has left it.";
+  return {on_stream_of(entry_of<GpuMeeting<MeetingKernel::barrier>>(info))};
+}
 
 std::vector<CaseEntry> gpu_meeting_cases() {
   return {entry_of<GpuMeeting<MeetingKernel::barrier>>(

@@ -31,13 +31,13 @@ struct MessagePlaces {
 std::optional<WrongByte> verify_message(const std::vector<std::byte>& seen,
                                         const MessagePlaces& places, int pe, int writer,
                                         std::uint64_t seed, std::uint64_t messages,
-                                        std::uint64_t flag_mask, bool has_payload) {
+                                        std::uint64_t flag_value, bool has_payload) {
   const std::size_t slot = places.slot_offset_bytes(), flag = places.flag_offset_bytes();
   std::uint64_t found = 0;
   std::memcpy(&found, seen.data() + flag - slot, sizeof found);
-  if (found != (messages & flag_mask))
-    return WrongByte{pe, flag, messages & flag_mask, found,
-                     "messages from PE " + std::to_string(writer)};
+  if (found != flag_value)
+    return WrongByte{pe, flag, flag_value, found,
+                     "flag of the messages from PE " + std::to_string(writer)};
   if (!has_payload || messages == 0)
     return std::nullopt;
   const std::uint64_t last = messages - 1;
@@ -72,7 +72,8 @@ public:
     const MessagePlaces at = places();
     return verify_message(
         fetched(at.slot_offset_bytes(), at.flag_offset_bytes() + 8 - at.slot_offset_bytes()), at,
-        pe(), peer_, seed(), iterations, flag_mask(), has_payload() && !payload_is_flag());
+        pe(), peer_, seed(), iterations, iterations == 0 ? 0 : flag_value(iterations - 1),
+        has_payload() && !payload_is_flag());
   }
 
 protected:
@@ -95,7 +96,32 @@ protected:
   }
   bool needs_mapping() const override { return kernel == PingPongKernel::store; }
 
+  void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
+    if (role_ == PingPongRole::asks)
+      enqueue_message(job, number, stream);
+    if (role_ != PingPongRole::none)
+      on_stream::wait_until(job, flag(), device::Compare::equal, flag_value(number), peer_, stream);
+    if (role_ == PingPongRole::answers)
+      enqueue_message(job, number, stream);
+  }
+
 private:
+  std::uint64_t* flag() const {
+    return reinterpret_cast<std::uint64_t*>(memory() + places().flag_offset_bytes());
+  }
+  /// What message `number` leaves. A stream's messages depend on their number modulo `variants`.
+  std::uint64_t flag_value(std::uint64_t number) const {
+    return (by_stream() ? number % variants + 1 : number + 1) & flag_mask();
+  }
+  void enqueue_message(const on_stream::Job& job, std::uint64_t number, void* stream) const {
+    if (has_payload())
+      on_stream::put_signal(job, memory() + places().slot_offset_bytes(),
+                            memory() + number % variants * variant_step_bytes, point().size_bytes,
+                            flag(), flag_value(number), device::SignalOp::set, peer_, stream);
+    else
+      on_stream::signal(job, flag(), flag_value(number), device::SignalOp::set, peer_, stream);
+  }
+
   MessagePlaces places() const { return MessagePlaces(has_payload() ? point().size_bytes : 1); }
   static bool has_payload() {
     return kernel == PingPongKernel::put || kernel == PingPongKernel::put_signal;
@@ -130,7 +156,7 @@ public:
     const MessagePlaces at = places();
     return verify_message(
         fetched(at.slot_offset_bytes(), at.flag_offset_bytes() + 8 - at.slot_offset_bytes()), at,
-        pe(), 0, seed(), iterations, ~std::uint64_t{0}, true);
+        pe(), 0, seed(), iterations, iterations, true);
   }
 
 protected:
@@ -159,6 +185,20 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 }
 
 } // namespace
+
+std::vector<CaseEntry> stream_pingpong_cases() {
+  const std::string each =
+      " and the stream waits for the answer. Half of a round trip is reported.";
+  CaseInfo signal = info_of("signal-pingpong", "half round trip of a signal of a stream",
+                            "Each PE's stream sets the other's signal word," + each +
+                                " Verified: the last signal.");
+  signal.sized = false;
+  return {on_stream_of(entry_of<GpuPingPong<PingPongKernel::put_signal>>(
+              info_of("put-signal-pingpong", "half round trip of a put with signal of a stream",
+                      "Each PE's stream puts with a signal to the other," + each +
+                          " Verified: the last payload and signal."))),
+          on_stream_of(entry_of<GpuPingPong<PingPongKernel::signal>>(signal))};
+}
 
 std::vector<CaseEntry> gpu_pingpong_cases() {
   const std::string half = " Half of a round trip is reported.";
@@ -193,8 +233,7 @@ std::vector<CaseEntry> gpu_pingpong_cases() {
                       "right behind it, so that both are one store." +
                           last)),
           entry_of<GpuPingPong<PingPongKernel::signal>>(signal),
-          entry_of<GpuPingPong<PingPongKernel::store>>(store),
-          entry_of<GpuRing>(ring)};
+          entry_of<GpuPingPong<PingPongKernel::store>>(store), entry_of<GpuRing>(ring)};
 }
 
 } // namespace shmemctl::bench

@@ -70,11 +70,24 @@ protected:
     arguments.peers = routes_.to.size();
     arguments.only_peer = routes_.to.empty() ? -1 : routes_.to[0];
     // Loads and stores of one thread to one address stay in order; requests to a network need not.
-    const bool mapped = std::all_of(routes_.to.begin(), routes_.to.end(),
-                                    [this](int pe) { return is_mapped(pe); });
+    const bool mapped =
+        std::all_of(routes_.to.begin(), routes_.to.end(), [this](int pe) { return is_mapped(pe); });
     arguments.quiet_every = mapped ? 0 : layout_->slots;
     return kind.one_by_one ? launch_transfer_latency(how, arguments)
                            : launch_transfer(how, arguments);
+  }
+
+  void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
+    for (std::size_t k = 0; k < routes_.to.size(); ++k) {
+      std::byte* const slot = memory() + layout_->slot_offset_bytes(k, 0);
+      std::byte* const source = memory() + number % variants * variant_step_bytes;
+      if (is_pull())
+        on_stream::get(job, slot, source, point().size_bytes, routes_.to[k], stream);
+      else
+        on_stream::put(job, slot, source, point().size_bytes, routes_.to[k], stream);
+    }
+    if (kind.one_by_one && !routes_.to.empty())
+      on_stream::quiet(job, stream);
   }
 
   int most_blocks(int device) const override {
@@ -111,7 +124,8 @@ private:
   }
   SlotLayout layout_for(int n_pes) const {
     const int peers = peers_of_a_sender(point(), n_pes);
-    return {message_bytes(), peers, kind.one_by_one ? 1 : point().window * peers, 1};
+    // A stream has one slot: what it does depends on its number modulo `variants` alone.
+    return {message_bytes(), peers, kind.one_by_one || by_stream() ? 1 : point().window * peers, 1};
   }
 
   Routes routes_;
@@ -172,6 +186,22 @@ CaseInfo element(std::string name, std::string measures, const std::string& how)
 
 } // namespace
 
+std::vector<CaseEntry> stream_transfer_cases() {
+  const std::string behind = " one after the other in the stream";
+  return {on_stream_of(entry_of<GpuTransfer<put_kind>>(
+              bandwidth("put", "bandwidth of puts of a stream",
+                        "Puts" + behind + ", a quiet behind the last one."))),
+          on_stream_of(entry_of<GpuTransfer<put_latency_kind>>(
+              latency("put-latency", "time of a put of a stream until it is complete at the target",
+                      "Puts" + behind + ", each followed by quiet."))),
+          on_stream_of(entry_of<GpuTransfer<get_kind>>(
+              bandwidth("get", "bandwidth of gets of a stream",
+                        "Gets" + behind + ", a quiet behind the last one."))),
+          on_stream_of(entry_of<GpuTransfer<get_latency_kind>>(
+              latency("get-latency", "time of a get of a stream until the data is here",
+                      "Gets" + behind + ", each followed by quiet.")))};
+}
+
 std::vector<CaseEntry> gpu_transfer_cases() {
   const std::string shared = " The threads, warps or blocks of the grid take a piece of each "
                              "message; messages follow each other without waiting, one quiet ends "
@@ -205,9 +235,8 @@ std::vector<CaseEntry> gpu_transfer_cases() {
       entry_of<GpuTransfer<get_message_kind>>(
           bandwidth("get-message", "bandwidth of gets that are complete one by one",
                     "Non-blocking gets." + ended)),
-      entry_of<GpuTransfer<get_latency_kind>>(
-          latency("get-latency", "time of a get until the data is here",
-                  "Each get is followed by quiet.")),
+      entry_of<GpuTransfer<get_latency_kind>>(latency(
+          "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
       entry_of<GpuTransfer<put_value_kind>>(
           element("p", "time to store one element at the target, until it is complete",
                   "A put of one element from a register, then quiet.")),

@@ -60,7 +60,7 @@ std::byte* IpcRegion::part_of(int pe) const {
 
 void IpcRegion::grow(std::size_t more_bytes, const Deadline&) {
   throw Error(ExitCode::unavailable, "the region '" + name_ + "'", "grow",
-              "memory of --heap ipc is committed at the start, and it has " +
+              "memory of SHMEMCTL_HEAP=ipc is committed at the start, and it has " +
                   format_size_bytes(size_bytes()) + ", not " + format_size_bytes(more_bytes) +
                   " more",
               "raise SHMEMCTL_SYMMETRIC_SIZE");

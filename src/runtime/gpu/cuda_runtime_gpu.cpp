@@ -162,7 +162,7 @@ void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
   if (memory_.is_host_memory())
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
   else
-    inputs.unreachable_reason =
+    inputs.unreachable_reason = // unless it is staged
         fmt::format("the heap is GPU memory ({}), and transports reach that of the host only: set "
                     "SHMEMCTL_HEAP=host",
                     memory_.kind());
@@ -171,6 +171,12 @@ void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
   inputs.memory = make_cuda_kernel_memory(device_);
   network_ = std::make_unique<DeviceNetworkPart>(std::move(inputs));
   ways_ = network_->ways();
+}
+
+std::shared_ptr<CopyEngine> RuntimeGpu::agent_copies() {
+  return std::make_shared<CudaCopyEngine>(
+      device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
+      *setup_.health, setup_.timeout_s);
 }
 
 void RuntimeGpu::finish() {

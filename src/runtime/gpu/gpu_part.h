@@ -66,6 +66,8 @@ public:
   virtual bool is_host_memory() const = 0;
   /// For host-initiated operations on mapped PEs.
   virtual CopyEngine& copies() = 0;
+  /// More of the same, for the agent of staged transfers.
+  virtual std::shared_ptr<CopyEngine> agent_copies() = 0;
   /// Makes what kernels reach PEs by that are not mapped; the regions are published. `inputs` has
   /// what the runtime knows of: transports, options of the proxy. Throws Error.
   virtual void use_network(DeviceNetworkInputs inputs) = 0;

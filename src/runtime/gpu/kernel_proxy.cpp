@@ -13,8 +13,9 @@ ProxyOptions for_kernels(ProxyOptions options) {
   if (threads == 0)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + std::to_string(options.threads),
                 "start the kernels' proxy beside",
-                "there are " + std::to_string(most_proxy_threads) + " contexts for both",
-                "set PROXY_THREADS to 7 or less");
+                "there are " + std::to_string(most_proxy_threads - staged_contexts) +
+                    " contexts for both",
+                "set PROXY_THREADS to 5 or less");
   options.threads = threads;
   for (std::uint8_t& ring : options.ring_of_pe)
     ring = static_cast<std::uint8_t>(ring % threads);

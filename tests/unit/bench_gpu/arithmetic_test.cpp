@@ -115,9 +115,8 @@ TEST(AtomicWords, FollowFromTheOperations) {
 }
 
 TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
-  for (const CollectiveKernel kernel :
-       {CollectiveKernel::broadcast, CollectiveKernel::fcollect, CollectiveKernel::alltoall,
-        CollectiveKernel::alltoallv})
+  for (const CollectiveKernel kernel : {CollectiveKernel::broadcast, CollectiveKernel::fcollect,
+                                        CollectiveKernel::alltoall, CollectiveKernel::alltoallv})
     for (const int n_pes : {1, 2, 5})
       for (const std::size_t size : {1u, 8u, 1000u}) {
         const CollectivePlaces places{kernel, size, n_pes};
@@ -133,8 +132,9 @@ TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
             taken += part.size_bytes;
           }
         }
-        if (kernel == CollectiveKernel::alltoall || kernel == CollectiveKernel::alltoallv)
+        if (kernel == CollectiveKernel::alltoall || kernel == CollectiveKernel::alltoallv) {
           EXPECT_EQ(given, taken);
+        }
         EXPECT_LE(places.dest_offset_bytes() + places.dest_bytes(), places.total_bytes());
       }
 }

@@ -125,8 +125,7 @@ TEST(GpuCases, HaveNamesAndLaunchesOfTheirOwn) {
       EXPECT_EQ(info.launch.scopes.empty(), initiator != Initiator::gpu) << info.name;
       LaunchRequest request;
       request.initiator = initiator;
-      EXPECT_EQ(launch_of(info.name, info.launch, request).ctas > 0,
-                initiator == Initiator::gpu)
+      EXPECT_EQ(launch_of(info.name, info.launch, request).ctas > 0, initiator == Initiator::gpu)
           << info.name;
     }
   }

@@ -75,16 +75,17 @@ TEST(DevicePaths, NothingIsMadeWhereAllAreMapped) {
 }
 
 TEST(DevicePaths, TheProxiesHaveContextsOfTheirOwn) {
-  for (unsigned own = 1; own < most_proxy_threads; ++own) {
+  for (unsigned own = 1; own < most_proxy_threads - staged_contexts; ++own) {
     const KernelProxyContexts kernels = kernel_proxy_contexts(own);
     EXPECT_GE(kernels.threads, 1u);
     EXPECT_LE(kernels.threads, own);
     const int last = kernels.context - static_cast<int>(kernels.threads) + 1;
     EXPECT_LE(kernels.context, proxy_context - static_cast<int>(own)) << own;
-    EXPECT_GE(last, first_proxy_context) << own;
+    EXPECT_GT(last, staged_agent_context) << own;
     EXPECT_EQ((proxy_context - kernels.context) % static_cast<int>(kernels.threads), 0) << own;
   }
-  EXPECT_EQ(kernel_proxy_contexts(most_proxy_threads).threads, 0u);
+  for (unsigned own = most_proxy_threads - staged_contexts; own <= most_proxy_threads; ++own)
+    EXPECT_EQ(kernel_proxy_contexts(own).threads, 0u);
   CountingTransport transport;
   JobHealth health;
   DeviceNetworkInputs inputs = inputs_of(0, {&transport, &transport}, "proxy", health,

@@ -2,232 +2,29 @@
 // what their acquires and releases order.
 #include <gtest/gtest.h>
 
-#include <random>
 #include <vector>
 
+#include "tests/support/collective_program.cuh"
 #include "tests/support/host_kernels.h"
+#include "tests/support/rma_program.cuh"
 
 namespace shmemctl::test {
 namespace {
 
 using device::Block;
-using device::ReduceOp;
-using device::SignalOp;
 using device::Thread;
 
 constexpr std::size_t heap_bytes = std::size_t{4} << 20;
-
-/// What PE `pe` has at place `i` of its source in step `step`.
-std::uint8_t source_byte(int step, int pe, std::size_t i) {
-  std::uint64_t z =
-      (static_cast<std::uint64_t>(step) << 40 | static_cast<std::uint64_t>(pe) << 32 | i) *
-      0x9e3779b97f4a7c15u;
-  return static_cast<std::uint8_t>((z ^ z >> 29) * 0xbf58476d1ce4e5b9u >> 56);
-}
-std::int32_t source_number(int step, int pe, std::size_t i) {
-  return source_byte(step, pe, i) % 16 - 4; // small: sums are exact in every type
-}
-
-/// One collective of a random program.
-struct Call {
-  enum Kind { broadcast, fcollect, alltoall, alltoallv, reduce, reducescatter, sync, kinds };
-  Kind kind;
-  int team, root, type;
-  ReduceOp op;
-  std::size_t size, to, from; ///< bytes, or numbers; offsets
-};
-
-std::vector<Call> random_calls(unsigned seed, int count, std::size_t most) {
-  std::mt19937 random(seed);
-  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
-  std::vector<Call> calls;
-  for (int i = 0; i < count; ++i) {
-    Call call{};
-    call.kind = static_cast<Call::Kind>(below(Call::kinds));
-    call.team = static_cast<int>(below(3));
-    call.root = static_cast<int>(below(8));
-    call.type = static_cast<int>(below(5));
-    call.op = static_cast<ReduceOp>(below(4));
-    call.size = 1 + below(below(4) == 0 ? most : 64);
-    call.to = below(3) == 0 ? below(64) : 0;
-    call.from = below(3) == 0 ? below(64) : 0;
-    calls.push_back(call);
-  }
-  return calls;
-}
-
-std::int64_t combined(ReduceOp op, std::int64_t a, std::int64_t b) {
-  return op == ReduceOp::sum   ? a + b
-         : op == ReduceOp::min ? std::min(a, b)
-         : op == ReduceOp::max ? std::max(a, b)
-                               : a * b;
-}
-
-template <class T>
-T number_as(std::int64_t value) {
-  return static_cast<T>(value);
-}
-template <>
-device::Bf16 number_as<device::Bf16>(std::int64_t value) {
-  device::Bf16 number{};
-  device::from_float(static_cast<float>(value), number);
-  return number;
-}
-template <>
-device::Fp16 number_as<device::Fp16>(std::int64_t value) {
-  device::Fp16 number{};
-  device::from_float(static_cast<float>(value), number);
-  return number;
-}
-
-/// One thread or block of a PE runs the calls and looks at each result.
-template <class Scope, bool grid>
-class Program {
-public:
-  Program(const DeviceJob& job, const std::vector<Call>& calls, std::atomic<int>& wrong)
-      : job_(job), calls_(calls), wrong_(wrong) {}
-
-  void run() {
-    for (int step = 0; step < static_cast<int>(calls_.size()); ++step) {
-      const Call& call = calls_[static_cast<std::size_t>(step)];
-      team_ = device::team_view(job_, call.team);
-      if (team_.me < 0)
-        continue;
-      if (call.kind == Call::sync) {
-        if (!(grid ? device::grid_barrier(job_, call.team)
-                   : device::barrier<Scope>(job_, call.team)))
-          fail();
-      } else if (call.kind < Call::reduce) {
-        move(call, step);
-      } else if (call.type == 0) {
-        reduce<std::int32_t>(call, step);
-      } else if (call.type == 1) {
-        reduce<std::int64_t>(call, step);
-      } else if (call.type == 2) {
-        reduce<float>(call, step);
-      } else if (call.type == 3) {
-        reduce<device::Bf16>(call, step);
-      } else {
-        reduce<device::Fp16>(call, step);
-      }
-    }
-  }
-
-private:
-  bool first() const { return Scope::rank() == 0 && (!grid || device::blockIdx.x == 0); }
-  void meet() {
-    if (grid && !device::grid_meet(job_, calls_team_))
-      fail();
-    Scope::sync();
-  }
-  void fail() { wrong_ += 1; }
-  std::size_t members() const { return static_cast<std::size_t>(team_.n); }
-  std::size_t me() const { return static_cast<std::size_t>(team_.me); }
-
-  void move(const Call& call, int step) {
-    calls_team_ = call.team;
-    std::byte* const dest = job_.heap + call.to;
-    std::byte* const source = job_.heap + heap_bytes / 2 + call.from;
-    const std::size_t parts =
-        call.kind == Call::alltoall || call.kind == Call::alltoallv ? members() : 1;
-    if (first())
-      for (std::size_t i = 0; i < call.size * parts; ++i)
-        source[i] = static_cast<std::byte>(source_byte(step, job_.pe, i));
-    meet();
-    const int root = call.root % team_.n;
-    std::uint64_t sizes[8], froms[8], tos[8];
-    for (std::size_t j = 0; j < members(); ++j) {
-      sizes[j] = (me() + j) % 3 == 0 ? 0 : call.size; // some send nothing
-      froms[j] = j * call.size;
-      tos[j] = me() * call.size;
-    }
-    bool ok = false;
-    if (call.kind == Call::broadcast)
-      ok = grid ? device::broadcast_grid(job_, call.team, dest, source, call.size, root)
-                : device::broadcast<Scope>(job_, call.team, dest, source, call.size, root);
-    else if (call.kind == Call::fcollect)
-      ok = grid ? device::fcollect_grid(job_, call.team, dest, source, call.size)
-                : device::fcollect<Scope>(job_, call.team, dest, source, call.size);
-    else if (call.kind == Call::alltoall)
-      ok = grid ? device::alltoall_grid(job_, call.team, dest, source, call.size)
-                : device::alltoall<Scope>(job_, call.team, dest, source, call.size);
-    else
-      ok = grid ? device::alltoallv_grid(job_, call.team, dest, source, sizes, froms, tos)
-                : device::alltoallv<Scope>(job_, call.team, dest, source, sizes, froms, tos);
-    if (!ok)
-      fail();
-    meet();
-    if (first())
-      look(call, step, dest, root);
-    meet();
-  }
-
-  void look(const Call& call, int step, const std::byte* dest, int root) {
-    const std::size_t from =
-        call.kind == Call::alltoall || call.kind == Call::alltoallv ? me() * call.size : 0;
-    for (std::size_t member = 0; member < (call.kind == Call::broadcast ? 1 : members());
-         ++member) {
-      if (call.kind == Call::alltoallv && (me() + member) % 3 == 0)
-        continue;
-      const int pe = team_.pe(call.kind == Call::broadcast ? root : static_cast<int>(member));
-      for (std::size_t i = 0; i < call.size; ++i)
-        if (static_cast<std::uint8_t>(dest[member * call.size + i]) !=
-            source_byte(step, pe, from + i))
-          return fail();
-    }
-  }
-
-  template <class T>
-  void reduce(const Call& call, int step) {
-    calls_team_ = call.team;
-    auto* const dest = reinterpret_cast<T*>(job_.heap + call.to / 16 * sizeof(T));
-    auto* const source =
-        reinterpret_cast<T*>(job_.heap + heap_bytes / 2 + call.from / 16 * sizeof(T));
-    const bool scatter = call.kind == Call::reducescatter;
-    if (first())
-      for (std::size_t i = 0; i < call.size * (scatter ? members() : 1); ++i)
-        source[i] = number_as<T>(source_number(step, job_.pe, i));
-    meet();
-    T* const to = call.root == 0 && !scatter ? source : dest; // in place, too
-    bool ok = false;
-    if (scatter)
-      ok = grid ? device::reducescatter_grid(job_, call.team, to, source, call.size, call.op)
-                : device::reducescatter<Scope>(job_, call.team, to, source, call.size, call.op);
-    else
-      ok = grid ? device::reduce_grid(job_, call.team, to, source, call.size, call.op)
-                : device::reduce<Scope>(job_, call.team, to, source, call.size, call.op);
-    if (!ok)
-      fail();
-    meet();
-    if (first())
-      for (std::size_t i = 0; i < call.size; ++i) {
-        const std::size_t at = scatter ? me() * call.size + i : i;
-        std::int64_t expected = source_number(step, team_.pe(0), at);
-        for (int member = 1; member < team_.n; ++member)
-          expected = combined(call.op, expected, source_number(step, team_.pe(member), at));
-        const T right = number_as<T>(expected);
-        if (std::memcmp(&to[i], &right, sizeof right) != 0 && expected != 0) {
-          fail();
-          break;
-        }
-      }
-    meet();
-  }
-
-  const DeviceJob& job_;
-  const std::vector<Call>& calls_;
-  std::atomic<int>& wrong_;
-  device::TeamView team_{};
-  int calls_team_ = 0;
-};
 
 template <class Scope, bool grid>
 int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::size_t most) {
   HostKernels kernels(n_pes, heap_bytes);
   const std::vector<Call> calls = random_calls(seed, count, most);
-  std::atomic<int> wrong{0};
-  kernels.run(shape, [&](const DeviceJob& job) { Program<Scope, grid>(job, calls, wrong).run(); });
-  return wrong;
+  std::uint64_t wrong = 0;
+  kernels.run(shape, [&](const DeviceJob& job) {
+    Program<Scope, grid, true>(job, calls.data(), static_cast<int>(calls.size()), &wrong).run();
+  });
+  return static_cast<int>(wrong);
 }
 
 TEST(DeviceOnHost, CollectivesOfThreads) {
@@ -241,6 +38,34 @@ TEST(DeviceOnHost, CollectivesOfBlocks) {
 TEST(DeviceOnHost, CollectivesOfGrids) {
   EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 40, 30000)), 0);
   EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 40, 30000)), 0);
+}
+
+/// Random programs of one-sided operations against the sequential model.
+template <class Scope>
+void run_programs(int n_pes, int threads, unsigned seed) {
+  const RmaPrograms programs(n_pes, seed, 12, 30, 4000);
+  HostKernels kernels(n_pes, RmaPrograms::heap_bytes);
+  for (int pe = 0; pe < n_pes; ++pe)
+    std::memcpy(kernels.job(pe).heap, programs.before(pe).data(), RmaPrograms::heap_bytes);
+  std::atomic<int> failed{0};
+  kernels.run({1, threads}, [&](const DeviceJob& job) {
+    const std::vector<RmaStep>& steps = programs.steps(job.pe);
+    if (!run_program<Scope>(job, steps.data(), static_cast<int>(steps.size())))
+      failed += 1;
+  });
+  EXPECT_EQ(failed, 0);
+  for (int pe = 0; pe < n_pes; ++pe)
+    EXPECT_EQ(std::memcmp(kernels.job(pe).heap, programs.after(pe).data(), RmaPrograms::heap_bytes),
+              0)
+        << "PE " << pe << " of " << n_pes;
+}
+TEST(DeviceOnHost, ProgramsOfThreads) {
+  for (const int n_pes : {1, 2, 3, 4})
+    run_programs<Thread>(n_pes, 1, 20u + static_cast<unsigned>(n_pes));
+}
+TEST(DeviceOnHost, ProgramsOfBlocks) {
+  run_programs<Block>(2, 3, 30);
+  run_programs<Block>(3, 2, 31);
 }
 
 /// A root that is ahead of the others overwrites nothing that they still have to read.

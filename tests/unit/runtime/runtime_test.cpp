@@ -54,6 +54,28 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
                                 }}));
 }
 
+// Also in a build without CUDA.
+TEST(Runtime, WithoutAGpuThereIsAReasonOrAnError) {
+  ForkJob job{.n_pes = 2, .gpu = GpuUse::if_there};
+  job.environment = {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}};
+  job.body = [](Runtime& runtime) {
+    return runtime.gpu() ? std::string("a GPU") : runtime.no_gpu_reason();
+  };
+  std::string reason;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    reason = result.text;
+    EXPECT_NE(reason, "");
+    EXPECT_NE(reason, "a GPU");
+  }
+  job.gpu = GpuUse::required;
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 3) << result.text;
+    EXPECT_NE(result.text.find("in phase gpu"), std::string::npos) << result.text;
+    EXPECT_NE(result.text.find(reason), std::string::npos) << result.text;
+  }
+}
+
 /// Each PE writes its number into every other PE's row.
 std::string write_to_all(Runtime& runtime) {
   const auto n_pes = static_cast<std::size_t>(runtime.n_pes());

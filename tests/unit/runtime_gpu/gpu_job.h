@@ -12,6 +12,7 @@
 
 #include "src/runtime/gpu/gpu.h"
 #include "tests/support/fork_job.h"
+#include "tests/support/gpu_bodies.h"
 #include "tests/support/set_variable.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/shm/words.h"
@@ -51,21 +52,6 @@ public:
     *old = execute_atomic(reach(word), request);
   }
 };
-
-/// A failed expectation in a PE.
-inline void expect(bool condition, const std::string& what) {
-  if (!condition)
-    throw Error(ExitCode::finding, what, "expect", "it is not so", "-");
-}
-
-inline std::vector<std::uint64_t> words_at(PeGpu& gpu, const void* from, std::size_t count) {
-  std::vector<std::uint64_t> words(count, ~std::uint64_t{0});
-  gpu.copy(words.data(), from, count * sizeof words[0]);
-  return words;
-}
-inline std::uint64_t word_at(PeGpu& gpu, const void* from) {
-  return words_at(gpu, from, 1)[0];
-}
 
 inline ForkJob gpu_job(int n_pes, std::function<std::string(Runtime&)> body,
                        const Environment& more = {}) {

@@ -32,8 +32,9 @@ void add_by_proxy(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
     add.detail = static_cast<std::uint8_t>(AtomicOp::add);
     add.operand = 1;
     expect(proxy.post(add), "an addition");
-    expect(proxy.ask(request_to(ProxyOp::get_value, peer, offset_bytes), value) && value > round,
-           "what it has left");
+    ProxyRequest fetch = request_to(ProxyOp::atomic, peer, offset_bytes);
+    fetch.detail = static_cast<std::uint8_t>(AtomicOp::fetch);
+    expect(proxy.fence() && proxy.ask(fetch, value) && value > round, "what it has left");
   }
   expect(proxy.quiet(), "quiet");
 }
@@ -54,6 +55,8 @@ void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
 struct Way {
   const char* name;
   const char* transport;
+  const char* heap;
+  const char* wanted; ///< DEVICE_PATH
   DevicePath path;
   int n_nodes;
 };
@@ -62,7 +65,7 @@ class NetworkOfKernels : public ::testing::TestWithParam<Way> {};
 
 TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
   const Way way = GetParam();
-  ForkJob job = gpu_job(
+  ForkJob whole = gpu_job(
       2,
       [way](Runtime& runtime) -> std::string {
         PeGpu& gpu = *runtime.gpu();
@@ -88,34 +91,68 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
         gpu.check();
         runtime.collectives().barrier(team_world);
         expect(word_at(gpu, words + (std::size_t{9} << 17)) == n_threads * rounds, "the sum");
+        // The host's own operations, there and back.
+        std::vector<std::uint64_t> mine(100'000, 5 + static_cast<std::uint64_t>(runtime.pe()));
+        Rma& rma = runtime.rma();
+        rma.put(words, mine.data(), mine.size() * 8, peer, 0, false);
+        rma.put_signal(words, nullptr, 0, words + mine.size(), 3, SignalOp::set, peer);
+        rma.post_atomic(words + mine.size(), {AtomicOp::add, 8, 4}, peer);
+        rma.quiet();
+        runtime.collectives().barrier(team_world);
+        mine.assign(mine.size(), 5 + static_cast<std::uint64_t>(peer));
+        expect(words_at(gpu, words, mine.size()) == mine, "what the peer has put");
+        expect(word_at(gpu, words + mine.size()) == 7, "the signal, and what was added");
+        mine.assign(mine.size(), 0);
+        rma.get(mine.data(), words, mine.size() * 8, peer);
+        expect(mine == std::vector<std::uint64_t>(mine.size(),
+                                                  5 + static_cast<std::uint64_t>(runtime.pe())),
+               "what was put there");
+        runtime.collectives().barrier(team_world);
         gpu.free(words);
         return {};
       },
-      {{"SHMEMCTL_HEAP", "host"},
-       {"SHMEMCTL_DEVICE_PATH", way.path == DevicePath::proxy ? "proxy" : "ibgda"},
-       {"SHMEMCTL_MLX5_DEVICE", "soft"}});
-  if (way.transport[0] != '\0')
-    job.environment["SHMEMCTL_TRANSPORT"] = way.transport;
-  job.n_nodes = way.n_nodes;
-  expect_all_well(run_fork_job(job));
+      {{"SHMEMCTL_HEAP", way.heap},
+       {"SHMEMCTL_DEVICE_PATH", way.wanted},
+       {"SHMEMCTL_TRANSPORT", way.transport},
+       {"SHMEMCTL_MLX5_DEVICE", "soft"},
+       {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
+  whole.n_nodes = way.n_nodes;
+  expect_all_well(run_fork_job(whole));
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, NetworkOfKernels,
-                         ::testing::Values(Way{"proxy_shm", "shm", DevicePath::proxy, 1},
-                                           Way{"ibgda", "shm,ibgda", DevicePath::ibgda, 1}),
-                         [](const auto& tested) { return tested.param.name; });
+const auto name_of = [](const auto& tested) { return std::string(tested.param.name); };
 
-TEST(NetworkOfGpuMemory, IsNotThere) {
-  expect_all_well(run_fork_job(gpu_job(
+INSTANTIATE_TEST_SUITE_P(
+    OneNode, NetworkOfKernels,
+    ::testing::Values(Way{"proxy_shm", "shm", "host", "proxy", DevicePath::proxy, 1},
+                      Way{"ibgda", "shm,ibgda", "host", "ibgda", DevicePath::ibgda, 1},
+                      Way{"proxy_staged", "shm", "vmm", "proxy", DevicePath::proxy, 1}),
+    name_of);
+
+#if __has_include(<rdma/fabric.h>)
+INSTANTIATE_TEST_SUITE_P(
+    TwoNodes, NetworkOfKernels,
+    ::testing::Values(Way{"proxy", "shm,libfabric", "host", "auto", DevicePath::proxy, 2},
+                      Way{"proxy_staged", "shm,libfabric", "vmm", "auto", DevicePath::proxy, 2}),
+    name_of);
+
+TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
+  ForkJob whole = gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
         const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
         expect(way.path == DevicePath::none, "no path");
-        expect(way.reason.find("SHMEMCTL_HEAP=host") != std::string::npos, way.reason);
+        expect(way.reason.find("SHMEMCTL_DEVICE_PATH=p2p") != std::string::npos, way.reason);
         return {};
       },
-      {{"SHMEMCTL_HEAP", "vmm"}, {"SHMEMCTL_DEVICE_PATH", "proxy"}})));
+      {{"SHMEMCTL_HEAP", "vmm"},
+       {"SHMEMCTL_DEVICE_PATH", "p2p"},
+       {"SHMEMCTL_TRANSPORT", "shm,libfabric"},
+       {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
+  whole.n_nodes = 2;
+  expect_all_well(run_fork_job(whole));
 }
+#endif
 
 } // namespace
 } // namespace shmemctl::test

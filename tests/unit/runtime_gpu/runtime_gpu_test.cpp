@@ -11,60 +11,11 @@ using RuntimeGpuTest = OverHeaps;
 
 TEST_P(RuntimeGpuTest, WhatAPePutsIsInItsPeersMemory) {
   expect_all_well(run_fork_job(gpu_job(
-      3,
-      [this](Runtime& runtime) -> std::string {
-        PeGpu& gpu = *runtime.gpu();
-        expect(gpu.site().heap_kind == kind(), gpu.site().heap_kind);
-        auto* row = static_cast<std::uint64_t*>(gpu.allocate(3 * 1024 * 8));
-        expect(row != nullptr, "memory");
-        std::vector<std::uint64_t> mine(1000, 100 + static_cast<std::uint64_t>(runtime.pe()));
-        for (int pe = 0; pe < 3; ++pe)
-          runtime.rma().put(row + 1024 * runtime.pe(), mine.data(), mine.size() * 8, pe, 0, false);
-        runtime.rma().quiet();
-        runtime.collectives().barrier(team_world);
-        for (int pe = 0; pe < 3; ++pe) {
-          const std::vector<std::uint64_t> theirs = words_at(gpu, row + 1024 * pe, 1001);
-          for (std::size_t i = 0; i < 1000; ++i)
-            expect(theirs[i] == 100 + static_cast<std::uint64_t>(pe), "word");
-          expect(theirs[1000] == 0, "what is behind it");
-        }
-        // Reads what the others have put, from their memory.
-        std::uint64_t seen = 0;
-        runtime.rma().get(&seen, row + 1024, 8, (runtime.pe() + 1) % 3);
-        expect(seen == 101, "get");
-        gpu.free(row);
-        return {};
-      },
-      heap())));
+      3, [this](Runtime& runtime) { return put_to_all(runtime, kind()); }, heap())));
 }
 
 TEST_P(RuntimeGpuTest, SignalsAndAtomicsAreCounted) {
-  expect_all_well(run_fork_job(gpu_job(
-      2,
-      [](Runtime& runtime) -> std::string {
-        PeGpu& gpu = *runtime.gpu();
-        auto* words = static_cast<std::uint64_t*>(gpu.allocate(64));
-        Rma& rma = runtime.rma();
-        const int peer = 1 - runtime.pe();
-        const std::uint64_t payload = 7;
-        rma.put_signal(words, &payload, 8, words + 1, 3, SignalOp::set, peer);
-        rma.quiet();
-        runtime.collectives().barrier(team_world);
-        expect(words_at(gpu, words, 2) == (std::vector<std::uint64_t>{7, 3}), "payload and signal");
-        runtime.collectives().barrier(team_world);
-        rma.put_signal(words, nullptr, 0, words + 1, 2, SignalOp::add, peer);
-        rma.post_atomic(words + 2, {AtomicOp::add, 8, 5}, peer);
-        rma.quiet();
-        expect(rma.atomic(words + 2, {AtomicOp::fetch, 8}, peer) == 5, "fetch");
-        expect(rma.atomic(words + 2, {AtomicOp::compare_swap, 8, 9, 5}, peer) == 5, "old value");
-        expect(rma.atomic(words + 3, {AtomicOp::swap, 4, 0xffff'ffff'0000'0001}, peer) == 0,
-               "swap");
-        runtime.collectives().barrier(team_world);
-        expect(words_at(gpu, words + 1, 3) == (std::vector<std::uint64_t>{5, 9, 1}), "counted");
-        gpu.free(words);
-        return {};
-      },
-      heap())));
+  expect_all_well(run_fork_job(gpu_job(2, signal_and_count, heap())));
 }
 
 TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
@@ -100,31 +51,63 @@ TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
 }
 
 TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
+  expect_all_well(run_fork_job(gpu_job(2, grow_to_the_limit, heap())));
+}
+
+// Payload and signal go different ways; the signal still comes last.
+TEST_P(RuntimeGpuTest, ASignalMayLieInOtherMemoryThanItsPayload) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
+        constexpr std::size_t count = 4096;
+        constexpr std::uint64_t rounds = 20;
         PeGpu& gpu = *runtime.gpu();
-        std::vector<std::uint64_t*> blocks;
-        const std::byte* const base = gpu.job().heap;
-        while (void* block = gpu.allocate(6 << 20))
-          blocks.push_back(static_cast<std::uint64_t*>(block));
-        expect(blocks.size() == 10, "blocks: " + std::to_string(blocks.size()));
-        expect(gpu.job().heap == base && gpu.job().heap_bytes >= 60u << 20 &&
-                   gpu.job().heap_bytes <= 64u << 20,
-               "what kernels know");
-        const int peer = 1 - runtime.pe();
-        for (std::size_t i = 0; i < blocks.size(); ++i) {
-          expect(word_at(gpu, blocks[i] + 5000) == 0, "zeros");
-          const std::uint64_t value = i * 100 + static_cast<std::uint64_t>(runtime.pe());
-          runtime.rma().put(blocks[i] + 700000, &value, 8, peer);
-        }
-        runtime.rma().quiet();
+        Rma& rma = runtime.rma();
+        auto* of_gpu = static_cast<std::uint64_t*>(gpu.allocate((count + 1) * 8));
+        auto* of_host = static_cast<std::uint64_t*>(runtime.allocate((count + 1) * 8));
+        std::memset(of_host, 0, (count + 1) * 8);
         runtime.collectives().barrier(team_world);
-        for (std::size_t i = 0; i < blocks.size(); ++i)
-          expect(word_at(gpu, blocks[i] + 700000) == i * 100 + static_cast<std::uint64_t>(peer),
-                 "block " + std::to_string(i));
-        for (std::uint64_t* block : blocks)
-          gpu.free(block);
+        const int peer = 1 - runtime.pe();
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+          const std::vector<std::uint64_t> payload(count, round);
+          rma.put_signal(of_gpu, payload.data(), count * 8, of_host + count, round, SignalOp::set,
+                         peer);
+          rma.wait_until(of_host + count, Compare::equal, round, "signal");
+          expect(words_at(gpu, of_gpu, count) == payload, "what came before the host's signal");
+          rma.put_signal(of_host, payload.data(), count * 8, of_gpu + count, 1, SignalOp::add,
+                         peer);
+          rma.quiet();
+          runtime.collectives().barrier(team_world);
+          expect(word_at(gpu, of_gpu + count) == round, "the GPU's signal");
+          expect(std::vector<std::uint64_t>(of_host, of_host + count) == payload, "its payload");
+          runtime.collectives().barrier(team_world);
+        }
+        return {};
+      },
+      heap())));
+}
+
+TEST_P(RuntimeGpuTest, ThreadsPutOnContextsOfTheirOwn) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        constexpr std::size_t n_threads = 3, count = 1000;
+        auto* words = static_cast<std::uint64_t*>(runtime.gpu()->allocate(n_threads * count * 8));
+        const int peer = 1 - runtime.pe();
+        std::vector<std::thread> threads;
+        for (std::size_t thread = 0; thread < n_threads; ++thread)
+          threads.emplace_back([&, thread] {
+            for (std::size_t i = 0; i < count; ++i)
+              runtime.rma().put_value<std::uint64_t>(words + thread * count + i, i + thread, peer,
+                                                     static_cast<int>(thread));
+            runtime.rma().quiet(static_cast<int>(thread));
+          });
+        for (std::thread& thread : threads)
+          thread.join();
+        runtime.collectives().barrier(team_world);
+        const auto seen = words_at(*runtime.gpu(), words, n_threads * count);
+        for (std::size_t at = 0; at < seen.size(); ++at)
+          expect(seen[at] == at % count + at / count, "word " + std::to_string(at));
         return {};
       },
       heap())));

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""Measures `shmemctl bench` on GPUs beside NVSHMEM and NCCL, in turns, on the same two GPUs in one run.
+
+    scripts/compare_gpu.py [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE]
+
+NVSHMEM  its device API: tests/peers/nvshmem_gpu.cu, compiled here with nvcc against the package nvidia-nvshmem, if
+         both are there
+NCCL     through torch.distributed (tests/peers/nccl_gpu.py), if PyTorch can be imported
+
+Programs take turns, round by round, every other round backwards. A figure is the median of the rounds, with the
+smallest and the largest. Ours are verified, or there is none. --quick: two rounds of short measurements. Exit code: 0
+if it ran; 1 if one of our own figures is missing; 3 without two GPUs."""
+import argparse
+import glob
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEERS = ROOT / "tests" / "peers"
+NO_GPUS = 3
+BANDWIDTH_SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
+COLLECTIVE_SIZES = (8 << 10, 1 << 20, 8 << 20)
+
+# Ours: what `bench` is told, by group; a process has to start for each. `as` is the name in the table.
+GROUPS = (
+    {"words": ["put", "get", "--initiator", "gpu"], "sizes": BANDWIDTH_SIZES},
+    {"words": ["put-latency", "get-latency", "put-signal-pingpong", "signal-pingpong", "barrier", "--initiator", "gpu"],
+     "sizes": (8,)},
+    {"words": ["fcollect", "alltoall", "reduce-float", "--initiator", "stream"], "sizes": COLLECTIVE_SIZES,
+     "as": "shmemctl, stream"},
+    {"words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
+     "sizes": COLLECTIVE_SIZES, "as": "shmemctl, kernel"},
+)
+UNSIZED = ("signal-pingpong", "barrier")
+SHAPES = {
+    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages",
+    "get": "as put",
+    "put-latency": "one thread, 8 bytes, each with quiet",
+    "get-latency": "one thread, 8 bytes, each complete",
+    "put-signal-pingpong": "one thread, 8 bytes, half of a round trip",
+    "signal-pingpong": "one thread, half of a round trip",
+    "barrier": "one thread of each PE",
+    "fcollect": "the size is a PE's contribution; NCCL: all_gather; kernel: 32 x 512 threads",
+    "alltoall": "the size is a block; NCCL: all_to_all",
+    "reduce-float": "the size is the array; NCCL: all_reduce",
+}
+
+
+class Failed(Exception):
+    """A program gave no figures; the text says why."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"
+
+
+def key_of(name, size_bytes):
+    return name, 0 if name in UNSIZED else size_bytes
+
+
+def spread(values):
+    return {"median": statistics.median(values), "min": min(values), "max": max(values), "values": values}
+
+
+def figure_of(row):
+    """(value, unit) of a row of the report; nothing if it failed."""
+    if row["status"] != "pass" or row["verified"] != "passed":
+        return None
+    if row["case"] in ("put", "get"):
+        return row["bandwidth_GBps"], "GB/s"
+    return row["stats"]["p50"], "us"
+
+
+def read_report(report):
+    """{(case, size): (value, unit)}; Failed for a row that is wrong."""
+    figures = {}
+    for row in report["results"]:
+        figure = figure_of(row)
+        if figure is None or figure[0] is None:
+            raise Failed(f"{row['case']}: {row['status']}, {row['verified']}: {row.get('reason')}")
+        figures[key_of(row["case"], row["params"].get("size_bytes", 0))] = figure
+    return figures
+
+
+def read_lines(text):
+    """Of a peer: its version, and figures as above."""
+    figures, version = {}, "unknown"
+    for line in text.splitlines():
+        if not line.startswith("{"):
+            continue
+        row = json.loads(line)
+        if "version" in row:
+            version = row["version"]
+        else:
+            figures[key_of(row["name"], row["size_bytes"])] = (row["value"], row["unit"])
+    return version, figures
+
+
+class Ours:
+    """One group of cases."""
+
+    def __init__(self, binary, group, flags):
+        self.binary, self.group, self.flags = binary, group, flags
+        self.name = group.get("as", "shmemctl")
+        self.version = "unknown"
+
+    def command(self):
+        sizes = self.group["sizes"]
+        words = ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(self.step())]
+        effort = ["--quick"] if self.flags.quick else []
+        return [self.binary, "run", "-n", "2", "bench", *self.group["words"], *words, *effort, "--json", "-"]
+
+    def step(self):
+        """The last size is always measured; others that this makes are left out of the table."""
+        sizes = self.group["sizes"]
+        return 2 if len(sizes) < 2 else sizes[1] // sizes[0]
+
+    def measure(self):
+        done = subprocess.run(self.command(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              timeout=300)
+        if done.returncode not in (0, 1):
+            raise Failed(last_line(done.stderr.partition("shmemctl: fix")[0]))
+        report = json.loads(done.stdout)
+        self.version = report.get("tool", {}).get("version", "unknown")
+        wanted = set(self.group["sizes"]) | {0}
+        return {key: value for key, value in read_report(report).items() if key[1] in wanted}
+
+
+class Peer:
+    """Two processes of a program that is told its number, how many there are, and a file to meet at."""
+
+    def __init__(self, name, command, seconds):
+        self.name, self.start, self.seconds = name, command, seconds
+        self.version = "unknown"
+
+    def measure(self):
+        with tempfile.TemporaryDirectory(prefix="compare-gpu-") as folder:
+            place = str(pathlib.Path(folder) / "meet")
+            variables = {**os.environ, "NVSHMEM_SYMMETRIC_SIZE": "1G", "NVSHMEM_REMOTE_TRANSPORT": "none",
+                         "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo"}
+            processes = [subprocess.Popen([*self.start, str(pe), "2", place, str(self.seconds)], env=variables,
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                          text=True) for pe in range(2)]
+            try:
+                answers = [process.communicate(timeout=120) for process in processes]
+            except subprocess.TimeoutExpired as expired:
+                raise Failed("no end within 120 s") from expired
+            finally:
+                for process in processes:
+                    if process.poll() is None:
+                        process.kill()
+                        process.wait()
+        for process, (_, err) in zip(processes, answers):
+            if process.returncode != 0:
+                raise Failed(last_line(err))
+        self.version, figures = read_lines(answers[0][0])
+        return figures
+
+
+def nvshmem_folder():
+    """Where the package nvidia-nvshmem has its include and lib; nothing without it."""
+    for place in [os.environ.get("NVSHMEM_HOME", ""), *(f"{path}/nvidia/nvshmem" for path in sys.path)]:
+        if place and (pathlib.Path(place) / "include" / "nvshmem.h").exists():
+            return pathlib.Path(place)
+    return None
+
+
+def nvshmem_peer(into, seconds):
+    """Compiles it. Throws Failed with the reason."""
+    home = nvshmem_folder()
+    if home is None:
+        raise Failed("the package nvidia-nvshmem is not installed")
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not pathlib.Path(nvcc).exists():
+        raise Failed("there is no nvcc")
+    host = sorted(glob.glob(str(home / "lib" / "libnvshmem_host.so*")))
+    if not host or not (home / "lib" / "libnvshmem_device.a").exists():
+        raise Failed(f"{home}/lib has no libnvshmem_host.so or libnvshmem_device.a")
+    program = pathlib.Path(into) / "nvshmem_gpu"
+    done = subprocess.run([nvcc, "-std=c++17", "-O2", "-rdc=true", "-arch=sm_90", "-I", str(home / "include"),
+                           str(PEERS / "nvshmem_gpu.cu"), "-o", str(program), str(home / "lib" / "libnvshmem_device.a"),
+                           "-Xlinker", host[0], "-Xlinker", "-rpath", "-Xlinker", str(home / "lib"), "-lcuda"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+    if done.returncode != 0:
+        raise Failed("nvcc: " + last_line(done.stderr + done.stdout))
+    return Peer("NVSHMEM", [str(program)], seconds)
+
+
+def nccl_peer(seconds):
+    probe = subprocess.run([sys.executable, "-c", "import torch, torch.distributed as d; "
+                            "raise SystemExit(0 if d.is_nccl_available() else 1)"],
+                           stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
+    if probe.returncode != 0:
+        raise Failed("PyTorch with NCCL cannot be imported")
+    return Peer("NCCL", [sys.executable, str(PEERS / "nccl_gpu.py")], seconds)
+
+
+def gpus():
+    """What nvidia-smi says of them, one line each."""
+    try:
+        done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,pci.bus_id", "--format=csv,noheader"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+    except OSError:
+        return []
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
+
+
+def measured(programs, rounds):
+    """({program: {key: [(value, unit)]}}, {program: reason})."""
+    figures, reasons = {}, {}
+    for number in range(rounds):
+        for program in programs if number % 2 == 0 else reversed(programs):
+            say(f"round {number + 1} of {rounds}: {program.name}")
+            try:
+                for key, figure in program.measure().items():
+                    figures.setdefault(program.name, {}).setdefault(key, []).append(figure)
+            except (Failed, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as problem:
+                reasons[program.name] = str(problem)
+                say(f"  {program.name}: {problem}")
+    return figures, reasons
+
+
+def rows_of(figures):
+    """By case and size: each program's median and spread, and ours by theirs: above 1 is better than the peer."""
+    rows = []
+    for key in sorted({key for each in figures.values() for key in each}, key=lambda key: (list(SHAPES).index(key[0]),
+                                                                                          key[1])):
+        row = {"case": key[0], "size_bytes": key[1], "launch": SHAPES[key[0]], "programs": {}}
+        for name, each in figures.items():
+            if key in each:
+                row["unit"] = each[key][0][1]
+                row["programs"][name] = spread([value for value, _ in each[key]])
+        row["better_than"] = ratios_of(row)
+        rows.append(row)
+    return rows
+
+
+def ratios_of(row):
+    """{"shmemctl / NVSHMEM": 1.02}: how many times as good ours is."""
+    ratios = {}
+    for ours, mine in row["programs"].items():
+        for peer, theirs in row["programs"].items():
+            if ours.startswith("shmemctl") and not peer.startswith("shmemctl") and mine["median"] > 0:
+                ratio = mine["median"] / theirs["median"]
+                ratios[f"{ours} / {peer}"] = ratio if row["unit"] == "GB/s" else 1 / ratio
+    return ratios
+
+
+def size_text(size_bytes):
+    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
+        if size_bytes >= unit and size_bytes % unit == 0:
+            return f"{size_bytes // unit}{name}"
+    return str(size_bytes) if size_bytes else "-"
+
+
+def table(rows):
+    lines = ["| case | size | unit | program | median | min to max | ours is as good as theirs times |",
+             "| --- | ---: | --- | --- | ---: | --- | --- |"]
+    for row in rows:
+        for name, figure in row["programs"].items():
+            ratios = ", ".join(f"{ratio:.2f} ({peer.split(' / ')[1]})" for peer, ratio in row["better_than"].items()
+                               if peer.startswith(name + " / "))
+            lines.append(f"| {row['case']} | {size_text(row['size_bytes'])} | {row['unit']} | {name} | "
+                         f"{figure['median']:.4g} | {figure['min']:.4g} to {figure['max']:.4g} | {ratios or '-'} |")
+    return "\n".join(lines)
+
+
+def parsed(words=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=0, help="default 5, or 2 with --quick")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--shmemctl", type=lambda text: str(pathlib.Path(text).resolve()),
+                        default=str(ROOT / "build" / "shmemctl"))
+    parser.add_argument("--json", type=pathlib.Path, help="every figure of every round")
+    flags = parser.parse_args(words)
+    flags.rounds = flags.rounds or (2 if flags.quick else 5)
+    if flags.rounds < 1:
+        parser.error("--rounds takes 1 or more")
+    return flags
+
+
+def main():
+    flags = parsed()
+    devices = gpus()
+    if len(devices) < 2:
+        say(f"compare_gpu: two GPUs are needed, nvidia-smi shows {len(devices)}")
+        return NO_GPUS
+    seconds = 0.2 if flags.quick else 1.0
+    programs = [Ours(flags.shmemctl, group, flags) for group in GROUPS]
+    reasons = {}
+    with tempfile.TemporaryDirectory(prefix="compare-gpu-") as folder:
+        for name, make in (("NVSHMEM", lambda: nvshmem_peer(folder, seconds)), ("NCCL", lambda: nccl_peer(seconds))):
+            try:
+                programs.append(make())
+            except (Failed, subprocess.TimeoutExpired) as problem:
+                reasons[name] = str(problem)
+        figures, failed = measured(programs, flags.rounds)
+    reasons.update(failed)
+    rows = rows_of(figures)
+    versions = {program.name: program.version for program in programs}
+    print(f"{'; '.join(devices)}. {', '.join(f'{name} {version}' for name, version in versions.items())}. "
+          f"Medians of {flags.rounds} rounds, programs in turns.\n")
+    print(table(rows))
+    for name, shape in SHAPES.items():
+        print(f"- {name}: {shape}")
+    for name, reason in reasons.items():
+        print(f"- {name} is missing: {reason}")
+    if flags.json:
+        flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
+                                          "quick": flags.quick, "rows": rows, "missing": reasons}, indent=1) + "\n",
+                              encoding="utf-8")
+    return 1 if any(name.startswith("shmemctl") for name in reasons) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

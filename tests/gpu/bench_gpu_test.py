@@ -1,0 +1,82 @@
+"""Every case of `bench --initiator gpu|stream` and of the host on GPU memory, at small sizes on two PEs: verified.
+Skipped without a GPU. Two PEs may share one GPU: they take turns on it, which is slow and as right as on two."""
+import json
+import os
+import subprocess
+import unittest
+
+BINARY = os.environ.get("SHMEMCTL_BINARY", "shmemctl")
+PATIENCE_S = 280
+
+
+def gpus():
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, timeout=60)
+    except OSError:
+        return 0
+    return len([line for line in done.stdout.splitlines() if line.startswith("GPU")]) if done.returncode == 0 else 0
+
+
+def bench(*words, n_pes=2):
+    done = subprocess.run([BINARY, "run", "-n", str(n_pes), "bench", *words, "-n", "200", "--json", "-"], check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+def names_of(initiator):
+    done = subprocess.run([BINARY, "bench", "--list", "--initiator", initiator, "--json", "-"], check=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
+    return sorted(entry["name"] for entry in json.loads(done.stdout)["cases"])
+
+
+@unittest.skipIf(gpus() == 0, "nvidia-smi shows no GPU")
+class EveryCase(unittest.TestCase):
+    def rows(self, *words, n_pes=2):
+        code, out, err = bench(*words, n_pes=n_pes)
+        self.assertEqual(code, 0, err + out[-2000:])
+        rows = json.loads(out)["results"]
+        for row in rows:
+            with self.subTest(case=row["case"], params=row["params"]):
+                self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+                self.assertGreater(row["stats"]["min"], 0)
+        return rows
+
+    def test_of_kernels(self):
+        rows = self.rows("all", "--initiator", "gpu", "-b", "8", "-e", "8K", "-f", "32")
+        self.assertEqual(sorted({row["case"] for row in rows}), names_of("gpu"))
+        for row in rows:
+            self.assertEqual((row["params"]["initiator"], row["params"]["memory"]), ("gpu", "gpu"))
+
+    def test_of_every_scope(self):
+        for scope in ("thread", "warp", "block"):
+            self.rows("put", "get", "put-message", "get-message", "st", "message-rate", "put-latency", "get-latency",
+                      "put-pingpong", "put-signal-pingpong", "wait-forward", "barrier", "sync", "--initiator", "gpu",
+                      "--scope", scope, "-b", "1", "-e", "4097", "-f", "64")
+
+    def test_both_ways_and_to_all(self):
+        self.rows("put", "get", "put-latency", "--initiator", "gpu", "--bidir", "-b", "1K", "-e", "1M", "-f", "32")
+        self.rows("put", "get", "--initiator", "gpu", "--traffic", "all-to-all", "-b", "1K", "-e", "1M", "-f", "32")
+
+    def test_matrix_has_a_row_for_each_pair(self):
+        rows = self.rows("put", "--initiator", "gpu", "--traffic", "matrix", "-b", "64K", "-e", "64K")
+        self.assertEqual([(row["params"]["first_pe"], row["params"]["second_pe"]) for row in rows], [(0, 1), (1, 0)])
+
+    def test_collectives_by_a_grid(self):
+        self.rows("broadcast", "fcollect", "alltoall*", "reduce*", "--initiator", "gpu", "--ctas", "8", "-b", "8",
+                  "-e", "1M", "-f", "64")
+
+    def test_of_streams(self):
+        rows = self.rows("all", "--initiator", "stream", "-b", "8", "-e", "256K", "-f", "64")
+        self.assertEqual(sorted({row["case"] for row in rows}), names_of("stream"))
+
+    def test_of_graphs(self):
+        rows = self.rows("all", "--initiator", "stream", "--graph", "-b", "8", "-e", "256K", "-f", "64")
+        self.assertTrue(all(row["params"]["graph"] for row in rows))
+
+    def test_of_the_host_on_gpu_memory(self):
+        self.rows("all", "--memory", "gpu", "-b", "1", "-e", "1M", "-f", "64")
+
+
+if __name__ == "__main__":
+    unittest.main()

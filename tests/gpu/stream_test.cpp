@@ -1,0 +1,175 @@
+// Operations on streams, launched one by one and from a CUDA graph.
+#include <gtest/gtest.h>
+
+#include "kernels/on_stream.h"
+#include "tests/gpu/device_world.h"
+
+namespace shmemctl::test {
+namespace {
+
+/// Where things lie in the heap: a MiB for each.
+enum Place : std::size_t {
+  source,
+  put_target,
+  get_target,
+  gathered,
+  exchanged,
+  spread,
+  summed,
+  scattered,
+  words,
+  places
+};
+constexpr std::size_t place_bytes = std::size_t{4} << 20;
+constexpr std::size_t large = (std::size_t{1} << 20) + 4; // by copy engines
+constexpr std::size_t part = 100000;                      // of collectives
+constexpr std::size_t numbers = 5000;
+
+class StreamPe {
+public:
+  explicit StreamPe(GpuPe& me) : me_(me), job_(me.job) {
+    require_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "stream");
+  }
+  ~StreamPe() { cudaStreamDestroy(stream_); }
+  StreamPe(const StreamPe&) = delete;
+  StreamPe& operator=(const StreamPe&) = delete;
+
+  /// Everything once, into the stream.
+  void enqueue(std::size_t size_bytes) {
+    const int n = me_.job.n_pes, next = (me_.job.pe + 1) % n, before = (me_.job.pe + n - 1) % n;
+    auto* const signal = reinterpret_cast<std::uint64_t*>(at(words));
+    on_stream::barrier(job_, GpuPe::world, stream_);
+    on_stream::put_signal(job_, at(put_target), at(source), size_bytes, signal, 1,
+                          device::SignalOp::set, next, stream_);
+    on_stream::wait_until(job_, signal, device::Compare::equal, 1, before, stream_);
+    require_cuda(cudaMemsetAsync(signal, 0, 8, stream_), "reset of the signal");
+    on_stream::get(job_, at(get_target), at(source), size_bytes, before, stream_);
+    on_stream::put(job_, at(words) + 64, at(source), 9, next, stream_);
+    on_stream::signal(job_, signal + 1, 1, device::SignalOp::add, next, stream_);
+    on_stream::quiet(job_, stream_);
+    on_stream::fcollect(job_, GpuPe::world, at(gathered), at(source), part, stream_);
+    on_stream::fcollect(job_, GpuPe::world, at(words) + 1024, at(source), 24, stream_);
+    on_stream::alltoall(job_, GpuPe::world, at(exchanged), at(source), part, stream_);
+    on_stream::broadcast(job_, GpuPe::world, at(spread), at(source), part, 1, stream_);
+    on_stream::reduce(job_, GpuPe::world, at(summed), at(source), numbers,
+                      on_stream::NumberType::int32, device::ReduceOp::sum, stream_);
+    on_stream::reducescatter(job_, GpuPe::world, at(scattered), at(source), numbers,
+                             on_stream::NumberType::int64, device::ReduceOp::max, stream_);
+    on_stream::barrier(job_, GpuPe::world, stream_);
+  }
+  void fill(unsigned seed) {
+    me_.store(source * place_bytes, bytes_of(me_.job.pe, seed));
+    me_.barrier();
+  }
+  void finish() {
+    require_cuda(cudaStreamSynchronize(stream_), "stream");
+    me_.synchronize();
+  }
+  void compare(unsigned seed, std::size_t size_bytes) {
+    const int n = me_.job.n_pes, before = (me_.job.pe + n - 1) % n;
+    std::vector<std::vector<std::uint8_t>> all;
+    for (int pe = 0; pe < n; ++pe)
+      all.push_back(bytes_of(pe, seed));
+    const auto& left = all[static_cast<std::size_t>(before)];
+    same(put_target, 0, left, 0, size_bytes, "put");
+    same(get_target, 0, left, 0, size_bytes, "get");
+    same(words, 64, left, 0, 9, "small put");
+    for (std::size_t pe = 0; pe < all.size(); ++pe) {
+      same(gathered, pe * part, all[pe], 0, part, "fcollect");
+      same(words, 1024 + pe * 24, all[pe], 0, 24, "small fcollect");
+      same(exchanged, pe * part, all[pe], static_cast<std::size_t>(me_.job.pe) * part, part,
+           "alltoall");
+    }
+    same(spread, 0, all[1], 0, part, "broadcast");
+    compare_sums(all);
+    me_.barrier();
+  }
+  cudaStream_t stream() const { return stream_; }
+
+private:
+  std::byte* at(std::size_t place) const { return me_.job.heap + place * place_bytes; }
+  static std::vector<std::uint8_t> bytes_of(int pe, unsigned seed) {
+    std::vector<std::uint8_t> bytes(large);
+    std::uint64_t state = seed * 1000u + static_cast<unsigned>(pe) + 1;
+    for (std::uint8_t& byte : bytes) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      byte = static_cast<std::uint8_t>(state >> 56);
+    }
+    return bytes;
+  }
+  void same(std::size_t place, std::size_t offset, const std::vector<std::uint8_t>& expected,
+            std::size_t from, std::size_t size_bytes, const std::string& what) {
+    const std::vector<std::uint8_t> found = me_.load(place * place_bytes + offset, size_bytes);
+    require(std::equal(found.begin(), found.end(),
+                       expected.begin() + static_cast<std::ptrdiff_t>(from)),
+            what);
+  }
+  template <class T>
+  static T number(const std::vector<std::uint8_t>& bytes, std::size_t index) {
+    T value;
+    std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+    return value;
+  }
+  void compare_sums(const std::vector<std::vector<std::uint8_t>>& all) {
+    const auto sums = me_.load(summed * place_bytes, numbers * 4);
+    const auto mine = me_.load(scattered * place_bytes, numbers * 8);
+    const std::size_t first = static_cast<std::size_t>(me_.job.pe) * numbers;
+    for (std::size_t i = 0; i < numbers; ++i) {
+      std::uint32_t sum = 0;
+      std::int64_t most = INT64_MIN;
+      for (const std::vector<std::uint8_t>& bytes : all) {
+        sum += number<std::uint32_t>(bytes, i);
+        most = std::max(most, number<std::int64_t>(bytes, first + i));
+      }
+      require(number<std::uint32_t>(sums, i) == sum, "reduce");
+      require(number<std::int64_t>(mine, i) == most, "reducescatter");
+    }
+  }
+
+  GpuPe& me_;
+  on_stream::Job job_;
+  cudaStream_t stream_ = nullptr;
+};
+
+void run(const std::function<void(GpuPe&)>& body) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  EXPECT_EQ(run_gpu_pes(2, places * place_bytes, body), "");
+}
+
+TEST(Streams, DoWhatIsAsked) {
+  run([](GpuPe& me) {
+    StreamPe streams(me);
+    for (const std::size_t size : {std::size_t{8}, std::size_t{5001}, large}) {
+      const auto seed = static_cast<unsigned>(size);
+      streams.fill(seed);
+      streams.enqueue(size);
+      streams.finish();
+      streams.compare(seed, size);
+    }
+  });
+}
+
+TEST(Streams, GraphsDoItAgain) {
+  run([](GpuPe& me) {
+    StreamPe streams(me);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    require_cuda(cudaStreamBeginCapture(streams.stream(), cudaStreamCaptureModeThreadLocal),
+                 "capture");
+    streams.enqueue(large);
+    require_cuda(cudaStreamEndCapture(streams.stream(), &graph), "end of the capture");
+    require_cuda(cudaGraphInstantiate(&ready, graph, 0), "graph");
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      streams.fill(seed);
+      require_cuda(cudaGraphLaunch(ready, streams.stream()), "launch of the graph");
+      streams.finish();
+      streams.compare(seed, large);
+    }
+    cudaGraphExecDestroy(ready);
+    cudaGraphDestroy(graph);
+  });
+}
+
+} // namespace
+} // namespace shmemctl::test

@@ -1,0 +1,144 @@
+"""`bench --initiator` and `--memory` where there is no GPU: lists, refusals, one line that says why; and what
+scripts/compare_gpu.py makes of figures."""
+import json
+import pathlib
+import sys
+import unittest
+
+from support import CliTest, run
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SCRIPTS))
+
+# pylint: disable=wrong-import-position
+import compare_gpu  # noqa: E402
+
+NO_DRIVER = {"SHMEMCTL_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"}
+
+
+def cases(*words):
+    code, out, err = run("bench", "--list", "--json", "-", *words)
+    assert code == 0, err
+    return {entry["name"]: entry for entry in json.loads(out)["cases"]}
+
+
+class Lists(CliTest):
+    def test_kernels_say_who_calls_and_how_they_are_launched(self):
+        by_gpu = cases("--initiator", "gpu")
+        for name in ("put", "get", "p", "g", "st", "put-latency", "put-signal-pingpong", "signal-pingpong",
+                     "put-pingpong", "atomic-add", "atomic-fetch-add", "atomic-compare-swap", "atomic-swap",
+                     "atomic-rate", "message-rate", "wait-forward", "barrier", "sync", "broadcast", "fcollect",
+                     "alltoall", "alltoallv", "reduce", "reducescatter"):
+            self.assertIn(name, by_gpu)
+        self.assertEqual(by_gpu["put"]["launch"],
+                         {"scopes": ["block", "thread", "warp"], "one_caller": False, "ctas": 32, "threads": 1024})
+        for entry in by_gpu.values():
+            self.assertEqual(entry["initiator"], "gpu")
+            self.assertTrue(entry["measures"] and "Verified" in entry["how"])
+        code, out, _ = run("bench", "--list", "--initiator", "gpu")
+        self.assertEqual(code, 0)
+        self.assertIn("32 x 1024 threads by default", out)
+
+    def test_streams_and_hosts_have_lists_of_their_own(self):
+        self.assertIn("signal-pingpong", cases("--initiator", "stream"))
+        self.assertNotIn("launch", cases("--initiator", "stream")["put"])
+        self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
+        self.assertNotIn("initiator", cases()["put"])
+
+
+class Refusals(CliTest):
+    def test_flags_that_do_not_go_together(self):
+        for words, rule in ((("put", "--ctas", "4"), "--ctas is about kernels"),
+                            (("put", "--initiator", "stream", "--scope", "warp"), "--scope is about kernels"),
+                            (("put", "--initiator", "gpu", "--graph"), "--graph is about streams"),
+                            (("put", "--initiator", "gpu", "--memory", "host"), "works in the GPU heap"),
+                            (("put-latency", "--initiator", "gpu", "--ctas", "2"), "one block"),
+                            (("put", "--initiator", "gpu", "--scope", "warp", "--threads", "48"), "whole warps"),
+                            (("p", "--initiator", "gpu", "--scope", "block"), "no calls of a block"),
+                            (("put", "--traffic", "matrix", "--pair", "0,1"), "every pair")):
+            with self.subTest(words=words):
+                code, _, err = run("bench", *words)
+                self.assertEqual(code, 2, err)
+                self.assertIn(rule, err)
+
+    def test_words_that_are_none(self):
+        for words in (("--initiator", "nic"), ("--memory", "disk"), ("--scope", "grid"), ("--threads", "1025"),
+                      ("--ctas", "0")):
+            with self.subTest(words=words):
+                self.assertEqual(run("bench", "put", *words)[0], 2)
+
+    def test_cases_that_an_initiator_lacks(self):
+        code, _, err = run("bench", "proxy-put", "--initiator", "gpu")
+        self.assertEqual(code, 2)
+        self.assertIn("no case has that name", err)
+
+
+class WithoutGpu(CliTest):
+    def test_one_line_says_why(self):
+        for words in (("--initiator", "gpu"), ("--initiator", "stream"), ("--memory", "gpu")):
+            with self.subTest(words=words):
+                code, _, err = run("bench", "barrier" if "gpu" == words[-1] and words[0] == "--initiator" else "put",
+                                   *words, env=NO_DRIVER)
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, r"(?i)gpu|cuda")
+                self.assertNotIn("Traceback", err)
+
+
+class Matrix(CliTest):
+    def test_every_ordered_pair_has_a_row(self):
+        code, out, err = run("run", "-n", "3", "bench", "put-latency", "--traffic", "matrix", "-b", "8", "-e", "8",
+                             "--quick", "--json", "-", env={"SHMEMCTL_SYMMETRIC_SIZE": "64M"})
+        self.assertEqual(code, 0, err)
+        rows = json.loads(out)["results"]
+        pairs = [(row["params"]["first_pe"], row["params"]["second_pe"]) for row in rows]
+        self.assertEqual(pairs, [(a, b) for a in range(3) for b in range(3) if a != b])
+        self.assertEqual({row["verified"] for row in rows}, {"passed"})
+
+
+class Comparison(unittest.TestCase):
+    def test_figures_become_medians_and_ratios(self):
+        key = ("put", 1 << 20)
+        rows = compare_gpu.rows_of({"shmemctl": {key: [(380.0, "GB/s"), (400.0, "GB/s"), (390.0, "GB/s")]},
+                                    "NVSHMEM": {key: [(300.0, "GB/s")]}})
+        self.assertEqual(rows[0]["programs"]["shmemctl"]["median"], 390.0)
+        self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.3)
+        self.assertIn("| put | 1M | GB/s | shmemctl | 390 | 380 to 400 | 1.30 (NVSHMEM) |", compare_gpu.table(rows))
+
+    def test_a_shorter_time_is_better(self):
+        key = ("barrier", 0)
+        rows = compare_gpu.rows_of({"shmemctl": {key: [(2.0, "us")]}, "NVSHMEM": {key: [(3.0, "us")]}})
+        self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.5)
+
+    def test_peers_lines_are_read(self):
+        version, figures = compare_gpu.read_lines('noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, '
+                                                  '"value": 2.5, "unit": "us"}\n')
+        self.assertEqual((version, figures), ("3.4.5", {("barrier", 0): (2.5, "us")}))
+
+    def test_a_row_that_is_not_verified_is_no_figure(self):
+        row = {"case": "put", "params": {"size_bytes": 8}, "status": "pass", "verified": "unchecked",
+               "reason": "switched off", "bandwidth_GBps": 1.0, "stats": {"p50": 1}}
+        with self.assertRaisesRegex(compare_gpu.Failed, "switched off"):
+            compare_gpu.read_report({"results": [row]})
+
+    def test_every_case_of_ours_is_one_of_the_tools(self):
+        for group in compare_gpu.GROUPS:
+            names = [word for word in group["words"][:group["words"].index("--initiator")]]
+            known = cases("--initiator", group["words"][group["words"].index("--initiator") + 1])
+            for name in names:
+                self.assertIn(name, known)
+                self.assertIn(name, compare_gpu.SHAPES)
+
+    def test_sizes_of_ours_are_those_of_the_peers(self):
+        for group in compare_gpu.GROUPS:
+            sizes = group["sizes"]
+            made, size = set(), sizes[0]
+            step = compare_gpu.Ours("shmemctl", group, None).step()
+            while size < sizes[-1]:
+                made.add(size)
+                size *= step
+            self.assertLessEqual(set(sizes), made | {sizes[-1]})
+
+
+if __name__ == "__main__":
+    unittest.main()

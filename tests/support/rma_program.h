@@ -1,0 +1,243 @@
+// Random programs of one-sided operations, and what memory has to hold behind them: a sequential
+// model. Run by kernels on GPUs and by threads of the host.
+//
+// A program has phases with a barrier of all PEs behind each. In phase k all PEs put into area k %
+// 2 of each other, everybody into a slice of its own, and get from the other area, which is at
+// rest. Payloads with signals are looked at in the phase itself, behind the wait.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace shmemctl::test {
+
+struct RmaStep {
+  enum Kind {
+    put,
+    put_nbi,
+    get,
+    get_nbi,
+    put_value,
+    iput,
+    iget,
+    put_signal_add,
+    put_signal_beside,
+    wait_signal,
+    wait_count,
+    atomic_add,
+    atomic_inc,
+    atomic_xor,
+    atomic_or,
+    atomic_swap,
+    fence,
+    barrier,
+    kinds
+  };
+  Kind kind;
+  int pe;
+  std::uint64_t to, from, size;        ///< offsets in the heap, bytes
+  std::uint64_t signal, value;         ///< offset; what is added, or waited for
+  std::int32_t to_stride, from_stride; ///< in words of 4 bytes
+};
+
+class RmaPrograms {
+public:
+  static constexpr std::uint64_t area_bytes = 256 << 10; ///< of each PE, twice
+  static constexpr std::uint64_t own_bytes = 512 << 10;  ///< sources; targets of gets
+  static constexpr std::uint64_t source = 2 * area_bytes, target = source + own_bytes / 2;
+  static constexpr std::uint64_t words = source + own_bytes; ///< atomics and signals
+  static constexpr std::uint64_t heap_bytes = words + 4096;
+
+  RmaPrograms(int n_pes, unsigned seed, int phases, int steps, std::uint64_t most_bytes)
+      : n_(n_pes), random_(seed), most_(most_bytes), steps_(at(n_pes)),
+        heaps_(at(n_pes), std::vector<std::uint8_t>(heap_bytes)),
+        sent_(at(n_pes), std::vector<std::uint64_t>(at(n_pes))) {
+    for (int pe = 0; pe < n_; ++pe)
+      fill(pe);
+    start_ = heaps_;
+    for (int phase = 0; phase < phases; ++phase)
+      make(phase, steps);
+  }
+
+  const std::vector<RmaStep>& steps(int pe) const { return steps_[at(pe)]; }
+  /// What a PE's heap holds before and behind.
+  const std::vector<std::uint8_t>& before(int pe) const { return start_[at(pe)]; }
+  const std::vector<std::uint8_t>& after(int pe) const { return heaps_[at(pe)]; }
+
+private:
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  int any_pe() { return static_cast<int>(below(at(n_))); }
+
+  void fill(int pe) {
+    for (std::uint64_t i = source; i < target; ++i)
+      heaps_[at(pe)][i] = static_cast<std::uint8_t>(random_());
+  }
+  std::uint64_t slice_bytes() const { return area_bytes / at(n_) / 64 * 64; }
+  std::uint64_t some_size() { return 1 + below(below(6) == 0 ? most_ : 48); }
+
+  /// Room of `size` bytes from `next` on, with a gap; false if there is none.
+  static bool take(std::uint64_t& next, std::uint64_t end, std::uint64_t size, std::uint64_t align,
+                   std::uint64_t gap, std::uint64_t& place) {
+    place = (next + gap + align - 1) / align * align;
+    if (place + size > end)
+      return false;
+    next = place + size;
+    return true;
+  }
+  template <class T>
+  T& word(int pe, std::uint64_t offset) {
+    return *reinterpret_cast<T*>(heaps_[at(pe)].data() + offset);
+  }
+  void move(int to_pe, std::uint64_t to, int from_pe, std::uint64_t from, std::uint64_t size) {
+    std::memcpy(heaps_[at(to_pe)].data() + to, heaps_[at(from_pe)].data() + from, size);
+  }
+
+  struct Payload {
+    int from, to;
+    std::uint64_t offset, size, signal, value;
+  };
+
+  void make(int phase, int count) {
+    const std::uint64_t area = at(phase % 2) * area_bytes, other = area_bytes - area;
+    std::vector<std::vector<std::uint64_t>> next(at(n_), std::vector<std::uint64_t>(at(n_)));
+    std::vector<std::uint64_t> got(at(n_), target);
+    std::vector<Payload> payloads;
+    // What gets bring is of the phase before: the other area does not change in this one.
+    for (int pe = 0; pe < n_; ++pe) {
+      for (int to = 0; to < n_; ++to)
+        next[at(pe)][at(to)] = area + at(pe) * slice_bytes();
+      for (int i = 0; i < count; ++i)
+        add_step(pe, area, other, next[at(pe)], got[at(pe)], payloads);
+    }
+    for (const Payload& payload : payloads)
+      look(payload, got[at(payload.to)]);
+    for (int pe = 0; pe < n_; ++pe)
+      push(pe, {RmaStep::barrier, 0, 0, 0, 0, 0, 0, 0, 0});
+  }
+  void push(int pe, const RmaStep& step) { steps_[at(pe)].push_back(step); }
+
+  void add_step(int pe, std::uint64_t area, std::uint64_t other, std::vector<std::uint64_t>& next,
+                std::uint64_t& got, std::vector<Payload>& payloads) {
+    const auto kind = static_cast<RmaStep::Kind>(below(RmaStep::barrier));
+    RmaStep step{kind, any_pe(), 0, 0, some_size(), 0, 0, 1, 1};
+    const std::uint64_t slice_end = area + (at(pe) + 1) * slice_bytes();
+    std::uint64_t& there = next[at(step.pe)];
+    const std::uint64_t gap = below(20), sources = target - source;
+    switch (kind) {
+    case RmaStep::put:
+    case RmaStep::put_nbi:
+      if (!take(there, slice_end, step.size, 1, gap, step.to))
+        return;
+      step.from = source + below(sources - step.size);
+      move(step.pe, step.to, pe, step.from, step.size);
+      break;
+    case RmaStep::get:
+    case RmaStep::get_nbi:
+      if (!take(got, words, step.size, 1, gap, step.to))
+        return;
+      step.from = other + below(area_bytes - step.size);
+      move(pe, step.to, step.pe, step.from, step.size);
+      break;
+    case RmaStep::put_value:
+      step.size = std::uint64_t{1} << below(4);
+      if (!take(there, slice_end, step.size, step.size, gap, step.to))
+        return;
+      step.value = random_();
+      std::memcpy(heaps_[at(step.pe)].data() + step.to, &step.value, step.size);
+      break;
+    case RmaStep::iput:
+    case RmaStep::iget: {
+      step.size = 1 + below(20); // words
+      step.to_stride = static_cast<std::int32_t>(1 + below(3));
+      step.from_stride = static_cast<std::int32_t>(1 + below(3));
+      const std::uint64_t span = step.size * 4 * at(step.to_stride);
+      const bool is_put = kind == RmaStep::iput;
+      if (!(is_put ? take(there, slice_end, span, 4, gap, step.to)
+                   : take(got, words, span, 4, gap, step.to)))
+        return;
+      step.from = (is_put ? source : other) + 4 * below(1000);
+      for (std::uint64_t i = 0; i < step.size; ++i)
+        move(is_put ? step.pe : pe, step.to + 4 * i * at(step.to_stride), is_put ? pe : step.pe,
+             step.from + 4 * i * at(step.from_stride), 4);
+      break;
+    }
+    case RmaStep::put_signal_add:
+      if (!take(there, slice_end, step.size, 1, gap, step.to))
+        return;
+      step.from = source + below(sources - step.size);
+      step.signal = words + 2048 + 8 * at(pe);
+      step.value = 1;
+      move(step.pe, step.to, pe, step.from, step.size);
+      word<std::uint64_t>(step.pe, step.signal) += 1;
+      payloads.push_back(
+          {pe, step.pe, step.to, step.size, step.signal, ++sent_[at(pe)][at(step.pe)]});
+      break;
+    case RmaStep::put_signal_beside: { // data and signal in 16 bytes
+      std::uint64_t place = 0;
+      if (!take(there, slice_end, 16, 16, gap, place))
+        return;
+      step.size = 8;
+      step.to = place;
+      step.signal = place + 8;
+      step.from = source + below(sources - 8);
+      step.value = random_() | 1;
+      move(step.pe, step.to, pe, step.from, 8);
+      word<std::uint64_t>(step.pe, step.signal) = step.value;
+      payloads.push_back({pe, step.pe, step.to, 8, step.signal, step.value});
+      break;
+    }
+    case RmaStep::atomic_add:
+      step.to = words + 8 * below(8);
+      step.value = random_();
+      word<std::uint64_t>(step.pe, step.to) += step.value;
+      break;
+    case RmaStep::atomic_inc:
+      step.to = words + 256 + 4 * below(8);
+      word<std::uint32_t>(step.pe, step.to) += 1;
+      break;
+    case RmaStep::atomic_xor:
+      step.to = words + 512 + 4 * below(8);
+      step.value = random_();
+      word<std::uint32_t>(step.pe, step.to) ^= static_cast<std::uint32_t>(step.value);
+      break;
+    case RmaStep::atomic_or:
+      step.to = words + 768 + 8 * below(8);
+      step.value = std::uint64_t{1} << below(64);
+      word<std::uint64_t>(step.pe, step.to) |= step.value;
+      break;
+    case RmaStep::atomic_swap: // a word of this PE's own there
+      step.to = words + 1024 + 8 * at(pe);
+      step.value = random_();
+      word<std::uint64_t>(step.pe, step.to) = step.value;
+      break;
+    default: // a wait belongs to a payload
+      step.kind = RmaStep::fence;
+      break;
+    }
+    push(pe, step);
+  }
+
+  /// The receiver waits for the signal, and copies the payload at once.
+  void look(const Payload& payload, std::uint64_t& got) {
+    // A count may have gone on already; a word beside data held anything before.
+    const RmaStep::Kind kind = payload.signal >= words ? RmaStep::wait_count : RmaStep::wait_signal;
+    push(payload.to, {kind, payload.from, 0, 0, 0, payload.signal, payload.value, 1, 1});
+    std::uint64_t place = 0;
+    if (!take(got, words, payload.size, 1, 0, place))
+      return;
+    push(payload.to, {RmaStep::get, payload.to, place, payload.offset, payload.size, 0, 0, 1, 1});
+    move(payload.to, place, payload.to, payload.offset, payload.size);
+  }
+
+  int n_;
+  std::mt19937 random_;
+  std::uint64_t most_;
+  std::vector<std::vector<RmaStep>> steps_;
+  std::vector<std::vector<std::uint8_t>> heaps_, start_;
+  std::vector<std::vector<std::uint64_t>> sent_;
+};
+
+} // namespace shmemctl::test

@@ -1,0 +1,71 @@
+// Where messages lie in the region that staged transports send through: the same on all PEs.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "transports/atomic_op.h"
+
+namespace shmemctl::staged {
+
+enum class MessageOp : std::uint32_t { put, put_signal, get, atomic };
+
+/// At the start of a slot; the payload is behind it.
+struct alignas(64) MessageHead {
+  MessageOp op;
+  AtomicOp atomic;          ///< atomic; put_signal: set or add
+  std::uint8_t word_bytes;  ///< atomic
+  std::uint8_t wants_reply; ///< get, atomic
+  std::uint32_t size_bytes; ///< of the payload, or to be read
+  std::uint32_t region;     ///< of the target; of the source for a get
+  std::uint32_t signal_region;
+  std::uint64_t offset_bytes, signal_offset_bytes;
+  std::uint64_t operand, compare; ///< atomic; put_signal: the signal's value
+};
+static_assert(sizeof(MessageHead) == 64);
+
+/// Each PE has, for each peer, a row of slots for messages from there, one for replies from there,
+/// the same for what it sends (sources of the network's puts), and words: which message stands in a
+/// slot, which reply does, and how many messages that peer has done.
+struct Layout {
+  static constexpr std::size_t slots = 8; ///< of a row: a line of words
+  static constexpr std::size_t line_bytes = 64;
+
+  std::size_t n_pes = 1;
+  std::size_t payload_bytes = 0; ///< of a slot
+
+  /// As long slots as a bounded region has room for.
+  static Layout of(std::size_t n_pes, std::size_t most_payload_bytes) {
+    constexpr std::size_t most_bytes = std::size_t{128} << 20, least = 1024;
+    const std::size_t room = most_bytes / (n_pes * slots * 4) / line_bytes * line_bytes;
+    return {n_pes, std::clamp(room, least, std::max(least, most_payload_bytes))};
+  }
+
+  std::size_t slot_bytes() const { return sizeof(MessageHead) + payload_bytes; }
+  std::size_t row_bytes() const { return slots * slot_bytes(); }
+  std::size_t size_bytes() const { return inbox(4 * n_pes, 0); }
+
+  // Offsets. Words first, a line for each peer.
+  std::size_t arrived(std::size_t peer, std::size_t slot) const {
+    return peer * 3 * line_bytes + slot * sizeof(std::uint64_t);
+  }
+  std::size_t replied(std::size_t peer, std::size_t slot) const {
+    return arrived(peer, slot) + line_bytes;
+  }
+  std::size_t done(std::size_t peer) const { return arrived(peer, 0) + 2 * line_bytes; }
+  std::size_t inbox(std::size_t peer, std::size_t slot) const {
+    return n_pes * 3 * line_bytes + peer * row_bytes() + slot * slot_bytes();
+  }
+  std::size_t reply_inbox(std::size_t peer, std::size_t slot) const {
+    return inbox(n_pes + peer, slot);
+  }
+  std::size_t reply_outbox(std::size_t peer, std::size_t slot) const {
+    return inbox(2 * n_pes + peer, slot);
+  }
+  std::size_t outbox(std::size_t peer, std::size_t slot) const {
+    return inbox(3 * n_pes + peer, slot);
+  }
+};
+
+} // namespace shmemctl::staged
