@@ -140,8 +140,8 @@ class Ours:
 class Peer:
     """Two processes of a program that is told its number, how many there are, and a file to meet at."""
 
-    def __init__(self, name, command, seconds):
-        self.name, self.start, self.seconds = name, command, seconds
+    def __init__(self, name, command, seconds, libraries=""):
+        self.name, self.start, self.seconds, self.libraries = name, command, seconds, libraries
         self.version = "unknown"
 
     def measure(self):
@@ -149,6 +149,9 @@ class Peer:
             place = str(pathlib.Path(folder) / "meet")
             variables = {**os.environ, "NVSHMEM_SYMMETRIC_SIZE": "1G", "NVSHMEM_REMOTE_TRANSPORT": "none",
                          "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo"}
+            if self.libraries:  # what they open by name
+                variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [self.libraries,
+                                                                      os.environ.get("LD_LIBRARY_PATH")]))
             processes = [subprocess.Popen([*self.start, str(pe), "2", place, str(self.seconds)], env=variables,
                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                           text=True) for pe in range(2)]
@@ -170,7 +173,8 @@ class Peer:
 
 def nvshmem_folder():
     """Where the package nvidia-nvshmem has its include and lib; nothing without it."""
-    for place in [os.environ.get("NVSHMEM_HOME", ""), *(f"{path}/nvidia/nvshmem" for path in sys.path)]:
+    packages = [f"{path}/nvidia/{name}" for path in sys.path for name in ("nvshmem", "cu13", "cu12")]
+    for place in [os.environ.get("NVSHMEM_HOME", ""), *packages]:
         if place and (pathlib.Path(place) / "include" / "nvshmem.h").exists():
             return pathlib.Path(place)
     return None
@@ -194,7 +198,7 @@ def nvshmem_peer(into, seconds):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         raise Failed("nvcc: " + last_line(done.stderr + done.stdout))
-    return Peer("NVSHMEM", [str(program)], seconds)
+    return Peer("NVSHMEM", [str(program)], seconds, str(home / "lib"))
 
 
 def nccl_peer(seconds):

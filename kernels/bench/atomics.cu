@@ -1,96 +1,21 @@
-#include "kernels/bench/atomics.h"
-
-#include "kernels/bench/frame.cuh"
+#include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/launching.cuh"
 
 namespace shmemctl::bench {
 
-namespace {
-
-template <class Word>
-__device__ Word execute(const DeviceJob& job, AtomicKernel kernel, Word* word, std::uint64_t number,
-                        int pe) {
-  const auto operand = static_cast<Word>(atomic_operand(kernel, number));
-  switch (kernel) {
-  case AtomicKernel::fetch:
-    return device::atomic_fetch(job, word, pe);
-  case AtomicKernel::set:
-    device::atomic_set(job, word, operand, pe);
-    return 0;
-  case AtomicKernel::swap:
-    return device::atomic_swap(job, word, operand, pe);
-  case AtomicKernel::compare_swap:
-    return device::atomic_compare_swap(job, word, static_cast<Word>(atomic_after(kernel, number)),
-                                       operand, pe);
-  case AtomicKernel::fetch_add:
-    return device::atomic_fetch_add(job, word, operand, pe);
-  case AtomicKernel::add:
-    device::atomic_add(job, word, operand, pe);
-    return 0;
-  }
-  return 0;
-}
-
-template <class Word>
-__device__ bool one_by_one(const DeviceJob& job, KernelControl* control, const AtomicArguments& a) {
-  auto* const word = reinterpret_cast<Word*>(a.words);
-  const bool fetches = atomic_fetches(a.kernel);
-  for (std::uint64_t number = a.first; number < a.first + a.count; ++number) {
-    const Word found = execute(job, a.kernel, word, number, a.peer);
-    if (!fetches) {
-      if (!device::quiet<device::Thread>(job))
-        return false;
-      continue;
-    }
-    const auto expected = static_cast<Word>(atomic_after(a.kernel, number));
-    if (found != expected && control->wrong_at == UINT64_MAX) {
-      control->wrong_at = number;
-      control->expected = expected;
-      control->found = found;
-    }
-  }
-  return true;
-}
-
-template <class Word>
-__global__ void latency(const __grid_constant__ DeviceJob job, KernelControl* control, KernelScope,
-                        const __grid_constant__ AtomicArguments a) {
-  Frame frame(job, control);
-  if (threadIdx.x == 0)
-    control->wrong_at = UINT64_MAX;
-  if (frame.begin())
-    frame.end(a.peer < 0 || threadIdx.x > 0 || one_by_one<Word>(job, control, a));
-}
-
-template <class Word>
-__global__ void __launch_bounds__(1024)
-    rate(const __grid_constant__ DeviceJob job, KernelControl* control, KernelScope,
-         const __grid_constant__ AtomicArguments a) {
-  Frame frame(job, control);
-  if (!frame.begin())
-    return;
-  if (a.peer >= 0) {
-    Word* const word = reinterpret_cast<Word*>(a.words) + OfThread::caller();
-    const auto operand = static_cast<Word>(atomic_operand(AtomicKernel::add, 0));
-    for (std::uint64_t i = 0; i < a.count; ++i)
-      device::atomic_add(job, word, operand, a.peer);
-  }
-  frame.end();
-}
-
-} // namespace
-
 std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments) {
-  return arguments.word_bytes == 4 ? launch_together(latency<std::uint32_t>, how, arguments)
-                                   : launch_together(latency<std::uint64_t>, how, arguments);
+  return arguments.word_bytes == 4
+             ? launch_together<AtomicLatencyBody<std::uint32_t>>(how, arguments)
+             : launch_together<AtomicLatencyBody<std::uint64_t>>(how, arguments);
 }
 
 std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments) {
-  return arguments.word_bytes == 4 ? launch_together(rate<std::uint32_t>, how, arguments)
-                                   : launch_together(rate<std::uint64_t>, how, arguments);
+  return arguments.word_bytes == 4 ? launch_together<AtomicRateBody<std::uint32_t>>(how, arguments)
+                                   : launch_together<AtomicRateBody<std::uint64_t>>(how, arguments);
 }
 
 int most_atomic_blocks(int device, int threads) {
-  return most_blocks_of(rate<std::uint64_t>, device, threads);
+  return most_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads);
 }
 
 } // namespace shmemctl::bench

@@ -2,17 +2,16 @@
 // GPU is read before and behind.
 #pragma once
 
-#include <cuda_runtime.h>
-#include <string>
-
 #include "kernels/bench/kernel_launch.h"
 #include "kernels/shmem_device.cuh"
 
 namespace shmemctl::bench {
 
-/// The scopes of the API with what a run-time choice among them needs.
-struct OfThread : device::Thread {
-  using Api = device::Thread;
+using namespace device; // tests have blockIdx and the like there
+
+/// The scopes of the API, and which caller of the grid a thread belongs to.
+struct OfThread : Thread {
+  using Api = Thread;
   static __device__ std::uint64_t caller() {
     return blockIdx.x * static_cast<std::uint64_t>(blockDim.x) + threadIdx.x;
   }
@@ -20,35 +19,28 @@ struct OfThread : device::Thread {
     return gridDim.x * static_cast<std::uint64_t>(blockDim.x);
   }
 };
-struct OfWarp : device::Warp {
-  using Api = device::Warp;
-  static __device__ std::uint64_t caller() { return OfThread::caller() / 32; }
-  static __device__ std::uint64_t callers() { return OfThread::callers() / 32; }
+struct OfWarp : Warp {
+  using Api = Warp;
+  static __device__ std::uint64_t caller() { return OfThread::caller() / Api::size(); }
+  static __device__ std::uint64_t callers() { return OfThread::callers() / Api::size(); }
 };
-struct OfBlock : device::Block {
-  using Api = device::Block;
+struct OfBlock : Block {
+  using Api = Block;
   static __device__ std::uint64_t caller() { return blockIdx.x; }
   static __device__ std::uint64_t callers() { return gridDim.x; }
 };
 
-/// The kernel of that name for a scope: a kernel for each, because all of them together would not
-/// fit into the registers of a full block.
-#define SHMEMCTL_KERNEL_OF(kernel, scope)                                                          \
-  ((scope) == KernelScope::thread ? kernel<OfThread>                                               \
-   : (scope) == KernelScope::warp ? kernel<OfWarp>                                                 \
-                                  : kernel<OfBlock>)
-
 /// Waits, by the calling thread, until the bits of `mask` of a word of my own are `value`.
 __device__ inline bool wait_masked(const DeviceJob& job, const std::uint64_t* at,
                                    std::uint64_t mask, std::uint64_t value, int peer) {
-  device::Patience patience;
+  Patience patience;
   std::uint64_t seen = 0;
   do {
-    seen = device::load_acquire(at);
+    seen = load_acquire(at);
     if ((seen & mask) == value)
       return true;
   } while (!patience.over(job));
-  device::report_wait(job, peer, value, seen, at);
+  report_wait(job, peer, value, seen, at);
   return false;
 }
 
@@ -62,10 +54,10 @@ public:
     if (!meet())
       return false;
     if (blockIdx.x == 0) {
-      const bool met = device::barrier_all<device::Block>(job_);
+      const bool met = barrier_all<Block>(job_);
       if (threadIdx.x == 0) {
         control_->failed = met ? 0 : 1;
-        control_->begin_ns = device::global_time_ns();
+        control_->begin_ns = global_time_ns();
       }
     }
     return meet() && *const_cast<volatile std::uint64_t*>(&control_->failed) == 0;
@@ -73,7 +65,7 @@ public:
 
   /// By all threads of the grid. All that any of them has put is complete.
   __device__ bool complete() {
-    const bool ok = device::quiet<device::Block>(job_);
+    const bool ok = quiet<Block>(job_);
     return meet() && ok;
   }
 
@@ -81,7 +73,7 @@ public:
   __device__ void end(bool ok = true) {
     const bool completed = complete(); // by every thread, whatever went wrong before
     if (threadIdx.x == 0 && blockIdx.x == 0)
-      control_->end_ns = device::global_time_ns();
+      control_->end_ns = global_time_ns();
     if (!ok || !completed)
       control_->failed = 1;
   }
@@ -89,8 +81,8 @@ public:
   /// Barrier of the grid's blocks; false once a wait has given up.
   __device__ bool meet() {
     if (gridDim.x > 1)
-      return device::grid_meet(job_);
-    __syncthreads();
+      return grid_meet(job_);
+    Block::sync();
     return true;
   }
 
@@ -98,36 +90,5 @@ private:
   const DeviceJob& job_;
   KernelControl* control_;
 };
-
-/// Launches so that all blocks run at once. Returns "" or CUDA's reason.
-template <class Kernel, class Arguments>
-std::string launch_together(Kernel kernel, const KernelLaunch& how, const Arguments& arguments) {
-  if (const cudaError_t error = cudaSetDevice(how.device); error != cudaSuccess)
-    return std::string("cudaSetDevice: ") + cudaGetErrorString(error);
-  DeviceJob job = how.job;
-  KernelControl* control = how.control;
-  KernelScope scope = how.scope;
-  Arguments copy = arguments;
-  void* parameters[] = {&job, &control, &scope, &copy};
-  const cudaError_t error = cudaLaunchCooperativeKernel(
-      reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(how.ctas)),
-      dim3(static_cast<unsigned>(how.threads)), parameters, 0,
-      static_cast<cudaStream_t>(how.stream));
-  return error == cudaSuccess
-             ? ""
-             : std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
-}
-
-/// Blocks of this kernel that a device runs at once; 0 if that cannot be told.
-template <class Kernel>
-int most_blocks_of(Kernel kernel, int device, int threads) {
-  int blocks = 0, multiprocessors = 0;
-  if (cudaSetDevice(device) != cudaSuccess ||
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, 0) != cudaSuccess ||
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) !=
-          cudaSuccess)
-    return 0;
-  return blocks * multiprocessors;
-}
 
 } // namespace shmemctl::bench

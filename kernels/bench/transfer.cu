@@ -1,197 +1,42 @@
-#include "kernels/bench/transfer.h"
-
-#include "kernels/bench/frame.cuh"
-#include "kernels/bench/pattern.h"
-#include "kernels/bench/units.h"
+#include "kernels/bench/launching.cuh"
+#include "kernels/bench/transfer_kernel.cuh"
+#include "kernels/bench/transfer_parts.h"
 
 namespace shmemctl::bench {
 
 namespace {
 
-/// Where a message lies.
-struct Cursor {
-  std::uint64_t slot, turn, slots;
-
-  __device__ Cursor(std::uint64_t message, std::uint64_t slot_count)
-      : slot(message % slot_count), turn(message / slot_count), slots(slot_count) {}
-  __device__ void next() {
-    if (++slot == slots) {
-      slot = 0;
-      ++turn;
-    }
-  }
-  __device__ std::uint64_t source_offset_bytes() const {
-    return (slot + turn) % variants * variant_step_bytes;
-  }
-};
-
-struct Put {
-  template <class Scope>
-  static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
-                             std::size_t size_bytes, int pe) {
-    device::put_nbi<Scope>(job, slot, source, size_bytes, pe);
-  }
-};
-struct Get {
-  template <class Scope>
-  static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
-                             std::size_t size_bytes, int pe) {
-    device::get_nbi<Scope>(job, slot, source, size_bytes, pe);
-  }
-};
-/// Sixteen bytes at a time, as all addresses are multiples of 16; the last few bytes one by one.
-struct Store {
-  template <class Scope>
-  static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
-                             std::size_t size_bytes, int pe) {
-    std::byte* const target = device::pointer_to(job, slot, pe);
-    const std::size_t words = size_bytes / sizeof(int4);
-    for (auto i = static_cast<std::size_t>(Scope::rank()); i < words; i += Scope::size())
-      reinterpret_cast<int4*>(target)[i] = reinterpret_cast<const int4*>(source)[i];
-    for (std::size_t i = words * sizeof(int4) + Scope::rank(); i < size_bytes; i += Scope::size())
-      target[i] = source[i];
-  }
-};
-
-template <class Use>
-__device__ void with_word(std::size_t size_bytes, Use&& use) {
-  if (size_bytes == 8)
-    use(std::uint64_t{});
-  else if (size_bytes == 4)
-    use(std::uint32_t{});
-  else if (size_bytes == 2)
-    use(std::uint16_t{});
-  else
-    use(std::uint8_t{});
-}
-struct PutValue {
-  template <class Scope>
-  static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
-                             std::size_t size_bytes, int pe) {
-    with_word(size_bytes, [&](auto zero) {
-      using Word = decltype(zero);
-      device::put_value(job, reinterpret_cast<Word*>(slot), *reinterpret_cast<Word*>(source), pe);
-    });
-  }
-};
-struct GetValue {
-  template <class Scope>
-  static __device__ void run(const DeviceJob& job, std::byte* slot, std::byte* source,
-                             std::size_t size_bytes, int pe) {
-    with_word(size_bytes, [&](auto zero) {
-      using Word = decltype(zero);
-      *reinterpret_cast<Word*>(slot) =
-          device::get_value(job, reinterpret_cast<const Word*>(source), pe);
-    });
-  }
-};
-
-template <class Operation, class Scope>
-__device__ bool run_messages(Frame& frame, const DeviceJob& job, const TransferArguments& a) {
-  const Assignment mine = assignment_of(Scope::caller(), Scope::callers(), a.peers);
-  const Piece piece = a.own_messages ? Piece{mine.index * a.size_bytes, a.size_bytes}
-                                     : piece_of(a.size_bytes, mine.index, mine.count);
-  Cursor cursor(a.first, a.slots);
-  for (std::uint64_t i = 0; i < a.count; ++i, cursor.next()) {
-    std::byte* const source = a.memory + cursor.source_offset_bytes() + piece.begin_bytes;
-    for (std::uint64_t k = mine.first; k < a.peers; k += mine.step) {
-      const int pe = peer_of(job.pe, job.n_pes, k, a.peers, a.only_peer);
-      std::byte* const slot = a.memory + a.slots_offset_bytes +
-                              (k * a.slots + cursor.slot) * a.slot_bytes + piece.begin_bytes;
-      if (piece.size_bytes > 0)
-        Operation::template run<typename Scope::Api>(job, slot, source, piece.size_bytes, pe);
-    }
-    if (a.completion == Completion::each_message) {
-      if (!frame.complete())
-        return false;
-    } else if (a.quiet_every != 0 && (i + 1) % a.quiet_every == 0) {
-      if (!device::quiet<typename Scope::Api>(job))
-        return false;
-    }
-  }
-  return true;
-}
-
-template <class Operation, class Scope>
-__global__ void __launch_bounds__(1024)
-    transfer(const __grid_constant__ DeviceJob job, KernelControl* control, KernelScope,
-             const __grid_constant__ TransferArguments a) {
-  Frame frame(job, control);
-  if (!frame.begin())
-    return;
-  frame.end(a.peers == 0 || run_messages<Operation, Scope>(frame, job, a));
-}
-template <class Operation>
-auto transfer_of(KernelScope scope) {
-  return scope == KernelScope::thread ? transfer<Operation, OfThread>
-         : scope == KernelScope::warp ? transfer<Operation, OfWarp>
-                                      : transfer<Operation, OfBlock>;
-}
-
-template <class Operation, class Scope>
-__device__ bool run_one_by_one(const DeviceJob& job, const TransferArguments& a) {
-  Cursor cursor(a.first, a.slots);
-  for (std::uint64_t i = 0; i < a.count; ++i, cursor.next()) {
-    Operation::template run<typename Scope::Api>(
-        job, a.memory + a.slots_offset_bytes + cursor.slot * a.slot_bytes,
-        a.memory + cursor.source_offset_bytes(), a.size_bytes, a.only_peer);
-    if (!device::quiet<typename Scope::Api>(job))
-      return false;
-  }
-  return true;
-}
-
-template <class Operation, class Scope>
-__global__ void __launch_bounds__(1024)
-    transfer_latency(const __grid_constant__ DeviceJob job, KernelControl* control, KernelScope,
-                     const __grid_constant__ TransferArguments a) {
-  Frame frame(job, control);
-  if (!frame.begin())
-    return;
-  frame.end(a.peers == 0 || run_one_by_one<Operation, Scope>(job, a));
-}
-template <class Operation>
-auto latency_of(KernelScope scope) {
-  return scope == KernelScope::thread ? transfer_latency<Operation, OfThread>
-         : scope == KernelScope::warp ? transfer_latency<Operation, OfWarp>
-                                      : transfer_latency<Operation, OfBlock>;
-}
-
-/// Elements are the business of one thread.
-template <class Operation>
-__global__ void value_latency(const __grid_constant__ DeviceJob job, KernelControl* control,
-                              KernelScope, const __grid_constant__ TransferArguments a) {
-  Frame frame(job, control);
-  if (!frame.begin())
-    return;
-  frame.end(a.peers == 0 || threadIdx.x > 0 || run_one_by_one<Operation, OfThread>(job, a));
-}
+// References and elements have one scope each.
+using Stores = TransferBody<Store, OfBlock>;
+using StoreLatency = LatencyBody<Store, OfThread>;
+using PutValueLatency = LatencyBody<PutValue, OfThread>;
+using GetValueLatency = LatencyBody<GetValue, OfThread>;
 
 } // namespace
 
 std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments) {
   switch (arguments.kernel) {
   case TransferKernel::get:
-    return launch_together(transfer_of<Get>(how.scope), how, arguments);
+    return launch_gets(how, arguments);
   case TransferKernel::store:
-    return launch_together(transfer_of<Store>(how.scope), how, arguments);
+    return launch_together<Stores>(how, arguments);
   default:
-    return launch_together(transfer_of<Put>(how.scope), how, arguments);
+    return launch_puts(how, arguments);
   }
 }
 
 std::string launch_transfer_latency(const KernelLaunch& how, const TransferArguments& arguments) {
   switch (arguments.kernel) {
   case TransferKernel::put:
-    return launch_together(latency_of<Put>(how.scope), how, arguments);
+    return launch_put_latency(how, arguments);
   case TransferKernel::get:
-    return launch_together(latency_of<Get>(how.scope), how, arguments);
+    return launch_get_latency(how, arguments);
   case TransferKernel::store:
-    return launch_together(latency_of<Store>(how.scope), how, arguments);
+    return launch_together<StoreLatency>(how, arguments);
   case TransferKernel::put_value:
-    return launch_together(value_latency<PutValue>, how, arguments);
+    return launch_together<PutValueLatency>(how, arguments);
   case TransferKernel::get_value:
-    return launch_together(value_latency<GetValue>, how, arguments);
+    return launch_together<GetValueLatency>(how, arguments);
   }
   return "no such kernel";
 }
@@ -199,11 +44,11 @@ std::string launch_transfer_latency(const KernelLaunch& how, const TransferArgum
 int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
   switch (kernel) {
   case TransferKernel::get:
-    return most_blocks_of(transfer_of<Get>(scope), device, threads);
+    return most_get_blocks(scope, device, threads);
   case TransferKernel::store:
-    return most_blocks_of(transfer_of<Store>(scope), device, threads);
+    return most_blocks_of<Stores, TransferArguments>(device, threads);
   default:
-    return most_blocks_of(transfer_of<Put>(scope), device, threads);
+    return most_put_blocks(scope, device, threads);
   }
 }
 

@@ -51,7 +51,7 @@ struct CaseInfo {
   bool bidirectional = false;          ///< knows Direction::bi
   int min_pes = 2;
   Initiator initiator = Initiator::host;
-  LaunchRules launch;         ///< of Initiator::gpu
+  LaunchRules launch = {};    ///< of Initiator::gpu
   bool on_gpu_memory = false; ///< of Initiator::host: it can work in the GPU heap
 };
 

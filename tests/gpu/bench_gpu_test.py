@@ -50,7 +50,7 @@ class EveryCase(unittest.TestCase):
 
     def test_of_every_scope(self):
         for scope in ("thread", "warp", "block"):
-            self.rows("put", "get", "put-message", "get-message", "st", "message-rate", "put-latency", "get-latency",
+            self.rows("put", "get", "put-message", "get-message", "message-rate", "put-latency", "get-latency",
                       "put-pingpong", "put-signal-pingpong", "wait-forward", "barrier", "sync", "--initiator", "gpu",
                       "--scope", scope, "-b", "1", "-e", "4097", "-f", "64")
 

@@ -157,7 +157,7 @@ CaseInfo info_of(std::string name, Metric metric, std::string measures, const st
   info.measures = std::move(measures);
   info.how = how + data_verified;
   info.traffics = {Traffic::pair, Traffic::pairs};
-  if (metric != Metric::latency)
+  if (metric == Metric::bandwidth) // callers of a rate have one peer
     info.traffics.push_back(Traffic::all_to_all);
   info.bidirectional = true;
   info.initiator = Initiator::gpu;
@@ -219,32 +219,34 @@ std::vector<CaseEntry> gpu_transfer_cases() {
                              "What put is compared with: a loop of stores of 16 bytes." + shared);
   CaseInfo store_latency = latency("st-latency", "time of bare stores until they are complete",
                                    "What put-latency is compared with: stores, then a fence.");
+  store.launch.scopes = {CallScope::block};
+  store_latency.launch.scopes = {CallScope::thread};
   for (CaseInfo* info : {&store, &store_latency})
     info->group = "reference";
-  return {
-      entry_of<GpuTransfer<put_kind>>(
-          bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
-      entry_of<GpuTransfer<put_message_kind>>(
-          bandwidth("put-message", "bandwidth of puts that are complete one by one",
-                    "Non-blocking puts." + ended)),
-      entry_of<GpuTransfer<put_latency_kind>>(
-          latency("put-latency", "time of a put until it is complete at the target",
-                  "Each put is followed by quiet.")),
-      entry_of<GpuTransfer<get_kind>>(
-          bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
-      entry_of<GpuTransfer<get_message_kind>>(
-          bandwidth("get-message", "bandwidth of gets that are complete one by one",
-                    "Non-blocking gets." + ended)),
-      entry_of<GpuTransfer<get_latency_kind>>(latency(
-          "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
-      entry_of<GpuTransfer<put_value_kind>>(
-          element("p", "time to store one element at the target, until it is complete",
-                  "A put of one element from a register, then quiet.")),
-      entry_of<GpuTransfer<get_value_kind>>(
-          element("g", "time to fetch one element", "A blocking get of one element, then quiet.")),
-      entry_of<GpuTransfer<rate_kind>>(rate),
-      entry_of<GpuTransfer<store_kind>>(store),
-      entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
+  return {entry_of<GpuTransfer<put_kind>>(
+              bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
+          entry_of<GpuTransfer<put_message_kind>>(
+              bandwidth("put-message", "bandwidth of puts that are complete one by one",
+                        "Non-blocking puts." + ended)),
+          entry_of<GpuTransfer<put_latency_kind>>(
+              latency("put-latency", "time of a put until it is complete at the target",
+                      "Each put is followed by quiet.")),
+          entry_of<GpuTransfer<get_kind>>(
+              bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
+          entry_of<GpuTransfer<get_message_kind>>(
+              bandwidth("get-message", "bandwidth of gets that are complete one by one",
+                        "Non-blocking gets." + ended)),
+          entry_of<GpuTransfer<get_latency_kind>>(latency("get-latency",
+                                                          "time of a get until the data is here",
+                                                          "Each get is followed by quiet.")),
+          entry_of<GpuTransfer<put_value_kind>>(
+              element("p", "time to store one element at the target, until it is complete",
+                      "A put of one element from a register, then quiet.")),
+          entry_of<GpuTransfer<get_value_kind>>(
+              element("g", "time to fetch one element", "A get of one element, stored at once.")),
+          entry_of<GpuTransfer<rate_kind>>(rate),
+          entry_of<GpuTransfer<store_kind>>(store),
+          entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
 }
 
 } // namespace shmemctl::bench

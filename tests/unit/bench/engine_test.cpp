@@ -55,6 +55,17 @@ TEST_F(Engine, BatchesAreWholeWindows) {
   EXPECT_EQ(stats.n, 2u);
 }
 
+TEST_F(Engine, ACasesOwnClockCounts) {
+  run.script.cost_ns = [](std::uint64_t) { return 50 * us; }; // with its launch
+  run.script.own_duration_ns = [](std::uint64_t count) {
+    return 100.0 * static_cast<double>(count);
+  };
+  run.script.own_timer = TimerQuality{32, 32};
+  const Stats stats = measure();
+  EXPECT_DOUBLE_EQ(stats.p50.value(), 0.1);
+  EXPECT_EQ(batch(), 256u); // 400 times 64 ns by that clock
+}
+
 TEST_F(Engine, ABetterClockNeedsFewerOperations) {
   run.script.cost_ns = [](std::uint64_t) { return 100; };
   run.quality = {0.25, 0.25};

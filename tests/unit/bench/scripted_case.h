@@ -27,6 +27,9 @@ private:
 struct Script {
   std::function<std::int64_t(std::uint64_t number)> cost_ns = [](std::uint64_t) { return 1000; };
   std::function<std::int64_t(std::uint64_t number)> reference_ns; ///< empty: no reference
+  /// What the case says that its iterations took, by a clock of its own; empty: it has none.
+  std::function<double(std::uint64_t count)> own_duration_ns;
+  std::optional<TimerQuality> own_timer;
   std::uint64_t bytes = 0, operations = 1, multiple = 1;
   int divisor = 1;
   std::function<bool(int pe)> measures = [](int) { return true; };
@@ -67,7 +70,11 @@ public:
     for (std::uint64_t i = first; i < first + count; ++i)
       clock_.advance(script_.cost_ns(i));
     script_.iterated += count;
+    if (script_.own_duration_ns)
+      duration_ns_ = script_.own_duration_ns(count);
   }
+  std::optional<double> last_duration_ns() const override { return duration_ns_; }
+  std::optional<TimerQuality> timer() const override { return script_.own_timer; }
   bool reference(std::uint64_t first, std::uint64_t count) override {
     if (!script_.reference_ns)
       return false;
@@ -95,6 +102,7 @@ private:
   ManualClock& clock_;
   Point point_;
   int pe_ = 0;
+  std::optional<double> duration_ns_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> announced_;
 };
 

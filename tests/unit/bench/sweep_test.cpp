@@ -35,6 +35,22 @@ TEST(Sweep, OfTheCaseItself) {
   EXPECT_EQ(points[0].window, 1);
 }
 
+TEST(Sweep, AMatrixHasEveryOrderedPairAtEachSize) {
+  Sweep sweep;
+  sweep.matrix = true;
+  sweep.min_bytes = 8;
+  sweep.max_bytes = 16;
+  const std::vector<Point> points = points_of(put_info(), sweep, 3);
+  ASSERT_EQ(points.size(), 2u * 3 * 2);
+  EXPECT_EQ((std::vector<int>{points[0].first_pe, points[0].second_pe, points[5].first_pe,
+                              points[5].second_pe}),
+            (std::vector<int>{0, 1, 2, 1}));
+  EXPECT_EQ(points[6].size_bytes, 16u);
+  EXPECT_TRUE(points[0].of_matrix);
+  sweep.max_bytes = 64;
+  expect_error(ExitCode::usage, {"pairs of PEs"}, [&] { points_of(put_info(), sweep, 1000); });
+}
+
 TEST(Sweep, SizesAreWhatWasAskedFor) {
   EXPECT_EQ(sizes(put_info(), {4, 4096, 8, {}, Direction::uni, 0, 0, 1}),
             (Sizes{4, 32, 256, 2048, 4096}));

@@ -1,0 +1,29 @@
+// Kernels that put.
+#include "kernels/bench/launching.cuh"
+#include "kernels/bench/transfer_kernel.cuh"
+#include "kernels/bench/transfer_parts.h"
+
+namespace shmemctl::bench {
+
+namespace {
+
+template <class Scope>
+using Stream = TransferBody<Put, Scope>;
+template <class Scope>
+using OneByOne = LatencyBody<Put, Scope>;
+
+} // namespace
+
+std::string launch_puts(const KernelLaunch& how, const TransferArguments& arguments) {
+  return launch_by_scope<Stream>(how, arguments);
+}
+
+std::string launch_put_latency(const KernelLaunch& how, const TransferArguments& arguments) {
+  return launch_by_scope<OneByOne>(how, arguments);
+}
+
+int most_put_blocks(KernelScope scope, int device, int threads) {
+  return most_blocks_by_scope<Stream, TransferArguments>(scope, device, threads);
+}
+
+} // namespace shmemctl::bench
