@@ -122,10 +122,17 @@ void GpuCase::launch_and_wait(const char* step, CallScope scope, int ctas, int t
     throw Error(ExitCode::unavailable,
                 "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
                 "launch a kernel of " + std::to_string(ctas) + " blocks of " +
-                    std::to_string(threads) + " threads",
+                    std::to_string(threads) + " threads on",
                 problem, "give fewer --ctas or --threads; shmemctl doctor looks at the driver");
   gpu_->wait(gpu_->stream(), step);
   gpu_->copy(&seen_, control_, sizeof seen_);
+  if (seen_.failed == 0)
+    return;
+  gpu_->check(); // says more
+  throw Error(ExitCode::unavailable,
+              "PE " + std::to_string(pe_) + ", GPU " + std::to_string(site.device),
+              std::string("run ") + step + " on", "an operation of a kernel was not completed",
+              "shmemctl bringup looks at every pair");
 }
 
 void GpuCase::run(const char* step, CallScope scope, int ctas, int threads,
