@@ -10,13 +10,14 @@
 #     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
 #     tsan        every test under ThreadSanitizer
 #     again       the unit tests under ThreadSanitizer, again and again, shuffled (a quarter)
+#     mutants     kernels' orders, taken out one by one: the tests on host threads must fail
 #     fuzz        each parser (half of DURATION, or SHMEMCTL_FUZZ_SECONDS for each)
 #     tidy        clang-tidy
 # A part that fails does not keep the others from running; the end says which failed (exit code 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
-parts=(release lab litmus transports asan tsan again fuzz tidy)
+parts=(release lab litmus transports asan tsan again mutants fuzz tidy)
 
 fail() { echo "soak: $1" >&2; exit 2; }
 
@@ -104,6 +105,8 @@ fuzz() {
   local each_s=$((duration_s * jobs / (2 * ${#targets[@]})))
   scripts/fuzz.sh "${SHMEMCTL_FUZZ_SECONDS:-$(at_least_1 "$each_s")}"
 }
+
+mutants() { tests/support/device_mutants.sh; }
 
 tidy() { scripts/build.sh tidy tidy; }
 

@@ -10,26 +10,38 @@
 
 namespace shmemctl::device::detail {
 
-/// Eight bytes of `source` from `offset` on; zeros behind its end.
+/// Byte by byte, up to eight. Not inlined: seldom, and long once unrolled.
+inline __device__ __noinline__ std::uint64_t load_bytes(const std::byte* at, std::size_t count) {
+  std::uint64_t value = 0;
+#pragma unroll 1
+  for (std::size_t i = 0; i < count; ++i)
+    value |= static_cast<std::uint64_t>(at[i]) << (8 * i);
+  return value;
+}
+inline __device__ __noinline__ void store_bytes(std::byte* at, std::size_t count,
+                                                std::uint64_t value) {
+#pragma unroll 1
+  for (std::size_t i = 0; i < count; ++i)
+    at[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+/// Eight bytes of `source` from `offset` on, which is before its end; zeros behind it.
 __device__ inline std::uint64_t load_eight(const void* source, std::size_t size_bytes,
                                            std::size_t offset) {
   const std::byte* const at = static_cast<const std::byte*>(source) + offset;
-  if (offset + 8 <= size_bytes && reinterpret_cast<std::uintptr_t>(at) % 8 == 0)
+  const std::size_t left = size_bytes - offset;
+  if (left >= 8 && reinterpret_cast<std::uintptr_t>(at) % 8 == 0)
     return *reinterpret_cast<const std::uint64_t*>(at);
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < 8 && offset + i < size_bytes; ++i)
-    value |= static_cast<std::uint64_t>(at[i]) << (8 * i);
-  return value;
+  return load_bytes(at, left < 8 ? left : 8);
 }
 __device__ inline void store_eight(void* target, std::size_t size_bytes, std::size_t offset,
                                    std::uint64_t value) {
   std::byte* const at = static_cast<std::byte*>(target) + offset;
-  if (offset + 8 <= size_bytes && reinterpret_cast<std::uintptr_t>(at) % 8 == 0) {
+  const std::size_t left = size_bytes - offset;
+  if (left >= 8 && reinterpret_cast<std::uintptr_t>(at) % 8 == 0)
     *reinterpret_cast<std::uint64_t*>(at) = value;
-    return;
-  }
-  for (std::size_t i = 0; i < 8 && offset + i < size_bytes; ++i)
-    at[i] = static_cast<std::byte>(value >> (8 * i));
+  else
+    store_bytes(at, left < 8 ? left : 8, value);
 }
 
 /// One collective in words, between begin() and end(). All threads of the scope make the calls.

@@ -124,14 +124,16 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
     failures.insert(failures.end(), found.begin(), found.end());
   }
   if (PeGpu* gpu = runtime.gpu()) {
-    verdict.transports.push_back(
-        merge_reach(runtime.gather_text(kernel_reach_text(gpu->ways(), gpu->site().heap_kind)))
-            .front());
+    const auto gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
+    const TransportReach reach =
+        merge_reach(gather(kernel_reach_text(gpu->ways(), gpu->site().heap_kind))).front();
     progress(kernels_name, 0, 1);
-    const std::vector<PairFailure> found = check_pairs_by_kernels(
-        *gpu, verdict.transports.back(), static_cast<int>(verdict.transports.size()) - 1,
-        [&runtime] { runtime.gather_text(""); });
-    failures.insert(failures.end(), found.begin(), found.end());
+    const KernelFindings found =
+        check_pairs_by_kernels(*gpu, reach, static_cast<int>(verdict.transports.size()), gather);
+    verdict.kernels_problem = found.problem;
+    if (found.problem.empty())
+      verdict.transports.push_back(reach);
+    failures.insert(failures.end(), found.failures.begin(), found.failures.end());
   }
   verdict.failures = merge_failures(runtime.gather_text(failures_text(failures)));
   area.free();

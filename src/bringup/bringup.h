@@ -36,7 +36,8 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
                                std::vector<TransportReach> transports,
                                const CheckProgress& progress);
 
-/// Rows "bringup.put", ... by transport, and the findings pair-unreachable and pair-corrupt.
+/// Rows "bringup.put", ... by transport, and the findings pair-unreachable, pair-corrupt and
+/// gpu-kernels-unavailable.
 void add_to_report(const BringupVerdict& verdict, Report& report);
 /// Rows of a check that has not ended: unchecked, and how far it came.
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report);

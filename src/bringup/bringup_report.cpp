@@ -146,6 +146,11 @@ void add_to_report(const BringupVerdict& verdict, Report& report) {
       report.results.push_back(verified_row(verdict, static_cast<int>(i), op));
   add_unreachable(verdict, report.findings);
   add_corrupt(verdict, report.findings);
+  if (!verdict.kernels_problem.empty())
+    report.findings.push_back({"gpu-kernels-unavailable", Severity::error, "kernels of this job",
+                               "kernels cannot be launched, so pairs were not checked by them: " +
+                                   verdict.kernels_problem,
+                               "shmemctl doctor --only driver,gpu; without GPUs: --heap none"});
 }
 
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report) {

@@ -38,10 +38,13 @@ public:
     gpu_.copy(area_ + layout_.flags(0), flags.data(), flags.size());
   }
 
+  /// Why it cannot be launched; "" if it was.
+  std::string try_to_start(Step step) {
+    return kernel_check::launch(step, job_, area_, layout_,
+                                std::min(most_patience_ns, job_.timeout_ns / 2), gpu_.stream());
+  }
   void start(Step step) {
-    const std::string problem = kernel_check::launch(
-        step, job_, area_, layout_, std::min(most_patience_ns, job_.timeout_ns / 2), gpu_.stream());
-    if (!problem.empty())
+    if (const std::string problem = try_to_start(step); !problem.empty())
       throw Error(ExitCode::unavailable, gpu_.site().name, "launch the check of pairs on", problem,
                   "shmemctl doctor --only driver,gpu");
   }
@@ -144,21 +147,29 @@ std::vector<PairFailure> kernel_failures(const std::vector<Result>& results, int
   return failures;
 }
 
-std::vector<PairFailure> check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach,
-                                                int transport, const std::function<void()>& sync) {
+KernelFindings
+check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
+                       const std::function<std::vector<std::string>(const std::string&)>& gather) {
   KernelCheck check(gpu, reach);
-  check.start(Step::prepare);
+  KernelFindings findings;
+  // One that cannot launch kernels must not leave the others waiting for its.
+  const std::vector<std::string> problems = gather(check.try_to_start(Step::prepare));
+  for (std::size_t pe = 0; pe < problems.size() && findings.problem.empty(); ++pe)
+    if (!problems[pe].empty())
+      findings.problem = "PE " + std::to_string(pe) + ": " + problems[pe];
   check.wait();
-  sync();
-  check.start(Step::act);
-  check.start(Step::await);
-  check.wait();
-  sync();
-  check.start(Step::look);
-  check.wait();
-  const std::vector<Result> results = check.results();
+  if (findings.problem.empty()) {
+    gather("");
+    check.start(Step::act);
+    check.start(Step::await);
+    check.wait();
+    gather("");
+    check.start(Step::look);
+    check.wait();
+    findings.failures = kernel_failures(check.results(), gpu.job().pe, transport);
+  }
   check.free();
-  return kernel_failures(results, gpu.job().pe, transport);
+  return findings;
 }
 
 } // namespace shmemctl

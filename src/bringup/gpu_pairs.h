@@ -22,14 +22,20 @@ std::string kernel_reach_text(const std::vector<GpuWay>& ways, const std::string
 /// "load/store", "proxy", "ibgda", "none".
 const char* to_string(DevicePath path);
 
+struct KernelFindings {
+  std::vector<PairFailure> failures; ///< what this PE saw go wrong
+  std::string problem; ///< why kernels cannot be launched, the same on all PEs; "" if they can
+};
+
 /// Collective: put, get, fetch-add, compare-and-swap and put with signal of every pair by kernels,
-/// all at the same time; who received looks. What this PE saw go wrong. Throws Error: what a
-/// kernel's wait has reported, a lost PE, the heap is too small.
+/// all at the same time; who received looks. Throws Error: what a kernel's wait has reported, a
+/// lost PE, the heap is too small.
 /// @param reach     of kernels, the same on all PEs
 /// @param transport its number in the verdict
-/// @param sync      meets all PEs
-std::vector<PairFailure> check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach,
-                                                int transport, const std::function<void()>& sync);
+/// @param gather    collective: one text of each PE at every PE
+KernelFindings
+check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
+                       const std::function<std::vector<std::string>(const std::string&)>& gather);
 
 /// @param results of PE `me`, by peer and operation
 std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>& results, int me,

@@ -16,7 +16,9 @@ struct BringupVerdict {
   /// several PEs saw stand once each.
   std::vector<PairFailure> failures;
   std::vector<PePair> unreachable; ///< by no transport
-  bool passed() const { return failures.empty() && unreachable.empty(); }
+  /// Why kernels of a job with GPUs could not be launched; "" if they could, or there are none.
+  std::string kernels_problem;
+  bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }
 };
 
 /// This PE's failures as text of at most 1 MiB: those behind the first are kept without details.

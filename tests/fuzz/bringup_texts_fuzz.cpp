@@ -52,6 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(verdict.transports.empty() || !verdict_text(verdict, placement).empty());
   survive([&] { merge_phases({text, text}); });
   survive([&] { connections_for_people(merge_connections({text, "[]"})); });
+  survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {"a", "b"}).rows); });
   survive([&] {
     std::vector<NicCounter> counters;
     std::vector<bench::PortClaim> claims;

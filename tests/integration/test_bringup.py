@@ -124,6 +124,35 @@ class AllWell(BringupTest):
         self.assertLess(min(times), limit_s, "300 ms is the aim")
 
 
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+@unittest.skipIf(os.path.exists("/dev/nvidiactl"), "kernels would run on the real GPU")
+class Gpus(BringupTest):
+    """Over a driver whose GPUs run no kernels: everything but these."""
+
+    def test_what_the_gpus_are_and_that_kernels_cannot_run(self):
+        environment = {"SHMEMCTL_CUDA_LIBRARY": os.environ.get("SHMEMCTL_FAKE_CUDA", "")}
+        (code, out, err), document = self.report(3, env=environment)
+        self.assertEqual(code, 1, err)
+        rows = {row["id"]: row for row in document["checks"]}
+        self.assertEqual(set(rows), {"gpu-devices", "gpu-heap", "gpu-paths"})
+        self.assertIn("3 PEs on 2 GPUs", rows["gpu-devices"]["reason"])
+        self.assertIn("up to 2 PEs share one", rows["gpu-devices"]["reason"])
+        self.assertIn("kernels reach 6 of 6 pairs", rows["gpu-paths"]["reason"])
+        self.assertIn("gpu-heap: vmm on 3 PEs", out)
+        ways = [row for row in document["connections"] if row["transport"] == "gpu"]
+        self.assertEqual(len(ways), 9)
+        self.assertEqual([f["id"] for f in document["findings"]], ["gpu-kernels-unavailable"])
+        self.assertEqual({row["verified"] for row in document["results"]}, {"passed"})
+        self.assertEqual({row["params"]["transport"] for row in document["results"]}, {"shm"})
+        self.assert_nothing_left()
+
+    def test_without_gpus_if_so_wished(self):
+        environment = {"SHMEMCTL_CUDA_LIBRARY": os.environ.get("SHMEMCTL_FAKE_CUDA", "")}
+        (code, _, err), document = self.report(2, "--heap", "none", env=environment)
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("gpu", {row["transport"] for row in document.get("connections", [])})
+
+
 class VirtualNodes(BringupTest):
     def test_pairs_of_other_nodes_are_named_or_reached(self):
         """Shared memory does not reach another node; a network transport may."""

@@ -78,6 +78,9 @@ private:
   std::uint64_t slice_bytes() const { return area_bytes / at(n_) / 64 * 64; }
   std::uint64_t some_size() { return 1 + below(below(6) == 0 ? most_ : 48); }
 
+  /// In an area: near the beginning of a slice, where the last phase has put.
+  std::uint64_t somewhere_used() { return at(any_pe()) * slice_bytes() + below(2000); }
+
   /// Room of `size` bytes from `next` on, with a gap; false if there is none.
   static bool take(std::uint64_t& next, std::uint64_t end, std::uint64_t size, std::uint64_t align,
                    std::uint64_t gap, std::uint64_t& place) {
@@ -138,7 +141,7 @@ private:
     case RmaStep::get_nbi:
       if (!take(got, words, step.size, 1, gap, step.to))
         return;
-      step.from = other + below(area_bytes - step.size);
+      step.from = other + somewhere_used();
       move(pe, step.to, step.pe, step.from, step.size);
       break;
     case RmaStep::put_value:
@@ -158,7 +161,7 @@ private:
       if (!(is_put ? take(there, slice_end, span, 4, gap, step.to)
                    : take(got, words, span, 4, gap, step.to)))
         return;
-      step.from = (is_put ? source : other) + 4 * below(1000);
+      step.from = (is_put ? source + below(4000) : other + somewhere_used()) / 4 * 4;
       for (std::uint64_t i = 0; i < step.size; ++i)
         move(is_put ? step.pe : pe, step.to + 4 * i * at(step.to_stride), is_put ? pe : step.pe,
              step.from + 4 * i * at(step.from_stride), 4);

@@ -13,6 +13,10 @@ using staged::MessageHead;
 using staged::MessageOp;
 using staged::Wait;
 
+namespace {
+constexpr std::chrono::seconds longest_goodbye{1};
+}
+
 StagedTransport::StagedTransport(const TransportSetup& setup, StagedSettings settings)
     : settings_(std::move(settings)), below_(*settings_.below), pe_(setup.pe),
       n_pes_(static_cast<std::size_t>(setup.n_pes)), health_(*setup.health),
@@ -21,9 +25,20 @@ StagedTransport::StagedTransport(const TransportSetup& setup, StagedSettings set
       inboxes_(n_pes_) {}
 
 StagedTransport::~StagedTransport() {
+  await_acknowledgements();
   stop_.store(true, std::memory_order_release);
   if (agent_.joinable())
     agent_.join();
+}
+
+/// Those that nobody has waited for may still be on their way into memory that goes. Peers that
+/// have ended send none.
+void StagedTransport::await_acknowledgements() noexcept {
+  const Deadline deadline = Deadline::after(longest_goodbye);
+  for (std::size_t peer = 0; peer < n_pes_ && area_.base; ++peer)
+    while (word(layout_.done(peer)) < channels_[peer].told.load(std::memory_order_acquire) &&
+           !failed_.load(std::memory_order_acquire) && !deadline.passed())
+      std::this_thread::yield();
 }
 
 void StagedTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchange,

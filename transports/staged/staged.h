@@ -106,6 +106,7 @@ private:
   void collect(int context, int pe, const Pending& pending);
   Message atomic_message(const RemoteAddress& target, const AtomicRequest& request) const;
 
+  void await_acknowledgements() noexcept;
   void serve() noexcept;
   bool serve_all();
   bool serve_peer(std::size_t peer);

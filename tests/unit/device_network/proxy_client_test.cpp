@@ -12,7 +12,7 @@ constexpr unsigned n_threads = 4;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
 constexpr std::uint64_t rounds = 200;
 #else
-constexpr std::uint64_t rounds = 3'000;
+constexpr std::uint64_t rounds = 1'000;
 #endif
 
 ProxyRequest request_to(ProxyOp op, int pe, std::uint64_t offset_bytes, std::uint64_t size_bytes) {

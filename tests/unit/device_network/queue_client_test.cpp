@@ -10,7 +10,7 @@ constexpr unsigned n_threads = 4;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
 constexpr std::uint64_t rounds = 100;
 #else
-constexpr std::uint64_t rounds = 1'000;
+constexpr std::uint64_t rounds = 300;
 #endif
 
 /// What a PE's kernels have: everything over the queues.

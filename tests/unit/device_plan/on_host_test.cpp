@@ -1,5 +1,6 @@
 // The device headers on threads of the host: their logic, their epochs, and, under ThreadSanitizer,
-// what their acquires and releases order.
+// what their acquires and releases order. Few rounds: on a busy machine each hand-over between
+// threads may take a time slice of everybody.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -29,21 +30,21 @@ int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::siz
 
 TEST(DeviceOnHost, CollectivesOfThreads) {
   for (const int n_pes : {1, 2, 3, 4})
-    EXPECT_EQ((wrong_results<Thread, false>(n_pes, {1, 1}, 7, 150, 40000)), 0) << n_pes;
+    EXPECT_EQ((wrong_results<Thread, false>(n_pes, {1, 1}, 7, 40, 40000)), 0) << n_pes;
 }
 TEST(DeviceOnHost, CollectivesOfBlocks) {
-  EXPECT_EQ((wrong_results<Block, false>(2, {1, 3}, 8, 60, 30000)), 0);
-  EXPECT_EQ((wrong_results<Block, false>(4, {1, 2}, 9, 60, 10000)), 0);
+  EXPECT_EQ((wrong_results<Block, false>(2, {1, 3}, 8, 25, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, false>(4, {1, 2}, 9, 25, 10000)), 0);
 }
 TEST(DeviceOnHost, CollectivesOfGrids) {
-  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 40, 30000)), 0);
-  EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 40, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 20, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
 }
 
 /// Random programs of one-sided operations against the sequential model.
 template <class Scope>
 void run_programs(int n_pes, int threads, unsigned seed) {
-  const RmaPrograms programs(n_pes, seed, 12, 30, 4000);
+  const RmaPrograms programs(n_pes, seed, 4, 40, 4000);
   HostKernels kernels(n_pes, RmaPrograms::heap_bytes);
   for (int pe = 0; pe < n_pes; ++pe)
     std::memcpy(kernels.job(pe).heap, programs.before(pe).data(), RmaPrograms::heap_bytes);
@@ -74,8 +75,8 @@ TEST(DeviceOnHost, BroadcastsInARow) {
   std::atomic<int> wrong{0};
   kernels.run({1, 1}, [&](const DeviceJob& job) {
     auto* const word = reinterpret_cast<std::uint64_t*>(job.heap);
-    for (std::uint64_t round = 1; round <= 2000; ++round) {
-      const int root = round % 500 == 0 ? 1 : 0;
+    for (std::uint64_t round = 1; round <= 300; ++round) {
+      const int root = round % 100 == 0 ? 1 : 0;
       word[1] = round * 7;
       if (!device::broadcast<Thread>(job, 0, word, word + 1, 8, root) || word[0] != round * 7) {
         wrong += 1;
@@ -92,7 +93,7 @@ TEST(DeviceOnHost, BroadcastsInARow) {
 TEST(DeviceOnHost, SignalsComeBehindData) {
   HostKernels kernels(2, heap_bytes);
   std::atomic<int> wrong{0};
-  constexpr std::uint64_t rounds = 200;
+  constexpr std::uint64_t rounds = 20;
   for (const std::size_t words : {1u, 2u, 33u}) {
     const std::uint64_t before = kernels.job(0).heap[words * 4096] == std::byte{} ? 0 : 1;
     kernels.run({1, 2}, [&](const DeviceJob& job) {
@@ -222,16 +223,15 @@ TEST(DeviceOnHost, AWaitEndsAndNamesThePeer) {
 /// Collectives whose peer never comes end too.
 TEST(DeviceOnHost, ACollectiveEndsAndNamesThePeer) {
   for (const std::size_t size : {std::size_t{64}, std::size_t{100000}}) {
-    HostKernels kernels(3, heap_bytes, 0.05);
+    HostKernels kernels(2, heap_bytes, 0.05);
     std::atomic<int> failed{0};
     kernels.run({1, 2}, [&](const DeviceJob& job) {
-      if (job.pe != 1 &&
+      if (job.pe == 0 &&
           !device::fcollect<Block>(job, 0, job.heap, job.heap + heap_bytes / 2, size))
         failed += 1;
     });
-    EXPECT_EQ(failed, 4);
+    EXPECT_EQ(failed, 2);
     EXPECT_EQ(kernels.report(0).peer, 1);
-    EXPECT_EQ(kernels.report(2).peer, 1);
   }
 }
 

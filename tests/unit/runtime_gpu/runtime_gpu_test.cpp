@@ -216,6 +216,7 @@ std::string ways_of(Runtime& runtime) {
   return text;
 }
 
+// They are reached by a network, if one may be used.
 TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
   const SetVariable none("FAKE_CUDA_NO_PEER", "1");
   for (const char* heap : {"vmm", "ipc"}) {
@@ -229,16 +230,17 @@ TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
         {{"SHMEMCTL_HEAP", heap}}));
     EXPECT_EQ(results[0].exit_code, 0) << results[0].text;
     const std::string no = "CUDA has no peer access from GPU ";
-    EXPECT_EQ(results[0].text, "+(" + no + "0 (0000:1a:00.0) to GPU 1 (0000:1b:00.0))+") << heap;
+    EXPECT_EQ(results[0].text.find("+(" + no + "0 (0000:1a:00.0) to GPU 1 (0000:1b:00.0)"), 0u)
+        << results[0].text;
+    EXPECT_EQ(results[0].text.substr(results[0].text.size() - 2), ")+") << results[0].text;
   }
 }
 
 TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {
   ForkJob job = gpu_job(2, [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
-    expect(ways_of(runtime) ==
-               (runtime.pe() == 0 ? "+(on another virtual node)" : "(on another virtual node)+"),
-           ways_of(runtime));
+    const std::string why = "(on another virtual node";
+    expect(ways_of(runtime).find(why) == (runtime.pe() == 0 ? 1 : 0), ways_of(runtime));
     if (runtime.pe() == 0)
       runtime.rma().put_value<std::uint64_t>(word, 1, 1);
     runtime.gather_text("");
