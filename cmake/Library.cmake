@@ -9,13 +9,18 @@ foreach(header ${shmem_headers})
 endforeach()
 
 set(merged ${CMAKE_BINARY_DIR}/libshmemctl_all.a)
+# Kernels are part of the core, and a program that is linked by `cc` has no CUDA runtime of its own.
+set(add_cuda_runtime)
+if(SHMEMCTL_HAVE_CUDA)
+  set(add_cuda_runtime "addlib $<TARGET_FILE:CUDA::cudart_static>\n")
+endif()
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/generated/merge.mri CONTENT
 "create ${merged}
 addlib $<TARGET_FILE:shmemctl_core>
 addlib $<TARGET_FILE:shmemctl_udev_absent>
 addlib ${HWLOC_STATIC}
 addlib ${EXPAT_STATIC}
-save
+${add_cuda_runtime}save
 end
 ")
 add_custom_command(OUTPUT ${merged}

@@ -79,6 +79,8 @@ void Runtime::Impl::enter_gpu() {
 }
 
 void Runtime::Impl::undo_gpu() {
+  if (gpu)
+    gpu->leave_network();
   staged = nullptr;
   gpu_transports.clear();
   gpu.reset();

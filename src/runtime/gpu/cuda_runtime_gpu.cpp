@@ -184,6 +184,11 @@ void RuntimeGpu::finish() {
     network_->stop();
 }
 
+void RuntimeGpu::leave_network() noexcept {
+  release_kernels();
+  network_.reset();
+}
+
 void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
   const std::lock_guard lock(heap_mutex_);
   void* address = nullptr;

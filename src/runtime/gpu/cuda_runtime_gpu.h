@@ -39,6 +39,7 @@ public:
   void mirror(const State& state) override;
   void use_network(DeviceNetworkInputs inputs) override;
   void finish() override;
+  void leave_network() noexcept override;
 
 private:
   void describe();
