@@ -5,7 +5,7 @@
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libvalijson-dev libibverbs-dev libfabric-dev libucx-dev"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
-  python3-jsonschema hwloc-nox shellcheck openmpi-bin libpmix-dev mpich munge slurmctld slurmd
+  python3-jsonschema hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich munge slurmctld slurmd
   slurm-client slurm-wlm-basic-plugins"
 # For virtual machines with Soft-RoCE (docs/lab.md); their kernel is downloaded, never installed.
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
