@@ -1,7 +1,7 @@
 #include "transports/p2p/p2p.h"
 
 #include "src/base/error.h"
-#include "transports/region_table.h"
+#include "transports/mapped_place.h"
 
 namespace shmemctl {
 
@@ -64,14 +64,7 @@ public:
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
-    const auto pe = static_cast<std::size_t>(address.pe);
-    std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
-    if (!base)
-      throw Error(ExitCode::unavailable, "p2p", "translate an address",
-                  "the GPU memory of PE " + std::to_string(address.pe) + " is not mapped here",
-                  "this is a bug of shmemctl: please report it with the command");
-    return base + address.offset_bytes;
+    return mapped_place(regions_, address, "p2p");
   }
 
   CopyEngine& copies_;

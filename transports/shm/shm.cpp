@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "transports/region_table.h"
+#include "transports/mapped_place.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -102,14 +102,7 @@ public:
 
 private:
   std::byte* at(const RemoteAddress& address) const {
-    const RegionView& region = regions_[static_cast<std::size_t>(address.region)];
-    const auto pe = static_cast<std::size_t>(address.pe);
-    std::byte* base = pe < region.mapped.size() ? region.mapped[pe] : nullptr;
-    if (!base)
-      throw Error(ExitCode::unavailable, "shm", "translate an address",
-                  "the memory of PE " + std::to_string(address.pe) + " is not mapped here",
-                  "this is a bug of shmemctl: please report it with the command");
-    return base + address.offset_bytes;
+    return mapped_place(regions_, address, "shm");
   }
 
   RegionTable regions_;
