@@ -36,13 +36,17 @@ __global__ void wait_for_word(const __grid_constant__ DeviceJob job, const std::
   device::wait_until<device::Thread>(job, word, compare, value, peer);
 }
 
-enum class Ordering { signal, quiet, barrier };
+enum class Ordering { signal, quiet, barrier, sync };
 
 /// By a warp.
 __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, SignalOf signal, int pe,
                       int team) {
   if (kind == Ordering::barrier) {
     device::barrier<device::Warp>(job, team);
+    return;
+  }
+  if (kind == Ordering::sync) {
+    device::sync<device::Warp>(job, team);
     return;
   }
   if (kind == Ordering::quiet) {
@@ -59,17 +63,20 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
     device::signal_add(job, signal.word, signal.value, pe);
 }
 
-enum class Moving { broadcast, fcollect, alltoall };
+enum class Moving { broadcast, fcollect, alltoall, alltoallv };
 
 __global__ void __launch_bounds__(block_threads)
     move_in_team(const __grid_constant__ DeviceJob job, Moving moving, int team, void* dest,
-                 const void* source, std::size_t size_bytes, int root) {
+                 const void* source, std::size_t size_bytes, int root, ExchangeLists lists) {
   if (moving == Moving::broadcast)
     device::broadcast_grid(job, team, dest, source, size_bytes, root);
   else if (moving == Moving::fcollect)
     device::fcollect_grid(job, team, dest, source, size_bytes);
-  else
+  else if (moving == Moving::alltoall)
     device::alltoall_grid(job, team, dest, source, size_bytes);
+  else
+    device::alltoallv_grid(job, team, dest, source, lists.size_bytes, lists.source_offset_bytes,
+                           lists.dest_offset_bytes);
 }
 
 void launch_moving(const Job& job, Moving moving, int team, void* dest, const void* source,
@@ -78,8 +85,8 @@ void launch_moving(const Job& job, Moving moving, int team, void* dest, const vo
   const int blocks = plan::is_small(size_bytes, static_cast<int>(members))
                          ? 1
                          : blocks_for(size_bytes * members, std::size_t{16} << 10);
-  move_in_team<<<blocks, block_threads, 0, stream_of(stream)>>>(job.device(), moving, team, dest,
-                                                                source, size_bytes, root);
+  move_in_team<<<blocks, block_threads, 0, stream_of(stream)>>>(
+      job.device(), moving, team, dest, source, size_bytes, root, ExchangeLists{});
   require_launched("launch of a collective");
 }
 
@@ -169,6 +176,11 @@ void barrier(const Job& job, int team, Stream stream) {
   require_launched("launch of a barrier");
 }
 
+void sync(const Job& job, int team, Stream stream) {
+  order<<<1, 32, 0, stream_of(stream)>>>(job.device(), Ordering::sync, SignalOf{}, 0, team);
+  require_launched("launch of a sync");
+}
+
 void broadcast(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
                int root, Stream stream) {
   launch_moving(job, Moving::broadcast, team, dest, source, size_bytes, root, stream);
@@ -180,6 +192,13 @@ void fcollect(const Job& job, int team, void* dest, const void* source, std::siz
 void alltoall(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
               Stream stream) {
   launch_moving(job, Moving::alltoall, team, dest, source, size_bytes, 0, stream);
+}
+void alltoallv(const Job& job, int team, void* dest, const void* source, const ExchangeLists& lists,
+               Stream stream) {
+  // The host does not know the sizes: as many blocks as large ones would get.
+  move_in_team<<<most_blocks, block_threads, 0, stream_of(stream)>>>(
+      job.device(), Moving::alltoallv, team, dest, source, 0, 0, lists);
+  require_launched("launch of a collective");
 }
 
 } // namespace shmemctl::on_stream

@@ -60,6 +60,8 @@ void wait_until(const Job& job, const std::uint64_t* word, device::Compare compa
 void quiet(const Job& job, Stream stream);
 /// As barrier() of kernels: what the stream has done before is visible to all members behind it.
 void barrier(const Job& job, int team, Stream stream);
+/// As sync() of kernels: says nothing of what went by the network.
+void sync(const Job& job, int team, Stream stream);
 
 // Collectives: as those of kernels (docs/device_collectives.md); one of a team at a time, so on one
 // stream, or ordered by events.
@@ -70,6 +72,16 @@ void fcollect(const Job& job, int team, void* dest, const void* source, std::siz
               Stream stream);
 void alltoall(const Job& job, int team, void* dest, const void* source, std::size_t size_bytes,
               Stream stream);
+
+/// What alltoallv() sends to whom, by member: the arrays are this PE's own, in memory that its
+/// device reads, and stay as they are until the stream has got behind the call.
+struct ExchangeLists {
+  const std::uint64_t* size_bytes;
+  const std::uint64_t* source_offset_bytes;
+  const std::uint64_t* dest_offset_bytes;
+};
+void alltoallv(const Job& job, int team, void* dest, const void* source, const ExchangeLists& lists,
+               Stream stream);
 
 enum class NumberType : std::uint8_t { int32, int64, float32, float64, bf16, fp16 };
 void reduce(const Job& job, int team, void* dest, const void* source, std::size_t count,

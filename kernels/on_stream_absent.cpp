@@ -40,6 +40,9 @@ void quiet(const Job&, Stream) {
 void barrier(const Job&, int, Stream) {
   refuse();
 }
+void sync(const Job&, int, Stream) {
+  refuse();
+}
 void broadcast(const Job&, int, void*, const void*, std::size_t, int, Stream) {
   refuse();
 }
@@ -47,6 +50,9 @@ void fcollect(const Job&, int, void*, const void*, std::size_t, Stream) {
   refuse();
 }
 void alltoall(const Job&, int, void*, const void*, std::size_t, Stream) {
+  refuse();
+}
+void alltoallv(const Job&, int, void*, const void*, const ExchangeLists&, Stream) {
   refuse();
 }
 void reduce(const Job&, int, void*, const void*, std::size_t, NumberType, device::ReduceOp,

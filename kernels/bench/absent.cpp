@@ -20,6 +20,9 @@ std::string launch_atomic_latency(const KernelLaunch&, const AtomicArguments&) {
 std::string launch_atomic_rate(const KernelLaunch&, const AtomicArguments&) {
   return absent;
 }
+std::string launch_atomic_bandwidth(const KernelLaunch&, const AtomicArguments&) {
+  return absent;
+}
 int most_atomic_blocks(int, int) {
   return 0;
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/bench/atomics_kernel.cuh"
 #include "kernels/bench/launching.cuh"
 
@@ -14,8 +16,13 @@ std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& a
                                    : launch_together<AtomicRateBody<std::uint64_t>>(how, arguments);
 }
 
+std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments) {
+  return launch_together<AtomicBandwidthBody>(how, arguments);
+}
+
 int most_atomic_blocks(int device, int threads) {
-  return most_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads);
+  return std::min(most_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads),
+                  most_blocks_of<AtomicBandwidthBody, AtomicArguments>(device, threads));
 }
 
 } // namespace shmemctl::bench

@@ -12,6 +12,7 @@ struct AtomicArguments {
   std::byte* words;         ///< symmetric
   std::uint32_t word_bytes; ///< 4 or 8
   int peer;                 ///< -1: this PE issues nothing
+  std::uint64_t n_words;    ///< of launch_atomic_bandwidth()
 };
 /// One thread, one word, one operation after the other: complete by its result, or by a quiet where
 /// it gives none. control->wrong_at: the first operation that fetched a wrong value (then expected
@@ -19,6 +20,9 @@ struct AtomicArguments {
 std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments);
 /// Every thread of the grid adds to a word of its own; a quiet ends the launch.
 std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments);
+/// Each operation adds to every one of `n_words` words of 8 bytes; neighbouring threads take
+/// neighbouring words. A quiet ends the launch.
+std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments);
 int most_atomic_blocks(int device, int threads);
 
 } // namespace shmemctl::bench

@@ -80,4 +80,21 @@ struct AtomicRateBody {
   }
 };
 
+struct AtomicBandwidthBody {
+  static __device__ void run(const DeviceJob& job, KernelControl* control,
+                             const AtomicArguments& a) {
+    Frame frame(job, control);
+    if (!frame.begin())
+      return;
+    if (a.peer >= 0) {
+      auto* const words = reinterpret_cast<std::uint64_t*>(a.words);
+      const std::uint64_t operand = atomic_operand(AtomicKernel::add, 0);
+      for (std::uint64_t i = 0; i < a.count; ++i)
+        for (std::uint64_t word = OfThread::caller(); word < a.n_words; word += OfThread::callers())
+          atomic_add(job, words + word, operand, a.peer);
+    }
+    frame.end();
+  }
+};
+
 } // namespace shmemctl::bench

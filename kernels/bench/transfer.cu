@@ -37,6 +37,8 @@ std::string launch_transfer_latency(const KernelLaunch& how, const TransferArgum
     return launch_together<PutValueLatency>(how, arguments);
   case TransferKernel::get_value:
     return launch_together<GetValueLatency>(how, arguments);
+  case TransferKernel::put_signal:
+    return launch_put_signal_latency(how, arguments);
   }
   return "no such kernel";
 }

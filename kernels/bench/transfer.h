@@ -10,7 +10,8 @@ enum class TransferKernel : std::int32_t {
   get,
   store,     ///< bare stores through the mapping, without the API
   put_value, ///< of one element
-  get_value
+  get_value,
+  put_signal ///< sets the word at signal_offset_bytes to the message's number, from 1
 };
 
 /// When operations are complete.
@@ -33,6 +34,7 @@ struct TransferArguments {
   int only_peer;       ///< if there is one
   /// Where puts are no stores of this GPU: complete before a slot is used again. 0: not needed.
   std::uint64_t quiet_every;
+  std::uint64_t signal_offset_bytes; ///< of put_signal
 };
 std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments);
 /// One operation after the other, each complete before the next, by one caller to one peer.

@@ -129,6 +129,20 @@ __device__ bool run_one_by_one(const DeviceJob& job, const TransferArguments& a)
   return true;
 }
 
+template <class Scope>
+__device__ bool put_signals(const DeviceJob& job, const TransferArguments& a) {
+  auto* const signal = reinterpret_cast<std::uint64_t*>(a.memory + a.signal_offset_bytes);
+  Cursor cursor(a.first, a.slots);
+  for (std::uint64_t number = a.first; number < a.first + a.count; ++number, cursor.next()) {
+    put_signal_nbi<typename Scope::Api>(
+        job, a.memory + a.slots_offset_bytes + cursor.slot * a.slot_bytes,
+        a.memory + cursor.source_offset_bytes(), a.size_bytes, signal, number + 1, a.only_peer);
+    if (!quiet<typename Scope::Api>(job))
+      return false;
+  }
+  return true;
+}
+
 template <class Operation, class Scope>
 struct TransferBody {
   static __device__ void run(const DeviceJob& job, KernelControl* control,
@@ -145,6 +159,15 @@ struct LatencyBody {
     Frame frame(job, control);
     if (frame.begin())
       frame.end(a.peers == 0 || run_one_by_one<Operation, Scope>(job, a));
+  }
+};
+template <class Scope>
+struct PutSignalLatencyBody {
+  static __device__ void run(const DeviceJob& job, KernelControl* control,
+                             const TransferArguments& a) {
+    Frame frame(job, control);
+    if (frame.begin())
+      frame.end(a.peers == 0 || put_signals<Scope>(job, a));
   }
 };
 } // namespace shmemctl::bench

@@ -9,6 +9,8 @@ std::string launch_puts(const KernelLaunch& how, const TransferArguments& argume
 std::string launch_put_latency(const KernelLaunch& how, const TransferArguments& arguments);
 int most_put_blocks(KernelScope scope, int device, int threads);
 
+std::string launch_put_signal_latency(const KernelLaunch& how, const TransferArguments& arguments);
+
 std::string launch_gets(const KernelLaunch& how, const TransferArguments& arguments);
 std::string launch_get_latency(const KernelLaunch& how, const TransferArguments& arguments);
 int most_get_blocks(KernelScope scope, int device, int threads);

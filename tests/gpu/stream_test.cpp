@@ -14,6 +14,7 @@ enum Place : std::size_t {
   get_target,
   gathered,
   exchanged,
+  exchanged_v,
   spread,
   summed,
   scattered,
@@ -50,6 +51,11 @@ public:
     on_stream::fcollect(job_, GpuPe::world, at(gathered), at(source), part, stream_);
     on_stream::fcollect(job_, GpuPe::world, at(words) + 1024, at(source), 24, stream_);
     on_stream::alltoall(job_, GpuPe::world, at(exchanged), at(source), part, stream_);
+    // Sizes, places in the source, places in the dest: as much as lists() says.
+    auto* const numbers_here = reinterpret_cast<const std::uint64_t*>(at(words) + lists_at);
+    on_stream::alltoallv(job_, GpuPe::world, at(exchanged_v), at(source),
+                         {numbers_here, numbers_here + n, numbers_here + 2 * n}, stream_);
+    on_stream::sync(job_, GpuPe::world, stream_);
     on_stream::broadcast(job_, GpuPe::world, at(spread), at(source), part, 1, stream_);
     on_stream::reduce(job_, GpuPe::world, at(summed), at(source), numbers,
                       on_stream::NumberType::int32, device::ReduceOp::sum, stream_);
@@ -59,6 +65,10 @@ public:
   }
   void fill(unsigned seed) {
     me_.store(source * place_bytes, bytes_of(me_.job.pe, seed));
+    const std::vector<std::uint64_t> numbers_here = lists();
+    std::vector<std::uint8_t> bytes(numbers_here.size() * 8);
+    std::memcpy(bytes.data(), numbers_here.data(), bytes.size());
+    me_.store(words * place_bytes + lists_at, bytes);
     me_.barrier();
   }
   void finish() {
@@ -79,6 +89,8 @@ public:
       same(words, 1024 + pe * 24, all[pe], 0, 24, "small fcollect");
       same(exchanged, pe * part, all[pe], static_cast<std::size_t>(me_.job.pe) * part, part,
            "alltoall");
+      same(exchanged_v, pe * part, all[pe], static_cast<std::size_t>(me_.job.pe) * 3,
+           exchanged_bytes(static_cast<int>(pe), me_.job.pe), "alltoallv");
     }
     same(spread, 0, all[1], 0, part, "broadcast");
     compare_sums(all);
@@ -88,6 +100,22 @@ public:
 
 private:
   std::byte* at(std::size_t place) const { return me_.job.heap + place * place_bytes; }
+  static constexpr std::size_t lists_at = std::size_t{1} << 20;
+  /// Of alltoallv: nothing to itself, and odd sizes.
+  static std::size_t exchanged_bytes(int from, int to) {
+    return from == to ? 0 : part - static_cast<std::size_t>(from) * 777;
+  }
+  std::vector<std::uint64_t> lists() const {
+    const int n = me_.job.n_pes;
+    std::vector<std::uint64_t> all;
+    for (int to = 0; to < n; ++to)
+      all.push_back(exchanged_bytes(me_.job.pe, to));
+    for (int to = 0; to < n; ++to)
+      all.push_back(static_cast<std::uint64_t>(to) * 3);
+    for (int to = 0; to < n; ++to)
+      all.push_back(static_cast<std::uint64_t>(me_.job.pe) * part);
+    return all;
+  }
   static std::vector<std::uint8_t> bytes_of(int pe, unsigned seed) {
     std::vector<std::uint8_t> bytes(large);
     std::uint64_t state = seed * 1000u + static_cast<unsigned>(pe) + 1;

@@ -27,7 +27,7 @@ class Lists(CliTest):
     def test_kernels_say_who_calls_and_how_they_are_launched(self):
         by_gpu = cases("--initiator", "gpu")
         for name in ("put", "get", "p", "g", "st", "put-latency", "put-signal-pingpong", "signal-pingpong",
-                     "put-pingpong", "atomic-add", "atomic-fetch-add", "atomic-compare-swap", "atomic-swap",
+                     "put-pingpong", "put-signal", "atomic-bandwidth", "atomic-add", "atomic-fetch-add", "atomic-compare-swap", "atomic-swap",
                      "atomic-rate", "message-rate", "wait-forward", "barrier", "sync", "broadcast", "fcollect",
                      "alltoall", "alltoallv", "reduce", "reducescatter"):
             self.assertIn(name, by_gpu)
@@ -41,7 +41,10 @@ class Lists(CliTest):
         self.assertIn("32 x 1024 threads by default", out)
 
     def test_streams_and_hosts_have_lists_of_their_own(self):
-        self.assertIn("signal-pingpong", cases("--initiator", "stream"))
+        by_stream = cases("--initiator", "stream")
+        for name in ("put", "get", "put-latency", "get-latency", "put-signal", "put-signal-pingpong", "signal-pingpong",
+                     "barrier", "sync", "broadcast", "fcollect", "alltoall", "alltoallv", "reduce", "reducescatter"):
+            self.assertIn(name, by_stream)
         self.assertNotIn("launch", cases("--initiator", "stream")["put"])
         self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
         self.assertNotIn("initiator", cases()["put"])

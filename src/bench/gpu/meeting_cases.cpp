@@ -41,11 +41,17 @@ protected:
   }
 
   void enqueue(const on_stream::Job& job, std::uint64_t, void* stream) override {
-    on_stream::barrier(job, team_world, stream);
+    meet(job, stream);
   }
   void enqueue_end(const on_stream::Job&, void*) override {}
 
 private:
+  static void meet(const on_stream::Job& job, void* stream) {
+    if (kernel == MeetingKernel::sync)
+      on_stream::sync(job, team_world, stream);
+    else
+      on_stream::barrier(job, team_world, stream);
+  }
   /// The same with streams: each puts the call's number to every PE, then meets.
   std::optional<WrongByte> watch_stream() {
     constexpr std::uint64_t calls = 20;
@@ -58,7 +64,9 @@ private:
       gpu().copy(number_here, &call, sizeof call);
       for (int to = 0; to < n_pes(); ++to)
         on_stream::put(job, own, number_here, sizeof call, to, gpu().stream());
-      on_stream::barrier(job, team_world, gpu().stream());
+      if (kernel == MeetingKernel::sync) // says nothing of what was put by a network
+        on_stream::quiet(job, gpu().stream());
+      meet(job, gpu().stream());
       gpu().wait(gpu().stream(), "watching calls");
       std::vector<std::uint64_t> seen(n);
       gpu().copy(seen.data(), memory(), n * sizeof call);
@@ -93,11 +101,15 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how)
 } // namespace
 
 std::vector<CaseEntry> stream_meeting_cases() {
-  CaseInfo info = info_of("barrier", "time of a barrier of all PEs' streams",
-                          "One barrier after the other in the stream.");
-  info.how = "One barrier after the other in the stream. Verified with 20 more: what a stream has "
-             "put before it is there when another one has left it.";
-  return {on_stream_of(entry_of<GpuMeeting<MeetingKernel::barrier>>(info))};
+  const auto info = [](const std::string& name) {
+    CaseInfo made = info_of(name, "time of a " + name + " of all PEs' streams", "");
+    made.how = "One " + name +
+               " after the other in the stream. Verified with 20 more: what a stream has put "
+               "before it is there when another one has left it.";
+    return made;
+  };
+  return {on_stream_of(entry_of<GpuMeeting<MeetingKernel::barrier>>(info("barrier"))),
+          on_stream_of(entry_of<GpuMeeting<MeetingKernel::sync>>(info("sync")))};
 }
 
 std::vector<CaseEntry> gpu_meeting_cases() {

@@ -1,5 +1,6 @@
 // Puts and gets of kernels.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/bench/transfer.h"
 #include "src/bench/cases/lists.h"
@@ -17,6 +18,7 @@ struct Kind {
   Completion completion = Completion::at_end;
   bool one_by_one = false;   ///< one caller; each operation is complete before the next
   bool own_messages = false; ///< of each caller of the grid
+  bool is_signalled() const { return kernel == TransferKernel::put_signal; }
 };
 
 template <const Kind& kind>
@@ -24,7 +26,9 @@ class GpuTransfer final : public GpuCase {
 public:
   using GpuCase::GpuCase;
 
-  std::size_t bytes_for(int n_pes) const override { return layout_for(n_pes).total_bytes(); }
+  std::size_t bytes_for(int n_pes) const override {
+    return signal_offset_bytes(layout_for(n_pes)) + (kind.is_signalled() ? signal_line_bytes : 0);
+  }
   bool measures() const override { return !routes_.to.empty(); }
   std::uint64_t bytes_per_iteration() const override {
     return measures() ? message_bytes() * routes_.to.size() : 0;
@@ -45,7 +49,8 @@ public:
                              "data of PE " + std::to_string(writers[area])))
         return wrong;
     }
-    return std::nullopt;
+    return kind.is_signalled() && !writers.empty() ? verify_signal(iterations, writers[0])
+                                                   : std::nullopt;
   }
 
 protected:
@@ -73,6 +78,7 @@ protected:
     const bool mapped =
         std::all_of(routes_.to.begin(), routes_.to.end(), [this](int pe) { return is_mapped(pe); });
     arguments.quiet_every = mapped ? 0 : layout_->slots;
+    arguments.signal_offset_bytes = signal_offset_bytes(*layout_);
     return kind.one_by_one ? launch_transfer_latency(how, arguments)
                            : launch_transfer(how, arguments);
   }
@@ -83,6 +89,11 @@ protected:
       std::byte* const source = memory() + number % variants * variant_step_bytes;
       if (is_pull())
         on_stream::get(job, slot, source, point().size_bytes, routes_.to[k], stream);
+      else if (kind.is_signalled())
+        on_stream::put_signal(
+            job, slot, source, point().size_bytes,
+            reinterpret_cast<std::uint64_t*>(memory() + signal_offset_bytes(*layout_)),
+            signal_value(number), device::SignalOp::set, routes_.to[k], stream);
       else
         on_stream::put(job, slot, source, point().size_bytes, routes_.to[k], stream);
     }
@@ -128,6 +139,24 @@ private:
     return {message_bytes(), peers, kind.one_by_one || by_stream() ? 1 : point().window * peers, 1};
   }
 
+  static constexpr std::size_t signal_line_bytes = 64;
+  static std::size_t signal_offset_bytes(const SlotLayout& layout) { return layout.total_bytes(); }
+  /// What operation `number` signals. A stream's depend on their number modulo `variants`.
+  std::uint64_t signal_value(std::uint64_t number) const {
+    return by_stream() ? number % variants + 1 : number + 1;
+  }
+  std::optional<WrongByte> verify_signal(std::uint64_t iterations, int writer) const {
+    const std::size_t at = signal_offset_bytes(*layout_);
+    const std::vector<std::byte> seen = fetched(at, sizeof(std::uint64_t));
+    const std::uint64_t expected = iterations == 0 ? 0 : signal_value(iterations - 1);
+    std::uint64_t found = 0;
+    std::memcpy(&found, seen.data(), sizeof found);
+    if (found == expected)
+      return std::nullopt;
+    return WrongByte{pe(), at, expected, found,
+                     "signal word of the puts of PE " + std::to_string(writer)};
+  }
+
   Routes routes_;
   std::optional<SlotLayout> layout_;
 };
@@ -140,6 +169,7 @@ constexpr Kind get_message_kind{TransferKernel::get, Completion::each_message, f
 constexpr Kind get_latency_kind{TransferKernel::get, Completion::at_end, true, false};
 constexpr Kind put_value_kind{TransferKernel::put_value, Completion::at_end, true, false};
 constexpr Kind get_value_kind{TransferKernel::get_value, Completion::at_end, true, false};
+constexpr Kind put_signal_kind{TransferKernel::put_signal, Completion::at_end, true, false};
 constexpr Kind store_kind{TransferKernel::store, Completion::at_end, false, false};
 constexpr Kind store_latency_kind{TransferKernel::store, Completion::at_end, true, false};
 constexpr Kind rate_kind{TransferKernel::put, Completion::at_end, false, true};
@@ -188,15 +218,22 @@ CaseInfo element(std::string name, std::string measures, const std::string& how)
 
 std::vector<CaseEntry> stream_transfer_cases() {
   const std::string behind = " one after the other in the stream";
+  const std::string engine =
+      " From 128 KiB on mapped memory is copied by the copy engine, below by a kernel.";
+  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
   return {on_stream_of(entry_of<GpuTransfer<put_kind>>(
               bandwidth("put", "bandwidth of puts of a stream",
-                        "Puts" + behind + ", a quiet behind the last one."))),
+                        "Puts" + behind + ", a quiet behind the last one." + engine))),
           on_stream_of(entry_of<GpuTransfer<put_latency_kind>>(
               latency("put-latency", "time of a put of a stream until it is complete at the target",
                       "Puts" + behind + ", each followed by quiet."))),
+          on_stream_of(entry_of<GpuTransfer<put_signal_kind>>(
+              latency("put-signal", "time of a put with signal of a stream until both are complete",
+                      "Puts that set a signal word behind the data," + behind +
+                          ", each followed by quiet. The last signal is verified too."))),
           on_stream_of(entry_of<GpuTransfer<get_kind>>(
               bandwidth("get", "bandwidth of gets of a stream",
-                        "Gets" + behind + ", a quiet behind the last one."))),
+                        "Gets" + behind + ", a quiet behind the last one." + engine))),
           on_stream_of(entry_of<GpuTransfer<get_latency_kind>>(
               latency("get-latency", "time of a get of a stream until the data is here",
                       "Gets" + behind + ", each followed by quiet.")))};
@@ -223,30 +260,34 @@ std::vector<CaseEntry> gpu_transfer_cases() {
   store_latency.launch.scopes = {CallScope::thread};
   for (CaseInfo* info : {&store, &store_latency})
     info->group = "reference";
-  return {entry_of<GpuTransfer<put_kind>>(
-              bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
-          entry_of<GpuTransfer<put_message_kind>>(
-              bandwidth("put-message", "bandwidth of puts that are complete one by one",
-                        "Non-blocking puts." + ended)),
-          entry_of<GpuTransfer<put_latency_kind>>(
-              latency("put-latency", "time of a put until it is complete at the target",
-                      "Each put is followed by quiet.")),
-          entry_of<GpuTransfer<get_kind>>(
-              bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
-          entry_of<GpuTransfer<get_message_kind>>(
-              bandwidth("get-message", "bandwidth of gets that are complete one by one",
-                        "Non-blocking gets." + ended)),
-          entry_of<GpuTransfer<get_latency_kind>>(latency("get-latency",
-                                                          "time of a get until the data is here",
-                                                          "Each get is followed by quiet.")),
-          entry_of<GpuTransfer<put_value_kind>>(
-              element("p", "time to store one element at the target, until it is complete",
-                      "A put of one element from a register, then quiet.")),
-          entry_of<GpuTransfer<get_value_kind>>(
-              element("g", "time to fetch one element", "A get of one element, stored at once.")),
-          entry_of<GpuTransfer<rate_kind>>(rate),
-          entry_of<GpuTransfer<store_kind>>(store),
-          entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
+  return {
+      entry_of<GpuTransfer<put_kind>>(
+          bandwidth("put", "bandwidth of puts", "Non-blocking puts." + shared)),
+      entry_of<GpuTransfer<put_message_kind>>(
+          bandwidth("put-message", "bandwidth of puts that are complete one by one",
+                    "Non-blocking puts." + ended)),
+      entry_of<GpuTransfer<put_latency_kind>>(
+          latency("put-latency", "time of a put until it is complete at the target",
+                  "Each put is followed by quiet.")),
+      entry_of<GpuTransfer<put_signal_kind>>(
+          latency("put-signal", "time of a put with signal until both are complete at the target",
+                  "Puts that set a signal word behind the data, each followed by quiet. The "
+                  "last signal is verified too.")),
+      entry_of<GpuTransfer<get_kind>>(
+          bandwidth("get", "bandwidth of gets", "Non-blocking gets." + shared)),
+      entry_of<GpuTransfer<get_message_kind>>(
+          bandwidth("get-message", "bandwidth of gets that are complete one by one",
+                    "Non-blocking gets." + ended)),
+      entry_of<GpuTransfer<get_latency_kind>>(latency(
+          "get-latency", "time of a get until the data is here", "Each get is followed by quiet.")),
+      entry_of<GpuTransfer<put_value_kind>>(
+          element("p", "time to store one element at the target, until it is complete",
+                  "A put of one element from a register, then quiet.")),
+      entry_of<GpuTransfer<get_value_kind>>(
+          element("g", "time to fetch one element", "A get of one element, stored at once.")),
+      entry_of<GpuTransfer<rate_kind>>(rate),
+      entry_of<GpuTransfer<store_kind>>(store),
+      entry_of<GpuTransfer<store_latency_kind>>(store_latency)};
 }
 
 } // namespace shmemctl::bench

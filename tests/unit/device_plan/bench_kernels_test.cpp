@@ -4,27 +4,16 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/bench/atomics_kernel.cuh"
-#include "kernels/bench/check_kernel.cuh"
 #include "kernels/bench/collectives_kernel.cuh"
 #include "kernels/bench/meeting_kernel.cuh"
 #include "kernels/bench/pingpong_kernel.cuh"
 #include "kernels/bench/transfer_kernel.cuh"
 #include "src/bench/cases/slots.h"
 #include "src/bench/gpu/collective_places.h"
-#include "tests/support/host_kernels.h"
+#include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {
 namespace {
-
-using shmemctl::test::HostKernels;
-using shmemctl::test::HostShape;
-
-constexpr std::size_t heap_bytes = std::size_t{1} << 20;
-constexpr std::uint64_t seed = 77;
-/// iterate() is called with these counts, one after the other.
-const std::vector<std::uint64_t> counts = {1, 3, 8};
-constexpr std::uint64_t iterations = 12;
 
 #ifdef __SANITIZE_THREAD__
 constexpr bool under_thread_sanitizer = true;
@@ -36,48 +25,6 @@ std::vector<std::size_t> transfer_sizes() {
     return {100};
   return {1, 100, 4097};
 }
-
-class World {
-public:
-  explicit World(int n_pes)
-      : kernels_(n_pes, heap_bytes), controls_(static_cast<std::size_t>(n_pes)) {}
-
-  int n_pes() const { return static_cast<int>(controls_.size()); }
-  std::byte* memory(int pe) { return kernels_.job(pe).heap; }
-  KernelControl& control(int pe) { return controls_[static_cast<std::size_t>(pe)]; }
-
-  /// @param arguments_of by PE
-  template <class Body, class ArgumentsOf>
-  void run(HostShape shape, const ArgumentsOf& arguments_of) {
-    kernels_.run(shape, [&](const DeviceJob& job) {
-      Body::run(job, &control(job.pe), arguments_of(job.pe));
-    });
-    for (int pe = 0; pe < n_pes(); ++pe) {
-      EXPECT_EQ(control(pe).failed, 0u);
-      EXPECT_EQ(kernels_.report(pe).state, WaitReport::none);
-    }
-  }
-  void fill(std::size_t size_bytes) {
-    kernels_.run({2, 2}, [&](const DeviceJob& job) {
-      FillBody::run(job, &control(job.pe),
-                    {reinterpret_cast<std::uint64_t*>(job.heap), size_bytes / 8, seed, job.pe});
-    });
-  }
-  /// Where PE's area differs first from what it must hold; UINT64_MAX: nowhere.
-  std::uint64_t wrong_at(int pe, std::size_t offset_bytes, const PatternSlots& slots) {
-    run<CheckBody>({2, 2}, [&](int at) {
-      PatternSlots mine = slots;
-      if (at != pe)
-        mine.slots = 0; // an empty area
-      return CheckArguments{memory(at) + offset_bytes, mine};
-    });
-    return control(pe).wrong_at;
-  }
-
-private:
-  HostKernels kernels_;
-  std::vector<KernelControl> controls_;
-};
 
 struct TransferTest {
   Traffic traffic = Traffic::pair;
@@ -200,6 +147,41 @@ TEST(BenchKernels, LatencyIsOfWholeOperations) {
   }
 }
 
+TEST(BenchKernels, PutsWithSignalLeaveTheLastOfBoth) {
+  for (const std::size_t size : {1u, 8u, 4097u}) {
+    World world(2);
+    const SlotLayout layout(size, 1, 1, 1);
+    const std::size_t signal = layout.total_bytes();
+    world.fill(source_bytes(size));
+    std::uint64_t first = 0;
+    for (const std::uint64_t count : counts) {
+      world.run<PutSignalLatencyBody<OfBlock>>({1, 3}, [&](int pe) {
+        TransferArguments a{};
+        a.kernel = TransferKernel::put_signal;
+        a.first = first;
+        a.count = count;
+        a.memory = world.memory(pe);
+        a.slots_offset_bytes = layout.slot_offset_bytes(0, 0);
+        a.slot_bytes = layout.slot_bytes;
+        a.slots = layout.slots;
+        a.size_bytes = size;
+        a.peers = pe == 0 ? 1 : 0;
+        a.only_peer = 1 - pe;
+        a.signal_offset_bytes = signal;
+        return a;
+      });
+      first += count;
+    }
+    const PatternSlots slots{layout.slots, layout.slot_bytes, size, iterations, seed, 0};
+    EXPECT_EQ(world.wrong_at(1, layout.slot_offset_bytes(0, 0), slots), UINT64_MAX);
+    for (int pe = 0; pe < 2; ++pe) {
+      std::uint64_t seen = 0;
+      std::memcpy(&seen, world.memory(pe) + signal, sizeof seen);
+      EXPECT_EQ(seen, pe == 1 ? iterations : 0) << size;
+    }
+  }
+}
+
 template <class Scope>
 void expect_pingpong(PingPongKernel kernel, std::size_t size_bytes, HostShape shape) {
   World world(2);
@@ -273,48 +255,6 @@ TEST(BenchKernels, NobodyLeavesAMeetingEarly) {
       EXPECT_EQ(world.control(pe).wrong_at, UINT64_MAX);
     world.run<MeetingBody<OfThread>>({1, 1}, arguments);
   }
-}
-
-TEST(BenchKernels, AtomicsLeaveWhatTheirNumberSays) {
-  for (const AtomicKernel kernel :
-       {AtomicKernel::fetch, AtomicKernel::set, AtomicKernel::swap, AtomicKernel::compare_swap,
-        AtomicKernel::fetch_add, AtomicKernel::add}) {
-    World world(2);
-    std::uint64_t first = 0;
-    for (const std::uint64_t count : counts) {
-      world.run<AtomicLatencyBody<std::uint32_t>>({1, 2}, [&](int pe) {
-        return AtomicArguments{kernel, first, count, world.memory(pe), 4, pe == 0 ? 1 : -1};
-      });
-      EXPECT_EQ(world.control(0).wrong_at, UINT64_MAX);
-      first += count;
-    }
-    std::uint32_t seen = 0;
-    std::memcpy(&seen, world.memory(1), sizeof seen);
-    EXPECT_EQ(seen, static_cast<std::uint32_t>(atomic_after(kernel, iterations)));
-  }
-}
-
-TEST(BenchKernels, AWrongFetchIsFound) {
-  World world(2);
-  world.memory(1)[0] = std::byte{9};
-  world.run<AtomicLatencyBody<std::uint64_t>>({1, 1}, [&](int pe) {
-    return AtomicArguments{AtomicKernel::fetch_add, 0, 3, world.memory(pe), 8, pe == 0 ? 1 : -1};
-  });
-  EXPECT_EQ(world.control(0).wrong_at, 0u);
-  EXPECT_EQ(world.control(0).found, 9u);
-}
-
-TEST(BenchKernels, EveryThreadAddsToAWordOfItsOwn) {
-  World world(2);
-  world.run<AtomicRateBody<std::uint64_t>>({2, 3}, [&](int pe) {
-    return AtomicArguments{AtomicKernel::add, 0, iterations, world.memory(pe), 8, 1 - pe};
-  });
-  for (int pe = 0; pe < 2; ++pe)
-    for (std::size_t word = 0; word < 7; ++word) {
-      std::uint64_t seen = 0;
-      std::memcpy(&seen, world.memory(pe) + 8 * word, sizeof seen);
-      EXPECT_EQ(seen, word < 6 ? atomic_after(AtomicKernel::add, iterations) : 0) << word;
-    }
 }
 
 template <class Call>
