@@ -37,6 +37,23 @@ SHMEMCTL_HOST_DEVICE constexpr Task task_of(int task, int members, int me) {
   return {(me + task % members) % members, task / members};
 }
 
+/// How the scratch of a team's cells serves reductions of members that are not mapped: so many
+/// parts work at a time, each with a slot of `slot_bytes` for each such member. As many parts as
+/// leave slots that are worth a transfer; one at least.
+struct FarWindows {
+  int parts;
+  std::size_t slot_bytes; ///< a multiple of 16, at least 512
+};
+inline constexpr std::size_t far_scratch_bytes = 2 * DeviceTeamCells::flag_bytes;
+SHMEMCTL_HOST_DEVICE constexpr FarWindows far_windows(int n_far, int parts) {
+  constexpr std::size_t worth_bytes = std::size_t{16} << 10;
+  const auto members = static_cast<std::size_t>(n_far > 0 ? n_far : 1);
+  const std::size_t fit = far_scratch_bytes / (members * worth_bytes);
+  const std::size_t wanted = static_cast<std::size_t>(parts);
+  const std::size_t working = fit < 1 ? 1 : fit < wanted ? fit : wanted;
+  return {static_cast<int>(working), far_scratch_bytes / (working * members) / 16 * 16};
+}
+
 /// Rounds of dissemination among `members`: in round r each tells the one 2^r behind it.
 SHMEMCTL_HOST_DEVICE constexpr int rounds_of(int members) {
   int rounds = 0;

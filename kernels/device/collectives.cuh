@@ -14,7 +14,7 @@
 // need a grid_meet() between them, and that all blocks are resident.
 #pragma once
 
-#include "kernels/device/collectives_large.cuh"
+#include "kernels/device/collectives_far.cuh"
 
 namespace shmemctl::device {
 
@@ -70,11 +70,8 @@ __device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, co
     return false;
   if (count == 0)
     return true;
-  const int far = unmapped_member(job, team);
-  if (far >= 0) {
-    report_unreachable(job, far); // its numbers are loaded by others
-    return false;
-  }
+  if (unmapped_member(job, team) >= 0)
+    return reduce_far<Scope, T>(job, team, dest, source, count, op, scatter, share);
   const std::size_t size_bytes = count * sizeof(T);
   if (!goes_in_words(job, team, size_bytes, team.n))
     return reduce_large<Scope, T>(job, team, dest, source, count, op, scatter, share);
@@ -145,7 +142,7 @@ __device__ inline bool alltoallv_grid(const DeviceJob& job, int team_number, voi
 
 /// dest[k] = source[k] of all members, combined in the order of their numbers (the same bits on
 /// all). T: int32_t, int64_t, float, double, Bf16, Fp16; the last two are added up as floats and
-/// rounded once. All members must be mapped. In place allowed.
+/// rounded once. In place allowed.
 template <class Scope, class T>
 __device__ inline bool reduce(const DeviceJob& job, int team, T* dest, const T* source,
                               std::size_t count, ReduceOp op) {

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 mutations=("$@")
 if [[ ${#mutations[@]} -eq 0 ]]; then
   mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
-             COLLECTIVE_RELEASE COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES)
+             COLLECTIVE_RELEASE COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES FAR_GET_QUIET)
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -14,7 +14,8 @@ survivors=0
 for mutation in "${mutations[@]}"; do
   "${CXX:-g++}" -std=c++20 -O1 -g1 -fsanitize=thread -Wno-unknown-pragmas -w \
     "-DSHMEMCTL_MUTATE_$mutation" -Itests/support/device_on_host -I. \
-    tests/unit/device_plan/on_host_test.cpp -lgtest -lgtest_main -lpthread -o "$folder/test"
+    tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp \
+    -lgtest -lgtest_main -lpthread -o "$folder/test"
   failed=0
   TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 300 "$folder/test" \
     >"$folder/said" 2>&1 || failed=$?

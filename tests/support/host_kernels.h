@@ -37,6 +37,23 @@ public:
         pes_[other]->heap_deltas[static_cast<std::size_t>(pe)] = DeviceJob::unreachable;
   }
 
+  /// PEs of different nodes reach each other by the network only.
+  void put_on_nodes(const std::vector<int>& node_of_pe) {
+    for (std::size_t pe = 0; pe < pes_.size(); ++pe) {
+      Pe& mine = *pes_[pe];
+      for (std::size_t other = 0; other < pes_.size(); ++other) {
+        const bool near = node_of_pe[pe] == node_of_pe[other];
+        mine.paths.push_back(
+            static_cast<std::uint8_t>(near ? DevicePath::load_store : DevicePath::proxy));
+        if (!near)
+          mine.heap_deltas[other] = mine.cells_deltas[other] = DeviceJob::unreachable;
+        mine.network.add_pe(pes_[other]->job.heap,
+                            reinterpret_cast<std::byte*>(pes_[other]->cells.data()));
+      }
+      mine.job.network.path_of_pe = mine.paths.data();
+    }
+  }
+
   /// Every thread of every block of every PE calls it; returns when all have returned.
   void run(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
     std::vector<std::unique_ptr<device::HostBlock>> blocks;
@@ -46,13 +63,14 @@ public:
         blocks.push_back(std::make_unique<device::HostBlock>(shape.threads));
         for (int thread = 0; thread < shape.threads; ++thread)
           threads.emplace_back(
-              [&kernel, &job = pe->job, at = blocks.back().get(), shape, block, thread] {
+              [&kernel, &pe = *pe, at = blocks.back().get(), shape, block, thread] {
                 device::threadIdx.x = static_cast<unsigned>(thread);
                 device::blockIdx.x = static_cast<unsigned>(block);
                 device::blockDim.x = static_cast<unsigned>(shape.threads);
                 device::gridDim.x = static_cast<unsigned>(shape.blocks);
                 device::host_block = at;
-                kernel(job);
+                device::host_network = &pe.network;
+                kernel(pe.job);
               });
       }
     for (std::thread& thread : threads)
@@ -74,6 +92,8 @@ private:
     std::vector<TeamState> teams;
     std::vector<std::int32_t> members;
     std::vector<std::int64_t> heap_deltas, cells_deltas;
+    std::vector<std::uint8_t> paths;
+    device::HostNetwork network;
     WaitReport report{};
     DeviceJob job{};
   };

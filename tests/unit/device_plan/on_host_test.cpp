@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "tests/support/collective_program.cuh"
 #include "tests/support/host_kernels.h"
 #include "tests/support/rma_program.cuh"
 
@@ -16,30 +15,6 @@ using device::Block;
 using device::Thread;
 
 constexpr std::size_t heap_bytes = std::size_t{4} << 20;
-
-template <class Scope, bool grid>
-int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::size_t most) {
-  HostKernels kernels(n_pes, heap_bytes);
-  const std::vector<Call> calls = random_calls(seed, count, most);
-  std::uint64_t wrong = 0;
-  kernels.run(shape, [&](const DeviceJob& job) {
-    Program<Scope, grid, true>(job, calls.data(), static_cast<int>(calls.size()), &wrong).run();
-  });
-  return static_cast<int>(wrong);
-}
-
-TEST(DeviceOnHost, CollectivesOfThreads) {
-  for (const int n_pes : {1, 2, 3, 4})
-    EXPECT_EQ((wrong_results<Thread, false>(n_pes, {1, 1}, 7, 40, 40000)), 0) << n_pes;
-}
-TEST(DeviceOnHost, CollectivesOfBlocks) {
-  EXPECT_EQ((wrong_results<Block, false>(2, {1, 3}, 8, 25, 30000)), 0);
-  EXPECT_EQ((wrong_results<Block, false>(4, {1, 2}, 9, 25, 10000)), 0);
-}
-TEST(DeviceOnHost, CollectivesOfGrids) {
-  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 20, 30000)), 0);
-  EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
-}
 
 /// Random programs of one-sided operations against the sequential model.
 template <class Scope>
@@ -67,26 +42,6 @@ TEST(DeviceOnHost, ProgramsOfThreads) {
 TEST(DeviceOnHost, ProgramsOfBlocks) {
   run_programs<Block>(2, 3, 30);
   run_programs<Block>(3, 2, 31);
-}
-
-/// A root that is ahead of the others overwrites nothing that they still have to read.
-TEST(DeviceOnHost, BroadcastsInARow) {
-  HostKernels kernels(3, heap_bytes);
-  std::atomic<int> wrong{0};
-  kernels.run({1, 1}, [&](const DeviceJob& job) {
-    auto* const word = reinterpret_cast<std::uint64_t*>(job.heap);
-    for (std::uint64_t round = 1; round <= 300; ++round) {
-      const int root = round % 100 == 0 ? 1 : 0;
-      word[1] = round * 7;
-      if (!device::broadcast<Thread>(job, 0, word, word + 1, 8, root) || word[0] != round * 7) {
-        wrong += 1;
-        return;
-      }
-      if (job.pe == 2 && round % 16 == 0)
-        std::this_thread::yield();
-    }
-  });
-  EXPECT_EQ(wrong, 0);
 }
 
 /// Data before signal, by each way that put_signal has.
@@ -218,21 +173,6 @@ TEST(DeviceOnHost, AWaitEndsAndNamesThePeer) {
   EXPECT_EQ(kernels.report(0).expected, 1u);
   EXPECT_EQ(kernels.report(0).seen, 0u);
   EXPECT_EQ(kernels.report(1).state, WaitReport::none);
-}
-
-/// Collectives whose peer never comes end too.
-TEST(DeviceOnHost, ACollectiveEndsAndNamesThePeer) {
-  for (const std::size_t size : {std::size_t{64}, std::size_t{100000}}) {
-    HostKernels kernels(2, heap_bytes, 0.05);
-    std::atomic<int> failed{0};
-    kernels.run({1, 2}, [&](const DeviceJob& job) {
-      if (job.pe == 0 &&
-          !device::fcollect<Block>(job, 0, job.heap, job.heap + heap_bytes / 2, size))
-        failed += 1;
-    });
-    EXPECT_EQ(failed, 2);
-    EXPECT_EQ(kernels.report(0).peer, 1);
-  }
 }
 
 /// No path: reported, not followed.

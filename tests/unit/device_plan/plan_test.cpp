@@ -82,5 +82,20 @@ TEST(DevicePlan, SlotsFitTheHalf) {
   }
 }
 
+TEST(DevicePlan, FarMembersNumbersFitTheScratch) {
+  for (int n_far = 1; n_far < DeviceTeamCells::most_members; ++n_far)
+    for (const int parts : {1, 2, 7, 64, 2000}) {
+      const plan::FarWindows shape = plan::far_windows(n_far, parts);
+      EXPECT_GE(shape.parts, 1);
+      EXPECT_LE(shape.parts, parts);
+      EXPECT_EQ(shape.slot_bytes % 16, 0u);
+      EXPECT_GE(shape.slot_bytes, 512u);
+      EXPECT_LE(static_cast<std::size_t>(shape.parts * n_far) * shape.slot_bytes,
+                sizeof DeviceTeamCells::messages);
+    }
+  EXPECT_EQ(plan::far_windows(1, 64).parts, 8);
+  EXPECT_EQ(plan::far_windows(255, 64).parts, 1);
+}
+
 } // namespace
 } // namespace shmemctl

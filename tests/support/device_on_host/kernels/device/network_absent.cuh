@@ -1,0 +1,139 @@
+// Stands in for kernels/device/network_absent.cuh: a network between PEs that share this process.
+// What need not be complete at once is done as late as may be: in a quiet, and there in the reverse
+// order, so that whoever forgets one, or hopes for an order, is found out.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "kernels/device/network.cuh"
+#include "kernels/device/report.cuh"
+
+namespace shmemctl::device {
+
+/// One PE's.
+class HostNetwork {
+public:
+  void add_pe(std::byte* heap, std::byte* cells) { places_.push_back({heap, cells}); }
+  std::byte* at(NetworkPlace place, int pe) const {
+    const Places& of = places_[static_cast<std::size_t>(pe)];
+    return (place.region == region::gpu_heap ? of.heap : of.cells) + place.offset_bytes;
+  }
+  void later(std::function<void()> operation) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(operation));
+  }
+  void quiet() {
+    const std::lock_guard lock(mutex_); // also: what another thread has begun to do is done
+    for (auto operation = waiting_.rbegin(); operation != waiting_.rend(); ++operation)
+      (*operation)();
+    waiting_.clear();
+  }
+
+private:
+  struct Places {
+    std::byte *heap, *cells;
+  };
+  std::vector<Places> places_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> waiting_;
+};
+inline thread_local HostNetwork* host_network = nullptr;
+
+inline bool is_cut(const DeviceJob& job, int pe) {
+  if (job.network.path_of_pe != nullptr)
+    return false;
+  report_unreachable(job, pe);
+  return true;
+}
+
+inline bool network_put(const DeviceJob& job, NetworkPlace target, const void* source,
+                        std::uint64_t size_bytes, int pe, bool blocking) {
+  if (is_cut(job, pe))
+    return false;
+  const auto copy = [to = host_network->at(target, pe), source, size_bytes] {
+    std::memcpy(to, source, size_bytes);
+  };
+  if (blocking)
+    copy();
+  else
+    host_network->later(copy);
+  return true;
+}
+inline bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
+                        std::uint64_t size_bytes, int pe, bool blocking) {
+  if (is_cut(job, pe))
+    return false;
+  const auto copy = [target, from = host_network->at(source, pe), size_bytes] {
+    std::memcpy(target, from, size_bytes);
+  };
+  if (blocking)
+    copy();
+  else
+    host_network->later(copy);
+  return true;
+}
+inline bool network_put_value(const DeviceJob& job, NetworkPlace target, std::uint64_t value,
+                              unsigned size_bytes, int pe) {
+  if (is_cut(job, pe))
+    return false;
+  std::byte* const to = host_network->at(target, pe);
+  if (size_bytes == 8)
+    store_release(reinterpret_cast<std::uint64_t*>(to), value);
+  else if (size_bytes == 4)
+    store_release(reinterpret_cast<std::uint32_t*>(to), static_cast<std::uint32_t>(value));
+  else
+    std::memcpy(to, &value, size_bytes);
+  return true;
+}
+inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigned size_bytes,
+                              int pe, std::uint64_t& value) {
+  value = 0;
+  if (is_cut(job, pe))
+    return false;
+  const std::byte* const from = host_network->at(source, pe);
+  if (size_bytes == 8)
+    value = load_acquire(reinterpret_cast<const std::uint64_t*>(from));
+  else if (size_bytes == 4)
+    value = load_acquire(reinterpret_cast<const std::uint32_t*>(from));
+  else
+    std::memcpy(&value, from, size_bytes);
+  return true;
+}
+/// Additions: what barriers and collectives need of it.
+inline bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAtomic op,
+                           unsigned size_bytes, std::uint64_t operand, std::uint64_t, int pe,
+                           std::uint64_t* old) {
+  if (is_cut(job, pe) || op != NetworkAtomic::add || size_bytes != 8)
+    return false;
+  const std::uint64_t before = __atomic_fetch_add(
+      reinterpret_cast<std::uint64_t*>(host_network->at(target, pe)), operand, __ATOMIC_ACQ_REL);
+  if (old != nullptr)
+    *old = before;
+  return true;
+}
+inline bool network_put_signal(const DeviceJob& job, NetworkPlace target, const void* source,
+                               std::uint64_t size_bytes, NetworkPlace signal, std::uint64_t value,
+                               bool add, int pe, bool) {
+  if (is_cut(job, pe))
+    return false;
+  std::memcpy(host_network->at(target, pe), source, size_bytes);
+  auto* const word = reinterpret_cast<std::uint64_t*>(host_network->at(signal, pe));
+  if (add)
+    add_release(word, value);
+  else
+    store_release(word, value);
+  return true;
+}
+inline bool network_fence(const DeviceJob&) {
+  host_network->quiet();
+  return true;
+}
+inline bool network_quiet(const DeviceJob&) {
+  host_network->quiet();
+  return true;
+}
+
+} // namespace shmemctl::device

@@ -1,0 +1,136 @@
+// Collectives of the device headers on threads of the host: of mapped members, and over a network.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/collective_program.cuh"
+#include "tests/support/host_kernels.h"
+
+namespace shmemctl::test {
+namespace {
+
+using device::Block;
+using device::Thread;
+
+constexpr std::size_t heap_bytes = std::size_t{4} << 20;
+
+/// @param nodes by PE; none: all on one
+template <class Scope, bool grid>
+int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::size_t most,
+                  const std::vector<int>& nodes = {}) {
+  HostKernels kernels(n_pes, heap_bytes);
+  if (!nodes.empty())
+    kernels.put_on_nodes(nodes);
+  const std::vector<Call> calls = random_calls(seed, count, most);
+  std::uint64_t wrong = 0;
+  kernels.run(shape, [&](const DeviceJob& job) {
+    Program<Scope, grid, true>(job, calls.data(), static_cast<int>(calls.size()), &wrong).run();
+  });
+  return static_cast<int>(wrong);
+}
+
+TEST(CollectivesOnHost, OfThreads) {
+  for (const int n_pes : {1, 2, 3, 4})
+    EXPECT_EQ((wrong_results<Thread, false>(n_pes, {1, 1}, 7, 40, 40000)), 0) << n_pes;
+}
+TEST(CollectivesOnHost, OfBlocks) {
+  EXPECT_EQ((wrong_results<Block, false>(2, {1, 3}, 8, 25, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, false>(4, {1, 2}, 9, 25, 10000)), 0);
+}
+TEST(CollectivesOnHost, OfGrids) {
+  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 20, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
+}
+
+/// Members that are not mapped, in every place of a team.
+TEST(CollectivesOnHost, OverTheNetworkByThreads) {
+  EXPECT_EQ((wrong_results<Thread, false>(2, {1, 1}, 12, 40, 40000, {0, 1})), 0);
+  EXPECT_EQ((wrong_results<Thread, false>(4, {1, 1}, 13, 40, 40000, {0, 1, 0, 1})), 0);
+  EXPECT_EQ((wrong_results<Thread, false>(4, {1, 1}, 14, 40, 40000, {0, 1, 2, 3})), 0);
+}
+TEST(CollectivesOnHost, OverTheNetworkByBlocksAndGrids) {
+  EXPECT_EQ((wrong_results<Block, false>(3, {1, 2}, 15, 25, 30000, {0, 1, 1})), 0);
+  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 16, 20, 30000, {0, 1})), 0);
+  EXPECT_EQ((wrong_results<Block, true>(4, {2, 1}, 17, 20, 30000, {0, 0, 1, 1})), 0);
+}
+/// More windows than one, and more blocks than have scratch.
+TEST(CollectivesOnHost, LongReductionsOverTheNetworkGoInWindows) {
+  constexpr std::size_t count = 70001;
+  constexpr int n_pes = 3, blocks = 6;
+  HostKernels kernels(n_pes, heap_bytes);
+  kernels.put_on_nodes({0, 1, 2});
+  ASSERT_LT(plan::far_windows(2, blocks).parts, blocks);
+  ASSERT_LT(plan::far_windows(2, blocks).slot_bytes *
+                static_cast<std::size_t>(plan::far_windows(2, blocks).parts),
+            count / n_pes * sizeof(std::int32_t));
+  for (int pe = 0; pe < n_pes; ++pe)
+    for (std::size_t i = 0; i < count; ++i)
+      reinterpret_cast<std::int32_t*>(kernels.job(pe).heap)[i] =
+          static_cast<std::int32_t>(i * 3 + static_cast<std::size_t>(pe));
+  std::atomic<int> failed{0};
+  kernels.run({blocks, 1}, [&](const DeviceJob& job) {
+    auto* const numbers = reinterpret_cast<std::int32_t*>(job.heap);
+    if (!device::reduce_grid(job, 0, numbers, numbers, count, device::ReduceOp::sum))
+      failed += 1;
+  });
+  EXPECT_EQ(failed, 0);
+  int wrong = 0;
+  for (int pe = 0; pe < n_pes; ++pe)
+    for (std::size_t i = 0; i < count; ++i)
+      wrong += reinterpret_cast<const std::int32_t*>(kernels.job(pe).heap)[i] ==
+                       static_cast<std::int32_t>(i * 9 + 3)
+                   ? 0
+                   : 1;
+  EXPECT_EQ(wrong, 0);
+}
+TEST(CollectivesOnHost, AReductionWithoutAPathIsReported) {
+  HostKernels kernels(2, heap_bytes, 0.05);
+  kernels.unmap(1);
+  std::atomic<int> failed{0};
+  kernels.run({1, 1}, [&](const DeviceJob& job) {
+    auto* const numbers = reinterpret_cast<std::int32_t*>(job.heap);
+    if (job.pe == 0 &&
+        !device::reduce<Thread>(job, 0, numbers, numbers + 64, 8, device::ReduceOp::sum))
+      failed += 1;
+  });
+  EXPECT_EQ(failed, 1);
+  EXPECT_EQ(kernels.report(0).peer, 1);
+}
+
+/// A root that is ahead of the others overwrites nothing that they still have to read.
+TEST(CollectivesOnHost, BroadcastsInARow) {
+  HostKernels kernels(3, heap_bytes);
+  std::atomic<int> wrong{0};
+  kernels.run({1, 1}, [&](const DeviceJob& job) {
+    auto* const word = reinterpret_cast<std::uint64_t*>(job.heap);
+    for (std::uint64_t round = 1; round <= 300; ++round) {
+      const int root = round % 100 == 0 ? 1 : 0;
+      word[1] = round * 7;
+      if (!device::broadcast<Thread>(job, 0, word, word + 1, 8, root) || word[0] != round * 7) {
+        wrong += 1;
+        return;
+      }
+      if (job.pe == 2 && round % 16 == 0)
+        std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+/// Collectives whose peer never comes end too.
+TEST(CollectivesOnHost, ACollectiveEndsAndNamesThePeer) {
+  for (const std::size_t size : {std::size_t{64}, std::size_t{100000}}) {
+    HostKernels kernels(2, heap_bytes, 0.05);
+    std::atomic<int> failed{0};
+    kernels.run({1, 2}, [&](const DeviceJob& job) {
+      if (job.pe == 0 &&
+          !device::fcollect<Block>(job, 0, job.heap, job.heap + heap_bytes / 2, size))
+        failed += 1;
+    });
+    EXPECT_EQ(failed, 2);
+    EXPECT_EQ(kernels.report(0).peer, 1);
+  }
+}
+
+} // namespace
+} // namespace shmemctl::test
