@@ -40,9 +40,12 @@ struct DeviceNetwork {
   std::uint32_t context; ///< of the transports, for requests
 
   // ibgda. See docs/mlx5.md.
-  std::uint32_t queue_lane;         ///< the kernels' own: the host never posts to its queues
+  /// The first of the kernels' own lanes, and how many: the host never posts to their queues.
+  std::uint32_t queue_lane, n_queue_lanes;
+  std::uint32_t queues_per_pe;      ///< room for `marks` of so many queues to each PE
+  std::uint32_t queue_by_warp;      ///< 1: each warp has its queue; 0: each block
   const direct::QueueTable* queues; ///< nullptr: none
-  QueueMarks* marks;                ///< device memory, by PE
+  QueueMarks* marks;                ///< device memory, by PE and queue
   /// Number 0 takes what nobody wants to see.
   QueueResult* results;
   std::uint64_t* queue_result_locks; ///< device memory, by result; 0 is free

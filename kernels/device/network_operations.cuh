@@ -92,16 +92,60 @@ __device__ inline DeviceQueue::Place queue_place(NetworkPlace place) {
   return {static_cast<std::uint32_t>(place.region), place.offset_bytes};
 }
 
-/// Does `operation(queue)` on the queue to that PE.
+/// Who has a queue: a block, or a warp.
+__device__ inline std::uint32_t queue_caller(const DeviceJob& job) {
+  constexpr std::uint32_t warp_threads = 32;
+  return job.network.queue_by_warp != 0 ? thread_number() / warp_threads : blockIdx.x;
+}
+
+/// Does `operation(queue)` on queue `number` to that PE.
 template <class Operation>
-__device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& operation) {
+__device__ inline bool on_queue(const DeviceJob& job, int pe, std::uint32_t number,
+                                const Operation& operation) {
   NetworkWait wait(job);
-  DeviceQueue queue(job.network, static_cast<std::uint32_t>(pe), thread_number(), wait);
+  DeviceQueue queue(job.network, static_cast<std::uint32_t>(pe), number, thread_number(), wait);
   return operation(queue) || report_problem(job, pe, queue.problem());
+}
+/// On the caller's own; `is_atomic`: on that of its atomics.
+template <class Operation>
+__device__ inline bool by_queue(const DeviceJob& job, int pe, const Operation& operation,
+                                bool is_atomic = false) {
+  const auto to = static_cast<std::uint32_t>(pe);
+  const std::uint32_t caller = queue_caller(job);
+  return on_queue(job, pe,
+                  is_atomic ? atomic_queue_of(job.network, to, caller)
+                            : queue_of(job.network, to, caller),
+                  operation);
+}
+
+/// The queues to that PE but for one: turn 0 tells the device of all, turn 1 waits for them.
+__device__ inline bool quiet_turn(const DeviceJob& job, int pe, std::uint32_t but, int turn) {
+  const std::uint32_t n = queues_to(job.network, static_cast<std::uint32_t>(pe));
+  bool ok = true;
+  for (std::uint32_t number = 0; ok && number < n; ++number)
+    if (number != but)
+      ok = on_queue(job, pe, number, [&](DeviceQueue& queue) {
+        std::uint64_t ticket = 0;
+        return !queue.used() || (turn == 0 ? queue.begin_quiet(ticket) : queue.quiet());
+      });
+  return ok;
+}
+__device__ inline bool quiet_queues(const DeviceJob& job, int pe, std::uint32_t but) {
+  return quiet_turn(job, pe, but, 0) && quiet_turn(job, pe, but, 1);
 }
 
 __device__ inline bool no_path(const DeviceJob& job, int pe) {
   return report_problem(job, pe, {WaitKind::no_path, 0, 0, 0});
+}
+
+/// A queue keeps the order of its own entries; of others' nothing but their completion is known.
+__device__ inline bool fence_queues(const DeviceJob& job, int pe) {
+  const auto to = static_cast<std::uint32_t>(pe);
+  if (!has_one_queue(job.network, to))
+    return quiet_queues(job, pe, UINT32_MAX);
+  const std::uint32_t own = queue_of(job.network, to, queue_caller(job));
+  return on_queue(job, pe, own, [](DeviceQueue& queue) { return queue.fence(); }) &&
+         quiet_queues(job, pe, own);
 }
 
 } // namespace detail
@@ -196,10 +240,13 @@ __device__ __noinline__ inline bool network_atomic(const DeviceJob& job, Network
     return detail::by_proxy(job, request, old);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.atomic(detail::queue_place(target), op, static_cast<std::uint8_t>(size_bytes),
-                          operand, compare, old);
-    });
+    return detail::by_queue(
+        job, pe,
+        [&](detail::DeviceQueue& queue) {
+          return queue.atomic(detail::queue_place(target), op,
+                              static_cast<std::uint8_t>(size_bytes), operand, compare, old);
+        },
+        true);
   default:
     return detail::no_path(job, pe);
   }
@@ -220,10 +267,13 @@ __device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, Net
     return detail::by_proxy(job, request, blocking ? &none : nullptr);
   }
   case DevicePath::ibgda:
-    return detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-      return queue.put_signal(detail::queue_place(target), source, size_bytes,
-                              detail::queue_place(signal), value, add, blocking);
-    });
+    return detail::by_queue(
+        job, pe,
+        [&](detail::DeviceQueue& queue) {
+          return queue.put_signal(detail::queue_place(target), source, size_bytes,
+                                  detail::queue_place(signal), value, add, blocking);
+        },
+        add);
   default:
     return detail::no_path(job, pe);
   }
@@ -243,7 +293,7 @@ __device__ __noinline__ inline bool network_fence(const DeviceJob& job) {
   bool ok = true;
   for (int pe = 0; ok && pe < job.n_pes; ++pe)
     if (detail::path_to(job, pe) == DevicePath::ibgda)
-      ok = detail::by_queue(job, pe, [](detail::DeviceQueue& queue) { return queue.fence(); });
+      ok = detail::fence_queues(job, pe);
   return ok;
 }
 
@@ -255,10 +305,7 @@ __device__ __noinline__ inline bool network_quiet(const DeviceJob& job) {
   for (int turn = 0; job.network.queues && turn < 2; ++turn)
     for (int pe = 0; ok && pe < job.n_pes; ++pe)
       if (detail::path_to(job, pe) == DevicePath::ibgda)
-        ok = detail::by_queue(job, pe, [&](detail::DeviceQueue& queue) {
-          std::uint64_t ticket = 0;
-          return !queue.used() || (turn == 0 ? queue.begin_quiet(ticket) : queue.quiet());
-        });
+        ok = detail::quiet_turn(job, pe, UINT32_MAX, turn);
   if (ok && job.network.rings.n_rings > 0) {
     detail::NetworkWait wait(job);
     detail::DeviceProxy proxy(job.network, detail::thread_number(), wait);

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "kernels/device/network_problem.h"
+#include "kernels/device/queue_choice.h"
 #include "transports/direct/atomic_fields.h"
 #include "transports/direct/queue_table.h"
 #include "transports/mlx5/posting.h"
 
 namespace shmemctl::device {
 
-/// The kernels' own queue to one PE. Any number of threads may each have one at a time. All
+/// One of the kernels' own queues to one PE. Any number of threads may each have one at a time. All
 /// operations return false when they could not be done; problem() says why.
 ///
 /// Operations are carried out at the PE in the order of their posting, except that what comes
@@ -22,11 +23,14 @@ public:
     std::uint64_t offset_bytes;
   };
 
-  /// @param who a number of the thread: threads of different ones prefer different results
+  /// @param number of the queue, less than queues_to()
+  /// @param who    a number of the thread: threads of different ones prefer different results
   SHMEMCTL_HOST_DEVICE QueueClient(const DeviceNetwork& network, std::uint32_t pe,
-                                   std::uint32_t who, Wait& wait)
-      : network_(network), table_(*network.queues), pe_(pe), who_(who), wait_(wait),
-        queue_(table_.queue(pe, 0, network.queue_lane)), send_(queue_.view) {}
+                                   std::uint32_t number, std::uint32_t who, Wait& wait)
+      : network_(network), table_(*network.queues), pe_(pe), number_(number), who_(who),
+        wait_(wait), queue_(table_.queue(pe, number % table_.rails_to(pe),
+                                         network.queue_lane + number / table_.rails_to(pe))),
+        send_(queue_.view) {}
 
   /// `source` may be reused on return if it is `blocking`, or not registered, or small; else after
   /// quiet().
@@ -64,7 +68,8 @@ public:
            (!blocking || wait_for(ticket));
   }
 
-  /// What was posted before, by anyone, is done there before what is posted later.
+  /// What was posted to this queue before, by anyone, is done there before what is posted to it
+  /// later.
   SHMEMCTL_HOST_DEVICE bool fence() {
     // Acquire, with the releases of those marks: a fence that somebody else has posted behind our
     // READs and atomics is before all that we post from now on.
@@ -143,7 +148,9 @@ private:
     });
   }
 
-  SHMEMCTL_HOST_DEVICE QueueMarks& marks() const { return network_.marks[pe_]; }
+  SHMEMCTL_HOST_DEVICE QueueMarks& marks() const {
+    return network_.marks[pe_ * network_.queues_per_pe + number_];
+  }
   SHMEMCTL_HOST_DEVICE const direct::RemoteSegment* find(const Place& place, std::uint64_t done) {
     const direct::RemoteSegment* segment =
         table_.find_remote(pe_, place.region, place.offset_bytes + done);
@@ -272,7 +279,7 @@ private:
 
   const DeviceNetwork& network_;
   const direct::QueueTable& table_;
-  std::uint32_t pe_, who_;
+  std::uint32_t pe_, number_, who_;
   Wait& wait_;
   const direct::TableQueue& queue_;
   Send send_;

@@ -176,8 +176,11 @@ std::vector<OptionSpec> transport_options() {
   OptionSpec gda_batch = integer("IBGDA_NUM_REQUESTS_IN_BATCH", "32", 1, 32768,
                                  "ibgda rings a doorbell for at most so many blocks at once; "
                                  "rounded up to a power of two.");
+  OptionSpec gda_map = choice("IBGDA_RC_MAP_BY", "cta", {"cta", "warp"},
+                              "Which threads of kernels share a queue pair of ibgda: those of a "
+                              "block, or of a warp.");
   for (OptionSpec* row : {&gid_index, &roce_version, &service_level, &traffic_class, &queue_pairs,
-                          &receives, &depth, &gda_queues, &gda_batch})
+                          &receives, &depth, &gda_queues, &gda_batch, &gda_map})
     row->nvshmem_alias = in_nvshmem;
   return {
       {"TRANSPORT", OptionType::text, "",
@@ -191,6 +194,7 @@ std::vector<OptionSpec> transport_options() {
       depth,
       gda_queues,
       gda_batch,
+      gda_map,
       choice("IB_ADDR_FAMILY", "AF_INET", {"AF_INET", "AF_INET6"},
              "Address family of the GID that is chosen.", in_nvshmem),
       {"IB_ADDR_RANGE", OptionType::text, "",

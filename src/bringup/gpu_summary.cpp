@@ -129,7 +129,8 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
     const std::string& why =
         sites[static_cast<std::size_t>(source)].ways[static_cast<std::size_t>(target)].second;
     row.status = "warning";
-    row.fix = "SHMEMCTL_DEVICE_PATH=auto; shmemctl doctor --only gpu says what hinders peer access";
+    row.fix = "SHMEMCTL_DEVICE_PATH=auto, and a transport that reaches these PEs (its rows are "
+              "above); shmemctl doctor --only gpu says what hinders peer access";
     summary.findings.push_back(
         {"gpu-pair-unreachable", Severity::warning, fmt::format("PE {} to PE {}", source, target),
          "kernels do not reach " + counted(missing.size(), "pair") +

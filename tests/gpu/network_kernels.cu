@@ -1,6 +1,6 @@
 #include "tests/gpu/network_kernels.h"
 
-#include "kernels/device/network.cuh"
+#include "kernels/shmem_device.cuh"
 
 namespace shmemctl::test {
 
@@ -122,7 +122,39 @@ __global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFi
   }
 }
 
+__global__ void sum(const __grid_constant__ DeviceJob job, std::size_t count,
+                    NetworkFindings* findings) {
+  const bool ok = reduce_grid(
+      job, team_world, reinterpret_cast<std::int32_t*>(job.heap + NetworkHeap::results),
+      reinterpret_cast<std::int32_t*>(job.heap + NetworkHeap::numbers), count, ReduceOp::sum);
+  Expect{findings}(21, ok);
+}
+
+__global__ void reduce_parts(const __grid_constant__ DeviceJob job, std::size_t count,
+                             NetworkFindings* findings) {
+  const bool ok = reducescatter_grid(
+      job, team_world, reinterpret_cast<std::int64_t*>(job.heap + NetworkHeap::results),
+      reinterpret_cast<std::int64_t*>(job.heap + NetworkHeap::numbers), count, ReduceOp::max);
+  Expect{findings}(21, ok);
+}
+__global__ void exchange(const __grid_constant__ DeviceJob job, std::size_t count,
+                         NetworkFindings* findings) {
+  const bool ok = alltoall_grid(job, team_world, job.heap + NetworkHeap::results + 8 * count,
+                                job.heap + NetworkHeap::numbers, 8 * count);
+  Expect{findings}(21, ok);
+}
+
 } // namespace
+
+void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
+                        NetworkFindings* findings) {
+  sum<<<blocks, 128, 0, stream>>>(job, count, findings);
+}
+void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
+                          NetworkFindings* findings) {
+  reduce_parts<<<blocks, 128, 0, stream>>>(job, count, findings);
+  exchange<<<blocks, 128, 0, stream>>>(job, count, findings);
+}
 
 void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int peer,
                                std::uint64_t rounds, std::byte* away, NetworkFindings* findings) {

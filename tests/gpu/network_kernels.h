@@ -14,7 +14,9 @@ struct NetworkHeap {
   static constexpr std::uint64_t payload_bytes = 1000;
   static constexpr std::uint64_t slots = 8192; ///< what peers write
   static constexpr std::uint64_t local = std::uint64_t{1} << 20;
-  static constexpr std::uint64_t slot_bytes = 1024; ///< of each thread
+  static constexpr std::uint64_t slot_bytes = 1024;                   ///< of each thread
+  static constexpr std::uint64_t numbers = std::uint64_t{1280} << 10; ///< of collectives
+  static constexpr std::uint64_t results = std::uint64_t{1664} << 10;
   static constexpr std::uint64_t bytes = std::uint64_t{2} << 20;
 };
 struct NetworkShape {
@@ -34,5 +36,12 @@ void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int pe
 /// Puts with signals to each other, in turn.
 void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
                             std::uint64_t rounds, NetworkFindings* findings);
+
+/// Collectives of the world by `blocks` blocks: results[i] = the sum of all PEs' numbers[i].
+void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
+                        NetworkFindings* findings);
+/// The same, a part for each PE; then what each PE has for each one, at results + count numbers.
+void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
+                          NetworkFindings* findings);
 
 } // namespace shmemctl::test

@@ -34,19 +34,23 @@ struct Network {
 /// Heaps of all PEs, in memory that their processes share.
 class SharedHeaps {
 public:
+  static constexpr std::size_t cells_bytes = std::size_t{256} << 10; ///< of one team
+
   SharedHeaps() {
-    base_ =
-        static_cast<std::byte*>(::mmap(nullptr, n_pes * NetworkHeap::bytes, PROT_READ | PROT_WRITE,
-                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    static_assert(sizeof(DeviceTeamCells) <= cells_bytes);
+    base_ = static_cast<std::byte*>(::mmap(nullptr, n_pes * step_bytes, PROT_READ | PROT_WRITE,
+                                           MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED)
       throw std::runtime_error("mmap of the heaps");
   }
-  ~SharedHeaps() { ::munmap(base_, n_pes * NetworkHeap::bytes); }
+  ~SharedHeaps() { ::munmap(base_, n_pes * step_bytes); }
   SharedHeaps(const SharedHeaps&) = delete;
   SharedHeaps& operator=(const SharedHeaps&) = delete;
-  std::byte* of(int pe) const { return base_ + static_cast<std::size_t>(pe) * NetworkHeap::bytes; }
+  std::byte* of(int pe) const { return base_ + static_cast<std::size_t>(pe) * step_bytes; }
+  std::byte* cells_of(int pe) const { return of(pe) + NetworkHeap::bytes; }
 
 private:
+  static constexpr std::size_t step_bytes = NetworkHeap::bytes + cells_bytes;
   std::byte* base_;
 };
 
@@ -61,6 +65,7 @@ public:
   ~NetworkPe() {
     part_.reset();
     mapping_.reset();
+    cells_mapping_.reset();
   }
   NetworkPe(const NetworkPe&) = delete;
   NetworkPe& operator=(const NetworkPe&) = delete;
@@ -82,9 +87,53 @@ public:
       launch_network_signals(stream, job_, 1 - pe_, rounds, findings);
     });
   }
+  /// Reductions and an exchange between PEs that reach each other by the network alone.
+  void run_collectives() {
+    constexpr std::size_t count = 70001; // more than the scratch takes at once
+    constexpr std::size_t part = 9001;
+    for (const int blocks : {1, 4}) {
+      auto* const numbers = numbers_at<std::int32_t>(NetworkHeap::numbers);
+      for (std::size_t i = 0; i < count; ++i)
+        numbers[i] = sum_number(pe_, i, blocks);
+      launch([&](cudaStream_t stream, NetworkFindings* findings) {
+        launch_network_sum(stream, job_, blocks, count, findings);
+      });
+      const auto* const sums = numbers_at<std::int32_t>(NetworkHeap::results);
+      for (std::size_t i = 0; i < count; ++i)
+        require(sums[i] == sum_number(0, i, blocks) + sum_number(1, i, blocks),
+                "sum " + std::to_string(i));
+      auto* const wide = numbers_at<std::int64_t>(NetworkHeap::numbers);
+      for (std::size_t i = 0; i < n_pes * part; ++i)
+        wide[i] = part_number(pe_, i);
+      launch([&](cudaStream_t stream, NetworkFindings* findings) {
+        launch_network_parts(stream, job_, blocks, part, findings);
+      });
+      const auto* const seen = numbers_at<std::int64_t>(NetworkHeap::results);
+      const std::size_t mine = static_cast<std::size_t>(pe_) * part;
+      for (std::size_t i = 0; i < part; ++i) {
+        require(seen[i] == std::max(part_number(0, mine + i), part_number(1, mine + i)),
+                "largest number " + std::to_string(i));
+        for (int from = 0; from < n_pes; ++from)
+          require(seen[part * static_cast<std::size_t>(1 + from) + i] ==
+                      part_number(from, mine + i),
+                  "number " + std::to_string(i) + " of PE " + std::to_string(from));
+      }
+    }
+  }
   void stop() { part_->stop(); }
 
 private:
+  static std::int32_t sum_number(int pe, std::size_t i, int blocks) {
+    return static_cast<std::int32_t>(i * 7) * blocks + pe * 1000;
+  }
+  static std::int64_t part_number(int pe, std::size_t i) {
+    return static_cast<std::int64_t>((i * 2654435761u + static_cast<std::size_t>(pe)) % 100003);
+  }
+  template <class T>
+  T* numbers_at(std::uint64_t offset_bytes) const {
+    return reinterpret_cast<T*>(heaps_.of(pe_) + offset_bytes);
+  }
+
   static std::map<std::string, std::string> texts(const Network& network) {
     auto all = network.options;
     all["DEVICE_PATH"] = network.path;
@@ -106,8 +155,14 @@ private:
     require(not_reached.empty(), not_reached);
     transport_->connect(peers, exchange, deadline());
     RegionView view{region::heap, heaps_.of(pe_), NetworkHeap::bytes, {}};
-    for (int pe = 0; pe < n_pes; ++pe)
+    RegionView cells{region::gpu_cells, heaps_.cells_of(pe_), SharedHeaps::cells_bytes, {}};
+    for (int pe = 0; pe < n_pes; ++pe) {
       view.mapped.push_back(heaps_.of(pe));
+      cells.mapped.push_back(heaps_.cells_of(pe));
+    }
+    register_region({transport_.get()}, view, exchange);
+    register_region({transport_.get()}, cells, exchange);
+    view.region = region::gpu_heap; // the same, as collectives name it
     register_region({transport_.get()}, view, exchange);
   }
 
@@ -121,6 +176,7 @@ private:
     stream_ = std::make_unique<cuda::Stream>(device_);
     memory_ = make_cuda_kernel_memory(device_);
     mapping_.emplace(memory_, heaps_.of(pe_), NetworkHeap::bytes);
+    cells_mapping_.emplace(memory_, heaps_.cells_of(pe_), SharedHeaps::cells_bytes);
     require_cuda(cudaHostAlloc(&report_, sizeof(WaitReport), cudaHostAllocMapped), "report");
     std::memset(report_, 0, sizeof(WaitReport));
     DeviceNetworkInputs inputs;
@@ -132,7 +188,8 @@ private:
     inputs.ways = {transport_.get(), transport_.get()};
     inputs.ibgda = find_ibgda({transport_.get()});
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
-    inputs.host_memory = {{heaps_.of(pe_), NetworkHeap::bytes}};
+    inputs.host_memory = {{heaps_.of(pe_), NetworkHeap::bytes},
+                          {heaps_.cells_of(pe_), SharedHeaps::cells_bytes}};
     inputs.proxy.timeout_s = wait_s;
     inputs.health = &health_;
     inputs.memory = memory_;
@@ -148,6 +205,19 @@ private:
     job_.report = report_;
     job_.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
     job_.network = part_->network();
+    make_world();
+  }
+
+  /// What collectives need: the other PE is not mapped.
+  void make_world() {
+    const auto me = static_cast<std::size_t>(pe_);
+    std::vector<std::int64_t> deltas(n_pes, DeviceJob::unreachable);
+    deltas[me] = 0;
+    deltas_.emplace(deltas);
+    teams_.emplace(std::vector<TeamState>{{1, pe_, n_pes, 0, 1, 0, 0}});
+    job_.heap_delta_bytes = job_.cells_delta_bytes = deltas_->data();
+    job_.teams = teams_->data();
+    job_.cells = reinterpret_cast<DeviceTeamCells*>(cells_mapping_->seen(heaps_.cells_of(pe_)));
   }
 
   /// Runs a kernel on all PEs at the same time, to its end.
@@ -185,7 +255,9 @@ private:
   std::shared_ptr<const cuda::Device> device_;
   std::unique_ptr<cuda::Stream> stream_;
   std::shared_ptr<KernelMemory> memory_;
-  std::optional<KernelMapping> mapping_;
+  std::optional<KernelMapping> mapping_, cells_mapping_;
+  std::optional<DeviceArray<std::int64_t>> deltas_;
+  std::optional<DeviceArray<TeamState>> teams_;
   WaitReport* report_ = nullptr;
   std::optional<DeviceNetworkPart> part_;
   DeviceJob job_{};
@@ -205,6 +277,7 @@ TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
     NetworkPe me(GetParam(), heaps, bootstrap);
     me.run_operations();
     me.run_signals();
+    me.run_collectives();
     me.stop();
     me.barrier(); // nobody's memory goes while another one may use it
   });

@@ -67,9 +67,13 @@ public:
   std::string connection(int pe) const override;
 
   // For kernels.
-  /// Whether they have a lane of their own, to whose queues the host never posts.
+  /// Whether they have lanes of their own, to whose queues the host never posts.
   bool has_kernel_lane() const { return settings_.kernel_lanes > 0; }
+  /// The first, and how many there are.
   std::uint32_t kernel_lane() const { return static_cast<std::uint32_t>(settings_.lanes); }
+  std::uint32_t kernel_lanes() const { return static_cast<std::uint32_t>(settings_.kernel_lanes); }
+  /// Each warp has a queue of them, else each block.
+  bool kernel_queues_by_warp() const { return settings_.kernel_queues_by_warp; }
   /// Of each of its queues: the memory from QueueView::entries on, in whole pages.
   std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
   /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of

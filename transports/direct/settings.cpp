@@ -33,7 +33,7 @@ Settings read_settings(Flavour flavour, const Options& options) {
                          "IBGDA_NUM_RC_PER_PE", "IBGDA_NUM_REQUESTS_IN_BATCH",
                          "IBGDA_ENABLE_MULTI_PORT", "IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL",
                          "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_TIMEOUT",
-                         "IB_RETRY_COUNT", "DEVICE_PATH"});
+                         "IB_RETRY_COUNT", "DEVICE_PATH", "IBGDA_RC_MAP_BY"});
   Settings settings;
   settings.flavour = flavour;
   const std::string device = options.text("MLX5_DEVICE");
@@ -45,7 +45,8 @@ Settings read_settings(Flavour flavour, const Options& options) {
   const bool gda = flavour == Flavour::gda;
   settings.lanes = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
                        : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
-  settings.kernel_lanes = gda && options.text("DEVICE_PATH") == "ibgda" ? 1 : 0;
+  settings.kernel_lanes = gda && options.text("DEVICE_PATH") == "ibgda" ? settings.lanes : 0;
+  settings.kernel_queues_by_warp = options.text("IBGDA_RC_MAP_BY") == "warp";
   settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");
   settings.queue = queue_options(flavour, options);
   mlx5::DevxSettings devices;

@@ -20,11 +20,12 @@ enum class Flavour {
 struct Settings {
   Flavour flavour = Flavour::devx;
   bool may_be_real = true, may_be_software = false;
-  std::string over = "shm"; ///< what carries what the software HCA executes
-  int software_devices = 1; ///< more than one in tests only
-  int lanes = 2;            ///< queues to each peer on each NIC
-  int kernel_lanes = 0;     ///< more of them, behind those, that only kernels post to
-  bool all_ports = true;    ///< use every NIC that this PE is given
+  std::string over = "shm";           ///< what carries what the software HCA executes
+  int software_devices = 1;           ///< more than one in tests only
+  int lanes = 2;                      ///< queues to each peer on each NIC
+  int kernel_lanes = 0;               ///< more of them, behind those, that only kernels post to
+  bool kernel_queues_by_warp = false; ///< else by block
+  bool all_ports = true;              ///< use every NIC that this PE is given
   mlx5::QueueOptions queue;
 
   // Real devices; tests have their own.

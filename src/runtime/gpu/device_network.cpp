@@ -51,15 +51,26 @@ struct DeviceNetworkPart::Impl {
         is_mapped ? "SHMEMCTL_DEVICE_PATH=" + inputs.wanted : inputs.mapped_reason[pe];
     if (inputs.wanted == "p2p")
       return {DevicePath::none, why + ", and SHMEMCTL_DEVICE_PATH=p2p allows nothing else"};
+    Transport* const way = inputs.ways[pe];
+    if (!way) // another heap would change nothing
+      return {DevicePath::none, why + ", and no transport reaches it"};
     if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
       return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
     if (inputs.wanted == "ibgda" && queues && queues->reaches(static_cast<int>(pe)))
       return {DevicePath::ibgda,
               why + ": queues of " + inputs.ibgda->connection(static_cast<int>(pe))};
-    Transport* const way = inputs.ways[pe];
-    if (!way)
-      return {DevicePath::none, why + ", and no transport reaches it"};
-    return {DevicePath::proxy, why + ": proxy over " + way->name()};
+    const std::string no_queues = inputs.wanted == "ibgda" ? why_no_queues(pe) : "";
+    return {DevicePath::proxy,
+            why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " + way->name()};
+  }
+
+  /// Why kernels do not post to an HCA themselves, where they were asked to.
+  std::string why_no_queues(std::size_t pe) const {
+    if (!inputs.ibgda)
+      return "but ibgda is not among the job's transports";
+    if (inputs.reachable != DeviceNetworkInputs::Reachable::host_memory)
+      return "but the HCA reaches memory of the host only";
+    return queues && queues->reaches(static_cast<int>(pe)) ? "" : "but ibgda has no queue to it";
   }
 
   void make_proxy() {

@@ -32,8 +32,9 @@ struct DeviceQueues::Queue {
 DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory,
                            int n_pes)
     : transport_(transport), memory_(std::move(memory)), lane_(transport.kernel_lane()),
-      results_(zeroed_pages(n_results * sizeof(QueueResult))),
-      mapped_(static_cast<std::size_t>(n_pes)), words_(memory_, mapped_.size()),
+      n_lanes_(transport.kernel_lanes()), results_(zeroed_pages(n_results * sizeof(QueueResult))),
+      queues_per_pe_(transport.queue_table().table().n_rails * n_lanes_),
+      mapped_(static_cast<std::size_t>(n_pes) * queues_per_pe_), words_(memory_, mapped_.size()),
       marks_(memory_, mapped_.size()), locks_(memory_, n_results) {
   results_mapping_.emplace(memory_, results_.get(), n_results * sizeof(QueueResult));
   transport_.add_local(results_.get(), n_results * sizeof(QueueResult));
@@ -51,34 +52,41 @@ DeviceQueues::~DeviceQueues() {
   transport_.remove_local(results_.get());
 }
 
-void DeviceQueues::map_queues(direct::TableImage& image) {
-  for (std::uint32_t pe = 0; pe < mapped_.size(); ++pe) {
-    if (image.table().rails_to(pe) == 0)
-      continue;
-    const mlx5::QueueView& view = image.queue(pe, 0, lane_).view;
-    mapped_[pe] = std::unique_ptr<Queue>(
-        new Queue{KernelMapping(memory_, view.entries, transport_.queue_bytes()), nullptr});
-    if (mapped_[pe]->memory.holds(view.doorbell))
-      continue; // software's register
-    const auto page = reinterpret_cast<std::uintptr_t>(view.doorbell) / page_bytes * page_bytes;
-    mapped_[pe]->registers = std::make_unique<KernelMapping>(
-        memory_, reinterpret_cast<void*>(page), page_bytes, KernelMemory::HostPart::registers);
+/// Numbers are those of queues_to() (kernels/device/queue_client.h).
+template <class Use>
+void DeviceQueues::each_queue(const direct::QueueTable& table, const Use& use) const {
+  for (std::uint32_t pe = 0; pe < table.n_pes; ++pe) {
+    const std::uint32_t rails = table.rails_to(pe);
+    for (std::uint32_t number = 0; number < rails * n_lanes_; ++number)
+      use(std::size_t{pe} * queues_per_pe_ + number,
+          Number{pe, number % rails, lane_ + number / rails});
   }
 }
 
+void DeviceQueues::map_queues(direct::TableImage& image) {
+  each_queue(image.table(), [&](std::size_t place, const Number& number) {
+    const mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
+    mapped_[place] = std::unique_ptr<Queue>(
+        new Queue{KernelMapping(memory_, view.entries, transport_.queue_bytes()), nullptr});
+    if (mapped_[place]->memory.holds(view.doorbell))
+      return; // software's register
+    const auto page = reinterpret_cast<std::uintptr_t>(view.doorbell) / page_bytes * page_bytes;
+    mapped_[place]->registers = std::make_unique<KernelMapping>(
+        memory_, reinterpret_cast<void*>(page), page_bytes, KernelMemory::HostPart::registers);
+  });
+}
+
 void DeviceQueues::copy_table(direct::TableImage image) {
-  for (std::uint32_t pe = 0; pe < mapped_.size(); ++pe) {
-    if (!mapped_[pe])
-      continue;
-    const Queue& mapped = *mapped_[pe];
-    mlx5::QueueView& view = image.queue(pe, 0, lane_).view;
+  each_queue(image.table(), [&](std::size_t place, const Number& number) {
+    const Queue& mapped = *mapped_[place];
+    mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
     view.entries = mapped.memory.seen(view.entries);
     view.completions = mapped.memory.seen(view.completions);
     view.send_record = mapped.memory.seen(view.send_record);
     view.completions_record = mapped.memory.seen(view.completions_record);
     view.doorbell = (mapped.registers ? *mapped.registers : mapped.memory).seen(view.doorbell);
-    view.words = words_.data() + pe;
-  }
+    view.words = words_.data() + place;
+  });
   const std::size_t n_words = (image.table().size_bytes + 7) / 8;
   tables_.emplace_back(memory_, n_words);
   memory_->copy(tables_.back().data(), image.data(), n_words * 8);
@@ -90,6 +98,9 @@ void DeviceQueues::refresh() {
 
 void DeviceQueues::describe(DeviceNetwork& network) const {
   network.queue_lane = lane_;
+  network.n_queue_lanes = n_lanes_;
+  network.queues_per_pe = queues_per_pe_;
+  network.queue_by_warp = transport_.kernel_queues_by_warp() ? 1 : 0;
   network.queues = reinterpret_cast<const direct::QueueTable*>(tables_.back().data());
   network.marks = marks_.data();
   network.results = results_mapping_->seen(static_cast<QueueResult*>(results_.get()));

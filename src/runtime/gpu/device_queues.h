@@ -21,7 +21,9 @@ public:
   DeviceQueues(const DeviceQueues&) = delete;
   DeviceQueues& operator=(const DeviceQueues&) = delete;
 
-  bool reaches(int pe) const { return mapped_[static_cast<std::size_t>(pe)] != nullptr; }
+  bool reaches(int pe) const {
+    return mapped_[static_cast<std::size_t>(pe) * queues_per_pe_] != nullptr;
+  }
   /// Fills in what belongs to queues.
   void describe(DeviceNetwork& network) const;
   /// The transport knows more memory than before.
@@ -36,12 +38,20 @@ private:
 
   direct::DirectTransport& transport_;
   std::shared_ptr<KernelMemory> memory_;
-  std::uint32_t lane_;
+  std::uint32_t lane_, n_lanes_;                   ///< the kernels' own
   std::unique_ptr<void, void (*)(void*)> results_; ///< QueueResult[n_results]
   std::optional<KernelMapping> results_mapping_;
-  std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE; nullptr: has no queue
-  KernelArray<mlx5::QueueWords> words_;        ///< by PE
-  KernelArray<QueueMarks> marks_;              ///< by PE
+  struct Number {
+    std::uint32_t pe, rail, lane;
+  };
+  /// Calls `use(place, number)` with each queue's place in what follows.
+  template <class Use>
+  void each_queue(const direct::QueueTable& table, const Use& use) const;
+
+  std::uint32_t queues_per_pe_;
+  std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and queue; nullptr: there is none
+  KernelArray<mlx5::QueueWords> words_;        ///< the same
+  KernelArray<QueueMarks> marks_;              ///< the same
   KernelArray<std::uint64_t> locks_;
   /// All that there were: kernels may be following an older one. Words, so that they are aligned.
   std::deque<KernelArray<std::uint64_t>> tables_;

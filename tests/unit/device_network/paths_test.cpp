@@ -57,9 +57,12 @@ TEST(DevicePaths, WithReasons) {
   const auto ways = choice.ways("auto", Reachable::nothing);
   EXPECT_EQ(ways[1].reason, "NVLink");
   EXPECT_EQ(ways[2].reason, "another node; no network: the heap is GPU memory");
+  EXPECT_EQ(ways[3].reason, "another node, and no transport reaches it") << "no word of the heap";
   EXPECT_EQ(choice.ways("auto", Reachable::all)[2].reason, "another node: proxy over counting");
   EXPECT_EQ(choice.ways("auto", Reachable::all)[3].reason,
             "another node, and no transport reaches it");
+  EXPECT_EQ(choice.ways("ibgda", Reachable::all)[2].reason,
+            "another node, but ibgda is not among the job's transports: proxy over counting");
   EXPECT_NE(choice.ways("p2p", Reachable::all)[2].reason.find("allows nothing else"),
             std::string::npos);
 }

@@ -23,8 +23,14 @@ struct Pe {
     part.emplace(std::move(inputs));
     network = part->network();
   }
+  /// That of caller `number`.
   ThreadQueue queue(int pe, std::uint32_t number, ThreadWait& wait) const {
-    return {network, static_cast<std::uint32_t>(pe), number, wait};
+    const auto to = static_cast<std::uint32_t>(pe);
+    return {network, to, device::queue_of(network, to, number), number, wait};
+  }
+  ThreadQueue atomic_queue(int pe, std::uint32_t number, ThreadWait& wait) const {
+    const auto to = static_cast<std::uint32_t>(pe);
+    return {network, to, device::atomic_queue_of(network, to, number), number, wait};
   }
 
   std::shared_ptr<PlainKernelMemory> memory = std::make_shared<PlainKernelMemory>();
@@ -113,6 +119,82 @@ TEST(QueueClient, EveryOperationByManyThreads) {
 
 TEST(QueueClient, AQueueThatIsOftenFull) {
   run_kernels(many_threads, {{"QP_DEPTH", "128"}});
+}
+
+/// More callers than queues, and more queues than callers.
+TEST(QueueClient, EveryOperationOnSeveralQueues) {
+  for (const char* queues : {"1", "3", "8"})
+    run_kernels(
+        [&](TransportPe& me, Pe& pe) {
+          EXPECT_EQ(device::queues_to(pe.network, static_cast<std::uint32_t>(1 - me.pe)),
+                    static_cast<std::uint32_t>(std::atoi(queues)));
+          many_threads(me, pe);
+        },
+        {{"IBGDA_NUM_RC_PER_PE", queues}});
+}
+
+TEST(QueueClient, CallersHaveQueuesInTurn) {
+  run_kernels(
+      [](TransportPe& me, Pe& pe) {
+        const auto to = static_cast<std::uint32_t>(1 - me.pe);
+        for (std::uint32_t caller = 0; caller < 7; ++caller) {
+          EXPECT_EQ(device::queue_of(pe.network, to, caller), caller % 3);
+          EXPECT_EQ(device::atomic_queue_of(pe.network, to, caller), caller % 3) << "one NIC";
+        }
+        EXPECT_FALSE(device::has_one_queue(pe.network, to));
+        // Each of them has a queue of its own: what one has posted the others know nothing of.
+        ThreadWait wait;
+        EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).put_value(heap_place(64), 5, 8));
+        EXPECT_FALSE(pe.queue(1 - me.pe, 0, wait).used());
+        EXPECT_TRUE(pe.queue(1 - me.pe, 1, wait).used());
+        EXPECT_TRUE(pe.queue(1 - me.pe, 4, wait).quiet());
+        me.barrier();
+        EXPECT_EQ(word_at(me.heap + 64), 5u);
+      },
+      {{"IBGDA_NUM_RC_PER_PE", "3"}, {"IBGDA_RC_MAP_BY", "warp"}});
+}
+
+/// Over two HCAs: puts take both, atomics the first.
+TEST(QueueClient, SeveralNics) {
+  TransportWorldOptions wanted;
+  wanted.options = software(
+      {{"DEVICE_PATH", "ibgda"}, {"IBGDA_NUM_RC_PER_PE", "2"}, {"IBGDA_ENABLE_MULTI_PORT", "1"}});
+  wanted.mapped_memory = true;
+  const auto make = [](const TransportSetup& setup) -> std::unique_ptr<Transport> {
+    auto settings = direct::read_settings(Flavour::gda, *setup.options);
+    settings.software_devices = 2;
+    return std::make_unique<DirectTransport>(setup, settings);
+  };
+  const auto body = [](TransportPe& me) {
+    {
+      Pe pe(me);
+      const auto to = static_cast<std::uint32_t>(1 - me.pe);
+      EXPECT_EQ(device::queues_to(pe.network, to), 4u);
+      EXPECT_FALSE(device::has_one_queue(pe.network, to));
+      for (std::uint32_t caller = 0; caller < 8; ++caller) {
+        EXPECT_EQ(device::queue_of(pe.network, to, caller), caller % 4);
+        EXPECT_EQ(device::atomic_queue_of(pe.network, to, caller) % 2, 0u) << "its first NIC";
+      }
+      run_kernel(n_threads, [&](std::uint32_t number) {
+        ThreadWait wait;
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+          ThreadQueue puts = pe.queue(1 - me.pe, number, wait);
+          ThreadQueue atomics = pe.atomic_queue(1 - me.pe, number, wait);
+          ASSERT_TRUE(puts.put_value(heap_place((1 + number) * 64), round, 8));
+          ASSERT_TRUE(atomics.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+          ASSERT_TRUE(puts.quiet() && atomics.quiet());
+        }
+      });
+      me.barrier();
+      EXPECT_EQ(word_at(me.heap), n_threads * rounds);
+      for (std::uint32_t number = 0; number < n_threads; ++number)
+        EXPECT_EQ(word_at(me.heap + (1 + number) * 64), rounds);
+      me.barrier();
+      pe.part->stop();
+    }
+    me.barrier();
+  };
+  EXPECT_EQ(run_transport_world(make, body, wanted), "");
 }
 
 TEST(QueueClient, AtomicsOfBothSizes) {
@@ -232,6 +314,28 @@ TEST(QueueClient, ANewTableAfterGrowth) {
       EXPECT_EQ(word_at(me.heap + beyond), 7u);
       me.barrier();
     }
+    me.barrier();
+  };
+  EXPECT_EQ(run_transport_world(make_ibgda_transport, body, wanted), "");
+}
+
+/// A heap that the HCA does not reach: said, and by the proxy.
+TEST(QueueClient, OverGpuMemoryThereAreNoQueues) {
+  TransportWorldOptions wanted;
+  wanted.options = software({{"DEVICE_PATH", "ibgda"}});
+  wanted.mapped_memory = true;
+  const auto body = [](TransportPe& me) {
+    DeviceNetworkInputs inputs =
+        inputs_of(me.pe, std::vector<Transport*>(static_cast<std::size_t>(me.n_pes), me.transport),
+                  "ibgda", *me.health, std::make_shared<PlainKernelMemory>());
+    inputs.ibgda = find_ibgda({me.transport});
+    inputs.reachable = DeviceNetworkInputs::Reachable::all;
+    DeviceNetworkPart part(std::move(inputs));
+    const GpuWay& way = part.ways()[static_cast<std::size_t>(1 - me.pe)];
+    EXPECT_EQ(way.path, DevicePath::proxy);
+    EXPECT_EQ(way.reason, "SHMEMCTL_DEVICE_PATH=ibgda, but the HCA reaches memory of the host "
+                          "only: proxy over ibgda");
+    part.stop();
     me.barrier();
   };
   EXPECT_EQ(run_transport_world(make_ibgda_transport, body, wanted), "");
