@@ -7,6 +7,7 @@
 #include "src/bench/cases/ground.h"
 #include "src/topo/distance.h"
 #include "src/topo/pci_address.h"
+#include "src/topo/pcie_rate.h"
 
 namespace shmemctl::bench {
 
@@ -31,21 +32,11 @@ std::optional<LinkLimit> nvlink(const Gpu& gpu, int links) {
   return std::nullopt;
 }
 
-/// After the line code: 8b/10b up to 5 GT/s, 128b/130b, and 242 bytes of 256 in a flit from 64 on.
-double pcie_rate_GBps(double speed_GTps, int width) {
-  const double code = speed_GTps <= 5 ? 0.8 : speed_GTps < 64 ? 128.0 / 130 : 242.0 / 256;
-  return speed_GTps * width * code / 8;
-}
-
 std::optional<LinkLimit> pcie(const Node& node, const Gpu& gpu) {
-  const PcieLink& link = node.pci[static_cast<std::size_t>(gpu.pci)].link;
-  // GPUs at rest run their link slowly: what it can do counts.
-  const Fact<double>& speed = link.max_speed_GTps ? link.max_speed_GTps : link.speed_GTps;
-  const Fact<int>& width = link.width ? link.width : link.max_width;
-  if (!speed || !width || *speed <= 0 || *width <= 0)
+  const auto rate = pcie_rate(node.pci[static_cast<std::size_t>(gpu.pci)].link);
+  if (!rate)
     return std::nullopt;
-  return LinkLimit{pcie_rate_GBps(*speed, *width),
-                   fmt::format("PCIe, {} lanes of {:g} GT/s", *width, *speed)};
+  return LinkLimit{rate->rate_GBps, rate->text};
 }
 
 bool is_switched(const Gpu& gpu) {

@@ -25,8 +25,8 @@ Device::~Device() {
   call().primary_ctx_release(device_);
 }
 
-void Device::require(CUresult result, const std::string& attempted) const {
-  driver_->require(result, text() + " (" + info_.pci_address + ")", attempted);
+void Device::require(CUresult result, const std::string& attempted, Where where) const {
+  driver_->require(result, text() + " (" + info_.pci_address + ")", attempted, std::move(where));
 }
 
 Current::Current(const Device& device) : device_(device) {

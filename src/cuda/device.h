@@ -22,7 +22,7 @@ public:
   CUcontext context() const { return context_; }
   std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
   /// Throws Error (unavailable) that names this device.
-  void require(CUresult result, const std::string& attempted) const;
+  void require(CUresult result, const std::string& attempted, Where where = {}) const;
 
 private:
   std::shared_ptr<const Driver> driver_;

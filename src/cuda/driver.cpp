@@ -19,12 +19,17 @@ std::string uuid_text(const CUuuid& uuid) {
   return text;
 }
 
+/// CUDA_ERROR_CONTAINED, which older toolkits' headers do not have: memory has failed, and this
+/// process alone has to end.
+constexpr auto error_contained = static_cast<CUresult>(226);
+
 /// What to do about a failure of that kind.
 const char* fix_of(CUresult result) {
   switch (result) {
   case CUDA_ERROR_OUT_OF_MEMORY:
     return "see with nvidia-smi who holds the GPU's memory; lower SHMEMCTL_SYMMETRIC_SIZE";
   case CUDA_ERROR_ECC_UNCORRECTABLE:
+  case error_contained:
     return "the GPU's memory has failed: nvidia-smi -q -d ECC; drain the node and reset the GPU";
   case CUDA_ERROR_NVLINK_UNCORRECTABLE:
     return "an NVLink has failed: nvidia-smi nvlink -e; reset the GPU and look at the cables";
@@ -34,6 +39,22 @@ const char* fix_of(CUresult result) {
     return "start the fabric manager: systemctl start nvidia-fabricmanager";
   case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     return "the driver's libraries and module differ: reboot after an update";
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+    return "the GPU also drives a display, which ends long kernels: nvidia-smi -q -d DISPLAY";
+  case CUDA_ERROR_ASSERT:
+    return "an assert in a kernel has failed; what it printed stands on this PE's output";
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return "a kernel of this PE has failed: run the program under compute-sanitizer; if that finds "
+           "nothing, look with dmesg for other Xid errors than 13, 31 and 43 (a broken GPU)";
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_UNKNOWN:
+    return "look with dmesg for Xid errors (79: the GPU has left the bus); nvidia-smi; reset the "
+           "GPU or restart the node";
   case CUDA_ERROR_NOT_PERMITTED:
   case CUDA_ERROR_OPERATING_SYSTEM:
     return "look at limits of the container and with dmesg for messages of the driver";
@@ -78,10 +99,11 @@ std::string Driver::text_of(CUresult result) const {
          (words ? std::string(": ") + words : "");
 }
 
-void Driver::require(CUresult result, const std::string& subject,
-                     const std::string& attempted) const {
+void Driver::require(CUresult result, const std::string& subject, const std::string& attempted,
+                     Where where) const {
   if (result != CUDA_SUCCESS)
-    throw Error(ExitCode::unavailable, subject, attempted, text_of(result), fix_of(result));
+    throw Error(ExitCode::unavailable, subject, attempted, text_of(result), fix_of(result),
+                std::move(where));
 }
 
 DeviceInfo Driver::describe(int ordinal) const {

@@ -48,7 +48,9 @@ public:
   /// goes with the kind of failure.
   /// @param subject   what is concerned: "GPU 3", "64M of GPU memory"
   /// @param attempted the step: "map"
-  void require(CUresult result, const std::string& subject, const std::string& attempted) const;
+  /// @param where     what is known of the place beside the subject
+  void require(CUresult result, const std::string& subject, const std::string& attempted,
+               Where where = {}) const;
 
 private:
   explicit Driver(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}

@@ -34,6 +34,8 @@ const std::vector<Check>& all_checks() {
       {"gpus-visible", "gpu", "driver sees every GPU that PCI shows", gpus_visible},
       {"gpu-health", "gpu", "ECC errors, remapped rows, retired pages", gpu_health},
       {"gpu-kernel", "gpu", "each GPU runs a kernel and keeps what it wrote", gpu_kernel},
+      {"gpu-abilities", "gpu", "memory can be shared between processes, grids can meet", gpu_abilities},
+      {"gpu-copies", "gpu", "copies from and to the host, beside the PCIe link", gpu_copies},
       {"gpu-p2p", "gpu", "GPUs reach each other's memory", gpu_p2p},
       {"nvlink-state", "gpu", "all NVLinks of every GPU are active", nvlink_state},
       {"nvidia-persistence", "gpu", "GPUs stay initialised between jobs", persistence},

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "src/cuda/device_survey.h"
 #include "src/doctor/cuda_probe.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/nvml_survey.h"
@@ -35,6 +36,10 @@ CheckResult gpu_p2p(const CheckContext& context);
 
 // gpu_kernel.cpp
 CheckResult gpu_kernel(const CheckContext& context);
+
+// gpu_devices.cpp
+CheckResult gpu_abilities(const CheckContext& context);
+CheckResult gpu_copies(const CheckContext& context);
 
 // nvlink.cpp
 CheckResult nvlink_state(const CheckContext& context);
@@ -98,6 +103,10 @@ CheckResult judge_cuda_driver(const CudaProbe& probe, const std::string& toolkit
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks);
 /// @param answer lines "0 ok NAME" or "0 bad NAME: ERROR", or one line "none WHY"
 CheckResult judge_gpu_kernel(const std::string& answer);
+/// What the runtime builds on: memory that processes share, grids whose blocks meet.
+CheckResult judge_gpu_abilities(const cuda::DeviceSurvey& survey);
+/// Copies from and to the host against the PCIe links that the node declares.
+CheckResult judge_gpu_copies(const cuda::DeviceSurvey& survey, const Node& node);
 CheckResult judge_gpu_health(const NvmlSurvey& survey);
 CheckResult judge_persistence(const NvmlSurvey& survey);
 /// The provider that libfabric should have here.

@@ -4,12 +4,14 @@
 //   FAKE_CUDA_DEVICES  how many (2)
 //   FAKE_CUDA_BYTES    memory of each (1 GiB); what is committed beyond is "out of memory"
 //   FAKE_CUDA_FAIL     "cuMemMap:3:700": the third call of that function answers 700
+//   FAKE_CUDA_STICKY   what failed once fails from then on, in every call that touches the device
 //   FAKE_CUDA_NO_PEER  no device reaches another one
 //   FAKE_CUDA_LACKS    number of a device attribute that is 0 (102: virtual memory)
 //   FAKE_CUDA_STRICT   processors cannot touch the devices' memory at all: only copies can
 #include <cuda.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -62,7 +64,11 @@ std::map<std::uintptr_t, std::size_t> host;   // cuMemHostAlloc
 std::set<std::uintptr_t> streams;
 std::uintptr_t next_stream = 0x1000;
 int retained = 0;
-bool held = false; // what is in streams is not done
+bool held = false;     // what is in streams is not done
+bool blocking = false; // nor does a question about them return
+int blocked = 0;       // that do not return now
+std::condition_variable let_go_on;
+CUresult broken = CUDA_SUCCESS; // what every call answers (FAKE_CUDA_STICKY)
 
 bool strict() {
   return std::getenv("FAKE_CUDA_STRICT") != nullptr;
@@ -77,10 +83,17 @@ int devices() {
   return static_cast<int>(number("FAKE_CUDA_DEVICES", 2));
 }
 
+/// After a kernel's failure a real driver still pushes and pops contexts.
+bool touches_device(const std::string& name) {
+  return name.rfind("cuCtx", 0) != 0 && name.rfind("cuDevice", 0) != 0;
+}
+
 /// Counts the call; not CUDA_SUCCESS if it is the one that shall fail.
 CUresult begin(const char* name) {
   if (!initialized && std::strcmp(name, "cuInit") != 0)
     return CUDA_ERROR_NOT_INITIALIZED;
+  if (broken != CUDA_SUCCESS && touches_device(name))
+    return broken;
   const char* wish = std::getenv("FAKE_CUDA_FAIL");
   const int count = ++calls[name];
   if (!wish)
@@ -90,8 +103,12 @@ CUresult begin(const char* name) {
     return CUDA_SUCCESS;
   const std::string rest = text.substr(text.find(':') + 1);
   const bool now = count == std::atoi(rest.c_str());
-  return now ? static_cast<CUresult>(std::atoi(rest.substr(rest.find(':') + 1).c_str()))
-             : CUDA_SUCCESS;
+  if (!now)
+    return CUDA_SUCCESS;
+  const auto failure = static_cast<CUresult>(std::atoi(rest.substr(rest.find(':') + 1).c_str()));
+  if (std::getenv("FAKE_CUDA_STICKY"))
+    broken = failure;
+  return failure;
 }
 
 #define BEGIN(name)                                                                                \
@@ -300,8 +317,13 @@ CUresult stream_synchronize(CUstream stream) {
   return CUDA_SUCCESS;
 }
 CUresult stream_query(CUstream stream) {
-  BEGIN(cuStreamQuery)
+  std::unique_lock lock(mutex);
+  if (const CUresult failure = begin("cuStreamQuery"); failure != CUDA_SUCCESS)
+    return failure;
   NEED_STREAM(stream)
+  ++blocked;
+  let_go_on.wait(lock, [] { return !blocking; });
+  --blocked;
   return held ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult mem_info(std::size_t* free_bytes, std::size_t* total) {
@@ -682,6 +704,17 @@ const char* fake_cuda_held() {
 void fake_cuda_hold(int on) {
   const std::lock_guard lock(mutex);
   held = on != 0;
+}
+/// For tests: from now on questions about streams do not return, until they are let go.
+void fake_cuda_block(int on) {
+  const std::lock_guard lock(mutex);
+  blocking = on != 0;
+  let_go_on.notify_all();
+}
+/// For tests: how many do not return now.
+int fake_cuda_blocked() {
+  const std::lock_guard lock(mutex);
+  return blocked;
 }
 /// For tests: where a processor reaches memory of a device, to do what a kernel would.
 void* fake_cuda_reach(void* address) {

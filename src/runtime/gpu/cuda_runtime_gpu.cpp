@@ -225,12 +225,15 @@ void RuntimeGpu::fill(void* at, int byte, std::size_t size_bytes) {
 void RuntimeGpu::wait(GpuStream stream, const char* step) {
   const Deadline deadline =
       Deadline::after(std::chrono::duration<double>(setup_.timeout_s + patience_s));
+  Where where;
+  where.pe = setup_.placement->pe;
+  const auto look = [this] {
+    setup_.health->check();
+    check();
+  };
   bool done = false;
   try {
-    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, [this] {
-      setup_.health->check();
-      check();
-    });
+    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, look, where);
   } catch (...) {
     release_kernels();
     throw;
@@ -239,8 +242,6 @@ void RuntimeGpu::wait(GpuStream stream, const char* step) {
   if (done)
     return;
   release_kernels();
-  Where where;
-  where.pe = setup_.placement->pe;
   where.device = device_->text();
   throw Error(ExitCode::deadline, step, "wait for the GPU in",
               fmt::format("the deadline passed, and the stream of {} ({}) is not done",

@@ -7,7 +7,7 @@
 namespace shmemctl {
 
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look) {
+                     const std::function<void()>& look, const Where& where) {
   constexpr int looks_apart = 256, yields = 20'000;
   constexpr auto longest_sleep = std::chrono::microseconds(200);
   const cuda::Current current(device);
@@ -17,7 +17,7 @@ bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline
     if (state == CUDA_SUCCESS)
       return true;
     if (state != CUDA_ERROR_NOT_READY)
-      device.require(state, "finish the work of");
+      device.require(state, "finish the work of", where);
     const bool sleeps = count > yields;
     if (sleeps || count % looks_apart == 0) {
       look();

@@ -9,10 +9,11 @@
 namespace shmemctl {
 
 /// Until all that was put into the stream is done: spins, then yields, then sleeps.
-/// @param look called now and then; may throw
+/// @param look  called now and then; may throw
+/// @param where who waits, for the Error
 /// @return false if the deadline passed
 /// Throws Error (unavailable) with the driver's words if what is in the stream has failed.
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look);
+                     const std::function<void()>& look, const Where& where = {});
 
 } // namespace shmemctl

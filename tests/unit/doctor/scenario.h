@@ -32,6 +32,7 @@ using Scenarios = std::vector<Scenario>;
 Scenarios driver_scenarios();
 Scenarios gpudirect_scenarios();
 Scenarios gpu_scenarios();
+Scenarios gpu_device_scenarios();
 Scenarios pcie_scenarios();
 Scenarios rdma_scenarios();
 Scenarios gid_scenarios();

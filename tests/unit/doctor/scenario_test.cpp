@@ -58,8 +58,8 @@ void expect_all(const Scenarios& scenarios) {
 Scenarios all_scenarios() {
   Scenarios all;
   for (Scenarios part :
-       {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), pcie_scenarios(),
-        rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
+       {driver_scenarios(), gpudirect_scenarios(), gpu_scenarios(), gpu_device_scenarios(),
+        pcie_scenarios(), rdma_scenarios(), gid_scenarios(), memory_scenarios(), system_scenarios(),
         library_scenarios(), libfabric_scenarios(), transport_scenarios()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
@@ -75,6 +75,7 @@ TEST(DoctorScenarios, GpuDirect) {
 }
 TEST(DoctorScenarios, Gpu) {
   expect_all(gpu_scenarios());
+  expect_all(gpu_device_scenarios());
 }
 TEST(DoctorScenarios, Pcie) {
   expect_all(pcie_scenarios());
