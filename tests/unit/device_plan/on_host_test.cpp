@@ -18,8 +18,12 @@ using device::Thread;
 constexpr std::size_t heap_bytes = std::size_t{4} << 20;
 
 template <class Scope, bool grid>
-int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::size_t most) {
+int wrong_results(int n_pes, HostShape shape, unsigned seed, int count, std::size_t most,
+                  bool with_network = false) {
   HostKernels kernels(n_pes, heap_bytes);
+  const std::uint8_t paths[4] = {};
+  for (int pe = 0; with_network && pe < n_pes; ++pe)
+    kernels.job(pe).network.path_of_pe = paths; // all are mapped, but kernels cannot know
   const std::vector<Call> calls = random_calls(seed, count, most);
   std::uint64_t wrong = 0;
   kernels.run(shape, [&](const DeviceJob& job) {
@@ -39,6 +43,11 @@ TEST(DeviceOnHost, CollectivesOfBlocks) {
 TEST(DeviceOnHost, CollectivesOfGrids) {
   EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 10, 20, 30000)), 0);
   EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
+}
+
+/// Where some PEs may be reached by a network, the blocks of one PE complete its part together.
+TEST(DeviceOnHost, CollectivesOfGridsWithANetwork) {
+  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 12, 20, 30000, true)), 0);
 }
 
 /// Random programs of one-sided operations against the sequential model.
