@@ -50,12 +50,13 @@ struct DeviceTeamCells {
   std::uint64_t arrived[most_members];       ///< barrier: by member, the epoch that it has reached
   std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
   std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
-  std::uint64_t done[most_members];    ///< collectives: by member, the epoch whose data is there
+  std::uint64_t done[most_members];    ///< large collectives: by member, plan::whole_count for each
   std::uint64_t epoch;                 ///< own: barriers so far
   std::uint64_t collective_epoch;      ///< own: collectives so far
   std::uint64_t heard_epoch;           ///< own: the last collective in which all members were heard
+  std::uint64_t large_collectives;     ///< own: how many of the collectives were large
   std::uint64_t block_counters[8];     ///< own: how the blocks of a launch meet
-  std::uint64_t padding[5];
+  std::uint64_t padding[4];
   /// Two halves, used in turn by the collective's epoch: words of 8 bytes that carry 4 bytes of
   /// data and 4 of the epoch, so that small collectives need no barrier.
   alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];
@@ -74,11 +75,25 @@ struct DeviceJob {
   /// The region of cells: DeviceTeamCells[limits::max_teams].
   DeviceTeamCells* cells;
   const std::int64_t* cells_delta_bytes; ///< by PE
-  const TeamState* teams;                ///< [limits::max_teams]; 0 is the world
-  const std::int32_t* members;           ///< what TeamState::member_offset indexes
+  /// The same of the first `n_near` PEs, by value: a kernel's parameters are constants, where a
+  /// load of the tables goes to the GPU's second cache again behind each acquire and fence.
+  static constexpr int most_near = 8;
+  std::int32_t n_near;
+  std::int64_t near_heap_delta_bytes[most_near], near_cells_delta_bytes[most_near];
+  const TeamState* teams;      ///< [limits::max_teams]; 0 is the world
+  const std::int32_t* members; ///< what TeamState::member_offset indexes
   WaitReport* report;
   std::uint64_t timeout_ns; ///< of every wait
   DeviceNetwork network;    ///< to PEs that are `unreachable`
 };
+
+/// Fills `near_*` from the tables as the host has them, by PE.
+inline void set_near(DeviceJob& job, const std::int64_t* heap, const std::int64_t* cells) {
+  job.n_near = job.n_pes < DeviceJob::most_near ? job.n_pes : DeviceJob::most_near;
+  for (int pe = 0; pe < job.n_near; ++pe) {
+    job.near_heap_delta_bytes[pe] = heap[pe];
+    job.near_cells_delta_bytes[pe] = cells[pe];
+  }
+}
 
 } // namespace shmemctl

@@ -23,17 +23,23 @@ SHMEMCTL_HOST_DEVICE constexpr Piece piece_of(std::uint64_t total, std::uint64_t
   return {begin, total - begin < each ? total - begin : each};
 }
 
-/// How `parts` (blocks, mostly) share data to `members` members: tasks 0 to pieces * members - 1 in
-/// turn. Each part begins with another member, and each PE with itself, so that not all send to
-/// one.
+/// How `parts` (blocks, mostly) share data to `members` members. In few members each part has a
+/// piece of what goes to everybody, else some pieces for some members.
 struct Task {
   int member;
   int piece;
 };
+inline constexpr int few_members = 8;
 SHMEMCTL_HOST_DEVICE constexpr int pieces_for(int parts, int members) {
-  return parts > members ? parts / members : 1;
+  return members <= few_members ? parts : parts > members ? parts / members : 1;
 }
-SHMEMCTL_HOST_DEVICE constexpr Task task_of(int task, int members, int me) {
+/// What `part` does in its turns, for as long as part + turn * parts is below pieces * members.
+/// Each part begins with another member, and each PE with itself, for which it need not wait, so
+/// that not all send to one.
+SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int members, int me) {
+  if (pieces_for(parts, members) == parts)
+    return {turn == 0 ? me : (me + 1 + (turn - 1 + part) % (members - 1)) % members, part};
+  const int task = part + turn * parts;
   return {(me + task % members) % members, task / members};
 }
 
@@ -52,6 +58,14 @@ SHMEMCTL_HOST_DEVICE constexpr FarWindows far_windows(int n_far, int parts) {
   const std::size_t wanted = static_cast<std::size_t>(parts);
   const std::size_t working = fit < 1 ? 1 : fit < wanted ? fit : wanted;
   return {static_cast<int>(working), far_scratch_bytes / (working * members) / 16 * 16};
+}
+
+/// What one member counts up in DeviceTeamCells::done of each other one in a large collective:
+/// every part its share, behind what it has stored.
+inline constexpr std::uint64_t whole_count = std::uint64_t{1} << 31;
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_of(int part, int parts) {
+  const std::uint64_t each = whole_count / static_cast<std::uint64_t>(parts);
+  return part > 0 ? each : whole_count - each * (static_cast<std::uint64_t>(parts) - 1);
 }
 
 /// Rounds of dissemination among `members`: in round r each tells the one 2^r behind it.

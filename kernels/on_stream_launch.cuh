@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <utility>
+
 #include "kernels/on_stream.h"
 #include "kernels/shmem_device.cuh"
 #include "src/base/error.h"
@@ -20,10 +22,6 @@ inline void require_success(cudaError_t result, const char* attempted) {
         "look for an earlier failure of a kernel on this GPU, and see that the stream is of "
         "the GPU that the job's heap is on");
 }
-inline void require_launched(const char* attempted) {
-  require_success(cudaGetLastError(), attempted);
-}
-
 inline cudaStream_t stream_of(Stream stream) {
   return static_cast<cudaStream_t>(stream);
 }
@@ -32,6 +30,47 @@ inline cudaStream_t stream_of(Stream stream) {
 inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   const std::size_t blocks = (size_bytes + each_bytes - 1) / each_bytes;
   return blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : static_cast<int>(blocks);
+}
+
+/// Each kernel begins with it: what the stream did before is complete, and seen, behind it. The
+/// kernel itself may have been brought to the device before that.
+__device__ inline void wait_for_stream() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// The stream's next kernel may be brought to the device now, where it waits: a row of operations
+/// does not wait for launches. Not of kernels that may run long, because the next one takes room
+/// that others may need.
+__device__ inline void let_next_come() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// Whether the current device can have the next kernel wait in itself.
+inline bool can_launch_ahead() {
+  int device = 0, major = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         major >= 9;
+}
+
+/// Only for kernels that begin with wait_for_stream().
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,
+            const char* attempted, Arguments&&... arguments) {
+  cudaLaunchAttribute ahead{};
+  ahead.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  ahead.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.stream = stream_of(stream);
+  config.attrs = &ahead;
+  config.numAttrs = can_launch_ahead() ? 1 : 0;
+  require_success(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
+                  attempted);
 }
 
 } // namespace shmemctl::on_stream

@@ -20,6 +20,8 @@ __device__ void reduce_as(const DeviceJob& job, int team, void* dest, const void
 __global__ void __launch_bounds__(block_threads)
     reduce_in_team(const __grid_constant__ DeviceJob job, NumberType type, int team, void* dest,
                    const void* source, std::size_t count, device::ReduceOp op, bool scatter) {
+  wait_for_stream();
+  let_next_come();
   switch (type) {
   case NumberType::int32:
     return reduce_as<std::int32_t>(job, team, dest, source, count, op, scatter);
@@ -49,26 +51,25 @@ std::size_t bytes_of(NumberType type) {
   }
 }
 
-void launch(const Job& job, int team, void* dest, const void* source, std::size_t count,
-            NumberType type, device::ReduceOp op, bool scatter, Stream stream) {
+void launch_reduction(const Job& job, int team, void* dest, const void* source, std::size_t count,
+                      NumberType type, device::ReduceOp op, bool scatter, Stream stream) {
   const std::size_t size_bytes = count * bytes_of(type);
   const int blocks = plan::is_small(size_bytes, job.device().n_pes)
                          ? 1
                          : blocks_for(size_bytes, std::size_t{16} << 10);
-  reduce_in_team<<<blocks, block_threads, 0, stream_of(stream)>>>(job.device(), type, team, dest,
-                                                                  source, count, op, scatter);
-  require_launched("launch of a reduction");
+  on_stream::launch(reduce_in_team, blocks, block_threads, stream, "launch of a reduction",
+                    job.device(), type, team, dest, source, count, op, scatter);
 }
 
 } // namespace
 
 void reduce(const Job& job, int team, void* dest, const void* source, std::size_t count,
             NumberType type, device::ReduceOp op, Stream stream) {
-  launch(job, team, dest, source, count, type, op, false, stream);
+  launch_reduction(job, team, dest, source, count, type, op, false, stream);
 }
 void reducescatter(const Job& job, int team, void* dest, const void* source, std::size_t count,
                    NumberType type, device::ReduceOp op, Stream stream) {
-  launch(job, team, dest, source, count, type, op, true, stream);
+  launch_reduction(job, team, dest, source, count, type, op, true, stream);
 }
 
 } // namespace shmemctl::on_stream

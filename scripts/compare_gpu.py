@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Measures `shmemctl bench` on GPUs beside NVSHMEM and NCCL, in turns, on the same two GPUs in one run.
 
-    scripts/compare_gpu.py [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE]
+    scripts/compare_gpu.py [GROUP...] [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE]
+
+Groups (all of them, if none is named): bandwidth, latency (one thread), warp, block (the same by a warp or block),
+stream (operations on streams, launches included), kernel (collectives inside of kernels), sweep (bandwidth by few
+blocks, both GPUs putting at once).
 
 NVSHMEM  its device API: tests/peers/nvshmem_gpu.cu, compiled here with nvcc against the package nvidia-nvshmem, if
          both are there
@@ -27,28 +31,50 @@ NO_GPUS = 3
 BANDWIDTH_SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
 COLLECTIVE_SIZES = (8 << 10, 1 << 20, 8 << 20)
 
-# Ours: what `bench` is told, by group; a process has to start for each. `as` is the name in the table.
+SWEEP_CTAS = (4, 8, 12, 16, 24, 32)
+SWEEP_SIZES = (64 << 20,)
+SCOPED = ["put-latency", "get-latency", "put-signal-pingpong", "barrier"]
+
+# Ours: what `bench` is told, by group; a process has to start for each. In the table a case has the name `rename` and
+# ends in `suffix`; `senders`: the report has the sum of so many.
 GROUPS = (
-    {"words": ["put", "get", "--initiator", "gpu"], "sizes": BANDWIDTH_SIZES},
-    {"words": ["put-latency", "get-latency", "put-signal-pingpong", "signal-pingpong", "barrier", "--initiator", "gpu"],
-     "sizes": (8,)},
-    {"words": ["fcollect", "alltoall", "reduce-float", "--initiator", "stream"], "sizes": COLLECTIVE_SIZES,
-     "as": "shmemctl, stream"},
-    {"words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
-     "sizes": COLLECTIVE_SIZES, "as": "shmemctl, kernel"},
+    {"group": "bandwidth", "words": ["put", "get", "--initiator", "gpu"], "sizes": BANDWIDTH_SIZES},
+    {"group": "latency", "words": [*SCOPED, "signal-pingpong", "p", "g", "atomic-fetch-add", "atomic-add",
+                                   "--initiator", "gpu"], "sizes": (8,)},
+    {"group": "warp", "words": [*SCOPED, "--initiator", "gpu", "--scope", "warp"], "sizes": (8,), "suffix": "/warp"},
+    {"group": "block", "words": [*SCOPED, "--initiator", "gpu", "--scope", "block"], "sizes": (8,),
+     "suffix": "/block"},
+    {"group": "stream", "words": ["barrier", "--initiator", "stream"], "sizes": (8,), "suffix": "/stream"},
+    {"group": "stream", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "stream"],
+     "sizes": COLLECTIVE_SIZES},
+    {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu"],
+     "sizes": COLLECTIVE_SIZES[:1], "suffix": "/kernel"},
+    {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
+     "sizes": COLLECTIVE_SIZES[1:], "suffix": "/kernel"},
+    *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "all-to-all", "--ctas", str(ctas)],
+       "sizes": SWEEP_SIZES, "rename": "put-both", "senders": 2, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
+    *({"group": "sweep", "words": ["alltoall", "--initiator", "gpu", "--ctas", str(ctas), "--threads", "1024"],
+       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
 )
+NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
 UNSIZED = ("signal-pingpong", "barrier")
 SHAPES = {
     "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages",
     "get": "as put",
-    "put-latency": "one thread, 8 bytes, each with quiet",
-    "get-latency": "one thread, 8 bytes, each complete",
-    "put-signal-pingpong": "one thread, 8 bytes, half of a round trip",
+    "put-both": "as put, both GPUs put to the other one at once, by so many blocks; each one's rate",
+    "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
+    "get-latency": "8 bytes, each with quiet",
+    "put-signal-pingpong": "8 bytes, half of a round trip",
     "signal-pingpong": "one thread, half of a round trip",
-    "barrier": "one thread of each PE",
-    "fcollect": "the size is a PE's contribution; NCCL: all_gather; kernel: 32 x 512 threads",
-    "alltoall": "the size is a block; NCCL: all_to_all",
-    "reduce-float": "the size is the array; NCCL: all_reduce",
+    "p": "one thread, 8 bytes, each with quiet",
+    "g": "one thread, 8 bytes",
+    "atomic-fetch-add": "one thread, 8 bytes",
+    "atomic-add": "one thread, 8 bytes, each with quiet",
+    "barrier": "one thread, warp or block of each PE; stream: one after the other in a stream",
+    "fcollect": "in a stream, or inside of a kernel; the size is a PE's contribution; NCCL: all_gather; kernel: one "
+                "block of 512 threads, from 1M on 32 of ours (NVSHMEM's call is one block's)",
+    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; with a number: so many blocks of 1024 threads",
+    "reduce-float": "as fcollect; the size is the array; NCCL: all_reduce",
 }
 
 
@@ -65,8 +91,18 @@ def last_line(text):
     return lines[-1] if lines else "it printed nothing"
 
 
+def case_of(name):
+    return name.partition("/")[0]
+
+
 def key_of(name, size_bytes):
-    return name, 0 if name in UNSIZED else size_bytes
+    return name, 0 if case_of(name) in UNSIZED else size_bytes
+
+
+def order_of(key):
+    """In the table: as SHAPES has the cases; one thread before warp and block, few blocks before many."""
+    case, _, variant = key[0].partition("/")
+    return list(SHAPES).index(case), int(variant) if variant.isdigit() else 0, len(variant) > 0, variant, key[1]
 
 
 def spread(values):
@@ -112,7 +148,7 @@ class Ours:
 
     def __init__(self, binary, group, flags):
         self.binary, self.group, self.flags = binary, group, flags
-        self.name = group.get("as", "shmemctl")
+        self.name, self.what = "shmemctl", " ".join(group["words"])
         self.version = "unknown"
 
     def command(self):
@@ -134,14 +170,19 @@ class Ours:
         report = json.loads(done.stdout)
         self.version = report.get("tool", {}).get("version", "unknown")
         wanted = set(self.group["sizes"]) | {0}
-        return {key: value for key, value in read_report(report).items() if key[1] in wanted}
+        return dict(self.as_in_table(*row) for row in read_report(report).items() if row[0][1] in wanted)
+
+    def as_in_table(self, key, figure):
+        name = self.group.get("rename", key[0]) + self.group.get("suffix", "")
+        return (name, key[1]), (figure[0] / self.group.get("senders", 1), figure[1])
 
 
 class Peer:
     """Two processes of a program that is told its number, how many there are, and a file to meet at."""
 
-    def __init__(self, name, command, seconds, libraries=""):
+    def __init__(self, name, command, seconds, groups, libraries=""):
         self.name, self.start, self.seconds, self.libraries = name, command, seconds, libraries
+        self.groups, self.what = groups, "all"
         self.version = "unknown"
 
     def measure(self):
@@ -152,9 +193,9 @@ class Peer:
             if self.libraries:  # what they open by name
                 variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [self.libraries,
                                                                       os.environ.get("LD_LIBRARY_PATH")]))
-            processes = [subprocess.Popen([*self.start, str(pe), "2", place, str(self.seconds)], env=variables,
-                                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                          text=True) for pe in range(2)]
+            processes = [subprocess.Popen([*self.start, str(pe), "2", place, str(self.seconds), *self.groups],
+                                          env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True) for pe in range(2)]
             try:
                 answers = [process.communicate(timeout=120) for process in processes]
             except subprocess.TimeoutExpired as expired:
@@ -180,7 +221,7 @@ def nvshmem_folder():
     return None
 
 
-def nvshmem_peer(into, seconds):
+def nvshmem_peer(into, seconds, groups):
     """Compiles it. Throws Failed with the reason."""
     home = nvshmem_folder()
     if home is None:
@@ -198,16 +239,18 @@ def nvshmem_peer(into, seconds):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         raise Failed("nvcc: " + last_line(done.stderr + done.stdout))
-    return Peer("NVSHMEM", [str(program)], seconds, str(home / "lib"))
+    return Peer("NVSHMEM", [str(program)], seconds, groups, str(home / "lib"))
 
 
-def nccl_peer(seconds):
+def nccl_peer(seconds, groups):
+    if "stream" not in groups:
+        raise Failed("it has nothing of these groups")
     probe = subprocess.run([sys.executable, "-c", "import torch, torch.distributed as d; "
                             "raise SystemExit(0 if d.is_nccl_available() else 1)"],
                            stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
     if probe.returncode != 0:
         raise Failed("PyTorch with NCCL cannot be imported")
-    return Peer("NCCL", [sys.executable, str(PEERS / "nccl_gpu.py")], seconds)
+    return Peer("NCCL", [sys.executable, str(PEERS / "nccl_gpu.py")], seconds, [])
 
 
 def gpus():
@@ -230,7 +273,7 @@ def measured(programs, rounds):
                 for key, figure in program.measure().items():
                     figures.setdefault(program.name, {}).setdefault(key, []).append(figure)
             except (Failed, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as problem:
-                reasons[program.name] = str(problem)
+                reasons[f"{program.name}, {program.what}"] = str(problem)
                 say(f"  {program.name}: {problem}")
     return figures, reasons
 
@@ -238,9 +281,8 @@ def measured(programs, rounds):
 def rows_of(figures):
     """By case and size: each program's median and spread, and ours by theirs: above 1 is better than the peer."""
     rows = []
-    for key in sorted({key for each in figures.values() for key in each}, key=lambda key: (list(SHAPES).index(key[0]),
-                                                                                          key[1])):
-        row = {"case": key[0], "size_bytes": key[1], "launch": SHAPES[key[0]], "programs": {}}
+    for key in sorted({key for each in figures.values() for key in each}, key=order_of):
+        row = {"case": key[0], "size_bytes": key[1], "launch": SHAPES[case_of(key[0])], "programs": {}}
         for name, each in figures.items():
             if key in each:
                 row["unit"] = each[key][0][1]
@@ -282,12 +324,16 @@ def table(rows):
 
 def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="of: " + ", ".join(NAMES))
     parser.add_argument("--rounds", type=int, default=0, help="default 5, or 2 with --quick")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--shmemctl", type=lambda text: str(pathlib.Path(text).resolve()),
                         default=str(ROOT / "build" / "shmemctl"))
     parser.add_argument("--json", type=pathlib.Path, help="every figure of every round")
     flags = parser.parse_args(words)
+    flags.groups = flags.groups or list(NAMES)
+    if unknown := set(flags.groups) - set(NAMES):
+        parser.error(f"there is no group {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     flags.rounds = flags.rounds or (2 if flags.quick else 5)
     if flags.rounds < 1:
         parser.error("--rounds takes 1 or more")
@@ -301,10 +347,11 @@ def main():
         say(f"compare_gpu: two GPUs are needed, nvidia-smi shows {len(devices)}")
         return NO_GPUS
     seconds = 0.2 if flags.quick else 1.0
-    programs = [Ours(flags.shmemctl, group, flags) for group in GROUPS]
+    programs = [Ours(flags.shmemctl, group, flags) for group in GROUPS if group["group"] in flags.groups]
     reasons = {}
     with tempfile.TemporaryDirectory(prefix="compare-gpu-") as folder:
-        for name, make in (("NVSHMEM", lambda: nvshmem_peer(folder, seconds)), ("NCCL", lambda: nccl_peer(seconds))):
+        for name, make in (("NVSHMEM", lambda: nvshmem_peer(folder, seconds, flags.groups)),
+                           ("NCCL", lambda: nccl_peer(seconds, flags.groups))):
             try:
                 programs.append(make())
             except (Failed, subprocess.TimeoutExpired) as problem:

@@ -92,11 +92,11 @@ inline __device__ __noinline__ bool reduce_far(const DeviceJob& job, const TeamV
                                                const T* source, std::uint64_t count, ReduceOp op,
                                                bool scatter, Share share) {
   LargeCollective<Scope> collective(job, team, share);
-  if (!collective.begin())
+  if (!collective.begin_with_all())
     return false;
   const FarScratch scratch(job, team, share);
   if (share.part >= scratch.parts())
-    return collective.end();
+    return collective.end(true);
   constexpr std::uint64_t wide = 16 / sizeof(T);
   const auto me = static_cast<std::uint64_t>(team.me);
   const plan::Piece chunk =
@@ -116,7 +116,7 @@ inline __device__ __noinline__ bool reduce_far(const DeviceJob& job, const TeamV
       if (!is_near(job, team.pe(k)))
         put_nbi<Scope>(job, to + at, to + at, here * sizeof(T), team.pe(k));
   }
-  return collective.end();
+  return collective.end(true);
 }
 
 } // namespace shmemctl::device::detail

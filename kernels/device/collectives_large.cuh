@@ -2,8 +2,9 @@
 // final places, and tells that its data are there. A `part` is one of `parts` scopes of each member
 // that do one collective together: the blocks of a launch, or one scope alone.
 //
-// The parts of one member do not wait for each other: the last one that has stored tells the
-// others, and waits for theirs. So a grid need not be resident as a whole.
+// The parts of one member do not wait for each other: each tells all members that it has stored,
+// and only the last in number, which starts behind all others, waits for everybody's. So a grid
+// need not be resident as a whole.
 #pragma once
 
 #include "kernels/device/collectives_small.cuh"
@@ -20,63 +21,97 @@ public:
   __device__ LargeCollective(const DeviceJob& job, const TeamView& team, Share share)
       : job_(job), team_(team), share_(share) {}
 
-  /// Waits until all members have begun: then their sources are ready, and their destinations may
-  /// be written.
+  /// Tells the members that this one has begun: then its source is ready, and its destination may
+  /// be written. False, in any thread, if that failed.
   __device__ bool begin() {
     Scope::sync();
     epoch_ = team_.cells->collective_epoch + 1;
+    done_ = (team_.cells->large_collectives + 1) * plan::whole_count;
     bool ok = true;
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
         if (i != team_.me) // release: others may read what this scope wrote into its source
           ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
-    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
-      bool in_time = true;
-      if (i != team_.me)
-        wait_at_least(job_, &team_.cells->entered[i], epoch_, team_.pe(i), in_time);
-      ok = ok && in_time;
-    }
+    return ok;
+  }
+  /// Waits until that member has begun.
+  __device__ bool hear(int member) {
+    bool ok = true;
+    if (member != team_.me && Scope::rank() == 0)
+      wait_at_least(job_, &team_.cells->entered[member], epoch_, team_.pe(member), ok);
     return Scope::all(ok);
   }
+  __device__ bool begin_with_all() {
+    const bool ok = begin();
+    return Scope::all(hear_my_share() && ok);
+  }
 
-  /// This part has stored and loaded all that it had to. The last one tells the others so, and
-  /// returns when all of `from` (a member; -1: everybody) are ready too.
-  __device__ bool end(int from = -1) {
-    Scope::sync();
-    if (share_.parts > 1 && !is_last())
-      return true;
-    bool ok = true;
-    if (has_network(job_)) {
-      // What went by the network is there before the word behind it.
-      ok = Scope::all(Scope::rank() != 0 || network_quiet(job_));
-    }
-    for (int i = Scope::rank(); i < team_.n; i += Scope::size())
-      if (i != team_.me) {
-        std::uint64_t* const mine = &team_.cells->done[team_.me];
-#ifdef SHMEMCTL_MUTATE_COLLECTIVE_RELEASE
-        store_relaxed(cell_of(job_, mine, team_.pe(i)), epoch_);
-#else
-        // Release: covers what this scope's threads stored, by the sync above, and what other
-        // blocks did, by their fence and the counter.
-        ok = tell(job_, mine, epoch_, team_.pe(i)) && ok;
+  /// This part has stored and loaded all that it had to. The last one returns when all of `from` (a
+  /// member; -1: everybody) are ready too.
+  __device__ bool end(bool ok, int from = -1) {
+    // Who has begun has seen all that this PE counted up in the collective before: what is counted
+    // now cannot be taken for it. On the way of the stores, so it takes no time.
+    ok = hear_my_share() && ok;
+#ifndef SHMEMCTL_MUTATE_COLLECTIVE_SYNC
+    Scope::sync(); // the releases below cover what the scope's other threads stored
 #endif
-      }
+    if (has_network(job_)) {
+      if (!is_last())
+        return true;
+      // What went by the network is there before the word behind it.
+      ok = Scope::all(ok && (Scope::rank() != 0 || network_quiet(job_)));
+      ok = tell_done(plan::whole_count) && ok;
+    } else {
+      ok = tell_done(plan::count_of(share_.part, share_.parts)) && ok;
+      if (share_.part != share_.parts - 1)
+        return true;
+    }
     for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
       bool in_time = true;
-      if (i != team_.me && (from < 0 || i == from))
-        wait_at_least(job_, &team_.cells->done[i], epoch_, team_.pe(i), in_time);
+      // Of my own parts, too: all of them have read the epochs then.
+      if (from < 0 || i == from || i == team_.me)
+        wait_at_least(job_, &team_.cells->done[i], done_, team_.pe(i), in_time);
       ok = ok && in_time;
     }
     ok = Scope::all(ok);
     if (Scope::rank() == 0) {
       team_.cells->collective_epoch = epoch_;
-      team_.cells->heard_epoch = epoch_; // by begin()
+      team_.cells->heard_epoch = epoch_;
+      team_.cells->large_collectives = done_ / plan::whole_count;
     }
     Scope::sync();
     return ok;
   }
 
 private:
+  /// Each thread waits for some of the members to begin.
+  __device__ bool hear_my_share() {
+    bool ok = true;
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size())
+      if (i != team_.me) {
+        bool in_time = true;
+        wait_at_least(job_, &team_.cells->entered[i], epoch_, team_.pe(i), in_time);
+        ok = ok && in_time;
+      }
+    return ok;
+  }
+
+  /// Counts up by `count` at all members.
+  __device__ bool tell_done(std::uint64_t count) {
+    bool ok = true;
+    std::uint64_t* const mine = &team_.cells->done[team_.me];
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size())
+      if (std::uint64_t* const there = cell_of(job_, mine, team_.pe(i)))
+#ifdef SHMEMCTL_MUTATE_COLLECTIVE_RELEASE
+        add_relaxed(there, count);
+#else
+        add_release(there, count);
+#endif
+      else // the whole, by one part: nobody else writes the word
+        ok = tell(job_, mine, done_, team_.pe(i)) && ok;
+    return ok;
+  }
+
   /// Whether all other parts have come here before this one; then it sees what they did.
   __device__ bool is_last() {
     bool last = false;
@@ -98,32 +133,48 @@ private:
   const DeviceJob& job_;
   const TeamView& team_;
   Share share_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0, done_ = 0;
 };
+
+/// Calls run(task) for each task of a part; false, at once, if one of them is.
+template <class Run>
+__device__ inline bool each_task(const TeamView& team, Share share, Run&& run) {
+  const int tasks = plan::pieces_for(share.parts, team.n) * team.n;
+  for (int turn = 0; share.part + turn * share.parts < tasks; ++turn)
+    if (!run(plan::task_of(turn, share.part, share.parts, team.n, team.me)))
+      return false;
+  return true;
+}
+__device__ inline plan::Piece piece_for(const TeamView& team, Share share, std::uint64_t size_bytes,
+                                        plan::Task task) {
+  return plan::piece_of(size_bytes,
+                        static_cast<std::uint64_t>(plan::pieces_for(share.parts, team.n)),
+                        static_cast<std::uint64_t>(task.piece), 128);
+}
 
 /// To each member j: `size_bytes` at source + j * stride_bytes, to its dest + my number *
 /// size_bytes.
 template <class Scope>
-inline __device__ __noinline__ bool
-gather_large(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
-             std::size_t size_bytes, std::size_t stride_bytes, Share share) {
+__device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, void* dest,
+                                    const void* source, std::size_t size_bytes,
+                                    std::size_t stride_bytes, Share share) {
   LargeCollective<Scope> collective(job, team, share);
-  if (!collective.begin())
-    return false;
+  const bool ok = collective.begin();
   std::byte* const to =
       static_cast<std::byte*>(dest) + static_cast<std::size_t>(team.me) * size_bytes;
-  const int pieces = plan::pieces_for(share.parts, team.n);
-  for (int i = share.part; i < pieces * team.n; i += share.parts) {
-    const plan::Task task = plan::task_of(i, team.n, team.me);
-    const plan::Piece piece = plan::piece_of(size_bytes, static_cast<std::uint64_t>(pieces),
-                                             static_cast<std::uint64_t>(task.piece), 128);
+  const bool stored = each_task(team, share, [&](plan::Task task) {
+    const plan::Piece piece = piece_for(team, share, size_bytes, task);
     const std::byte* const from = static_cast<const std::byte*>(source) +
                                   static_cast<std::size_t>(task.member) * stride_bytes +
                                   piece.begin;
-    if (piece.size > 0 && to + piece.begin != from) // in place: this PE's own part is there
-      put_nbi<Scope>(job, to + piece.begin, from, piece.size, team.pe(task.member));
-  }
-  return collective.end();
+    if (piece.size == 0 || to + piece.begin == from) // in place: this PE's own part is there
+      return true;
+    if (!collective.hear(task.member))
+      return false;
+    put_nbi<Scope>(job, to + piece.begin, from, piece.size, team.pe(task.member));
+    return true;
+  });
+  return stored && collective.end(ok);
 }
 
 template <class Scope>
@@ -131,21 +182,18 @@ inline __device__ __noinline__ bool broadcast_large(const DeviceJob& job, const 
                                                     void* dest, const void* source,
                                                     std::size_t size_bytes, int root, Share share) {
   LargeCollective<Scope> collective(job, team, share);
-  if (!collective.begin())
+  if (!collective.begin_with_all())
     return false;
-  if (team.me == root) {
-    const int pieces = plan::pieces_for(share.parts, team.n);
-    for (int i = share.part; i < pieces * team.n; i += share.parts) {
-      const plan::Task task = plan::task_of(i, team.n, team.me);
-      const plan::Piece piece = plan::piece_of(size_bytes, static_cast<std::uint64_t>(pieces),
-                                               static_cast<std::uint64_t>(task.piece), 128);
+  if (team.me == root)
+    each_task(team, share, [&](plan::Task task) {
+      const plan::Piece piece = piece_for(team, share, size_bytes, task);
       if (piece.size > 0 && (task.member != team.me || dest != source))
         put_nbi<Scope>(job, static_cast<std::byte*>(dest) + piece.begin,
                        static_cast<const std::byte*>(source) + piece.begin, piece.size,
                        team.pe(task.member));
-    }
-  }
-  return collective.end(root);
+      return true;
+    });
+  return collective.end(true, root);
 }
 
 /// Sizes and places are known to the sender, by member.
@@ -155,21 +203,20 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
                 const std::uint64_t* size_bytes, const std::uint64_t* source_offset_bytes,
                 const std::uint64_t* dest_offset_bytes, Share share) {
   LargeCollective<Scope> collective(job, team, share);
-  if (!collective.begin())
-    return false;
-  const int pieces = plan::pieces_for(share.parts, team.n);
-  for (int i = share.part; i < pieces * team.n; i += share.parts) {
-    const plan::Task task = plan::task_of(i, team.n, team.me);
-    const plan::Piece piece =
-        plan::piece_of(size_bytes[task.member], static_cast<std::uint64_t>(pieces),
-                       static_cast<std::uint64_t>(task.piece), 128);
-    if (piece.size > 0)
-      put_nbi<Scope>(
-          job, static_cast<std::byte*>(dest) + dest_offset_bytes[task.member] + piece.begin,
-          static_cast<const std::byte*>(source) + source_offset_bytes[task.member] + piece.begin,
-          piece.size, team.pe(task.member));
-  }
-  return collective.end();
+  const bool ok = collective.begin();
+  const bool stored = each_task(team, share, [&](plan::Task task) {
+    const plan::Piece piece = piece_for(team, share, size_bytes[task.member], task);
+    if (piece.size == 0)
+      return true;
+    if (!collective.hear(task.member))
+      return false;
+    put_nbi<Scope>(
+        job, static_cast<std::byte*>(dest) + dest_offset_bytes[task.member] + piece.begin,
+        static_cast<const std::byte*>(source) + source_offset_bytes[task.member] + piece.begin,
+        piece.size, team.pe(task.member));
+    return true;
+  });
+  return stored && collective.end(ok);
 }
 
 /// A PE whose memory is not mapped here; -1 if all members' is.
@@ -178,8 +225,8 @@ __device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team
 #pragma unroll 4
   for (int i = 0; i < team.n; ++i) { // all are looked at: loads that do not wait for each other
     const int pe = team.pe(i);
-    if (job.heap_delta_bytes[pe] == DeviceJob::unreachable ||
-        job.cells_delta_bytes[pe] == DeviceJob::unreachable)
+    if (heap_delta_of(job, pe) == DeviceJob::unreachable ||
+        cells_delta_of(job, pe) == DeviceJob::unreachable)
       found = pe;
   }
   return found;
@@ -238,7 +285,7 @@ inline __device__ __noinline__ bool reduce_large(const DeviceJob& job, const Tea
                                                  T* dest, const T* source, std::uint64_t count,
                                                  ReduceOp op, bool scatter, Share share) {
   LargeCollective<Scope> collective(job, team, share);
-  if (!collective.begin())
+  if (!collective.begin_with_all())
     return false;
   constexpr std::uint64_t wide = 16 / sizeof(T);
   const auto me = static_cast<std::uint64_t>(team.me);
@@ -256,7 +303,7 @@ inline __device__ __noinline__ bool reduce_large(const DeviceJob& job, const Tea
                            reinterpret_cast<const int4*>(from), done / wide, op, !scatter);
   }
   reduce_units<Scope, T>(job, team, to + done, from + done, mine.size - done, op, !scatter);
-  return collective.end();
+  return collective.end(true);
 }
 
 } // namespace shmemctl::device::detail

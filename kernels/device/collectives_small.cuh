@@ -2,7 +2,9 @@
 // nobody waits for anything but the data themselves. Why the two halves of the cells' messages are
 // enough is written in device_plan.h. For teams whose members are all mapped.
 //
-// Collectives are not inlined: they are long, and a call costs nothing beside them.
+// What takes time here is one load of this PE's own memory behind the other, so that all that does
+// not need the epoch is loaded and reckoned before it. Gathers are inlined: then what they need of
+// the job comes from the kernel's parameters.
 #pragma once
 
 #include "kernels/device/reduction.cuh"
@@ -44,6 +46,32 @@ __device__ inline void store_eight(void* target, std::size_t size_bytes, std::si
     store_bytes(at, left < 8 ? left : 8, value);
 }
 
+/// The pairs of all other members in turn, `size` threads at a time, without a division in between.
+class PairWalk {
+public:
+  __device__ PairWalk(unsigned rank, unsigned size, unsigned pairs, int n)
+      : pairs_(pairs), others_(static_cast<unsigned>(n - 1)), step_others_(size / pairs),
+        step_pairs_(size % pairs), other_(rank / pairs), pair_(rank % pairs) {}
+  __device__ bool more() const { return other_ < others_; }
+  __device__ void next() {
+    other_ += step_others_;
+    pair_ += step_pairs_;
+    if (pair_ >= pairs_) {
+      pair_ -= pairs_;
+      ++other_;
+    }
+  }
+  __device__ unsigned pair() const { return pair_; }
+  /// Each member begins with the one behind it.
+  __device__ int member(int me, int n) const {
+    const int at = me + 1 + static_cast<int>(other_);
+    return at < n ? at : at - n;
+  }
+
+private:
+  unsigned pairs_, others_, step_others_, step_pairs_, other_, pair_;
+};
+
 /// One collective in words, between begin() and end(). All threads of the scope make the calls.
 template <class Scope>
 class SmallCollective {
@@ -55,39 +83,37 @@ public:
   /// False if a member has not begun the collective before this one in time.
   __device__ bool begin() {
     Scope::sync(); // what the other threads wrote into the source; the last collective's epoch
-    epoch_ = team_.cells->collective_epoch + 1;
-    if (!plan::must_hear(team_.cells->heard_epoch, epoch_))
-      return true;
-    bool ok = true;
-#ifndef SHMEMCTL_MUTATE_MUST_HEAR
-    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
-      bool in_time = true;
-      if (i != team_.me)
-        wait_at_least(job_, &team_.cells->entered[i], epoch_ - 1, team_.pe(i), in_time);
-      ok = ok && in_time;
-    }
-#endif
-    return Scope::all(ok);
+    load_epoch();
+    return hear_of_last();
   }
 
-  /// To every other member j: `size_bytes` at source + j * stride_bytes, into slot `slot` there.
-  __device__ void send(const void* source, std::size_t size_bytes, std::size_t stride_bytes,
-                       int slot) {
-    const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
-    const unsigned all = pairs * static_cast<unsigned>(team_.n - 1);
-    for (auto task = static_cast<unsigned>(Scope::rank()); task < all;
-         task += static_cast<unsigned>(Scope::size())) {
-      const unsigned pair = task % pairs;
-      // Each member begins with the one behind it.
-      const int to = (team_.me + 1 + static_cast<int>(task / pairs)) % team_.n;
-      const std::uint64_t data = load_eight(static_cast<const std::byte*>(source) +
-                                                static_cast<std::size_t>(to) * stride_bytes,
-                                            size_bytes, pair * std::size_t{8});
+  /// Begins, and sends to every other member j: `size_bytes` at source + j * stride_bytes, into
+  /// slot `slot` there.
+  __device__ bool begin_and_send(const void* source, std::size_t size_bytes,
+                                 std::size_t stride_bytes, int slot) {
+    Scope::sync();
+    load_epoch();
+    PairWalk walk = walk_of(size_bytes);
+    const auto load = [&] {
+      const auto to = static_cast<std::size_t>(walk.member(team_.me, team_.n));
+      return load_eight(static_cast<const std::byte*>(source) + to * stride_bytes, size_bytes,
+                        walk.pair() * std::size_t{8});
+    };
+    // The first one beside the epoch, not behind it.
+    std::uint64_t data = walk.more() ? load() : 0;
+    if (!hear_of_last())
+      return false;
+    while (walk.more()) {
+      const int to = walk.member(team_.me, team_.n);
       // Relaxed: each word has what tells that it is there.
-      store_pair_relaxed(cell_of(job_, words(slot, pair), team_.pe(to)),
+      store_pair_relaxed(cell_of(job_, words(slot, walk.pair()), team_.pe(to)),
                          {plan::word_of(static_cast<std::uint32_t>(data), epoch_),
                           plan::word_of(static_cast<std::uint32_t>(data >> 32), epoch_)});
+      walk.next();
+      if (walk.more())
+        data = load();
     }
+    return true;
   }
 
   /// Eight bytes of member `from`; waits for them.
@@ -111,34 +137,33 @@ public:
     }
     return data_of(seen);
   }
-  __device__ WordPair look(int slot, unsigned pair) {
-    return load_pair_relaxed(words(slot, pair));
-  }
+  __device__ WordPair look(int slot, unsigned pair) { return load_pair_relaxed(words(slot, pair)); }
 
   /// From every other member i, in slot i: `size_bytes` to target + i * size_bytes.
   __device__ bool receive_all(void* target, std::size_t size_bytes) {
-    constexpr unsigned at_once = 4; // loads in flight
-    const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
-    const unsigned all = pairs * static_cast<unsigned>(team_.n - 1);
-    const auto step = static_cast<unsigned>(Scope::size());
+    constexpr int at_once = 4; // loads in flight
     bool ok = true;
-    for (auto task = static_cast<unsigned>(Scope::rank()); task < all; task += at_once * step) {
+    for (PairWalk walk = walk_of(size_bytes); walk.more();) {
       WordPair seen[at_once];
+      PairWalk ahead = walk;
 #pragma unroll
-      for (unsigned i = 0; i < at_once; ++i)
-        if (task + i * step < all)
-          seen[i] = look(from_of((task + i * step) / pairs), (task + i * step) % pairs);
+      for (int i = 0; i < at_once; ++i) {
+        if (ahead.more())
+          seen[i] = look(ahead.member(team_.me, team_.n), ahead.pair());
+        ahead.next();
+      }
 #pragma unroll
-      for (unsigned i = 0; i < at_once; ++i)
-        if (task + i * step < all) {
-          const int from = from_of((task + i * step) / pairs);
-          const unsigned pair = (task + i * step) % pairs;
-          const std::uint64_t data = finish(seen[i], from, pair, from, ok);
+      for (int i = 0; i < at_once; ++i) {
+        if (walk.more()) {
+          const int from = walk.member(team_.me, team_.n);
+          const std::uint64_t data = finish(seen[i], from, walk.pair(), from, ok);
           if (ok)
             store_eight(static_cast<std::byte*>(target) +
                             static_cast<std::size_t>(from) * size_bytes,
-                        size_bytes, pair * std::size_t{8}, data);
+                        size_bytes, walk.pair() * std::size_t{8}, data);
         }
+        walk.next();
+      }
     }
     return ok;
   }
@@ -165,6 +190,29 @@ public:
   }
 
 private:
+  __device__ PairWalk walk_of(std::size_t size_bytes) const {
+    return {static_cast<unsigned>(Scope::rank()), static_cast<unsigned>(Scope::size()),
+            static_cast<unsigned>(plan::pairs_of(size_bytes)), team_.n};
+  }
+  __device__ void load_epoch() {
+    const std::uint64_t last = team_.cells->collective_epoch;
+    heard_ = team_.cells->heard_epoch;
+    epoch_ = last + 1;
+  }
+  __device__ bool hear_of_last() {
+    if (!plan::must_hear(heard_, epoch_))
+      return true;
+    bool ok = true;
+#ifndef SHMEMCTL_MUTATE_MUST_HEAR
+    for (int i = Scope::rank(); i < team_.n; i += Scope::size()) {
+      bool in_time = true;
+      if (i != team_.me)
+        wait_at_least(job_, &team_.cells->entered[i], epoch_ - 1, team_.pe(i), in_time);
+      ok = ok && in_time;
+    }
+#endif
+    return Scope::all(ok);
+  }
   __device__ std::uint64_t* words(int slot, unsigned pair) const {
 #ifdef SHMEMCTL_MUTATE_TWO_HALVES
     std::uint64_t* const half = team_.cells->messages[0];
@@ -172,9 +220,6 @@ private:
     std::uint64_t* const half = team_.cells->messages[plan::half_of(epoch_)];
 #endif
     return half + 2 * (static_cast<std::uint64_t>(slot) * slot_pairs_ + pair);
-  }
-  __device__ int from_of(unsigned other) const {
-    return (team_.me + 1 + static_cast<int>(other)) % team_.n;
   }
   __device__ bool is_here(WordPair seen) const {
     return plan::is_of(seen.first, epoch_) && plan::is_of(seen.second, epoch_);
@@ -186,18 +231,17 @@ private:
   const DeviceJob& job_;
   const TeamView& team_;
   std::uint64_t slot_pairs_;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t epoch_ = 0, heard_ = 0;
 };
 
 /// dest + i * size_bytes = what member i has at source + my number * stride_bytes.
 template <class Scope>
-inline __device__ __noinline__ bool gather_small(const DeviceJob& job, const TeamView& team,
-                                                 void* dest, const void* source,
-                                                 std::size_t size_bytes, std::size_t stride_bytes) {
+__device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, void* dest,
+                                    const void* source, std::size_t size_bytes,
+                                    std::size_t stride_bytes) {
   SmallCollective<Scope> collective(job, team, team.n);
-  if (!collective.begin())
+  if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
-  collective.send(source, size_bytes, stride_bytes, team.me);
   const auto me = static_cast<std::size_t>(team.me);
   copy<Scope, Local>(static_cast<std::byte*>(dest) + me * size_bytes,
                      static_cast<const std::byte*>(source) + me * stride_bytes, size_bytes);
@@ -209,15 +253,16 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
                                                     void* dest, const void* source,
                                                     std::size_t size_bytes, int root) {
   SmallCollective<Scope> collective(job, team, 1);
-  if (!collective.begin())
-    return false;
   bool ok = true;
   if (team.me == root) {
-    collective.send(source, size_bytes, 0, 0);
+    if (!collective.begin_and_send(source, size_bytes, 0, 0))
+      return false;
     if (dest != source)
       copy<Scope, Local>(dest, source, size_bytes);
     ok = collective.tell_begun();
   } else {
+    if (!collective.begin())
+      return false;
     ok = collective.tell_begun();
     const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));
     for (auto pair = static_cast<unsigned>(Scope::rank()); pair < pairs;
@@ -237,9 +282,8 @@ inline __device__ __noinline__ bool
 reduce_small(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
              std::size_t size_bytes, std::size_t stride_bytes, ReduceOp op) {
   SmallCollective<Scope> collective(job, team, team.n);
-  if (!collective.begin())
+  if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
-  collective.send(source, size_bytes, stride_bytes, team.me);
   Scope::sync(); // `dest` may be `source`, of which other threads have sent this thread's part
   const std::byte* const mine =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;

@@ -11,9 +11,9 @@ namespace shmemctl::device {
 
 namespace detail {
 
-/// Loads in flight per thread in the bulk of a copy: what hides the latency of NVLink (a get needs
-/// more than a put, but no less does harm).
-inline constexpr int copy_unroll = 8;
+/// Loads in flight per thread in the bulk of a copy: what hides the latency of NVLink. More does
+/// harm to gets of many blocks, and to small copies of many threads (H200).
+inline constexpr int copy_unroll = 4;
 
 /// How a copy reads its source.
 struct Local {
@@ -32,21 +32,38 @@ struct Remote {
   }
 };
 
+/// The next `many` words of a thread.
+template <int many, class Source, class Word>
+__device__ inline void copy_some(Word* to, const Word* from, std::size_t step) {
+  Word words[many];
+#pragma unroll
+  for (int i = 0; i < many; ++i)
+    words[i] = Source::load(from + i * step);
+#pragma unroll
+  for (int i = 0; i < many; ++i)
+    to[i * step] = words[i];
+}
+
 /// `count` words by all threads of the scope.
 template <class Scope, class Source, class Word>
 __device__ inline void copy_words(Word* to, const Word* from, std::size_t count) {
   const auto step = static_cast<std::size_t>(Scope::size());
   auto at = static_cast<std::size_t>(Scope::rank());
-  for (; at + (copy_unroll - 1) * step < count; at += copy_unroll * step) {
-    Word words[copy_unroll];
-#pragma unroll
-    for (int i = 0; i < copy_unroll; ++i)
-      words[i] = Source::load(from + at + i * step);
-#pragma unroll
-    for (int i = 0; i < copy_unroll; ++i)
-      to[at + i * step] = words[i];
+  for (; at + (copy_unroll - 1) * step < count; at += copy_unroll * step)
+    copy_some<copy_unroll, Source>(to + at, from + at, step);
+  if (at + step < count) {
+    copy_some<2, Source>(to + at, from + at, step);
+    at += 2 * step;
   }
-  for (; at < count; at += step)
+  if (at < count)
+    copy_some<1, Source>(to + at, from + at, step);
+}
+/// Of fewer bytes than a wide word has.
+template <class Scope, class Source>
+__device__ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t count) {
+#pragma unroll 1
+  for (auto at = static_cast<std::size_t>(Scope::rank()); at < count;
+       at += static_cast<std::size_t>(Scope::size()))
     to[at] = Source::load(from + at);
 }
 
@@ -58,10 +75,29 @@ __device__ inline void copy_as(std::byte* to, const std::byte* from, std::size_t
   head = head < size_bytes ? head : size_bytes;
   const std::size_t count = (size_bytes - head) / sizeof(Word);
   const std::size_t done = head + count * sizeof(Word);
-  copy_words<Scope, Source>(to, from, head);
+  if (head > 0)
+    copy_bytes<Scope, Source>(to, from, head);
   copy_words<Scope, Source>(reinterpret_cast<Word*>(to + head),
                             reinterpret_cast<const Word*>(from + head), count);
-  copy_words<Scope, Source>(to + done, from + done, size_bytes - done);
+  if (done < size_bytes)
+    copy_bytes<Scope, Source>(to + done, from + done, size_bytes - done);
+}
+
+/// Not inlined: it is long, and in every put and get.
+template <class Scope, class Source>
+inline __device__ __noinline__ void copy_any(void* to, const void* from, std::size_t size_bytes) {
+  auto* target = static_cast<std::byte*>(to);
+  const auto* source = static_cast<const std::byte*>(from);
+  const std::uintptr_t differ =
+      reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(source);
+  if (differ % 16 == 0)
+    copy_as<Scope, Source, int4>(target, source, size_bytes);
+  else if (differ % 8 == 0)
+    copy_as<Scope, Source, std::uint64_t>(target, source, size_bytes);
+  else if (differ % 4 == 0)
+    copy_as<Scope, Source, std::uint32_t>(target, source, size_bytes);
+  else
+    copy_as<Scope, Source, std::byte>(target, source, size_bytes);
 }
 
 } // namespace detail
@@ -70,22 +106,18 @@ using detail::Local;
 using detail::Remote;
 
 /// Copies by all threads of the scope; no thread waits for another one. Each thread's part is
-/// loaded when the call returns; stores have no order. Not inlined: it is long, and in every put and
-/// get.
+/// loaded when the call returns; stores have no order.
 template <class Scope, class Source>
-inline __device__ __noinline__ void copy(void* to, const void* from, std::size_t size_bytes) {
-  auto* target = static_cast<std::byte*>(to);
-  const auto* source = static_cast<const std::byte*>(from);
-  const std::uintptr_t differ =
-      reinterpret_cast<std::uintptr_t>(target) ^ reinterpret_cast<std::uintptr_t>(source);
-  if (differ % 16 == 0)
-    detail::copy_as<Scope, Source, int4>(target, source, size_bytes);
-  else if (differ % 8 == 0)
-    detail::copy_as<Scope, Source, std::uint64_t>(target, source, size_bytes);
-  else if (differ % 4 == 0)
-    detail::copy_as<Scope, Source, std::uint32_t>(target, source, size_bytes);
-  else
-    detail::copy_as<Scope, Source, std::byte>(target, source, size_bytes);
+__device__ inline void copy(void* to, const void* from, std::size_t size_bytes) {
+  // One word, whose latency counts, without a call; most callers know its size when they are
+  // compiled.
+  if (size_bytes == 8 &&
+      (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 8 == 0) {
+    if (Scope::rank() == 0)
+      *static_cast<std::uint64_t*>(to) = Source::load(static_cast<const std::uint64_t*>(from));
+    return;
+  }
+  detail::copy_any<Scope, Source>(to, from, size_bytes);
 }
 
 } // namespace shmemctl::device

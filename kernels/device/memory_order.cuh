@@ -141,6 +141,14 @@ __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
+/// The same for observers on this GPU.
+__device__ inline void fence_device() {
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+__device__ inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
 /// Nanoseconds of a clock that all of a GPU's multiprocessors share.
 __device__ inline std::uint64_t global_time_ns() {
   std::uint64_t now;

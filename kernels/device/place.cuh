@@ -7,11 +7,24 @@
 
 namespace shmemctl::device {
 
+namespace detail {
+
+__device__ inline std::int64_t heap_delta_of(const DeviceJob& job, int pe) {
+  return pe < job.n_near ? job.near_heap_delta_bytes[pe]
+                         : __ldg(reinterpret_cast<const long long*>(job.heap_delta_bytes) + pe);
+}
+__device__ inline std::int64_t cells_delta_of(const DeviceJob& job, int pe) {
+  return pe < job.n_near ? job.near_cells_delta_bytes[pe]
+                         : __ldg(reinterpret_cast<const long long*>(job.cells_delta_bytes) + pe);
+}
+
+} // namespace detail
+
 /// Where `local`, a symmetric address of mine, is on that PE; nullptr if kernels cannot reach it by
 /// loads and stores (OpenSHMEM's shmem_ptr).
 template <class T>
 __device__ inline T* pointer_to(const DeviceJob& job, T* local, int pe) {
-  const std::int64_t delta = __ldg(reinterpret_cast<const long long*>(job.heap_delta_bytes) + pe);
+  const std::int64_t delta = detail::heap_delta_of(job, pe);
   if (delta == DeviceJob::unreachable)
     return nullptr;
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(local) +
@@ -26,7 +39,7 @@ __device__ inline NetworkPlace place_of(const DeviceJob& job, const void* local)
 
 /// The same for words of DeviceTeamCells.
 __device__ inline std::uint64_t* cell_of(const DeviceJob& job, std::uint64_t* mine, int pe) {
-  const std::int64_t delta = __ldg(reinterpret_cast<const long long*>(job.cells_delta_bytes) + pe);
+  const std::int64_t delta = detail::cells_delta_of(job, pe);
   if (delta == DeviceJob::unreachable)
     return nullptr;
   return reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uintptr_t>(mine) +
@@ -59,6 +72,8 @@ struct TeamView {
 inline constexpr int team_world = 0;
 
 __device__ inline TeamView team_view(const DeviceJob& job, int team) {
+  if (team == team_world) // nothing of it has to be loaded
+    return {job.cells, nullptr, job.pe, job.n_pes, 0, 1};
   const TeamState& state = job.teams[team];
   return {job.cells + team, state.stride == 0 ? job.members + state.member_offset : nullptr,
           state.my_pe,      state.n_pes,

@@ -80,6 +80,8 @@ public:
     job.heap_delta_bytes = heap_deltas_->data();
     job.cells = reinterpret_cast<DeviceTeamCells*>(cells_.base());
     job.cells_delta_bytes = cells_deltas_->data();
+    if (pe % 2 == 0) // the others load the tables
+      set_near(job, deltas(heap_).data(), deltas(cells_).data());
     job.report = report_;
     job.timeout_ns = static_cast<std::uint64_t>(wait_s * 1e9);
     make_teams();

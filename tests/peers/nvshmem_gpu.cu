@@ -1,10 +1,11 @@
 // What NVSHMEM's device API takes on the same GPUs, for scripts/compare_gpu.py: one line of JSON
 // for each figure, by PE 0. Arguments: PE, number of PEs, a file for the unique id, seconds for
-// each.
+// each, and the groups of figures that are wanted.
 //
 // Launches are those of `shmemctl bench --initiator gpu`: 32 x 1024 threads for bandwidth, one
-// thread for latencies; messages follow each other without waiting and one quiet ends them. Times
-// of one thread are the GPU's global timer's, inside of the kernel; those of grids are events'.
+// thread, warp or block for latencies; messages follow each other without waiting and one quiet
+// ends them. Times inside of kernels are the GPU's global timer's, those of grids and streams are
+// events'.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -20,69 +21,18 @@
 #include <nvshmem.h>
 #include <nvshmemx.h>
 
+#include "nvshmem_kernels.cuh"
+
 namespace {
 
-constexpr int blocks = 32, threads = 1024;
-constexpr std::size_t largest = std::size_t{64} << 20;
+constexpr int blocks = 32;
+constexpr int runs = 7; ///< the first is left out
 
 void require(cudaError_t result, const char* what) {
   if (result == cudaSuccess)
     return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(result));
   std::exit(1);
-}
-
-__device__ std::uint64_t now_ns() {
-  std::uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
-__global__ void move(char* target, const char* source, std::size_t size, int peer, int times,
-                     bool gets) {
-  const std::size_t each = size / gridDim.x, at = each * blockIdx.x;
-  for (int i = 0; i < times; ++i) {
-    if (gets)
-      nvshmemx_getmem_nbi_block(target + at, source + at, each, peer);
-    else
-      nvshmemx_putmem_nbi_block(target + at, source + at, each, peer);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0)
-    nvshmem_quiet();
-}
-
-enum class Call : int { put, get, signal, put_signal, barrier };
-
-/// `times` calls, whose time goes to *ns. Flags hold numbers from `first` on.
-__global__ void calls(Call call, char* target, const char* source, std::uint64_t* flag, int peer,
-                      bool asks, std::uint64_t first, int times, std::uint64_t* ns) {
-  nvshmem_barrier_all();
-  const std::uint64_t begin = now_ns();
-  for (int i = 0; i < times; ++i) {
-    const std::uint64_t number = first + i;
-    if (call == Call::barrier) {
-      nvshmem_barrier_all();
-    } else if (call == Call::put || call == Call::get) {
-      if (!asks)
-        continue;
-      if (call == Call::put)
-        nvshmem_putmem_nbi(target, source, 8, peer);
-      else
-        nvshmem_getmem_nbi(target, source, 8, peer);
-      nvshmem_quiet();
-    } else {
-      if (!asks)
-        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, number);
-      if (call == Call::signal)
-        nvshmemx_signal_op(flag, number, NVSHMEM_SIGNAL_SET, peer);
-      else
-        nvshmem_putmem_signal_nbi(target, source, 8, flag, number, NVSHMEM_SIGNAL_SET, peer);
-      if (asks)
-        nvshmem_signal_wait_until(flag, NVSHMEM_CMP_EQ, number);
-    }
-  }
-  *ns = now_ns() - begin;
 }
 
 struct Job {
@@ -102,15 +52,20 @@ void print(const Job& job, const char* name, std::size_t size, double value, con
   std::fflush(stdout);
 }
 
-/// Milliseconds of `times` messages.
-float time_of_moves(Job& job, std::size_t size, int times, bool gets) {
+double median_of(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Milliseconds of what `enqueue` puts into the stream, on this PE, behind a barrier.
+template <class Enqueue>
+float time_of(Job& job, const Enqueue& enqueue) {
   cudaEvent_t begin, end;
   require(cudaEventCreate(&begin), "event");
   require(cudaEventCreate(&end), "event");
   nvshmem_barrier_all();
   require(cudaEventRecord(begin, job.stream), "record");
-  if (job.pe == 0)
-    move<<<blocks, threads, 0, job.stream>>>(job.target, job.source, size, 1, times, gets);
+  enqueue();
   require(cudaEventRecord(end, job.stream), "record");
   require(cudaStreamSynchronize(job.stream), "kernel");
   float ms = 0;
@@ -134,46 +89,126 @@ void check(const Job& job, std::size_t size, int at, int writer) {
     }
 }
 
-void bandwidth(Job& job, std::size_t size, bool gets) {
+/// @param both each PE puts to the other
+void bandwidth(Job& job, const char* name, std::size_t size, bool gets, int ctas, bool both) {
   require(cudaMemset(job.target, 0, size), "memset");
   nvshmem_barrier_all();
   // The same number on all PEs: from a guess of 400 GB/s.
   const int times = static_cast<int>(
       std::max(8.0, std::min(job.seconds / 8 * 400e9 / static_cast<double>(size), 1e5)));
   std::vector<double> rates;
-  for (int run = 0; run < 7; ++run) {
-    const float ms = time_of_moves(job, size, run == 0 ? 8 : times, gets);
+  for (int run = 0; run < runs; ++run) {
+    const int moves = run == 0 ? 8 : times;
+    const float ms = time_of(job, [&] {
+      if (job.pe == 0 || both)
+        move<<<ctas, threads, 0, job.stream>>>(job.target, job.source, size, 1 - job.pe, moves,
+                                               gets);
+    });
     if (run > 0)
-      rates.push_back(static_cast<double>(size) * times / ms / 1e6);
+      rates.push_back(static_cast<double>(size) * moves / ms / 1e6);
   }
   check(job, size, gets ? 0 : 1, gets ? 1 : 0);
   nvshmem_barrier_all();
-  std::nth_element(rates.begin(), rates.begin() + 3, rates.end());
-  print(job, gets ? "get" : "put", size, rates[3], "GB/s");
+  print(job, name, size, median_of(rates), "GB/s");
 }
 
-/// Of one thread.
-void latency(Job& job, const char* name, Call call, double divisor, std::size_t size) {
-  int times = 2000;
+int times_of(std::size_t size) {
+  return size < std::size_t{1} << 20 ? 1000 : 100;
+}
+
+/// Inside of one kernel, of one thread, warp or block.
+void latency(Job& job, const std::string& name, Call call, Scope scope, std::size_t size,
+             int block = block_threads) {
+  const bool answered = call == Call::signal || call == Call::put_signal;
+  Calls a{call,       scope,       job.target, job.source, job.flag, size,
+          1 - job.pe, job.pe == 0, 0,          2000,       job.ns};
   std::vector<double> each;
-  for (int run = 0; run < 7; ++run) {
-    int peer = 1 - job.pe;
-    bool asks = job.pe == 0;
-    void* arguments[] = {&call, &job.target, &job.source, &job.flag, &peer,
-                         &asks, &job.number, &times,      &job.ns};
-    if (nvshmemx_collective_launch(reinterpret_cast<const void*>(calls), dim3(1), dim3(1),
-                                   arguments, 0, job.stream) != 0) {
+  for (int run = 0; run < runs; ++run) {
+    a.first = job.number;
+    void* arguments[] = {&a};
+    const void* const kernel =
+        scope == Scope::thread ? reinterpret_cast<const void*>(calls<Scope::thread>)
+        : scope == Scope::warp ? reinterpret_cast<const void*>(calls<Scope::warp>)
+                               : reinterpret_cast<const void*>(calls<Scope::block>);
+    const int count = scope == Scope::thread ? 1 : scope == Scope::warp ? 32 : block;
+    if (nvshmemx_collective_launch(kernel, dim3(1), dim3(count), arguments, 0, job.stream) != 0) {
       std::fprintf(stderr, "launch failed\n");
       std::exit(1);
     }
     require(cudaStreamSynchronize(job.stream), "kernel");
-    job.number += static_cast<std::uint64_t>(times);
+    job.number += static_cast<std::uint64_t>(a.times);
     if (run > 0)
-      each.push_back(static_cast<double>(*job.ns) * 1e-3 / times / divisor);
+      each.push_back(static_cast<double>(*job.ns) * 1e-3 / a.times / (answered ? 2 : 1));
     nvshmem_barrier_all();
   }
-  std::nth_element(each.begin(), each.begin() + 3, each.end());
-  print(job, name, size, each[3], "us");
+  print(job, name.c_str(), size, median_of(each), "us");
+}
+
+/// Calls one after the other in the stream, launches included.
+template <class Enqueue>
+void on_stream(Job& job, const char* name, std::size_t size, const Enqueue& enqueue) {
+  const int times = times_of(size);
+  std::vector<double> each;
+  for (int run = 0; run < runs; ++run) {
+    const float ms = time_of(job, [&] {
+      for (int i = 0; i < times; ++i)
+        enqueue();
+    });
+    if (run > 0)
+      each.push_back(static_cast<double>(ms) * 1e3 / times);
+  }
+  print(job, name, size, median_of(each), "us");
+}
+
+constexpr std::size_t kib = 1024, mib = 1024 * kib;
+
+void bandwidths(Job& job) {
+  for (const std::size_t size : {64 * kib, mib, 16 * mib, largest}) {
+    bandwidth(job, "put", size, false, blocks, false);
+    bandwidth(job, "get", size, true, blocks, false);
+  }
+}
+
+void latencies(Job& job, Scope scope, const std::string& suffix) {
+  latency(job, "put-latency" + suffix, Call::put, scope, 8);
+  latency(job, "get-latency" + suffix, Call::get, scope, 8);
+  latency(job, "put-signal-pingpong" + suffix, Call::put_signal, scope, 8);
+  latency(job, "barrier" + suffix, Call::barrier, scope, 0);
+  if (scope != Scope::thread)
+    return;
+  latency(job, "p", Call::p, scope, 8);
+  latency(job, "g", Call::g, scope, 8);
+  latency(job, "atomic-fetch-add", Call::fetch_add, scope, 8);
+  latency(job, "atomic-add", Call::add, scope, 8);
+  latency(job, "signal-pingpong", Call::signal, scope, 0);
+}
+
+void collectives(Job& job) {
+  for (const std::size_t size : {8 * kib, mib, 8 * mib}) {
+    latency(job, "fcollect/kernel", Call::fcollect, Scope::block, size, collective_threads);
+    latency(job, "alltoall/kernel", Call::alltoall, Scope::block, size, collective_threads);
+  }
+}
+
+void streams(Job& job) {
+  on_stream(job, "barrier/stream", 0, [&] { nvshmemx_barrier_all_on_stream(job.stream); });
+  for (const std::size_t size : {8 * kib, mib, 8 * mib}) {
+    auto* const target = reinterpret_cast<float*>(job.target);
+    const auto* const source = reinterpret_cast<const float*>(job.source);
+    on_stream(job, "fcollect", size, [&] {
+      nvshmemx_float_fcollect_on_stream(NVSHMEM_TEAM_WORLD, target, source, size / sizeof(float),
+                                        job.stream);
+    });
+    on_stream(job, "alltoall", size, [&] {
+      nvshmemx_float_alltoall_on_stream(NVSHMEM_TEAM_WORLD, target, source, size / sizeof(float),
+                                        job.stream);
+    });
+  }
+}
+
+void sweep(Job& job) {
+  for (const int ctas : {4, 8, 12, 16, 24, 32})
+    bandwidth(job, ("put-both/" + std::to_string(ctas)).c_str(), largest, false, ctas, true);
 }
 
 void bring_up(int pe, int n_pes, const std::string& file) {
@@ -213,7 +248,7 @@ int main(int count, char** words) {
   require(cudaStreamCreateWithFlags(&job.stream, cudaStreamNonBlocking), "stream");
   job.source = static_cast<char*>(nvshmem_malloc(largest));
   job.target = static_cast<char*>(nvshmem_malloc(largest));
-  job.flag = static_cast<std::uint64_t*>(nvshmem_calloc(1, sizeof(std::uint64_t)));
+  job.flag = static_cast<std::uint64_t*>(nvshmem_calloc(2, sizeof(std::uint64_t)));
   require(cudaHostAlloc(reinterpret_cast<void**>(&job.ns), sizeof *job.ns, cudaHostAllocMapped),
           "host memory");
   if (!job.source || !job.target || !job.flag)
@@ -226,16 +261,25 @@ int main(int count, char** words) {
   if (job.pe == 0)
     std::printf("{\"version\": \"%d.%d.%d\"}\n", NVSHMEM_VENDOR_MAJOR_VERSION,
                 NVSHMEM_VENDOR_MINOR_VERSION, NVSHMEM_VENDOR_PATCH_VERSION);
-  for (const std::size_t size :
-       {std::size_t{64} << 10, std::size_t{1} << 20, std::size_t{16} << 20, largest}) {
-    bandwidth(job, size, false);
-    bandwidth(job, size, true);
+  for (int i = 5; i < count; ++i) {
+    const std::string group = words[i];
+    if (group == "bandwidth")
+      bandwidths(job);
+    else if (group == "latency")
+      latencies(job, Scope::thread, "");
+    else if (group == "warp")
+      latencies(job, Scope::warp, "/warp");
+    else if (group == "block")
+      latencies(job, Scope::block, "/block");
+    else if (group == "stream")
+      streams(job);
+    else if (group == "kernel")
+      collectives(job);
+    else if (group == "sweep")
+      sweep(job);
+    else
+      return 2;
   }
-  latency(job, "put-latency", Call::put, 1, 8);
-  latency(job, "get-latency", Call::get, 1, 8);
-  latency(job, "signal-pingpong", Call::signal, 2, 0);
-  latency(job, "put-signal-pingpong", Call::put_signal, 2, 8);
-  latency(job, "barrier", Call::barrier, 1, 0);
   nvshmem_barrier_all();
   nvshmem_finalize();
   return 0;

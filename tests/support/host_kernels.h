@@ -33,8 +33,10 @@ public:
   /// That PE's heap is mapped nowhere but there.
   void unmap(int pe) {
     for (std::size_t other = 0; other < pes_.size(); ++other)
-      if (other != static_cast<std::size_t>(pe))
+      if (other != static_cast<std::size_t>(pe)) {
         pes_[other]->heap_deltas[static_cast<std::size_t>(pe)] = DeviceJob::unreachable;
+        show_deltas(*pes_[other]);
+      }
   }
 
   /// PEs of different nodes reach each other by the network only.
@@ -51,6 +53,7 @@ public:
                             reinterpret_cast<std::byte*>(pes_[other]->cells.data()));
       }
       mine.job.network.path_of_pe = mine.paths.data();
+      show_deltas(mine);
     }
   }
 
@@ -102,6 +105,11 @@ private:
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) -
                                      reinterpret_cast<std::uintptr_t>(from));
   }
+  /// By value to every other PE; the rest loads the tables.
+  static void show_deltas(Pe& pe) {
+    if (pe.job.pe % 2 == 0)
+      set_near(pe.job, pe.heap_deltas.data(), pe.cells_deltas.data());
+  }
   void fill(int number, int n, std::size_t heap_bytes, double wait_s) {
     Pe& pe = *pes_[static_cast<std::size_t>(number)];
     for (const std::unique_ptr<Pe>& other : pes_) {
@@ -119,6 +127,7 @@ private:
     pe.job.heap_delta_bytes = pe.heap_deltas.data();
     pe.job.cells = pe.cells.data();
     pe.job.cells_delta_bytes = pe.cells_deltas.data();
+    show_deltas(pe);
     pe.job.teams = pe.teams.data();
     pe.job.members = pe.members.data();
     pe.job.report = &pe.report;

@@ -80,7 +80,8 @@ void RuntimeGpu::choose_ways() {
 /// They do not change: parts grow where they are.
 void RuntimeGpu::store_deltas() {
   const std::size_t n_pes = ways_.size();
-  std::vector<std::int64_t> deltas(2 * n_pes, DeviceJob::unreachable);
+  std::vector<std::int64_t>& deltas = deltas_here_;
+  deltas.assign(2 * n_pes, DeviceJob::unreachable);
   const auto delta_of = [](const GpuRegion& region, std::size_t pe) {
     return reinterpret_cast<std::int64_t>(region.part_of(static_cast<int>(pe))) -
            reinterpret_cast<std::int64_t>(region.base());
@@ -122,6 +123,7 @@ DeviceJob RuntimeGpu::job() const {
   const auto* deltas = reinterpret_cast<const std::int64_t*>(deltas_.data());
   job.heap_delta_bytes = deltas;
   job.cells_delta_bytes = deltas + ways_.size();
+  set_near(job, deltas_here_.data(), deltas_here_.data() + ways_.size());
   job.cells = reinterpret_cast<DeviceTeamCells*>(memory.cells().base());
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);

@@ -63,6 +63,7 @@ private:
   GpuMemory memory_;
   CudaCopyEngine copies_;
   cuda::HostBuffer report_;
+  std::vector<std::int64_t> deltas_here_; ///< of the heap by PE, then of the cells
   cuda::DeviceBuffer deltas_; ///< of the heap by PE, then of the cells; then paths (one byte each)
   std::unique_ptr<SymmetricHeap> heap_;
   std::mutex heap_mutex_; ///< of allocate() and free()

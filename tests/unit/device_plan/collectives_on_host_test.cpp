@@ -42,6 +42,11 @@ TEST(CollectivesOnHost, OfGrids) {
   EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
 }
 
+/// All are mapped, but kernels cannot know: the blocks of one PE complete its part together.
+TEST(CollectivesOnHost, OfGridsWithANetwork) {
+  EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 12, 20, 30000, {0, 0})), 0);
+}
+
 /// Members that are not mapped, in every place of a team.
 TEST(CollectivesOnHost, OverTheNetworkByThreads) {
   EXPECT_EQ((wrong_results<Thread, false>(2, {1, 1}, 12, 40, 40000, {0, 1})), 0);

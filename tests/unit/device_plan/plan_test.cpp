@@ -31,15 +31,35 @@ TEST(DevicePlan, EveryMemberGetsEveryPiece) {
         const int pieces = plan::pieces_for(parts, members);
         std::set<std::pair<int, int>> seen;
         for (int part = 0; part < parts; ++part)
-          for (int i = part; i < pieces * members; i += parts) {
-            const plan::Task task = plan::task_of(i, members, me);
+          for (int turn = 0; part + turn * parts < pieces * members; ++turn) {
+            const plan::Task task = plan::task_of(turn, part, parts, members, me);
             EXPECT_TRUE(task.member >= 0 && task.member < members);
             EXPECT_TRUE(task.piece >= 0 && task.piece < pieces);
             EXPECT_TRUE(seen.insert({task.member, task.piece}).second);
           }
         EXPECT_EQ(seen.size(), static_cast<std::size_t>(pieces * members));
-        EXPECT_EQ(plan::task_of(0, members, me).member, me);
+        EXPECT_EQ(plan::task_of(0, 0, parts, members, me).member, me);
       }
+}
+/// In the same turn the parts of a member send to different ones, as evenly as it goes.
+TEST(DevicePlan, NotAllSendToOne) {
+  constexpr int parts = 12, members = 4, me = 2;
+  for (int turn = 1; turn < members; ++turn) {
+    std::vector<int> senders(members, 0);
+    for (int part = 0; part < parts; ++part)
+      ++senders[static_cast<std::size_t>(plan::task_of(turn, part, parts, members, me).member)];
+    EXPECT_EQ(senders, (std::vector<int>{4, 4, 0, 4})) << turn;
+  }
+}
+TEST(DevicePlan, PartsCountUpToOne) {
+  for (const int parts : {1, 2, 3, 64, 132, 65536}) {
+    std::uint64_t sum = 0;
+    for (int part = 0; part < parts; ++part) {
+      EXPECT_GT(plan::count_of(part, parts), 0u);
+      sum += plan::count_of(part, parts);
+    }
+    EXPECT_EQ(sum, plan::whole_count) << parts;
+  }
 }
 
 /// After all rounds everybody knows of everybody.

@@ -101,6 +101,13 @@ inline void fence_system() {
   __atomic_fetch_add(&all, 1, __ATOMIC_ACQ_REL);
 }
 
+inline void fence_device() {
+  fence_system();
+}
+inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
+  store_release(at, value);
+}
+
 inline std::uint64_t global_time_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
