@@ -85,25 +85,23 @@ SHMEMCTL_HOST_DEVICE inline std::uint16_t transformed(std::uint16_t x, float fac
   return bf16_of_float(multiply(float_of_bf16(x), factor));
 }
 
-/// High throughput, one channel of one token.
+/// High throughput, one channel of one token. What does not come is not added, not even as 0.
 /// @param ranks where the token went
 /// @param factors rank_factor() by rank
 /// @param node_ranks ranks of a node; 0: all ranks are on one
 SHMEMCTL_HOST_DEVICE inline std::uint16_t combined(std::uint16_t x, RankMask ranks,
                                                    const float* factors, std::int32_t n_ranks,
                                                    float bias = 0, std::int32_t node_ranks = 0) {
-  float total = bias, of_node = 0;
-  for (std::int32_t rank = 0; rank < n_ranks; ++rank) {
-    const float row = goes_to(ranks, rank) ? float_of_bf16(transformed(x, factors[rank])) : 0;
-    if (node_ranks == 0) {
-      total = add(total, row);
+  float total = bias;
+  const std::int32_t group = node_ranks == 0 ? n_ranks : node_ranks;
+  for (std::int32_t first = 0; first < n_ranks; first += group) {
+    if (ranks_on_node(ranks, first / group, group) == 0)
       continue;
-    }
-    of_node = add(of_node, row);
-    if (rank % node_ranks == node_ranks - 1) {
-      total = add(total, float_of_bf16(bf16_of_float(of_node)));
-      of_node = 0;
-    }
+    float of_node = node_ranks == 0 ? total : 0;
+    for (std::int32_t rank = first; rank < first + group; ++rank)
+      if (goes_to(ranks, rank))
+        of_node = add(of_node, float_of_bf16(transformed(x, factors[rank])));
+    total = node_ranks == 0 ? of_node : add(total, float_of_bf16(bf16_of_float(of_node)));
   }
   return bf16_of_float(total);
 }
