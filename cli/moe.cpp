@@ -8,8 +8,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
-#include "src/bench/job_memory.h"
-#include "src/bench/moe/host_backend.h"
+#include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
 #include "src/bench/nic_watch.h"
@@ -28,6 +27,10 @@ struct MoeFlags {
   moe::Effort effort;
   std::string backend = "host", record, straggler, pin = "auto";
   bool no_verify = false;
+
+  moe::BackendKind kind() const {
+    return backend == "gpu" ? moe::BackendKind::gpu : moe::BackendKind::host;
+  }
 };
 
 Error bad(const std::string& problem, const std::string& fix) {
@@ -101,21 +104,18 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   setup.routing = &routing;
   const std::string where = words_of(setup);
   session.step(where + "memory");
-  bench::SymmetricBlock memory(runtime, moe::host_backend_bytes(setup), "a dispatch and combine",
-                               "fewer --num-tokens");
-  std::fill_n(memory.get(), memory.size_bytes(), std::byte{0});
-  runtime.collectives().barrier(team_world);
+  moe::OpenBackend opened(runtime, flags.kind(), setup);
+  moe::Backend& backend = opened.backend();
   inject_fault(options, runtime.pe(), "moe");
-  const auto backend = moe::make_host_backend(runtime.rma(), memory.get(), setup);
   moe::Effort effort = flags.effort;
   effort.seed = setup.seed;
   effort.verify = !flags.no_verify;
   effort.straggler = straggler_flag(flags.straggler);
   effort.corrupt = is_fault(options, FaultKind::corrupt, runtime.pe(), "verify");
   const moe::PointResult result =
-      measure(*backend, setup, effort, job_rank(runtime, session, where));
+      measure(backend, setup, effort, job_rank(runtime, session, where));
   const moe::Point point{
-      setup, backend->name(), request.routing_name, request.routing.tokens, backend->memory(),
+      setup, backend.name(), request.routing_name, request.routing.tokens, backend.memory(),
       result};
   if (session.leads()) {
     Report& report = session.report();
@@ -128,7 +128,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
     if (session.wants_text())
       std::cout << results_text(rows, style) << text_of(point) << '\n' << std::flush;
   }
-  memory.free();
+  opened.close();
   return result.wrong.empty();
 }
 
@@ -159,13 +159,14 @@ void write_record(const MoeFlags& flags, const Context& context, const moe::Poin
 ExitCode measure_all(const Context& context, const MoeFlags& flags,
                      const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
                      Runtime& runtime, const Options& options) {
-  const std::vector<moe::PointRequest> points =
-      points_of(flags.request, recorded, runtime.n_pes(),
-                node_ranks_of(runtime.placement(), flags.request.flat), moe::max_ranks);
-  if (!flags.record.empty() && points.size() > 1)
-    throw bad("--record writes one routing, and this is a sweep of " +
-                  std::to_string(points.size()) + " points",
-              "give one number of tokens, experts and choices");
+  const std::vector<moe::PointRequest> points = points_of(
+      flags.request, recorded, runtime.n_pes(),
+      node_ranks_of(runtime.placement(), flags.request.flat), moe::ranks_limit(flags.kind()));
+  if (const auto straggler = straggler_flag(flags.straggler);
+      straggler && straggler->first >= runtime.n_pes())
+    throw bad(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
+                          runtime.n_pes()),
+              fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
   if (!flags.record.empty() && session.leads())
@@ -196,18 +197,29 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
   bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
   straggler_flag(flags.straggler);
-  if (flags.backend == "gpu")
-    throw Error(ExitCode::unavailable, "--backend gpu", "start moe",
-                "its kernels are not in this build", "use --backend host");
+  if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
+    throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
+                "use --backend host");
+  if (flags.request.num_sms > 0 && flags.kind() == moe::BackendKind::host)
+    throw bad("--num-sms is for kernels", "leave it out, or use --backend gpu");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);
   // What needs no job to be judged ends here, before there is one.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
-  points_of(flags.request, recorded, ranks, ranks, moe::max_ranks);
-  return with_job(context, {}, [&](JobSession& session, Runtime& runtime, const Options& options) {
-    return measure_all(context, flags, recorded, session, runtime, options);
-  });
+  const auto points =
+      points_of(flags.request, recorded, ranks, ranks, moe::ranks_limit(flags.kind()));
+  if (!flags.record.empty() && points.size() > 1)
+    throw bad("--record writes one routing, and this is a sweep of " +
+                  std::to_string(points.size()) + " points",
+              "give one number of tokens, hidden, experts and choices");
+  RuntimeRequest request;
+  if (flags.kind() == moe::BackendKind::gpu)
+    request.gpu = GpuUse::required;
+  return with_job(context, std::move(request),
+                  [&](JobSession& session, Runtime& runtime, const Options& options) {
+                    return measure_all(context, flags, recorded, session, runtime, options);
+                  });
 }
 
 void add_shape_flags(CLI::App& command, moe::Request& request) {

@@ -9,10 +9,18 @@ import unittest
 
 from job_support import default_signals, marked, processes_with
 from support import BINARY, CliTest, clean_environment, run
+from test_transports import missing
 
 PATIENCE_S = 300
 SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
 FEW = ("--num-experts", 32, "--hidden", 256, "-n", 4, "-w", 1)
+#: Between virtual nodes.
+TCP = {"SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
+WIRES = {
+    "libfabric": {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", **TCP},
+    "software HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric", **TCP},
+    "ucx": {"SHMEMCTL_TRANSPORT": "shm,ucx"},
+}
 
 
 class MoeTest(CliTest):
@@ -88,8 +96,10 @@ class AllWell(MoeTest):
         self.assertEqual(len(document["moe"]), 6)
 
     def test_nodes_hand_rows_on(self):
-        for transport in ({}, {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"}):
-            with self.subTest(transport=transport):
+        for name, transport in WIRES.items():
+            with self.subTest(wire=name):
+                if reason := missing({**SMALL, **transport}, "--nodes", 2):
+                    self.skipTest(reason)
                 result, document = self.report(4, *FEW, "--num-tokens", 32, "--verify-every", 1, nodes=2, env=transport)
                 self.assert_right(result, document)
                 straight, flat = self.report(4, *FEW, "--num-tokens", 32, "--flat", nodes=2, env=transport)
@@ -98,8 +108,8 @@ class AllWell(MoeTest):
                 crossing = [sum(d["moe"][0]["dispatch"]["crossing_bytes"]) for d in (document, flat)]
                 self.assertGreater(crossing[0], 0)
                 self.assertEqual(flat["moe"][0]["received_rows"], document["moe"][0]["received_rows"])
-        result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2)
-        self.assert_right(result, document)
+                result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2, env=transport)
+                self.assert_right(result, document)
 
     def test_the_same_seed_moves_the_same_rows(self):
         hashes = []
@@ -128,7 +138,9 @@ class Files(MoeTest):
         self.assert_right(again, replayed)
         for key in ("routing_hash", "received_rows", "tokens"):
             self.assertEqual(replayed["moe"][0][key], document["moe"][0][key])
-        self.assert_refused(self.moe(4, *FEW, "--record", file))
+        code, out, err = self.moe(4, *FEW, "--record", file)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertIn("the file exists", err)
 
     def test_bad_files(self):
         file = self.path / "routing.txt"
@@ -165,9 +177,15 @@ class BadInput(MoeTest):
 
     def test_words_that_are_none(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
-                      ("--num-tokens", "x"), ("--masked", 101)):
+                      ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
+                      ("--combine", "partial"), ("--record", self.path / "r", "--num-tokens", "1,2")):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
+
+    def test_a_straggler_that_is_not_there(self):
+        code, _, err = self.moe(2, *FEW, "--straggler", "2:10")
+        self.assertEqual(code, 2, err)
+        self.assertIn("PE 0 to 1", err)
 
     def test_gpu_says_what_is_missing(self):
         err = self.assert_refused(run("moe", "--backend", "gpu"), code=3)

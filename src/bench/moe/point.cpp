@@ -40,6 +40,8 @@ json params_of(const Point& point, const char* phase) {
     params["combine"] = to_string(setup.combine);
   if (setup.n_nodes() > 1)
     params["nodes"] = setup.n_nodes();
+  if (setup.num_sms > 0)
+    params["num_sms"] = setup.num_sms;
   return params;
 }
 

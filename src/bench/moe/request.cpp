@@ -35,6 +35,27 @@ std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
   return {recorded};
 }
 
+/// Flags that would do nothing: somebody thinks that they do.
+void refuse_idle_flags(const Request& request) {
+  const Request untouched;
+  const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
+    if (idle)
+      throw Error(ExitCode::usage, flag, "use", why, fix);
+  };
+  const bool low = request.mode == "ll";
+  refuse(request.bias && low, "--bias", "low latency adds no bias",
+         "leave it out, or use --mode ht");
+  refuse(request.combine != untouched.combine && !low, "--combine",
+         "high throughput has one model, rows", "leave it out, or use --mode ll");
+  refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
+         "bf16 has no scales", "leave it out, or use --dtype fp8");
+  refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
+             request.routing != to_string(RoutingKind::grouped),
+         "--num-groups", "only one routing has groups", "use --routing grouped");
+  refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
+         "a file says all choices itself", "leave --uneven and --masked out");
+}
+
 Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
   Setup setup;
   setup.mode = request.mode == "ll" ? Mode::low_latency : Mode::high_throughput;
@@ -49,9 +70,6 @@ Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
   setup.shape.n_ranks = n_ranks;
   setup.node_ranks = request.flat ? n_ranks : node_ranks;
   setup.shape.expert_alignment = request.expert_alignment;
-  if (request.bias && setup.mode == Mode::low_latency)
-    throw Error(ExitCode::usage, "--bias", "combine", "low latency adds no bias",
-                "leave it out, or use --mode ht");
   return setup;
 }
 
@@ -74,6 +92,7 @@ RoutingRequest common_routing(const Request& request) {
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
                                     int node_ranks, int ranks_limit) {
+  refuse_idle_flags(request);
   const Request untouched;
   PointRequest point{common_setup(request, n_ranks, node_ranks), common_routing(request),
                      request.routing};

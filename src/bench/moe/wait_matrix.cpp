@@ -10,6 +10,8 @@ namespace shmemctl::moe {
 namespace {
 
 constexpr double line_factor = 3, cell_factor = 5, least_share = 0.1;
+/// Of two ranks, one is always the later one.
+constexpr double least_share_of_two = 0.5;
 
 /// Of the cells for which `in` holds, and of the others; the diagonal is left out.
 struct Means {
@@ -40,7 +42,7 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us) {
   std::set<int> slow_ranks, slow_receivers;
   const auto stands_out = [&](const Means& means, double factor) {
     return means.comparable && means.inside > factor * means.outside &&
-           means.inside - means.outside > least_share * call_us;
+           means.inside - means.outside > (n > 2 ? least_share : least_share_of_two) * call_us;
   };
   for (int rank = 0; n > 2 && rank < n; ++rank) {
     const Means column = means_of(waits, [rank](int, int j) { return j == rank; });

@@ -24,7 +24,7 @@ struct WaitVerdict {
 
 /// Ranks and receivers whose mean is 3 times that of all others, then cells of the rest that are 5
 /// times the others; but only what adds more than a tenth to the time of a call. With two ranks a
-/// column, a row and a cell are the same, and are called a link.
+/// column, a row and a cell are the same, and are called a link; it takes half of a call then.
 /// @param call_us a call's time on the slowest rank
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us);
 

@@ -31,7 +31,7 @@ TEST(MoeRequest, ModesAndFormats) {
   request.combine = "partial";
   request.dtype = "fp8";
   request.scales = "ue8m0";
-  const Setup setup = points(request)[0].setup;
+  const moe::Setup setup = points(request)[0].setup;
   EXPECT_EQ(setup.combine, Combine::partial);
   EXPECT_EQ(setup.format, Format::fp8);
   EXPECT_TRUE(setup.power_scales);
@@ -67,6 +67,13 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
   refused({"bias"}, "--mode ht", [](Request& r) {
     r.mode = "ll";
     r.bias = true;
+  });
+  refused({"--combine"}, "--mode ll", [](Request& r) { r.combine = "partial"; });
+  refused({"--scales"}, "--dtype fp8", [](Request& r) { r.scales = "ue8m0"; });
+  refused({"--num-groups"}, "--routing grouped", [](Request& r) { r.groups = 16; });
+  refused({"--routing"}, "--uneven", [](Request& r) {
+    r.routing = "./file";
+    r.uneven = true;
   });
 }
 
