@@ -1,0 +1,81 @@
+// What carries out a dispatch and a combine: the host's one-sided operations here, kernels there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/moe/oracle.h"
+#include "src/moe/routing.h"
+#include "src/moe/shape.h"
+
+namespace shmemctl::moe {
+
+enum class Mode {
+  high_throughput, ///< counts go ahead, rows lie without gaps, one row per rank comes back
+  low_latency      ///< fixed slots, nothing goes ahead
+};
+const char* to_string(Mode mode);
+const char* to_string(Format format);
+const char* to_string(Combine combine);
+
+/// Everything that a backend is set up for; the same on all ranks.
+struct Setup {
+  Shape shape;
+  Mode mode = Mode::high_throughput;
+  Format format = Format::bf16;
+  bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
+  Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
+  bool bias = false;               ///< of Combine::rows
+  std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node
+  std::uint32_t seed = 1;
+  std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
+  const Routing* routing = nullptr; ///< of all ranks; outlives the backend
+
+  std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
+  /// For payload.h: 0 where nothing crosses a node.
+  std::int32_t model_node_ranks() const { return n_nodes() > 1 ? node_ranks : 0; }
+};
+
+/// One call on this rank, in us. `total` begins when the call is entered and ends when its result
+/// may be used; the others are parts of it.
+struct Times {
+  double total_us = 0;
+  double counts_us = 0;   ///< until every row's place is known, with the wait for counts
+  double arrival_us = 0;  ///< of that, or of the wait for data: until the last rank had entered
+  double transfer_us = 0; ///< from then on
+  std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
+};
+
+/// Bytes of one rank: what is allocated for these limits, whatever the routing is.
+struct MemoryUse {
+  std::string what;    ///< "received rows"
+  std::string formula; ///< "ranks * max_tokens * row"
+  std::uint64_t size_bytes = 0;
+};
+
+/// One rank's part. Calls are collective and in the same order on all ranks.
+class Backend {
+public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual std::vector<MemoryUse> memory() const = 0;
+  /// Fills what dispatch and combine write with a pattern that no row has. Not timed; everybody has
+  /// to be done before anybody goes on.
+  virtual void poison() = 0;
+  /// @param cached the last dispatch's plan is used again, so no counts go ahead
+  virtual Times dispatch(bool cached) = 0;
+  /// The experts' work on what was received. Not timed.
+  virtual void run_experts() = 0;
+  virtual Times combine() = 0;
+  /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is
+  /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
+  virtual std::optional<std::string> verify_dispatch() = 0;
+  virtual std::optional<std::string> verify_combine() = 0;
+  /// Changes a byte of what was received, as a test of the verification.
+  virtual void corrupt() = 0;
+};
+
+} // namespace shmemctl::moe

@@ -1,0 +1,133 @@
+#include "src/bench/moe/host_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace shmemctl::moe {
+
+HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
+    : rma_(rma), memory_(memory), setup_(setup), mutation_(std::move(mutation)), me_(rma.pe()),
+      mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), layout_(setup),
+      combined_(static_cast<std::size_t>(tokens()) * static_cast<std::size_t>(setup.shape.hidden)),
+      lies_(setup) {
+  for (std::int32_t token = 0; token < tokens(); ++token)
+    fill_row(setup_, layout_, me_, token, send_row(token));
+}
+
+std::uint64_t HostBackend::load(const std::uint64_t* word) {
+  // atomic_ref wants a mutable object; this only loads.
+  return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(std::memory_order_acquire);
+}
+
+void HostBackend::put(std::byte* target, const std::byte* source, std::size_t size_bytes,
+                      std::int32_t rank) {
+  rma_.put(target, source, size_bytes, rank, 0, false);
+}
+
+void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t rank) {
+  if (mutates(Mutation::Kind::skipped_chunk) && !skipped_) {
+    skipped_ = true;
+    const std::size_t chunk = layout_.payload_bytes() / 4;
+    const std::size_t behind = layout_.payload_bytes();
+    put(target, row, behind - chunk, rank);
+    return put(target + behind, row + behind, layout_.stride_bytes() - behind, rank);
+  }
+  put(target, row, layout_.stride_bytes(), rank);
+}
+
+void HostBackend::order() {
+  if (!mutates(Mutation::Kind::no_fence))
+    rma_.fence();
+}
+
+void HostBackend::signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank) {
+  rma_.put_signal(nullptr, nullptr, 0, word, value, SignalOp::set, rank, 0, false);
+}
+
+void HostBackend::wait_for_all(const std::vector<Awaited>& all,
+                               const std::function<bool(std::int32_t)>& is_there, const char* step,
+                               Times& times) {
+  const Clock::time_point begin = Clock::now();
+  std::vector<bool> seen(static_cast<std::size_t>(setup_.shape.n_ranks));
+  const auto look = [&](const Awaited& awaited) {
+    const auto slot = static_cast<std::size_t>(awaited.rank);
+    if (!seen[slot] && is_there(awaited.rank)) {
+      seen[slot] = true;
+      times.wait_us[slot] += us_since(begin);
+    }
+    return seen[slot];
+  };
+  // One after the other, so that a deadline names who has not come; but whoever comes meanwhile is
+  // noted at its own time.
+  for (const Awaited& awaited : all)
+    rma_.wait(
+        [&] {
+          std::for_each(all.begin(), all.end(), look);
+          return look(awaited);
+        },
+        step, awaited.by);
+}
+
+void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
+                         std::size_t channels, std::uint16_t* out) {
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    float total = begin ? float_of_bf16(begin[channel]) : 0;
+    for (const std::uint16_t* row : rows)
+      total = add(total, float_of_bf16(row[channel]));
+    out[channel] = bf16_of_float(total);
+  }
+}
+
+void HostBackend::corrupt() {
+  if (const std::vector<std::byte*> rows = received_rows(); !rows.empty())
+    rows.back()[0] ^= std::byte{1};
+  if (!combined_.empty())
+    combined_.back() ^= 1U;
+}
+
+void HostBackend::poison_common() {
+  lies_.areas.set_guards(memory_);
+  std::memset(combined_.data(), static_cast<int>(poison_byte),
+              combined_.size() * sizeof(std::uint16_t));
+}
+
+std::optional<std::string> HostBackend::verify_dispatch() {
+  const std::vector<RowSource> expected = expected_rows(setup_.shape, *setup_.routing, me_);
+  const std::vector<std::byte*> rows = received_rows();
+  if (rows.size() != expected.size())
+    return fmt::format("rank {} received {} rows, and the routing sends {}", me_, rows.size(),
+                       expected.size());
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    if (const auto wrong = wrong_row(setup_, layout_, expected[row], rows[row]))
+      return fmt::format("rank {}, row {}: {}", me_, row, *wrong);
+  if (const auto wrong = wrong_counts_or_gaps(rows.size()))
+    return fmt::format("rank {}: {}", me_, *wrong);
+  if (const auto broken = lies_.areas.broken_guard(memory_))
+    return fmt::format("rank {}: something was written beside the {}", me_, *broken);
+  return std::nullopt;
+}
+
+std::optional<std::string> HostBackend::verify_combine() {
+  for (std::int32_t token = 0; token < tokens(); ++token)
+    if (const auto wrong = wrong_combined(setup_, me_, token, combined_row(token)))
+      return fmt::format("rank {}: {}", me_, *wrong);
+  if (const auto broken = lies_.areas.broken_guard(memory_))
+    return fmt::format("rank {}: something was written beside the {}", me_, *broken);
+  return std::nullopt;
+}
+
+std::size_t host_backend_bytes(const Setup& setup) {
+  return HostLayout(setup).areas.size_bytes();
+}
+
+std::unique_ptr<Backend> make_host_backend(Rma& rma, std::byte* memory, const Setup& setup,
+                                           Mutation mutation) {
+  return setup.mode == Mode::high_throughput
+             ? make_host_high_throughput(rma, memory, setup, std::move(mutation))
+             : make_host_low_latency(rma, memory, setup, std::move(mutation));
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,121 @@
+// Dispatch and combine by the host's one-sided operations: over every transport, for every machine.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "src/bench/moe/backend.h"
+#include "src/bench/moe/host_layout.h"
+#include "src/bench/moe/rows.h"
+#include "src/runtime/rma.h"
+
+namespace shmemctl::moe {
+
+/// A mistake on purpose, of one rank: what verification has to find.
+struct Mutation {
+  enum class Kind {
+    none,
+    swapped_rows,  ///< two rows change their places
+    skipped_chunk, ///< the last part of a row's values is not sent
+    early_signal,  ///< the signal goes before its rows, which wait for `gate`
+    no_fence       ///< nothing orders rows and signals
+  };
+  Kind kind = Kind::none;
+  std::int32_t rank = 0;
+  std::function<void()> gate;
+};
+
+/// Symmetric memory that make_host_backend() needs.
+std::size_t host_backend_bytes(const Setup& setup);
+
+/// @param memory symmetric, host_backend_bytes() of it, zeroed on all ranks before any goes on;
+///               stays the caller's, outlives the backend
+/// @param rank of this PE, which is also its PE
+std::unique_ptr<Backend> make_host_backend(Rma& rma, std::byte* memory, const Setup& setup,
+                                           Mutation mutation = {});
+
+/// What both modes share: rows to send, signals, waits.
+class HostBackend : public Backend {
+public:
+  HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
+  std::string name() const override { return "host"; }
+  std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  void corrupt() override;
+
+protected:
+  using Clock = std::chrono::steady_clock;
+  static double us_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  }
+
+  /// Whose data is waited for, and who brings it: another one where it is handed on.
+  struct Awaited {
+    std::int32_t rank, by;
+  };
+  /// Waits until `is_there(rank)` holds for each; notes when each one's did. A deadline names who
+  /// should have brought it.
+  void wait_for_all(const std::vector<Awaited>& all,
+                    const std::function<bool(std::int32_t)>& is_there, const char* step,
+                    Times& times);
+  /// From `values`, the rows of one token in order, one token: begin + first + ..., rounded once.
+  static void add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
+                     std::size_t channels, std::uint16_t* out);
+  std::uint64_t* words(std::size_t offset) const {
+    return reinterpret_cast<std::uint64_t*>(memory_ + offset);
+  }
+  Times no_times() const {
+    Times times;
+    times.wait_us.resize(static_cast<std::size_t>(setup_.shape.n_ranks));
+    return times;
+  }
+  static std::uint64_t load(const std::uint64_t* word);
+  void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
+  /// Behind all rows to that rank.
+  void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
+  /// Before signals: what was put comes first.
+  void order();
+
+  bool mutates(Mutation::Kind kind) const {
+    return mutation_.kind == kind && mutation_.rank == me_;
+  }
+  std::byte* send_row(std::int32_t token) const {
+    return memory_ + lies_.send_rows + static_cast<std::size_t>(token) * layout_.stride_bytes();
+  }
+  /// Puts a token's row, with the mistakes that are asked for.
+  void put_row(std::byte* target, const std::byte* row, std::int32_t rank);
+  std::int32_t tokens() const { return mine_.tokens(); }
+  std::size_t value_row_bytes() const {
+    return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
+  }
+  std::uint16_t* combined_row(std::int32_t token) {
+    return combined_.data() +
+           static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.hidden);
+  }
+
+  /// The received rows, in order.
+  virtual std::vector<std::byte*> received_rows() const = 0;
+  /// What the last dispatch must not have touched, and what it counted.
+  virtual std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const = 0;
+  std::optional<std::string> verify_dispatch() override;
+  std::optional<std::string> verify_combine() override;
+  void poison_common();
+
+  Rma& rma_;
+  std::byte* memory_;
+  const Setup setup_;
+  const Mutation mutation_;
+  const std::int32_t me_;
+  const RankRouting& mine_;
+  const RowLayout layout_;
+  std::vector<RankMask> masks_; ///< by token: where it goes
+  std::vector<std::uint16_t> combined_;
+  const HostLayout lies_;
+  bool skipped_ = false; ///< the chunk has been
+};
+
+std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,
+                                                   Mutation mutation);
+std::unique_ptr<Backend> make_host_low_latency(Rma& rma, std::byte* memory, const Setup& setup,
+                                               Mutation mutation);
+
+} // namespace shmemctl::moe

@@ -1,0 +1,409 @@
+// High throughput on the host: counts go ahead, so every row has its final place before it moves.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "src/bench/moe/host_backend.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+class HighThroughput final : public HostBackend {
+public:
+  HighThroughput(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
+      : HostBackend(rma, memory, setup, std::move(mutation)), n_(setup.shape.n_ranks),
+        node_(node_of(me_, setup.node_ranks)), counts_(as_size(n_) * as_size(n_)),
+        expert_counts_(as_size(setup.shape.local_experts())), relayed_(as_size(setup.n_nodes())) {
+    for (std::int32_t i = 0; i < setup.node_ranks; ++i) // itself first, then in turn
+      mates_.push_back(node_ * setup.node_ranks + (me_ + i) % setup.node_ranks);
+    for (std::int32_t node = 0; node < setup.n_nodes(); ++node)
+      if (node != node_)
+        rails_.push_back(rail_of(me_, node, setup.node_ranks));
+  }
+
+  void poison() override {
+    poison_common();
+    const std::size_t row = layout_.stride_bytes(), back = value_row_bytes();
+    const std::size_t all = as_size(setup_.shape.max_rows());
+    std::memset(memory_ + lies_.receive, static_cast<int>(poison_byte), all * row);
+    std::memset(memory_ + lies_.back, static_cast<int>(poison_byte), all * back);
+    if (rails_.empty())
+      return;
+    const std::size_t crossing = as_size(setup_.n_nodes()) * as_size(setup_.shape.max_tokens);
+    std::memset(memory_ + lies_.relay, static_cast<int>(poison_byte), crossing * row);
+    std::memset(memory_ + lies_.sums_in, static_cast<int>(poison_byte), crossing * back);
+  }
+
+  Times dispatch(bool cached) override;
+  void run_experts() override;
+  Times combine() override;
+
+private:
+  static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
+  std::byte* receive_row(std::int32_t row) const {
+    return memory_ + lies_.receive + as_size(row) * layout_.stride_bytes();
+  }
+  std::byte* relay_row(std::int32_t node, std::int32_t index) const {
+    return memory_ + lies_.relay + token_of_node(node, index) * layout_.stride_bytes();
+  }
+  std::size_t token_of_node(std::int32_t node, std::int32_t token) const {
+    return as_size(node) * as_size(setup_.shape.max_tokens) + as_size(token);
+  }
+  std::byte* value_row(std::size_t area, std::size_t index) const {
+    return memory_ + area + index * value_row_bytes();
+  }
+  /// In the memory of the rank that adds up: what local rank `local` gives back of a token of the
+  /// rank with the same local index on `node`.
+  std::byte* back_row(std::int32_t local, std::int32_t node, std::int32_t token) const {
+    return value_row(lies_.back,
+                     as_size(local * setup_.n_nodes()) * as_size(setup_.shape.max_tokens) +
+                         token_of_node(node, token));
+  }
+  const std::uint16_t* values(const std::byte* row) const {
+    return reinterpret_cast<const std::uint16_t*>(row);
+  }
+  std::int32_t count(std::int32_t source, std::int32_t destination) const {
+    return counts_[as_size(source * n_ + destination)];
+  }
+
+  void make_plan();
+  void exchange_counts(Times& times);
+  void meet(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
+  void send_rows();
+  void signal_rows();
+  void hand_on(Times& times);
+  void hand_on_from(std::int32_t node);
+  void wait_for_rows(Times& times);
+  void give_back();
+  void add_up_for_rails();
+  void add_up_own(Times& times);
+
+  std::vector<std::byte*> received_rows() const override;
+  std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const override;
+
+  /// A token of a rail's rank that has come to this node, and the ranks here that it went to.
+  struct Relayed {
+    std::int32_t token;
+    RankMask local;
+  };
+
+  const std::int32_t n_, node_;
+  std::vector<std::int32_t> mates_, rails_;
+  std::vector<std::int32_t> counts_; ///< [source][destination]
+  std::vector<std::int32_t> expert_counts_;
+  std::vector<std::int32_t> relays_;          ///< by node: rows that go there
+  std::vector<std::vector<Relayed>> relayed_; ///< by node
+  std::uint64_t counts_epoch_ = 0, epoch_ = 0, back_epoch_ = 0;
+};
+
+Times HighThroughput::dispatch(bool cached) {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  ++epoch_;
+  if (cached) {
+    meet(lies_.signals.ready, epoch_, "cached dispatch: readiness", times);
+  } else {
+    make_plan();
+    exchange_counts(times);
+  }
+  times.counts_us = us_since(begin);
+  times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
+  if (mutates(Mutation::Kind::early_signal)) {
+    signal_rows();
+    rma_.quiet();
+    mutation_.gate();
+  }
+  send_rows();
+  if (!mutates(Mutation::Kind::early_signal))
+    signal_rows();
+  hand_on(times);
+  wait_for_rows(times);
+  rma_.quiet(); // the rows that were sent may change from now on
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us - times.counts_us;
+  return times;
+}
+
+void HighThroughput::make_plan() {
+  const Shape& shape = setup_.shape;
+  masks_.clear();
+  relays_.assign(as_size(setup_.n_nodes()), 0);
+  std::vector<std::int32_t> mine(as_size(n_));
+  std::vector<std::int32_t> chosen(as_size(shape.n_experts));
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    masks_.push_back(ranks_of_token(shape, mine_.choices(token)));
+    for (std::int32_t rank = 0; rank < n_; ++rank)
+      mine[as_size(rank)] += goes_to(masks_.back(), rank) ? 1 : 0;
+    for (std::int32_t node = 0; node < setup_.n_nodes(); ++node)
+      relays_[as_size(node)] += ranks_on_node(masks_.back(), node, setup_.node_ranks) != 0 ? 1 : 0;
+    for (std::int32_t k = 0; k < shape.top_k; ++k)
+      if (const std::int32_t expert = mine_.choices(token)[k]; expert >= 0)
+        ++chosen[as_size(expert)];
+  }
+  auto* out = reinterpret_cast<std::int32_t*>(memory_ + lies_.counts_out);
+  for (std::int32_t rank = 0; rank < n_; ++rank) {
+    out = std::copy(mine.begin(), mine.end(), out);
+    const auto first = chosen.begin() + shape.first_expert(rank);
+    out = std::copy(first, first + shape.local_experts(), out);
+  }
+}
+
+void HighThroughput::exchange_counts(Times& times) {
+  ++counts_epoch_;
+  // Whoever writes the other half knows that this rank has entered the dispatch after it.
+  const std::size_t half = as_size(half_of_epoch(counts_epoch_)) * as_size(n_);
+  const std::size_t message_bytes = lies_.count_message_words * sizeof(std::int32_t);
+  std::uint64_t* const come = words(lies_.signals.counts) + half;
+  for (std::int32_t i = 0; i < n_; ++i) {
+    const std::int32_t rank = (me_ + i) % n_;
+    rma_.put_signal(memory_ + lies_.counts_in + (half + as_size(me_)) * message_bytes,
+                    memory_ + lies_.counts_out + as_size(rank) * message_bytes, message_bytes,
+                    come + me_, counts_epoch_, SignalOp::set, rank, 0, false);
+  }
+  std::vector<Awaited> all;
+  for (std::int32_t rank = 0; rank < n_; ++rank)
+    all.push_back({rank, rank});
+  wait_for_all(
+      all, [&](std::int32_t rank) { return load(come + rank) == counts_epoch_; },
+      "dispatch: counts", times);
+  std::fill(expert_counts_.begin(), expert_counts_.end(), 0);
+  for (std::int32_t rank = 0; rank < n_; ++rank) {
+    const auto* message = reinterpret_cast<const std::int32_t*>(
+        memory_ + lies_.counts_in + (half + as_size(rank)) * message_bytes);
+    std::copy(message, message + n_, counts_.begin() + rank * n_);
+    for (std::size_t expert = 0; expert < expert_counts_.size(); ++expert)
+      expert_counts_[expert] += message[as_size(n_) + expert];
+  }
+  for (std::int32_t& chosen : expert_counts_)
+    chosen = aligned_count(chosen, setup_.shape.expert_alignment);
+}
+
+/// Tells those who write to this rank that its memory is free, and waits for those that it writes
+/// to: the ranks of its node and of its rail.
+void HighThroughput::meet(std::size_t signals, std::uint64_t epoch, const char* step,
+                          Times& times) {
+  std::vector<Awaited> all;
+  for (const std::vector<std::int32_t>* ranks : {&mates_, &rails_})
+    for (const std::int32_t rank : *ranks) {
+      signal(words(signals) + me_, epoch, rank);
+      all.push_back({rank, rank});
+    }
+  wait_for_all(
+      all, [&](std::int32_t rank) { return load(words(signals) + rank) >= epoch; }, step, times);
+}
+
+void HighThroughput::send_rows() {
+  std::vector<std::int32_t> next(as_size(n_)), relayed(as_size(setup_.n_nodes()));
+  for (std::int32_t rank = 0; rank < n_; ++rank)
+    next[as_size(rank)] = base_of(counts_.data(), n_, me_, rank);
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    const RankMask mask = masks_[as_size(token)];
+    for (const std::int32_t rail : rails_) {
+      const std::int32_t node = node_of(rail, setup_.node_ranks);
+      if (ranks_on_node(mask, node, setup_.node_ranks) != 0)
+        put_row(relay_row(node_, relayed[as_size(node)]++), send_row(token), rail);
+    }
+    for (const std::int32_t rank : mates_) {
+      if (!goes_to(mask, rank))
+        continue;
+      std::int32_t slot = next[as_size(rank)]++;
+      const std::int32_t first = base_of(counts_.data(), n_, me_, rank);
+      if (mutates(Mutation::Kind::swapped_rows) && count(me_, rank) > 1 && slot < first + 2)
+        slot = first + (slot == first ? 1 : 0);
+      put_row(receive_row(slot), send_row(token), rank);
+    }
+  }
+}
+
+void HighThroughput::signal_rows() {
+  order();
+  for (const std::int32_t rail : rails_)
+    signal(words(lies_.signals.relayed) + node_,
+           count_word(epoch_, relays_[as_size(node_of(rail, setup_.node_ranks))]), rail);
+  for (const std::int32_t rank : mates_)
+    if (count(me_, rank) > 0)
+      signal(words(lies_.signals.rows) + me_, epoch_, rank);
+}
+
+void HighThroughput::hand_on(Times& times) {
+  std::vector<Awaited> all;
+  for (const std::int32_t rail : rails_)
+    all.push_back({rail, rail});
+  wait_for_all(
+      all,
+      [&](std::int32_t rail) {
+        const std::int32_t node = node_of(rail, setup_.node_ranks);
+        return has_come(load(words(lies_.signals.relayed) + node), epoch_);
+      },
+      "dispatch: rows to hand on", times);
+  for (const std::int32_t rail : rails_)
+    hand_on_from(node_of(rail, setup_.node_ranks));
+}
+
+void HighThroughput::hand_on_from(std::int32_t node) {
+  const std::int32_t source = rail_of(me_, node, setup_.node_ranks);
+  const std::int32_t rows = count_of(load(words(lies_.signals.relayed) + node));
+  std::map<std::int32_t, std::int32_t> next;
+  for (const std::int32_t rank : mates_)
+    next[rank] = base_of(counts_.data(), n_, source, rank);
+  relayed_[as_size(node)].clear();
+  for (std::int32_t index = 0; index < rows; ++index) {
+    const std::byte* const row = relay_row(node, index);
+    const RankMask ranks = ranks_of_token(setup_.shape, layout_.experts(row));
+    relayed_[as_size(node)].push_back(
+        {layout_.source(row).token, ranks_on_node(ranks, node_, setup_.node_ranks)});
+    for (const std::int32_t rank : mates_)
+      if (goes_to(ranks, rank))
+        put(receive_row(next[rank]++), row, layout_.stride_bytes(), rank);
+  }
+  order();
+  for (const std::int32_t rank : mates_)
+    if (count(source, rank) > 0)
+      signal(words(lies_.signals.rows) + source, epoch_, rank);
+}
+
+void HighThroughput::wait_for_rows(Times& times) {
+  std::vector<Awaited> all;
+  for (std::int32_t source = 0; source < n_; ++source)
+    if (count(source, me_) > 0)
+      all.push_back({source, node_of(source, setup_.node_ranks) == node_
+                                 ? source
+                                 : rail_of(source, node_, setup_.node_ranks)});
+  wait_for_all(
+      all, [&](std::int32_t source) { return load(words(lies_.signals.rows) + source) >= epoch_; },
+      "dispatch: rows", times);
+}
+
+void HighThroughput::run_experts() {
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const std::vector<std::uint16_t> read = read_row(setup_, row);
+    const float factor = rank_factor(setup_.shape, layout_.experts(row), me_);
+    auto* const out = reinterpret_cast<std::uint16_t*>(value_row(lies_.results, index++));
+    std::transform(read.begin(), read.end(), out,
+                   [factor](std::uint16_t x) { return transformed(x, factor); });
+  }
+}
+
+Times HighThroughput::combine() {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  ++back_epoch_;
+  meet(lies_.signals.ready_back, back_epoch_, "combine: readiness", times);
+  times.counts_us = us_since(begin);
+  times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
+  give_back();
+  std::vector<Awaited> all;
+  for (const std::int32_t rank : mates_)
+    all.push_back({rank, rank});
+  wait_for_all(
+      all,
+      [&](std::int32_t rank) { return load(words(lies_.signals.rows_back) + rank) >= back_epoch_; },
+      "combine: rows", times);
+  add_up_for_rails();
+  add_up_own(times);
+  rma_.quiet();
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us - times.counts_us;
+  return times;
+}
+
+/// Each row goes to the rank of this node that adds up for the row's home.
+void HighThroughput::give_back() {
+  const std::int32_t local = me_ % setup_.node_ranks;
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const RowSource source = layout_.source(row);
+    put(back_row(local, node_of(source.rank, setup_.node_ranks), source.token),
+        value_row(lies_.results, index++), value_row_bytes(),
+        rail_of(source.rank, node_, setup_.node_ranks));
+  }
+  order();
+  for (const std::int32_t rank : mates_)
+    signal(words(lies_.signals.rows_back) + me_, back_epoch_, rank);
+}
+
+/// What this node's ranks have given back of tokens of other nodes crosses as one row.
+void HighThroughput::add_up_for_rails() {
+  const auto channels = as_size(setup_.shape.hidden);
+  for (const std::int32_t home : rails_) {
+    const std::int32_t node = node_of(home, setup_.node_ranks);
+    for (const Relayed& relayed : relayed_[as_size(node)]) {
+      std::vector<const std::uint16_t*> rows;
+      for (std::int32_t local = 0; local < setup_.node_ranks; ++local)
+        if (goes_to(relayed.local, local))
+          rows.push_back(values(back_row(local, node, relayed.token)));
+      std::byte* const sum = value_row(lies_.sums, token_of_node(node, relayed.token));
+      add_up(rows, nullptr, channels, reinterpret_cast<std::uint16_t*>(sum));
+      put(value_row(lies_.sums_in, token_of_node(node_, relayed.token)), sum, value_row_bytes(),
+          home);
+    }
+  }
+  order();
+  for (const std::int32_t home : rails_)
+    signal(words(lies_.signals.nodes_back) + node_, back_epoch_, home);
+}
+
+void HighThroughput::add_up_own(Times& times) {
+  std::vector<Awaited> all;
+  for (const std::int32_t rail : rails_)
+    all.push_back({rail, rail});
+  wait_for_all(
+      all,
+      [&](std::int32_t rail) {
+        const std::int32_t node = node_of(rail, setup_.node_ranks);
+        return load(words(lies_.signals.nodes_back) + node) >= back_epoch_;
+      },
+      "combine: sums of other nodes", times);
+  const auto channels = as_size(setup_.shape.hidden);
+  std::vector<std::uint16_t> own(channels);
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    std::vector<const std::uint16_t*> rows, totals;
+    const RankMask mask = masks_[as_size(token)];
+    for (std::int32_t local = 0; local < setup_.node_ranks; ++local)
+      if (goes_to(mask, node_ * setup_.node_ranks + local))
+        rows.push_back(values(back_row(local, node_, token)));
+    if (!rails_.empty()) { // this node's sum is rounded like those of the others
+      add_up(rows, nullptr, channels, own.data());
+      for (std::int32_t node = 0; node < setup_.n_nodes(); ++node)
+        if (ranks_on_node(mask, node, setup_.node_ranks) != 0)
+          totals.push_back(node == node_
+                               ? own.data()
+                               : values(value_row(lies_.sums_in, token_of_node(node, token))));
+      rows = totals;
+    }
+    const std::vector<std::uint16_t> bias =
+        setup_.bias ? bias_of(setup_, me_, token) : std::vector<std::uint16_t>{};
+    add_up(rows, bias.empty() ? nullptr : bias.data(), channels, combined_row(token));
+  }
+}
+
+std::vector<std::byte*> HighThroughput::received_rows() const {
+  std::vector<std::byte*> rows;
+  const std::int32_t received = rows_of(counts_.data(), n_, me_);
+  for (std::int32_t row = 0; row < received; ++row)
+    rows.push_back(receive_row(row));
+  return rows;
+}
+
+std::optional<std::string> HighThroughput::wrong_counts_or_gaps(std::size_t rows) const {
+  if (expert_counts_ != expected_expert_counts(setup_.shape, *setup_.routing, me_))
+    return "the counts of its experts are not those of the routing";
+  const std::size_t used = rows * layout_.stride_bytes();
+  const std::size_t all = as_size(setup_.shape.max_rows()) * layout_.stride_bytes();
+  if (const auto at = first_written(memory_ + lies_.receive + used, all - used))
+    return fmt::format("byte {} behind its {} rows was written", *at, rows);
+  return std::nullopt;
+}
+
+} // namespace
+
+std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,
+                                                   Mutation mutation) {
+  return std::make_unique<HighThroughput>(rma, memory, setup, std::move(mutation));
+}
+
+} // namespace shmemctl::moe

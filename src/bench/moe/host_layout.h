@@ -1,0 +1,42 @@
+// Where things lie in the host backend's memory, the same on all ranks.
+#pragma once
+
+#include "src/bench/moe/areas.h"
+#include "src/bench/moe/rows.h"
+
+namespace shmemctl::moe {
+
+/// Words that others write, one for each rank or node.
+struct HostSignals {
+  std::size_t ready = 0;      ///< [rank]: it has entered, and its memory may be written; epoch
+  std::size_t counts = 0;     ///< [2][rank]: its counts are there; epoch
+  std::size_t rows = 0;       ///< [rank]: all its rows are there; epoch. Low latency: [2][rank],
+                              ///< with their count
+  std::size_t relayed = 0;    ///< [node]: rows to be handed on are there; with their count
+  std::size_t ready_back = 0; ///< [rank]: as `ready`, of a combine
+  std::size_t rows_back = 0;  ///< [rank]: as `rows`, of a combine
+  std::size_t nodes_back = 0; ///< [node]: its sums are there; epoch
+};
+
+struct HostLayout {
+  explicit HostLayout(const Setup& setup);
+
+  Areas areas;
+  HostSignals signals;
+  std::size_t send_rows = 0;  ///< [token]
+  std::size_t counts_out = 0; ///< [rank] of count_message_words
+  std::size_t counts_in = 0;  ///< [2][rank] of count_message_words
+  std::size_t receive = 0;    ///< high throughput [row]; low latency [2][rank][token]
+  std::size_t relay = 0;      ///< [node][token]: of the rail's ranks, to be handed on
+  std::size_t results = 0;    ///< what experts give back
+  std::size_t back = 0;       ///< [local rank][node][token], or [2][token][choice or rank]
+  std::size_t sums = 0;       ///< [node][token]: what this rank adds up for its rail's ranks
+  std::size_t sums_in = 0;    ///< [node][token]: what nodes have added up for this rank
+  /// int32 of a message of counts: rows for each rank, choices for each expert of the receiver.
+  std::size_t count_message_words = 0;
+  std::size_t result_rows = 0;
+  /// For people: what is there, by which formula.
+  std::vector<MemoryUse> uses;
+};
+
+} // namespace shmemctl::moe

@@ -1,0 +1,260 @@
+// Low latency on the host: every source has slots of its own on every rank, in two halves that
+// calls take in turn, and one word says how many rows have come. Nobody waits before sending.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "src/bench/moe/host_backend.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+class LowLatency final : public HostBackend {
+public:
+  LowLatency(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
+      : HostBackend(rma, memory, setup, std::move(mutation)), n_(setup.shape.n_ranks),
+        come_(as_size(n_)), expert_counts_(as_size(setup.shape.local_experts())) {
+    for (std::int32_t i = 0; i < n_; ++i) // itself first, then in turn
+      everybody_.push_back({(me_ + i) % n_, (me_ + i) % n_});
+  }
+
+  void poison() override {
+    poison_common();
+    std::memset(memory_ + lies_.receive, static_cast<int>(poison_byte),
+                2 * as_size(setup_.shape.max_rows()) * layout_.stride_bytes());
+    std::memset(memory_ + lies_.back, static_cast<int>(poison_byte),
+                2 * half_back_rows() * value_row_bytes());
+  }
+
+  Times dispatch(bool cached) override;
+  void run_experts() override;
+  Times combine() override;
+
+private:
+  static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
+  bool weighted() const { return setup_.combine == Combine::weighted; }
+  /// Rows that come back of a token: one for each choice, or for each rank.
+  std::int32_t per_token() const { return weighted() ? setup_.shape.top_k : n_; }
+  std::size_t half_back_rows() const {
+    return as_size(per_token()) * as_size(setup_.shape.max_tokens);
+  }
+  std::byte* slot(std::int32_t half, std::int32_t source, std::int32_t index) const {
+    return memory_ + lies_.receive +
+           (as_size(half) * as_size(setup_.shape.max_rows()) +
+            as_size(fixed_slot(setup_.shape, source, index))) *
+               layout_.stride_bytes();
+  }
+  std::byte* back_row(std::int32_t half, std::int32_t token, std::int32_t of_token) const {
+    return memory_ + lies_.back +
+           (as_size(half) * half_back_rows() + as_size(token * per_token() + of_token)) *
+               value_row_bytes();
+  }
+  std::byte* result_row(std::size_t index) const {
+    return memory_ + lies_.results + index * value_row_bytes();
+  }
+  /// The word of `source` in a half.
+  std::uint64_t* word(std::size_t signals, std::int32_t half, std::int32_t source) const {
+    return words(signals) + half * n_ + source;
+  }
+
+  std::vector<std::int32_t> send_rows();
+  void tell(std::size_t signals, std::uint64_t epoch, const std::vector<std::int32_t>& counts);
+  void wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
+  void count_choices();
+  void give_back();
+  void add_up_all();
+
+  std::vector<std::byte*> received_rows() const override;
+  std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const override;
+
+  const std::int32_t n_;
+  std::vector<std::int32_t> come_; ///< by source: rows of the last dispatch
+  std::vector<std::int32_t> expert_counts_;
+  std::vector<Awaited> everybody_;
+  std::uint64_t epoch_ = 0, back_epoch_ = 0;
+};
+
+Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  ++epoch_;
+  if (mutates(Mutation::Kind::early_signal)) {
+    std::vector<std::int32_t> counts(as_size(n_));
+    const std::vector<std::int32_t> all = row_counts(setup_.shape, *setup_.routing);
+    std::copy_n(all.begin() + me_ * n_, n_, counts.begin());
+    tell(lies_.signals.rows, epoch_, counts);
+    rma_.quiet();
+    mutation_.gate();
+    send_rows();
+  } else {
+    const std::vector<std::int32_t> counts = send_rows();
+    order();
+    tell(lies_.signals.rows, epoch_, counts);
+  }
+  const Clock::time_point sent = Clock::now();
+  wait_for_words(lies_.signals.rows, epoch_, "low-latency dispatch: rows", times);
+  times.arrival_us = us_since(sent);
+  for (std::int32_t source = 0; source < n_; ++source)
+    come_[as_size(source)] =
+        count_of(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)));
+  count_choices();
+  rma_.quiet();
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us;
+  return times;
+}
+
+/// @return by rank: how many rows went there
+std::vector<std::int32_t> LowLatency::send_rows() {
+  std::vector<std::int32_t> next(as_size(n_));
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    const RankMask mask = ranks_of_token(setup_.shape, mine_.choices(token));
+    for (const Awaited& to : everybody_) {
+      if (!goes_to(mask, to.rank))
+        continue;
+      std::int32_t index = next[as_size(to.rank)]++;
+      if (mutates(Mutation::Kind::swapped_rows) && index < 2)
+        index = 1 - index; // of at least two, or a gap is left, which is wrong as well
+      put_row(slot(half_of_epoch(epoch_), me_, index), send_row(token), to.rank);
+    }
+  }
+  return next;
+}
+
+void LowLatency::tell(std::size_t signals, std::uint64_t epoch,
+                      const std::vector<std::int32_t>& counts) {
+  for (const Awaited& to : everybody_)
+    signal(word(signals, half_of_epoch(epoch), me_), count_word(epoch, counts[as_size(to.rank)]),
+           to.rank);
+}
+
+void LowLatency::wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step,
+                                Times& times) {
+  wait_for_all(
+      everybody_,
+      [&](std::int32_t source) {
+        return has_come(load(word(signals, half_of_epoch(epoch), source)), epoch);
+      },
+      step, times);
+}
+
+void LowLatency::count_choices() {
+  std::fill(expert_counts_.begin(), expert_counts_.end(), 0);
+  for (const std::byte* row : received_rows())
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
+      if (const std::int32_t local = setup_.shape.local_expert(layout_.experts(row)[k], me_);
+          local != no_expert)
+        ++expert_counts_[as_size(local)];
+  for (std::int32_t& chosen : expert_counts_)
+    chosen = aligned_count(chosen, setup_.shape.expert_alignment);
+}
+
+void LowLatency::run_experts() {
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const std::vector<std::uint16_t> read = read_row(setup_, row);
+    const std::int32_t* const experts = layout_.experts(row);
+    if (!weighted()) {
+      auto* const out = reinterpret_cast<std::uint16_t*>(result_row(index++));
+      std::transform(read.begin(), read.end(), out, [&](std::uint16_t x) {
+        return partial_row(x, setup_.shape, experts, layout_.weights(row), me_);
+      });
+      continue;
+    }
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k) {
+      if (setup_.shape.local_expert(experts[k], me_) == no_expert)
+        continue;
+      const float factor = expert_factor(experts[k]);
+      auto* const out = reinterpret_cast<std::uint16_t*>(result_row(index++));
+      std::transform(read.begin(), read.end(), out,
+                     [factor](std::uint16_t x) { return transformed(x, factor); });
+    }
+  }
+}
+
+Times LowLatency::combine() {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  ++back_epoch_;
+  give_back();
+  order();
+  tell(lies_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
+  const Clock::time_point sent = Clock::now();
+  wait_for_words(lies_.signals.rows_back, back_epoch_, "low-latency combine: rows", times);
+  times.arrival_us = us_since(sent);
+  add_up_all();
+  rma_.quiet();
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us;
+  return times;
+}
+
+void LowLatency::give_back() {
+  const std::int32_t half = half_of_epoch(back_epoch_);
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const RowSource home = layout_.source(row);
+    if (!weighted()) {
+      put(back_row(half, home.token, me_), result_row(index++), value_row_bytes(), home.rank);
+      continue;
+    }
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
+      if (setup_.shape.local_expert(layout_.experts(row)[k], me_) != no_expert)
+        put(back_row(half, home.token, k), result_row(index++), value_row_bytes(), home.rank);
+  }
+}
+
+void LowLatency::add_up_all() {
+  const std::int32_t half = half_of_epoch(back_epoch_);
+  const auto channels = as_size(setup_.shape.hidden);
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    const std::int32_t* const experts = mine_.choices(token);
+    const float* const weights = layout_.weights(send_row(token));
+    const RankMask mask = ranks_of_token(setup_.shape, experts);
+    std::vector<float> totals(channels);
+    for (std::int32_t i = 0; i < per_token(); ++i) {
+      if (weighted() ? experts[i] < 0 : !goes_to(mask, i))
+        continue;
+      const auto* const row = reinterpret_cast<const std::uint16_t*>(back_row(half, token, i));
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        const float value = float_of_bf16(row[channel]);
+        totals[channel] = weighted() ? multiply_add(weights[i], value, totals[channel])
+                                     : add(totals[channel], value);
+      }
+    }
+    std::transform(totals.begin(), totals.end(), combined_row(token), bf16_of_float);
+  }
+}
+
+std::vector<std::byte*> LowLatency::received_rows() const {
+  std::vector<std::byte*> rows;
+  for (std::int32_t source = 0; source < n_; ++source)
+    for (std::int32_t index = 0; index < come_[as_size(source)]; ++index)
+      rows.push_back(slot(half_of_epoch(epoch_), source, index));
+  return rows;
+}
+
+std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/) const {
+  if (expert_counts_ != expected_expert_counts(setup_.shape, *setup_.routing, me_))
+    return "the counts of its experts are not those of the routing";
+  for (std::int32_t half = 0; half < 2; ++half)
+    for (std::int32_t source = 0; source < n_; ++source) {
+      const std::int32_t used = come_[as_size(source)];
+      if (const auto at =
+              first_written(slot(half, source, used),
+                            as_size(setup_.shape.max_tokens - used) * layout_.stride_bytes()))
+        return fmt::format("byte {} behind the {} rows of rank {} was written", *at, used, source);
+    }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::unique_ptr<Backend> make_host_low_latency(Rma& rma, std::byte* memory, const Setup& setup,
+                                               Mutation mutation) {
+  return std::make_unique<LowLatency>(rma, memory, setup, std::move(mutation));
+}
+
+} // namespace shmemctl::moe
