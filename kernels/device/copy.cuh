@@ -70,8 +70,8 @@ using detail::Local;
 using detail::Remote;
 
 /// Copies by all threads of the scope; no thread waits for another one. Each thread's part is
-/// loaded when the call returns; stores have no order. Not inlined: it is long, and in every put and
-/// get.
+/// loaded when the call returns; stores have no order. Not inlined: it is long, and in every put
+/// and get.
 template <class Scope, class Source>
 inline __device__ __noinline__ void copy(void* to, const void* from, std::size_t size_bytes) {
   auto* target = static_cast<std::byte*>(to);
