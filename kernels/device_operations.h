@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
+#include "src/base/choices.h"
+
 namespace shmemctl::device {
 
-enum class SignalOp : std::uint8_t { set, add };
-
-/// What a word is waited for to be, compared with a value.
-enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
+using shmemctl::Compare;
+using shmemctl::SignalOp;
 
 /// Sums and products of whole numbers wrap around.
 enum class ReduceOp : std::uint8_t { sum, min, max, prod };

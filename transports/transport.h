@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/choices.h"
 #include "src/base/deadline.h"
 #include "src/base/job_health.h"
 #include "src/base/options.h"
@@ -99,8 +100,6 @@ struct AtomicRequest {
   std::uint8_t size_bytes = 8; ///< 4 or 8; the address is aligned to it
   std::uint64_t operand = 0, compare = 0;
 };
-
-enum class SignalOp : std::uint8_t { set, add };
 
 /// Operations are issued on a context (a small number; 0 is the default one), are complete at the
 /// target after quiet() on that context, and are ordered towards a PE by fence(). All throw Error

@@ -53,6 +53,10 @@ __device__ inline void store_relaxed(std::uint32_t* at, std::uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
+__device__ inline void store_release(std::uint32_t* at, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
 /// Two words of 8 bytes, each whole; the model gives them no order. `at` is aligned to 16 bytes.
 struct WordPair {
   std::uint64_t first, second;
@@ -79,6 +83,28 @@ __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
                "st.relaxed.sys.global.b128 [%0], both;\n\t}" ::"l"(at),
                "l"(pair.first), "l"(pair.second)
                : "memory");
+}
+
+/// What locks and queues take their turns by. Sixty-four bits.
+__device__ inline std::uint64_t swap_acquire(std::uint64_t* at, std::uint64_t value) {
+  std::uint64_t old;
+  asm volatile("atom.acquire.sys.global.exch.b64 %0, [%1], %2;"
+               : "=l"(old)
+               : "l"(at), "l"(value)
+               : "memory");
+  return old;
+}
+__device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uint64_t expected,
+                                                     std::uint64_t desired) {
+  std::uint64_t old;
+  asm volatile("atom.acquire.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(old)
+               : "l"(at), "l"(expected), "l"(desired)
+               : "memory");
+  return old;
+}
+__device__ inline void max_release(std::uint64_t* at, std::uint64_t value) {
+  asm volatile("red.release.sys.global.max.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
 /// Read-modify-writes of 4 or 8 bytes, without an order.

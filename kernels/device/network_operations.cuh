@@ -3,8 +3,7 @@
 // Not inlined: each kernel that may need them would otherwise have a copy of all.
 #pragma once
 
-#include "kernels/device/device_atomics.cuh"
-#include "kernels/device/memory_order.cuh"
+#include "kernels/device/gpu_memory.cuh"
 #include "kernels/device/network.cuh"
 #include "kernels/device/proxy_client.h"
 #include "kernels/device/queue_client.h"
@@ -38,7 +37,7 @@ private:
 };
 
 using DeviceProxy = ProxyClient<DeviceAtomics, NetworkWait>;
-using DeviceQueue = QueueClient<mlx5::GpuMemory, NetworkWait>;
+using DeviceQueue = QueueClient<GpuMemory, NetworkWait>;
 
 /// Fills the report, once for all threads of the job on this PE. Returns false.
 __device__ __noinline__ inline bool report_problem(const DeviceJob& job, int peer,

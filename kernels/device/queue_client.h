@@ -1,5 +1,5 @@
 // A thread of a kernel that posts to an HCA's queue: the same code runs on host threads in tests.
-// `Memory`: mlx5::GpuMemory or mlx5::HostMemory. `Wait`: as in proxy_client.h.
+// `Memory`: GpuMemory or mlx5::HostMemory. `Wait`: as in proxy_client.h.
 #pragma once
 
 #include "kernels/device/network_problem.h"

@@ -11,25 +11,6 @@
 
 namespace shmemctl::device {
 
-template <class T>
-__device__ inline bool compares(Compare compare, T left, T right) {
-  switch (compare) {
-  case Compare::equal:
-    return left == right;
-  case Compare::not_equal:
-    return left != right;
-  case Compare::greater:
-    return left > right;
-  case Compare::greater_equal:
-    return left >= right;
-  case Compare::less:
-    return left < right;
-  case Compare::less_equal:
-    return left <= right;
-  }
-  return false;
-}
-
 namespace detail {
 
 template <class T>

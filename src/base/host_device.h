@@ -9,3 +9,6 @@
 #define SHMEMCTL_HOST_DEVICE
 #define SHMEMCTL_NOINLINE
 #endif
+
+/// Also where a compiler does not optimise, so that it sees what is constant.
+#define SHMEMCTL_ALWAYS_INLINE __attribute__((always_inline)) inline

@@ -140,10 +140,11 @@ std::vector<OptionSpec> runtime_options() {
 // GPUs of a job.
 std::vector<OptionSpec> gpu_options() {
   return {
-      choice("HEAP", "auto", {"auto", "vmm", "ipc", "host", "none"},
+      choice("HEAP", "auto", {"auto", "vmm", "fabric", "ipc", "host", "none"},
              "What the symmetric heap of kernels is made of: GPU memory by CUDA's virtual memory "
-             "calls, or by its older ones (ipc), or host memory that GPUs map; auto is vmm where "
-             "all GPUs have it, else ipc; none is a job without GPUs."),
+             "calls, for other machines of an NVLink domain too (fabric), or by its older ones "
+             "(ipc), or host memory that GPUs map; auto is fabric where machines share such a "
+             "domain, vmm where all GPUs have it, else ipc; none is a job without GPUs."),
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
              "How kernels reach other PEs: p2p is loads and stores only; proxy and ibgda also to "
              "PEs whose memory is mapped; auto is p2p, and a network for the rest."),

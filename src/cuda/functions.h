@@ -60,6 +60,7 @@ namespace shmemctl::cuda {
   FUNCTION(ipc_get_mem_handle, cuIpcGetMemHandle)                                                  \
   FUNCTION(ipc_open_mem_handle, cuIpcOpenMemHandle)                                                \
   FUNCTION(ipc_close_mem_handle, cuIpcCloseMemHandle)                                              \
+  FUNCTION(pointer_get_attribute, cuPointerGetAttribute)                                           \
   FUNCTION(ctx_set_current, cuCtxSetCurrent)
 
 struct Functions {

@@ -1,11 +1,14 @@
 #include "src/memory/cuda_vmm_backing.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/base/units.h"
+#include "src/memory/gathered_peers.h"
 
 namespace shmemctl {
 
@@ -122,17 +125,20 @@ private:
 
 class CudaVmmBacking final : public HeapBacking {
 public:
-  explicit CudaVmmBacking(std::shared_ptr<const cuda::Device> device)
-      : device_(std::move(device)), mappings_(std::make_shared<Mappings>(device_)) {
+  CudaVmmBacking(std::shared_ptr<const cuda::Device> device, VmmHandles handles)
+      : device_(std::move(device)), mappings_(std::make_shared<Mappings>(device_)),
+        handles_(handles) {
     const cuda::DeviceInfo& info = device_->info();
-    if (!info.virtual_memory || !info.descriptors)
+    const bool fabric = handles == VmmHandles::fabric;
+    if (!info.virtual_memory || !(fabric ? info.fabric_handles : info.descriptors))
       throw Error(ExitCode::unavailable, device_->text(), "make shared memory of",
-                  info.virtual_memory ? "its memory has no file descriptors"
-                                      : "the driver has no virtual memory calls for it",
-                  "set SHMEMCTL_HEAP to ipc or host");
+                  !info.virtual_memory ? "the driver has no virtual memory calls for it"
+                  : fabric             ? "its memory has no fabric handles"
+                                       : "its memory has no file descriptors",
+                  fabric ? "set SHMEMCTL_HEAP to auto" : "set SHMEMCTL_HEAP to ipc or host");
     stream_ = std::make_shared<cuda::Stream>(device_);
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    properties_.requestedHandleTypes = type();
     properties_.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties_.location.id = info.ordinal;
     properties_.allocFlags.gpuDirectRDMACapable = info.rdma_of_virtual ? 1 : 0;
@@ -155,31 +161,55 @@ public:
     CUmemGenericAllocationHandle handle{};
     device_->driver().require(device_->call().mem_create(&handle, size_bytes, &properties_, 0),
                               subject, "commit");
-    int file = -1;
-    const CUresult exported = device_->call().mem_export_to_shareable_handle(
-        &file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    if (exported != CUDA_SUCCESS)
+    FileDescriptor file;
+    try {
+      file = exported(handle, subject);
+    } catch (...) {
       device_->call().mem_release(handle);
-    device_->driver().require(exported, subject, "export");
-    return std::make_unique<CudaChunk>(stream_, mappings_, handle, size_bytes,
-                                       FileDescriptor(file));
+      throw;
+    }
+    return std::make_unique<CudaChunk>(stream_, mappings_, handle, size_bytes, std::move(file));
   }
 
   std::unique_ptr<Chunk> import(FileDescriptor descriptor, std::size_t size_bytes) override {
     const cuda::Current current(*device_);
     CUmemGenericAllocationHandle handle{};
-    // The driver takes the number of the descriptor as a pointer.
-    const auto number = static_cast<std::uintptr_t>(descriptor.get());
+    CUmemFabricHandle of_fabric{};
+    const std::string bytes =
+        handles_ == VmmHandles::fabric ? handle_in_file(descriptor.get()) : "";
+    std::memcpy(&of_fabric, bytes.data(), std::min(bytes.size(), sizeof of_fabric));
+    // The driver takes the number of a descriptor as a pointer.
+    void* const theirs =
+        handles_ == VmmHandles::fabric
+            ? static_cast<void*>(&of_fabric)
+            : reinterpret_cast<void*>(static_cast<std::uintptr_t>(descriptor.get()));
     device_->driver().require(
-        device_->call().mem_import_from_shareable_handle(&handle, reinterpret_cast<void*>(number),
-                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        device_->call().mem_import_from_shareable_handle(&handle, theirs, type()),
         format_size_bytes(size_bytes) + " of a peer's memory for " + device_->text(), "import");
     return std::make_unique<CudaChunk>(stream_, mappings_, handle, size_bytes, FileDescriptor());
   }
 
 private:
+  CUmemAllocationHandleType type() const {
+    return handles_ == VmmHandles::fabric ? CU_MEM_HANDLE_TYPE_FABRIC
+                                          : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
+  /// What peers import.
+  FileDescriptor exported(CUmemGenericAllocationHandle handle, const std::string& subject) const {
+    int file = -1;
+    CUmemFabricHandle of_fabric{};
+    const bool fabric = handles_ == VmmHandles::fabric;
+    device_->driver().require(
+        device_->call().mem_export_to_shareable_handle(
+            fabric ? static_cast<void*>(&of_fabric) : static_cast<void*>(&file), handle, type(), 0),
+        subject, "export");
+    return fabric ? file_of_handle({reinterpret_cast<const char*>(&of_fabric), sizeof of_fabric})
+                  : FileDescriptor(file);
+  }
+
   std::shared_ptr<const cuda::Device> device_;
   std::shared_ptr<Mappings> mappings_;
+  VmmHandles handles_;
   std::shared_ptr<const cuda::Stream> stream_;
   CUmemAllocationProp properties_{};
   std::size_t granularity_bytes_ = 0;
@@ -187,8 +217,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<HeapBacking> make_cuda_vmm_backing(std::shared_ptr<const cuda::Device> device) {
-  return std::make_unique<CudaVmmBacking>(std::move(device));
+std::unique_ptr<HeapBacking> make_cuda_vmm_backing(std::shared_ptr<const cuda::Device> device,
+                                                   VmmHandles handles) {
+  return std::make_unique<CudaVmmBacking>(std::move(device), handles);
 }
 
 } // namespace shmemctl

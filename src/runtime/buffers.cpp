@@ -191,6 +191,12 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
     throw Error(ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
                 "register", "it is in the symmetric heap",
                 "address it directly: every PE reaches the heap without registration");
+  if (impl_->config.is_gpu_memory && impl_->config.is_gpu_memory(address))
+    throw Error(
+        ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
+        "register", "it is memory of a GPU, which processors of other PEs do not reach",
+        "allocate it from the GPU's symmetric heap, which kernels, streams and copies of all "
+        "PEs reach without registration");
   impl_->start_owner();
   const BufferHandle handle = impl_->pool.add(address, size_bytes, may_replace_pages);
   try {

@@ -63,6 +63,8 @@ struct BuffersConfig {
   std::function<WayToPe(int pe)> way_to;
   /// Whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
+  /// Whether it is memory of a GPU, which processors do not reach: refused. Empty: there is no GPU.
+  std::function<bool(const void*)> is_gpu_memory;
 };
 
 /// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/base/choices.h"
 #include "src/base/job_health.h"
 #include "src/runtime/direct_places.h"
 #include "src/runtime/state.h"
@@ -17,27 +18,6 @@
 #include "transports/transport.h"
 
 namespace shmemctl {
-
-enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
-
-[[gnu::always_inline]] inline bool compares(Compare compare, std::uint64_t left,
-                                            std::uint64_t right) {
-  switch (compare) {
-  case Compare::equal:
-    return left == right;
-  case Compare::not_equal:
-    return left != right;
-  case Compare::greater:
-    return left > right;
-  case Compare::greater_equal:
-    return left >= right;
-  case Compare::less:
-    return left < right;
-  case Compare::less_equal:
-    return left <= right;
-  }
-  return false;
-}
 
 /// Translates symmetric addresses and picks the way: loads and stores where the peer is mapped,
 /// else the peer's transport. Errors: Error (usage) for an address that is not symmetric or a PE

@@ -270,6 +270,9 @@ void Runtime::Impl::make_buffers() {
   config.is_heap = [this](const void* address) {
     return rma->locate(address, placement.pe).region == region::heap;
   };
+  config.is_gpu_memory = [this](const void* address) {
+    return gpu && gpu->is_device_memory(address);
+  };
   buffers = std::make_unique<Buffers>(std::move(config));
 }
 

@@ -9,6 +9,7 @@
 //   BUSID down INDEX LINK                       a link that exists and is inactive speed MBPS | c2c
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
+//   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ typedef struct {
 typedef struct {
   int used, mig, persistence, fabric_status;
   unsigned minor, c2c_links, c2c_MBps, rows[4];
-  unsigned char fabric_state;
+  unsigned char fabric_state, cluster;
+  unsigned clique;
   unsigned long cpus, numa;
   unsigned long long ecc, throttle;
   char bus_id[32], uuid[80], name[96];
@@ -113,6 +115,8 @@ static void read_gpu_line(const char* word, int index, const char* line) {
     sscanf(line, "persistence %*d %d", &gpu->persistence);
   else if (strcmp(word, "fabric") == 0 && sscanf(line, "fabric %*d %d %d", &a, &b) == 2)
     gpu->fabric_state = (unsigned char)a, gpu->fabric_status = b;
+  else if (strcmp(word, "cluster") == 0 && sscanf(line, "cluster %*d %d %d", &a, &b) == 2)
+    gpu->cluster = (unsigned char)a, gpu->clique = (unsigned)b;
 }
 
 static void read_line(const char* line) {
@@ -351,6 +355,8 @@ int nvmlDeviceGetGpuFabricInfo(Gpu* gpu, FabricInfo* info) {
   memset(info, 0, sizeof *info);
   info->state = gpu->fabric_state;
   info->status = gpu->fabric_status;
+  info->uuid[0] = gpu->cluster;
+  info->clique = gpu->clique;
   return SUCCESS;
 }
 // nvmlDeviceGetRetiredPagesPendingStatus is missing, as newer functions are in an older driver.

@@ -9,7 +9,7 @@ namespace {
 using namespace shmemctl::device;
 
 __device__ NetworkPlace heap_place(std::uint64_t offset_bytes) {
-  return {region::heap, offset_bytes};
+  return {region::gpu_heap, offset_bytes};
 }
 
 /// Counts what is not as expected.

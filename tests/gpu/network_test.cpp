@@ -154,7 +154,7 @@ private:
     const std::vector<PeerPlace> peers = detail::reachable_peers(me, exchange, not_reached);
     require(not_reached.empty(), not_reached);
     transport_->connect(peers, exchange, deadline());
-    RegionView view{region::heap, heaps_.of(pe_), NetworkHeap::bytes, {}};
+    RegionView view{region::gpu_heap, heaps_.of(pe_), NetworkHeap::bytes, {}};
     RegionView cells{region::gpu_cells, heaps_.cells_of(pe_), SharedHeaps::cells_bytes, {}};
     for (int pe = 0; pe < n_pes; ++pe) {
       view.mapped.push_back(heaps_.of(pe));
@@ -162,8 +162,6 @@ private:
     }
     register_region({transport_.get()}, view, exchange);
     register_region({transport_.get()}, cells, exchange);
-    view.region = region::gpu_heap; // the same, as collectives name it
-    register_region({transport_.get()}, view, exchange);
   }
 
   void open_gpu(const Network& network) {

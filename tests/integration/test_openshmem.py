@@ -29,6 +29,12 @@ def sanitizers():
     return [f"-fsanitize={found.group(1)}"] if found and found.group(1) else []
 
 
+def build_type():
+    cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
+    found = re.search(r"^CMAKE_BUILD_TYPE:\w+=(.*)$", cache, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
 def compile_program(source, output, *flags, compiler="cc"):
     command = [compiler, str(source), "-o", str(output), "-I", str(HEADERS), "-L", str(BUILD),
                "-Wall", "-Wextra", "-pedantic", "-Werror", *flags, *sanitizers(), "-lshmemctl"]
@@ -91,6 +97,12 @@ class Headers(OpenShmemTest):
                     with self.subTest(compiler=compiler, standard=standard):
                         compile_program(source, self.folder / "header", f"-std={standard}",
                                         compiler=compiler)
+
+    @unittest.skipIf(sanitizers() or build_type() == "Debug", "the library keeps its debug information")
+    def test_programs_are_small(self):
+        """The library brings neither its debug information nor the kernels of bench."""
+        program = self.program("setup", "-std=c11")
+        self.assertLess(program.stat().st_size, 8 << 20)
 
     def test_position(self):
         for flags in (("-no-pie", "-fno-pie"), ("-pie", "-fPIE")):

@@ -6,6 +6,7 @@
 #include "src/base/text.h"
 #include "src/memory/cuda_host_backing.h"
 #include "src/memory/cuda_vmm_backing.h"
+#include "src/memory/gathered_peers.h"
 #include "src/runtime/gpu/cuda_ipc_region.h"
 #include "src/runtime/gpu/cuda_map_trial.h"
 
@@ -15,16 +16,6 @@ namespace {
 
 constexpr std::size_t granularity_bytes = 2u << 20;
 constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
-
-/// A group of PEs that hand each other descriptors, beside the one of the host's regions.
-std::unique_ptr<LocalPeers> meet(const GpuSetup& setup, const std::vector<int>& pes,
-                                 std::uint8_t what_for) {
-  Secret secret = setup.secret;
-  secret[0] ^= what_for;
-  const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
-  return make_local_peers(secret, pes, static_cast<int>(mine),
-                          [health = setup.health] { health->check(); });
-}
 
 /// A SymmetricRegion of a group.
 class GroupRegion final : public GpuRegion {
@@ -67,14 +58,40 @@ GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup
 
 GpuMemory::~GpuMemory() = default;
 
+/// A group of PEs that hand each other descriptors, beside the one of the host's regions; or
+/// handles, through everybody.
+std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::vector<int>& pes,
+                                            std::uint8_t what_for) const {
+  const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
+  if (is_fabric())
+    return make_gathered_peers(pes, static_cast<int>(mine), setup.hooks.gather);
+  Secret secret = setup.secret;
+  secret[0] ^= what_for;
+  return make_local_peers(secret, pes, static_cast<int>(mine),
+                          [health = setup.health] { health->check(); });
+}
+
+std::vector<int> GpuMemory::candidates(const GpuSetup& setup) const {
+  if (!is_fabric())
+    return setup.near_pes;
+  const auto me = static_cast<std::size_t>(setup.placement->pe);
+  std::vector<int> pes;
+  for (std::size_t pe = 0; pe < setup.offers.size(); ++pe)
+    if (setup.offers[pe].fabric == setup.offers[me].fabric)
+      pes.push_back(static_cast<int>(pe));
+  return pes;
+}
+
 void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
-  backing_ = kind_ == "host" ? make_cuda_host_backing(device_, std::move(setup.host_backing))
-                             : make_cuda_vmm_backing(device_);
+  backing_ = kind_ == "host"
+                 ? make_cuda_host_backing(device_, std::move(setup.host_backing))
+                 : make_cuda_vmm_backing(device_, is_fabric() ? VmmHandles::fabric
+                                                              : VmmHandles::descriptors);
   const std::size_t n_pes = setup.offers.size();
   Matrix why_not(n_pes, std::vector<std::string>(n_pes));
   if (!is_host_memory()) // which any GPU of the machine can map
     why_not = try_mapping(setup);
-  const std::vector<int> group = mapping_group(setup.near_pes, why_not, setup.placement->pe);
+  const std::vector<int> group = mapping_group(candidates(setup), why_not, setup.placement->pe);
   explain(setup, why_not, group);
   peers_ = meet(setup, group, 2);
   cells_ = std::make_unique<GroupRegion>("gpu cells", cells_bytes, group, *peers_, *backing_);
@@ -87,9 +104,16 @@ GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   const std::size_t n_pes = setup.offers.size();
   std::vector<std::string> mine(n_pes);
   {
-    const auto peers = meet(setup, setup.near_pes, 1);
-    mine = try_vmm_mapping(device_, *backing_, *peers, setup, deadline_of(setup));
+    const std::vector<int> pes = candidates(setup);
+    const auto peers = meet(setup, pes, 1);
+    mine = try_vmm_mapping(device_, *backing_, *peers, pes, setup, deadline_of(setup));
   }
+  const Placement& placement = *setup.placement;
+  const auto me = static_cast<std::size_t>(placement.pe);
+  for (std::size_t pe = 0; pe < n_pes; ++pe) // fabric handles would reach them
+    if (placement.hosts[pe].machine_id == placement.hosts[me].machine_id &&
+        placement.node[pe] != placement.my_node())
+      mine[pe] = "on another virtual node";
   return gather(setup, mine);
 }
 
@@ -158,11 +182,13 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
     std::string& reason = why_not_mapped_[pe];
     if (is_in(group, pe))
       continue;
-    if (placement.hosts[pe].machine_id != placement.hosts[me].machine_id)
+    if (placement.hosts[pe].machine_id != placement.hosts[me].machine_id && !is_fabric())
       reason = "on another machine";
+    else if (is_fabric() && setup.offers[pe].fabric != setup.offers[me].fabric)
+      reason = "in another NVLink domain";
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
-    else if (!is_in(setup.near_pes, pe))
+    else if (!is_fabric() && !is_in(setup.near_pes, pe))
       reason = "in another network namespace, through which no memory can be shared";
     else if (!why_not[me][pe].empty())
       reason = why_not[me][pe];

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/runtime/gpu/cuda_fabric.h"
 #include "src/runtime/gpu/cuda_runtime_gpu.h"
 
 namespace shmemctl {
@@ -43,6 +45,11 @@ std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
     offer.there = true;
     offer.uuid = device->info().uuid;
     offer.shareable = device->info().virtual_memory && device->info().descriptors;
+    std::string no_fabric;
+    offer.fabric = fabric_domain(device, options.text("NVML_LIBRARY"), no_fabric);
+    if (offer.fabric.empty())
+      log(LogLevel::info, "gpu",
+          device->text() + " shares no memory with other machines: " + no_fabric);
     return std::make_unique<CudaSeat>(std::move(device), std::move(offer));
   } catch (const Error& error) {
     why = error.message();

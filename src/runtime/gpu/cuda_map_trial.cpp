@@ -33,7 +33,8 @@ std::string why_no_peer_access(const cuda::Device& device, const std::string& uu
 
 std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
                                          HeapBacking& backing, LocalPeers& peers,
-                                         const GpuSetup& setup, const Deadline& deadline) {
+                                         const std::vector<int>& candidates, const GpuSetup& setup,
+                                         const Deadline& deadline) {
   std::vector<std::string> why_not(setup.offers.size());
   const std::size_t chunk_bytes = backing.granularity_bytes();
   const auto slots = static_cast<std::size_t>(peers.slots());
@@ -47,7 +48,7 @@ std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Devic
   cuda::copy_now(stream, place(my_slot), &mark, sizeof mark);
   std::vector<FileDescriptor> theirs = peers.exchange(mine->descriptor(), deadline);
   for (std::size_t slot = 0; slot < slots; ++slot) {
-    const int pe = setup.near_pes[slot];
+    const int pe = candidates[slot];
     std::string& reason = why_not[static_cast<std::size_t>(pe)];
     reason = why_no_peer_access(*device, setup.offers[static_cast<std::size_t>(pe)].uuid);
     if (slot == my_slot || !reason.empty())

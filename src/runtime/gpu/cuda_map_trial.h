@@ -13,11 +13,12 @@ namespace shmemctl {
 /// visible to this process (CUDA_VISIBLE_DEVICES): then only a trial can tell.
 std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
 
-/// Collective over setup.near_pes: everybody shows a chunk of the backing, and maps and reads those
-/// of the others. Returns by PE why it could not; "" for those that it could, and for PEs that are
-/// not near. Throws Error for a failure that is this PE's own.
+/// Collective over `candidates`, the PEs of the slots of `peers`: everybody shows a chunk of the
+/// backing, and maps and reads those of the others. Returns by PE why it could not; "" for those
+/// that it could, and for PEs that are not near. Throws Error for a failure that is this PE's own.
 std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
                                          HeapBacking& backing, LocalPeers& peers,
-                                         const GpuSetup& setup, const Deadline& deadline);
+                                         const std::vector<int>& candidates, const GpuSetup& setup,
+                                         const Deadline& deadline);
 
 } // namespace shmemctl

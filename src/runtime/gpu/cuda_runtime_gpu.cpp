@@ -20,7 +20,8 @@ constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 
 RuntimeGpu::RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setup)
     : device_(std::move(device)), setup_(std::move(setup)), stream_(device_), copy_stream_(device_),
-      memory_(device_, setup_, choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers).kind),
+      memory_(device_, setup_,
+              choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).kind),
       copies_(device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
               *setup_.health, setup_.timeout_s),
       report_(device_, sizeof(WaitReport)),
@@ -49,7 +50,8 @@ void RuntimeGpu::describe() {
   site_.pci_address = info.pci_address;
   site_.uuid = info.uuid;
   site_.heap_kind = memory_.kind();
-  site_.heap_reason = choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers).reason;
+  site_.heap_reason =
+      choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).reason;
   site_.multiprocessors = info.multiprocessors;
   site_.cooperative_launch = info.cooperative_launch;
   site_.stream_operations = info.stream_operations;
@@ -71,6 +73,8 @@ void RuntimeGpu::choose_ways() {
       way.reason = "host memory that both GPUs map";
     else if (setup_.offers[pe].uuid == setup_.offers[me].uuid)
       way.reason = "memory of the same GPU";
+    else if (setup_.placement->hosts[pe].machine_id != setup_.placement->hosts[me].machine_id)
+      way.reason = "memory of another machine of the NVLink domain";
     else
       way.reason = "peer mapping by NVLink or PCIe";
     ways_.push_back(std::move(way));
@@ -173,6 +177,15 @@ void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
   inputs.memory = make_cuda_kernel_memory(device_);
   network_ = std::make_unique<DeviceNetworkPart>(std::move(inputs));
   ways_ = network_->ways();
+}
+
+bool RuntimeGpu::is_device_memory(const void* address) const {
+  const cuda::Current current(*device_);
+  CUmemorytype type{};
+  return device_->call().pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                               reinterpret_cast<CUdeviceptr>(address)) ==
+             CUDA_SUCCESS &&
+         type == CU_MEMORYTYPE_DEVICE;
 }
 
 std::shared_ptr<CopyEngine> RuntimeGpu::agent_copies() {

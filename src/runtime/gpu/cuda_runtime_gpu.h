@@ -35,6 +35,7 @@ public:
   std::vector<RegionView> views() const override;
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
+  bool is_device_memory(const void* address) const override;
   std::shared_ptr<CopyEngine> agent_copies() override;
   void mirror(const State& state) override;
   void use_network(DeviceNetworkInputs inputs) override;

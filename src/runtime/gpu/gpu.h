@@ -18,7 +18,7 @@ struct GpuSite {
   int device = -1;       ///< CUDA's ordinal in this process
   int pes_on_device = 1; ///< PEs of this machine that share it
   std::string name, pci_address, uuid;
-  std::string heap_kind;   ///< "vmm", "ipc", "host"
+  std::string heap_kind;   ///< "vmm", "fabric", "ipc", "host"
   std::string heap_reason; ///< why that one: one clause
   int multiprocessors = 0;
   bool cooperative_launch = false, stream_operations = false;

@@ -5,7 +5,8 @@
 namespace shmemctl {
 
 std::string to_line(const GpuOffer& offer) {
-  return offer.there ? std::string("gpu ") + (offer.shareable ? "1 " : "0 ") + offer.uuid
+  return offer.there ? std::string("gpu ") + (offer.shareable ? "1 " : "0 ") + offer.uuid +
+                           (offer.fabric.empty() ? "" : " " + offer.fabric)
                      : "none " + offer.reason;
 }
 
@@ -17,7 +18,9 @@ GpuOffer gpu_offer_of(const std::string& line) {
   } else if (line.size() >= head && line.rfind("gpu ", 0) == 0) {
     offer.there = true;
     offer.shareable = line[4] == '1';
-    offer.uuid = line.substr(head);
+    const std::size_t space = line.find(' ', head);
+    offer.uuid = line.substr(head, space == std::string::npos ? space : space - head);
+    offer.fabric = space == std::string::npos ? "" : line.substr(space + 1);
   } else {
     offer.reason = "it runs another version of this tool";
   }
@@ -38,9 +41,31 @@ std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& pl
          " has no GPU: " + without->reason;
 }
 
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers) {
+namespace {
+
+/// An NVLink domain that has PEs of several machines; "" if there is none, or if not every PE can
+/// hand on its memory so.
+std::string domain_of_machines(const std::vector<GpuOffer>& offers, const Placement& placement) {
+  std::string found;
+  for (std::size_t a = 0; a < offers.size(); ++a) {
+    if (offers[a].fabric.empty())
+      return "";
+    for (std::size_t b = 0; b < a && found.empty(); ++b)
+      if (offers[a].fabric == offers[b].fabric &&
+          placement.hosts[a].machine_id != placement.hosts[b].machine_id)
+        found = offers[a].fabric;
+  }
+  return found;
+}
+
+} // namespace
+
+HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers,
+                         const Placement& placement) {
   if (wanted != "auto")
     return {wanted, "SHMEMCTL_HEAP asks for it"};
+  if (const std::string domain = domain_of_machines(offers, placement); !domain.empty())
+    return {"fabric", "PEs of several machines are in the NVLink domain " + domain};
   const auto without = std::find_if(offers.begin(), offers.end(),
                                     [](const GpuOffer& offer) { return !offer.shareable; });
   if (without == offers.end())

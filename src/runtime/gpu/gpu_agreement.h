@@ -14,6 +14,8 @@ struct GpuOffer {
   std::string reason;     ///< why not
   std::string uuid;       ///< of the device
   bool shareable = false; ///< its memory can be handed on as a descriptor (HEAP=vmm)
+  /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
+  std::string fabric;
 };
 std::string to_line(const GpuOffer& offer);
 /// Survives any text: what is none is an offer of nothing, with that reason.
@@ -23,12 +25,13 @@ GpuOffer gpu_offer_of(const std::string& line);
 /// none, and its reason. If no PE has one, the reason of PE `pe` itself.
 std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& placement);
 
-/// "vmm", "ipc" or "host", the same on all PEs, and why.
+/// "vmm", "fabric", "ipc" or "host", the same on all PEs, and why.
 struct HeapKind {
   std::string kind, reason;
 };
 /// @param wanted the option HEAP
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers);
+HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers,
+                         const Placement& placement);
 
 /// How many PEs of that PE's machine have its device.
 int pes_on_device(const std::vector<GpuOffer>& offers, const Placement& placement);

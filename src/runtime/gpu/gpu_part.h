@@ -64,6 +64,8 @@ public:
   virtual std::vector<RegionView> views() const = 0;
   /// Whether processors of the host can load and store in the regions.
   virtual bool is_host_memory() const = 0;
+  /// Whether it is memory of a device of this process, of the heap or any other.
+  virtual bool is_device_memory(const void* address) const = 0;
   /// For host-initiated operations on mapped PEs.
   virtual CopyEngine& copies() = 0;
   /// More of the same, for the agent of staged transfers.

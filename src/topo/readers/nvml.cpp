@@ -1,5 +1,7 @@
 #include "src/topo/readers/nvml.h"
 
+#include <fmt/format.h>
+
 #include <climits>
 #include <cstring>
 
@@ -232,6 +234,26 @@ NvmlGpu Nvml::gpu(int index) const {
   return gpu;
 }
 
+namespace {
+
+/// The GPUs of one machine have the cluster 0.
+Fact<std::string> domain_of(const nvml_abi::FabricInfo& fabric) {
+  constexpr const char* from = "nvmlDeviceGetGpuFabricInfo";
+  if (static_cast<FabricState>(fabric.state) != FabricState::completed || fabric.status != 0)
+    return unknown<std::string>(std::string(from) + ": not registered with a fabric");
+  std::string cluster;
+  bool named = false;
+  for (const unsigned char byte : fabric.cluster_uuid) {
+    cluster += fmt::format("{:02x}", byte);
+    named = named || byte != 0;
+  }
+  if (!named)
+    return unknown<std::string>(std::string(from) + ": its NVLink domain is one machine");
+  return known(fmt::format("{}.{}", cluster, fabric.clique_id), "NVML: nvmlDeviceGetGpuFabricInfo");
+}
+
+} // namespace
+
 NvmlHealth Nvml::health(int index) const {
   NvmlHealth health;
   const auto [device, reason] = session_->device(index);
@@ -239,7 +261,8 @@ NvmlHealth Nvml::health(int index) const {
     health.persistence_mode.origin = health.ecc_enabled.origin =
         health.uncorrected_ecc_errors.origin = health.remapped_rows.origin =
             health.retired_pages_pending.origin = health.throttle_reasons.origin =
-                health.fabric_state.origin = health.fabric_status.origin = reason;
+                health.fabric_state.origin = health.fabric_status.origin =
+                    health.fabric_domain.origin = reason;
     return health;
   }
   const Session& session = *session_;
@@ -278,7 +301,7 @@ NvmlHealth Nvml::health(int index) const {
   nvml_abi::FabricInfo fabric{};
   const NvmlOutcome result = session.call("nvmlDeviceGetGpuFabricInfo", handle, &fabric);
   if (!result || fabric.state > static_cast<unsigned char>(FabricState::completed)) {
-    health.fabric_state.origin = health.fabric_status.origin =
+    health.fabric_state.origin = health.fabric_status.origin = health.fabric_domain.origin =
         result ? "nvmlDeviceGetGpuFabricInfo: state " + std::to_string(fabric.state)
                : result.reason;
     return health;
@@ -286,6 +309,7 @@ NvmlHealth Nvml::health(int index) const {
   health.fabric_state =
       known(static_cast<FabricState>(fabric.state), "NVML: nvmlDeviceGetGpuFabricInfo");
   health.fabric_status = known(fabric.status, "NVML: nvmlDeviceGetGpuFabricInfo");
+  health.fabric_domain = domain_of(fabric);
   return health;
 }
 

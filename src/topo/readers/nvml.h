@@ -47,6 +47,8 @@ struct NvmlHealth {
   Fact<std::uint64_t> throttle_reasons;       ///< bits, see throttle_words()
   Fact<FabricState> fabric_state;
   Fact<int> fabric_status; ///< nvmlReturn_t of the registration; meaningful once completed
+  /// "<cluster uuid>.<clique>" of an NVLink domain that spans machines; unknown outside of one.
+  Fact<std::string> fabric_domain;
 };
 /// Those reasons in the bits that mean that the GPU is held back by heat or power: "hardware
 /// thermal slowdown", "software power cap", ... Idle clocks and the user's own settings are not.

@@ -226,6 +226,17 @@ TEST_F(FakeNvml, HealthyGpu) {
             "nvmlDeviceGetRetiredPagesPendingStatus: this driver's NVML does not have it");
 }
 
+TEST_F(FakeNvml, NvlinkDomainsOfSeveralMachinesHaveAName) {
+  const auto domain = [&](const std::string& lines) {
+    return open(gpu_line(0, "0000:18:00.0") + lines).health(0).fabric_domain;
+  };
+  EXPECT_EQ(*domain("fabric 0 3 0\ncluster 0 10 5\n"), "0a000000000000000000000000000000.5");
+  EXPECT_FALSE(domain("fabric 0 3 0\n")) << "one machine";
+  EXPECT_FALSE(domain("fabric 0 2 0\ncluster 0 10 5\n")) << "not registered yet";
+  EXPECT_FALSE(domain("fabric 0 3 999\ncluster 0 10 5\n")) << "it failed";
+  EXPECT_FALSE(domain("").origin.empty());
+}
+
 TEST_F(FakeNvml, SickGpu) {
   const Nvml nvml =
       open(gpu_line(0, "0000:18:00.0") + "ecc 0 7\nrows 0 1 2 1 1\nthrottle 0 69\nfabric 0 2 999\n"

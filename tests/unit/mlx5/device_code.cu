@@ -1,14 +1,14 @@
 // Entries, completions and the send queue compile for GPUs as they are. Compiled, not run.
+#include "kernels/device/gpu_memory.cuh"
 #include "transports/direct/queue_table.h"
 #include "transports/mlx5/entry.h"
-#include "transports/mlx5/gpu_memory.h"
 #include "transports/mlx5/send_queue.h"
 
 namespace shmemctl::mlx5 {
 
 namespace {
 
-using GpuQueue = SendQueue<DeviceShape, GpuMemory>;
+using GpuQueue = SendQueue<DeviceShape, device::GpuMemory>;
 
 __device__ std::uint64_t post(const GpuQueue& queue, std::uint32_t blocks, std::uint64_t& known) {
   const std::uint64_t start = queue.reserve(blocks);

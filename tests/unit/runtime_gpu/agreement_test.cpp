@@ -53,11 +53,34 @@ TEST(GpuAgreement, ThePeWithoutAGpuIsNamed) {
 }
 
 TEST(GpuAgreement, TheHeapIsOneThatAllGpusHave) {
-  EXPECT_EQ(choose_gpu_heap("auto", {gpu("a"), gpu("b")}).kind, "vmm");
-  const HeapKind kind = choose_gpu_heap("auto", {gpu("a"), gpu("b", false)});
+  const Placement one = on_machines(0, {1, 1});
+  EXPECT_EQ(choose_gpu_heap("auto", {gpu("a"), gpu("b")}, one).kind, "vmm");
+  const HeapKind kind = choose_gpu_heap("auto", {gpu("a"), gpu("b", false)}, one);
   EXPECT_EQ(kind.kind, "ipc");
   EXPECT_NE(kind.reason.find("PE 1"), std::string::npos) << kind.reason;
-  EXPECT_EQ(choose_gpu_heap("host", {gpu("a"), gpu("b", false)}).kind, "host");
+  EXPECT_EQ(choose_gpu_heap("host", {gpu("a"), gpu("b", false)}, one).kind, "host");
+}
+
+TEST(GpuAgreement, FabricHandlesAreForMachinesOfOneNvlinkDomain) {
+  const auto in = [](const std::string& domain) {
+    GpuOffer offer = gpu("GPU-1");
+    offer.fabric = domain;
+    return offer;
+  };
+  EXPECT_EQ(gpu_offer_of(to_line(in("07aa.2"))).fabric, "07aa.2");
+  EXPECT_EQ(gpu_offer_of(to_line(in("07aa.2"))).uuid, "GPU-1");
+  EXPECT_EQ(gpu_offer_of(to_line(in(""))).fabric, "");
+  const Placement two = on_machines(0, {1, 1, 2});
+  const auto kind = [&](const std::vector<GpuOffer>& offers, const Placement& placement) {
+    return choose_gpu_heap("auto", offers, placement).kind;
+  };
+  EXPECT_EQ(kind({in("a.1"), in("a.1"), in("a.1")}, two), "fabric");
+  EXPECT_EQ(kind({in("b.1"), in("a.1"), in("a.1")}, two), "fabric") << "PE 0 is alone in its own";
+  EXPECT_EQ(kind({in("a.1"), in("a.1"), in("a.2")}, two), "vmm") << "another clique";
+  EXPECT_EQ(kind({in("a.1"), in(""), in("a.1")}, two), "vmm") << "PE 1 has none";
+  EXPECT_EQ(kind({in("a.1"), in("a.1")}, on_machines(0, {1, 1})), "vmm") << "one machine";
+  EXPECT_NE(choose_gpu_heap("auto", {in("a.1"), in("a.1"), in("a.1")}, two).reason.find("a.1"),
+            std::string::npos);
 }
 
 TEST(GpuAgreement, PesOfADeviceAreCountedOnTheirMachine) {

@@ -42,7 +42,9 @@ void add_by_proxy(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
 void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
                   std::uint32_t number) {
   ThreadWait wait;
-  ThreadQueue queue(job.network, static_cast<std::uint32_t>(peer), number, wait);
+  const auto to = static_cast<std::uint32_t>(peer);
+  ThreadQueue queue(job.network, to, device::atomic_queue_of(job.network, to, number), number,
+                    wait);
   std::uint64_t value = 0;
   const ThreadQueue::Place place{region::gpu_heap, offset_bytes};
   for (std::uint64_t round = 0; round < rounds; ++round)

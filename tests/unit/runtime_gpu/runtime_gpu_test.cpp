@@ -2,6 +2,7 @@
 #include <cstring>
 #include <thread>
 
+#include "src/runtime/buffers.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
 namespace shmemctl::test {
@@ -241,6 +242,35 @@ TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
         << results[0].text;
     EXPECT_EQ(results[0].text.substr(results[0].text.size() - 2), ")+") << results[0].text;
   }
+}
+
+/// A part of the heap, and what a program has allocated itself.
+TEST_P(RuntimeGpuTest, MemoryOfAGpuIsNoUserBuffer) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [this](Runtime& runtime) -> std::string {
+        std::vector<void*> places;
+        if (kind() != "host")
+          places.push_back(runtime.gpu()->allocate(1 << 20));
+        places.push_back(of_fake<void*(std::size_t)>("fake_cuda_allocate")(1 << 20));
+        for (void* const place : places) {
+          std::string said;
+          try {
+            runtime.buffers().add(place, 4096);
+          } catch (const Error& error) {
+            said = error.message() + " " + error.fix();
+          }
+          expect(said.find("memory of a GPU") != std::string::npos &&
+                     said.find("symmetric heap") != std::string::npos,
+                 "a refusal: " + said);
+        }
+        std::vector<std::byte> array(100000);
+        const BufferHandle handle = runtime.buffers().add(array.data(), array.size());
+        runtime.buffers().remove(handle); // the host's own memory goes as ever
+        runtime.collectives().barrier(team_world);
+        return {};
+      },
+      heap())));
 }
 
 TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {

@@ -1,0 +1,36 @@
+// What callers of one-sided operations choose between: the same for the host, kernels and streams.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/host_device.h"
+
+namespace shmemctl {
+
+/// What becomes of a signal word.
+enum class SignalOp : std::uint8_t { set, add };
+
+/// What a word is waited for to be, compared with a value.
+enum class Compare : std::uint8_t { equal, not_equal, greater, greater_equal, less, less_equal };
+
+template <class Word>
+SHMEMCTL_HOST_DEVICE SHMEMCTL_ALWAYS_INLINE constexpr bool compares(Compare compare, Word left,
+                                                                    Word right) {
+  switch (compare) {
+  case Compare::equal:
+    return left == right;
+  case Compare::not_equal:
+    return left != right;
+  case Compare::greater:
+    return left > right;
+  case Compare::greater_equal:
+    return left >= right;
+  case Compare::less:
+    return left < right;
+  case Compare::less_equal:
+    return left <= right;
+  }
+  return false;
+}
+
+} // namespace shmemctl

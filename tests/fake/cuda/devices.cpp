@@ -1,0 +1,204 @@
+// Devices, contexts and streams of the made-up driver.
+#include "tests/fake/cuda/state.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace fake_cuda {
+
+namespace {
+
+CUresult init(unsigned flags) {
+  BEGIN(cuInit)
+  initialized = true;
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult get_version(int* version) {
+  BEGIN(cuDriverGetVersion)
+  *version = 12080;
+  return CUDA_SUCCESS;
+}
+CUresult error_name(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
+  return CUDA_SUCCESS;
+}
+CUresult error_string(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "a failure that a test asked for";
+  return CUDA_SUCCESS;
+}
+CUresult device_get(CUdevice* device, int ordinal) {
+  BEGIN(cuDeviceGet)
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+CUresult device_count(int* count) {
+  BEGIN(cuDeviceGetCount)
+  *count = devices();
+  return CUDA_SUCCESS;
+}
+CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
+  BEGIN(cuDeviceGetAttribute)
+  if (number("FAKE_CUDA_LACKS", -1) == static_cast<long>(which)) {
+    *value = 0;
+    return CUDA_SUCCESS;
+  }
+  switch (which) {
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    *value = 9;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    *value = 0;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+    *value = static_cast<int>(number("FAKE_CUDA_FABRIC", 0));
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    *value = 132;
+    return CUDA_SUCCESS;
+  default:
+    *value = 1;
+    return CUDA_SUCCESS;
+  }
+}
+CUresult device_name(char* name, int length, CUdevice device) {
+  BEGIN(cuDeviceGetName)
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU %d", device);
+  return CUDA_SUCCESS;
+}
+CUresult bus_id(char* text, int length, CUdevice device) {
+  BEGIN(cuDeviceGetPCIBusId)
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02X:00.0", 0x1a + device);
+  return CUDA_SUCCESS;
+}
+CUresult device_uuid(CUuuid* uuid, CUdevice device) {
+  BEGIN(cuDeviceGetUuid)
+  std::memset(uuid, 0, sizeof *uuid);
+  uuid->bytes[15] = static_cast<char>(device + 1);
+  return CUDA_SUCCESS;
+}
+CUresult can_access(int* yes, CUdevice a, CUdevice b) {
+  BEGIN(cuDeviceCanAccessPeer)
+  *yes = a != b && !std::getenv("FAKE_CUDA_NO_PEER");
+  return CUDA_SUCCESS;
+}
+CUresult p2p_attribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+  BEGIN(cuDeviceGetP2PAttribute)
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+CUresult total_mem(std::size_t* bytes, CUdevice) {
+  BEGIN(cuDeviceTotalMem)
+  *bytes = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  return CUDA_SUCCESS;
+}
+CUresult retain(CUcontext* context, CUdevice device) {
+  BEGIN(cuDevicePrimaryCtxRetain)
+  ++retained;
+  *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
+  return CUDA_SUCCESS;
+}
+CUresult release(CUdevice) {
+  BEGIN(cuDevicePrimaryCtxRelease)
+  --retained;
+  return CUDA_SUCCESS;
+}
+CUresult push(CUcontext context) {
+  BEGIN(cuCtxPushCurrent)
+  contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult pop(CUcontext* context) {
+  BEGIN(cuCtxPopCurrent)
+  NEED_CONTEXT
+  *context = contexts.back();
+  contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult set_current(CUcontext context) {
+  BEGIN(cuCtxSetCurrent)
+  if (!contexts.empty())
+    contexts.pop_back();
+  if (context)
+    contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult priorities(int* least, int* greatest) {
+  BEGIN(cuCtxGetStreamPriorityRange)
+  NEED_CONTEXT
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+CUresult stream_create(CUstream* stream, unsigned flags, int priority) {
+  BEGIN(cuStreamCreateWithPriority)
+  NEED_CONTEXT
+  if (priority != -5 || flags != CU_STREAM_NON_BLOCKING)
+    return CUDA_ERROR_INVALID_VALUE;
+  streams.insert(next_stream);
+  *stream = reinterpret_cast<CUstream>(next_stream++);
+  return CUDA_SUCCESS;
+}
+CUresult stream_destroy(CUstream stream) {
+  BEGIN(cuStreamDestroy)
+  NEED_STREAM(stream)
+  streams.erase(reinterpret_cast<std::uintptr_t>(stream));
+  return CUDA_SUCCESS;
+}
+CUresult stream_synchronize(CUstream stream) {
+  std::unique_lock lock(mutex);
+  if (const CUresult failure = begin("cuStreamSynchronize"); failure != CUDA_SUCCESS)
+    return failure;
+  NEED_STREAM(stream)
+  return CUDA_SUCCESS;
+}
+CUresult stream_query(CUstream stream) {
+  std::unique_lock lock(mutex);
+  if (const CUresult failure = begin("cuStreamQuery"); failure != CUDA_SUCCESS)
+    return failure;
+  NEED_STREAM(stream)
+  ++blocked;
+  let_go_on.wait(lock, [] { return !blocking; });
+  --blocked;
+  return held ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult mem_info(std::size_t* free_bytes, std::size_t* total) {
+  BEGIN(cuMemGetInfo)
+  *total = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
+  *free_bytes = *total - committed[0];
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+Functions device_functions() {
+  return {
+      ENTRY("cuInit", init),
+      ENTRY("cuDriverGetVersion", get_version),
+      ENTRY("cuGetErrorName", error_name),
+      ENTRY("cuGetErrorString", error_string),
+      ENTRY("cuDeviceGet", device_get),
+      ENTRY("cuDeviceGetCount", device_count),
+      ENTRY("cuDeviceGetAttribute", attribute),
+      ENTRY("cuDeviceGetName", device_name),
+      ENTRY("cuDeviceGetPCIBusId", bus_id),
+      ENTRY("cuDeviceGetUuid", device_uuid),
+      ENTRY("cuDeviceCanAccessPeer", can_access),
+      ENTRY("cuDeviceGetP2PAttribute", p2p_attribute),
+      ENTRY("cuDeviceTotalMem", total_mem),
+      ENTRY("cuDevicePrimaryCtxRetain", retain),
+      ENTRY("cuDevicePrimaryCtxRelease", release),
+      ENTRY("cuCtxPushCurrent", push),
+      ENTRY("cuCtxPopCurrent", pop),
+      ENTRY("cuCtxGetStreamPriorityRange", priorities),
+      ENTRY("cuStreamCreateWithPriority", stream_create),
+      ENTRY("cuStreamDestroy", stream_destroy),
+      ENTRY("cuStreamSynchronize", stream_synchronize),
+      ENTRY("cuStreamQuery", stream_query),
+      ENTRY("cuMemGetInfo", mem_info),
+      ENTRY("cuCtxSetCurrent", set_current),
+  };
+}
+
+} // namespace fake_cuda
