@@ -6,7 +6,8 @@ cd "$(dirname "$0")/../.."
 mutations=("$@")
 if [[ ${#mutations[@]} -eq 0 ]]; then
   mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
-             COLLECTIVE_RELEASE COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES)
+             COLLECTIVE_RELEASE COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES BARRIER_SYNC
+             GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS)
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
