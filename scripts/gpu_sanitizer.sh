@@ -24,16 +24,20 @@ failed=()
 
 # under TOOL PROGRAM PATTERN [OPTION...]: the tool's exit code; what was said is in $log
 under() {
-  "$sanitizer" --tool "$1" --target-processes all --error-exitcode 99 --print-limit 20 \
+  timeout 900 "$sanitizer" --tool "$1" --target-processes all --error-exitcode 99 --print-limit 20 \
     "$build/$2" --gtest_brief=1 --gtest_filter="$3" "${@:4}" >"$log" 2>&1
 }
 
 # clean TOOL PROGRAM PATTERN
 clean() {
   local begin=$SECONDS status=0
+  if ! "$build/$2" --gtest_list_tests --gtest_filter="$3" | grep -q '^  '; then
+    echo "$1 $2: no test of that name"
+    return
+  fi
   under "$@" || status=$?
   if [ "$status" -eq 0 ] && grep -q 'SUMMARY: 0 \(errors\|hazards\)' "$log" &&
-    ! grep 'SUMMARY' "$log" | grep -qv 'SUMMARY: 0 ' && ! grep -q '^\[==========\] 0 tests' "$log"; then
+    ! grep 'SUMMARY' "$log" | grep -qv 'SUMMARY: 0 '; then
     echo "$1 $2: clean, $((SECONDS - begin)) s: $(grep '^\[==========\]' "$log" | tail -1)"
   else
     echo "$1 $2: FAILED (exit code $status)"
@@ -58,7 +62,7 @@ for tool in "${tools[@]}"; do
   case $tool in
   memcheck) control memcheck WildLoad "Invalid __global__ read" ;;
   racecheck) control racecheck SharedRace "hazard" ;;
-  synccheck) control synccheck DivergentBarrier "Divergent thread" ;;
+  synccheck) control synccheck WrongMask "Barrier error detected" ;;
   *) echo "gpu_sanitizer: there is no tool \"$tool\" here" >&2; exit 2 ;;
   esac
   all=${SHMEMCTL_SANITIZER_TESTS:-}

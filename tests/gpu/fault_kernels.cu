@@ -22,9 +22,8 @@ __global__ void shared_race(unsigned* to) {
     *to = word;
 }
 
-__global__ void divergent_barrier() {
-  if (threadIdx.x % 2 == 0)
-    __syncthreads();
+__global__ void wrong_mask() {
+  __syncwarp(0xffffu);
 }
 
 /// The base is a word that is waited for, and data behind it.
@@ -56,7 +55,7 @@ void launch_trap(cudaStream_t stream) {
 }
 
 void launch_wild_load(cudaStream_t stream) {
-  auto* const nowhere = reinterpret_cast<std::uint64_t*>(std::uintptr_t{1} << 40);
+  auto* const nowhere = reinterpret_cast<std::uint64_t*>(std::uintptr_t{4096});
   wild_load<<<1, 1, 0, stream>>>(nowhere, nowhere + 1);
   require_launched();
 }
@@ -66,8 +65,8 @@ void launch_shared_race(cudaStream_t stream) {
   require_launched();
 }
 
-void launch_divergent_barrier(cudaStream_t stream) {
-  divergent_barrier<<<1, 64, 0, stream>>>();
+void launch_wrong_mask(cudaStream_t stream) {
+  wrong_mask<<<1, 32, 0, stream>>>();
   require_launched();
 }
 

@@ -16,7 +16,7 @@ void launch_put_and_wait(cudaStream_t stream, const DeviceJob& job, std::byte* b
 
 /// Threads of two warps that write one word of shared memory with no sync between.
 void launch_shared_race(cudaStream_t stream);
-/// A barrier of a block that half of a warp does not come to.
-void launch_divergent_barrier(cudaStream_t stream);
+/// A warp of which half syncs with a mask that it is not in.
+void launch_wrong_mask(cudaStream_t stream);
 
 } // namespace shmemctl::test

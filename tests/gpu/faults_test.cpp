@@ -206,8 +206,8 @@ TEST(SanitizerControls, DISABLED_WildLoad) {
 TEST(SanitizerControls, DISABLED_SharedRace) {
   in_a_child(launch_shared_race);
 }
-TEST(SanitizerControls, DISABLED_DivergentBarrier) {
-  in_a_child(launch_divergent_barrier);
+TEST(SanitizerControls, DISABLED_WrongMask) {
+  in_a_child(launch_wrong_mask);
 }
 
 } // namespace

@@ -51,16 +51,18 @@ __device__ void stay(unsigned cycles) {
   while (clock64() - begin < cycles) {
   }
 }
-/// Threads of a block do not come at the same time: the second of its warps is a few microseconds
-/// late now and then, as one is that has more to do.
+/// Threads of a block do not come at the same time: now and then the second of its warps is later
+/// than a signal takes over a busy link.
 template <class Scope>
 __device__ void second_warp_stays(std::uint64_t round) {
-  if (Scope::size() > 32 && Scope::rank() / 32 == 1 && round % 4 == 1)
-    stay(4000);
+  if (Scope::size() > 32 && Scope::rank() / 32 == 1 && round % 8 == 1)
+    stay(60000);
 }
-/// Nor do blocks of a grid: up to some three microseconds, others in each round.
-__device__ void some_blocks_stay(std::uint64_t round) {
-  stay(static_cast<unsigned>((round * 2654435761u + blockIdx.x * 40503u) >> 4 & 7u) * 700u);
+/// Nor do blocks of a grid: the last one, who has nothing to send, is the last to arrive now and
+/// then, when the others' stores may still be on their way.
+__device__ void last_block_stays(std::uint64_t round) {
+  if (blockIdx.x == gridDim.x - 1)
+    stay(static_cast<unsigned>(round * 2654435761u >> 16 & 31u) * 800u);
 }
 
 template <class Scope>
@@ -248,26 +250,28 @@ __global__ void __launch_bounds__(256)
     agent.checked(litmus.rounds);
 }
 
-/// Every fourth block puts; behind the barrier of both grids every block looks at what one of the
+/// Every other block puts; behind the barrier of both grids every block looks at what one of the
 /// other PE's has put.
 __global__ void __launch_bounds__(256)
     grid_barriers(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
   const Agent agent(base, blockIdx.x);
   const int peer = 1 - job.pe;
   for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
-    if (blockIdx.x % 4 == 1) {
+    const bool puts = blockIdx.x % 2 == 1 && blockIdx.x != gridDim.x - 1;
+    if (puts) {
       fill<Block>(agent.out, litmus.size_bytes, round, job.pe);
       Block::sync();
     }
-    some_blocks_stay(round);
-    if (blockIdx.x % 4 == 1)
+    last_block_stays(round);
+    if (puts)
       device::put_nbi<Block>(job, agent.in_of(round), agent.out, litmus.size_bytes, peer);
     if (!device::grid_barrier(job, 0)) {
       if (threadIdx.x == 0)
         agent.gave_up();
       return;
     }
-    const unsigned other = (blockIdx.x + static_cast<unsigned>(round) * 4) % gridDim.x / 4 * 4 + 1;
+    const unsigned other =
+        (blockIdx.x + static_cast<unsigned>(round) * 2) % (gridDim.x - 2) / 2 * 2 + 1;
     agent.found(wrong_in<Block>(Agent(base, other).in_of(round), litmus.size_bytes, round, peer));
   }
   if (threadIdx.x == 0)
@@ -306,8 +310,9 @@ __global__ void __launch_bounds__(256)
   bool ok = true;
   for (std::uint64_t round = 1; ok && round <= litmus.rounds; ++round) {
     fill<Block>(out + blockIdx.x * litmus.size_bytes, litmus.size_bytes, round, job.pe);
-    ok = device::grid_meet(job, 1) && device::fcollect_grid(job, 0, in, out, all_bytes) &&
-         device::grid_meet(job, 1);
+    ok = device::grid_meet(job, 1);
+    last_block_stays(round);
+    ok = ok && device::fcollect_grid(job, 0, in, out, all_bytes) && device::grid_meet(job, 1);
     const unsigned other = (blockIdx.x + 1 + static_cast<unsigned>(round) % 5) % gridDim.x;
     for (int pe = 0; ok && pe < 2; ++pe)
       agent.found(wrong_in<Block>(in + pe * all_bytes + other * litmus.size_bytes,

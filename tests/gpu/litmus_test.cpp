@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(, LitmusOverLink, ::testing::ValuesIn(all_means()), nam
 TEST(LitmusOfGrids, BlocksSeeEachOther) {
   expect_all_hold({},
                   {{LitmusProgram::grid_meet, Who::block, 200, 256, 8, 10000},
-                   {LitmusProgram::grid_barrier, Who::block, 32, 256, 16384, 16000}},
+                   {LitmusProgram::grid_barrier, Who::block, 64, 256, 32768, 8000}},
                   false, load);
 }
 TEST(LitmusOfCollectives, DataIsThereOnReturn) {
@@ -132,16 +132,11 @@ TEST(LitmusOfGets, SeeWhatHasChanged) {
                   false, 0);
 }
 
-struct Way {
-  const char* name;
-  Environment environment;
-  std::uint64_t messages; ///< of each program and size
-};
-class LitmusOverNetwork : public ::testing::TestWithParam<Way> {};
+class LitmusOverNetwork : public ::testing::TestWithParam<NetworkWay> {};
 
 /// Many blocks share the proxy's ring, or the queue: these are the load.
 TEST_P(LitmusOverNetwork, DataComesFirst) {
-  const Way& way = GetParam();
+  const NetworkWay& way = GetParam();
   std::vector<Litmus> programs;
   const auto add = [&](std::vector<Litmus> more) {
     programs.insert(programs.end(), more.begin(), more.end());
@@ -157,29 +152,7 @@ TEST_P(LitmusOverNetwork, DataComesFirst) {
   expect_all_hold(way.environment, programs, true, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, LitmusOverNetwork,
-                         ::testing::Values(Way{"proxy_shm",
-                                               {{"SHMEMCTL_HEAP", "host"},
-                                                {"SHMEMCTL_DEVICE_PATH", "proxy"},
-                                                {"SHMEMCTL_TRANSPORT", "shm"}},
-                                               million},
-                                           Way{"proxy_shm_staged",
-                                               {{"SHMEMCTL_HEAP", "vmm"},
-                                                {"SHMEMCTL_DEVICE_PATH", "proxy"},
-                                                {"SHMEMCTL_TRANSPORT", "shm"}},
-                                               20'000},
-                                           Way{"proxy_libfabric_tcp",
-                                               {{"SHMEMCTL_HEAP", "host"},
-                                                {"SHMEMCTL_DEVICE_PATH", "proxy"},
-                                                {"SHMEMCTL_TRANSPORT", "libfabric"},
-                                                {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}},
-                                               50'000},
-                                           Way{"ibgda_software",
-                                               {{"SHMEMCTL_HEAP", "host"},
-                                                {"SHMEMCTL_DEVICE_PATH", "ibgda"},
-                                                {"SHMEMCTL_TRANSPORT", "shm,ibgda"},
-                                                {"SHMEMCTL_MLX5_DEVICE", "soft"}},
-                                               50'000}),
+INSTANTIATE_TEST_SUITE_P(, LitmusOverNetwork, ::testing::ValuesIn(network_ways()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 } // namespace

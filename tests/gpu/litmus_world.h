@@ -168,4 +168,26 @@ inline ForkJob litmus_job(const Environment& more, std::function<std::string(Run
   return job;
 }
 
+/// The networks that kernels have on one machine.
+struct NetworkWay {
+  const char* name;
+  Environment environment;
+  std::uint64_t messages; ///< that take it a second or few
+};
+inline std::vector<NetworkWay> network_ways() {
+  const auto host = [](const char* path, const char* transport) {
+    return Environment{{"SHMEMCTL_HEAP", "host"},
+                       {"SHMEMCTL_DEVICE_PATH", path},
+                       {"SHMEMCTL_TRANSPORT", transport},
+                       {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"},
+                       {"SHMEMCTL_MLX5_DEVICE", "soft"}};
+  };
+  Environment staged = host("proxy", "shm");
+  staged["SHMEMCTL_HEAP"] = "vmm";
+  return {{"proxy_shm", host("proxy", "shm"), 1'000'000},
+          {"proxy_shm_staged", staged, 20'000},
+          {"proxy_libfabric_tcp", host("proxy", "libfabric"), 50'000},
+          {"ibgda_software", host("ibgda", "shm,ibgda"), 50'000}};
+}
+
 } // namespace shmemctl::test

@@ -18,6 +18,9 @@ struct GpuMemory {
     return value;
   }
   static __device__ std::uint64_t load_acquire(const std::uint64_t* word) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_ACQUIRE
+    return load(word);
+#endif
     std::uint64_t value;
     asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
@@ -26,6 +29,9 @@ struct GpuMemory {
     asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
   static __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_RELEASE
+    return store(word, value);
+#endif
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
   }
   static __device__ std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
@@ -59,11 +65,18 @@ struct GpuMemory {
   static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
   /// Behind everything before it, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
+    asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(record), "r"(value) : "memory");
+    return;
+#endif
     asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(record), "r"(value) : "memory");
   }
   /// GPUs do not gather stores to a register's page: nothing has to be pushed.
   static __device__ void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                                         std::uint32_t) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
+    return store(doorbell, value);
+#endif
     asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(doorbell), "l"(value) : "memory");
   }
 };
