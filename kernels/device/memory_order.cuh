@@ -72,8 +72,7 @@ __device__ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
 }
 
 /// Sixteen bytes in one access: whoever sees a part of them sees all (.b128, PTX 8.3). `at` is
-/// aligned to 16 bytes. Two stores in a row have not been seen to come apart over NVLink, but the
-/// model gives them no order; the test on host threads shows that somebody relies on it.
+/// aligned to 16 bytes.
 __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
 #ifdef SHMEMCTL_MUTATE_ONE_ACCESS
   store_relaxed(at, pair.first);

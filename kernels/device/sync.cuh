@@ -164,7 +164,8 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
     const std::uint64_t earlier = atomic_word_add(arrived, std::uint64_t{1});
 #else
     // What this block did (behind its sync) comes before its arrival; the last one to arrive has
-    // seen what all others did.
+    // seen what all others did. Not seen to be needed on GPUs, where stores arrive sooner than the
+    // meeting ends; PTX demands it, and so does the test on host threads.
     const std::uint64_t earlier = atomic_word_add_ordered(arrived, 1);
 #endif
     if (earlier + 1 == gridDim.x) {
@@ -172,8 +173,7 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
 #ifdef SHMEMCTL_MUTATE_GRID_RELEASE
       store_relaxed(generation, before + 1);
 #else
-      // GPUs have not been seen to need this release: both words lie in one line, and each block's
-      // arrival has waited for its stores. PTX demands it, and so does the test on host threads.
+      // As above: both words lie in one line.
       store_release(generation, before + 1);
 #endif
     } else {
