@@ -11,13 +11,15 @@
 #     tsan        every test under ThreadSanitizer
 #     again       the unit tests under ThreadSanitizer, again and again, shuffled (a quarter)
 #     mutants     kernels' orders, taken out one by one: the tests on host threads must fail
+#     gpu         where there are two GPUs: their tests, the same under compute-sanitizer, and
+#                 kernels' orders taken out one by one there
 #     fuzz        each parser (half of DURATION, or SHMEMCTL_FUZZ_SECONDS for each)
 #     tidy        clang-tidy
 # A part that fails does not keep the others from running; the end says which failed (exit code 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
-parts=(release lab litmus transports asan tsan again mutants fuzz tidy)
+parts=(release lab litmus transports asan tsan again mutants gpu fuzz tidy)
 
 fail() { echo "soak: $1" >&2; exit 2; }
 
@@ -107,6 +109,17 @@ fuzz() {
 }
 
 mutants() { tests/support/device_mutants.sh; }
+
+gpu() {
+  if [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ]; then
+    echo "soak: gpu is left out: nvidia-smi shows fewer than two GPUs" >&2
+    return 0
+  fi
+  build release && build release mutants &&
+    tests_of build -L gpu &&
+    scripts/gpu_sanitizer.sh build &&
+    build/gpu_litmus_mutants
+}
 
 tidy() { scripts/build.sh tidy tidy; }
 

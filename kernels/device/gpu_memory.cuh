@@ -11,12 +11,18 @@ namespace shmemctl::device {
 struct GpuMemory {
   static __device__ std::uint64_t load(const std::uint64_t* word) { return load_relaxed(word); }
   static __device__ std::uint64_t load_acquire(const std::uint64_t* word) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_ACQUIRE
+    return load(word);
+#endif
     return device::load_acquire(word);
   }
   static __device__ void store(std::uint64_t* word, std::uint64_t value) {
     store_relaxed(word, value);
   }
   static __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_RELEASE
+    return store(word, value);
+#endif
     device::store_release(word, value);
   }
   static __device__ std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
@@ -32,14 +38,22 @@ struct GpuMemory {
   static __device__ void fetch_max_release(std::uint64_t* word, std::uint64_t value) {
     max_release(word, value);
   }
-  static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
+  static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) {
+    *word = value;
+  }
   /// Behind everything before it, for devices too.
   static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
+    return store_relaxed(record, value);
+#endif
     device::store_release(record, value);
   }
   /// GPUs do not gather stores to a register's page: nothing has to be pushed.
   static __device__ void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
                                         std::uint32_t) {
+#ifdef SHMEMCTL_MUTATE_NETWORK_DOORBELL
+    return store(doorbell, value);
+#endif
     device::store_release(doorbell, value);
   }
 };

@@ -78,11 +78,16 @@ __device__ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
 /// Sixteen bytes in one access: whoever sees a part of them sees all (.b128, PTX 8.3). `at` is
 /// aligned to 16 bytes.
 __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
+#ifdef SHMEMCTL_MUTATE_ONE_ACCESS
+  store_relaxed(at, pair.first);
+  store_relaxed(at + 1, pair.second);
+#else
   asm volatile("{\n\t.reg .b128 both;\n\t"
                "mov.b128 both, {%1, %2};\n\t"
                "st.relaxed.sys.global.b128 [%0], both;\n\t}" ::"l"(at),
                "l"(pair.first), "l"(pair.second)
                : "memory");
+#endif
 }
 
 /// What locks and queues take their turns by. Sixty-four bits.
@@ -123,6 +128,16 @@ __device__ inline Word atomic_word_add(Word* at, Word value) {
   using Type = typename WordOf<Word>::Type;
   return static_cast<Word>(atomicAdd_system(reinterpret_cast<Type*>(at), static_cast<Type>(value)));
 }
+/// The same with an order among threads of this GPU: a release of what came before, an acquire of
+/// what others released at this word before.
+__device__ inline std::uint64_t atomic_word_add_ordered(std::uint64_t* at, std::uint64_t value) {
+  std::uint64_t old;
+  asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(old)
+               : "l"(at), "l"(value)
+               : "memory");
+  return old;
+}
 template <class Word>
 __device__ inline Word atomic_word_swap(Word* at, Word value) {
   using Type = typename WordOf<Word>::Type;
@@ -154,12 +169,16 @@ __device__ inline Word atomic_word_xor(Word* at, Word value) {
 /// Sixteen bytes that another GPU may have written: never out of this multiprocessor's own cache,
 /// where an older copy may lie.
 __device__ inline int4 load_relaxed(const int4* at) {
+#ifdef SHMEMCTL_MUTATE_GET_FRESH
+  return *at;
+#else
   int4 value;
   asm volatile("ld.relaxed.sys.global.v4.s32 {%0, %1, %2, %3}, [%4];"
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(at)
                : "memory");
   return value;
+#endif
 }
 
 /// Orders all before it ahead of all behind it, for every observer.
@@ -167,10 +186,7 @@ __device__ inline void fence_system() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/// The same for observers on this GPU.
-__device__ inline void fence_device() {
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
+/// A release for threads of this GPU.
 __device__ inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }

@@ -59,8 +59,10 @@ template <class Scope>
 __device__ inline void put_signal(const DeviceJob& job, void* target, const void* source,
                                   std::size_t size_bytes, std::uint64_t* signal,
                                   std::uint64_t value, SignalOp op, int pe, bool blocking) {
+#ifndef SHMEMCTL_MUTATE_PUT_SIGNAL_BEGIN
   if (blocking)
     Scope::sync();
+#endif
   std::byte* const there = pointer_to(job, static_cast<std::byte*>(target), pe);
   if (there == nullptr) {
     if (!blocking)

@@ -33,7 +33,9 @@ template <class Scope>
 __device__ inline bool fence(const DeviceJob& job) {
   // A thread's fence covers what it has done and seen: with a sync before, all of the scope's. Each
   // thread has one, because a fence orders only what its own thread does later.
+#ifndef SHMEMCTL_MUTATE_FENCE_SYNC
   Scope::sync();
+#endif
   fence();
   if (!detail::has_network(job))
     return true;
@@ -44,7 +46,9 @@ __device__ inline bool fence(const DeviceJob& job) {
 /// their bytes. False if the network failed.
 template <class Scope>
 __device__ inline bool quiet(const DeviceJob& job) {
+#ifndef SHMEMCTL_MUTATE_QUIET_SYNC
   Scope::sync();
+#endif
   quiet();
   if (!detail::has_network(job))
     return true;
@@ -110,7 +114,9 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
   // What other threads of the scope did is covered by the release of each signalling thread.
+#ifndef SHMEMCTL_MUTATE_BARRIER_SYNC
   Scope::sync();
+#endif
   const TeamView team = team_view(job, team_number);
   const std::uint64_t epoch = team.cells->epoch + 1;
   bool ok = true;
@@ -148,7 +154,9 @@ __device__ inline bool sync_all(const DeviceJob& job) {
 /// be resident: a cooperative launch, or a grid that fits the device. One meeting at a time on a
 /// team's cells. False if a block did not come in time.
 inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number = team_world) {
+#ifndef SHMEMCTL_MUTATE_GRID_SYNC
   Block::sync();
+#endif
   bool ok = true;
   if (Block::rank() == 0) {
     std::uint64_t* const counters = job.cells[team_number].block_counters;
@@ -159,15 +167,22 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
     // Read before this block arrives: the meeting cannot end, hence the generation not move, until
     // it has.
     const std::uint64_t before = load_acquire(generation);
-#ifndef SHMEMCTL_MUTATE_GRID_ARRIVAL
-    fence_device(); // what this block did (behind its sync) comes before its arrival
+#ifdef SHMEMCTL_MUTATE_GRID_ARRIVE
+    const std::uint64_t earlier = atomic_word_add(arrived, std::uint64_t{1});
+#else
+    // What this block did (behind its sync) comes before its arrival; the last one to arrive has
+    // seen what all others did. Not seen to be needed on GPUs, where stores arrive sooner than the
+    // meeting ends; PTX demands it, and so does the test on host threads.
+    const std::uint64_t earlier = atomic_word_add_ordered(arrived, 1);
 #endif
-    if (atomic_word_add(arrived, std::uint64_t{1}) + 1 == gridDim.x) {
-#ifndef SHMEMCTL_MUTATE_GRID_LAST
-      fence_device(); // what the others did before theirs comes before what is told now
-#endif
+    if (earlier + 1 == gridDim.x) {
       store_relaxed(arrived, 0); // nobody arrives for the next meeting before this one is over
+#ifdef SHMEMCTL_MUTATE_GRID_RELEASE
+      store_relaxed(generation, before + 1);
+#else
+      // As above: both words lie in one line.
       store_release_device(generation, before + 1);
+#endif
     } else {
       std::uint64_t seen = 0;
       ok = detail::wait_word(job, generation, Compare::not_equal, before, job.pe, seen);

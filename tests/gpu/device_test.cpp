@@ -4,6 +4,7 @@
 
 #include "tests/gpu/device_kernels.h"
 #include "tests/gpu/device_world.h"
+#include "tests/gpu/share.h"
 
 namespace shmemctl::test {
 namespace {
@@ -113,7 +114,8 @@ TEST(Device, DataIsThereWhenItsSignalIs) {
       me.store(half, std::vector<std::uint8_t>(64, 0));
       me.barrier();
       launch_ping_pong(me.job, one.who, one.threads, one.data, one.signal, one.size, 0,
-                       static_cast<std::uint64_t>(one.rounds / share), wrong.data(), one.order);
+                       static_cast<std::uint64_t>(share_of(one.rounds / share)), wrong.data(),
+                       one.order);
       me.synchronize();
       require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) +
                                           " words were late: " + std::to_string(one.size) +
@@ -124,7 +126,7 @@ TEST(Device, DataIsThereWhenItsSignalIs) {
 }
 
 TEST(Device, BarriersHoldEverybody) {
-  const std::uint64_t count_of_rounds = count_gpus() < 2 ? 50 : 5000;
+  const auto count_of_rounds = share_of(std::uint64_t{count_gpus() < 2 ? 50u : 5000u});
   run(4, [&](GpuPe& me) {
     for (const auto& [who, threads] :
          {std::pair{Who::thread, 1}, std::pair{Who::warp, 32}, std::pair{Who::block, 128}}) {

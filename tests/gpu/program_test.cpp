@@ -4,6 +4,7 @@
 
 #include "tests/gpu/device_world.h"
 #include "tests/gpu/program_kernels.h"
+#include "tests/gpu/share.h"
 
 namespace shmemctl::test {
 namespace {
@@ -16,6 +17,12 @@ void run(int n_pes, std::size_t heap_bytes, const std::function<void(GpuPe&)>& b
 }
 bool has_own_gpu(int n_pes) {
   return count_gpus() >= n_pes;
+}
+
+/// At least a few, where only a share of the rounds is wanted: every program and call is another
+/// one.
+int few(int count) {
+  return std::max(share_of(count), std::min(count, 4));
 }
 
 std::string name_of(Who who) {
@@ -46,7 +53,7 @@ void run_programs(GpuPe& me, Who who, int threads, unsigned seed, int phases, in
 }
 
 TEST(Conformance, Programs) {
-  const int steps = has_own_gpu(2) ? 100 : 30, phases = has_own_gpu(2) ? 30 : 4;
+  const int steps = has_own_gpu(2) ? 100 : 30, phases = few(has_own_gpu(2) ? 30 : 4);
   run(2, RmaPrograms::heap_bytes, [&](GpuPe& me) {
     for (unsigned seed = 0; seed < 3; ++seed) {
       run_programs(me, Who::thread, 1, 100 + seed, phases, steps);
@@ -59,7 +66,7 @@ TEST(Conformance, Programs) {
 TEST(Conformance, ProgramsOfThreeAndFour) {
   for (const int n_pes : {3, 4})
     run(n_pes, RmaPrograms::heap_bytes, [&](GpuPe& me) {
-      const int phases = has_own_gpu(n_pes) ? 30 : 5;
+      const int phases = few(has_own_gpu(n_pes) ? 30 : 5);
       run_programs(me, Who::warp, 32, 400, phases, 50);
       run_programs(me, Who::block, 192, 500, phases, 50);
     });
@@ -109,23 +116,23 @@ void run_collectives_of_grid(GpuPe& me, Shape shape, unsigned seed, int count, s
 TEST(Conformance, Collectives) {
   const int share = has_own_gpu(2) ? 1 : 10;
   run(2, collective_heap_bytes, [&](GpuPe& me) {
-    run_collectives(me, Who::thread, 1, 1, 300 / share, 10000);
-    run_collectives(me, Who::warp, 32, 2, 300 / share, 100000);
-    run_collectives(me, Who::block, 512, 3, 300 / share, std::size_t{1} << 20);
+    run_collectives(me, Who::thread, 1, 1, few(300 / share), 10000);
+    run_collectives(me, Who::warp, 32, 2, few(300 / share), 100000);
+    run_collectives(me, Who::block, 512, 3, few(300 / share), std::size_t{1} << 20);
   });
 }
 TEST(Conformance, CollectivesOfGrids) {
   const int share = has_own_gpu(2) ? 1 : 10;
   run(2, collective_heap_bytes, [&](GpuPe& me) {
-    run_collectives_of_grid(me, {1, 256}, 4, 100 / share, std::size_t{1} << 20);
-    run_collectives_of_grid(me, {7, 128}, 5, 200 / share, std::size_t{4} << 20);
-    run_collectives_of_grid(me, {64, 512}, 6, 300 / share, std::size_t{4} << 20);
+    run_collectives_of_grid(me, {1, 256}, 4, few(100 / share), std::size_t{1} << 20);
+    run_collectives_of_grid(me, {7, 128}, 5, few(200 / share), std::size_t{4} << 20);
+    run_collectives_of_grid(me, {64, 512}, 6, few(300 / share), std::size_t{4} << 20);
   });
 }
 TEST(Conformance, CollectivesOfThreeAndFour) {
   for (const int n_pes : {3, 4})
     run(n_pes, collective_heap_bytes, [&](GpuPe& me) {
-      const int count = has_own_gpu(n_pes) ? 200 : 25;
+      const int count = few(has_own_gpu(n_pes) ? 200 : 25);
       run_collectives(me, Who::block, 256, 7, count, 100000);
       run_collectives_of_grid(me, {8, 256}, 8, count, std::size_t{1} << 20);
     });

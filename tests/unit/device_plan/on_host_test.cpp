@@ -76,6 +76,30 @@ TEST(DeviceOnHost, SignalsComeBehindData) {
   EXPECT_EQ(wrong, 0);
 }
 
+/// What any thread of the block has put is there behind a barrier, for every thread.
+TEST(DeviceOnHost, BarriersComeBehindPutsOfAllThreads) {
+  HostKernels kernels(2, heap_bytes);
+  std::atomic<int> wrong{0};
+  constexpr std::size_t words = 24;
+  kernels.run({1, 3}, [&](const DeviceJob& job) {
+    auto* const out = reinterpret_cast<std::uint64_t*>(job.heap);
+    for (std::uint64_t round = 1; round <= 20; ++round) {
+      auto* const in = out + (1 + round % 2) * words;
+      if (Block::rank() == 0)
+        for (std::size_t i = 0; i < words; ++i)
+          out[i] = round * 1000 + i;
+      Block::sync();
+      device::put_nbi<Block>(job, in, out, words * 8, 1 - job.pe);
+      if (!device::barrier_all<Block>(job))
+        wrong += 1;
+      for (std::size_t i = 0; i < words; ++i)
+        if (in[i] != round * 1000 + i)
+          wrong += 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(DeviceOnHost, MemoryAndAtomics) {
   HostKernels kernels(3, heap_bytes);
   std::atomic<int> wrong{0};

@@ -65,13 +65,21 @@ inline void store_pair_relaxed(std::uint64_t* at, WordPair pair) {
 }
 /// Two stores can only be in one order here: the second half is the signal in the tests.
 inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
+#ifdef SHMEMCTL_MUTATE_ONE_ACCESS
+  store_relaxed(at, pair.first);
+  store_relaxed(at + 1, pair.second);
+#else
   at[0] = pair.first;
   store_release(at + 1, pair.second);
+#endif
 }
 
 template <class Word>
 Word atomic_word_add(Word* at, Word value) {
   return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
+inline std::uint64_t atomic_word_add_ordered(std::uint64_t* at, std::uint64_t value) {
+  return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
 }
 template <class Word>
 Word atomic_word_swap(Word* at, Word value) {
@@ -101,9 +109,6 @@ inline void fence_system() {
   __atomic_fetch_add(&all, 1, __ATOMIC_ACQ_REL);
 }
 
-inline void fence_device() {
-  fence_system();
-}
 inline void store_release_device(std::uint64_t* at, std::uint64_t value) {
   store_release(at, value);
 }

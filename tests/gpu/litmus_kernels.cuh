@@ -1,0 +1,393 @@
+// The kernels of litmus.h. Included by one source file for each variant, which defines
+// SHMEMCTL_LITMUS_VARIANT, and the mutation if it is one.
+#pragma once
+
+#include "tests/gpu/launch.cuh"
+#include "tests/gpu/litmus.h"
+
+namespace shmemctl::test {
+
+namespace {
+
+using device::Block;
+using device::Thread;
+using device::Warp;
+
+/// The places of one block.
+struct Agent {
+  __device__ Agent(std::byte* memory, unsigned block)
+      : out(memory + LitmusPlaces::out + block * LitmusPlaces::most_bytes),
+        in(memory + LitmusPlaces::in + 2 * block * LitmusPlaces::most_bytes),
+        signal(reinterpret_cast<std::uint64_t*>(memory + LitmusPlaces::signals +
+                                                block * LitmusPlaces::signal_stride)),
+        count(reinterpret_cast<LitmusCount*>(memory + LitmusPlaces::count)) {}
+  __device__ std::byte* in_of(std::uint64_t round) const {
+    return in + round % 2 * LitmusPlaces::most_bytes;
+  }
+  __device__ void found(unsigned long long wrong) const {
+    if (wrong != 0)
+      atomicAdd(&count->wrong, wrong);
+  }
+  __device__ void checked(unsigned long long messages) const {
+    atomicAdd(&count->checked, messages);
+  }
+  __device__ void gave_up() const { atomicAdd(&count->gave_up, 1ull); }
+
+  std::byte *out, *in;
+  std::uint64_t* signal; ///< 16 bytes behind it belong to it
+  LitmusCount* count;
+};
+
+/// What is at word or byte `i` of a message: another value in each round.
+__device__ std::uint64_t word_of(std::uint64_t round, int pe, std::size_t i) {
+  return round * 0x9e3779b97f4a7c15u + i * 2 + static_cast<std::uint64_t>(pe);
+}
+__device__ std::byte byte_of(std::uint64_t round, int pe, std::size_t i) {
+  return static_cast<std::byte>(round * 31 + i * 7 + static_cast<std::uint64_t>(pe));
+}
+
+__device__ void stay(unsigned cycles) {
+  const long long begin = clock64();
+  while (clock64() - begin < cycles) {
+  }
+}
+/// Threads of a block do not come at the same time: now and then the second of its warps is later
+/// than a signal takes over a busy link.
+template <class Scope>
+__device__ void second_warp_stays(std::uint64_t round) {
+  if (Scope::size() > 32 && Scope::rank() / 32 == 1 && round % 8 == 1)
+    stay(60000);
+}
+/// Nor do blocks of a grid: the last one, who has nothing to send, is the last to arrive now and
+/// then, when the others' stores may still be on their way.
+__device__ void last_block_stays(std::uint64_t round) {
+  if (blockIdx.x == gridDim.x - 1)
+    stay(static_cast<unsigned>(round * 2654435761u >> 16 & 31u) * 800u);
+}
+
+template <class Scope>
+__device__ void fill(std::byte* at, std::size_t size_bytes, std::uint64_t round, int pe) {
+  const auto first = static_cast<std::size_t>(Scope::rank());
+  if (size_bytes % 8 == 0)
+    for (std::size_t i = first; i < size_bytes / 8; i += Scope::size())
+      reinterpret_cast<std::uint64_t*>(at)[i] = word_of(round, pe, i);
+  else
+    for (std::size_t i = first; i < size_bytes; i += Scope::size())
+      at[i] = byte_of(round, pe, i);
+}
+/// How many words or bytes are not those of the round. By plain loads, as a program's.
+template <class Scope>
+__device__ unsigned long long wrong_in(const std::byte* at, std::size_t size_bytes,
+                                       std::uint64_t round, int pe) {
+  unsigned long long wrong = 0;
+  const auto first = static_cast<std::size_t>(Scope::rank());
+  if (size_bytes % 8 == 0)
+    for (std::size_t i = first; i < size_bytes / 8; i += Scope::size())
+      wrong += reinterpret_cast<const std::uint64_t*>(at)[i] != word_of(round, pe, i);
+  else
+    for (std::size_t i = first; i < size_bytes; i += Scope::size())
+      wrong += at[i] != byte_of(round, pe, i);
+  return wrong;
+}
+
+template <class Scope>
+__device__ void send(const DeviceJob& job, const Litmus& litmus, const Agent& agent, std::byte* in,
+                     std::byte* out, std::uint64_t round, int peer) {
+  switch (litmus.program) {
+  case LitmusProgram::put_signal_add:
+    device::put_signal<Scope>(job, in, out, litmus.size_bytes, agent.signal, 1, peer,
+                              device::SignalOp::add);
+    return;
+  case LitmusProgram::put_signal_nbi:
+    Scope::sync(); // `out` was written by all
+    second_warp_stays<Scope>(round);
+    device::put_signal_nbi<Scope>(job, in, out, litmus.size_bytes, agent.signal, round, peer);
+    return;
+  case LitmusProgram::fence:
+  case LitmusProgram::quiet:
+    Scope::sync();
+    second_warp_stays<Scope>(round);
+    device::put_nbi<Scope>(job, in, out, litmus.size_bytes, peer);
+    if (litmus.program == LitmusProgram::fence)
+      device::fence<Scope>(job);
+    else
+      device::quiet<Scope>(job);
+    // Not the first thread: what it waited for has to cover the others' stores.
+    if (Scope::rank() == Scope::size() - 1) {
+      if (litmus.program == LitmusProgram::fence)
+        device::signal_set(job, agent.signal, round, peer);
+      else
+        device::put_value(job, agent.signal, round, peer);
+    }
+    return;
+  default:
+    device::put_signal<Scope>(job, in, out, litmus.size_bytes, agent.signal, round, peer);
+  }
+}
+
+/// PE 0 and PE 1 send each other messages in turn.
+template <class Scope>
+__global__ void __launch_bounds__(256)
+    messages(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  if (is_outside<Scope>())
+    return;
+  const Agent agent(base, blockIdx.x);
+  const int peer = 1 - job.pe;
+  std::byte* const in = litmus.program == LitmusProgram::beside
+                            ? reinterpret_cast<std::byte*>(agent.signal + 1)
+                            : agent.in;
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round)
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == job.pe) {
+        if (litmus.program == LitmusProgram::put_signal)
+          second_warp_stays<Scope>(round); // it fills its part later than the others
+        fill<Scope>(agent.out, litmus.size_bytes, round, job.pe);
+        send<Scope>(job, litmus, agent, in, agent.out, round, peer);
+      } else {
+        if (!device::signal_wait_until<Scope>(job, agent.signal, device::Compare::greater_equal,
+                                              round, peer)) {
+          if (Scope::rank() == 0)
+            agent.gave_up();
+          return;
+        }
+        agent.found(wrong_in<Scope>(in, litmus.size_bytes, round, peer));
+        Scope::sync(); // all have looked before the next message is asked for
+      }
+    }
+  if (Scope::rank() == 0)
+    agent.checked(litmus.rounds);
+}
+
+/// Each block has a team, since a team's barriers are by one scope of a PE.
+template <class Scope>
+__global__ void __launch_bounds__(256)
+    barriers_behind_puts(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  if (is_outside<Scope>())
+    return;
+  const Agent agent(base, blockIdx.x);
+  const int peer = 1 - job.pe;
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    fill<Scope>(agent.out, litmus.size_bytes, round, job.pe);
+    Scope::sync();
+    second_warp_stays<Scope>(round);
+    // By turns in two places: who is a barrier ahead does not overwrite what is looked at.
+    device::put_nbi<Scope>(job, agent.in_of(round), agent.out, litmus.size_bytes, peer);
+    if (!device::barrier<Scope>(job, static_cast<int>(blockIdx.x))) {
+      if (Scope::rank() == 0)
+        agent.gave_up();
+      return;
+    }
+    agent.found(wrong_in<Scope>(agent.in_of(round), litmus.size_bytes, round, peer));
+  }
+  if (Scope::rank() == 0)
+    agent.checked(litmus.rounds);
+}
+
+#ifdef SHMEMCTL_DEVICE_WITHOUT_NETWORK
+
+/// PE 1 gets PE 0's words until they are new.
+__global__ void __launch_bounds__(256)
+    polled(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  const Agent agent(base, blockIdx.x);
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    bool ok = true;
+    if (job.pe == 0) {
+      fill<Block>(agent.out, litmus.size_bytes, round, 0);
+      device::fence<Block>(job);
+      ok = device::signal_wait_until<Block>(job, agent.signal, device::Compare::greater_equal,
+                                            round, 1);
+    } else {
+      device::Patience patience;
+      bool here = false;
+      while (ok && !here) {
+        device::get<Block>(job, agent.in, agent.out, litmus.size_bytes, 0);
+        here = Block::all(wrong_in<Block>(agent.in, litmus.size_bytes, round, 0) == 0);
+        bool over = false;
+        for (int look = 0; !here && look < 16; ++look) // it asks the clock now and then only
+          over = patience.over(job) || over;
+        ok = Block::all(!over);
+      }
+      if (threadIdx.x == 0)
+        device::signal_set(job, agent.signal, round, 0);
+    }
+    if (!ok) {
+      if (threadIdx.x == 0)
+        agent.gave_up();
+      return;
+    }
+  }
+  if (threadIdx.x == 0)
+    agent.checked(litmus.rounds);
+}
+
+/// A load that leaves its line in the multiprocessor's own cache.
+__device__ std::uint64_t load_cached(const std::uint64_t* at) {
+  std::uint64_t value;
+  asm volatile("ld.global.ca.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+  return value;
+}
+
+/// Each thread writes a word, looks at it, meets the other blocks, and looks at another one's.
+/// Words of many blocks lie in each line.
+__global__ void __launch_bounds__(256)
+    grid_meets(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  const Agent agent(base, blockIdx.x);
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    auto* const words = reinterpret_cast<std::uint64_t*>(base + LitmusPlaces::meeting) +
+                        round % 2 * gridDim.x * blockDim.x + threadIdx.x * gridDim.x;
+    second_warp_stays<Block>(round);
+    words[blockIdx.x] = word_of(round, 0, threadIdx.x);
+    agent.found(load_cached(words + blockIdx.x) != word_of(round, 0, threadIdx.x));
+    if (!device::grid_meet(job, 0)) {
+      if (threadIdx.x == 0)
+        agent.gave_up();
+      return;
+    }
+    const unsigned other = (blockIdx.x + 1 + static_cast<unsigned>(round) % 7) % gridDim.x;
+    agent.found(load_cached(words + other) != word_of(round, 0, threadIdx.x));
+  }
+  if (threadIdx.x == 0)
+    agent.checked(litmus.rounds);
+}
+
+/// Every other block puts; behind the barrier of both grids every block looks at what one of the
+/// other PE's has put.
+__global__ void __launch_bounds__(256)
+    grid_barriers(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  const Agent agent(base, blockIdx.x);
+  const int peer = 1 - job.pe;
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    const bool puts = blockIdx.x % 2 == 1 && blockIdx.x != gridDim.x - 1;
+    if (puts) {
+      fill<Block>(agent.out, litmus.size_bytes, round, job.pe);
+      Block::sync();
+    }
+    last_block_stays(round);
+    if (puts)
+      device::put_nbi<Block>(job, agent.in_of(round), agent.out, litmus.size_bytes, peer);
+    if (!device::grid_barrier(job, 0)) {
+      if (threadIdx.x == 0)
+        agent.gave_up();
+      return;
+    }
+    const unsigned other =
+        (blockIdx.x + static_cast<unsigned>(round) * 2) % (gridDim.x - 2) / 2 * 2 + 1;
+    agent.found(wrong_in<Block>(Agent(base, other).in_of(round), litmus.size_bytes, round, peer));
+  }
+  if (threadIdx.x == 0)
+    agent.checked(litmus.rounds);
+}
+
+template <class Scope>
+__global__ void __launch_bounds__(256)
+    gathers(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  if (is_outside<Scope>())
+    return;
+  const Agent agent(base, blockIdx.x);
+  for (std::uint64_t round = 1; round <= litmus.rounds; ++round) {
+    fill<Scope>(agent.out, litmus.size_bytes, round, job.pe);
+    if (!device::fcollect<Scope>(job, static_cast<int>(blockIdx.x), agent.in, agent.out,
+                                 litmus.size_bytes)) {
+      if (Scope::rank() == 0)
+        agent.gave_up();
+      return;
+    }
+    for (int pe = 0; pe < 2; ++pe)
+      agent.found(wrong_in<Scope>(agent.in + pe * litmus.size_bytes, litmus.size_bytes, round, pe));
+    Scope::sync();
+  }
+  if (Scope::rank() == 0)
+    agent.checked(litmus.rounds);
+}
+
+/// One message of litmus.size_bytes for each block's part.
+__global__ void __launch_bounds__(256)
+    gathers_of_grid(const __grid_constant__ DeviceJob job, std::byte* base, Litmus litmus) {
+  const Agent agent(base, 0);
+  const std::size_t all_bytes = litmus.size_bytes * gridDim.x;
+  std::byte* const out = base + LitmusPlaces::out;
+  std::byte* const in = base + LitmusPlaces::in;
+  bool ok = true;
+  for (std::uint64_t round = 1; ok && round <= litmus.rounds; ++round) {
+    fill<Block>(out + blockIdx.x * litmus.size_bytes, litmus.size_bytes, round, job.pe);
+    ok = device::grid_meet(job, 1);
+    last_block_stays(round);
+    ok = ok && device::fcollect_grid(job, 0, in, out, all_bytes) && device::grid_meet(job, 1);
+    const unsigned other = (blockIdx.x + 1 + static_cast<unsigned>(round) % 5) % gridDim.x;
+    for (int pe = 0; ok && pe < 2; ++pe)
+      agent.found(wrong_in<Block>(in + pe * all_bytes + other * litmus.size_bytes,
+                                  litmus.size_bytes, round, pe));
+    ok = ok && device::grid_meet(job, 1); // all have looked
+  }
+  if (threadIdx.x == 0) {
+    if (ok)
+      agent.checked(litmus.rounds);
+    else
+      agent.gave_up();
+  }
+}
+
+#endif
+
+void launch(cudaStream_t stream, const DeviceJob& job, std::byte* base, const Litmus& litmus) {
+  const auto blocks = static_cast<unsigned>(litmus.blocks);
+  const auto threads = static_cast<unsigned>(litmus.threads);
+  switch (litmus.program) {
+  case LitmusProgram::barrier:
+    for_scope(litmus.who, [&](auto scope) {
+      barriers_behind_puts<decltype(scope)><<<blocks, threads, 0, stream>>>(job, base, litmus);
+    });
+    return;
+#ifdef SHMEMCTL_DEVICE_WITHOUT_NETWORK
+  case LitmusProgram::poll:
+    for_scope(litmus.who, [&](auto) { polled<<<blocks, threads, 0, stream>>>(job, base, litmus); });
+    return;
+  case LitmusProgram::grid_barrier:
+    for_scope(litmus.who,
+              [&](auto) { grid_barriers<<<blocks, threads, 0, stream>>>(job, base, litmus); });
+    return;
+  case LitmusProgram::grid_meet:
+    for_scope(litmus.who,
+              [&](auto) { grid_meets<<<blocks, threads, 0, stream>>>(job, base, litmus); });
+    return;
+  case LitmusProgram::gather:
+    for_scope(litmus.who, [&](auto scope) {
+      gathers<decltype(scope)><<<blocks, threads, 0, stream>>>(job, base, litmus);
+    });
+    return;
+  case LitmusProgram::gather_of_grid:
+    for_scope(litmus.who,
+              [&](auto) { gathers_of_grid<<<blocks, threads, 0, stream>>>(job, base, litmus); });
+    return;
+#else
+  case LitmusProgram::poll:
+  case LitmusProgram::grid_barrier:
+  case LitmusProgram::grid_meet:
+  case LitmusProgram::gather:
+  case LitmusProgram::gather_of_grid:
+    throw std::runtime_error("this program is compiled without networks only");
+#endif
+  default:
+    for_scope(litmus.who, [&](auto scope) {
+      messages<decltype(scope)><<<blocks, threads, 0, stream>>>(job, base, litmus);
+    });
+  }
+}
+
+} // namespace
+
+#define SHMEMCTL_LITMUS_TEXT(name) #name
+#define SHMEMCTL_LITMUS_QUOTED(name) SHMEMCTL_LITMUS_TEXT(name)
+#define SHMEMCTL_LITMUS_JOINED(left, right) left##right
+#define SHMEMCTL_LITMUS_FUNCTION(name) SHMEMCTL_LITMUS_JOINED(litmus_variant_, name)
+
+LitmusVariant SHMEMCTL_LITMUS_FUNCTION(SHMEMCTL_LITMUS_VARIANT)() {
+#ifdef SHMEMCTL_DEVICE_WITHOUT_NETWORK
+  constexpr bool has_network = false;
+#else
+  constexpr bool has_network = true;
+#endif
+  return {SHMEMCTL_LITMUS_QUOTED(SHMEMCTL_LITMUS_VARIANT), launch, has_network};
+}
+
+} // namespace shmemctl::test
