@@ -263,8 +263,9 @@ def gpus():
     return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
 
 
-def measured(programs, rounds):
-    """({program: {key: [(value, unit)]}}, {program: reason})."""
+def measured(programs, rounds, save):
+    """({program: {key: [(value, unit)]}}, {program: reason}). `save` is given both whenever there is more of them, so
+    that a run that is cut short leaves what it had."""
     figures, reasons = {}, {}
     for number in range(rounds):
         for program in programs if number % 2 == 0 else reversed(programs):
@@ -275,6 +276,7 @@ def measured(programs, rounds):
             except (Failed, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as problem:
                 reasons[f"{program.name}, {program.what}"] = str(problem)
                 say(f"  {program.name}: {problem}")
+            save(figures, reasons)
     return figures, reasons
 
 
@@ -356,7 +358,14 @@ def main():
                 programs.append(make())
             except (Failed, subprocess.TimeoutExpired) as problem:
                 reasons[name] = str(problem)
-        figures, failed = measured(programs, flags.rounds)
+        def save(figures, failed):
+            if flags.json:
+                versions = {program.name: program.version for program in programs}
+                flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
+                                                  "quick": flags.quick, "rows": rows_of(figures),
+                                                  "missing": {**reasons, **failed}}, indent=1) + "\n", encoding="utf-8")
+
+        figures, failed = measured(programs, flags.rounds, save)
     reasons.update(failed)
     rows = rows_of(figures)
     versions = {program.name: program.version for program in programs}
@@ -367,10 +376,6 @@ def main():
         print(f"- {name}: {shape}")
     for name, reason in reasons.items():
         print(f"- {name} is missing: {reason}")
-    if flags.json:
-        flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
-                                          "quick": flags.quick, "rows": rows, "missing": reasons}, indent=1) + "\n",
-                              encoding="utf-8")
     return 1 if any(name.startswith("shmemctl") for name in reasons) else 0
 
 

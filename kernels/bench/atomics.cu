@@ -1,7 +1,8 @@
 #include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments) {
   return arguments.word_bytes == 4
@@ -18,4 +19,4 @@ int most_atomic_blocks(int device, int threads) {
   return most_blocks_of<AtomicRateBody<std::uint64_t>, AtomicArguments>(device, threads);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -23,7 +23,7 @@ struct NetworkShape {
 
 /// Which expectation was not met, and how often: zero all.
 struct NetworkFindings {
-  static constexpr int count = 24;
+  static constexpr int count = 27;
   std::uint32_t wrong[count];
 };
 
@@ -34,5 +34,17 @@ void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int pe
 /// Puts with signals to each other, in turn.
 void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
                             std::uint64_t rounds, NetworkFindings* findings);
+
+/// How long it took to build entries: zero all before.
+struct NetworkRate {
+  std::uint64_t cycles;        ///< of the first thread, for its entries
+  std::uint64_t ns;            ///< from when all threads were there to the last one's last entry
+  std::uint64_t arrived, done; ///< counters
+};
+/// Each thread puts 1, 2, ..., `each` into a word of its own (from NetworkHeap::slots on), without
+/// waiting for any; a quiet behind that is not in the time. All threads run at the same time.
+void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
+                            int threads, std::uint64_t each, NetworkRate* rate,
+                            NetworkFindings* findings);
 
 } // namespace shmemctl::test
