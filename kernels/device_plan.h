@@ -39,11 +39,11 @@ SHMEMCTL_HOST_DEVICE constexpr int pieces_for(int parts, int members) {
   return members <= few_members ? parts : parts > members ? parts / members : 1;
 }
 /// What `part` does in its turns, for as long as part + turn * parts is below pieces * members.
-/// Each part begins with another member, and each PE with itself, for which it need not wait, so
-/// that not all send to one.
+/// Each part begins with another member, its own PE among them, so that not all send to one, and
+/// links are never idle while all copy at home.
 SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int members, int me) {
   if (pieces_for(parts, members) == parts)
-    return {turn == 0 ? me : (me + 1 + (turn - 1 + part) % (members - 1)) % members, part};
+    return {(me + turn + part) % members, part};
   const int task = part + turn * parts;
   return {(me + task % members) % members, task / members};
 }

@@ -39,7 +39,8 @@ inline bool can_launch_ahead() {
          major >= 9;
 }
 
-/// Only for kernels that begin with wait_for_stream().
+/// Only for kernels that begin with wait_for_stream(). A single block comes ahead of its turn;
+/// larger grids do not, which would take room from what a peer waits for on another stream.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,
             const char* attempted, Arguments&&... arguments) {
@@ -51,7 +52,7 @@ void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream strea
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.stream = stream_of(stream);
   config.attrs = &ahead;
-  config.numAttrs = can_launch_ahead() ? 1 : 0;
+  config.numAttrs = blocks == 1 && can_launch_ahead() ? 1 : 0;
   require_success(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
                   attempted);
 }

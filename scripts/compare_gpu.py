@@ -51,15 +51,17 @@ GROUPS = (
      "sizes": COLLECTIVE_SIZES[:1], "suffix": "/kernel"},
     {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
      "sizes": COLLECTIVE_SIZES[1:], "suffix": "/kernel"},
+    {"group": "sweep", "words": ["put", "--initiator", "gpu", "--ctas", "132"], "sizes": SWEEP_SIZES, "suffix": "/132"},
     *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "all-to-all", "--ctas", str(ctas)],
        "sizes": SWEEP_SIZES, "rename": "put-both", "senders": 2, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
     *({"group": "sweep", "words": ["alltoall", "--initiator", "gpu", "--ctas", str(ctas), "--threads", "1024"],
-       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
+       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in (*SWEEP_CTAS, 64)),
 )
 NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
 UNSIZED = ("signal-pingpong", "barrier")
 SHAPES = {
-    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages",
+    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; with a number: so "
+           "many blocks",
     "get": "as put",
     "put-both": "as put, both GPUs put to the other one at once, by so many blocks; each one's rate",
     "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
