@@ -47,11 +47,12 @@ struct WaitReport {
 struct DeviceTeamCells {
   static constexpr int most_members = 256;             ///< beyond: by dissemination rounds
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
-  std::uint64_t arrived[most_members];       ///< barrier: by member, the epoch that it has reached
+  std::uint64_t arrived[most_members];       ///< barrier: by member, how many it has come to
+  std::uint64_t expected[most_members];      ///< own: of those, how many have been waited for
   std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
   std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
   std::uint64_t done[most_members];    ///< large collectives: by member, plan::whole_count for each
-  std::uint64_t epoch;                 ///< own: barriers so far
+  std::uint64_t epoch;                 ///< own: barriers by rounds so far
   std::uint64_t collective_epoch;      ///< own: collectives so far
   std::uint64_t heard_epoch;           ///< own: the last collective in which all members were heard
   std::uint64_t large_collectives;     ///< own: how many of the collectives were large
@@ -79,6 +80,7 @@ struct DeviceJob {
   /// load of the tables goes to the GPU's second cache again behind each acquire and fence.
   static constexpr int most_near = 8;
   std::int32_t n_near;
+  bool all_mapped; ///< kernels can load and store everywhere; false: they may be able to
   std::int64_t near_heap_delta_bytes[most_near], near_cells_delta_bytes[most_near];
   const TeamState* teams;      ///< [limits::max_teams]; 0 is the world
   const std::int32_t* members; ///< what TeamState::member_offset indexes
@@ -87,13 +89,17 @@ struct DeviceJob {
   DeviceNetwork network;    ///< to PEs that are `unreachable`
 };
 
-/// Fills `near_*` from the tables as the host has them, by PE.
+/// Fills `near_*` and `all_mapped` from the tables as the host has them, by PE.
 inline void set_near(DeviceJob& job, const std::int64_t* heap, const std::int64_t* cells) {
   job.n_near = job.n_pes < DeviceJob::most_near ? job.n_pes : DeviceJob::most_near;
   for (int pe = 0; pe < job.n_near; ++pe) {
     job.near_heap_delta_bytes[pe] = heap[pe];
     job.near_cells_delta_bytes[pe] = cells[pe];
   }
+  job.all_mapped = true;
+  for (int pe = 0; pe < job.n_pes; ++pe)
+    if (heap[pe] == DeviceJob::unreachable || cells[pe] == DeviceJob::unreachable)
+      job.all_mapped = false;
 }
 
 } // namespace shmemctl

@@ -13,12 +13,17 @@ struct Piece {
   std::uint64_t begin, size;
 };
 
+/// a / b. GPUs divide 32 bits several times as fast as 64.
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t quotient(std::uint64_t a, std::uint64_t b) {
+  return (a | b) >> 32 == 0 ? static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b) : a / b;
+}
+
 /// Piece `index` of `pieces` of `total` units: whole granules but for the last one, in order,
 /// without gaps. Some may be empty.
 SHMEMCTL_HOST_DEVICE constexpr Piece piece_of(std::uint64_t total, std::uint64_t pieces,
                                               std::uint64_t index, std::uint64_t granule) {
   const std::uint64_t granules = (total + granule - 1) / granule;
-  const std::uint64_t each = (granules + pieces - 1) / pieces * granule;
+  const std::uint64_t each = quotient(granules + pieces - 1, pieces) * granule;
   const std::uint64_t begin = each * index < total ? each * index : total;
   return {begin, total - begin < each ? total - begin : each};
 }
@@ -34,11 +39,11 @@ SHMEMCTL_HOST_DEVICE constexpr int pieces_for(int parts, int members) {
   return members <= few_members ? parts : parts > members ? parts / members : 1;
 }
 /// What `part` does in its turns, for as long as part + turn * parts is below pieces * members.
-/// Each part begins with another member, and each PE with itself, for which it need not wait, so
-/// that not all send to one.
+/// Each part begins with another member, its own PE among them, so that not all send to one, and
+/// links are never idle while all copy at home.
 SHMEMCTL_HOST_DEVICE constexpr Task task_of(int turn, int part, int parts, int members, int me) {
   if (pieces_for(parts, members) == parts)
-    return {turn == 0 ? me : (me + 1 + (turn - 1 + part) % (members - 1)) % members, part};
+    return {(me + turn + part) % members, part};
   const int task = part + turn * parts;
   return {(me + task % members) % members, task / members};
 }
@@ -64,7 +69,7 @@ SHMEMCTL_HOST_DEVICE constexpr FarWindows far_windows(int n_far, int parts) {
 /// every part its share, behind what it has stored.
 inline constexpr std::uint64_t whole_count = std::uint64_t{1} << 31;
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_of(int part, int parts) {
-  const std::uint64_t each = whole_count / static_cast<std::uint64_t>(parts);
+  const std::uint64_t each = quotient(whole_count, static_cast<std::uint64_t>(parts));
   return part > 0 ? each : whole_count - each * (static_cast<std::uint64_t>(parts) - 1);
 }
 
@@ -116,7 +121,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t pairs_of(std::uint64_t size_bytes) 
 }
 /// Of a half, for each of `senders`.
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t slot_pairs(int senders) {
-  return pairs_per_half / static_cast<std::uint64_t>(senders);
+  return quotient(pairs_per_half, static_cast<std::uint64_t>(senders));
 }
 /// Whether `size_bytes` from each of `senders` go in words.
 SHMEMCTL_HOST_DEVICE constexpr bool is_small(std::uint64_t size_bytes, int senders) {

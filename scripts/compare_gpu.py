@@ -51,15 +51,17 @@ GROUPS = (
      "sizes": COLLECTIVE_SIZES[:1], "suffix": "/kernel"},
     {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
      "sizes": COLLECTIVE_SIZES[1:], "suffix": "/kernel"},
+    {"group": "sweep", "words": ["put", "--initiator", "gpu", "--ctas", "132"], "sizes": SWEEP_SIZES, "suffix": "/132"},
     *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "all-to-all", "--ctas", str(ctas)],
        "sizes": SWEEP_SIZES, "rename": "put-both", "senders": 2, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
     *({"group": "sweep", "words": ["alltoall", "--initiator", "gpu", "--ctas", str(ctas), "--threads", "1024"],
-       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
+       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in (*SWEEP_CTAS, 64)),
 )
 NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
 UNSIZED = ("signal-pingpong", "barrier")
 SHAPES = {
-    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages",
+    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; with a number: so "
+           "many blocks",
     "get": "as put",
     "put-both": "as put, both GPUs put to the other one at once, by so many blocks; each one's rate",
     "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
@@ -263,8 +265,9 @@ def gpus():
     return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
 
 
-def measured(programs, rounds):
-    """({program: {key: [(value, unit)]}}, {program: reason})."""
+def measured(programs, rounds, save):
+    """({program: {key: [(value, unit)]}}, {program: reason}). `save` is given both whenever there is more of them, so
+    that a run that is cut short leaves what it had."""
     figures, reasons = {}, {}
     for number in range(rounds):
         for program in programs if number % 2 == 0 else reversed(programs):
@@ -275,6 +278,7 @@ def measured(programs, rounds):
             except (Failed, OSError, ValueError, KeyError, subprocess.TimeoutExpired) as problem:
                 reasons[f"{program.name}, {program.what}"] = str(problem)
                 say(f"  {program.name}: {problem}")
+            save(figures, reasons)
     return figures, reasons
 
 
@@ -356,7 +360,14 @@ def main():
                 programs.append(make())
             except (Failed, subprocess.TimeoutExpired) as problem:
                 reasons[name] = str(problem)
-        figures, failed = measured(programs, flags.rounds)
+        def save(figures, failed):
+            if flags.json:
+                versions = {program.name: program.version for program in programs}
+                flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
+                                                  "quick": flags.quick, "rows": rows_of(figures),
+                                                  "missing": {**reasons, **failed}}, indent=1) + "\n", encoding="utf-8")
+
+        figures, failed = measured(programs, flags.rounds, save)
     reasons.update(failed)
     rows = rows_of(figures)
     versions = {program.name: program.version for program in programs}
@@ -367,10 +378,6 @@ def main():
         print(f"- {name}: {shape}")
     for name, reason in reasons.items():
         print(f"- {name} is missing: {reason}")
-    if flags.json:
-        flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
-                                          "quick": flags.quick, "rows": rows, "missing": reasons}, indent=1) + "\n",
-                              encoding="utf-8")
     return 1 if any(name.startswith("shmemctl") for name in reasons) else 0
 
 

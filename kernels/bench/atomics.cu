@@ -1,9 +1,10 @@
 #include <algorithm>
 
 #include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments) {
   return arguments.word_bytes == 4
@@ -25,4 +26,4 @@ int most_atomic_blocks(int device, int threads) {
                   most_blocks_of<AtomicBandwidthBody, AtomicArguments>(device, threads));
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -3,6 +3,8 @@
 
 namespace shmemctl::bench {
 
+using namespace SHMEMCTL_WAYS;
+
 std::string launch_fill(const KernelLaunch& how, std::byte* area, std::size_t size_bytes,
                         std::uint64_t seed, int pe) {
   return launch_together<FillBody>(

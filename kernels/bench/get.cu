@@ -1,9 +1,9 @@
 // Kernels that get.
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 #include "kernels/bench/transfer_kernel.cuh"
-#include "kernels/bench/transfer_parts.h"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 namespace {
 
@@ -26,4 +26,4 @@ int most_get_blocks(KernelScope scope, int device, int threads) {
   return most_blocks_by_scope<Stream, TransferArguments>(scope, device, threads);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

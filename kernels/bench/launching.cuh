@@ -5,8 +5,9 @@
 #include <string>
 
 #include "kernels/bench/frame.cuh"
+#include "kernels/ways.h"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 /// Every measuring kernel: what it does is Body::run(), which tests call on threads of the host.
 template <class Body, class Arguments>
@@ -72,4 +73,4 @@ int most_blocks_by_scope(KernelScope scope, int device, int threads) {
   }
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,11 +1,12 @@
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 #include "kernels/bench/meeting_kernel.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments) {
   return arguments.looks ? launch_by_scope<WatchedMeetingBody>(how, arguments)
                          : launch_by_scope<MeetingBody>(how, arguments);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,9 +1,9 @@
 // Collectives that move data.
 #include "kernels/bench/collectives_kernel.cuh"
-#include "kernels/bench/collectives_reducing.h"
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments) {
   switch (arguments.kernel) {
@@ -35,4 +35,4 @@ int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int
   }
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,10 +1,11 @@
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 #include "kernels/bench/pingpong_kernel.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments) {
   return launch_by_scope<PingPongBody>(how, arguments);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,12 +1,12 @@
 // Kernels that put with a signal.
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 #include "kernels/bench/transfer_kernel.cuh"
-#include "kernels/bench/transfer_parts.h"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_put_signal_latency(const KernelLaunch& how, const TransferArguments& arguments) {
   return launch_by_scope<PutSignalLatencyBody>(how, arguments);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

@@ -1,9 +1,9 @@
 // Collectives that add up.
 #include "kernels/bench/collectives_kernel.cuh"
-#include "kernels/bench/collectives_reducing.h"
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments& arguments) {
   if (arguments.kernel == CollectiveKernel::reduce)
@@ -26,4 +26,4 @@ int most_reduction_blocks(CollectiveKernel kernel, bool floats, int device, int 
                       device, threads);
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

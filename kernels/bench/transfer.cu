@@ -1,8 +1,8 @@
+#include "kernels/bench/launchers.h"
 #include "kernels/bench/launching.cuh"
 #include "kernels/bench/transfer_kernel.cuh"
-#include "kernels/bench/transfer_parts.h"
 
-namespace shmemctl::bench {
+namespace shmemctl::bench::SHMEMCTL_WAYS {
 
 namespace {
 
@@ -54,4 +54,4 @@ int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, i
   }
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl::bench::SHMEMCTL_WAYS

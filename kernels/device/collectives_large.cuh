@@ -221,6 +221,8 @@ alltoallv_large(const DeviceJob& job, const TeamView& team, void* dest, const vo
 
 /// A PE whose memory is not mapped here; -1 if all members' is.
 __device__ inline int unmapped_member(const DeviceJob& job, const TeamView& team) {
+  if (job.all_mapped)
+    return -1;
   int found = -1;
 #pragma unroll 4
   for (int i = 0; i < team.n; ++i) { // all are looked at: loads that do not wait for each other
@@ -281,9 +283,9 @@ inline __device__ __noinline__ void reduce_units(const DeviceJob& job, const Tea
 /// Each member adds up its part of the numbers out of all members' sources: to everybody's dest at
 /// the same place (`scatter` false), or, its part being the me-th `count` numbers, to its own dest.
 template <class Scope, class T>
-inline __device__ __noinline__ bool reduce_large(const DeviceJob& job, const TeamView& team,
-                                                 T* dest, const T* source, std::uint64_t count,
-                                                 ReduceOp op, bool scatter, Share share) {
+__device__ inline bool reduce_large(const DeviceJob& job, const TeamView& team, T* dest,
+                                    const T* source, std::uint64_t count, ReduceOp op, bool scatter,
+                                    Share share) {
   LargeCollective<Scope> collective(job, team, share);
   if (!collective.begin_with_all())
     return false;

@@ -278,9 +278,9 @@ inline __device__ __noinline__ bool broadcast_small(const DeviceJob& job, const 
 /// Everybody sends all to all and adds up itself, in the order of the members: the same bits
 /// everywhere. `stride_bytes` 0: one result for all; size_bytes: member j gets that of part j.
 template <class Scope, class T>
-inline __device__ __noinline__ bool
-reduce_small(const DeviceJob& job, const TeamView& team, void* dest, const void* source,
-             std::size_t size_bytes, std::size_t stride_bytes, ReduceOp op) {
+__device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, void* dest,
+                                    const void* source, std::size_t size_bytes,
+                                    std::size_t stride_bytes, ReduceOp op) {
   SmallCollective<Scope> collective(job, team, team.n);
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;

@@ -57,38 +57,39 @@ __device__ inline bool quiet(const DeviceJob& job) {
 
 namespace detail {
 
-/// Small teams: each member counts up its own word on every other one, and waits for theirs to
-/// reach the epoch, which is loaded meanwhile. One hop, no master.
+/// Small teams: each member counts up its own word on every other one, and waits for theirs. One
+/// hop, no master. How many to wait for is loaded meanwhile; each thread has counts of its own, so
+/// that there is nothing to agree on.
 template <class Scope>
-__device__ inline bool meet_all(const DeviceJob& job, const TeamView& team, std::uint64_t epoch) {
-  bool ok = true;
-  for (int i = Scope::rank(); i < team.n; i += Scope::size()) {
-    if (i == team.me)
-      continue;
-    std::uint64_t* const mine = &team.cells->arrived[team.me];
-    if (std::uint64_t* const there = cell_of(job, mine, team.pe(i)))
+__device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
+  std::uint64_t* const mine = &team.cells->arrived[team.me];
+  for (int i = Scope::rank(); i < team.n; i += Scope::size())
+    if (std::uint64_t* const there = cell_of(job, mine, team.pe(i)); i != team.me && there)
 #ifdef SHMEMCTL_MUTATE_BARRIER_RELEASE
       add_relaxed(there, 1);
 #else
       // A release each: it covers what the scope's threads did before the sync behind us.
       add_release(there, 1);
 #endif
-    else
-      ok = tell(job, mine, epoch, team.pe(i)) && ok;
-  }
-  for (int i = Scope::rank(); i < team.n; i += Scope::size()) {
-    bool in_time = true;
-    if (i != team.me)
-      wait_at_least(job, &team.cells->arrived[i], epoch, team.pe(i), in_time);
-    ok = ok && in_time;
-  }
+  bool ok = true;
+  if (has_network(job))
+    for (int i = Scope::rank(); i < team.n; i += Scope::size())
+      if (i != team.me && cell_of(job, mine, team.pe(i)) == nullptr)
+        ok = tell(job, mine, team.cells->expected[i] + 1, team.pe(i)) && ok;
+  for (int i = Scope::rank(); i < team.n; i += Scope::size())
+    if (i != team.me) {
+      const std::uint64_t number = ++team.cells->expected[i];
+      bool in_time = true;
+      wait_at_least(job, &team.cells->arrived[i], number, team.pe(i), in_time);
+      ok = ok && in_time;
+    }
   return ok;
 }
 
 /// Large teams: in round r each member tells the one 2^r behind it. By one thread, because what a
 /// round has brought must be seen before the next one tells of it. Not inlined: long, and seldom.
-inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const TeamView& team,
-                                                   std::uint64_t epoch) {
+inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const TeamView& team) {
+  const std::uint64_t epoch = ++team.cells->epoch;
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
     const int to = plan::round_target(team.me, round, team.n);
     const int from = plan::round_source(team.me, round, team.n);
@@ -118,17 +119,12 @@ __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) 
   Scope::sync();
 #endif
   const TeamView team = team_view(job, team_number);
-  const std::uint64_t epoch = team.cells->epoch + 1;
   bool ok = true;
   if (team.n <= DeviceTeamCells::most_members)
-    ok = detail::meet_all<Scope>(job, team, epoch);
+    ok = detail::meet_all<Scope>(job, team);
   else if (Scope::rank() == 0)
-    ok = detail::meet_in_rounds(job, team, epoch);
-  ok = Scope::all(ok); // also: everybody has read the epoch
-  if (Scope::rank() == 0)
-    team.cells->epoch = epoch;
-  Scope::sync();
-  return ok;
+    ok = detail::meet_in_rounds(job, team);
+  return Scope::all(ok);
 }
 
 /// The same, and all that the scope's threads put is complete, by the network too.

@@ -144,6 +144,31 @@ __global__ void exchange(const __grid_constant__ DeviceJob job, std::size_t coun
   Expect{findings}(21, ok);
 }
 
+__global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, NetworkRate* rate,
+                              NetworkFindings* findings) {
+  const Expect expect(findings);
+  const std::uint64_t thread = threadIdx.x + blockIdx.x * static_cast<std::uint64_t>(blockDim.x);
+  const std::uint64_t threads = gridDim.x * static_cast<std::uint64_t>(blockDim.x);
+  const NetworkPlace there = heap_place(NetworkHeap::slots + thread * sizeof(std::uint64_t));
+  const std::uint64_t patience_ns = global_time_ns() + job.timeout_ns;
+  atomic_word_add(&rate->arrived, std::uint64_t{1});
+  while (load_relaxed(&rate->arrived) < threads)
+    if (!expect(24, global_time_ns() < patience_ns))
+      return;
+  const std::uint64_t begin_ns = global_time_ns();
+  const long long begin = clock64();
+  for (std::uint64_t value = 1; value <= each; ++value)
+    if (!expect(25, network_put_value(job, there, value, 8, peer)))
+      return;
+  if (thread == 0)
+    rate->cycles = static_cast<std::uint64_t>(clock64() - begin);
+  // The time of whoever comes last.
+  if (atomic_word_add(&rate->done, std::uint64_t{1}) + 1 == threads) {
+    rate->ns = global_time_ns() - begin_ns;
+    expect(26, network_quiet(job));
+  }
+}
+
 } // namespace
 
 void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
@@ -165,6 +190,13 @@ void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int pe
 void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
                             std::uint64_t rounds, NetworkFindings* findings) {
   signals<<<1, 1, 0, stream>>>(job, peer, rounds, findings);
+}
+
+void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
+                            int threads, std::uint64_t each, NetworkRate* rate,
+                            NetworkFindings* findings) {
+  build_entries<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(
+      job, peer, each, rate, findings);
 }
 
 } // namespace shmemctl::test

@@ -25,7 +25,7 @@ struct NetworkShape {
 
 /// Which expectation was not met, and how often: zero all.
 struct NetworkFindings {
-  static constexpr int count = 24;
+  static constexpr int count = 27;
   std::uint32_t wrong[count];
 };
 
@@ -43,5 +43,17 @@ void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, s
 /// The same, a part for each PE; then what each PE has for each one, at results + count numbers.
 void launch_network_parts(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
                           NetworkFindings* findings);
+
+/// How long it took to build entries: zero all before.
+struct NetworkRate {
+  std::uint64_t cycles;        ///< of the first thread, for its entries
+  std::uint64_t ns;            ///< from when all threads were there to the last one's last entry
+  std::uint64_t arrived, done; ///< counters
+};
+/// Each thread puts 1, 2, ..., `each` into a word of its own (from NetworkHeap::slots on), without
+/// waiting for any; a quiet behind that is not in the time. All threads run at the same time.
+void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
+                            int threads, std::uint64_t each, NetworkRate* rate,
+                            NetworkFindings* findings);
 
 } // namespace shmemctl::test

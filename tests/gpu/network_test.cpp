@@ -120,6 +120,27 @@ public:
       }
     }
   }
+  /// PE 0's: prints what an entry takes.
+  void run_entries(const char* who, int blocks, int threads, std::uint64_t each) {
+    DeviceArray<NetworkRate> rate(1);
+    const std::uint64_t mine = pe_ == 0 ? each : 0;
+    launch([&](cudaStream_t stream, NetworkFindings* findings) {
+      launch_network_entries(stream, job_, 1 - pe_, blocks, threads, mine, rate.data(), findings);
+    });
+    const auto count = static_cast<std::uint64_t>(blocks * threads);
+    for (std::uint64_t i = 0; pe_ == 1 && i < count; ++i) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, heaps_.of(pe_) + NetworkHeap::slots + i * sizeof value, sizeof value);
+      require(value == each, "the last value of thread " + std::to_string(i) + " has arrived");
+    }
+    const NetworkRate took = rate.values()[0];
+    if (pe_ == 0)
+      std::printf("entries by %s (%d x %d): %.2f million/s, %.0f cycles of a thread for each\n",
+                  who, blocks, threads,
+                  static_cast<double>(count * each) * 1e3 / static_cast<double>(took.ns),
+                  static_cast<double>(took.cycles) / static_cast<double>(each));
+    std::fflush(stdout);
+  }
   void stop() { part_->stop(); }
 
 private:
@@ -261,28 +282,55 @@ private:
   DeviceJob job_{};
 };
 
-class KernelsOverNetworks : public testing::TestWithParam<Network> {};
-
-TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
-  if (count_gpus() == 0)
-    GTEST_SKIP() << "no GPU";
+/// Runs `body` in a process for each PE; what went wrong.
+std::string run_network_pes(const Network& network, const std::function<void(NetworkPe&)>& body) {
   const SharedHeaps heaps;
   BootstrapArea area(n_pes);
   ForkedPes pes(n_pes, [&](int pe) {
     // Else a kernel that waits may keep another one from being loaded.
     ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     ThreadBootstrap bootstrap(area, pe);
-    NetworkPe me(GetParam(), heaps, bootstrap);
-    me.run_operations();
-    me.run_signals();
-    me.run_collectives();
+    NetworkPe me(network, heaps, bootstrap);
+    body(me);
     me.stop();
     me.barrier(); // nobody's memory goes while another one may use it
   });
   std::string problems;
   for (const std::string& end : pes.ends())
     problems += end.empty() ? "" : end + "\n";
-  EXPECT_EQ(problems, "");
+  return problems;
+}
+
+const std::map<std::string, std::string> software_hca = {{"MLX5_DEVICE", "soft"},
+                                                         {"SOFT_HCA_OVER", "shm"}};
+
+class KernelsOverNetworks : public testing::TestWithParam<Network> {};
+
+TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  EXPECT_EQ(run_network_pes(GetParam(),
+                            [](NetworkPe& me) {
+                              me.run_operations();
+                              me.run_signals();
+                              me.run_collectives();
+                            }),
+            "");
+}
+
+/// What it takes to build an entry, whatever the HCA does with it: the queue has room for all.
+TEST(KernelsOverIbgda, EntriesPerSecond) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  auto options = software_hca;
+  options["QP_DEPTH"] = "16384";
+  EXPECT_EQ(run_network_pes({"ibgda_software", make_ibgda_transport, "ibgda", options},
+                            [](NetworkPe& me) {
+                              me.run_entries("one thread", 1, 1, 4000);
+                              me.run_entries("one warp", 1, 32, 400);
+                              me.run_entries("all multiprocessors", 132, 32, 3);
+                            }),
+            "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -294,10 +342,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "proxy",
                             {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
                             false},
-                    Network{"ibgda_software",
-                            make_ibgda_transport,
-                            "ibgda",
-                            {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}}}),
+                    Network{"ibgda_software", make_ibgda_transport, "ibgda", software_hca}),
     [](const auto& tested) { return tested.param.name; });
 
 } // namespace

@@ -1,5 +1,7 @@
 """`bench --initiator` and `--memory` where there is no GPU: lists, refusals, one line that says why; and what
 scripts/compare_gpu.py makes of figures."""
+import contextlib
+import io
 import json
 import pathlib
 import sys
@@ -123,6 +125,29 @@ class Comparison(unittest.TestCase):
                "reason": "switched off", "bandwidth_GBps": 1.0, "stats": {"p50": 1}}
         with self.assertRaisesRegex(compare_gpu.Failed, "switched off"):
             compare_gpu.read_report({"results": [row]})
+
+    def test_names_in_the_table_say_the_variant(self):
+        sweep = next(group for group in compare_gpu.GROUPS if group.get("rename") == "put-both")
+        ours = compare_gpu.Ours("shmemctl", sweep, None)
+        self.assertEqual(ours.as_in_table(("put", 64 << 20), (600.0, "GB/s")),
+                         (("put-both/4", 64 << 20), (300.0, "GB/s")))
+        keys = [("alltoall/12", 8), ("alltoall/4", 8), ("alltoall", 16), ("alltoall", 8), ("barrier/warp", 0),
+                ("put", 8)]
+        self.assertEqual(sorted(keys, key=compare_gpu.order_of),
+                         [("put", 8), ("barrier/warp", 0), ("alltoall", 8), ("alltoall", 16), ("alltoall/4", 8),
+                          ("alltoall/12", 8)])
+
+    def test_groups_are_chosen_by_name(self):
+        self.assertEqual(compare_gpu.parsed([]).groups, list(compare_gpu.NAMES))
+        self.assertEqual(compare_gpu.parsed(["warp", "sweep"]).groups, ["warp", "sweep"])
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+            compare_gpu.parsed(["nothing"])
+        self.assertIn("there is no group nothing", said.getvalue())
+
+    def test_the_peers_program_knows_every_group(self):
+        program = (SCRIPTS.parent / "tests" / "peers" / "nvshmem_gpu.cu").read_text(encoding="utf-8")
+        for name in compare_gpu.NAMES:
+            self.assertIn(f'group == "{name}"', program)
 
     def test_every_case_of_ours_is_one_of_the_tools(self):
         for group in compare_gpu.GROUPS:

@@ -207,6 +207,7 @@ void streams(Job& job) {
 }
 
 void sweep(Job& job) {
+  bandwidth(job, "put/132", largest, false, 132, false);
   for (const int ctas : {4, 8, 12, 16, 24, 32})
     bandwidth(job, ("put-both/" + std::to_string(ctas)).c_str(), largest, false, ctas, true);
 }

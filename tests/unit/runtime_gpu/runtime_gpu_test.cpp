@@ -33,6 +33,7 @@ TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
         const int peer = 1 - runtime.pe();
         const std::vector<std::uint64_t> deltas = words_at(gpu, job.heap_delta_bytes, 2);
         expect(deltas[static_cast<std::size_t>(job.pe)] == 0, "its own delta");
+        expect(job.all_mapped, "everybody is mapped");
         expect(job.n_near == 2 &&
                    job.near_heap_delta_bytes[peer] ==
                        static_cast<std::int64_t>(deltas[static_cast<std::size_t>(peer)]),
@@ -301,6 +302,7 @@ TEST(RuntimeGpu, ANetworkMayBeAskedForToMappedPes) {
              expect(gpu.ways()[peer].path != DevicePath::load_store, "a way by network");
              const std::vector<std::uint64_t> deltas = words_at(gpu, gpu.job().heap_delta_bytes, 2);
              expect(deltas[peer] == static_cast<std::uint64_t>(DeviceJob::unreachable), "delta");
+             expect(!gpu.job().all_mapped, "not everybody is mapped");
              auto* word = static_cast<std::uint64_t*>(gpu.allocate(8));
              runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe()); // the host's way
              runtime.rma().quiet();

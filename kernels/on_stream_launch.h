@@ -6,13 +6,12 @@
 
 #include <utility>
 
-#include "kernels/on_stream.h"
-#include "kernels/shmem_device.cuh"
+#include "kernels/device_plan.h"
+#include "kernels/on_stream_kernels.h"
 #include "src/base/error.h"
 
 namespace shmemctl::on_stream {
 
-inline constexpr int block_threads = 512;
 inline constexpr int most_blocks = 64;
 
 inline void require_success(cudaError_t result, const char* attempted) {
@@ -32,22 +31,6 @@ inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   return blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : static_cast<int>(blocks);
 }
 
-/// Each kernel begins with it: what the stream did before is complete, and seen, behind it. The
-/// kernel itself may have been brought to the device before that.
-__device__ inline void wait_for_stream() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-/// The stream's next kernel may be brought to the device now, where it waits: a row of operations
-/// does not wait for launches. Not of kernels that may run long, because the next one takes room
-/// that others may need.
-__device__ inline void let_next_come() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
 /// Whether the current device can have the next kernel wait in itself.
 inline bool can_launch_ahead() {
   int device = 0, major = 0;
@@ -56,7 +39,8 @@ inline bool can_launch_ahead() {
          major >= 9;
 }
 
-/// Only for kernels that begin with wait_for_stream().
+/// Only for kernels that begin with wait_for_stream(). A single block comes ahead of its turn;
+/// larger grids do not, which would take room from what a peer waits for on another stream.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,
             const char* attempted, Arguments&&... arguments) {
@@ -68,7 +52,7 @@ void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream strea
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.stream = stream_of(stream);
   config.attrs = &ahead;
-  config.numAttrs = can_launch_ahead() ? 1 : 0;
+  config.numAttrs = blocks == 1 && can_launch_ahead() ? 1 : 0;
   require_success(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
                   attempted);
 }

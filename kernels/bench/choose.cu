@@ -1,0 +1,54 @@
+// Which of the two builds of a measuring kernel is launched.
+#include "kernels/bench/launchers.h"
+
+namespace shmemctl::bench {
+
+std::string launch_atomic_latency(const KernelLaunch& how, const AtomicArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_atomic_latency(how, arguments)
+                             : any_way::launch_atomic_latency(how, arguments);
+}
+std::string launch_atomic_rate(const KernelLaunch& how, const AtomicArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_atomic_rate(how, arguments)
+                             : any_way::launch_atomic_rate(how, arguments);
+}
+std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_atomic_bandwidth(how, arguments)
+                             : any_way::launch_atomic_bandwidth(how, arguments);
+}
+std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_collective(how, arguments)
+                             : any_way::launch_collective(how, arguments);
+}
+std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_meeting(how, arguments)
+                             : any_way::launch_meeting(how, arguments);
+}
+std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_pingpong(how, arguments)
+                             : any_way::launch_pingpong(how, arguments);
+}
+std::string launch_ring(const KernelLaunch& how, const RingArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_ring(how, arguments)
+                             : any_way::launch_ring(how, arguments);
+}
+std::string launch_transfer(const KernelLaunch& how, const TransferArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_transfer(how, arguments)
+                             : any_way::launch_transfer(how, arguments);
+}
+std::string launch_transfer_latency(const KernelLaunch& how, const TransferArguments& arguments) {
+  return all_mapped(how.job) ? mapped::launch_transfer_latency(how, arguments)
+                             : any_way::launch_transfer_latency(how, arguments);
+}
+
+// Of the build that needs more; asked before there is a job.
+int most_atomic_blocks(int device, int threads) {
+  return any_way::most_atomic_blocks(device, threads);
+}
+int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads) {
+  return any_way::most_collective_blocks(kernel, floats, device, threads);
+}
+int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
+  return any_way::most_transfer_blocks(kernel, scope, device, threads);
+}
+
+} // namespace shmemctl::bench

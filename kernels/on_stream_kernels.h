@@ -1,0 +1,51 @@
+// The kernels behind operations on streams, once for each of the ways of ways.h.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/on_stream.h"
+#include "kernels/ways.h"
+
+namespace shmemctl::on_stream {
+
+// Few kernels that do several things: each would bring what they have in common once more.
+
+enum class Transfer { put, get, put_signal };
+enum class Ordering { signal, quiet, barrier, sync };
+enum class Moving { broadcast, fcollect, alltoall };
+
+struct SignalOf {
+  std::uint64_t* word;
+  std::uint64_t value;
+  device::SignalOp op;
+};
+
+struct Kernels {
+  void (*transfer)(const DeviceJob job, Transfer kind, void* target, const void* source,
+                   std::size_t size_bytes, SignalOf signal, int pe);
+  void (*wait_for_word)(const DeviceJob job, const std::uint64_t* word, device::Compare compare,
+                        std::uint64_t value, int peer);
+  void (*order)(const DeviceJob job, Ordering kind, SignalOf signal, int pe, int team);
+  void (*move_in_team)(const DeviceJob job, Moving moving, int team, void* dest, const void* source,
+                       std::size_t size_bytes, int root);
+  void (*exchange_in_team)(const DeviceJob job, int team, void* dest, const void* source,
+                           ExchangeLists lists);
+};
+using ReduceKernel = void (*)(const DeviceJob job, int team, void* dest, const void* source,
+                              std::size_t count, device::ReduceOp op, bool scatter);
+
+namespace mapped {
+Kernels kernels();
+ReduceKernel reduce_kernel(NumberType type);
+} // namespace mapped
+namespace any_way {
+Kernels kernels();
+ReduceKernel reduce_kernel(NumberType type);
+} // namespace any_way
+
+/// Copies by one block: as much as a launch takes.
+inline constexpr int copy_threads = 1024;
+/// Of collectives.
+inline constexpr int block_threads = 512;
+
+} // namespace shmemctl::on_stream

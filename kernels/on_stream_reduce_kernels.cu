@@ -1,0 +1,41 @@
+// Reductions on streams: a file of their own, because they take long to compile.
+#include "kernels/on_stream_kernels.h"
+#include "kernels/on_stream_waiting.cuh"
+#include "kernels/shmem_device.cuh"
+
+namespace shmemctl::on_stream::SHMEMCTL_WAYS {
+
+namespace {
+
+/// A kernel for each type, so that what it needs of the job comes from its parameters.
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+    reduce_in_team(const __grid_constant__ DeviceJob job, int team, void* dest, const void* source,
+                   std::size_t count, device::ReduceOp op, bool scatter) {
+  wait_for_stream();
+  let_next_come();
+  device::detail::reduce<device::Block>(job, team, static_cast<T*>(dest),
+                                        static_cast<const T*>(source), count, op, scatter,
+                                        device::detail::share_of_grid());
+}
+
+} // namespace
+
+ReduceKernel reduce_kernel(NumberType type) {
+  switch (type) {
+  case NumberType::int32:
+    return reduce_in_team<std::int32_t>;
+  case NumberType::int64:
+    return reduce_in_team<std::int64_t>;
+  case NumberType::float64:
+    return reduce_in_team<double>;
+  case NumberType::bf16:
+    return reduce_in_team<device::Bf16>;
+  case NumberType::fp16:
+    return reduce_in_team<device::Fp16>;
+  default:
+    return reduce_in_team<float>;
+  }
+}
+
+} // namespace shmemctl::on_stream::SHMEMCTL_WAYS
