@@ -43,7 +43,7 @@ void run_jobs(Session& session, const Context& context) {
 
 void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "check", "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps");
+      "check", "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps, MoE");
   command->footer("A verdict for each part, in 10 to 20 s; exit code 1 if any failed. With\n"
                   "--sysroot only topo and doctor.\n"
                   "Example: shmemctl check --json check.json");

@@ -48,6 +48,7 @@ void add_run(CLI::App& app, Context& context);
 std::vector<std::string> without_separator(const CLI::App& app, std::vector<std::string> words);
 void add_bringup(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_moe(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 
 } // namespace shmemctl

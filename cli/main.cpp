@@ -63,8 +63,8 @@ int run(int argc, char** argv) {
   context.argv.assign(argv, argv + argc);
   context.environment = current_environment();
   add_common_flags(app, context);
-  for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_run,
-                         add_report, add_completion})
+  for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe,
+                         add_run, add_report, add_completion})
     add(app, context);
   try {
     std::vector<std::string> words = without_separator(app, {argv + 1, argv + argc});

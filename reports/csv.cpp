@@ -63,7 +63,7 @@ std::string results_csv(const std::vector<ResultRow>& results) {
   header.insert(header.end(), names.begin(), names.end());
   for (const char* name :
        {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit", "bandwidth_GBps",
-        "rate_Mops", "link_fraction", "limited_by", "verified", "status", "reason"})
+        "wire_GBps", "rate_Mops", "link_fraction", "limited_by", "verified", "status", "reason"})
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
@@ -77,6 +77,7 @@ std::string results_csv(const std::vector<ResultRow>& results) {
       cells.push_back(cell(value));
     cells.push_back(row.unit);
     cells.push_back(cell(row.bandwidth_GBps));
+    cells.push_back(cell(row.wire_GBps));
     cells.push_back(cell(row.rate_Mops));
     cells.push_back(cell(row.link_fraction));
     cells.push_back(row.limited_by.value_or(""));

@@ -73,6 +73,8 @@ json row_json(const ResultRow& row) {
   set(object, "limited_by", row.limited_by, "the link is not known");
   if (row.rate_Mops && std::isfinite(*row.rate_Mops))
     object["rate_Mops"] = *row.rate_Mops;
+  if (row.wire_GBps && std::isfinite(*row.wire_GBps))
+    object["wire_GBps"] = *row.wire_GBps;
   if (!row.reason.empty())
     object["reason"] = row.reason;
   return object;
@@ -230,6 +232,8 @@ json to_json(const Report& report) {
     document["topology"] = report.topology;
   if (!report.mapping.is_null())
     document["mapping"] = report.mapping;
+  if (!report.moe.empty())
+    document["moe"] = report.moe;
   return document;
 }
 

@@ -39,6 +39,7 @@ struct ResultRow {
   std::string unit;
   std::optional<double> bandwidth_GBps, link_fraction;
   std::optional<double> rate_Mops; ///< operations per second, in millions
+  std::optional<double> wire_GBps; ///< what really left a PE, where bandwidth_GBps counts more
   std::optional<std::string> limited_by;
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
@@ -125,6 +126,7 @@ struct Report {
   std::vector<CheckRow> checks;
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;
+  nlohmann::json moe = nlohmann::json::array(); ///< a point of `moe` each
   Findings findings;
 };
 

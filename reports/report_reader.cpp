@@ -74,6 +74,7 @@ ResultRow read_row(const json& object) {
   row.bandwidth_GBps = optional<double>(object, "bandwidth_GBps");
   row.link_fraction = optional<double>(object, "link_fraction");
   row.rate_Mops = optional<double>(object, "rate_Mops");
+  row.wire_GBps = optional<double>(object, "wire_GBps");
   row.limited_by = optional<std::string>(object, "limited_by");
   row.verified =
       from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},
@@ -168,6 +169,8 @@ Report read_report(const json& document) {
     report.topology = *topology;
   if (const json* mapping = member(document, "mapping"))
     report.mapping = *mapping;
+  if (const json* moe = member(document, "moe"))
+    report.moe = *moe;
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
   report.connections = read_list<ConnectionRow>(document, "connections", read_connection);
   if (const json* measurement = member(document, "measurement")) {

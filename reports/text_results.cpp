@@ -84,6 +84,10 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
   if (rates)
     columns.push_back({"Mop/s", Align::right});
   columns.push_back({"GB/s", Align::right});
+  const bool wires = std::any_of(results.begin(), results.end(),
+                                 [](const ResultRow& row) { return row.wire_GBps.has_value(); });
+  if (wires)
+    columns.push_back({"GB/s wire", Align::right});
   columns.push_back({"of link", Align::right});
   columns.push_back({"verified"});
   Table table(std::move(columns));
@@ -99,6 +103,8 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
     if (rates)
       cells.push_back(optional_number(row.rate_Mops));
     cells.push_back(optional_number(row.bandwidth_GBps));
+    if (wires)
+      cells.push_back(optional_number(row.wire_GBps));
     cells.push_back(link_cell(row));
     cells.push_back(verdict(row));
     table.add(std::move(cells));

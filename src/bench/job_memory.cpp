@@ -18,17 +18,19 @@ std::string heap_for(std::size_t size_bytes) {
 
 } // namespace
 
-std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose) {
+std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
+                              const char* instead) {
   auto* address = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
   if (!address)
     throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
                 std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
-                "give --symmetric-size " + heap_for(size_bytes) + " or more, or -e a smaller size");
+                "give --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
   return address;
 }
 
-SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose)
-    : runtime_(runtime), address_(allocate_symmetric(runtime, size_bytes, purpose)),
+SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose,
+                               const char* instead)
+    : runtime_(runtime), address_(allocate_symmetric(runtime, size_bytes, purpose, instead)),
       size_bytes_(size_bytes) {}
 
 void SymmetricBlock::free() {

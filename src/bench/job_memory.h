@@ -12,14 +12,17 @@ namespace shmemctl::bench {
 
 /// Collective: memory of the host's heap. Throws Error (unavailable) that says what size of the
 /// heap it takes.
-std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose);
+/// @param instead what would take less
+std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
+                              const char* instead = "-e a smaller size");
 
 /// Symmetric memory. Given back by free(), which is collective, and by no destructor: after an
 /// Error the others do not take part.
 class SymmetricBlock {
 public:
   /// Collective. Throws Error (unavailable) that says what size of the heap it takes.
-  SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose);
+  SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose,
+                 const char* instead = "-e a smaller size");
   SymmetricBlock(const SymmetricBlock&) = delete;
   SymmetricBlock& operator=(const SymmetricBlock&) = delete;
 

@@ -107,9 +107,13 @@ std::vector<JobItem> acceptance_jobs() {
                 {"run", "-n", "2", "bench", "put", "get", "put-latency", "atomic-fetch-add",
                  "put-pingpong", "barrier", "--quick"},
                 30};
-  for (JobItem* item : {&bringup, &bench})
+  JobItem moe{"moe",
+              "MoE dispatch and combine between 2 PEs, every bit verified",
+              {"run", "-n", "2", "moe", "--num-tokens", "64", "--iters", "10"},
+              30};
+  for (JobItem* item : {&bringup, &bench, &moe})
     item->arguments.insert(item->arguments.end(), output.begin(), output.end());
-  return {bringup, bench};
+  return {bringup, bench, moe};
 }
 
 void absorb(const JobItem& item, const ChildResult& child, Report& report) {
@@ -127,6 +131,7 @@ void absorb(const JobItem& item, const ChildResult& child, Report& report) {
     report.measurement = part.measurement;
   report.job.pes = std::max(report.job.pes, part.job.pes);
   report.results.insert(report.results.end(), part.results.begin(), part.results.end());
+  report.moe.insert(report.moe.end(), part.moe.begin(), part.moe.end());
   report.findings.insert(report.findings.end(), part.findings.begin(), part.findings.end());
   add_row(item.id, item.title, part.findings, summary_of(part), report);
 }

@@ -18,7 +18,7 @@ struct JobItem {
   double timeout_s = 10;
 };
 
-/// The bring-up of 4 PEs, then short sweeps between 2.
+/// The bring-up of 4 PEs, then short sweeps and a dispatch and combine between 2.
 std::vector<JobItem> acceptance_jobs();
 
 /// Adds what the job reported to `report` (phases, results, measurement, findings) and its verdict.

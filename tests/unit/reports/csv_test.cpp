@@ -12,12 +12,12 @@ TEST(Csv, ResultsAreFlattened) {
   Report report = sample_report();
   report.results[1].reason = "no \"peer\",\nsorry";
   report.results[0].link_fraction = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(
-      write_csv(report),
-      "case,scope,size_bytes,n,min,p50,p90,p99,max,mean,stddev,mad,unit,"
-      "bandwidth_GBps,rate_Mops,link_fraction,limited_by,verified,status,reason\r\n"
-      "put,block,4096,50,1.0,1.5,2.0,,3.0,1.6,0.2,0.15,us,12.5,0.625,,mlx5_0/1,passed,pass,\r\n"
-      "put,block,4096,,,,,,,,,,us,,,,,unchecked,skip,\"no \"\"peer\"\",\nsorry\"\r\n");
+  EXPECT_EQ(write_csv(report),
+            "case,scope,size_bytes,n,min,p50,p90,p99,max,mean,stddev,mad,unit,"
+            "bandwidth_GBps,wire_GBps,rate_Mops,link_fraction,limited_by,verified,status,reason\r\n"
+            "put,block,4096,50,1.0,1.5,2.0,,3.0,1.6,0.2,0.15,us,12.5,9.375,0.625,,mlx5_0/"
+            "1,passed,pass,\r\n"
+            "put,block,4096,,,,,,,,,,us,,,,,,unchecked,skip,\"no \"\"peer\"\",\nsorry\"\r\n");
 }
 
 TEST(Csv, ADoctorsReportGivesItsChecks) {

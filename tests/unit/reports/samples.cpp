@@ -79,6 +79,7 @@ Report sample_report() {
   row.unit = "us";
   row.bandwidth_GBps = 12.5;
   row.rate_Mops = 0.625;
+  row.wire_GBps = 9.375;
   row.link_fraction = 0.25;
   row.limited_by = "mlx5_0/1";
   row.verified = Verified::passed;
@@ -89,9 +90,27 @@ Report sample_report() {
   row.stats.reset();
   row.bandwidth_GBps.reset();
   row.rate_Mops.reset();
+  row.wire_GBps.reset();
   row.link_fraction.reset();
   row.limited_by.reset();
   report.results.push_back(row);
+  const json traffic{
+      {"logical_bytes", {4096, 8192}}, {"sent_bytes", {2048, 4096}}, {"crossing_bytes", {0, 0}}};
+  report.moe = json::array(
+      {{{"params", {{"tokens", 128}, {"mode", "ht"}}},
+        {"seed", 1},
+        {"routing_hash", "0123456789abcdef"},
+        {"tokens", {128, 0}},
+        {"received_rows", {100, 28}},
+        {"verified_iterations", 3},
+        {"memory",
+         {{{"what", "received rows"}, {"formula", "ranks * max_tokens"}, {"size_bytes", 4096}}}},
+        {"dispatch", traffic},
+        {"combine", traffic},
+        {"waits",
+         {{{"operation", "dispatch"},
+           {"wait_us", {{0, 1.5}, {2.5, 0}}},
+           {"verdicts", {"PE 1 is slow"}}}}}}});
   report.nic_counters = {{"node7", "mlx5_0", "port_xmit_data", 1, 10, 30, 20},
                          {"node7", "mlx5_0", "port_rcv_data", 1, 10, std::nullopt, std::nullopt}};
   report.findings = {{"nic-hotspot", Severity::error, "mlx5_0", "PE 0 and PE 1 share mlx5_0",

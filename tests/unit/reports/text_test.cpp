@@ -195,7 +195,10 @@ TEST(ChecksText, EvidenceAndFixOnlyWhereItDidNotPass) {
 }
 
 TEST(ResultsText, ColumnsFollowTheParameters) {
-  EXPECT_EQ(results_text(sample_report().results, {}),
+  std::vector<ResultRow> results = sample_report().results;
+  EXPECT_NE(results_text(results, {}).find("GB/s  GB/s wire"), std::string::npos);
+  results[0].wire_GBps.reset();
+  EXPECT_EQ(results_text(results, {}),
             "case  size  scope  min [us]  p50 [us]  p99 [us]  max [us]  Mop/s  GB/s            "
             "of link  verified\n"
             "put     4K  block         1       1.5         -         3  0.625  12.5  25.0% of "

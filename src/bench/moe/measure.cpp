@@ -1,0 +1,244 @@
+#include "src/bench/moe/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/bench/statistics.h"
+#include "src/moe/payload.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+void wait_us(double span_us) {
+  const Clock::time_point begin = Clock::now();
+  if (span_us > 200)
+    std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(span_us - 100));
+  while (us_since(begin) < span_us)
+    std::this_thread::yield();
+}
+
+/// One rank's calls of one operation.
+struct Calls {
+  Operation operation;
+  double cold_us = 0;
+  std::vector<Times> times;
+};
+
+class Measurement {
+public:
+  Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank) {
+    calls_.push_back({Operation::dispatch, 0, {}});
+    if (setup.mode == Mode::high_throughput)
+      calls_.push_back({Operation::cached_dispatch, 0, {}});
+    calls_.push_back({Operation::combine, 0, {}});
+  }
+
+  PointResult run() {
+    step("the first call");
+    round(true, nullptr, true);
+    for (int i = 0; i < effort_.warmup; ++i)
+      round(false, nullptr, false);
+    const Clock::time_point begin = Clock::now();
+    for (int i = 0; i < effort_.iterations; ++i) {
+      if (i % 16 == 0 || us_since(begin) > 1e6)
+        step(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
+      const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
+      round(every || i + 1 == effort_.iterations, &calls_, false);
+    }
+    step("dispatch and combine in turn");
+    chain();
+    step("gathering the times");
+    return gather();
+  }
+
+private:
+  void step(const std::string& words) const {
+    if (rank_.step)
+      rank_.step(words);
+  }
+
+  /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
+  void round(bool verified, std::vector<Calls>* into, bool cold) {
+    verified = verified && effort_.verify;
+    for (Calls& calls : calls_) {
+      if (verified) {
+        backend_.poison();
+        if (calls.operation == Operation::combine) { // which needs rows that are there
+          rank_.barrier();
+          backend_.dispatch(setup_.mode == Mode::high_throughput);
+          backend_.run_experts();
+        }
+      } else if (cold && calls.operation == Operation::combine) {
+        backend_.run_experts();
+      }
+      rank_.barrier();
+      delay();
+      Times times = call(calls.operation);
+      if (cold)
+        calls.cold_us = times.total_us;
+      if (into)
+        calls.times.push_back(std::move(times));
+      if (verified)
+        look(calls.operation);
+    }
+    if (verified)
+      ++verified_;
+  }
+
+  Times call(Operation operation) {
+    return operation == Operation::combine
+               ? backend_.combine()
+               : backend_.dispatch(operation == Operation::cached_dispatch);
+  }
+
+  void delay() {
+    if (effort_.most_delay_us > 0)
+      wait_us(mixed(effort_.seed + static_cast<unsigned>(rank_.pe) * 7919U + ++delays_) %
+              static_cast<unsigned>(effort_.most_delay_us));
+    if (effort_.straggler && effort_.straggler->first == rank_.pe)
+      wait_us(effort_.straggler->second);
+  }
+
+  void look(Operation operation) {
+    if (effort_.corrupt)
+      backend_.corrupt();
+    const std::optional<std::string> wrong =
+        operation == Operation::combine ? backend_.verify_combine() : backend_.verify_dispatch();
+    if (wrong && wrong_.empty())
+      wrong_ = fmt::format("{}: {}", to_string(operation), *wrong);
+  }
+
+  /// Dispatch and combine in turn, as a model's layers do; the last pair is looked at.
+  void chain() {
+    if (effort_.verify)
+      backend_.poison();
+    rank_.barrier();
+    Clock::time_point begin = Clock::now();
+    for (int i = 0; i < effort_.iterations; ++i) {
+      backend_.dispatch(false);
+      backend_.combine();
+      period_us_.push_back(us_since(begin));
+      begin = Clock::now();
+    }
+    if (effort_.verify && effort_.iterations > 0) {
+      look(Operation::dispatch);
+      look(Operation::combine);
+      ++verified_;
+    }
+  }
+
+  json own() const {
+    json operations = json::array();
+    for (const Calls& calls : calls_) {
+      json one{{"cold", calls.cold_us}};
+      for (const Times& times : calls.times) {
+        one["total"].push_back(times.total_us);
+        one["counts"].push_back(times.counts_us);
+        one["transfer"].push_back(times.transfer_us);
+        one["arrival"].push_back(times.arrival_us);
+      }
+      std::vector<double> waits;
+      for (int peer = 0; peer < rank_.n_pes; ++peer) {
+        std::vector<double> of_peer;
+        for (const Times& times : calls.times)
+          of_peer.push_back(times.wait_us[static_cast<std::size_t>(peer)]);
+        waits.push_back(bench::median(of_peer));
+      }
+      one["waits"] = waits;
+      operations.push_back(std::move(one));
+    }
+    return {{"operations", operations}, {"period", period_us_}, {"wrong", wrong_}};
+  }
+
+  PointResult gather() const {
+    std::vector<json> all;
+    for (const std::string& text : rank_.gather(own().dump())) {
+      all.push_back(json::parse(text, nullptr, false));
+      if (!all.back().is_object())
+        throw Error(ExitCode::unavailable, "the times of a PE", "read", "they are no JSON",
+                    "use the same shmemctl for all PEs");
+    }
+    const auto slowest = [&all](const auto& of_pe) {
+      std::vector<double> most;
+      for (const json& pe : all) {
+        const json& values = of_pe(pe);
+        most.resize(std::max(most.size(), values.size()));
+        for (std::size_t i = 0; i < values.size(); ++i)
+          most[i] = std::max(most[i], values[i].template get<double>());
+      }
+      return most;
+    };
+    PointResult result;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      OperationResult one{calls_[i].operation, 0, {}, {}, {}, {}, {}};
+      const auto part = [&](const char* name) {
+        static const json none = json::array();
+        return slowest([&](const json& pe) -> const json& {
+          const json& operation = pe.at("operations").at(i);
+          return operation.contains(name) ? operation.at(name) : none;
+        });
+      };
+      one.total_us = part("total");
+      one.counts_us = part("counts");
+      one.transfer_us = part("transfer");
+      one.arrival_us = part("arrival");
+      for (const json& pe : all) {
+        const json& operation = pe.at("operations").at(i);
+        one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());
+        one.waits.push_back(operation.at("waits").get<std::vector<double>>());
+      }
+      result.operations.push_back(std::move(one));
+    }
+    result.period_us = slowest([](const json& pe) -> const json& { return pe.at("period"); });
+    result.verified_iterations = verified_;
+    for (const json& pe : all)
+      if (const auto wrong = pe.at("wrong").get<std::string>(); !wrong.empty())
+        result.wrong.push_back(wrong);
+    return result;
+  }
+
+  Backend& backend_;
+  const Setup& setup_;
+  const Effort& effort_;
+  const JobRank& rank_;
+  std::vector<Calls> calls_;
+  std::vector<double> period_us_;
+  std::string wrong_;
+  int verified_ = 0;
+  unsigned delays_ = 0;
+};
+
+} // namespace
+
+const char* to_string(Operation operation) {
+  switch (operation) {
+  case Operation::dispatch:
+    return "dispatch";
+  case Operation::cached_dispatch:
+    return "cached dispatch";
+  case Operation::combine:
+    return "combine";
+  }
+  return "dispatch";
+}
+
+PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
+                    const JobRank& rank) {
+  return Measurement(backend, setup, effort, rank).run();
+}
+
+} // namespace shmemctl::moe

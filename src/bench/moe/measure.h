@@ -1,0 +1,55 @@
+// Runs a backend: verified, timed, and chained; what all ranks saw comes together on PE 0.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/bench/moe/backend.h"
+#include "src/bench/moe/wait_matrix.h"
+
+namespace shmemctl::moe {
+
+/// What the measurement needs of a job.
+struct JobRank {
+  int pe = 0, n_pes = 1;
+  std::function<void()> barrier;
+  /// One text of each PE at every PE, by PE.
+  std::function<std::vector<std::string>(const std::string&)> gather;
+  std::function<void(const std::string&)> step; ///< what is being done now; may be empty
+};
+
+struct Effort {
+  int iterations = 20, warmup = 3;
+  bool verify = true;
+  int verify_every = 0;  ///< iterations between two that are verified; 0: the first and the last
+  int most_delay_us = 0; ///< before each call, random, differently on each rank
+  std::optional<std::pair<int, double>> straggler; ///< PE, and how much later it comes, in us
+  std::uint32_t seed = 1;
+  bool corrupt = false; ///< this PE damages what it received before it looks: a test
+};
+
+enum class Operation { dispatch, cached_dispatch, combine };
+const char* to_string(Operation operation);
+
+/// On PE 0: of each iteration the time of the rank that took longest, in us.
+struct OperationResult {
+  Operation operation;
+  double cold_us = 0; ///< the very first call
+  std::vector<double> total_us, counts_us, transfer_us, arrival_us;
+  WaitMatrix waits; ///< medians over the iterations
+};
+struct PointResult {
+  std::vector<OperationResult> operations;
+  std::vector<double> period_us; ///< dispatch and combine in turn, without a meeting between
+  int verified_iterations = 0;
+  std::vector<std::string> wrong; ///< at most one of each PE; the same on all
+};
+
+/// Collective.
+PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
+                    const JobRank& rank);
+
+} // namespace shmemctl::moe

@@ -1,0 +1,35 @@
+// A backend by its name, with the memory that it works in.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/bench/job_memory.h"
+#include "src/bench/moe/backend.h"
+
+namespace shmemctl::moe {
+
+/// A backend of `shmemctl moe --backend`.
+enum class BackendKind { host, gpu };
+const char* to_string(BackendKind kind);
+
+/// Why this build has no such backend; "" if it has.
+std::string backend_missing(BackendKind kind);
+/// Most ranks of a job that it knows.
+int ranks_limit(BackendKind kind);
+
+/// Given back by close(), which is collective, and by no destructor: after an Error the others do
+/// not take part.
+class OpenBackend {
+public:
+  /// Collective. Throws Error (unavailable) if the memory does not suffice.
+  OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup);
+  Backend& backend() const { return *backend_; }
+  void close();
+
+private:
+  std::unique_ptr<bench::SymmetricBlock> memory_;
+  std::unique_ptr<Backend> backend_;
+};
+
+} // namespace shmemctl::moe

@@ -1,0 +1,225 @@
+#include "src/bench/moe/point.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "src/base/units.h"
+#include "src/bench/moe/traffic.h"
+#include "src/bench/statistics.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+using nlohmann::json;
+
+double mean_of(const std::vector<std::uint64_t>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+Traffic traffic_of(const Setup& setup, Operation operation) {
+  return operation == Operation::combine ? combine_traffic(setup) : dispatch_traffic(setup);
+}
+
+json params_of(const Point& point, const char* phase) {
+  const Setup& setup = point.setup;
+  json params{{"tokens", point.tokens},
+              {"hidden", setup.shape.hidden},
+              {"topk", setup.shape.top_k},
+              {"experts", setup.shape.n_experts},
+              {"routing", point.routing},
+              {"mode", to_string(setup.mode)},
+              {"dtype", to_string(setup.format)},
+              {"backend", point.backend},
+              {"phase", phase}};
+  if (setup.mode == Mode::low_latency)
+    params["combine"] = to_string(setup.combine);
+  if (setup.n_nodes() > 1)
+    params["nodes"] = setup.n_nodes();
+  if (setup.num_sms > 0)
+    params["num_sms"] = setup.num_sms;
+  return params;
+}
+
+ResultRow row_of(const Point& point, const std::string& name, const char* phase,
+                 const std::vector<double>& samples_us) {
+  ResultRow row;
+  row.case_name = name;
+  row.params = params_of(point, phase);
+  row.stats = bench::stats_of(samples_us);
+  row.unit = "us";
+  if (!point.result.wrong.empty()) {
+    row.verified = Verified::failed;
+    row.status = RowStatus::fail;
+    row.reason = point.result.wrong.front();
+  } else if (point.result.verified_iterations > 0) {
+    row.verified = Verified::passed;
+  } else {
+    row.reason = "verification was not asked for";
+  }
+  return row;
+}
+
+/// 10^9 bytes per second of one rank, on average over the ranks.
+void add_bandwidth(const Traffic& traffic, ResultRow& row) {
+  const double p50_us = row.stats && row.stats->p50 ? *row.stats->p50 : 0;
+  if (p50_us <= 0)
+    return;
+  row.bandwidth_GBps = mean_of(traffic.logical_bytes) / p50_us / 1e3;
+  row.wire_GBps = mean_of(traffic.sent_bytes) / p50_us / 1e3;
+}
+
+std::string case_of(Operation operation) {
+  switch (operation) {
+  case Operation::dispatch:
+    return "moe-dispatch";
+  case Operation::cached_dispatch:
+    return "moe-cached-dispatch";
+  case Operation::combine:
+    return "moe-combine";
+  }
+  return "moe-dispatch";
+}
+
+json traffic_json(const Traffic& traffic) {
+  return {{"logical_bytes", traffic.logical_bytes},
+          {"sent_bytes", traffic.sent_bytes},
+          {"crossing_bytes", traffic.crossing_bytes}};
+}
+
+double call_us(const OperationResult& result) {
+  return bench::median(result.total_us);
+}
+
+json waits_json(const OperationResult& result) {
+  json verdicts = json::array();
+  for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result)))
+    verdicts.push_back(describe(verdict));
+  return {{"operation", to_string(result.operation)},
+          {"wait_us", result.waits},
+          {"verdicts", verdicts}};
+}
+
+const char* finding_id(Culprit culprit) {
+  switch (culprit) {
+  case Culprit::rank:
+    return "moe-slow-rank";
+  case Culprit::receiver:
+    return "moe-slow-receiver";
+  case Culprit::link:
+    return "moe-slow-link";
+  }
+  return "moe-slow-link";
+}
+
+Finding finding_of(const WaitVerdict& verdict, Operation operation) {
+  const int pe = verdict.culprit == Culprit::receiver ? verdict.waiting : verdict.awaited;
+  return {finding_id(verdict.culprit), Severity::warning, fmt::format("PE {}", pe),
+          fmt::format("{}: {}", to_string(operation), describe(verdict)),
+          verdict.culprit == Culprit::rank
+              ? "look at what else runs on that PE's cores and GPU, and at its clocks"
+              : "measure that way alone: shmemctl bench put --traffic matrix"};
+}
+
+std::string operation_text(const Point& point, Operation operation) {
+  const Traffic traffic = traffic_of(point.setup, operation);
+  const auto line = [](const char* what, const std::vector<std::uint64_t>& bytes) {
+    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+    return fmt::format("  {}: {:.3f} MB on average, {:.3f} to {:.3f}\n", what, mean_of(bytes) / 1e6,
+                       static_cast<double>(*least) / 1e6, static_cast<double>(*most) / 1e6);
+  };
+  std::string text = fmt::format("{}, bytes of a rank\n", to_string(operation)) +
+                     line("logical (own rows included)", traffic.logical_bytes) +
+                     line("to other ranks", traffic.sent_bytes);
+  if (point.setup.n_nodes() > 1)
+    text += line("to other nodes", traffic.crossing_bytes);
+  return text;
+}
+
+} // namespace
+
+std::vector<ResultRow> rows_of(const Point& point) {
+  std::vector<ResultRow> rows;
+  for (const OperationResult& result : point.result.operations) {
+    const std::string name = case_of(result.operation);
+    const Traffic traffic = traffic_of(point.setup, result.operation);
+    rows.push_back(row_of(point, name, "total", result.total_us));
+    add_bandwidth(traffic, rows.back());
+    if (point.setup.mode == Mode::high_throughput) {
+      const bool counts = result.operation == Operation::dispatch;
+      rows.push_back(row_of(point, name, counts ? "counts" : "readiness", result.counts_us));
+      rows.push_back(row_of(point, name, "transfer", result.transfer_us));
+      add_bandwidth(traffic, rows.back());
+    }
+    rows.push_back(row_of(point, name, "arrival", result.arrival_us));
+    rows.push_back(row_of(point, name, "first call", {result.cold_us}));
+  }
+  rows.push_back(row_of(point, "moe-round-trip", "period", point.result.period_us));
+  Traffic both = dispatch_traffic(point.setup);
+  const Traffic back = combine_traffic(point.setup);
+  for (std::size_t i = 0; i < both.logical_bytes.size(); ++i) {
+    both.logical_bytes[i] += back.logical_bytes[i];
+    both.sent_bytes[i] += back.sent_bytes[i];
+  }
+  add_bandwidth(both, rows.back());
+  return rows;
+}
+
+json json_of(const Point& point) {
+  const Setup& setup = point.setup;
+  json memory = json::array();
+  for (const MemoryUse& use : point.memory)
+    memory.push_back(
+        {{"what", use.what}, {"formula", use.formula}, {"size_bytes", use.size_bytes}});
+  std::vector<std::int32_t> tokens, rows;
+  for (std::int32_t rank = 0; rank < setup.shape.n_ranks; ++rank) {
+    tokens.push_back((*setup.routing)[static_cast<std::size_t>(rank)].tokens());
+    rows.push_back(
+        rows_of(row_counts(setup.shape, *setup.routing).data(), setup.shape.n_ranks, rank));
+  }
+  json waits = json::array();
+  for (const OperationResult& result : point.result.operations)
+    waits.push_back(waits_json(result));
+  return {{"params", params_of(point, "total")},
+          {"seed", setup.seed},
+          {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
+          {"tokens", tokens},
+          {"received_rows", rows},
+          {"verified_iterations", point.result.verified_iterations},
+          {"memory", memory},
+          {"dispatch", traffic_json(dispatch_traffic(setup))},
+          {"combine", traffic_json(combine_traffic(setup))},
+          {"waits", waits}};
+}
+
+Findings findings_of(const Point& point) {
+  Findings findings;
+  for (const std::string& wrong : point.result.wrong)
+    findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
+                        "run it again with --verify-every 1; if it stays, the transport or the "
+                        "memory is broken"});
+  for (const OperationResult& result : point.result.operations)
+    for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result)))
+      findings.push_back(finding_of(verdict, result.operation));
+  return findings;
+}
+
+std::string text_of(const Point& point) {
+  const Setup& setup = point.setup;
+  std::string text = fmt::format("routing {}, hash {:016x}, seed {}\n", point.routing,
+                                 routing_hash(setup.shape, *setup.routing), setup.seed);
+  for (const MemoryUse& use : point.memory)
+    text += fmt::format("  {:<22} {:>10} = {}\n", use.what, format_size_bytes(use.size_bytes),
+                        use.formula);
+  text += operation_text(point, Operation::dispatch) + operation_text(point, Operation::combine);
+  for (const OperationResult& result : point.result.operations)
+    if (const std::string waits = wait_text(result.waits); !waits.empty())
+      text += fmt::format("{}: {}", to_string(result.operation), waits);
+  return text;
+}
+
+} // namespace shmemctl::moe

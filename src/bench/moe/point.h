@@ -1,0 +1,33 @@
+// One point of `shmemctl moe` as the report and people see it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "reports/report.h"
+#include "src/bench/moe/measure.h"
+
+namespace shmemctl::moe {
+
+/// Everything that is known of a point on PE 0.
+struct Point {
+  const Setup& setup;
+  std::string backend;
+  std::string routing; ///< "uniform", or the file's name
+  std::int32_t tokens = 0;
+  std::vector<MemoryUse> memory;
+  const PointResult& result;
+};
+
+/// Rows of each operation: its time in all, its parts, the first call, and the chained period.
+std::vector<ResultRow> rows_of(const Point& point);
+/// An item of the report's key "moe": routing, memory, traffic, wait matrices and their verdicts.
+nlohmann::json json_of(const Point& point);
+/// What is wrong, and who is slow.
+Findings findings_of(const Point& point);
+/// Memory, traffic and the wait matrices, for people.
+std::string text_of(const Point& point);
+
+} // namespace shmemctl::moe

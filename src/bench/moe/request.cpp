@@ -1,0 +1,136 @@
+#include "src/bench/moe/request.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/moe/shape_rules.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+std::vector<std::int32_t> numbers(const char* flag, const std::string& text) {
+  std::vector<std::int32_t> values;
+  for (const std::string& part : split(text, ',')) {
+    const std::optional<long long> value = parse_integer(trim(part));
+    if (!value || *value < 0 || *value > 1 << 24)
+      throw Error(ExitCode::usage, flag, "read " + printable(text),
+                  printable(part) + " is no number from 0 to 16777216", "write 128 or 1,16,128");
+    values.push_back(static_cast<std::int32_t>(*value));
+  }
+  return values;
+}
+
+/// A file knows these numbers; who names another one wants another file.
+std::vector<std::int32_t> of_file(const char* flag, const std::string& text,
+                                  const std::string& untouched, std::int32_t recorded,
+                                  const std::string& file) {
+  if (text != untouched && numbers(flag, text) != std::vector<std::int32_t>{recorded})
+    throw Error(ExitCode::usage, flag, "read " + printable(text),
+                fmt::format("{} was recorded with {}", printable(file), recorded),
+                fmt::format("leave {} out, or give {} {}", flag, flag, recorded));
+  return {recorded};
+}
+
+/// Flags that would do nothing: somebody thinks that they do.
+void refuse_idle_flags(const Request& request) {
+  const Request untouched;
+  const auto refuse = [](bool idle, const char* flag, const char* why, const char* fix) {
+    if (idle)
+      throw Error(ExitCode::usage, flag, "use", why, fix);
+  };
+  const bool low = request.mode == "ll";
+  refuse(request.bias && low, "--bias", "low latency adds no bias",
+         "leave it out, or use --mode ht");
+  refuse(request.combine != untouched.combine && !low, "--combine",
+         "high throughput has one model, rows", "leave it out, or use --mode ll");
+  refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
+         "bf16 has no scales", "leave it out, or use --dtype fp8");
+  refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
+             request.routing != to_string(RoutingKind::grouped),
+         "--num-groups", "only one routing has groups", "use --routing grouped");
+  refuse((request.uneven || request.masked_percent > 0) && request.from_file(), "--routing",
+         "a file says all choices itself", "leave --uneven and --masked out");
+}
+
+Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
+  Setup setup;
+  setup.mode = request.mode == "ll" ? Mode::low_latency : Mode::high_throughput;
+  setup.format = request.dtype == "fp8" ? Format::fp8 : Format::bf16;
+  setup.power_scales = request.scales == "ue8m0";
+  setup.combine = setup.mode == Mode::high_throughput ? Combine::rows
+                  : request.combine == "partial"      ? Combine::partial
+                                                      : Combine::weighted;
+  setup.bias = request.bias;
+  setup.seed = request.seed;
+  setup.num_sms = request.num_sms;
+  setup.shape.n_ranks = n_ranks;
+  setup.node_ranks = request.flat ? n_ranks : node_ranks;
+  setup.shape.expert_alignment = request.expert_alignment;
+  return setup;
+}
+
+RoutingRequest common_routing(const Request& request) {
+  RoutingRequest routing;
+  if (!request.from_file())
+    routing.kind = parse_routing_kind(request.routing);
+  routing.seed = request.seed;
+  routing.uneven = request.uneven;
+  routing.masked_percent = request.masked_percent;
+  if (routing.kind == RoutingKind::grouped) {
+    routing.groups = request.groups;
+    routing.top_groups = request.top_groups;
+  }
+  return routing;
+}
+
+} // namespace
+
+std::vector<PointRequest> points_of(const Request& request,
+                                    const std::optional<RecordedRouting>& recorded, int n_ranks,
+                                    int node_ranks, int ranks_limit) {
+  refuse_idle_flags(request);
+  const Request untouched;
+  PointRequest point{common_setup(request, n_ranks, node_ranks), common_routing(request),
+                     request.routing};
+  Shape& shape = point.setup.shape;
+  if (recorded && recorded->shape.n_ranks != n_ranks)
+    throw Error(
+        ExitCode::usage, request.routing, "replay",
+        fmt::format("it is of {} ranks, and this job has {}", recorded->shape.n_ranks, n_ranks),
+        fmt::format("start {} PEs", recorded->shape.n_ranks));
+  const auto list = [&](const char* flag, std::string Request::*text, std::int32_t of_recorded) {
+    return recorded ? of_file(flag, request.*text, untouched.*text, of_recorded, request.routing)
+                    : numbers(flag, request.*text);
+  };
+  const Shape said = recorded ? recorded->shape : Shape{};
+  std::vector<PointRequest> points;
+  for (const std::int32_t experts : list("--num-experts", &Request::experts, said.n_experts))
+    for (const std::int32_t top_k : list("--num-topk", &Request::top_k, said.top_k))
+      for (const std::int32_t hidden : numbers("--hidden", request.hidden))
+        for (const std::int32_t tokens : list("--num-tokens", &Request::tokens, said.max_tokens)) {
+          shape.n_experts = experts;
+          shape.top_k = top_k;
+          shape.hidden = hidden;
+          shape.max_tokens = tokens;
+          point.routing.tokens = tokens;
+          validate(shape, point.setup.format, ranks_limit);
+          if (point.routing.kind == RoutingKind::grouped) // groups that do not fit throw
+            make_routing(Shape{n_ranks, experts, top_k, hidden, 0, 1}, [&] {
+              RoutingRequest none = point.routing;
+              none.tokens = 0;
+              return none;
+            }());
+          points.push_back(point);
+        }
+  return points;
+}
+
+Routing routing_of(const PointRequest& point, const std::optional<RecordedRouting>& recorded) {
+  return recorded ? recorded->routing : make_routing(point.setup.shape, point.routing);
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,37 @@
+// Who waits for whom, and what that says: a slow rank, a slow receiver, or a slow link.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace shmemctl::moe {
+
+/// [i][j]: how long rank i waited for what rank j sends it, in us; the diagonal does not count.
+using WaitMatrix = std::vector<std::vector<double>>;
+
+enum class Culprit {
+  rank,     ///< all wait for it: a column
+  receiver, ///< it waits for all: a row
+  link      ///< one waits for one: a cell
+};
+
+struct WaitVerdict {
+  Culprit culprit;
+  int waiting = -1;                 ///< the receiver; -1 for a slow rank
+  int awaited = -1;                 ///< the sender; -1 for a slow receiver
+  double wait_us = 0, usual_us = 0; ///< the mean of it, and of the rest
+};
+
+/// Ranks and receivers whose mean is 3 times that of all others, then cells of the rest that are 5
+/// times the others; but only what adds more than a tenth to the time of a call. With two ranks a
+/// column, a row and a cell are the same, and are called a link; it takes half of a call then.
+/// @param call_us a call's time on the slowest rank
+std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us);
+
+/// "PE 2 is slow: the others wait 310 us for it, and 12 us for each other".
+std::string describe(const WaitVerdict& verdict);
+
+/// Lines for people; "" for one rank.
+std::string wait_text(const WaitMatrix& waits);
+
+} // namespace shmemctl::moe

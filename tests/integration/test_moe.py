@@ -1,0 +1,225 @@
+"""`shmemctl moe` as its users meet it: rows, reports, exit codes, files, faults."""
+import json
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from job_support import default_signals, marked, processes_with
+from support import BINARY, CliTest, clean_environment, run
+from test_transports import missing
+
+PATIENCE_S = 300
+SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "64M"}
+FEW = ("--num-experts", 32, "--hidden", 256, "-n", 4, "-w", 1)
+#: Between virtual nodes.
+TCP = {"SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
+WIRES = {
+    "libfabric": {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", **TCP},
+    "software HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric", **TCP},
+    "ucx": {"SHMEMCTL_TRANSPORT": "shm,ucx"},
+}
+
+
+class MoeTest(CliTest):
+    def setUp(self):
+        self.mark = marked()
+        self.folder = tempfile.TemporaryDirectory(prefix="moe-")
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def moe(self, n_pes, *arguments, env=None, nodes=None):
+        flags = ["-n", str(n_pes)] + (["--nodes", str(nodes)] if nodes else [])
+        done = subprocess.run([BINARY, "run", *flags, "moe", *map(str, arguments)], check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S,
+                              preexec_fn=default_signals,
+                              env=clean_environment(**SMALL, **self.mark, **(env or {})))
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def report(self, n_pes, *arguments, **keywords):
+        path = self.path / "report.json"
+        result = self.moe(n_pes, *arguments, "--json", path, "--force", **keywords)
+        document = json.loads(path.read_text()) if path.exists() else None
+        if document:
+            code, out, err = run("report", "validate", path)
+            self.assertEqual(code, 0, out + err)
+        return result, document
+
+    def assert_right(self, result, document):
+        code, _, err = result
+        self.assertEqual((code, document["status"]), (0, "complete"), err)
+        self.assertTrue(document["results"])
+        for row in document["results"]:
+            self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row)
+            self.assertGreater(row["stats"]["n"], 0)
+
+
+class AllWell(MoeTest):
+    def test_every_mode_format_and_routing(self):
+        ways = [("--mode", "ht", "--bias"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
+                ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0")]
+        routings = ["zipf", "hot-expert", "empty-ranks", "grouped"]
+        for way, routing in zip(ways, routings):
+            with self.subTest(way=way, routing=routing):
+                result, document = self.report(4, *FEW, *way, "--routing", routing, "--num-tokens", 33, "--uneven",
+                                               "--masked", 20, "--verify-every", 1)
+                self.assert_right(result, document)
+                point, = document["moe"]
+                self.assertEqual(point["verified_iterations"], 1 + 4 + 1)
+                self.assertEqual(point["tokens"][0], 33)
+                self.assertEqual(point["tokens"][3], 0)
+                self.assertEqual({row["params"]["routing"] for row in document["results"]}, {routing})
+
+    def test_rows_say_logical_and_wire_bandwidth_and_every_phase(self):
+        result, document = self.report(4, *FEW, "--num-tokens", 64)
+        self.assert_right(result, document)
+        rows = {(row["case"], row["params"]["phase"]): row for row in document["results"]}
+        for case in ("moe-dispatch", "moe-cached-dispatch", "moe-combine"):
+            total = rows[case, "total"]
+            self.assertGreater(total["bandwidth_GBps"], total["wire_GBps"])
+            for phase in ("arrival", "transfer", "first call"):
+                self.assertIn((case, phase), rows)
+        self.assertIn(("moe-round-trip", "period"), rows)
+        self.assertIn(("moe-dispatch", "counts"), rows)
+        point, = document["moe"]
+        self.assertEqual(len(point["received_rows"]), 4)
+        self.assertEqual(sum(point["dispatch"]["logical_bytes"]), sum(point["received_rows"]) * 512)
+        self.assertTrue(all(use["formula"] for use in point["memory"]))
+        self.assertIn("PE waits for PE", result[1])
+        self.assertIn(point["routing_hash"], result[1])
+
+    def test_a_sweep_with_no_token_and_one(self):
+        result, document = self.report(2, *FEW, "--num-tokens", "0,1,7", "--num-topk", "1,16")
+        self.assert_right(result, document)
+        self.assertEqual(len(document["moe"]), 6)
+
+    def test_nodes_hand_rows_on(self):
+        for name, transport in WIRES.items():
+            with self.subTest(wire=name):
+                if reason := missing({**SMALL, **transport}, "--nodes", 2):
+                    self.skipTest(reason)
+                result, document = self.report(4, *FEW, "--num-tokens", 32, "--verify-every", 1, nodes=2, env=transport)
+                self.assert_right(result, document)
+                straight, flat = self.report(4, *FEW, "--num-tokens", 32, "--flat", nodes=2, env=transport)
+                self.assert_right(straight, flat)
+                self.assertEqual(document["results"][0]["params"]["nodes"], 2)
+                crossing = [sum(d["moe"][0]["dispatch"]["crossing_bytes"]) for d in (document, flat)]
+                self.assertGreater(crossing[0], 0)
+                self.assertEqual(flat["moe"][0]["received_rows"], document["moe"][0]["received_rows"])
+                result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2, env=transport)
+                self.assert_right(result, document)
+
+    def test_the_same_seed_moves_the_same_rows(self):
+        hashes = []
+        for seed in (5, 5, 6):
+            result, document = self.report(2, *FEW, "--seed", seed)
+            self.assert_right(result, document)
+            hashes.append(document["moe"][0]["routing_hash"])
+        self.assertEqual(hashes[0], hashes[1])
+        self.assertNotEqual(hashes[0], hashes[2])
+
+    def test_a_straggler_is_named(self):
+        result, document = self.report(4, *FEW, "--straggler", "2:30000")
+        self.assert_right(result, document)
+        slow = [f for f in document["findings"] if f["id"] == "moe-slow-rank"]
+        self.assertTrue(slow)
+        self.assertEqual({f["subject"] for f in slow}, {"PE 2"})
+        self.assertIn("PE 2 is slow", result[1])
+
+
+class Files(MoeTest):
+    def test_a_recorded_routing_is_replayed(self):
+        file = self.path / "routing.txt"
+        result, document = self.report(4, *FEW, "--routing", "zipf", "--num-tokens", 20, "--record", file)
+        self.assert_right(result, document)
+        again, replayed = self.report(4, "--hidden", 256, "-n", 4, "--routing", file)
+        self.assert_right(again, replayed)
+        for key in ("routing_hash", "received_rows", "tokens"):
+            self.assertEqual(replayed["moe"][0][key], document["moe"][0][key])
+        code, out, err = self.moe(4, *FEW, "--record", file)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertIn("the file exists", err)
+
+    def test_bad_files(self):
+        file = self.path / "routing.txt"
+        good = "shmemctl-routing 1\nranks 2 experts 4 topk 2\nrank 0 tokens 1\n3 -1\nrank 1 tokens 0\nend -\n"
+        few = ("--hidden", 256, "-n", 2, "--routing", file)
+        file.write_text(good)
+        self.assertEqual(self.moe(2, *few)[0], 0)
+        for bad, words in ((good[:60], "ends"), (good.replace("3 -1", "4 -1"), "from -1 to 3"),
+                           (good.replace("3 -1", "3 3"), "twice"), ("", "ends"),
+                           (good.replace("experts 4", "experts 5"), "nearest legal value")):
+            with self.subTest(words=words):
+                file.write_text(bad)
+                code, out, err = self.moe(2, *few)
+                self.assertEqual((code, out), (2, ""), err)
+                self.assertIn(words, err)
+                self.assertIn("shmemctl: fix: ", err)
+        file.write_text(good)
+        code, _, err = self.moe(4, *few)
+        self.assertEqual(code, 2, err)
+        self.assertIn("start 2 PEs", err)
+
+
+class BadInput(MoeTest):
+    def test_shapes_that_do_not_fit(self):
+        for n_pes, flags, nearest in ((2, ("--hidden", 7100), "7096 or 7104"),
+                                      (2, ("--hidden", 7100, "--dtype", "fp8"), "7040 or 7168"),
+                                      (3, (), "255 or 258"),
+                                      (2, ("--num-experts", 4, "--num-topk", 5), "4"),
+                                      (2, ("--num-topk", 33), "32")):
+            with self.subTest(flags=flags):
+                code, out, err = self.moe(n_pes, *flags)
+                self.assertEqual((code, out), (2, ""), err)
+                self.assertIn("nearest legal value: " + nearest, err)
+
+    def test_words_that_are_none(self):
+        for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
+                      ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
+                      ("--combine", "partial"), ("--record", self.path / "r", "--num-tokens", "1,2")):
+            with self.subTest(flags=flags):
+                self.assertEqual(run("moe", *flags)[0], 2)
+
+    def test_a_straggler_that_is_not_there(self):
+        code, _, err = self.moe(2, *FEW, "--straggler", "2:10")
+        self.assertEqual(code, 2, err)
+        self.assertIn("PE 0 to 1", err)
+
+    def test_gpu_says_what_is_missing(self):
+        err = self.assert_refused(run("moe", "--backend", "gpu"), code=3)
+        self.assertIn("not in this build", err)
+
+    def test_too_little_memory_says_how_much(self):
+        code, _, err = self.moe(2, "--num-tokens", 4096)
+        self.assertEqual(code, 3, err)
+        self.assertRegex(err, "--symmetric-size [0-9]+")
+
+
+class Faults(MoeTest):
+    def test_damage_is_found(self):
+        (code, _, err), document = self.report(4, *FEW, env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+        self.assertEqual(code, 1, err)
+        finding, = [f for f in document["findings"] if f["id"] == "moe-corrupt"]
+        self.assertIn("rank 1, row", finding["message"])
+        self.assertTrue(all(row["verified"] == "failed" for row in document["results"]))
+
+    def test_a_pe_that_is_killed_is_named(self):
+        (code, _, err), document = self.report(4, *FEW, "--timeout", 20, env={"SHMEMCTL_FAULT": "kill:2:moe"})
+        self.assertEqual(code, 128 + signal.SIGKILL, err)
+        self.assertRegex(err, r"PE 2\b")
+        self.assertEqual(document["status"], "incomplete")
+
+    def test_a_pe_that_stops_is_named_by_the_deadline(self):
+        code, _, err = self.moe(4, *FEW, "--timeout", 3, env={"SHMEMCTL_FAULT": "stop:1:moe"})
+        self.assertNotEqual(code, 0)
+        self.assertRegex(err, r"PE 1\b")
+        end = time.monotonic() + PATIENCE_S
+        while processes_with(self.mark):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()

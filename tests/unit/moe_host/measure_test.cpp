@@ -1,0 +1,180 @@
+// The measurement on threads: what it counts, that it verifies, and whom it names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/validate.h"
+#include "src/bench/moe/measure.h"
+#include "src/bench/moe/point.h"
+#include "src/bench/moe/traffic.h"
+#include "tests/unit/moe_host/drive.h"
+
+namespace shmemctl::test {
+namespace {
+
+using namespace moe;
+
+/// Measures on threads; the result of PE 0.
+PointResult measured(MoeDrive drive, const Effort& effort, Routing& routing, int corrupt_pe = -1) {
+  routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  const int n = drive.setup.shape.n_ranks;
+  std::vector<std::string> texts(static_cast<std::size_t>(n));
+  PointResult result;
+  TeamWorldOptions options;
+  options.pes_per_node = drive.pes_per_node;
+  options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
+  run_team_world(
+      n,
+      [&](TeamPe& me) {
+        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
+        const auto barrier = [&] { me.collectives->barrier(team_world); };
+        JobRank rank;
+        rank.pe = me.pe;
+        rank.n_pes = n;
+        rank.barrier = barrier;
+        rank.gather = [&](const std::string& text) {
+          texts[static_cast<std::size_t>(me.pe)] = text;
+          barrier();
+          std::vector<std::string> all = texts;
+          barrier();
+          return all;
+        };
+        Effort mine = effort;
+        mine.corrupt = me.pe == corrupt_pe;
+        const PointResult here = measure(*backend, drive.setup, mine, rank);
+        if (me.pe == 0)
+          result = here;
+        barrier();
+      },
+      options);
+  return result;
+}
+
+Effort effort_of(int iterations) {
+  Effort effort;
+  effort.iterations = iterations;
+  effort.warmup = 1;
+  return effort;
+}
+
+TEST(MoeMeasure, EveryOperationHasItsTimesAndIsVerified) {
+  for (const bool low : {false, true}) {
+    MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+    if (low)
+      drive = low_latency(drive, Combine::weighted);
+    Routing routing;
+    const PointResult result = measured(drive, effort_of(7), routing);
+    EXPECT_TRUE(result.wrong.empty());
+    EXPECT_EQ(result.verified_iterations, 3) << "the first, the last, and the last of the chain";
+    ASSERT_EQ(result.operations.size(), low ? 2U : 3U);
+    for (const OperationResult& operation : result.operations) {
+      EXPECT_EQ(operation.total_us.size(), 7U);
+      EXPECT_GT(operation.cold_us, 0);
+      EXPECT_EQ(operation.waits.size(), 4U);
+      for (std::size_t i = 0; i < 7; ++i) {
+        EXPECT_GT(operation.total_us[i], 0);
+        EXPECT_LE(operation.counts_us[i], operation.total_us[i]);
+      }
+    }
+    EXPECT_EQ(result.period_us.size(), 7U);
+  }
+}
+
+TEST(MoeMeasure, EachIterationCanBeVerified) {
+  Effort effort = effort_of(6);
+  effort.verify_every = 1;
+  Routing routing;
+  EXPECT_EQ(measured(moe_drive(2, 4, 2, 64, 5), effort, routing).verified_iterations, 1 + 6 + 1);
+  effort.verify = false;
+  EXPECT_EQ(measured(moe_drive(2, 4, 2, 64, 5), effort, routing).verified_iterations, 0);
+}
+
+TEST(MoeMeasure, DamageOnOnePeIsSaidToAll) {
+  Routing routing;
+  const PointResult result = measured(moe_drive(3, 6, 2, 64, 5), effort_of(2), routing, 2);
+  ASSERT_EQ(result.wrong.size(), 1U);
+  EXPECT_NE(result.wrong[0].find("dispatch: rank 2, row"), std::string::npos) << result.wrong[0];
+}
+
+/// Others wait 20 ms for it, which no scheduler explains away, in every kind of call.
+TEST(MoeMeasure, AStragglerIsNamed) {
+  for (const bool low : {false, true}) {
+    MoeDrive drive = moe_drive(4, 16, 8, 64, 16);
+    if (low)
+      drive = low_latency(drive, Combine::partial);
+    Effort effort = effort_of(5);
+    effort.straggler = std::pair{2, 20'000.0};
+    Routing routing;
+    const PointResult result = measured(drive, effort, routing);
+    for (const OperationResult& operation : result.operations) {
+      const auto verdicts = judge_waits(
+          operation.waits, *std::max_element(operation.total_us.begin(), operation.total_us.end()));
+      ASSERT_EQ(verdicts.size(), 1U)
+          << to_string(operation.operation) << wait_text(operation.waits);
+      EXPECT_EQ(verdicts[0].culprit, Culprit::rank);
+      EXPECT_EQ(verdicts[0].awaited, 2);
+      EXPECT_GT(*std::max_element(operation.arrival_us.begin(), operation.arrival_us.end()),
+                15'000);
+    }
+  }
+}
+
+TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
+  for (const int node_ranks : {4, 2}) {
+    MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+    drive.setup.node_ranks = node_ranks;
+    drive.pes_per_node = node_ranks;
+    Routing routing;
+    const PointResult result = measured(drive, effort_of(3), routing);
+    drive.setup.routing = &routing;
+    const Point point{
+        drive.setup, "host", "uniform", 16, {{"received rows", "ranks * max_tokens * row", 4096}},
+        result};
+    Report report;
+    report.results = rows_of(point);
+    report.moe.push_back(json_of(point));
+    report.findings = findings_of(point);
+    for (const SchemaViolation& violation : validate_report(to_json(report)))
+      ADD_FAILURE() << violation.pointer << ": " << violation.message;
+    for (const ResultRow& row : report.results)
+      EXPECT_EQ(row.verified, Verified::passed) << row.case_name;
+    const ResultRow& first = report.results.front();
+    ASSERT_TRUE(first.bandwidth_GBps && first.wire_GBps);
+    EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
+    EXPECT_FALSE(text_of(point).empty());
+  }
+}
+
+TEST(MoeTraffic, IsWhatTheRoutingSays) {
+  MoeDrive drive = moe_drive(4, 8, 2, 128, 4);
+  // Token 0 to ranks 0 and 2, token 1 twice to rank 3, token 2 nowhere; others send nothing.
+  const Routing routing{{2, {0, 5, 6, 7, -1, -1}}, {2, {}}, {2, {}}, {2, {}}};
+  drive.setup.routing = &routing;
+  const std::uint64_t row = 256;
+  Traffic traffic = dispatch_traffic(drive.setup);
+  EXPECT_EQ(traffic.logical_bytes, (std::vector<std::uint64_t>{row, 0, row, row}));
+  EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, 0, 0}));
+  EXPECT_EQ(traffic.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 0, 0}));
+  drive.setup.node_ranks = 2; // both cross as one row each to rank 2, which keeps one of them
+  traffic = dispatch_traffic(drive.setup);
+  EXPECT_EQ(traffic.logical_bytes, (std::vector<std::uint64_t>{row, 0, row, row}));
+  EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, row, 0}));
+  EXPECT_EQ(traffic.crossing_bytes, (std::vector<std::uint64_t>{2 * row, 0, 0, 0}));
+  Traffic back = combine_traffic(drive.setup);
+  EXPECT_EQ(back.sent_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, row}));
+  EXPECT_EQ(back.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, 0}));
+  drive.setup.node_ranks = 4;
+  drive.setup.mode = Mode::low_latency;
+  drive.setup.combine = Combine::weighted; // a row for each choice comes back
+  EXPECT_EQ(dispatch_traffic(drive.setup).logical_bytes,
+            (std::vector<std::uint64_t>{row, 0, row, 2 * row}));
+  back = combine_traffic(drive.setup);
+  EXPECT_EQ(back.sent_bytes, (std::vector<std::uint64_t>{0, 0, row, 2 * row}));
+}
+
+} // namespace
+} // namespace shmemctl::test
