@@ -236,6 +236,22 @@ __global__ void check_combined(const __grid_constant__ CheckCombinedArguments al
     count_row(all.wrong, check_token(all, token));
 }
 
+struct Untouched {
+  const std::uint32_t* begin;
+  std::uint64_t words;
+  Wrong* wrong;
+};
+__global__ void check_untouched(const __grid_constant__ Untouched all) {
+  const std::uint64_t step = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
+  for (std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < all.words; i += step)
+    if (all.begin[i] != 0xffffffffu) {
+      atomicAdd(reinterpret_cast<unsigned long long*>(&all.wrong->rows), 1ull);
+      note(all.wrong, static_cast<std::int64_t>(i >> 20), static_cast<std::int32_t>(i & 0xfffff),
+           0xffffffffu, all.begin[i]);
+    }
+}
+
 template <class Arguments>
 std::string launch_check(void (*kernel)(Arguments), const Arguments& arguments, void* stream) {
   kernel<<<check_blocks, check_threads, 0, static_cast<cudaStream_t>(stream)>>>(arguments);
@@ -249,6 +265,12 @@ std::string launch_fill(const FillArguments& arguments, void* stream) {
 }
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream) {
   return launch_check(check_rows, arguments, stream);
+}
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+                                   void* stream) {
+  return launch_check(
+      check_untouched,
+      Untouched{reinterpret_cast<const std::uint32_t*>(begin), size_bytes / 4, wrong}, stream);
 }
 std::string launch_experts(const ExpertArguments& arguments, void* stream) {
   return launch_check(play_experts, arguments, stream);

@@ -40,6 +40,10 @@ struct CheckRowsArguments {
 /// Values and scales against the source and token that the record names.
 std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
 
+/// Counts words of memory that are not all ones, as before anything was written there.
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+                                   void* stream);
+
 struct ExpertArguments {
   Shape shape;
   Scales scales;

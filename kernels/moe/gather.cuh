@@ -4,21 +4,11 @@
 
 #include "kernels/device/place.cuh"
 #include "kernels/moe/bulk.cuh"
+#include "kernels/moe/gather_shape.h"
 #include "kernels/moe/numbers.cuh"
 
 namespace shmemctl::moe {
 
-/// What all gatherings have in common.
-struct GatherShape {
-  std::int32_t tokens, row_bytes;
-  std::int32_t rows;         ///< of a token at most, in the order in which they are added
-  std::int32_t chunk_bytes;  ///< of a row at a time: a multiple of 16
-  std::int32_t stages;       ///< of a warp
-  const std::uint16_t* bias; ///< [tokens][row_bytes / 2], or nullptr
-  std::uint16_t* results;    ///< the same
-
-  SHMEMCTL_HOST_DEVICE constexpr std::int32_t stage_bytes() const { return rows * chunk_bytes; }
-};
 /// Of a block at most: its lanes need many registers.
 inline constexpr int gather_threads = 512;
 
@@ -28,11 +18,7 @@ struct GatherStage {
   std::uint32_t rows;
   std::uint32_t padding;
 };
-inline std::size_t gather_shared_bytes(const GatherShape& shape, int warps, bool weighted) {
-  return static_cast<std::size_t>(warps) * static_cast<std::size_t>(shape.stages) *
-         (static_cast<std::size_t>(shape.stage_bytes()) + sizeof(GatherStage) +
-          (weighted ? static_cast<std::size_t>(shape.rows) * sizeof(float) : 0));
-}
+static_assert(sizeof(GatherStage) == gather_stage_bytes, "as counted");
 
 /// 16 bytes of shared memory. (An ordinary load would have to wait for earlier stores to global
 /// memory, which the compiler cannot tell from it.)

@@ -27,12 +27,20 @@ inline std::string refuse_old_device() {
                           std::to_string(major) + ".x, and 9.0 is needed";
 }
 
+/// "", or why kernels do not know such a shape.
+inline std::string refuse_shape(const Shape& shape) {
+  if (shape.n_ranks > max_ranks_of_kernels || shape.n_experts > 65536)
+    return "kernels know " + std::to_string(max_ranks_of_kernels) +
+           " ranks and 65536 experts at most";
+  return refuse_old_device();
+}
+
 /// A block on each of `tuning.sms` multiprocessors.
 template <class Arguments>
 std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                    const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,
                    void* stream) {
-  if (std::string refused = refuse_old_device(); !refused.empty())
+  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
   if (shared_bytes > 48 << 10)
     if (const cudaError_t error = cudaFuncSetAttribute(

@@ -3,11 +3,11 @@
 
 #include "kernels/moe/low_latency_common.cuh"
 #include "kernels/moe/numbers.cuh"
+#include "kernels/moe/packed_counts.h"
 
 namespace shmemctl::moe {
 
 inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
-inline constexpr int most_tokens_of_low_latency = 4096;
 
 /// A block's tokens, and where they go.
 class LowLatencySender {
@@ -17,13 +17,16 @@ public:
     std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
     std::byte* rows[max_ranks_of_kernels]; ///< where the token goes; nullptr: not there
     std::uint32_t* records[max_ranks_of_kernels];
-    RankMask ranks;
+    std::uint32_t mine; ///< ranks of the token
+    static constexpr std::int32_t tokens = 512;
+    std::uint32_t ranks[tokens]; ///< of tokens in turn
   };
 
   __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
                               std::int32_t parts, std::uint64_t epoch)
-      : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales), parts_(parts),
-        epoch_(epoch), n_(all.shape.n_ranks) {
+      : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
+        token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
+        parts_(parts), epoch_(epoch), n_(all.shape.n_ranks) {
     // Thread r knows rank r. Looked for early: each load takes as long as a step below.
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank < n_) {
@@ -84,30 +87,53 @@ private:
     const auto thread = static_cast<std::int32_t>(threadIdx.x);
     if (thread < n_)
       shared_.before[thread] = 0;
+    for (std::int32_t first = 0; first <= token; first += Shared::tokens) {
+      const std::int32_t left = token + 1 - first;
+      const std::int32_t count = left < Shared::tokens ? left : Shared::tokens;
+      find_ranks(first, count);
+      count_tokens(token - first, count);
+    }
+    if (thread < n_)
+      point_to(token, thread);
     __syncthreads();
-    for (std::int32_t first = 0; first <= token; first += static_cast<std::int32_t>(blockDim.x)) {
-      const std::int32_t other = first + thread;
-      RankMask ranks = 0;
-      if (other <= token)
-        ranks = ranks_of_token(all_.shape,
-                               all_.experts + static_cast<std::int64_t>(other) * all_.shape.top_k);
-      if (other == token)
-        shared_.ranks = ranks;
+  }
+  /// shared_.ranks of `count` tokens. A thread for each choice: their loads are on the way
+  /// together.
+  __device__ void find_ranks(std::int32_t first, std::int32_t count) {
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    const auto threads = static_cast<std::int32_t>(blockDim.x);
+    for (std::int32_t i = thread; i < count; i += threads)
+      shared_.ranks[i] = 0;
+    __syncthreads();
+    const std::int32_t choices = count * all_.shape.top_k;
+    const std::int32_t* const experts =
+        all_.experts + static_cast<std::int64_t>(first) * all_.shape.top_k;
+#pragma unroll 4
+    for (std::int32_t i = thread; i < choices; i += threads)
+      if (const std::int32_t expert = __ldg(experts + i); expert >= 0)
+        atomicOr(&shared_.ranks[token_of_choice_(static_cast<std::uint32_t>(i))],
+                 1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
+    __syncthreads();
+  }
+  /// Adds those before token `mine` of shared_.ranks to shared_.before.
+  __device__ void count_tokens(std::int32_t mine, std::int32_t count) {
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
+      const std::int32_t i = first + thread;
+      const std::uint32_t ranks = i < count ? shared_.ranks[i] : 0;
+      if (i == mine)
+        shared_.mine = ranks;
       for (std::int32_t rank = 0; rank < n_; ++rank) {
-        const std::uint32_t votes =
-            __ballot_sync(0xffffffffu, other < token && goes_to(ranks, rank));
+        const std::uint32_t votes = __ballot_sync(0xffffffffu, i < mine && goes_to(ranks, rank));
         if (thread % 32 == 0 && votes != 0)
           atomicAdd(&shared_.before[rank], __popc(votes));
       }
     }
     __syncthreads();
-    if (thread < n_)
-      point_to(token, thread);
-    __syncthreads();
   }
   /// By the thread of that rank.
   __device__ void point_to(std::int32_t token, std::int32_t rank) {
-    const bool goes = goes_to(shared_.ranks, rank);
+    const bool goes = goes_to(shared_.mine, rank);
     const std::int32_t slot = goes ? shared_.before[rank] : -1;
     all_.slots[static_cast<std::int64_t>(token) * n_ + rank] = slot;
     shared_.rows[rank] = nullptr;
@@ -210,6 +236,7 @@ private:
   const LowLatencyDispatch& all_;
   Shared& shared_;
   RecordLayout layout_;
+  QuickDivision token_of_choice_, rank_of_expert_;
   std::int32_t parts_;
   std::uint64_t epoch_;
   std::int32_t n_;

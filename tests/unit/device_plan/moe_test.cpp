@@ -6,6 +6,7 @@
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/low_latency.h"
 #include "kernels/moe/packed_counts.h"
+#include "kernels/moe/tuning.h"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {
@@ -51,6 +52,56 @@ TEST(Moe, PartsOfALowLatencyDispatchAreTakenApartAgain) {
       EXPECT_TRUE(has_come(word, 9));
       EXPECT_EQ(blocks_of_part(count_of(word)), blocks);
       EXPECT_EQ(rows_of_part(count_of(word)), rows);
+    }
+}
+
+/// Whatever the shape, what is chosen for it can be launched, and uses the shared memory there is.
+TEST(Moe, ChosenSettingsFitABlock) {
+  for (const std::int32_t n_ranks : {1, 2, 3, 4, 8})
+    for (const std::int32_t hidden : {8, 128, 2048, 2176, 4096, 7168, 12288})
+      for (const std::int32_t top_k : {1, 8, 16, 32}) {
+        Shape shape;
+        shape.n_ranks = n_ranks;
+        shape.hidden = hidden;
+        shape.top_k = top_k;
+        DispatchArguments arguments{};
+        arguments.shape = shape;
+        for (const Format format : {Format::bf16, Format::fp8}) {
+          arguments.format = format;
+          arguments.tuning = dispatch_tuning(arguments, 24);
+          EXPECT_LE(dispatch_shared_bytes(arguments), most_shared_bytes) << hidden;
+          EXPECT_GT(arguments.tuning.stages, arguments.tuning.kept);
+          EXPECT_LE(arguments.tuning.warps, 32);
+          if (hidden >= 2048) {
+            EXPECT_GE(dispatch_shared_bytes(arguments), most_shared_bytes / 4) << hidden;
+          }
+        }
+        for (const bool weighted : {false, true}) {
+          const GatherTuning few = low_latency_combine_tuning(shape, weighted, 132);
+          const GatherTuning many = combine_tuning(shape, 24);
+          for (const GatherTuning& chosen : {few, many}) {
+            const std::int32_t rows = &chosen == &few && weighted ? top_k : n_ranks;
+            const GatherShape gathered{
+                1, hidden * 2, rows, chosen.chunk_bytes, chosen.tuning.stages, nullptr, nullptr};
+            EXPECT_LE(gather_shared_bytes(gathered, chosen.tuning.warps, weighted),
+                      most_shared_bytes);
+            EXPECT_EQ(chosen.chunk_bytes % 16, 0);
+            EXPECT_GE(chosen.tuning.stages, 1);
+            EXPECT_LE(chosen.tuning.warps, 16);
+          }
+        }
+      }
+}
+
+TEST(Moe, BlocksForSelfLeaveBlocksForOthers) {
+  EXPECT_EQ(blocks_for_self({24, 1, 1}, 1), 0);
+  for (int n_ranks = 2; n_ranks <= 8; ++n_ranks)
+    for (int sms = 1; sms <= 160; ++sms) {
+      const int self = blocks_for_self({sms, 1, 1}, n_ranks);
+      EXPECT_GE(self, 0);
+      EXPECT_LT(self, sms) << n_ranks;
+      // Nobody is without blocks: 0 is that all serve both.
+      EXPECT_EQ(blocks_for_self({sms, 1, 1, 1, 200}, n_ranks), sms < 2 ? 0 : sms - 1);
     }
 }
 
