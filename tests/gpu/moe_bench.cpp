@@ -152,14 +152,33 @@ void sweep(MoeRank& rank, Times& times, const std::vector<int>& sms) {
       }
 }
 
-int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales format) {
+/// Every token goes to the next rank, and one in `of_self` to its own too (0: none): with 3 and two
+/// ranks, the traffic of one of four ranks, a quarter of it to itself.
+moe::Routing lopsided_routing(const moe::Shape& shape, std::int32_t tokens, int of_self) {
+  moe::Routing routing(static_cast<std::size_t>(shape.n_ranks));
+  for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank) {
+    moe::RankRouting& sent = routing[static_cast<std::size_t>(rank)];
+    sent.top_k = shape.top_k;
+    const std::int32_t next = shape.first_expert((rank + 1) % shape.n_ranks);
+    for (std::int32_t token = 0; token < tokens; ++token)
+      for (std::int32_t k = 0; k < shape.top_k; ++k)
+        sent.experts.push_back(
+            (k == 0 && of_self > 0 && token % of_self == 0 ? shape.first_expert(rank) : next) + k);
+  }
+  return routing;
+}
+
+int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales format,
+        const std::string& routed) {
   moe::Shape shape;
   shape.n_ranks = n_pes;
   shape.n_experts = 256;
   shape.top_k = 8;
   shape.hidden = 7168;
   shape.max_tokens = tokens;
-  const moe::Routing routing = uniform_routing(shape, tokens, 1);
+  const moe::Routing routing = routed == "remote"    ? lopsided_routing(shape, tokens, 0)
+                               : routed == "quarter" ? lopsided_routing(shape, tokens, 3)
+                                                     : uniform_routing(shape, tokens, 1);
   Times times(n_pes);
   ThreadGpus gpus(n_pes);
   const std::string problem = gpus.run(MoeRank::heap_bytes(shape, format), [&](ThreadGpu& pe) {
@@ -241,7 +260,7 @@ int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine
 int main(int count, char** words) {
   using namespace shmemctl;
   if (count < 5) {
-    std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 SMS...\n"
+    std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] SMS...\n"
                 "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial\n");
     return 2;
   }
@@ -254,7 +273,8 @@ int main(int count, char** words) {
     return test::run_latency(std::atoi(words[1]), std::atoi(words[2]), scales,
                              how == "weighted" ? moe::Combine::weighted : moe::Combine::partial);
   std::vector<int> sms;
-  for (int i = 4; i < count; ++i)
+  const bool routed = how == "remote" || how == "quarter";
+  for (int i = routed ? 5 : 4; i < count; ++i)
     sms.push_back(std::atoi(words[i]));
-  return test::run(std::atoi(words[1]), std::atoi(words[2]), sms, scales);
+  return test::run(std::atoi(words[1]), std::atoi(words[2]), sms, scales, how);
 }

@@ -136,6 +136,43 @@ TEST_P(Moe, ThreeHundredTimes) {
             "");
 }
 
+TEST(MoeGraph, EachReplayIsACallOfItsOwn) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  const Case& one = cases[0];
+  const moe::Routing routing = uniform_routing(one.shape, one.shape.max_tokens, 5);
+  ThreadGpus gpus(2);
+  ASSERT_EQ(gpus.run(MoeRank::heap_bytes(one.shape, Scales::float32),
+                     [&](ThreadGpu& pe) {
+                       MoeRank rank(pe, one.shape, Scales::float32, routing);
+                       cudaGraph_t graph = nullptr;
+                       cudaGraphExec_t ready = nullptr;
+                       rank.expected_rows();
+                       cuda_must(
+                           cudaStreamBeginCapture(pe.stream, cudaStreamCaptureModeThreadLocal),
+                           "capture");
+                       rank.notify();
+                       rank.dispatch(one.tuning);
+                       rank.experts();
+                       rank.combine(one.tuning, one.chunk_bytes);
+                       cuda_must(cudaStreamEndCapture(pe.stream, &graph), "end of the capture");
+                       cuda_must(cudaGraphInstantiate(&ready, graph, 0), "graph");
+                       pe.barrier();
+                       for (int i = 0; i < 5; ++i) {
+                         rank.poison_results();
+                         rank.poison();
+                         cuda_must(cudaGraphLaunch(ready, pe.stream), "launch of the graph");
+                         must(rank.check_plan(), "graph");
+                         must(rank.check_rows(), "graph");
+                         must(rank.check_combined(), "graph");
+                         pe.barrier();
+                       }
+                       cudaGraphExecDestroy(ready);
+                       cudaGraphDestroy(graph);
+                     }),
+            "");
+}
+
 TEST(MoeNotify, TheHostHearsOfTotals) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
