@@ -121,9 +121,7 @@ public:
         parity ^= 1;
       }
     }
-#ifndef SHMEMCTL_MUTATE_MOE_WAIT_FOR_STORES
     device::bulk_wait_all();
-#endif
   }
   /// Instead of run(): no load may end in memory that a later block has.
   __device__ void drop() {
@@ -212,11 +210,17 @@ __global__ void __launch_bounds__(1024, 1)
   call.announce();
   Sender<kept> sender(job, all, shared);
   sender.begin();
-  if (call.wait_for_all())
+  const bool all_came = call.wait_for_all();
+#ifdef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
+  call.finish();
+#endif
+  if (all_came)
     sender.run();
   else
     sender.drop();
+#ifndef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
   call.finish();
+#endif
 }
 
 } // namespace shmemctl::moe

@@ -52,23 +52,27 @@ public:
     for (std::int32_t token = part; token < all_.tokens; token += parts_) {
       prefetch(token);
       find_slots(token);
+#ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
+      publish();
+      for (const std::uint64_t begin_ns = device::global_time_ns();
+           device::global_time_ns() - begin_ns < 200000;) {
+      }
+#endif
       send(token);
       __syncthreads(); // all have read where it goes
     }
     // All of the block's stores come before the words that tell of them: the barrier and the
     // release together.
     __syncthreads();
-    if (thread < n_ && !masked_) {
-      const std::uint64_t word = count_word(epoch_, part_of(parts_, shared_.sent[thread]));
-#ifdef SHMEMCTL_MUTATE_MOE_PARTS_RELEASE
-      device::store_relaxed(word_, word);
-#else
-      device::store_release(word_, word);
-#endif
-    }
+    publish();
   }
 
 private:
+  __device__ void publish() const {
+    const auto rank = static_cast<std::int32_t>(threadIdx.x);
+    if (rank < n_ && !masked_)
+      device::store_release(word_, count_word(epoch_, part_of(parts_, shared_.sent[rank])));
+  }
   /// The first channels, before anything is known of the token's way.
   __device__ void prefetch(std::int32_t token) {
     const auto* const row = row_of(token);
