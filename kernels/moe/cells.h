@@ -24,8 +24,8 @@ struct Cells {
   std::uint64_t counts[2][ranks][ranks];
   std::uint64_t entered[ranks];  ///< by rank, the call that it has begun
   std::uint64_t finished[ranks]; ///< by rank, the call that it has moved everything of
-  /// Own: spent waiting until that rank had begun, and until it had moved everything, by calls:
-  /// sums.
+  /// Own: spent waiting until that rank had begun a call or told its counts, and until it had moved
+  /// everything: sums.
   std::uint64_t wait_ns[2][ranks];
   std::uint64_t call;         ///< own: calls that are over
   std::uint64_t notification; ///< own: notifications that are over

@@ -151,10 +151,13 @@ private:
     __shared__ std::int32_t counts[ranks * ranks];
     if (thread_ < n_ * n_) {
       const std::int32_t source = thread_ / n_;
+      const std::uint64_t begin_ns = device::global_time_ns();
       counts[thread_] = wait_for_count(
           job_, &all_.memory.cells->counts[half_of_epoch(epoch_)][source][thread_ % n_], epoch_,
           source);
       all_.plan.counts[thread_] = counts[thread_];
+      if (thread_ % n_ == 0)
+        all_.memory.cells->wait_ns[0][source] += device::global_time_ns() - begin_ns;
     }
     __syncthreads();
     if (thread_ < n_)

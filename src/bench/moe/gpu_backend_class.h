@@ -48,8 +48,10 @@ public:
     }
     timer_.end(stream());
     Times times = times_since(before, 0);
-    if (!few() && !cached)
+    if (!few() && !cached) {
       times.counts_us = notify_timer_.elapsed_ns() / 1000;
+      times.transfer_us = times.total_us - times.counts_us;
+    }
     return times;
   }
   Times combine() override {
@@ -246,11 +248,11 @@ private:
       const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
       const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
       times.wait_us.push_back(until_begun + until_done);
-      // Low latency has one wait for both.
-      if (!few())
-        times.arrival_us = std::max(times.arrival_us, until_begun);
+      times.arrival_us = std::max(times.arrival_us, until_begun);
     }
-    times.transfer_us = std::max(0.0, times.total_us - times.arrival_us);
+    // Low latency has one wait for both, and nothing goes ahead.
+    times.counts_us = few() ? 0 : times.arrival_us;
+    times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
     return times;
   }
 
