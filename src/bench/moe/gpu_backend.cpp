@@ -15,6 +15,9 @@ void GpuBackend::fill() {
   for (std::int32_t token = 0; token < tokens(); ++token)
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
+  // What experts write is theirs, so only what lies around it is looked at.
+  gpu_.fill(memory_ + lies_.outputs.offset - gpu_guard_bytes, gpu_poison,
+            lies_.outputs.size_bytes + 2 * gpu_guard_bytes);
   gpu_.copy(at<float>(lies_.weights), weights.data(), weights.size() * sizeof(float));
   gpu_.copy(at<std::int32_t>(lies_.experts), mine_.experts.data(),
             mine_.experts.size() * sizeof(std::int32_t));
