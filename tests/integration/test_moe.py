@@ -121,7 +121,7 @@ class AllWell(MoeTest):
         self.assertNotEqual(hashes[0], hashes[2])
 
     def test_a_straggler_is_named(self):
-        result, document = self.report(4, *FEW, "--straggler", "2:30000")
+        result, document = self.report(4, *FEW, "--straggler", "2:100000")
         self.assert_right(result, document)
         slow = [f for f in document["findings"] if f["id"] == "moe-slow-rank"]
         self.assertTrue(slow)

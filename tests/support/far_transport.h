@@ -19,8 +19,9 @@ namespace shmemctl::test {
 /// sees old data.
 class FarTransport final : public Transport {
 public:
-  FarTransport(std::vector<RegionView> regions, unsigned seed)
-      : near_(make_shm_transport()), random_(seed) {
+  /// @param between called between two deliveries
+  FarTransport(std::vector<RegionView> regions, unsigned seed, std::function<void()> between = {})
+      : near_(make_shm_transport()), random_(seed), between_(std::move(between)) {
     for (const RegionView& region : regions)
       near_->set_region(region);
   }
@@ -81,13 +82,17 @@ private:
     for (std::size_t i = 0; i < order.size(); ++i)
       order[i] = i;
     std::shuffle(order.begin(), order.end(), random_);
-    for (const std::size_t i : order)
+    for (const std::size_t i : order) {
       work[i]();
+      if (between_)
+        between_();
+    }
     near_->quiet(0);
   }
 
   std::unique_ptr<Transport> near_;
   std::mt19937 random_;
+  std::function<void()> between_;
   std::vector<std::function<void()>> late_;
 };
 

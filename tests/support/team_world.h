@@ -49,6 +49,8 @@ struct TeamWorldOptions {
   int pes_per_node = 0;
   RealTransport real = RealTransport::from_environment();
   double timeout_s = 60;
+  /// Called with a PE between two deliveries of its FarTransport.
+  std::function<void(int)> between_deliveries = {};
 };
 
 struct TeamPe {
@@ -93,7 +95,10 @@ public:
       transport_ = std::make_unique<FarTransport>(
           std::vector<RegionView>{thread.rma->region(region::internal),
                                   thread.rma->region(region::heap)},
-          static_cast<unsigned>(thread.pe));
+          static_cast<unsigned>(thread.pe),
+          options.between_deliveries ? std::function<void()>([call = options.between_deliveries,
+                                                              pe = thread.pe] { call(pe); })
+                                     : nullptr);
   }
   Transport& operator*() { return *transport_; }
   /// Nobody's transport goes while another one may use it.

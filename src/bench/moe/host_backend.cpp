@@ -73,12 +73,13 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
 
 void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
                          std::size_t channels, std::uint16_t* out) {
-  for (std::size_t channel = 0; channel < channels; ++channel) {
-    float total = begin ? float_of_bf16(begin[channel]) : 0;
-    for (const std::uint16_t* row : rows)
-      total = add(total, float_of_bf16(row[channel]));
-    out[channel] = bf16_of_float(total);
-  }
+  std::vector<float> totals(channels); // row after row: each is read as it lies
+  if (begin)
+    std::transform(begin, begin + channels, totals.begin(), float_of_bf16);
+  for (const std::uint16_t* row : rows)
+    for (std::size_t channel = 0; channel < channels; ++channel)
+      totals[channel] = add(totals[channel], float_of_bf16(row[channel]));
+  std::transform(totals.begin(), totals.end(), out, bf16_of_float);
 }
 
 void HostBackend::corrupt() {

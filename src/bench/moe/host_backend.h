@@ -57,7 +57,8 @@ protected:
   void wait_for_all(const std::vector<Awaited>& all,
                     const std::function<bool(std::int32_t)>& is_there, const char* step,
                     Times& times);
-  /// From `values`, the rows of one token in order, one token: begin + first + ..., rounded once.
+  /// The rows of one token in order: begin + first + ..., in FP32, rounded once.
+  /// @param begin nullptr is 0
   static void add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
                      std::size_t channels, std::uint16_t* out);
   std::uint64_t* words(std::size_t offset) const {

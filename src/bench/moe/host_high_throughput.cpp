@@ -19,6 +19,8 @@ public:
         expert_counts_(as_size(setup.shape.local_experts())), relayed_(as_size(setup.n_nodes())) {
     for (std::int32_t i = 0; i < setup.node_ranks; ++i) // itself first, then in turn
       mates_.push_back(node_ * setup.node_ranks + (me_ + i) % setup.node_ranks);
+    for (std::int32_t token = 0; setup.bias && token < tokens(); ++token)
+      biases_.push_back(bias_of(setup_, me_, token));
     for (std::int32_t node = 0; node < setup.n_nodes(); ++node)
       if (node != node_)
         rails_.push_back(rail_of(me_, node, setup.node_ranks));
@@ -92,7 +94,8 @@ private:
 
   const std::int32_t n_, node_;
   std::vector<std::int32_t> mates_, rails_;
-  std::vector<std::int32_t> counts_; ///< [source][destination]
+  std::vector<std::vector<std::uint16_t>> biases_; ///< by token
+  std::vector<std::int32_t> counts_;               ///< [source][destination]
   std::vector<std::int32_t> expert_counts_;
   std::vector<std::int32_t> relays_;          ///< by node: rows that go there
   std::vector<std::vector<Relayed>> relayed_; ///< by node
@@ -375,9 +378,8 @@ void HighThroughput::add_up_own(Times& times) {
                                : values(value_row(lies_.sums_in, token_of_node(node, token))));
       rows = totals;
     }
-    const std::vector<std::uint16_t> bias =
-        setup_.bias ? bias_of(setup_, me_, token) : std::vector<std::uint16_t>{};
-    add_up(rows, bias.empty() ? nullptr : bias.data(), channels, combined_row(token));
+    add_up(rows, setup_.bias ? biases_[as_size(token)].data() : nullptr, channels,
+           combined_row(token));
   }
 }
 

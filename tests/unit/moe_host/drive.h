@@ -24,6 +24,10 @@ struct MoeDrive {
   /// Of the PE that has entered the dispatch which the mutation delays: it goes on when all but it
   /// have verified.
   bool gated = false;
+  /// FarTransport takes its time in the first dispatch of the rank that the mutation is of.
+  bool slow_deliveries = false;
+  /// For mutations after which a row may name no rank: nobody gives it back then.
+  bool dispatch_only = false;
 };
 
 /// A setup with small numbers.
@@ -70,6 +74,12 @@ public:
     TeamWorldOptions options;
     options.pes_per_node = drive_.pes_per_node;
     options.heap_bytes = moe::host_backend_bytes(drive_.setup) / 4096 * 4096 + 8192;
+    if (drive_.slow_deliveries)
+      options.between_deliveries = [this](int pe) {
+        // Long enough for who has been told too early to look; no longer than it needs.
+        for (int ms = 0; ms < 20 && pe == drive_.mutation.rank && sending_ && verified_ == 0; ++ms)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      };
     run_team_world(
         drive_.setup.shape.n_ranks, [this](TeamPe& me) { on(me); }, options);
     return found_;
@@ -98,9 +108,12 @@ private:
     me.collectives->barrier(team_world);
     backend->poison();
     me.collectives->barrier(team_world);
+    sending_ = true;
     backend->dispatch(false);
     found.first_dispatch = backend->verify_dispatch().value_or("");
     ++verified;
+    if (drive_.dispatch_only)
+      return me.collectives->barrier(team_world);
     backend->run_experts();
     backend->combine();
     found.first_combine = backend->verify_combine().value_or("");
@@ -120,7 +133,7 @@ private:
   moe::Routing routing_;
   std::vector<MoeFound> found_;
   std::atomic<int> verified_{0};
-  std::atomic<bool> gate_passed_{false};
+  std::atomic<bool> gate_passed_{false}, sending_{false};
 };
 
 inline std::string describe(const MoeDrive& drive) {

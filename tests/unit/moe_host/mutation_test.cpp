@@ -43,7 +43,7 @@ TEST(MoeMutation, ASignalBeforeItsPayload) {
   for (const bool low : {false, true}) {
     MoeDrive drive = mutated(Mutation::Kind::early_signal, low);
     drive.gated = true;
-    drive.chained = 0;
+    drive.dispatch_only = true;
     const std::string found = first_found(drive);
     EXPECT_NE(found.find("of rank 1, found token -1 of rank -1"), std::string::npos) << found;
   }
@@ -52,14 +52,16 @@ TEST(MoeMutation, ASignalBeforeItsPayload) {
 /// Late puts are delivered in random order between two fences: without one, a signal overtakes.
 TEST(MoeMutation, ADroppedFence) {
   for (const bool low : {false, true}) {
-    MoeDrive drive = moe_drive(2, 16, 8, 4096, 64); // long enough to be looked at on the way
+    MoeDrive drive = moe_drive(2, 16, 8, 64, 12);
     if (low)
       drive = low_latency(drive, Combine::partial);
     drive.mutation = {Mutation::Kind::no_fence, 0, {}};
     drive.pes_per_node = 1;
+    drive.slow_deliveries = true;
+    drive.dispatch_only = true;
     bool found = false;
-    for (int tries = 0; tries < 50 && !found; ++tries) {
-      drive.setup.seed = static_cast<std::uint32_t>(tries);
+    // Where the signal happens to go last, nothing is wrong: one of 13 orders.
+    for (int tries = 0; tries < 20 && !found; ++tries) {
       for (const MoeFound& of_rank : MoeRun(drive).run())
         found = found || !of_rank.all_well();
     }
