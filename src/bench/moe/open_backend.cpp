@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "build_info.h"
 #include "src/base/error.h"
+#include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/host_backend.h"
 
 namespace shmemctl::moe {
@@ -12,17 +14,32 @@ const char* to_string(BackendKind kind) {
 }
 
 std::string backend_missing(BackendKind kind) {
-  return kind == BackendKind::gpu ? "its kernels are not in this build" : "";
+  return kind == BackendKind::gpu && SHMEMCTL_HAVE_CUDA == 0 ? "it was built without CUDA" : "";
 }
 
 int ranks_limit(BackendKind kind) {
   return kind == BackendKind::gpu ? max_ranks_of_kernels : max_ranks;
 }
 
+namespace {
+
+Error cannot_start(BackendKind kind, const std::string& reason) {
+  return Error(ExitCode::unavailable, std::string("--backend ") + to_string(kind), "start moe",
+               reason, "use --backend host");
+}
+
+} // namespace
+
 OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup) {
   if (const std::string reason = backend_missing(kind); !reason.empty())
-    throw Error(ExitCode::unavailable, std::string("--backend ") + to_string(kind), "start moe",
-                reason, "use --backend host");
+    throw cannot_start(kind, reason);
+  if (kind == BackendKind::gpu)
+    open_gpu(runtime, setup);
+  else
+    open_host(runtime, setup);
+}
+
+void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
   memory_ = std::make_unique<bench::SymmetricBlock>(runtime, host_backend_bytes(setup),
                                                     "a dispatch and combine", "fewer --num-tokens");
   std::fill_n(memory_->get(), memory_->size_bytes(), std::byte{0});
@@ -30,10 +47,25 @@ OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup)
   backend_ = make_host_backend(runtime.rma(), memory_->get(), setup);
 }
 
+void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
+  gpu_ = runtime.gpu();
+  if (!gpu_)
+    throw cannot_start(BackendKind::gpu, runtime.no_gpu_reason());
+  if (const std::string reason = gpu_backend_cannot(*gpu_, setup); !reason.empty())
+    throw cannot_start(BackendKind::gpu, reason);
+  const std::size_t size_bytes = gpu_backend_bytes(setup);
+  gpu_memory_ = static_cast<std::byte*>(gpu_->allocate(size_bytes));
+  gpu_->fill(gpu_memory_, 0, size_bytes);
+  runtime.collectives().barrier(team_world); // nobody writes into what is not zeroed yet
+  backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, runtime.pe());
+}
+
 void OpenBackend::close() {
   backend_.reset();
   if (memory_)
     memory_->free();
+  if (gpu_memory_)
+    gpu_->free(gpu_memory_);
 }
 
 } // namespace shmemctl::moe

@@ -28,7 +28,12 @@ public:
   void close();
 
 private:
+  void open_host(Runtime& runtime, const Setup& setup);
+  void open_gpu(Runtime& runtime, const Setup& setup);
+
   std::unique_ptr<bench::SymmetricBlock> memory_;
+  PeGpu* gpu_ = nullptr;
+  std::byte* gpu_memory_ = nullptr;
   std::unique_ptr<Backend> backend_;
 };
 

@@ -1,0 +1,282 @@
+#include "kernels/moe/check.h"
+
+#include "kernels/moe/launching.cuh"
+#include "kernels/moe/numbers.cuh"
+#include "src/moe/payload.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+constexpr int check_blocks = 264, check_threads = 256;
+
+__device__ std::int64_t warp_of_grid() {
+  return (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+}
+__device__ std::int64_t warps_of_grid() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x / 32;
+}
+__device__ int lane_of_warp() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+
+/// By a lane that found a wrong word; rows are counted by count_row().
+__device__ void note(Wrong* wrong, std::int64_t row, std::int32_t word, std::uint32_t expected,
+                     std::uint32_t found) {
+  const auto place = static_cast<unsigned long long>(row) << 32 |
+                     static_cast<unsigned long long>(static_cast<std::uint32_t>(word) + 1);
+  if (atomicCAS(reinterpret_cast<unsigned long long*>(&wrong->row_and_word), 0ull, place) != 0)
+    return;
+  wrong->expected = expected;
+  wrong->found = found;
+}
+/// By a whole warp.
+__device__ void count_row(Wrong* wrong, bool well) {
+  if (__all_sync(0xffffffffu, well) == 0 && lane_of_warp() == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&wrong->rows), 1ull);
+}
+
+/// What the home of a token sends of its group of 128 channels: computed anew, by plain arithmetic.
+/// The lane's four channels 4 * lane and on.
+struct SentGroup {
+  float scale = 1;
+  std::uint16_t values[4]; ///< BF16 before the cast
+  std::uint8_t casts[4];
+
+  __device__ SentGroup(std::uint32_t key, std::int32_t group, Scales scales) {
+    float most = 0;
+    const auto first = static_cast<std::uint32_t>(group * channels_per_scale + lane_of_warp() * 4);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      values[i] = payload_bf16(key, first + i);
+      most = fmaxf(most, fabsf(float_of_bf16(values[i])));
+    }
+    if (scales == Scales::none)
+      return;
+    for (int distance = 16; distance > 0; distance /= 2)
+      most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, distance));
+    const Fp8Scale factors = are_powers(scales) ? fp8_power_scale(most) : fp8_scale(most);
+    scale = factors.scale;
+    for (int i = 0; i < 4; ++i)
+      casts[i] = fp8_cast(values[i], factors);
+  }
+  /// What an expert reads.
+  __device__ std::uint16_t read(int i, Scales scales) const {
+    return scales == Scales::none ? values[i] : fp8_read(casts[i], scale);
+  }
+};
+
+__global__ void fill(const __grid_constant__ FillArguments all) {
+  const std::int32_t words = all.shape.hidden / 2;
+  for (std::int64_t token = warp_of_grid(); token < all.tokens; token += warps_of_grid()) {
+    const std::uint32_t key = row_key(all.seed, all.rank, static_cast<std::int32_t>(token));
+    auto* const row = reinterpret_cast<std::uint32_t*>(all.values) + token * words;
+    for (std::int32_t word = lane_of_warp(); word < words; word += 32)
+      row[word] = payload_word(key, static_cast<std::uint32_t>(word));
+  }
+}
+
+__device__ const std::uint32_t* record_of(const Received& received, const RecordLayout& layout,
+                                          std::int64_t row) {
+  return reinterpret_cast<const std::uint32_t*>(received.records) + row * layout.words();
+}
+__device__ std::uint32_t scale_bits(const std::uint32_t* record, std::int32_t group,
+                                    Scales scales) {
+  if (scales != Scales::ue8m0)
+    return record[group];
+  return bits_of(scale_of_ue8m0(static_cast<std::uint8_t>(record[group / 4] >> (group % 4 * 8))));
+}
+/// BF16 words, also of a last group that is not whole.
+__device__ bool check_bf16(const CheckRowsArguments& all, std::int64_t row, std::uint32_t key) {
+  const std::int32_t words = all.shape.hidden / 2;
+  const auto* const values =
+      reinterpret_cast<const std::uint32_t*>(all.received.rows) + row * words;
+  bool well = true;
+  for (std::int32_t word = lane_of_warp(); word < words; word += 32) {
+    const std::uint32_t expected = payload_word(key, static_cast<std::uint32_t>(word));
+    if (values[word] == expected)
+      continue;
+    well = false;
+    note(all.wrong, row, word, expected, values[word]);
+  }
+  return well;
+}
+__device__ bool check_fp8(const CheckRowsArguments& all, std::int64_t row, std::uint32_t key,
+                          const std::uint32_t* record) {
+  const auto* const values = reinterpret_cast<const std::uint32_t*>(
+      all.received.rows + row * all.shape.value_bytes(Format::fp8));
+  bool well = true;
+  for (std::int32_t group = 0; group < all.shape.scales_per_row(); ++group) {
+    const SentGroup sent(key, group, all.scales);
+    std::uint32_t expected = 0;
+    for (int i = 0; i < 4; ++i)
+      expected |= static_cast<std::uint32_t>(sent.casts[i]) << (i * 8);
+    const std::int32_t word = group * 32 + lane_of_warp();
+    if (values[word] != expected) {
+      well = false;
+      note(all.wrong, row, word, expected, values[word]);
+    }
+    const std::uint32_t scale = scale_bits(record, group, all.scales);
+    if (scale != bits_of(sent.scale)) {
+      well = false;
+      note(all.wrong, row, -2 - group, bits_of(sent.scale), scale);
+    }
+  }
+  return well;
+}
+
+__global__ void check_rows(const __grid_constant__ CheckRowsArguments all) {
+  const RecordLayout layout(all.shape, all.scales);
+  for (std::int64_t row = warp_of_grid(); row < all.received.count; row += warps_of_grid()) {
+    const std::uint32_t* const record = record_of(all.received, layout, row);
+    const std::uint32_t key = row_key(all.seed, static_cast<std::int32_t>(record[layout.source()]),
+                                      static_cast<std::int32_t>(record[layout.token()]));
+    count_row(all.wrong, all.scales == Scales::none ? check_bf16(all, row, key)
+                                                    : check_fp8(all, row, key, record));
+  }
+}
+
+/// The experts of a received row on this rank, as its home numbers them; its record has no_expert
+/// for those of other ranks.
+struct ExpertsOfRow {
+  std::int32_t experts[max_top_k];
+  float weights[max_top_k];
+
+  __device__ ExpertsOfRow(const Shape& shape, const RecordLayout& layout,
+                          const std::uint32_t* record, std::int32_t rank) {
+    for (std::int32_t k = 0; k < shape.top_k; ++k) {
+      const auto local = static_cast<std::int32_t>(record[layout.experts() + k]);
+      experts[k] = local == no_expert ? no_expert : shape.first_expert(rank) + local;
+      weights[k] = __uint_as_float(record[layout.weights() + k]);
+    }
+  }
+};
+
+__device__ void play_row(const ExpertArguments& all, const RecordLayout& layout, std::int64_t row) {
+  const Shape& shape = all.shape;
+  const std::uint32_t* const record = record_of(all.received, layout, row);
+  const ExpertsOfRow chosen(shape, layout, record, all.rank);
+  const float factor = rank_factor(shape, chosen.experts, all.rank);
+  const std::byte* const values =
+      all.received.rows + row * shape.value_bytes(format_of(all.scales));
+  for (std::int32_t channel = lane_of_warp(); channel < shape.hidden; channel += 32) {
+    const std::uint16_t value =
+        all.scales == Scales::none
+            ? reinterpret_cast<const std::uint16_t*>(values)[channel]
+            : fp8_read(reinterpret_cast<const std::uint8_t*>(values)[channel],
+                       float_of(scale_bits(record, channel / channels_per_scale, all.scales)));
+    if (all.combine == Combine::rows)
+      all.outputs[row * shape.hidden + channel] = transformed(value, factor);
+    else if (all.combine == Combine::partial)
+      all.outputs[row * shape.hidden + channel] =
+          partial_row(value, shape, chosen.experts, chosen.weights, all.rank);
+    else
+      for (std::int32_t k = 0; k < shape.top_k; ++k)
+        if (chosen.experts[k] != no_expert)
+          all.outputs[(row * shape.top_k + k) * shape.hidden + channel] =
+              transformed(value, expert_factor(chosen.experts[k]));
+  }
+}
+__global__ void play_experts(const __grid_constant__ ExpertArguments all) {
+  const RecordLayout layout(all.shape, all.scales);
+  for (std::int64_t row = warp_of_grid(); row < all.received.count; row += warps_of_grid())
+    play_row(all, layout, row);
+}
+
+/// What the home of a token must get.
+class ExpectedToken {
+public:
+  __device__ ExpectedToken(const CheckCombinedArguments& all, std::int64_t token)
+      : all_(all), experts_(all.experts + token * all.shape.top_k),
+        weights_(all.weights + token * all.shape.top_k),
+        ranks_(ranks_of_token(all.shape, experts_)) {
+    for (std::int32_t rank = 0; rank < all.shape.n_ranks; ++rank)
+      factors_[rank] = rank_factor(all.shape, experts_, rank);
+  }
+  __device__ std::uint16_t operator()(std::uint16_t read, float bias) const {
+    if (all_.combine == Combine::rows)
+      return combined(read, ranks_, factors_, all_.shape.n_ranks, bias);
+    return all_.combine == Combine::partial
+               ? combined_partial(read, all_.shape, experts_, weights_)
+               : combined_weighted(read, experts_, weights_, all_.shape.top_k);
+  }
+
+private:
+  const CheckCombinedArguments& all_;
+  const std::int32_t* experts_;
+  const float* weights_;
+  RankMask ranks_;
+  float factors_[max_ranks_of_kernels];
+};
+
+__device__ bool check_token(const CheckCombinedArguments& all, std::int64_t token) {
+  const std::int32_t hidden = all.shape.hidden;
+  const std::int32_t groups = (hidden + channels_per_scale - 1) / channels_per_scale;
+  const ExpectedToken expected_token(all, token);
+  const std::uint32_t key = row_key(all.seed, all.rank, static_cast<std::int32_t>(token));
+  bool well = true;
+  for (std::int32_t group = 0; group < groups; ++group) {
+    const SentGroup sent(key, group, all.scales);
+    for (int i = 0; i < 4; ++i) {
+      const std::int32_t channel = group * channels_per_scale + lane_of_warp() * 4 + i;
+      if (channel >= hidden)
+        continue;
+      const std::int64_t at = token * hidden + channel;
+      const float bias = all.bias == nullptr ? 0 : float_of_bf16(all.bias[at]);
+      const std::uint16_t expected = expected_token(sent.read(i, all.scales), bias);
+      if (all.results[at] == expected)
+        continue;
+      well = false;
+      note(all.wrong, token, channel, expected, all.results[at]);
+    }
+  }
+  return well;
+}
+__global__ void check_combined(const __grid_constant__ CheckCombinedArguments all) {
+  for (std::int64_t token = warp_of_grid(); token < all.tokens; token += warps_of_grid())
+    count_row(all.wrong, check_token(all, token));
+}
+
+struct Untouched {
+  const std::uint32_t* begin;
+  std::uint64_t words;
+  Wrong* wrong;
+};
+__global__ void check_untouched(const __grid_constant__ Untouched all) {
+  const std::uint64_t step = static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
+  for (std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < all.words; i += step)
+    if (all.begin[i] != 0xffffffffu) {
+      atomicAdd(reinterpret_cast<unsigned long long*>(&all.wrong->rows), 1ull);
+      note(all.wrong, static_cast<std::int64_t>(i >> 20), static_cast<std::int32_t>(i & 0xfffff),
+           0xffffffffu, all.begin[i]);
+    }
+}
+
+template <class Arguments>
+std::string launch_check(void (*kernel)(Arguments), const Arguments& arguments, void* stream) {
+  kernel<<<check_blocks, check_threads, 0, static_cast<cudaStream_t>(stream)>>>(arguments);
+  return words_of(cudaGetLastError());
+}
+
+} // namespace
+
+std::string launch_fill(const FillArguments& arguments, void* stream) {
+  return launch_check(fill, arguments, stream);
+}
+std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream) {
+  return launch_check(check_rows, arguments, stream);
+}
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+                                   void* stream) {
+  return launch_check(
+      check_untouched,
+      Untouched{reinterpret_cast<const std::uint32_t*>(begin), size_bytes / 4, wrong}, stream);
+}
+std::string launch_experts(const ExpertArguments& arguments, void* stream) {
+  return launch_check(play_experts, arguments, stream);
+}
+std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream) {
+  return launch_check(check_combined, arguments, stream);
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,72 @@
+// Kernels that make the data of a verified dispatch and combine, and judge every bit of what came.
+// No CUDA header. What they compare with is src/moe/payload.h.
+#pragma once
+
+#include <string>
+
+#include "kernels/moe/record.h"
+#include "src/moe/oracle.h"
+
+namespace shmemctl::moe {
+
+/// In memory of the device; zeroed before a check.
+struct Wrong {
+  std::uint64_t rows;            ///< that are not what they must be
+  std::uint64_t row_and_word;    ///< of one of them: its number << 32 | its first wrong word
+  std::uint32_t expected, found; ///< there
+};
+
+struct FillArguments {
+  Shape shape;
+  std::int32_t rank, tokens;
+  std::uint32_t seed;
+  std::uint16_t* values; ///< [tokens][hidden] BF16
+};
+std::string launch_fill(const FillArguments& arguments, void* stream);
+
+/// Where received rows lie, however they came.
+struct Received {
+  const std::byte* rows;    ///< value_bytes each
+  const std::byte* records; ///< RecordLayout
+  std::int32_t count;
+};
+struct CheckRowsArguments {
+  Shape shape;
+  Scales scales; ///< none: BF16
+  std::uint32_t seed;
+  Received received;
+  Wrong* wrong;
+};
+/// Values and scales against the source and token that the record names.
+std::string launch_check_rows(const CheckRowsArguments& arguments, void* stream);
+
+/// Counts words of memory that are not all ones, as before anything was written there.
+std::string launch_check_untouched(const std::byte* begin, std::size_t size_bytes, Wrong* wrong,
+                                   void* stream);
+
+struct ExpertArguments {
+  Shape shape;
+  Scales scales;
+  Combine combine; ///< that follows
+  std::int32_t rank;
+  Received received;
+  std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]
+};
+/// Plays the experts, as src/moe/payload.h says.
+std::string launch_experts(const ExpertArguments& arguments, void* stream);
+
+struct CheckCombinedArguments {
+  Shape shape;
+  Scales scales; ///< of the dispatch before
+  Combine combine;
+  std::int32_t rank, tokens;
+  std::uint32_t seed;
+  const std::int32_t* experts;
+  const float* weights;
+  const std::uint16_t* bias;    ///< as given to combine
+  const std::uint16_t* results; ///< [tokens][hidden]
+  Wrong* wrong;
+};
+std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream);
+
+} // namespace shmemctl::moe

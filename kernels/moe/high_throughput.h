@@ -1,0 +1,126 @@
+// Dispatch and combine within one NVLink domain, for many tokens. No CUDA header.
+//
+// A row goes once from its source straight to its final place on each rank that has one of its
+// experts (src/moe/plan.h), by the bulk copy engine: no intermediate copy, no receiving side.
+// Launchers return "" or why the launch failed, in CUDA's words; they do not wait. All ranks launch
+// the same calls in the same order, on one stream each. A wait that takes longer than
+// job.timeout_ns fills the job's report, which names the rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/device_job.h"
+#include "kernels/moe/cells.h"
+#include "kernels/moe/record.h"
+#include "src/moe/plan.h"
+#include "src/moe/shape.h"
+
+namespace shmemctl::moe {
+
+/// Where things are on this PE. Symmetric memory of the GPU heap but for the plan.
+struct HighThroughputMemory {
+  Cells* cells;
+  std::uint64_t* expert_words; ///< [2][n_ranks][local experts]: counts as in Cells
+  std::byte* rows;             ///< [max_rows][value_bytes]: what dispatch brings
+  std::byte* records;          ///< [max_rows][RecordLayout::bytes()]
+  std::byte* outputs;          ///< [max_rows][hidden] BF16: what combine takes; may be `rows`
+};
+
+/// What notify() finds out, in this PE's own memory.
+struct Plan {
+  std::int32_t* slots;         ///< [tokens][n_ranks]: which of my rows there; -1: not sent there
+  std::int32_t* bases;         ///< [n_ranks]: my first row there
+  std::int32_t* counts;        ///< [n_ranks][n_ranks]: rows by source and destination
+  std::int32_t* expert_counts; ///< [local experts]: tokens that I receive, rounded up
+};
+
+/// Of a block, on sm_90.
+inline constexpr std::size_t most_shared_bytes = 227 << 10;
+
+struct Tuning {
+  int sms = 24, warps = 7, stages = 2;
+  int kept = 1;      ///< stages whose stores may still be read when the next load begins
+  int self_sms = -1; ///< of a dispatch: blocks_for_self(); -1: its own choice
+};
+
+struct NotifyArguments {
+  Shape shape;
+  HighThroughputMemory memory;
+  Plan plan;
+  std::int32_t tokens;
+  const std::int32_t* experts; ///< [tokens][top_k]
+  /// Words that the host reads, count_word() with the notification's number: the rows that I
+  /// receive, then expert_counts. nullptr: not wanted.
+  std::uint64_t* host_words;
+};
+/// Exchanges counts; then the plan holds on every rank.
+std::string launch_notify(const DeviceJob& job, const NotifyArguments& arguments, void* stream);
+
+struct DispatchArguments {
+  Shape shape;
+  Format format;
+  HighThroughputMemory memory;
+  Plan plan;
+  std::int32_t tokens;
+  const std::byte* values;     ///< [tokens][value_bytes], aligned to 16 bytes
+  const float* scales;         ///< [tokens][scales_per_row]; FP8 only
+  const std::int32_t* experts; ///< [tokens][top_k]
+  const float* weights;        ///< [tokens][top_k]
+  Tuning tuning;
+
+  /// Scales are carried as they are given.
+  SHMEMCTL_HOST_DEVICE constexpr RecordLayout record() const {
+    return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
+  }
+};
+/// Of shared memory, for a stage (the row, and a record for each rank) and for a block; a block has
+/// most_shared_bytes.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t dispatch_stage_bytes(const DispatchArguments& all) {
+  const std::int32_t bytes = (all.shape.value_bytes(all.format) + 127) / 128 * 128 +
+                             all.shape.n_ranks * all.record().bytes();
+  return (bytes + 127) / 128 * 128;
+}
+constexpr std::size_t dispatch_shared_bytes(const DispatchArguments& arguments) {
+  const auto stages = static_cast<std::size_t>(arguments.tuning.warps) *
+                      static_cast<std::size_t>(arguments.tuning.stages);
+  return stages *
+         (static_cast<std::size_t>(dispatch_stage_bytes(arguments)) + sizeof(std::uint64_t));
+}
+
+/// How many of a dispatch's blocks serve this rank itself; the others send to the others. 0: blocks
+/// do both. Measured on two H200s: eight blocks for self keep up with the link where both have the
+/// same to do, and sixteen fill it, two on each part of the GPU; 24 fill it less.
+SHMEMCTL_HOST_DEVICE constexpr int blocks_for_self(const Tuning& tuning, int n_ranks) {
+  constexpr int fewest_for_link = 8, best_for_link = 16;
+  if (n_ranks == 1 || tuning.sms < 2)
+    return 0;
+  if (tuning.self_sms >= 0)
+    return tuning.self_sms < tuning.sms ? tuning.self_sms : tuning.sms - 1;
+  const int enough = (8 + n_ranks - 2) / (n_ranks - 1);
+  if (tuning.sms < enough + fewest_for_link)
+    return 0; // every multiprocessor counts
+  if (tuning.sms >= 24 && tuning.sms <= 40)
+    return tuning.sms - best_for_link;
+  const int part = tuning.sms / (4 * n_ranks);
+  return enough > part ? enough : part;
+}
+/// Rows and records are there when the stream has got behind it. The plan may be that of an earlier
+/// call with the same routing.
+std::string launch_dispatch(const DeviceJob& job, const DispatchArguments& arguments, void* stream);
+
+struct CombineArguments {
+  Shape shape;
+  HighThroughputMemory memory;
+  Plan plan;
+  std::int32_t tokens;
+  const std::uint16_t* bias; ///< [tokens][hidden] BF16, or nullptr
+  std::uint16_t* results;    ///< [tokens][hidden] BF16
+  Tuning tuning;
+  std::int32_t chunk_bytes; ///< of a row at a time: a multiple of 16
+};
+/// For each of my tokens: bf16(bias + the outputs of the ranks it went to), FP32, in rank order.
+std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream);
+
+} // namespace shmemctl::moe

@@ -1,0 +1,47 @@
+#include "kernels/moe/launching.cuh"
+#include "kernels/moe/low_latency_combine.cuh"
+#include "kernels/moe/low_latency_dispatch.cuh"
+
+namespace shmemctl::moe {
+
+std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
+                                        void* stream) {
+  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+    return refused;
+  // A block per token where there are enough; one block at least tells that there are none.
+  const int most =
+      arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;
+  int parts = arguments.tokens < most ? arguments.tokens : most;
+  if (parts < 1)
+    parts = 1;
+  if (arguments.halves == Halves::receive)
+    parts = 0;
+  const int blocks = parts + (arguments.halves == Halves::send ? 0 : 1);
+  low_latency_dispatch<<<static_cast<unsigned>(blocks), send_threads, 0,
+                         static_cast<cudaStream_t>(stream)>>>(job, arguments, parts);
+  return words_of(cudaGetLastError());
+}
+
+std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
+                                       void* stream) {
+  const GatherShape shape = gather_shape(arguments);
+  Tuning tuning = arguments.tuning;
+  std::size_t shared = gather_shared_bytes(shape, tuning.warps, arguments.weighted);
+  if (arguments.halves == Halves::send) {
+    tuning.sms = 1;
+    tuning.warps = 1;
+    shared = 0;
+  }
+  const auto with = [&](auto kernel) {
+    return launch(kernel, job, arguments, tuning, shared, stream);
+  };
+  if (!arguments.weighted)
+    return shape.rows <= 4 ? with(low_latency_combine<false, 4>)
+                           : with(low_latency_combine<false, 8>);
+  if (shape.rows <= 8)
+    return with(low_latency_combine<true, 8>);
+  return shape.rows <= 16 ? with(low_latency_combine<true, 16>)
+                          : with(low_latency_combine<true, 32>);
+}
+
+} // namespace shmemctl::moe

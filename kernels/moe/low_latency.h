@@ -1,0 +1,103 @@
+// Dispatch and combine within one NVLink domain for few tokens: no counts go ahead, no host, one
+// kernel each, or two halves with nothing of the GPU held between. No CUDA header.
+//
+// Dispatch: a row for each token and rank goes into a slot that only its source writes
+// (fixed_slot()), in one of two halves, by the dispatch's number. A word for each block of the
+// source tells how many rows it wrote, beside that number, so nothing has to be zeroed.
+//
+// Why two halves suffice: a source that begins dispatch e + 2 has heard of dispatch e + 1 from
+// every rank, and a rank that has begun e + 1 is through with what it received in e.
+//
+// Combine: the ranks leave their outputs where they are (in symmetric memory) and say so; each
+// token's home loads them from there. They may be written anew once the next dispatch has been
+// received: then every home has begun it, so it is through with the combine before.
+//
+// A rank that does not come in time is masked: from then on nothing is sent to it, waited for or
+// taken from it, and the others go on. Launchers return "" or why the launch failed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/device_job.h"
+#include "kernels/moe/high_throughput.h"
+#include "kernels/moe/record.h"
+
+namespace shmemctl::moe {
+
+/// Symmetric; all zeros before the first call. Written by peers, but for the words marked "own".
+struct LowLatencyCells {
+  static constexpr int ranks = max_ranks_of_kernels;
+  static constexpr int most_parts = 256; ///< blocks of a dispatch
+  /// By half, source and block: count_word() of part_of().
+  std::uint64_t parts[2][ranks][most_parts];
+  std::uint64_t ready[ranks];      ///< by rank, the combine whose outputs lie there
+  std::uint64_t sent, received;    ///< own: dispatches that are over, by half of a call
+  std::uint64_t combined;          ///< own: combines that are over
+  std::uint64_t wait_ns[2][ranks]; ///< own: dispatch, combine: spent waiting for that rank, a sum
+  std::uint64_t masked[ranks];     ///< own: not 0: that rank did not come
+  std::uint32_t blocks_done[2];    ///< own: of the present launch
+  std::uint64_t padding[5];
+};
+/// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {
+  return blocks << 16 | rows;
+}
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_part(std::int32_t part) {
+  return part >> 16;
+}
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_part(std::int32_t part) {
+  return part & 0xffff;
+}
+
+/// Symmetric memory of the GPU heap.
+struct LowLatencyMemory {
+  LowLatencyCells* cells;
+  std::byte* rows;    ///< [2][max_rows][value_bytes]
+  std::byte* records; ///< [2][max_rows][RecordLayout::bytes()]
+  /// BF16: [max_rows][hidden] for partial sums, [max_rows][top_k][hidden] for weighted ones: the
+  /// outputs of a row's experts, in the order of the token's choices.
+  std::byte* outputs;
+};
+
+/// Which half of a call a launch does.
+enum class Halves : std::int32_t { both, send, receive };
+
+struct LowLatencyDispatch {
+  Shape shape;
+  Scales scales; ///< none: rows stay BF16; else they are cast
+  LowLatencyMemory memory;
+  std::int32_t tokens;
+  const std::uint16_t* values; ///< [tokens][hidden] BF16, aligned to 16 bytes
+  const std::int32_t* experts; ///< [tokens][top_k]
+  const float* weights;        ///< [tokens][top_k]
+  std::int32_t* slots;         ///< out: [tokens][n_ranks]: my how-manieth row there; -1: none
+  std::int32_t* counts;        ///< out: [n_ranks]: rows from each source; -1: masked
+  Halves halves;
+  int sms;
+  std::uint64_t patience_ns; ///< until a rank is masked
+};
+std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
+                                        void* stream);
+
+struct LowLatencyCombine {
+  Shape shape;
+  LowLatencyMemory memory;
+  /// true: a row for each choice, summed with the weights here, in order of choices. false: one row
+  /// for each rank (which has applied the weights), summed in order of ranks.
+  bool weighted;
+  std::int32_t tokens;
+  const std::int32_t* experts;
+  const float* weights;
+  const std::int32_t* slots; ///< of the dispatch
+  std::uint16_t* results;    ///< [tokens][hidden] BF16
+  Halves halves;             ///< send: says that the outputs lie ready
+  Tuning tuning;             ///< warps and stages of each block
+  std::int32_t chunk_bytes;
+  std::uint64_t patience_ns;
+};
+std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
+                                       void* stream);
+
+} // namespace shmemctl::moe

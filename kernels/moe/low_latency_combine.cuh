@@ -1,0 +1,115 @@
+// The low-latency combine.
+#pragma once
+
+#include "kernels/moe/gather.cuh"
+#include "kernels/moe/low_latency_common.cuh"
+
+namespace shmemctl::moe {
+
+/// A row from each choice of a token, in the order of choices.
+class RowsOfChoices {
+public:
+  static constexpr bool weighted = true;
+  /// By a warp: lane r knows rank r.
+  __device__ RowsOfChoices(const DeviceJob& job, const LowLatencyCombine& all)
+      : all_(all), me_(job.pe), lane_(static_cast<int>(threadIdx.x % 32)) {
+    if (lane_ < all.shape.n_ranks)
+      outputs_ =
+          reinterpret_cast<std::uintptr_t>(device::pointer_to(job, all.memory.outputs, lane_));
+  }
+
+  __device__ FoundRow find(std::int32_t token, int k) const {
+    const Shape& shape = all_.shape;
+    FoundRow found;
+    std::int32_t expert = no_expert, slot = 0;
+    if (k < shape.top_k) {
+      const std::int64_t choice = static_cast<std::int64_t>(token) * shape.top_k + k;
+      expert = __ldg(all_.experts + choice);
+      found.weight = __ldg(all_.weights + choice);
+    }
+    if (lane_ < shape.n_ranks) // at the same time
+      slot = all_.slots[static_cast<std::int64_t>(token) * shape.n_ranks + lane_];
+    found.rank = expert < 0 ? 0 : shape.rank_of_expert(expert);
+    slot = __shfl_sync(0xffffffffu, slot, found.rank);
+    const auto outputs = static_cast<std::uintptr_t>(
+        __shfl_sync(0xffffffffu, static_cast<unsigned long long>(outputs_), found.rank));
+    const std::int64_t row =
+        static_cast<std::int64_t>(fixed_slot(shape, me_, slot)) * shape.top_k + k;
+    if (expert >= 0)
+      found.at = reinterpret_cast<const std::byte*>(outputs) + row * shape.hidden * 2;
+    return found;
+  }
+
+private:
+  const LowLatencyCombine& all_;
+  std::int32_t me_;
+  int lane_;
+  std::uintptr_t outputs_ = 0; ///< of this lane's rank
+};
+
+SHMEMCTL_HOST_DEVICE inline GatherShape gather_shape(const LowLatencyCombine& all) {
+  return {all.tokens,      all.shape.hidden * 2, all.weighted ? all.shape.top_k : all.shape.n_ranks,
+          all.chunk_bytes, all.tuning.stages,    nullptr,
+          all.results};
+}
+
+/// By all threads of a block; a bit for each rank whose outputs lie ready.
+__device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
+                                                 std::uint64_t epoch) {
+  __shared__ std::uint32_t there;
+  if (threadIdx.x < 32) {
+    const auto rank = static_cast<std::int32_t>(threadIdx.x);
+    LowLatencyCells* const cells = all.memory.cells;
+    const std::uint64_t begin_ns = device::global_time_ns();
+    bool came = false;
+    if (rank < all.shape.n_ranks)
+      came = wait_or_mask(cells, rank, all.patience_ns,
+                          [&] { return device::load_acquire(&cells->ready[rank]) >= epoch; });
+    if (blockIdx.x == 0 && rank < all.shape.n_ranks)
+      count_wait(cells, 1, rank, begin_ns);
+    const std::uint32_t votes = __ballot_sync(0xffffffffu, came);
+    if (threadIdx.x == 0)
+      there = votes;
+  }
+  __syncthreads();
+  return there;
+}
+
+/// By block 0: my outputs lie ready.
+__device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCombine& all,
+                                        std::uint64_t epoch) {
+  const auto rank = static_cast<std::int32_t>(threadIdx.x);
+  LowLatencyCells* const cells = all.memory.cells;
+  // To a masked rank too: its memory stays mapped, and a look would take as long as the store.
+  if (rank < all.shape.n_ranks)
+    device::store_release(device::pointer_to(job, &cells->ready[job.pe], rank), epoch);
+}
+
+template <bool weighted, int most_rows>
+__global__ void __launch_bounds__(gather_threads, 1)
+    low_latency_combine(const __grid_constant__ DeviceJob job,
+                        const __grid_constant__ LowLatencyCombine all) {
+  extern __shared__ __align__(128) std::byte shared[];
+  LowLatencyCells* const cells = all.memory.cells;
+  const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
+  if (blockIdx.x == 0 && all.halves != Halves::receive)
+    announce_outputs(job, all, epoch);
+  if (all.halves == Halves::send)
+    return;
+  const GatherShape shape = gather_shape(all);
+  if constexpr (weighted) {
+    const RowsOfChoices rows(job, all);
+    Gatherer<RowsOfChoices, most_rows> gatherer(shape, rows, shared);
+    gatherer.prepare();
+    gatherer.run(wait_for_outputs(all, epoch));
+  } else {
+    const RowsOfRanks rows(job, all.memory.outputs, all.slots, all.shape.n_ranks, shape.row_bytes,
+                           fixed_slot(all.shape, job.pe, 0));
+    Gatherer<RowsOfRanks, most_rows> gatherer(shape, rows, shared);
+    gatherer.prepare();
+    gatherer.run(wait_for_outputs(all, epoch));
+  }
+  count_call(&cells->blocks_done[0], gridDim.x, &cells->combined, epoch);
+}
+
+} // namespace shmemctl::moe

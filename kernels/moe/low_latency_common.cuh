@@ -1,0 +1,47 @@
+// What the kernels of low_latency.h have in common: waits that mask, and the count of calls.
+#pragma once
+
+#include "kernels/device/wait.cuh"
+#include "kernels/moe/low_latency.h"
+
+namespace shmemctl::moe {
+
+/// Waits until `ready()`. A rank that does not make it true in time is masked, and job.report stays
+/// as it is, because the others go on. @return whether it came true
+template <class Ready>
+__device__ inline bool wait_or_mask(LowLatencyCells* cells, std::int32_t rank,
+                                    std::uint64_t patience_ns, const Ready& ready) {
+  if (ready())
+    return true;
+  if (device::load_relaxed(&cells->masked[rank]) != 0)
+    return false;
+  const std::uint64_t begin_ns = device::global_time_ns();
+  for (unsigned looks = 1; !ready(); ++looks)
+    if (looks % 256 == 0 && device::global_time_ns() - begin_ns > patience_ns) {
+      device::store_relaxed(&cells->masked[rank], 1);
+      return false;
+    }
+  return true;
+}
+/// By one thread for each rank and launch.
+/// @param op 0: dispatch, 1: combine
+__device__ inline void count_wait(LowLatencyCells* cells, int op, std::int32_t rank,
+                                  std::uint64_t begin_ns) {
+  cells->wait_ns[op][rank] += device::global_time_ns() - begin_ns;
+}
+
+/// By all threads of the grid's blocks, at their end: the last one of `blocks` counts the call. All
+/// have read its number, which is all that the count comes behind: what the blocks wrote is ordered
+/// by what they told the other ranks, or by the end of the launch.
+__device__ inline void count_call(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                  std::uint64_t* counter, std::uint64_t epoch) {
+  __syncthreads();
+  if (threadIdx.x != 0)
+    return;
+  if (blocks == 1 || atomicAdd(blocks_done, 1u) + 1 == blocks) {
+    *blocks_done = 0;
+    device::store_relaxed(counter, epoch);
+  }
+}
+
+} // namespace shmemctl::moe

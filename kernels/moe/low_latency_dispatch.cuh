@@ -1,0 +1,306 @@
+// The low-latency dispatch: blocks 0 to parts - 1 send, the last one receives.
+#pragma once
+
+#include "kernels/moe/low_latency_common.cuh"
+#include "kernels/moe/numbers.cuh"
+#include "kernels/moe/packed_counts.h"
+
+namespace shmemctl::moe {
+
+inline constexpr int send_threads = 448; ///< 7168 channels, 16 each
+
+/// A block's tokens, and where they go.
+class LowLatencySender {
+public:
+  /// The block's shared memory; arrays by rank.
+  struct Shared {
+    std::int32_t sent[max_ranks_of_kernels], before[max_ranks_of_kernels];
+    std::byte* rows[max_ranks_of_kernels]; ///< where the token goes; nullptr: not there
+    std::uint32_t* records[max_ranks_of_kernels];
+    std::uint32_t mine; ///< ranks of the token
+    static constexpr std::int32_t tokens = 512;
+    std::uint32_t ranks[tokens]; ///< of tokens in turn
+  };
+
+  __device__ LowLatencySender(const DeviceJob& job, const LowLatencyDispatch& all, Shared& shared,
+                              std::int32_t parts, std::uint64_t epoch)
+      : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
+        token_of_choice_(all.shape.top_k), rank_of_expert_(all.shape.local_experts()),
+        parts_(parts), epoch_(epoch), n_(all.shape.n_ranks) {
+    // Thread r knows rank r. Looked for early: each load takes as long as a step below.
+    const auto rank = static_cast<std::int32_t>(threadIdx.x);
+    if (rank < n_) {
+      masked_ = device::load_relaxed(&all.memory.cells->masked[rank]) != 0;
+      const LowLatencyMemory& memory = all.memory;
+      const std::int64_t row =
+          static_cast<std::int64_t>(half_of_epoch(epoch)) * all.shape.max_rows() +
+          fixed_slot(all.shape, job.pe, 0);
+      rows_ = device::pointer_to(job, memory.rows, rank) +
+              row * all.shape.value_bytes(format_of(all.scales));
+      records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
+                 row * layout_.words();
+      word_ = device::pointer_to(
+          job, &memory.cells->parts[half_of_epoch(epoch)][job.pe][blockIdx.x], rank);
+    }
+  }
+
+  __device__ void run() {
+    const auto part = static_cast<std::int32_t>(blockIdx.x);
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    if (thread < n_)
+      shared_.sent[thread] = 0;
+    for (std::int32_t token = part; token < all_.tokens; token += parts_) {
+      prefetch(token);
+      find_slots(token);
+#ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
+      publish();
+      for (const std::uint64_t begin_ns = device::global_time_ns();
+           device::global_time_ns() - begin_ns < 200000;) {
+      }
+#endif
+      send(token);
+      __syncthreads(); // all have read where it goes
+    }
+    // All of the block's stores come before the words that tell of them: the barrier and the
+    // release together.
+    __syncthreads();
+    publish();
+  }
+
+private:
+  __device__ void publish() const {
+    const auto rank = static_cast<std::int32_t>(threadIdx.x);
+    if (rank < n_ && !masked_)
+      device::store_release(word_, count_word(epoch_, part_of(parts_, shared_.sent[rank])));
+  }
+  /// The first channels, before anything is known of the token's way.
+  __device__ void prefetch(std::int32_t token) {
+    const auto* const row = row_of(token);
+    const auto unit = static_cast<std::int32_t>(threadIdx.x);
+    if (unit < all_.shape.hidden / 16) {
+      first_[0] = __ldg(row + 2 * unit);
+      first_[1] = __ldg(row + 2 * unit + 1);
+    }
+  }
+  __device__ const uint4* row_of(std::int32_t token) const {
+    return reinterpret_cast<const uint4*>(all_.values +
+                                          static_cast<std::int64_t>(token) * all_.shape.hidden);
+  }
+  /// Where the token goes on each rank: behind the earlier tokens that go there.
+  __device__ void find_slots(std::int32_t token) {
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    if (thread < n_)
+      shared_.before[thread] = 0;
+    for (std::int32_t first = 0; first <= token; first += Shared::tokens) {
+      const std::int32_t left = token + 1 - first;
+      const std::int32_t count = left < Shared::tokens ? left : Shared::tokens;
+      find_ranks(first, count);
+      count_tokens(token - first, count);
+    }
+    if (thread < n_)
+      point_to(token, thread);
+    __syncthreads();
+  }
+  /// shared_.ranks of `count` tokens. A thread for each choice: their loads are on the way
+  /// together.
+  __device__ void find_ranks(std::int32_t first, std::int32_t count) {
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    const auto threads = static_cast<std::int32_t>(blockDim.x);
+    for (std::int32_t i = thread; i < count; i += threads)
+      shared_.ranks[i] = 0;
+    __syncthreads();
+    const std::int32_t choices = count * all_.shape.top_k;
+    const std::int32_t* const experts =
+        all_.experts + static_cast<std::int64_t>(first) * all_.shape.top_k;
+#pragma unroll 4
+    for (std::int32_t i = thread; i < choices; i += threads)
+      if (const std::int32_t expert = __ldg(experts + i); expert >= 0)
+        atomicOr(&shared_.ranks[token_of_choice_(static_cast<std::uint32_t>(i))],
+                 1u << rank_of_expert_(static_cast<std::uint32_t>(expert)));
+    __syncthreads();
+  }
+  /// Adds those before token `mine` of shared_.ranks to shared_.before.
+  __device__ void count_tokens(std::int32_t mine, std::int32_t count) {
+    const auto thread = static_cast<std::int32_t>(threadIdx.x);
+    for (std::int32_t first = 0; first < count; first += static_cast<std::int32_t>(blockDim.x)) {
+      const std::int32_t i = first + thread;
+      const std::uint32_t ranks = i < count ? shared_.ranks[i] : 0;
+      if (i == mine)
+        shared_.mine = ranks;
+      for (std::int32_t rank = 0; rank < n_; ++rank) {
+        const std::uint32_t votes = __ballot_sync(0xffffffffu, i < mine && goes_to(ranks, rank));
+        if (thread % 32 == 0 && votes != 0)
+          atomicAdd(&shared_.before[rank], __popc(votes));
+      }
+    }
+    __syncthreads();
+  }
+  /// By the thread of that rank.
+  __device__ void point_to(std::int32_t token, std::int32_t rank) {
+    const bool goes = goes_to(shared_.mine, rank);
+    const std::int32_t slot = goes ? shared_.before[rank] : -1;
+    all_.slots[static_cast<std::int64_t>(token) * n_ + rank] = slot;
+    shared_.rows[rank] = nullptr;
+    if (!goes || masked_)
+      return;
+    ++shared_.sent[rank];
+    shared_.rows[rank] =
+        rows_ + static_cast<std::int64_t>(slot) * all_.shape.value_bytes(format_of(all_.scales));
+    shared_.records[rank] = records_ + static_cast<std::int64_t>(slot) * layout_.words();
+  }
+
+  __device__ void send(std::int32_t token) {
+    send_record(token);
+    if (all_.scales == Scales::none)
+      send_bf16(token);
+    else
+      send_fp8(token);
+  }
+  /// Calls act(rank) for each rank that the token goes to, beginning with the one behind me.
+  template <class Act>
+  __device__ void each_rank(const Act& act) const {
+    for (std::int32_t i = 0; i < n_; ++i) {
+      const std::int32_t rank = (job_.pe + 1 + i) % n_;
+      if (shared_.rows[rank] != nullptr)
+        act(rank);
+    }
+  }
+  __device__ void send_record(std::int32_t token) const {
+    const std::int32_t word = static_cast<std::int32_t>(threadIdx.x) + layout_.experts();
+    if (word >= layout_.words())
+      return;
+    const std::int64_t choices = static_cast<std::int64_t>(token) * all_.shape.top_k;
+    each_rank([&](std::int32_t rank) {
+      std::uint32_t value = 0;
+      if (word < layout_.source()) {
+        const bool is_weight = word >= layout_.weights();
+        const std::int64_t choice =
+            choices + word - (is_weight ? layout_.weights() : layout_.experts());
+        const std::int32_t local = all_.shape.local_expert(__ldg(all_.experts + choice), rank);
+        value = static_cast<std::uint32_t>(local);
+        if (is_weight)
+          value = local == no_expert ? 0 : __float_as_uint(__ldg(all_.weights + choice));
+      } else if (word == layout_.source()) {
+        value = static_cast<std::uint32_t>(job_.pe);
+      } else if (word == layout_.token()) {
+        value = static_cast<std::uint32_t>(token);
+      }
+      shared_.records[rank][word] = value;
+    });
+  }
+  __device__ void send_bf16(std::int32_t token) const {
+    const std::int32_t units = all_.shape.hidden / 8;
+    const uint4* const row = row_of(token);
+    for (auto unit = static_cast<std::int32_t>(threadIdx.x); unit < units;
+         unit += static_cast<std::int32_t>(blockDim.x)) {
+      const uint4 value = __ldg(row + unit);
+      each_rank(
+          [&](std::int32_t rank) { reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = value; });
+    }
+  }
+  /// 16 channels a thread: eight neighbouring threads have a scale together, a warp four.
+  __device__ void send_fp8(std::int32_t token) const {
+    const std::int32_t units = all_.shape.hidden / 16;
+    const uint4* const row = row_of(token);
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    for (std::int32_t first = 0; first < units; first += static_cast<std::int32_t>(blockDim.x)) {
+      const std::int32_t unit = first + static_cast<std::int32_t>(threadIdx.x);
+      const bool mine = unit < units;
+      EightFloats low, high;
+      low.set(0);
+      high.set(0);
+      if (mine) {
+        low.take(first == 0 ? first_[0] : __ldg(row + 2 * unit));
+        high.take(first == 0 ? first_[1] : __ldg(row + 2 * unit + 1));
+      }
+      float largest = fmaxf(low.largest(), high.largest());
+#pragma unroll
+      for (int distance = 4; distance > 0; distance /= 2)
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
+      const Fp8Scale scale = scale_of(largest, are_powers(all_.scales));
+      const uint2 a = low.as_e4m3(scale.factor), b = high.as_e4m3(scale.factor);
+      std::uint32_t bytes = mine ? ue8m0_of_scale(scale.scale) : 0u;
+      bytes |= __shfl_down_sync(0xffffffffu, bytes, 8) << 8;
+      bytes |= __shfl_down_sync(0xffffffffu, bytes, 16) << 16;
+      if (!mine)
+        continue;
+      each_rank([&](std::int32_t rank) {
+        reinterpret_cast<uint4*>(shared_.rows[rank])[unit] = make_uint4(a.x, a.y, b.x, b.y);
+        if (all_.scales == Scales::ue8m0) {
+          if (lane == 0)
+            shared_.records[rank][unit / 32] = bytes;
+        } else if (lane % 8 == 0) {
+          shared_.records[rank][unit / 8] = __float_as_uint(scale.scale);
+        }
+      });
+    }
+  }
+
+  const DeviceJob& job_;
+  const LowLatencyDispatch& all_;
+  Shared& shared_;
+  RecordLayout layout_;
+  QuickDivision token_of_choice_, rank_of_expert_;
+  std::int32_t parts_;
+  std::uint64_t epoch_;
+  std::int32_t n_;
+  uint4 first_[2];
+  // Of this thread's rank: its first row and record for me, and the word that tells of them.
+  bool masked_ = false;
+  std::byte* rows_ = nullptr;
+  std::uint32_t* records_ = nullptr;
+  std::uint64_t* word_ = nullptr;
+};
+
+/// Warp r hears of source r.
+__device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_t epoch) {
+  const auto source = static_cast<std::int32_t>(threadIdx.x / 32);
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  if (source >= all.shape.n_ranks)
+    return;
+  LowLatencyCells* const cells = all.memory.cells;
+  const std::uint64_t begin_ns = device::global_time_ns();
+  const std::uint64_t* const words = cells->parts[half_of_epoch(epoch)][source];
+  // Each word is acquired: the rows of its block come with it.
+  const auto heard = [&](std::int32_t part) {
+    return wait_or_mask(cells, source, all.patience_ns,
+                        [&] { return has_come(device::load_acquire(words + part), epoch); });
+  };
+  bool came = true;
+  std::int32_t blocks = 0, rows = 0;
+  if (lane == 0) {
+    came = heard(0);
+    blocks = came ? blocks_of_part(count_of(device::load_relaxed(words))) : 0;
+  }
+  blocks = __shfl_sync(0xffffffffu, blocks, 0);
+  for (std::int32_t part = lane; part < blocks; part += 32) {
+    came = heard(part) && came;
+    rows += came ? rows_of_part(count_of(device::load_relaxed(words + part))) : 0;
+  }
+  const bool all_came = __all_sync(0xffffffffu, came) != 0;
+  rows = static_cast<std::int32_t>(__reduce_add_sync(0xffffffffu, static_cast<unsigned>(rows)));
+  if (lane != 0)
+    return;
+  all.counts[source] = all_came ? rows : -1;
+  count_wait(cells, 0, source, begin_ns);
+}
+
+/// Blocks that send, then one that receives; either may be missing. Both read their epoch before
+/// the last block counts the call.
+__global__ void __launch_bounds__(send_threads, 1)
+    low_latency_dispatch(const __grid_constant__ DeviceJob job,
+                         const __grid_constant__ LowLatencyDispatch all, std::int32_t parts) {
+  __shared__ LowLatencySender::Shared shared;
+  LowLatencyCells* const cells = all.memory.cells;
+  if (static_cast<std::int32_t>(blockIdx.x) < parts) {
+    const std::uint64_t epoch = device::load_relaxed(&cells->sent) + 1;
+    LowLatencySender(job, all, shared, parts, epoch).run();
+    count_call(&cells->blocks_done[0], static_cast<std::uint32_t>(parts), &cells->sent, epoch);
+  } else {
+    const std::uint64_t epoch = device::load_relaxed(&cells->received) + 1;
+    receive_parts(all, epoch);
+    count_call(&cells->blocks_done[1], 1, &cells->received, epoch);
+  }
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,42 @@
+// What comes with a received row. For host and device.
+#pragma once
+
+#include <cstdint>
+
+#include "src/moe/shape.h"
+
+namespace shmemctl::moe {
+
+/// How the scales of FP8 rows are written.
+enum class Scales : std::int32_t {
+  none,    ///< BF16
+  float32, ///< any number
+  power,   ///< float32, but powers of two only
+  ue8m0    ///< powers of two as their exponents: four in a word, the first in the lowest byte
+};
+SHMEMCTL_HOST_DEVICE constexpr Format format_of(Scales scales) {
+  return scales == Scales::none ? Format::bf16 : Format::fp8;
+}
+SHMEMCTL_HOST_DEVICE constexpr bool are_powers(Scales scales) {
+  return scales == Scales::power || scales == Scales::ue8m0;
+}
+
+/// Scales (FP8 only), then top_k local experts (no_expert for those of other ranks), top_k weights
+/// (0 for those), the source rank and its token: words of 4 bytes, filled up to 16 bytes.
+struct RecordLayout {
+  std::int32_t scale_words, top_k;
+
+  SHMEMCTL_HOST_DEVICE constexpr RecordLayout(const Shape& shape, Scales scales)
+      : scale_words(scales == Scales::none    ? 0
+                    : scales == Scales::ue8m0 ? (shape.scales_per_row() + 3) / 4
+                                              : shape.scales_per_row()),
+        top_k(shape.top_k) {}
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t experts() const { return scale_words; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t weights() const { return scale_words + top_k; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t source() const { return scale_words + 2 * top_k; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t token() const { return source() + 1; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t words() const { return (token() + 1 + 3) / 4 * 4; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t bytes() const { return words() * 4; }
+};
+
+} // namespace shmemctl::moe

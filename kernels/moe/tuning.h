@@ -1,0 +1,46 @@
+// Settings that suit a shape, where nobody has chosen any. Measured on two H200s.
+#pragma once
+
+#include "kernels/moe/gather_shape.h"
+#include "kernels/moe/high_throughput.h"
+
+namespace shmemctl::moe {
+
+/// For launch_dispatch(): as many rows on the way as shared memory holds.
+constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {
+  arguments.tuning = {sms, 1, 1};
+  const int places = static_cast<int>(most_shared_bytes / dispatch_shared_bytes(arguments));
+  const int stages = places >= 28 ? 4 : places >= 4 ? 2 : 1;
+  const int warps = places / stages;
+  return {sms, warps < 1 ? 1 : warps > 16 ? 16 : warps, stages, stages > 1 ? 1 : 0};
+}
+
+struct GatherTuning {
+  Tuning tuning;
+  int chunk_bytes;
+};
+/// For combines: `warps` of them, with chunks that leave each at least one stage.
+/// @param rows of a token that are added up at most
+constexpr GatherTuning gather_tuning(int rows, int row_bytes, int sms, int warps, int chunk_bytes) {
+  if (chunk_bytes > row_bytes)
+    chunk_bytes = row_bytes;
+  constexpr int shared = static_cast<int>(most_shared_bytes) - 4096; // the rest: barriers, weights
+  while (warps * rows * chunk_bytes > shared && chunk_bytes > 512)
+    chunk_bytes = chunk_bytes / 2 / 16 * 16;
+  while (warps * rows * chunk_bytes > shared && warps > 1)
+    warps /= 2;
+  const int stages = shared / (warps * rows * chunk_bytes);
+  return {{sms, warps, stages > 4 ? 4 : stages < 1 ? 1 : stages}, chunk_bytes};
+}
+constexpr GatherTuning combine_tuning(const Shape& shape, int sms) {
+  return gather_tuning(shape.n_ranks, shape.hidden * 2, sms, 14, 3584);
+}
+/// One chunk for each warp where tokens are few.
+constexpr GatherTuning low_latency_combine_tuning(const Shape& shape, bool weighted, int sms) {
+  GatherTuning chosen =
+      gather_tuning(weighted ? shape.top_k : shape.n_ranks, shape.hidden * 2, sms, 8, 1024);
+  chosen.tuning.stages = 1;
+  return chosen;
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,22 @@
+// Dispatch and combine by kernels, between GPUs that map each other's memory.
+#pragma once
+
+#include "src/bench/moe/backend.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl::moe {
+
+/// Why kernels cannot do it: a rank that they do not reach by loads and stores, a shape, more
+/// multiprocessors than there are. "" if they can.
+std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup);
+
+/// Symmetric memory of the GPU that make_gpu_backend() needs.
+std::size_t gpu_backend_bytes(const Setup& setup);
+
+/// @param memory symmetric memory of `gpu`, gpu_backend_bytes() of it, zeroed on all ranks before
+///               any goes on; stays the caller's, outlives the backend
+/// @param rank of this PE, which is also its PE
+std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
+                                          std::int32_t rank);
+
+} // namespace shmemctl::moe

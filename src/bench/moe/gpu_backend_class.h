@@ -1,0 +1,297 @@
+// The GPU backend's class, for the files that it is in.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/bench/stream_timer.h"
+#include "kernels/moe/tuning.h"
+#include "src/base/error.h"
+#include "src/bench/moe/gpu_backend.h"
+#include "src/bench/moe/gpu_layout.h"
+
+namespace shmemctl::moe {
+
+/// Multiprocessors of the GPU that are this PE's part.
+std::int32_t shared_sms(const PeGpu& gpu);
+
+class GpuBackend : public Backend {
+public:
+  GpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
+      : gpu_(gpu), memory_(memory), setup_(setup), me_(rank),
+        mine_((*setup.routing)[static_cast<std::size_t>(rank)]), lies_(setup),
+        record_(setup.shape, scales_of(setup)), timer_(gpu.site().device),
+        notify_timer_(gpu.site().device) {
+    fill();
+  }
+  std::string name() const override { return "gpu"; }
+  std::vector<MemoryUse> memory() const override { return lies_.uses; }
+
+  void poison() override {
+    for (const GpuPart* part : {&lies_.rows, &lies_.records, &lies_.results})
+      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
+                part->size_bytes + 2 * gpu_guard_bytes);
+  }
+  Times dispatch(bool cached) override {
+    const Waits before = waits(0);
+    timer_.begin(stream());
+    if (few()) {
+      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
+      ++dispatches_;
+    } else {
+      notify_timer_.begin(stream());
+      if (!cached)
+        launched(launch_notify(gpu_.job(), notify(), stream()));
+      notify_timer_.end(stream());
+      DispatchArguments arguments = dispatch_arguments();
+      arguments.tuning = dispatch_tuning(arguments, sms());
+      launched(launch_dispatch(gpu_.job(), arguments, stream()));
+    }
+    timer_.end(stream());
+    Times times = times_since(before, 0);
+    if (!few() && !cached) {
+      times.counts_us = notify_timer_.elapsed_ns() / 1000;
+      times.transfer_us = times.total_us - times.counts_us;
+    }
+    return times;
+  }
+  Times combine() override {
+    const Waits before = waits(1);
+    timer_.begin(stream());
+    if (few())
+      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
+    else
+      launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
+    timer_.end(stream());
+    return times_since(before, 1);
+  }
+  void run_experts() override {
+    each_source([&](std::int32_t source, const Received& received) {
+      launched(launch_experts({setup_.shape, record_scales(), setup_.combine, me_, received,
+                               reinterpret_cast<std::uint16_t*>(outputs_of(source))},
+                              stream()));
+    });
+    wait("the experts' part");
+  }
+  std::optional<std::string> verify_dispatch() override;
+  std::optional<std::string> verify_combine() override;
+  void corrupt() override {
+    // A value of a row that came, and a result.
+    bool done = false;
+    each_source([&](std::int32_t, const Received& received) {
+      if (!done && received.count > 0)
+        flip(const_cast<std::byte*>(received.rows));
+      done = done || received.count > 0;
+    });
+    if (tokens() > 0)
+      flip(memory_ + lies_.results.offset);
+  }
+
+private:
+  using Waits = std::vector<std::uint64_t>;
+
+  bool few() const { return setup_.mode == Mode::low_latency; }
+  std::int32_t tokens() const { return mine_.tokens(); }
+  void* stream() { return gpu_.stream(); }
+  Scales record_scales() const { return scales_of(setup_); }
+  template <class T>
+  T* at(const GpuPart& part) const {
+    return reinterpret_cast<T*>(memory_ + part.offset);
+  }
+  int sms() const {
+    const int most = shared_sms(gpu_);
+    return setup_.num_sms > 0 ? setup_.num_sms : few() ? most : std::min(24, most);
+  }
+  void launched(const std::string& failure) {
+    if (!failure.empty())
+      throw Error(ExitCode::unavailable, "rank " + std::to_string(me_), "launch a kernel of moe",
+                  failure, "shmemctl doctor looks at the driver; --num-sms takes fewer SMs");
+  }
+  void wait(const char* step) {
+    gpu_.wait(stream(), step);
+    gpu_.check();
+  }
+
+  void fill();
+  HighThroughputMemory high_throughput() const {
+    return {at<Cells>(lies_.cells), at<std::uint64_t>(lies_.expert_words),
+            at<std::byte>(lies_.rows), at<std::byte>(lies_.records), at<std::byte>(lies_.outputs)};
+  }
+  Plan plan() const {
+    return {at<std::int32_t>(lies_.slots), at<std::int32_t>(lies_.bases),
+            at<std::int32_t>(lies_.counts), at<std::int32_t>(lies_.expert_counts)};
+  }
+  NotifyArguments notify() const {
+    return {setup_.shape, high_throughput(), plan(), tokens(), at<std::int32_t>(lies_.experts),
+            nullptr};
+  }
+  DispatchArguments dispatch_arguments() const {
+    const GpuPart& from = setup_.format == Format::fp8 ? lies_.casts : lies_.values;
+    return {setup_.shape,
+            setup_.format,
+            high_throughput(),
+            plan(),
+            tokens(),
+            at<std::byte>(from),
+            at<float>(lies_.scales),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            {}};
+  }
+  const std::uint16_t* bias() const {
+    return setup_.bias ? at<std::uint16_t>(lies_.bias) : nullptr;
+  }
+  CombineArguments combine_arguments() const {
+    const GatherTuning chosen = combine_tuning(setup_.shape, sms());
+    return {setup_.shape,  high_throughput(),
+            plan(),        tokens(),
+            bias(),        at<std::uint16_t>(lies_.results),
+            chosen.tuning, chosen.chunk_bytes};
+  }
+  LowLatencyMemory low_latency() const {
+    return {at<LowLatencyCells>(lies_.cells), at<std::byte>(lies_.rows),
+            at<std::byte>(lies_.records), at<std::byte>(lies_.outputs)};
+  }
+  LowLatencyDispatch low_latency_dispatch() const {
+    return {setup_.shape,
+            record_scales(),
+            low_latency(),
+            tokens(),
+            at<std::uint16_t>(lies_.values),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::int32_t>(lies_.counts),
+            Halves::both,
+            sms(),
+            gpu_.job().timeout_ns};
+  }
+  LowLatencyCombine low_latency_combine() const {
+    const bool weighted = setup_.combine == Combine::weighted;
+    const GatherTuning chosen = low_latency_combine_tuning(setup_.shape, weighted, sms());
+    return {setup_.shape,
+            low_latency(),
+            weighted,
+            tokens(),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::uint16_t>(lies_.results),
+            Halves::both,
+            chosen.tuning,
+            chosen.chunk_bytes,
+            gpu_.job().timeout_ns};
+  }
+
+  /// What came of each source; of low latency in the half of the last dispatch.
+  template <class Act>
+  void each_source(const Act& act) {
+    const std::vector<std::int32_t> counts = row_counts(setup_.shape, *setup_.routing);
+    std::int32_t first = 0;
+    for (std::int32_t source = 0; source < setup_.shape.n_ranks; ++source) {
+      const std::int32_t count =
+          counts[static_cast<std::size_t>(source * setup_.shape.n_ranks + me_)];
+      const std::int64_t row = first_row(source, first);
+      act(source,
+          Received{memory_ + lies_.rows.offset + row * setup_.shape.value_bytes(setup_.format),
+                   memory_ + lies_.records.offset + row * record_.bytes(), count});
+      first += count;
+    }
+  }
+  std::int64_t first_row(std::int32_t source, std::int32_t rows_before) const {
+    if (!few())
+      return rows_before;
+    return half_of_epoch(dispatches_) * static_cast<std::int64_t>(setup_.shape.max_rows()) +
+           fixed_slot(setup_.shape, source, 0);
+  }
+  std::byte* outputs_of(std::int32_t source) const {
+    const std::vector<std::int32_t> counts = row_counts(setup_.shape, *setup_.routing);
+    std::int64_t row = fixed_slot(setup_.shape, source, 0);
+    if (!few())
+      row = base_of(counts.data(), setup_.shape.n_ranks, source, me_);
+    const std::int64_t rows_of_row = setup_.combine == Combine::weighted ? setup_.shape.top_k : 1;
+    return memory_ + lies_.outputs.offset + row * rows_of_row * setup_.shape.hidden * 2;
+  }
+
+  /// The sums of waits so far, by rank: until it had begun, then until all of it was there.
+  Waits waits(int op) {
+    const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
+    Waits sums(2 * n);
+    if (few()) {
+      LowLatencyCells cells;
+      gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
+      std::copy_n(cells.wait_ns[op], n, sums.begin());
+      require_unmasked(cells);
+    } else {
+      Cells cells;
+      gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
+      std::copy_n(cells.wait_ns[0], n, sums.begin());
+      std::copy_n(cells.wait_ns[1], n, sums.begin() + static_cast<std::ptrdiff_t>(n));
+    }
+    return sums;
+  }
+  /// Low latency goes on without a rank that does not come; what is measured here does not.
+  void require_unmasked(const LowLatencyCells& cells) const {
+    for (std::int32_t rank = 0; rank < setup_.shape.n_ranks; ++rank)
+      if (cells.masked[rank] != 0)
+        throw Error(ExitCode::deadline, "low latency",
+                    "wait for PE " + std::to_string(rank) + " in",
+                    "rank " + std::to_string(me_) + " has masked it: it did not come in time",
+                    "look at the output of PE " + std::to_string(rank) + ", or raise --timeout");
+  }
+  Times times_since(const Waits& before, int op) {
+    wait(op == 0 ? "dispatch" : "combine");
+    Times times;
+    times.total_us = timer_.elapsed_ns() / 1000;
+    const Waits after = waits(op);
+    const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
+      const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
+      times.wait_us.push_back(until_begun + until_done);
+      times.arrival_us = std::max(times.arrival_us, until_begun);
+    }
+    // Low latency has one wait for both, and nothing goes ahead.
+    times.counts_us = few() ? 0 : times.arrival_us;
+    times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
+    return times;
+  }
+
+  void flip(std::byte* byte) {
+    std::byte value{};
+    gpu_.copy(&value, byte, 1);
+    value ^= std::byte{1};
+    gpu_.copy(byte, &value, 1);
+  }
+  template <class T>
+  std::vector<T> read(const GpuPart& part, std::size_t count) {
+    std::vector<T> values(count);
+    gpu_.copy(values.data(), memory_ + part.offset, count * sizeof(T));
+    return values;
+  }
+  Wrong take_wrong() {
+    wait("verification");
+    return read<Wrong>(lies_.wrong, 1)[0];
+  }
+  void clear_wrong() { gpu_.fill(memory_ + lies_.wrong.offset, 0, sizeof(Wrong)); }
+  std::optional<std::string> wrong_counts();
+  std::optional<std::string> wrong_records();
+  std::optional<std::string> wrong_untouched();
+  /// Of the memory from `begin` to `end`.
+  void look_untouched(const std::byte* begin, const std::byte* end) {
+    if (begin < end)
+      launched(launch_check_untouched(begin, static_cast<std::size_t>(end - begin),
+                                      at<Wrong>(lies_.wrong), stream()));
+  }
+
+  PeGpu& gpu_;
+  std::byte* memory_;
+  const Setup setup_;
+  const std::int32_t me_;
+  const RankRouting& mine_;
+  const GpuLayout lies_;
+  const RecordLayout record_;
+  bench::StreamTimer timer_, notify_timer_;
+  std::uint64_t dispatches_ = 0;
+};
+
+} // namespace shmemctl::moe

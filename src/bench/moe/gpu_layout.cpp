@@ -1,0 +1,67 @@
+#include "src/bench/moe/gpu_layout.h"
+
+#include <algorithm>
+
+namespace shmemctl::moe {
+
+Scales scales_of(const Setup& setup) {
+  if (setup.format == Format::bf16)
+    return Scales::none;
+  if (!setup.power_scales)
+    return Scales::float32;
+  return setup.mode == Mode::low_latency ? Scales::ue8m0 : Scales::power;
+}
+
+GpuPart GpuLayout::add(std::size_t part_bytes) {
+  constexpr std::size_t alignment = 256;
+  const std::size_t offset = (size_bytes + gpu_guard_bytes + alignment - 1) / alignment * alignment;
+  const std::size_t whole = (part_bytes + 15) / 16 * 16;
+  size_bytes = offset + whole + gpu_guard_bytes;
+  return {offset, whole};
+}
+
+GpuLayout::GpuLayout(const Setup& setup) {
+  const Shape& shape = setup.shape;
+  const bool few = setup.mode == Mode::low_latency;
+  const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
+  const std::size_t rows_there = count(shape.max_rows()) * (few ? 2 : 1);
+  const std::size_t record = count(RecordLayout(shape, scales_of(setup)).bytes());
+  const std::size_t hidden = count(shape.hidden) * sizeof(std::uint16_t);
+  const std::size_t of_row = setup.combine == Combine::weighted ? count(shape.top_k) : 1;
+  // The same on all ranks, although each has its own number of tokens.
+  const std::size_t tokens = count(shape.max_tokens), ranks = count(shape.n_ranks);
+
+  cells = add(few ? sizeof(LowLatencyCells) : sizeof(Cells));
+  expert_words = add(2 * count(shape.n_experts) * sizeof(std::uint64_t));
+  rows = add(rows_there * count(shape.value_bytes(setup.format)));
+  records = add(rows_there * record);
+  outputs = add(count(shape.max_rows()) * of_row * hidden);
+  const std::string halves = few ? "2 * " : "";
+  uses = {
+      {"words", "fixed, and 16 B * experts", cells.size_bytes + expert_words.size_bytes},
+      {"received rows", halves + "ranks * max_tokens * hidden * bytes of a value", rows.size_bytes},
+      {"received records",
+       halves + "ranks * max_tokens * 4 B * (scales + 2 * top_k + 2), filled up to 16 B",
+       records.size_bytes},
+      {"outputs of experts",
+       std::string("ranks * max_tokens * ") + (of_row > 1 ? "top_k * " : "") + "hidden * 2 B",
+       outputs.size_bytes}};
+
+  values = add(tokens * hidden);
+  casts = add(setup.format == Format::fp8 && !few ? tokens * count(shape.hidden) : 0);
+  scales = add(setup.format == Format::fp8 && !few
+                   ? tokens * count(shape.scales_per_row()) * sizeof(float)
+                   : 0);
+  experts = add(tokens * count(shape.top_k) * sizeof(std::int32_t));
+  weights = add(tokens * count(shape.top_k) * sizeof(float));
+  bias = add(setup.bias ? tokens * hidden : 0);
+  results = add(tokens * hidden);
+  slots = add(tokens * ranks * sizeof(std::int32_t));
+  bases = add(ranks * sizeof(std::int32_t));
+  counts = add(ranks * ranks * sizeof(std::int32_t));
+  expert_counts = add(count(shape.local_experts()) * sizeof(std::int32_t));
+  wrong = add(sizeof(Wrong));
+  uses.push_back({"slots of tokens", "max_tokens * ranks * 4 B", slots.size_bytes});
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,280 @@
+// Times of dispatch and combine over settings: CUDA events around calls in a row, medians, the
+// slower rank of each; every setting's last result verified. PEs are threads, GPUs in turn.
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "tests/gpu/moe_latency_rank.h"
+
+namespace shmemctl::test {
+namespace {
+
+using moe::Format;
+using moe::Tuning;
+
+constexpr int repeats = 12;
+
+/// Times of a call, in turn with all ranks: the median of the slowest rank's.
+class Times {
+public:
+  explicit Times(int n_pes) : of_(static_cast<std::size_t>(n_pes)) {}
+
+  double median_us(ThreadGpu& pe, const std::function<void()>& call) {
+    std::vector<cudaEvent_t> events(repeats + 1);
+    for (cudaEvent_t& event : events)
+      cuda_must(cudaEventCreate(&event), "event");
+    call();
+    call();
+    pe.synchronize();
+    pe.barrier();
+    call(); // takes up the ranks' skew
+    for (int i = 0; i <= repeats; ++i) {
+      cuda_must(cudaEventRecord(events[static_cast<std::size_t>(i)], pe.stream), "event");
+      if (i < repeats)
+        call();
+    }
+    pe.synchronize();
+    std::vector<double>& mine = of_[static_cast<std::size_t>(pe.job.pe)];
+    mine.clear();
+    for (std::size_t i = 0; i < repeats; ++i) {
+      float ms = 0;
+      cuda_must(cudaEventElapsedTime(&ms, events[i], events[i + 1]), "event");
+      mine.push_back(static_cast<double>(ms) * 1000);
+    }
+    for (const cudaEvent_t event : events)
+      cudaEventDestroy(event);
+    pe.barrier();
+    std::vector<double> slowest = of_[0];
+    for (const std::vector<double>& one : of_)
+      for (std::size_t i = 0; i < slowest.size(); ++i)
+        slowest[i] = std::max(slowest[i], one[i]);
+    pe.barrier();
+    std::sort(slowest.begin(), slowest.end());
+    return slowest[slowest.size() / 2];
+  }
+
+private:
+  std::vector<std::vector<double>> of_;
+};
+
+class Bench {
+public:
+  Bench(MoeRank& rank, Times& times) : rank_(rank), times_(times) {}
+
+  void notify() {
+    const double us = times_.median_us(pe(), [&] { rank_.notify(); });
+    std::string wrong = rank_.check_plan();
+    if (pe().job.pe == 0)
+      std::printf("notify %.1f us %s\n", us, wrong.c_str());
+  }
+  void dispatch(const Tuning& tuning, bool uncached = false) {
+    if (!rank_.fits(tuning))
+      return;
+    const double us = times_.median_us(pe(), [&] {
+      if (uncached)
+        rank_.notify();
+      rank_.dispatch(tuning);
+    });
+    rank_.poison();
+    rank_.dispatch(tuning);
+    std::string wrong = rank_.check_rows();
+    if (wrong.empty() && !records_checked_)
+      wrong = rank_.check_records();
+    records_checked_ = true;
+    print(uncached ? "notify+dispatch" : "dispatch", rank_.format(), tuning, 0, us, wrong);
+  }
+  void combine(const Tuning& tuning, std::int32_t chunk_bytes) {
+    const double us = times_.median_us(pe(), [&] { rank_.combine(tuning, chunk_bytes); });
+    rank_.poison_results();
+    rank_.combine(tuning, chunk_bytes);
+    print("combine", Format::bf16, tuning, chunk_bytes, us, rank_.check_combined());
+  }
+  void prepare_combine() {
+    rank_.poison();
+    rank_.dispatch({24, 7, 2, 1});
+    rank_.experts();
+    pe().synchronize();
+    pe().barrier();
+  }
+
+private:
+  ThreadGpu& pe() { return rank_.pe(); }
+  void print(const char* what, Format format, const Tuning& tuning, std::int32_t chunk_bytes,
+             double us, const std::string& wrong) {
+    const double row = rank_.shape().row_bytes(format);
+    const double logical = rank_.expected_rows() * row / us / 1e3;
+    const double wire = static_cast<double>(rank_.remote_rows()) * row / us / 1e3;
+    if (pe().job.pe == 0 || !wrong.empty())
+      std::printf(
+          "%s %s sms %d warps %d stages %d kept %d chunk %d self %d: %.1f us logical %.0f wire "
+          "%.0f GB/s %s\n",
+          what, format == Format::bf16 ? "bf16" : "fp8", tuning.sms, tuning.warps, tuning.stages,
+          tuning.kept, chunk_bytes,
+          what[0] == 'c' ? 0 : moe::blocks_for_self(tuning, rank_.shape().n_ranks), us, logical,
+          wire, wrong.empty() ? "verified" : wrong.c_str());
+    std::fflush(stdout);
+  }
+
+  MoeRank& rank_;
+  Times& times_;
+  bool records_checked_ = false;
+};
+
+struct Setting {
+  int warps, stages, kept;
+};
+
+void sweep(MoeRank& rank, Times& times, const std::vector<int>& sms) {
+  Bench bench(rank, times);
+  bench.notify();
+  const bool is_bf16 = rank.format() == Format::bf16;
+  const std::vector<Setting> settings =
+      is_bf16 ? std::vector<Setting>{{7, 2, 1}, {5, 3, 2}, {3, 5, 2}, {15, 1, 0}}
+              : std::vector<Setting>{{14, 2, 1}, {9, 3, 2}, {7, 4, 2}};
+  for (const int n : sms)
+    for (const Setting& one : settings) {
+      bench.dispatch({n, one.warps, one.stages, one.kept});
+      if (&one == &settings[0])
+        for (const int self : {0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32})
+          if (self <= n / 2)
+            bench.dispatch({n, one.warps, one.stages, one.kept, self});
+    }
+  bench.dispatch({24, 7, 2, 1}, true);
+  if (!is_bf16)
+    return;
+  bench.prepare_combine();
+  for (const int n : sms)
+    for (const std::int32_t chunk : {14336, 7168, 3584, 1792})
+      for (const int warps : {2, 4, 7, 14}) {
+        const int stages = 224000 / (chunk * rank.shape().n_ranks + 12) / warps;
+        if (stages > 0)
+          bench.combine({n, warps, stages, 0}, chunk);
+      }
+}
+
+/// Every token goes to the next rank, and one in `of_self` to its own too (0: none): with 3 and two
+/// ranks, the traffic of one of four ranks, a quarter of it to itself.
+moe::Routing lopsided_routing(const moe::Shape& shape, std::int32_t tokens, int of_self) {
+  moe::Routing routing(static_cast<std::size_t>(shape.n_ranks));
+  for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank) {
+    moe::RankRouting& sent = routing[static_cast<std::size_t>(rank)];
+    sent.top_k = shape.top_k;
+    const std::int32_t next = shape.first_expert((rank + 1) % shape.n_ranks);
+    for (std::int32_t token = 0; token < tokens; ++token)
+      for (std::int32_t k = 0; k < shape.top_k; ++k)
+        sent.experts.push_back(
+            (k == 0 && of_self > 0 && token % of_self == 0 ? shape.first_expert(rank) : next) + k);
+  }
+  return routing;
+}
+
+int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales format,
+        const std::string& routed) {
+  moe::Shape shape;
+  shape.n_ranks = n_pes;
+  shape.n_experts = 256;
+  shape.top_k = 8;
+  shape.hidden = 7168;
+  shape.max_tokens = tokens;
+  const moe::Routing routing = routed == "remote"    ? lopsided_routing(shape, tokens, 0)
+                               : routed == "quarter" ? lopsided_routing(shape, tokens, 3)
+                                                     : uniform_routing(shape, tokens, 1);
+  Times times(n_pes);
+  ThreadGpus gpus(n_pes);
+  const std::string problem = gpus.run(MoeRank::heap_bytes(shape, format), [&](ThreadGpu& pe) {
+    MoeRank rank(pe, shape, format, routing);
+    pe.barrier();
+    sweep(rank, times, sms);
+  });
+  if (!problem.empty())
+    std::printf("FAILED: %s\n", problem.c_str());
+  return problem.empty() ? 0 : 1;
+}
+
+void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
+  const char* const name = combine == moe::Combine::weighted ? "weighted" : "partial";
+  const auto say = [&](const std::string& what, double us, const std::string& wrong) {
+    if (rank.pe().job.pe == 0 || !wrong.empty())
+      std::printf("low latency %s, %d tokens, %s: %.1f us %s\n", name, rank.tokens(), what.c_str(),
+                  us, wrong.empty() ? "verified" : wrong.c_str());
+    std::fflush(stdout);
+  };
+  for (const int sms : {132, 64, 32}) {
+    const int most = sms * rank.pe().device_share() > 132 ? 132 / rank.pe().device_share() : sms;
+    const double us = times.median_us(rank.pe(), [&] { rank.dispatch(moe::Halves::both, most); });
+    rank.poison();
+    rank.dispatch(moe::Halves::both, most);
+    say("dispatch sms " + std::to_string(most), us, rank.check_rows());
+  }
+  rank.experts();
+  rank.pe().synchronize();
+  rank.pe().barrier();
+  const int rows = combine == moe::Combine::weighted ? rank.shape().top_k : rank.shape().n_ranks;
+  const int sms = 132 / rank.pe().device_share();
+  for (const int chunk : {14336, 7168, 3584, 1792, 1024})
+    for (const int warps : {2, 4, 8, 16})
+      for (const int stages : {1, 2, 4}) {
+        if (warps * stages * (chunk * rows + 16 + rows * 4) > 227 * 1024)
+          continue;
+        const moe::Tuning tuning{sms, warps, stages};
+        const double us = times.median_us(rank.pe(), [&] { rank.combine(tuning, chunk); });
+        rank.poison_results();
+        rank.combine(tuning, chunk);
+        say("combine sms " + std::to_string(sms) + " warps " + std::to_string(warps) + " stages " +
+                std::to_string(stages) + " chunk " + std::to_string(chunk),
+            us, rank.check_combined());
+      }
+  const moe::Tuning tuning{sms, 8, 1};
+  const double both = times.median_us(rank.pe(), [&] {
+    rank.dispatch(moe::Halves::both, sms);
+    rank.combine(tuning, 1792);
+  });
+  say("dispatch + combine", both, "");
+}
+
+int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {
+  moe::Shape shape;
+  shape.n_ranks = n_pes;
+  shape.n_experts = 256;
+  shape.top_k = 8;
+  shape.hidden = 7168;
+  shape.max_tokens = 128;
+  const moe::Routing routing = uniform_routing(shape, tokens, 1);
+  Times times(n_pes);
+  ThreadGpus gpus(n_pes);
+  const std::string problem =
+      gpus.run(MoeLatencyRank::heap_bytes(shape, scales, combine), [&](ThreadGpu& pe) {
+        MoeLatencyRank rank(pe, shape, scales, routing, combine);
+        pe.barrier();
+        latency(rank, times, combine);
+      });
+  if (!problem.empty())
+    std::printf("FAILED: %s\n", problem.c_str());
+  return problem.empty() ? 0 : 1;
+}
+
+} // namespace
+} // namespace shmemctl::test
+
+/// Low latency if no SMS are given.
+int main(int count, char** words) {
+  using namespace shmemctl;
+  if (count < 5) {
+    std::printf("moe_bench RANKS TOKENS bf16|fp8|ue8m0 [remote|quarter] SMS...\n"
+                "moe_bench RANKS TOKENS bf16|fp8|ue8m0 weighted|partial\n");
+    return 2;
+  }
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  const std::string format = words[3], how = words[4];
+  const moe::Scales scales = format == "fp8"     ? moe::Scales::float32
+                             : format == "ue8m0" ? moe::Scales::ue8m0
+                                                 : moe::Scales::none;
+  if (how == "weighted" || how == "partial")
+    return test::run_latency(std::atoi(words[1]), std::atoi(words[2]), scales,
+                             how == "weighted" ? moe::Combine::weighted : moe::Combine::partial);
+  std::vector<int> sms;
+  const bool routed = how == "remote" || how == "quarter";
+  for (int i = routed ? 5 : 4; i < count; ++i)
+    sms.push_back(std::atoi(words[i]));
+  return test::run(std::atoi(words[1]), std::atoi(words[2]), sms, scales, how);
+}

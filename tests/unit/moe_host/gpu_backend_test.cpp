@@ -1,0 +1,92 @@
+// What the GPU backend decides without a GPU: where things lie, and which jobs it refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/bench/moe/gpu_backend.h"
+#include "src/bench/moe/gpu_layout.h"
+
+namespace shmemctl::moe {
+namespace {
+
+/// A site and ways; nothing that a kernel would need.
+class SomeGpu : public PeGpu {
+public:
+  GpuSite place;
+  std::vector<GpuWay> paths;
+
+  const GpuSite& site() const override { return place; }
+  const std::vector<GpuWay>& ways() const override { return paths; }
+  DeviceJob job() const override { return {}; }
+  void* allocate(std::size_t, std::size_t) override { return nullptr; }
+  void free(void*) override {}
+  SymmetricHeap& heap() override { throw std::logic_error("no heap"); }
+  GpuStream stream() override { return nullptr; }
+  void copy(void*, const void*, std::size_t) override {}
+  void fill(void*, int, std::size_t) override {}
+  void wait(GpuStream, const char*) override {}
+  void check() override {}
+};
+
+Setup some_setup(Mode mode, Format format, Combine combine) {
+  Setup setup;
+  setup.shape.n_ranks = 2;
+  setup.shape.n_experts = 16;
+  setup.shape.top_k = 4;
+  setup.shape.hidden = 2176;
+  setup.shape.max_tokens = 37;
+  setup.mode = mode;
+  setup.format = format;
+  setup.combine = combine;
+  setup.bias = combine == Combine::rows;
+  setup.node_ranks = 2;
+  return setup;
+}
+
+TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
+  for (const auto& [mode, combine] : {std::pair{Mode::high_throughput, Combine::rows},
+                                      std::pair{Mode::low_latency, Combine::weighted},
+                                      std::pair{Mode::low_latency, Combine::partial}})
+    for (const Format format : {Format::bf16, Format::fp8}) {
+      const GpuLayout lies(some_setup(mode, format, combine));
+      std::vector<GpuPart> parts = {
+          lies.cells,         lies.expert_words, lies.rows,   lies.records, lies.outputs,
+          lies.values,        lies.casts,        lies.scales, lies.experts, lies.weights,
+          lies.bias,          lies.results,      lies.slots,  lies.bases,   lies.counts,
+          lies.expert_counts, lies.wrong};
+      std::sort(parts.begin(), parts.end(),
+                [](const GpuPart& a, const GpuPart& b) { return a.offset < b.offset; });
+      std::size_t end = 0;
+      for (const GpuPart& part : parts) {
+        EXPECT_GE(part.offset, end + gpu_guard_bytes);
+        EXPECT_EQ(part.offset % 128, 0U); // bulk copies want 16, the cells a line
+        end = part.offset + part.size_bytes;
+      }
+      EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
+      EXPECT_EQ(gpu_backend_bytes(some_setup(mode, format, combine)), lies.size_bytes);
+    }
+}
+
+TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
+  SomeGpu gpu;
+  gpu.place.name = "some GPU";
+  gpu.place.multiprocessors = 132;
+  gpu.place.pes_on_device = 2;
+  gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
+  auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  setup.num_sms = 66;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  setup.num_sms = 67;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
+            "--num-sms 67 is more than the 66 that a PE has of some GPU");
+  setup.num_sms = 0;
+  gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
+            "kernels cannot load from and store to PE 1: on another virtual node");
+  setup.node_ranks = 1;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels do not cross nodes yet");
+}
+
+} // namespace
+} // namespace shmemctl::moe
