@@ -159,9 +159,7 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
     fence_device(); // what this block did (behind its sync) comes before its arrival
 #endif
     if (atomic_word_add(arrived, std::uint64_t{1}) + 1 == gridDim.x) {
-#ifndef SHMEMCTL_MUTATE_GRID_LAST
-      fence_device(); // what the others did before theirs comes before what is told now
-#endif
+      fence_device();            // what the others did before theirs comes before what is told now
       store_relaxed(arrived, 0); // nobody arrives for the next meeting before this one is over
       store_release_device(generation, before + 1);
     } else {

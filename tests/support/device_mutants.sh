@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 mutations=("$@")
 if [[ ${#mutations[@]} -eq 0 ]]; then
   mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
-             COLLECTIVE_RELEASE COLLECTIVE_SYNC COLLECTIVE_BLOCK_FENCE GRID_ARRIVAL GRID_LAST MUST_HEAR TWO_HALVES)
+             COLLECTIVE_RELEASE COLLECTIVE_SYNC COLLECTIVE_BLOCK_FENCE GRID_ARRIVAL MUST_HEAR TWO_HALVES)
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
