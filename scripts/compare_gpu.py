@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures `shmemctl bench` on GPUs beside NVSHMEM and NCCL, in turns, on the same two GPUs in one run.
 
-    scripts/compare_gpu.py [GROUP...] [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE]
+    scripts/compare_gpu.py [GROUP...] [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE] [--report FILE]
 
 Groups (all of them, if none is named): bandwidth, latency (one thread), warp, block (the same by a warp or block),
 stream (operations on streams, launches included), kernel (collectives inside of kernels), sweep (bandwidth by few
@@ -24,6 +24,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from compare import gpu_report
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "tests" / "peers"
@@ -152,6 +154,7 @@ class Ours:
         self.binary, self.group, self.flags = binary, group, flags
         self.name, self.what = "shmemctl", " ".join(group["words"])
         self.version = "unknown"
+        self.report = None  # the last one
 
     def command(self):
         sizes = self.group["sizes"]
@@ -170,6 +173,7 @@ class Ours:
         if done.returncode not in (0, 1):
             raise Failed(last_line(done.stderr.partition("shmemctl: fix")[0]))
         report = json.loads(done.stdout)
+        self.report = report
         self.version = report.get("tool", {}).get("version", "unknown")
         wanted = set(self.group["sizes"]) | {0}
         return dict(self.as_in_table(*row) for row in read_report(report).items() if row[0][1] in wanted)
@@ -334,6 +338,7 @@ def parsed(words=None):
     parser.add_argument("--shmemctl", type=lambda text: str(pathlib.Path(text).resolve()),
                         default=str(ROOT / "build" / "shmemctl"))
     parser.add_argument("--json", type=pathlib.Path, help="every figure of every round")
+    parser.add_argument("--report", type=pathlib.Path, help="the medians as a report of the tool: shmemctl report show")
     flags = parser.parse_args(words)
     flags.groups = flags.groups or list(NAMES)
     if unknown := set(flags.groups) - set(NAMES):
@@ -342,6 +347,17 @@ def parsed(words=None):
     if flags.rounds < 1:
         parser.error("--rounds takes 1 or more")
     return flags
+
+
+def write_report(flags, programs, rows, reasons):
+    """What --report asks for; its machine and its tool are those of our own last measurement."""
+    bases = [program.report for program in programs if isinstance(program, Ours) and program.report]
+    if not flags.report or not bases:
+        return
+    versions = {program.name: program.version for program in programs}
+    words = [*flags.groups, "--rounds", str(flags.rounds), *(["--quick"] if flags.quick else [])]
+    report = gpu_report.report_of(bases[-1], words, rows, versions, reasons)
+    flags.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 def main():
@@ -370,6 +386,7 @@ def main():
         figures, failed = measured(programs, flags.rounds, save)
     reasons.update(failed)
     rows = rows_of(figures)
+    write_report(flags, programs, rows, reasons)
     versions = {program.name: program.version for program in programs}
     print(f"{'; '.join(devices)}. {', '.join(f'{name} {version}' for name, version in versions.items())}. "
           f"Medians of {flags.rounds} rounds, programs in turns.\n")

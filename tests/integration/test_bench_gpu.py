@@ -5,6 +5,7 @@ import io
 import json
 import pathlib
 import sys
+import tempfile
 import unittest
 
 from support import CliTest, run
@@ -114,6 +115,25 @@ class Comparison(unittest.TestCase):
         key = ("barrier", 0)
         rows = compare_gpu.rows_of({"shmemctl": {key: [(2.0, "us")]}, "NVSHMEM": {key: [(3.0, "us")]}})
         self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.5)
+
+    def test_figures_become_a_report_that_the_tool_reads(self):
+        code, out, err = run("run", "-n", "2", "bench", "barrier", "--quick", "--json", "-",
+                             env={"SHMEMCTL_SYMMETRIC_SIZE": "64M"})
+        self.assertEqual(code, 0, err)
+        rows = compare_gpu.rows_of({"shmemctl": {("put", 1 << 20): [(380.0, "GB/s"), (400.0, "GB/s")],
+                                                 ("barrier", 0): [(2.0, "us")]},
+                                    "NVSHMEM": {("barrier", 0): [(3.0, "us")]}})
+        report = compare_gpu.gpu_report.report_of(json.loads(out), ["latency"], rows,
+                                                  {"shmemctl": "0.1.0", "NVSHMEM": "3.4.5"}, {"NCCL": "no PyTorch"})
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            file.write_text(json.dumps(report), encoding="utf-8")
+            code, _, err = run("report", "validate", str(file))
+            self.assertEqual(code, 0, err)
+            code, out, err = run("report", "show", str(file))
+        self.assertEqual(code, 0, err)
+        for word in ("NVSHMEM", "390", "3.4.5", "comparison-missing", "no PyTorch"):
+            self.assertIn(word, out)
 
     def test_peers_lines_are_read(self):
         version, figures = compare_gpu.read_lines('noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, '
