@@ -19,7 +19,7 @@ def result_of(row, program):
     """A row of the report: the spread is that of the rounds."""
     figure = row["programs"][program]
     is_bandwidth = row["unit"] == "GB/s"
-    result = {"case": row["case"], "params": {"program": program, "launch": row["launch"]},
+    result = {"case": row["case"], "params": {"program": program},
               "stats": stats_of(figure["values"]), "unit": "GBps" if is_bandwidth else row["unit"],
               "bandwidth_GBps": figure["median"] if is_bandwidth else None,
               "link_fraction": None, "link_fraction_reason": NOT_TOLD,
@@ -33,9 +33,19 @@ def result_of(row, program):
     return result
 
 
+def shape_of(case, words):
+    return {"id": "comparison-shape", "severity": "info", "subject": case, "message": words,
+            "fix": "nothing: so it was measured"}
+
+
 def finding_of(program, reason):
     return {"id": "comparison-missing", "severity": "warning", "subject": program, "message": reason,
             "fix": "mend that, and run scripts/compare_gpu.py again"}
+
+
+def shapes_of(rows):
+    """How each case was launched, once for all its variants."""
+    return {row["case"].partition("/")[0]: row["launch"] for row in rows}
 
 
 def report_of(base, words, rows, versions, missing):
@@ -47,7 +57,8 @@ def report_of(base, words, rows, versions, missing):
     report.update(started_at=base["started_at"], finished_at=now, command=["scripts/compare_gpu.py", *words],
                   status="complete", exit_code=0, nic_counters=[],
                   results=[result_of(row, program) for row in rows for program in row["programs"]],
-                  findings=[finding_of(program, reason) for program, reason in missing.items()])
+                  findings=[finding_of(program, reason) for program, reason in missing.items()] +
+                  [shape_of(case, words) for case, words in shapes_of(rows).items()])
     for row in report["results"]:
         row["params"]["version"] = versions.get(row["params"]["program"], "unknown")
     return report

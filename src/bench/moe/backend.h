@@ -70,6 +70,9 @@ public:
   /// The experts' work on what was received. Not timed.
   virtual void run_experts() = 0;
   virtual Times combine() = 0;
+  /// Dispatch and combine in turn, so many times, with nothing between: how long a pair took, us,
+  /// as often as it was looked at.
+  virtual std::vector<double> chain(int pairs);
   /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is
   /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
   virtual std::optional<std::string> verify_dispatch() = 0;

@@ -34,18 +34,13 @@ public:
   Times dispatch(bool cached) override {
     const Waits before = waits(0);
     timer_.begin(stream());
-    if (few()) {
-      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
-      ++dispatches_;
-    } else {
+    if (!few()) {
       notify_timer_.begin(stream());
       if (!cached)
         launched(launch_notify(gpu_.job(), notify(), stream()));
       notify_timer_.end(stream());
-      DispatchArguments arguments = dispatch_arguments();
-      arguments.tuning = dispatch_tuning(arguments, sms());
-      launched(launch_dispatch(gpu_.job(), arguments, stream()));
     }
+    enqueue_dispatch();
     timer_.end(stream());
     Times times = times_since(before, 0);
     if (!few() && !cached) {
@@ -57,12 +52,29 @@ public:
   Times combine() override {
     const Waits before = waits(1);
     timer_.begin(stream());
-    if (few())
-      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
-    else
-      launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
+    enqueue_combine();
     timer_.end(stream());
     return times_since(before, 1);
+  }
+  /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
+  /// wait.
+  std::vector<double> chain(int pairs) override {
+    const int batches = std::min(pairs, 8),
+              each = batches > 0 ? (pairs + batches - 1) / batches : 0;
+    std::vector<double> periods_us;
+    for (int batch = 0; batch < batches; ++batch) {
+      timer_.begin(stream());
+      for (int i = 0; i < each; ++i) {
+        if (!few())
+          launched(launch_notify(gpu_.job(), notify(), stream()));
+        enqueue_dispatch();
+        enqueue_combine();
+      }
+      timer_.end(stream());
+      wait("dispatch and combine in turn");
+      periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
+    }
+    return periods_us;
   }
   void run_experts() override {
     each_source([&](std::int32_t source, const Received& received) {
@@ -87,6 +99,23 @@ public:
   }
 
 private:
+  void enqueue_dispatch() {
+    if (few()) {
+      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
+      ++dispatches_;
+      return;
+    }
+    DispatchArguments arguments = dispatch_arguments();
+    arguments.tuning = dispatch_tuning(arguments, sms());
+    launched(launch_dispatch(gpu_.job(), arguments, stream()));
+  }
+  void enqueue_combine() {
+    if (few())
+      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
+    else
+      launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
+  }
+
   using Waits = std::vector<std::uint64_t>;
 
   bool few() const { return setup_.mode == Mode::low_latency; }

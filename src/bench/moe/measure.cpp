@@ -127,13 +127,7 @@ private:
     if (effort_.verify)
       backend_.poison();
     rank_.barrier();
-    Clock::time_point begin = Clock::now();
-    for (int i = 0; i < effort_.iterations; ++i) {
-      backend_.dispatch(false);
-      backend_.combine();
-      period_us_.push_back(us_since(begin));
-      begin = Clock::now();
-    }
+    period_us_ = backend_.chain(effort_.iterations);
     if (effort_.verify && effort_.iterations > 0) {
       look(Operation::dispatch);
       look(Operation::combine);
