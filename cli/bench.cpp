@@ -370,10 +370,7 @@ void add_bench(CLI::App& app, Context& context) {
   add_sweep_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);
-  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT",
-                           "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS",
-                           "SOFT_HCA_OVER", "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
-    add_option(*command, context, name);
+  add_measuring_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_bench(run_context, *flags); };
   });

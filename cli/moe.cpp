@@ -315,10 +315,7 @@ void add_moe(CLI::App& app, Context& context) {
   add_routing_flags(*command, *flags);
   add_mode_flags(*command, *flags);
   add_effort_flags(*command, *flags);
-  for (const char* name : {"BOOTSTRAP", "SYMMETRIC_SIZE", "TRANSPORT", "REMOTE_TRANSPORT",
-                           "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS",
-                           "SOFT_HCA_OVER", "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE"})
-    add_option(*command, context, name);
+  add_measuring_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_moe(run_context, *flags); };
   });
