@@ -265,6 +265,10 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--combine", request.combine,
                   "ll: weighted adds a row per choice at home, partial a row per rank")
       ->check(CLI::IsMember({"weighted", "partial"}));
+  command
+      .add_option("--layout", request.layout,
+                  "ll: received rows by source rank, or packed per expert besides")
+      ->check(CLI::IsMember({"source", "expert"}));
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
                    "Several nodes: every row goes straight, none is handed on");

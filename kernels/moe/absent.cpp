@@ -3,6 +3,7 @@
 #include "kernels/moe/check.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/pack.h"
 
 namespace shmemctl::moe {
 
@@ -23,6 +24,9 @@ std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispat
   return absent;
 }
 std::string launch_low_latency_combine(const DeviceJob&, const LowLatencyCombine&, void*) {
+  return absent;
+}
+std::string launch_pack(const DeviceJob&, const PackArguments&, void*) {
   return absent;
 }
 std::string launch_cast(const CastArguments&, void*) {

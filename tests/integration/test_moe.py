@@ -59,8 +59,9 @@ class MoeTest(CliTest):
 class AllWell(MoeTest):
     def test_every_mode_format_and_routing(self):
         ways = [("--mode", "ht", "--bias"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
-                ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0")]
-        routings = ["zipf", "hot-expert", "empty-ranks", "grouped"]
+                ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0"),
+                ("--mode", "ll", "--layout", "expert", "--expert-alignment", 16)]
+        routings = ["zipf", "hot-expert", "empty-ranks", "grouped", "one-rank"]
         for way, routing in zip(ways, routings):
             with self.subTest(way=way, routing=routing):
                 result, document = self.report(4, *FEW, *way, "--routing", routing, "--num-tokens", 33, "--uneven",
@@ -89,6 +90,15 @@ class AllWell(MoeTest):
         self.assertTrue(all(use["formula"] for use in point["memory"]))
         self.assertIn("PE waits for PE", result[1])
         self.assertIn(point["routing_hash"], result[1])
+
+    def test_packing_by_expert_is_a_phase_of_its_own(self):
+        result, document = self.report(2, *FEW, "--mode", "ll", "--layout", "expert")
+        self.assert_right(result, document)
+        rows = {(row["case"], row["params"]["phase"]): row for row in document["results"]}
+        self.assertEqual(rows["moe-dispatch", "total"]["params"]["layout"], "expert")
+        self.assertGreater(rows["moe-dispatch", "pack"]["stats"]["p50"], 0)
+        self.assertNotIn(("moe-combine", "pack"), rows)
+        self.assertIn("rows packed by expert", [use["what"] for use in document["moe"][0]["memory"]])
 
     def test_a_sweep_with_no_token_and_one(self):
         result, document = self.report(2, *FEW, "--num-tokens", "0,1,7", "--num-topk", "1,16")
@@ -178,7 +188,7 @@ class BadInput(MoeTest):
     def test_words_that_are_none(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
                       ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
-                      ("--combine", "partial"), ("--record", self.path / "r", "--num-tokens", "1,2")):
+                      ("--combine", "partial"), ("--layout", "expert"), ("--record", self.path / "r", "--num-tokens", "1,2")):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
 

@@ -29,6 +29,7 @@ struct Setup {
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
+  bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
   std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node
   std::uint32_t seed = 1;
   std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
@@ -46,6 +47,7 @@ struct Times {
   double counts_us = 0;   ///< until every row's place is known, with the wait for counts
   double arrival_us = 0;  ///< of that, or of the wait for data: until the last rank had entered
   double transfer_us = 0; ///< from then on
+  double pack_us = 0;     ///< of that, or of total: packing per expert
   std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
 };
 

@@ -39,6 +39,8 @@ std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
     return "kernels do not cross nodes yet";
   if (setup.shape.n_ranks > max_ranks_of_kernels)
     return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
+  if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
+    return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
   const std::vector<GpuWay>& ways = gpu.ways();
   for (std::size_t pe = 0; pe < ways.size(); ++pe)
     if (ways[pe].path != DevicePath::load_store)

@@ -144,6 +144,7 @@ private:
         one["counts"].push_back(times.counts_us);
         one["transfer"].push_back(times.transfer_us);
         one["arrival"].push_back(times.arrival_us);
+        one["pack"].push_back(times.pack_us);
       }
       std::vector<double> waits;
       for (int peer = 0; peer < rank_.n_pes; ++peer) {
@@ -178,7 +179,8 @@ private:
     };
     PointResult result;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      OperationResult one{calls_[i].operation, 0, {}, {}, {}, {}, {}};
+      OperationResult one;
+      one.operation = calls_[i].operation;
       const auto part = [&](const char* name) {
         static const json none = json::array();
         return slowest([&](const json& pe) -> const json& {
@@ -190,6 +192,7 @@ private:
       one.counts_us = part("counts");
       one.transfer_us = part("transfer");
       one.arrival_us = part("arrival");
+      one.pack_us = part("pack");
       for (const json& pe : all) {
         const json& operation = pe.at("operations").at(i);
         one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());

@@ -38,6 +38,8 @@ json params_of(const Point& point, const char* phase) {
               {"phase", phase}};
   if (setup.mode == Mode::low_latency)
     params["combine"] = to_string(setup.combine);
+  if (setup.by_expert)
+    params["layout"] = "expert";
   if (setup.n_nodes() > 1)
     params["nodes"] = setup.n_nodes();
   if (setup.num_sms > 0)
@@ -155,6 +157,8 @@ std::vector<ResultRow> rows_of(const Point& point) {
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
       add_bandwidth(traffic, rows.back());
     }
+    if (point.setup.by_expert && result.operation == Operation::dispatch)
+      rows.push_back(row_of(point, name, "pack", result.pack_us));
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
     rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }

@@ -47,6 +47,10 @@ void refuse_idle_flags(const Request& request) {
          "leave it out, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
          "high throughput has one model, rows", "leave it out, or use --mode ll");
+  refuse(request.layout != untouched.layout && !low, "--layout",
+         "high throughput lays rows by source rank", "leave it out, or use --mode ll");
+  refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
+         "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
          "bf16 has no scales", "leave it out, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
@@ -65,6 +69,7 @@ Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
                   : request.combine == "partial"      ? Combine::partial
                                                       : Combine::weighted;
   setup.bias = request.bias;
+  setup.by_expert = request.layout == "expert";
   setup.seed = request.seed;
   setup.num_sms = request.num_sms;
   setup.shape.n_ranks = n_ranks;

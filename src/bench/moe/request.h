@@ -18,6 +18,7 @@ struct Request {
   std::int32_t masked_percent = 0;
   bool uneven = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
+  std::string layout = "source"; ///< ll: of received rows; or "expert"
   bool bias = false;
   bool flat = false; ///< rows go straight to ranks of other nodes
   std::int32_t expert_alignment = 1;

@@ -48,12 +48,17 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
                                       std::pair{Mode::low_latency, Combine::weighted},
                                       std::pair{Mode::low_latency, Combine::partial}})
     for (const Format format : {Format::bf16, Format::fp8}) {
-      const GpuLayout lies(some_setup(mode, format, combine));
+      moe::Setup setup = some_setup(mode, format, combine);
+      setup.by_expert = combine == Combine::weighted;
+      const GpuLayout lies(setup);
       std::vector<GpuPart> parts = {
           lies.cells,         lies.expert_words, lies.rows,   lies.records, lies.outputs,
           lies.values,        lies.casts,        lies.scales, lies.experts, lies.weights,
           lies.bias,          lies.results,      lies.slots,  lies.bases,   lies.counts,
           lies.expert_counts, lies.wrong};
+      if (setup.by_expert)
+        parts.insert(parts.end(), {lies.places, lies.packed_rows, lies.packed_records,
+                                   lies.packed_counts, lies.packed_offsets});
       std::sort(parts.begin(), parts.end(),
                 [](const GpuPart& a, const GpuPart& b) { return a.offset < b.offset; });
       std::size_t end = 0;
@@ -63,7 +68,7 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
         end = part.offset + part.size_bytes;
       }
       EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
-      EXPECT_EQ(gpu_backend_bytes(some_setup(mode, format, combine)), lies.size_bytes);
+      EXPECT_EQ(gpu_backend_bytes(setup), lies.size_bytes);
     }
 }
 

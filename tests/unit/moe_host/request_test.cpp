@@ -35,6 +35,10 @@ TEST(MoeRequest, ModesAndFormats) {
   EXPECT_EQ(setup.combine, Combine::partial);
   EXPECT_EQ(setup.format, Format::fp8);
   EXPECT_TRUE(setup.power_scales);
+  EXPECT_FALSE(setup.by_expert);
+  request.combine = "weighted";
+  request.layout = "expert";
+  EXPECT_TRUE(points(request)[0].setup.by_expert);
 }
 
 TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
@@ -69,6 +73,12 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.bias = true;
   });
   refused({"--combine"}, "--mode ll", [](Request& r) { r.combine = "partial"; });
+  refused({"--layout"}, "--mode ll", [](Request& r) { r.layout = "expert"; });
+  refused({"--layout"}, "--combine weighted", [](Request& r) {
+    r.mode = "ll";
+    r.layout = "expert";
+    r.combine = "partial";
+  });
   refused({"--scales"}, "--dtype fp8", [](Request& r) { r.scales = "ue8m0"; });
   refused({"--num-groups"}, "--routing grouped", [](Request& r) { r.groups = 16; });
   refused({"--routing"}, "--uneven", [](Request& r) {
