@@ -112,11 +112,12 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   effort.verify = !flags.no_verify;
   effort.straggler = straggler_flag(flags.straggler);
   effort.corrupt = is_fault(options, FaultKind::corrupt, runtime.pe(), "verify");
+  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu);
   const moe::PointResult result =
       measure(backend, setup, effort, job_rank(runtime, session, where));
   const moe::Point point{
-      setup, backend.name(), request.routing_name, request.routing.tokens, backend.memory(),
-      result};
+      setup,  backend.name(), request.routing_name, request.routing.tokens, backend.memory(),
+      result, links.end(),    backend.window()};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -200,7 +201,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
                 "use --backend host");
-  if (flags.request.num_sms > 0 && flags.kind() == moe::BackendKind::host)
+  if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
     throw bad("--num-sms is for kernels", "leave it out, or use --backend gpu");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
@@ -275,8 +276,9 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
   command.add_option("--backend", flags.backend, "Who moves the rows")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
-      .add_option("--num-sms", request.num_sms, "gpu: SMs that a kernel takes (default: its own)")
-      ->check(CLI::Range(1, 1024));
+      .add_option("--num-sms", request.num_sms,
+                  "gpu: SMs that a kernel takes (default, and 0: its own)")
+      ->type_name("N[,N...]");
 }
 
 void add_effort_flags(CLI::App& command, MoeFlags& flags) {

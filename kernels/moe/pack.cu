@@ -8,11 +8,10 @@ std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, vo
     return "rows of " + std::to_string(most_packed_experts) +
            " experts of a rank at most are packed";
   Tuning tuning;
-  tuning.sms = arguments.sms;
+  tuning.sms = arguments.sms * pack_blocks_per_sm;
   tuning.warps = pack_threads / 32;
-  return launch(
-      pack, job, arguments, tuning,
-      2 * static_cast<std::size_t>(arguments.shape.local_experts()) * sizeof(std::int32_t), stream);
+  return launch(pack, job, arguments, tuning, pack_shared_bytes(arguments.shape.local_experts()),
+                stream);
 }
 
 } // namespace shmemctl::moe

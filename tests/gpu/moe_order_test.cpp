@@ -1,12 +1,12 @@
 // That rows are there when they are said to be: watched while they come, over a busy link.
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "tests/gpu/moe_latency_rank.h"
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_watch.h"
+#include <memory>
+#include <unistd.h>
 
 namespace shmemctl::test {
 namespace {
@@ -70,8 +70,12 @@ public:
 
   const WatchedCalls& calls() const { return calls_; }
   void* stream() const { return watching_; }
-  void clear() {
+  /// @param launch of the kernel that looks, which soon runs
+  template <class Launch>
+  void begin(const Launch& launch) {
     cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Wrong), watching_), "clear");
+    launch_must(launch());
+    usleep(20);
   }
   /// For some 100 us.
   void load_the_link() {
@@ -101,9 +105,28 @@ private:
   WatchedCalls calls_{};
 };
 
-void require(const std::string& wrong, int repetition) {
-  if (!wrong.empty())
-    throw std::runtime_error("repetition " + std::to_string(repetition) + ": " + wrong);
+/// Watches calls, one after the other, each by everybody. The first one is a rehearsal, because a
+/// kernel's first launch may have to wait for those that run: nothing is waited for, or looked at.
+/// @param watcher_of,watch,call by the call's number, from 1; a watch for number 0 waits for
+/// nothing
+void watch_calls(ThreadGpu& pe, const std::function<Watcher&(std::uint64_t)>& watcher_of,
+                 const std::function<void()>& poison,
+                 const std::function<std::string(const Watcher&, std::uint64_t)>& watch,
+                 const std::function<void()>& call) {
+  for (std::uint64_t number = 1; number <= repeats + 1; ++number) {
+    Watcher& watcher = watcher_of(number);
+    const bool rehearses = number == 1;
+    poison();
+    watcher.begin([&] { return watch(watcher, rehearses ? 0 : number); });
+    if (rehearses)
+      watcher.seen();
+    watcher.load_the_link();
+    call();
+    if (const std::string wrong = watcher.seen(); !wrong.empty() && !rehearses)
+      throw std::runtime_error("call " + std::to_string(number) + ": " + wrong);
+    pe.synchronize();
+    pe.barrier();
+  }
 }
 
 /// One row for each warp: nothing but the wait for the last stores is between them and the word.
@@ -114,31 +137,26 @@ TEST(MoeOrder, ADispatchHasMovedEverythingWhenItSaysSo) {
   const moe::Shape shape = shape_of(sms * warps);
   const moe::Routing routing = uniform_routing(shape, shape.max_tokens, 5);
   const std::vector<std::int32_t> counts = moe::row_counts(shape, routing);
-  ThreadGpus gpus(shape.n_ranks);
-  ASSERT_EQ(gpus.run(MoeRank::heap_bytes(shape, Scales::none) + load_bytes,
-                     [&](ThreadGpu& pe) {
-                       MoeRank rank(pe, shape, Scales::none, routing);
-                       Watcher watcher(pe, shape, routing, [&](std::int32_t source) {
-                         const std::int64_t row =
-                             moe::base_of(counts.data(), shape.n_ranks, source, pe.job.pe);
-                         return rank.memory().rows + row * shape.value_bytes(moe::Format::bf16);
-                       });
-                       pe.barrier();
-                       rank.notify();
-                       for (int i = 0; i < repeats; ++i) {
-                         rank.poison();
-                         watcher.clear();
-                         launch_must(launch_watch_dispatch(watcher.calls(), rank.memory().cells,
-                                                           static_cast<std::uint64_t>(i) + 1,
-                                                           watcher.stream()));
-                         watcher.load_the_link();
-                         rank.dispatch({sms, warps, 2, 1, 0});
-                         require(watcher.seen(), i);
-                         pe.synchronize();
-                         pe.barrier();
-                       }
-                     }),
-            "");
+  const auto body = [&](ThreadGpu& pe) {
+    MoeRank rank(pe, shape, Scales::none, routing);
+    Watcher watcher(pe, shape, routing, [&](std::int32_t source) {
+      const std::int64_t row = moe::base_of(counts.data(), shape.n_ranks, source, pe.job.pe);
+      return rank.memory().rows + row * shape.value_bytes(moe::Format::bf16);
+    });
+    pe.barrier();
+    rank.notify();
+    watch_calls(
+        pe, [&](std::uint64_t) -> Watcher& { return watcher; }, [&] { rank.poison(); },
+        [&](const Watcher& by, std::uint64_t number) {
+          return launch_watch_dispatch(by.calls(), rank.memory().cells, number, by.stream());
+        },
+        [&] {
+          rank.dispatch({sms, warps, 2, 1, 0});
+        });
+  };
+  ASSERT_EQ(
+      ThreadGpus(shape.n_ranks).run(MoeRank::heap_bytes(shape, Scales::none) + load_bytes, body),
+      "");
 }
 
 TEST(MoeOrder, LowLatencyRowsAreThereWhenTheirBlockSaysSo) {
@@ -147,35 +165,28 @@ TEST(MoeOrder, LowLatencyRowsAreThereWhenTheirBlockSaysSo) {
   const int sms = 120 / share_of_gpu();
   const moe::Shape shape = shape_of(sms - 1); // a block for each token
   const moe::Routing routing = uniform_routing(shape, shape.max_tokens, 6);
-  ThreadGpus gpus(shape.n_ranks);
+  const auto body = [&](ThreadGpu& pe) {
+    MoeLatencyRank rank(pe, shape, Scales::none, routing, Combine::partial);
+    std::unique_ptr<Watcher> watchers[2]; // by half
+    for (int half = 0; half < 2; ++half)
+      watchers[half] = std::make_unique<Watcher>(pe, shape, routing, [&](std::int32_t source) {
+        const std::int64_t row =
+            std::int64_t{half} * shape.max_rows() + moe::fixed_slot(shape, source, 0);
+        return rank.memory().rows + row * shape.value_bytes(moe::Format::bf16);
+      });
+    pe.barrier();
+    watch_calls(
+        pe, [&](std::uint64_t number) -> Watcher& { return *watchers[moe::half_of_epoch(number)]; },
+        [&] { rank.poison(); },
+        [&](const Watcher& by, std::uint64_t number) {
+          return launch_watch_low_latency(by.calls(), rank.memory().cells, number, by.stream());
+        },
+        [&] { rank.dispatch(Halves::send, sms); });
+  };
   ASSERT_EQ(
-      gpus.run(MoeLatencyRank::heap_bytes(shape, Scales::none, Combine::partial) + 2 * load_bytes,
-               [&](ThreadGpu& pe) {
-                 MoeLatencyRank rank(pe, shape, Scales::none, routing, Combine::partial);
-                 const std::int64_t row_bytes = shape.value_bytes(moe::Format::bf16);
-                 std::unique_ptr<Watcher> watchers[2]; // by half
-                 for (int half = 0; half < 2; ++half)
-                   watchers[half] =
-                       std::make_unique<Watcher>(pe, shape, routing, [&](std::int32_t source) {
-                         return rank.memory().rows + (std::int64_t{half} * shape.max_rows() +
-                                                      moe::fixed_slot(shape, source, 0)) *
-                                                         row_bytes;
-                       });
-                 pe.barrier();
-                 for (int i = 0; i < repeats; ++i) {
-                   const std::uint64_t epoch = static_cast<std::uint64_t>(i) + 1;
-                   Watcher& watcher = *watchers[moe::half_of_epoch(epoch)];
-                   rank.poison();
-                   watcher.clear();
-                   launch_must(launch_watch_low_latency(watcher.calls(), rank.memory().cells, epoch,
-                                                        watcher.stream()));
-                   watcher.load_the_link();
-                   rank.dispatch(Halves::send, sms);
-                   require(watcher.seen(), i);
-                   pe.synchronize();
-                   pe.barrier();
-                 }
-               }),
+      ThreadGpus(shape.n_ranks)
+          .run(MoeLatencyRank::heap_bytes(shape, Scales::none, Combine::partial) + 2 * load_bytes,
+               body),
       "");
 }
 

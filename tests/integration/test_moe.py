@@ -88,6 +88,8 @@ class AllWell(MoeTest):
         self.assertEqual(len(point["received_rows"]), 4)
         self.assertEqual(sum(point["dispatch"]["logical_bytes"]), sum(point["received_rows"]) * 512)
         self.assertTrue(all(use["formula"] for use in point["memory"]))
+        self.assertIn("clock", point["window"])
+        self.assertIn("warm", point["caches"])
         self.assertIn("PE waits for PE", result[1])
         self.assertIn(point["routing_hash"], result[1])
 
@@ -117,6 +119,8 @@ class AllWell(MoeTest):
                 self.assertEqual(document["results"][0]["params"]["nodes"], 2)
                 crossing = [sum(d["moe"][0]["dispatch"]["crossing_bytes"]) for d in (document, flat)]
                 self.assertGreater(crossing[0], 0)
+                if name == "libfabric":  # its transport counts what its ports move
+                    self.assertGreaterEqual(sum(nic["moved_bytes"] for nic in document["moe"][0]["nics"]), crossing[0])
                 self.assertEqual(flat["moe"][0]["received_rows"], document["moe"][0]["received_rows"])
                 result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2, env=transport)
                 self.assert_right(result, document)
@@ -129,6 +133,15 @@ class AllWell(MoeTest):
             hashes.append(document["moe"][0]["routing_hash"])
         self.assertEqual(hashes[0], hashes[1])
         self.assertNotEqual(hashes[0], hashes[2])
+
+    def test_a_straggler_of_two_is_no_slow_link(self):
+        for mode in ("ht", "ll"):
+            result, document = self.report(2, *FEW, "--straggler", "1:100000", "--mode", mode)
+            self.assert_right(result, document)
+            slow = [f for f in document["findings"] if f["id"].startswith("moe-slow")]
+            self.assertEqual({(f["id"], f["subject"]) for f in slow}, {("moe-slow-rank", "PE 1")})
+            late = document["moe"][0]["waits"][0]["late_us"]
+            self.assertGreater(late[0][1], 90_000)
 
     def test_a_straggler_is_named(self):
         result, document = self.report(4, *FEW, "--straggler", "2:100000")

@@ -49,6 +49,8 @@ struct Times {
   double transfer_us = 0; ///< from then on
   double pack_us = 0;     ///< of that, or of total: packing per expert
   std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
+  /// By rank, of that: until it had begun the call. Empty where nothing tells of that alone.
+  std::vector<double> begin_wait_us;
 };
 
 /// Bytes of one rank: what is allocated for these limits, whatever the routing is.
@@ -64,6 +66,8 @@ public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::vector<MemoryUse> memory() const = 0;
+  /// What Times::total_us spans, and the clock that says so: for people.
+  virtual std::string window() const = 0;
   /// Fills what dispatch and combine write with a pattern that no row has. Not timed; everybody has
   /// to be done before anybody goes on.
   virtual void poison() = 0;

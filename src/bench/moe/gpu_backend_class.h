@@ -26,6 +26,11 @@ public:
   }
   std::string name() const override { return "gpu"; }
   std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  std::string window() const override {
+    return "from before the call's first kernel until its last one has ended, by CUDA events on "
+           "the "
+           "rank's stream";
+  }
 
   void poison() override {
     for (const GpuPart* part : written_parts())
@@ -301,6 +306,8 @@ private:
       const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
       const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
       times.wait_us.push_back(until_begun + until_done);
+      if (!few())
+        times.begin_wait_us.push_back(until_begun);
       times.arrival_us = std::max(times.arrival_us, until_begun);
     }
     // Low latency has one wait for both, and nothing goes ahead.

@@ -40,6 +40,9 @@ public:
   HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
   std::string name() const override { return "host"; }
   std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  std::string window() const override {
+    return "from the call's begin until its result may be used, by the host's steady clock";
+  }
   void corrupt() override;
 
 protected:

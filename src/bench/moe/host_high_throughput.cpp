@@ -113,6 +113,7 @@ Times HighThroughput::dispatch(bool cached) {
     exchange_counts(times);
   }
   times.counts_us = us_since(begin);
+  times.begin_wait_us = times.wait_us;
   times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
   if (mutates(Mutation::Kind::early_signal)) {
     signal_rows();
@@ -297,6 +298,7 @@ Times HighThroughput::combine() {
   ++back_epoch_;
   meet(lies_.signals.ready_back, back_epoch_, "combine: readiness", times);
   times.counts_us = us_since(begin);
+  times.begin_wait_us = times.wait_us;
   times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
   give_back();
   std::vector<Awaited> all;

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reports/report.h"
+#include "src/bench/moe/links.h"
 #include "src/bench/moe/measure.h"
 
 namespace shmemctl::moe {
@@ -19,6 +20,8 @@ struct Point {
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
+  Links links = {};   ///< what rows went over
+  std::string window; ///< what `total` spans, and by which clock
 };
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.

@@ -22,7 +22,7 @@ struct Request {
   bool bias = false;
   bool flat = false; ///< rows go straight to ranks of other nodes
   std::int32_t expert_alignment = 1;
-  std::int32_t num_sms = 0;
+  std::string num_sms = "0"; ///< 0: the kernels' own choice
   std::uint32_t seed = 1;
 
   bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }

@@ -21,6 +21,11 @@ TEST(MoeRequest, ListsMakeEveryCombination) {
   EXPECT_EQ(points(request).size(), 12U);
   EXPECT_EQ(points(request).front().setup.shape.max_tokens, 1);
   EXPECT_EQ(points(request).back().setup.shape.hidden, 7168);
+  request.experts = "64,256";
+  request.num_sms = "8,24,132";
+  EXPECT_EQ(points(request).size(), 72U);
+  EXPECT_EQ(points(request)[0].setup.num_sms, 8);
+  EXPECT_EQ(points(request)[1].setup.num_sms, 24);
 }
 
 TEST(MoeRequest, ModesAndFormats) {
