@@ -38,7 +38,7 @@ public:
     if (!few()) {
       notify_timer_.begin(stream());
       if (!cached)
-        launched(launch_notify(gpu_.job(), notify(), stream()));
+        enqueue_counts();
       notify_timer_.end(stream());
     }
     enqueue_dispatch();
@@ -74,7 +74,7 @@ public:
       timer_.begin(stream());
       for (int i = 0; i < each; ++i) {
         if (!few())
-          launched(launch_notify(gpu_.job(), notify(), stream()));
+          enqueue_counts();
         enqueue_dispatch();
         if (setup_.by_expert)
           enqueue_pack();
@@ -107,8 +107,10 @@ public:
       flip(memory_ + lies_.results.offset);
   }
 
-private:
-  void enqueue_dispatch() {
+protected:
+  /// High throughput: what goes ahead.
+  virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
+  virtual void enqueue_dispatch() {
     if (few()) {
       launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
       ++dispatches_;
@@ -124,7 +126,7 @@ private:
                           at<std::int32_t>(lies_.counts), packed(), sms()},
                          stream()));
   }
-  void enqueue_combine() {
+  virtual void enqueue_combine() {
     if (few())
       launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
     else
@@ -266,7 +268,7 @@ private:
   }
 
   /// The sums of waits so far, by rank: until it had begun, then until all of it was there.
-  Waits waits(int op) {
+  virtual Waits waits(int op) {
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);
     if (few()) {
@@ -329,7 +331,7 @@ private:
   void run_experts_of_rows();
   void run_packed_experts();
   /// What dispatches and combines write.
-  std::vector<const GpuPart*> written_parts() const;
+  virtual std::vector<const GpuPart*> written_parts() const;
   Received packed_rows(std::int32_t first, std::size_t count) const;
   std::optional<std::string> wrong_counts();
   std::optional<std::string> wrong_rows();

@@ -127,7 +127,8 @@ std::optional<std::string> GpuBackend::verify_combine() {
   launched(
       launch_check_combined({setup_.shape, record_scales(), setup_.combine, me_, tokens(),
                              setup_.seed, at<std::int32_t>(lies_.experts), at<float>(lies_.weights),
-                             bias(), at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong)},
+                             bias(), at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong),
+                             setup_.model_node_ranks()},
                             stream()));
   if (const Wrong wrong = take_wrong(); wrong.rows != 0)
     return fmt::format("rank {}: {} tokens are wrong; of one, token {}, channel {}: expected "
