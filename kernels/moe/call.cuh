@@ -56,10 +56,10 @@ private:
   /// block's threads before a sync, have read or written comes before.
   __device__ void tell_all(const std::uint64_t* words) const {
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size())
-      device::store_release(
-          device::pointer_to(job_, const_cast<std::uint64_t*>(words) + job_.pe - first_,
-                             first_ + rank),
-          epoch_);
+      device::store_release(device::pointer_to(job_,
+                                               const_cast<std::uint64_t*>(words) + job_.pe - first_,
+                                               first_ + rank),
+                            epoch_);
   }
   /// Whether this thread's ranks have told me. @param counts whether to add up the time
   __device__ bool hear_all(const std::uint64_t* words, std::uint64_t* wait_ns, bool counts) const {

@@ -74,7 +74,7 @@ std::string launch_hybrid_combine(const DeviceJob& job, const HybridCombine& arg
     return launch_blocks(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
   };
   const std::int32_t mates = arguments.shape.node_ranks;
-  return mates <= 2 ? with(hybrid_combine<2>)
+  return mates <= 2   ? with(hybrid_combine<2>)
          : mates <= 4 ? with(hybrid_combine<4>)
                       : with(hybrid_combine<8>);
 }

@@ -3,7 +3,8 @@
 // Dispatch: rows for the ranks of this node are stored into their final places; rows for another
 // node cross once, packed into chunks with a signal each, to the rank of this one's rail there,
 // which hands them on as chunks come. Combine: the rank of the home's rail adds up its node's rows
-// in the order of ranks, rounds, and sends the sum; home adds the nodes' sums in the order of nodes.
+// in the order of ranks, rounds, and sends the sum; home adds the nodes' sums in the order of
+// nodes.
 //
 // What crosses goes by the device API's put with signal: loads and stores, the proxy or the HCA's
 // queues, as the job has it. Launchers return "" or why the launch failed; they do not wait. All

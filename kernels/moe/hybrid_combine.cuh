@@ -70,8 +70,7 @@ public:
          unit += static_cast<std::int32_t>(gridDim.x)) {
       const std::int32_t place = unit % places, chunk = unit / places;
       const std::int32_t home = rails_.rank_in(place);
-      const std::int32_t count =
-          all_.plan.crossing_counts[home * shape_.n_nodes() + rails_.node()];
+      const std::int32_t count = all_.plan.crossing_counts[home * shape_.n_nodes() + rails_.node()];
       const std::int32_t begin = chunk * shape_.chunk_rows;
       const std::int32_t rest = count - begin;
       const std::int32_t rows = rest < shape_.chunk_rows ? rest : shape_.chunk_rows;
@@ -92,8 +91,8 @@ public:
   /// By a warp: its share of this rank's tokens. False: a rank of the rail has not sent in time.
   __device__ bool add_up_own() const {
     const auto workers = static_cast<std::int32_t>(gridDim.x) * warps_;
-    for (std::int32_t token = warp_ * static_cast<std::int32_t>(gridDim.x) +
-                              static_cast<std::int32_t>(blockIdx.x);
+    for (std::int32_t token =
+             warp_ * static_cast<std::int32_t>(gridDim.x) + static_cast<std::int32_t>(blockIdx.x);
          token < all_.tokens; token += workers)
       if (!wait_for_sums(token))
         return false;
@@ -145,10 +144,10 @@ private:
     for (std::int32_t place = device::Warp::rank(); place < shape_.other_nodes();
          place += device::Warp::size())
       if (const std::int32_t slot = crossing_slots(token)[rails_.node_in(place)]; slot >= 0)
-        came = rails_.wait(all_.memory.sum_words +
-                               shape_.chunk_word(place, slot / shape_.chunk_rows),
-                           place, 1, blockIdx.x == 0 && warp_ == 0) &&
-               came;
+        came =
+            rails_.wait(all_.memory.sum_words + shape_.chunk_word(place, slot / shape_.chunk_rows),
+                        place, 1, blockIdx.x == 0 && warp_ == 0) &&
+            came;
 #endif
     return device::Warp::all(came);
   }

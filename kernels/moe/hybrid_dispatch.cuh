@@ -24,8 +24,7 @@ public:
                           std::uint64_t epoch)
       : job_(job), all_(all), shape_(all.shape), rails_(rails), record_(all.shape.record()),
         epoch_(epoch), n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
-        value_bytes_(all.shape.value_bytes()),
-        warp_(device::Block::rank() / device::Warp::size()),
+        value_bytes_(all.shape.value_bytes()), warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
   /// By a block: its share of the chunks that cross.
@@ -51,8 +50,8 @@ public:
   /// By a warp: its share of the rows that stay on the node.
   __device__ void send_near() const {
     const auto workers = static_cast<std::int32_t>(gridDim.x) * warps_;
-    for (std::int32_t token = warp_ * static_cast<std::int32_t>(gridDim.x) +
-                              static_cast<std::int32_t>(blockIdx.x);
+    for (std::int32_t token =
+             warp_ * static_cast<std::int32_t>(gridDim.x) + static_cast<std::int32_t>(blockIdx.x);
          token < all_.tokens; token += workers) {
       const std::int32_t* const slots = all_.plan.slots + static_cast<std::int64_t>(token) * n_;
       for (std::int32_t i = 0; i < shape_.node_ranks; ++i) {
@@ -133,11 +132,11 @@ private:
     for (std::int32_t word = device::Warp::rank(); word < shape_.crossing_words();
          word += device::Warp::size()) {
       const std::int32_t choice = word - record_.scale_words;
-      words[word] = choice < 0                         ? row.scales[word]
-                    : choice < record_.top_k           ? bits(row.experts[choice])
-                    : word < shape_.crossing_token()   ? row.weights[choice - record_.top_k]
+      words[word] = choice < 0                        ? row.scales[word]
+                    : choice < record_.top_k          ? bits(row.experts[choice])
+                    : word < shape_.crossing_token()  ? row.weights[choice - record_.top_k]
                     : word == shape_.crossing_token() ? bits(token)
-                                                       : bits(slots[word - shape_.crossing_slots()]);
+                                                      : bits(slots[word - shape_.crossing_slots()]);
     }
   }
   __device__ void send_chunk(std::int32_t place, std::int32_t chunk, Rows rows) const {
@@ -171,9 +170,9 @@ private:
   __device__ void place_row(const RowOnItsWay& row, std::int32_t rank, std::int32_t slot) const {
     const std::int64_t at = all_.plan.bases[row.source * n_ + rank] + slot;
     const HighThroughputMemory& memory = all_.memory.node;
-    device::copy<device::Warp, device::Local>(
-        device::pointer_to(job_, memory.rows, rank) + at * value_bytes_, row.values,
-        static_cast<std::size_t>(value_bytes_));
+    device::copy<device::Warp, device::Local>(device::pointer_to(job_, memory.rows, rank) +
+                                                  at * value_bytes_,
+                                              row.values, static_cast<std::size_t>(value_bytes_));
     auto* const record = reinterpret_cast<std::uint32_t*>(
         device::pointer_to(job_, memory.records, rank) + at * record_.bytes());
     for (std::int32_t word = device::Warp::rank(); word < record_.words();

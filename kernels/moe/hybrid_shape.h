@@ -41,9 +41,7 @@ struct HybridShape {
   }
 
   // Rows that cross lie by place, then in the order of tokens, and go in chunks.
-  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks() const {
-    return chunks_of(shape.max_tokens);
-  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks() const { return chunks_of(shape.max_tokens); }
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks_of(std::int32_t rows) const {
     return (rows + chunk_rows - 1) / chunk_rows;
   }
@@ -96,7 +94,8 @@ struct HybridShape {
 struct RailCells {
   std::uint64_t counts[max_ranks];  ///< by rank: the notification whose message lies here
   std::uint64_t entered[max_ranks]; ///< by node: the call that the rail's rank there has begun
-  /// Own: spent waiting for the rail's rank on that node, sums: until it had begun, and for its rows.
+  /// Own: spent waiting for the rail's rank on that node, sums: until it had begun, and for its
+  /// rows.
   std::uint64_t wait_ns[2][max_ranks];
   std::uint64_t notification; ///< own: notifications that are over
   std::uint64_t padding[15];

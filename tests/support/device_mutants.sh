@@ -11,7 +11,8 @@ if [[ ${#mutations[@]} -eq 0 ]]; then
              MOE_CHUNK_FIRST MOE_CHUNK_UNHEARD MOE_RAIL_UNHEARD MOE_SUMS_FIRST MOE_SUMS_UNHEARD)
 fi
 device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp)
-moe=(tests/unit/device_plan/hybrid_test.cpp src/moe/oracle.cpp)
+moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/hybrid_test.cpp src/moe/oracle.cpp src/moe/routing.cpp
+     src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 survivors=0

@@ -92,7 +92,8 @@ public:
           job(rank).heap + lies_.rows + i * static_cast<std::size_t>(shape_.value_bytes());
       const auto* const record = reinterpret_cast<const std::uint32_t*>(
           job(rank).heap + lies_.records + i * static_cast<std::size_t>(layout.bytes()));
-      const std::string where = "rank " + std::to_string(rank) + ", row " + std::to_string(i) + ": ";
+      const std::string where =
+          "rank " + std::to_string(rank) + ", row " + std::to_string(i) + ": ";
       if (record[layout.source()] != static_cast<std::uint32_t>(rows[i].rank) ||
           record[layout.token()] != static_cast<std::uint32_t>(rows[i].token))
         return where + "another token";
@@ -103,8 +104,7 @@ public:
         const std::int32_t local = shape.local_expert(choices(rows[i])[k], rank);
         if (record[layout.experts() + k] != static_cast<std::uint32_t>(local) ||
             record[layout.weights() + k] !=
-                (local == moe::no_expert ? 0
-                                         : moe::bits_of(weights[static_cast<std::size_t>(k)])))
+                (local == moe::no_expert ? 0 : moe::bits_of(weights[static_cast<std::size_t>(k)])))
           return where + "other choices";
       }
     }
@@ -198,13 +198,11 @@ private:
     return memory;
   }
   moe::HybridPlan plan(const DeviceJob& job) const {
-    return {at<std::int32_t>(job, lies_.slots),
-            at<std::int32_t>(job, lies_.counts),
-            at<std::int32_t>(job, lies_.bases),
-            at<std::int32_t>(job, lies_.expert_counts),
-            at<std::int32_t>(job, lies_.crossing_slots),
-            at<std::int32_t>(job, lies_.crossing_tokens),
-            at<std::int32_t>(job, lies_.crossing_counts)};
+    return {
+        at<std::int32_t>(job, lies_.slots),          at<std::int32_t>(job, lies_.counts),
+        at<std::int32_t>(job, lies_.bases),          at<std::int32_t>(job, lies_.expert_counts),
+        at<std::int32_t>(job, lies_.crossing_slots), at<std::int32_t>(job, lies_.crossing_tokens),
+        at<std::int32_t>(job, lies_.crossing_counts)};
   }
   std::int32_t tokens(std::int32_t rank) const {
     return routing_[static_cast<std::size_t>(rank)].tokens();
@@ -248,8 +246,7 @@ private:
       const moe::RowSource row{rank, token};
       const auto i = static_cast<std::size_t>(token);
       const auto weights = moe::expected_weights(key(row), shape_.shape.top_k);
-      std::copy(weights.begin(), weights.end(),
-                at<float>(to, lies_.weights) + i * weights.size());
+      std::copy(weights.begin(), weights.end(), at<float>(to, lies_.weights) + i * weights.size());
       const auto bias = bias_of(row);
       std::copy(bias.begin(), bias.end(), at<std::uint16_t>(to, lies_.bias) + i * bias.size());
       if (shape_.format == moe::Format::bf16) {

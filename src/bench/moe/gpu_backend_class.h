@@ -332,6 +332,8 @@ protected:
   void run_packed_experts();
   /// What dispatches and combines write.
   virtual std::vector<const GpuPart*> written_parts() const;
+  /// What verification looks around.
+  virtual std::vector<const GpuPart*> guarded_parts() const;
   Received packed_rows(std::int32_t first, std::size_t count) const;
   std::optional<std::string> wrong_counts();
   std::optional<std::string> wrong_rows();

@@ -12,7 +12,13 @@ class HybridGpuBackend : public GpuBackend {
 public:
   HybridGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank,
                    std::int32_t node_ranks)
-      : GpuBackend(gpu, memory, setup, rank), parts_(setup, node_ranks) {}
+      : GpuBackend(gpu, memory, setup, rank), parts_(setup, node_ranks) {
+    // Once: what is sent from may still be read when a call is over here. So a row that is not
+    // packed is seen in the first call, or where routings change.
+    for (const GpuPart* part : {&parts_.rows_out, &parts_.sums_out})
+      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
+                part->size_bytes + 2 * gpu_guard_bytes);
+  }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
 
 private:
@@ -49,19 +55,20 @@ private:
             at<std::byte>(parts_.sums_in)};
   }
   HybridPlan hybrid_plan() const {
-    return {at<std::int32_t>(lies_.slots),
-            at<std::int32_t>(lies_.counts),
-            at<std::int32_t>(parts_.all_bases),
-            at<std::int32_t>(lies_.expert_counts),
-            at<std::int32_t>(parts_.crossing_slots),
-            at<std::int32_t>(parts_.crossing_tokens),
+    return {at<std::int32_t>(lies_.slots),           at<std::int32_t>(lies_.counts),
+            at<std::int32_t>(parts_.all_bases),      at<std::int32_t>(lies_.expert_counts),
+            at<std::int32_t>(parts_.crossing_slots), at<std::int32_t>(parts_.crossing_tokens),
             at<std::int32_t>(parts_.crossing_counts)};
   }
 
   std::vector<const GpuPart*> written_parts() const override {
     std::vector<const GpuPart*> parts = GpuBackend::written_parts();
-    parts.insert(parts.end(),
-                 {&parts_.rows_out, &parts_.rows_in, &parts_.sums_out, &parts_.sums_in});
+    parts.insert(parts.end(), {&parts_.rows_in, &parts_.sums_in});
+    return parts;
+  }
+  std::vector<const GpuPart*> guarded_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
+    parts.insert(parts.end(), {&parts_.rows_out, &parts_.sums_out});
     return parts;
   }
   /// Of the ranks that this one waits for: those of its node and of its rail.

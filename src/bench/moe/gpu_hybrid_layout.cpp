@@ -13,19 +13,19 @@ HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
     : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, rows_of_chunk} {
   const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
   const std::size_t ranks = count(shape.shape.n_ranks), nodes = count(shape.n_nodes());
-  const std::size_t tokens = count(shape.shape.max_tokens), places = count(shape.other_nodes());
+  const std::size_t tokens = count(shape.shape.max_tokens), others = count(shape.other_nodes());
   const std::size_t messages = 2 * ranks * count(shape.message_words()) * sizeof(std::int32_t);
-  const std::size_t words = places * count(shape.chunks()) * sizeof(std::uint64_t);
+  const std::size_t words = others * count(shape.chunks()) * sizeof(std::uint64_t);
 
   rails = add(sizeof(RailCells));
   counts_out = add(messages);
   counts_in = add(messages);
   row_words = add(words);
   sum_words = add(words);
-  rows_out = add(places * tokens * count(shape.crossing_bytes()));
-  rows_in = add(places * tokens * count(shape.crossing_bytes()));
-  sums_out = add(places * tokens * count(shape.sum_bytes()));
-  sums_in = add(places * tokens * count(shape.sum_bytes()));
+  rows_out = add(others * tokens * count(shape.crossing_bytes()));
+  rows_in = add(others * tokens * count(shape.crossing_bytes()));
+  sums_out = add(others * tokens * count(shape.sum_bytes()));
+  sums_in = add(others * tokens * count(shape.sum_bytes()));
   all_bases = add(ranks * ranks * sizeof(std::int32_t));
   crossing_slots = add(tokens * nodes * sizeof(std::int32_t));
   crossing_tokens = add(nodes * tokens * sizeof(std::int32_t));
@@ -39,8 +39,8 @@ HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
                   "2 * (nodes - 1) * max_tokens * (hidden * bytes of a value + 4 B * (scales + 2 * "
                   "top_k + 1 + ranks of a node), filled up to 16 B)",
                   2 * rows_in.size_bytes});
-  uses.push_back({"sums that cross", "2 * (nodes - 1) * max_tokens * hidden * 2 B",
-                  2 * sums_in.size_bytes});
+  uses.push_back(
+      {"sums that cross", "2 * (nodes - 1) * max_tokens * hidden * 2 B", 2 * sums_in.size_bytes});
 }
 
 } // namespace shmemctl::moe

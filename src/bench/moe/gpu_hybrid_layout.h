@@ -11,8 +11,8 @@ struct HybridLayout : GpuLayout {
   HybridLayout(const Setup& setup, std::int32_t node_ranks);
 
   HybridShape shape;
-  GpuPart rails, counts_out, counts_in, row_words, sum_words; ///< symmetric words
-  GpuPart rows_out, rows_in, sums_out, sums_in;               ///< symmetric rows
+  GpuPart rails, counts_out, counts_in, row_words, sum_words;          ///< symmetric words
+  GpuPart rows_out, rows_in, sums_out, sums_in;                        ///< symmetric rows
   GpuPart all_bases, crossing_slots, crossing_tokens, crossing_counts; ///< of this rank
 };
 
