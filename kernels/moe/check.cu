@@ -196,7 +196,7 @@ public:
   }
   __device__ std::uint16_t operator()(std::uint16_t read, float bias) const {
     if (all_.combine == Combine::rows)
-      return combined(read, ranks_, factors_, all_.shape.n_ranks, bias);
+      return combined(read, ranks_, factors_, all_.shape.n_ranks, bias, all_.node_ranks);
     return all_.combine == Combine::partial
                ? combined_partial(read, all_.shape, experts_, weights_)
                : combined_weighted(read, experts_, weights_, all_.shape.top_k);

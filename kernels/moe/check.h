@@ -68,6 +68,7 @@ struct CheckCombinedArguments {
   const std::uint16_t* bias;    ///< as given to combine
   const std::uint16_t* results; ///< [tokens][hidden]
   Wrong* wrong;
+  std::int32_t node_ranks = 0; ///< over nodes: ranks of a node
 };
 std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream);
 

@@ -39,12 +39,13 @@ public:
               "poison");
   }
   /// "" or what is wrong.
-  std::string check_combined(bool with_bias = false) {
+  /// @param node_ranks of a combine across nodes
+  std::string check_combined(bool with_bias = false, std::int32_t node_ranks = 0) {
     clear_wrong();
-    launch_must(moe::launch_check_combined({shape_, scale_kind_, combine_, pe_.job.pe, tokens(),
-                                            moe_seed, experts_.data(), weights_.data(),
-                                            bias(with_bias), results_.data(), wrong_.data()},
-                                           pe_.stream));
+    launch_must(moe::launch_check_combined(
+        {shape_, scale_kind_, combine_, pe_.job.pe, tokens(), moe_seed, experts_.data(),
+         weights_.data(), bias(with_bias), results_.data(), wrong_.data(), node_ranks},
+        pe_.stream));
     return what_is_wrong("combine");
   }
 

@@ -43,7 +43,7 @@ public:
     if (!few()) {
       notify_timer_.begin(stream());
       if (!cached)
-        launched(launch_notify(gpu_.job(), notify(), stream()));
+        enqueue_counts();
       notify_timer_.end(stream());
     }
     enqueue_dispatch();
@@ -79,7 +79,7 @@ public:
       timer_.begin(stream());
       for (int i = 0; i < each; ++i) {
         if (!few())
-          launched(launch_notify(gpu_.job(), notify(), stream()));
+          enqueue_counts();
         enqueue_dispatch();
         if (setup_.by_expert)
           enqueue_pack();
@@ -112,8 +112,10 @@ public:
       flip(memory_ + lies_.results.offset);
   }
 
-private:
-  void enqueue_dispatch() {
+protected:
+  /// High throughput: what goes ahead.
+  virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
+  virtual void enqueue_dispatch() {
     if (few()) {
       launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
       ++dispatches_;
@@ -129,7 +131,7 @@ private:
                           at<std::int32_t>(lies_.counts), packed(), sms()},
                          stream()));
   }
-  void enqueue_combine() {
+  virtual void enqueue_combine() {
     if (few())
       launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
     else
@@ -271,7 +273,7 @@ private:
   }
 
   /// The sums of waits so far, by rank: until it had begun, then until all of it was there.
-  Waits waits(int op) {
+  virtual Waits waits(int op) {
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);
     if (few()) {
@@ -336,7 +338,9 @@ private:
   void run_experts_of_rows();
   void run_packed_experts();
   /// What dispatches and combines write.
-  std::vector<const GpuPart*> written_parts() const;
+  virtual std::vector<const GpuPart*> written_parts() const;
+  /// What verification looks around.
+  virtual std::vector<const GpuPart*> guarded_parts() const;
   Received packed_rows(std::int32_t first, std::size_t count) const;
   std::optional<std::string> wrong_counts();
   std::optional<std::string> wrong_rows();

@@ -33,7 +33,7 @@ struct GpuLayout {
   std::size_t size_bytes = 0;
   std::vector<MemoryUse> uses; ///< what a program that calls the kernels would need
 
-private:
+protected:
   GpuPart add(std::size_t size_bytes);
 };
 

@@ -33,6 +33,12 @@ std::vector<const GpuPart*> GpuBackend::written_parts() const {
   return parts;
 }
 
+std::vector<const GpuPart*> GpuBackend::guarded_parts() const {
+  std::vector<const GpuPart*> parts = written_parts();
+  parts.push_back(&lies_.outputs); // experts write it; only what lies around it is looked at
+  return parts;
+}
+
 std::optional<std::string> GpuBackend::wrong_rows() {
   clear_wrong();
   each_source([&](std::int32_t, const Received& received) {
@@ -96,9 +102,7 @@ void GpuBackend::look_between_slots() {
 
 std::optional<std::string> GpuBackend::wrong_untouched() {
   clear_wrong();
-  std::vector<const GpuPart*> parts = written_parts();
-  parts.push_back(&lies_.outputs); // experts write it; only what lies around it is looked at
-  for (const GpuPart* part : parts) {
+  for (const GpuPart* part : guarded_parts()) {
     const std::byte* const begin = memory_ + part->offset;
     look_untouched(begin - gpu_guard_bytes, begin);
     look_untouched(end_of(*part), end_of(*part) + gpu_guard_bytes);
@@ -124,11 +128,11 @@ std::optional<std::string> GpuBackend::verify_dispatch() {
 
 std::optional<std::string> GpuBackend::verify_combine() {
   clear_wrong();
-  launched(
-      launch_check_combined({setup_.shape, record_scales(), setup_.combine, me_, tokens(),
-                             setup_.seed, at<std::int32_t>(lies_.experts), at<float>(lies_.weights),
-                             bias(), at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong)},
-                            stream()));
+  launched(launch_check_combined(
+      {setup_.shape, record_scales(), setup_.combine, me_, tokens(), setup_.seed,
+       at<std::int32_t>(lies_.experts), at<float>(lies_.weights), bias(),
+       at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong), setup_.model_node_ranks()},
+      stream()));
   if (const Wrong wrong = take_wrong(); wrong.rows != 0)
     return fmt::format("rank {}: {} tokens are wrong; of one, token {}, channel {}: expected "
                        "{:#06x}, found {:#06x}",
