@@ -42,6 +42,9 @@ json params_of(const Point& point, const char* phase) {
     params["nodes"] = setup.n_nodes();
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
+  for (const Direction direction : {Direction::dispatch, Direction::combine})
+    if (const std::string given = to_text(point.given.of(direction)); !given.empty())
+      params[to_string(direction) + std::string("_settings")] = given;
   return params;
 }
 
@@ -156,7 +159,8 @@ std::vector<ResultRow> rows_of(const Point& point) {
       add_bandwidth(traffic, rows.back());
     }
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
-    rows.push_back(row_of(point, name, "first call", {result.cold_us}));
+    if (!point.was_tuned)
+      rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }
   rows.push_back(row_of(point, "moe-round-trip", "period", point.result.period_us));
   Traffic both = dispatch_traffic(point.setup);
@@ -184,16 +188,22 @@ json json_of(const Point& point) {
   json waits = json::array();
   for (const OperationResult& result : point.result.operations)
     waits.push_back(waits_json(result));
-  return {{"params", params_of(point, "total")},
-          {"seed", setup.seed},
-          {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
-          {"tokens", tokens},
-          {"received_rows", rows},
-          {"verified_iterations", point.result.verified_iterations},
-          {"memory", memory},
-          {"dispatch", traffic_json(dispatch_traffic(setup))},
-          {"combine", traffic_json(combine_traffic(setup))},
-          {"waits", waits}};
+  json all{{"params", params_of(point, "total")},
+           {"seed", setup.seed},
+           {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
+           {"tokens", tokens},
+           {"received_rows", rows},
+           {"verified_iterations", point.result.verified_iterations},
+           {"memory", memory},
+           {"dispatch", traffic_json(dispatch_traffic(setup))},
+           {"combine", traffic_json(combine_traffic(setup))},
+           {"waits", waits},
+           {"settings",
+            {{"dispatch", settings_json(point.settings.dispatch)},
+             {"combine", settings_json(point.settings.combine)}}}};
+  if (point.was_tuned)
+    all["tuned"] = tuned_json(point.tuned);
+  return all;
 }
 
 Findings findings_of(const Point& point) {
@@ -202,6 +212,12 @@ Findings findings_of(const Point& point) {
     findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
                         "run it again with --verify-every 1; if it stays, the transport or the "
                         "memory is broken"});
+  for (const Tuned& tuned : point.tuned)
+    for (const Attempt& attempt : tuned.attempts)
+      if (!attempt.wrong.empty())
+        findings.push_back({"moe-corrupt", Severity::error, "moe", attempt.wrong,
+                            "these settings break the kernels or the memory: report them, and do "
+                            "not use them"});
   for (const OperationResult& result : point.result.operations)
     for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result)))
       findings.push_back(finding_of(verdict, result.operation));
