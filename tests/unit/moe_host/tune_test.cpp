@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -235,12 +237,50 @@ TEST(MoeTune, HostTriesItsChunksVerified) {
   }
 }
 
-TEST(MoeTune, HostPutsNoMoreThanAChunkAtOnce) {
-  MoeDrive drive = moe_drive(2, 4, 1, 512, 3);
+TEST(MoeTune, HostPutsRowsInChunksOfWhatIsSet) {
+  MoeDrive drive = moe_drive(2, 2, 2, 512, 3); // each token goes to both ranks
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  std::atomic<int> delivered{0};
+  TeamWorldOptions options;
+  options.pes_per_node = 1;
+  options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
+  options.between_deliveries = [&](int pe) { delivered += pe == 0 ? 1 : 0; };
+  run_team_world(
+      2,
+      [&](TeamPe& me) {
+        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
+        const auto deliveries = [&](std::int32_t chunk_bytes) {
+          DirectionSettings settings;
+          settings.combine.chunk_bytes = chunk_bytes;
+          EXPECT_EQ(backend->cannot_use(Direction::combine, settings.combine), "");
+          backend->use(settings);
+          backend->dispatch(false);
+          backend->run_experts();
+          me.collectives->barrier(team_world);
+          const int before = delivered;
+          backend->combine();
+          const int after = delivered;
+          EXPECT_FALSE(backend->verify_combine());
+          me.collectives->barrier(team_world);
+          return after - before;
+        };
+        backend->poison(); // sets the guards too
+        me.collectives->barrier(team_world);
+        const int whole = deliveries(1024), halves = deliveries(512), thirds = deliveries(400);
+        if (me.pe == 0) {
+          EXPECT_EQ(halves - whole, 3); // rows to the other rank
+          EXPECT_EQ(thirds - whole, 6);
+        }
+      },
+      options);
+}
+
+TEST(MoeTune, HostRefusesChunksThatAreNone) {
+  MoeDrive drive = moe_drive(1, 4, 1, 512, 3);
   const Routing routing = make_routing(drive.setup.shape, drive.routing);
   drive.setup.routing = &routing;
   run_team_world(1, [&](TeamPe& me) {
-    drive.setup.shape.n_ranks = 1;
     const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
     const auto problem = [&](std::int32_t chunk_bytes) {
       Settings wanted;
