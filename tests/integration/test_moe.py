@@ -152,6 +152,60 @@ class AllWell(MoeTest):
         self.assertIn("PE 2 is slow", result[1])
 
 
+class Tuning(MoeTest):
+    #: One chunk at least for each of the rows' parts.
+    SHAPE = ("--num-experts", 32, "--hidden", 1024, "--num-tokens", 24, "-n", 8, "-w", 1)
+
+    def test_settings_are_tried_chosen_and_used_again(self):
+        for mode in ("ht", "ll"):
+            with self.subTest(mode=mode):
+                result, document = self.report(2, *self.SHAPE, "--mode", mode, "--tune")
+                self.assert_right(result, document)
+                point, = document["moe"]
+                self.assertEqual([t["direction"] for t in point["tuned"]], ["dispatch", "combine"])
+                options = []
+                for tuned in point["tuned"]:
+                    attempts, name = tuned["attempts"], tuned["direction"]
+                    self.assertEqual(len({json.dumps(a["settings"]) for a in attempts}), 4)
+                    self.assertEqual([a["own_choice"] for a in attempts], [True, False, False, False])
+                    self.assertEqual({a["wrong"] for a in attempts}, {None})
+                    chosen = attempts[tuned["chosen"]]
+                    self.assertTrue(chosen["last"])
+                    fastest = min(a["p50_us"] for a in attempts)
+                    self.assertLessEqual(chosen["p50_us"], fastest + tuned["noise_us"] + 1e-6)
+                    self.assertEqual(point["settings"][name], chosen["settings"])
+                    options += [f"--{name}-settings", f"chunk_bytes={chosen['settings']['chunk_bytes']}"]
+                self.assertIn("without trying: " + " ".join(options), result[1])
+                self.assertIn("chosen", result[1])
+                # No call was the first of its kind any more.
+                self.assertNotIn("first call", {row["params"]["phase"] for row in document["results"]})
+                again, repeated = self.report(2, *self.SHAPE, "--mode", mode, *options)
+                self.assert_right(again, repeated)
+                self.assertNotIn("tuned", repeated["moe"][0])
+                self.assertEqual(repeated["moe"][0]["settings"], point["settings"])
+                self.assertEqual(repeated["results"][0]["params"]["dispatch_settings"], options[1])
+
+    def test_settings_that_break_data_are_named(self):
+        (code, _, err), document = self.report(2, *self.SHAPE, "--tune", env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+        self.assertEqual(code, 1, err)
+        dispatch = document["moe"][0]["tuned"][0]
+        self.assertTrue(all("rank 1, row" in a["wrong"] for a in dispatch["attempts"]))
+        messages = [f["message"] for f in document["findings"] if f["id"] == "moe-corrupt"]
+        self.assertTrue(any("dispatch with chunk_bytes=" in m for m in messages), messages)
+
+    def test_settings_that_do_not_go(self):
+        for flags, words in ((("--dispatch-settings", "chunk_bytes=0"), "is not from 1 to"),
+                             (("--combine-settings", "chunk_bytes=2049"), "is not from 1 to 2048"),
+                             (("--combine-settings", "warps=4"), "it has chunk_bytes"),
+                             (("--combine-settings", "warp=4"), "warp is no setting"),
+                             (("--tune", "--dispatch-settings", "chunk_bytes=64"), "--tune")):
+            with self.subTest(flags=flags):
+                code, out, err = self.moe(2, *self.SHAPE, *flags)
+                self.assertEqual((code, out), (2, ""), err)
+                self.assertIn(words, err)
+                self.assertIn("shmemctl: fix: ", err)
+
+
 class Files(MoeTest):
     def test_a_recorded_routing_is_replayed(self):
         file = self.path / "routing.txt"

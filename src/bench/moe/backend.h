@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/bench/moe/settings.h"
 #include "src/moe/oracle.h"
 #include "src/moe/routing.h"
 #include "src/moe/shape.h"
@@ -85,6 +86,24 @@ public:
   virtual std::optional<std::string> verify_combine() = 0;
   /// Changes a byte of what was received, as a test of the verification.
   virtual void corrupt() = 0;
+
+  /// For the calls from now on; the same on all ranks, and nothing that cannot_use() refuses.
+  void use(const DirectionSettings& settings) { given_ = settings; }
+  /// What a call runs with: what was given to use(), and its own choices.
+  virtual Settings settings(Direction direction) const;
+  /// Why a call cannot run with that; "" if it can.
+  virtual std::string cannot_use(Direction direction, const Settings& settings) const;
+  /// What is worth trying, all of it usable and different; the same on all ranks.
+  virtual std::vector<Settings> candidates(Direction direction) const;
+
+protected:
+  const Settings& given(Direction direction) const { return given_.of(direction); }
+
+private:
+  DirectionSettings given_;
 };
+
+/// Why `given` has a setting that `known` has not; "" if it has none.
+std::string unknown_setting(const Settings& given, const Settings& known);
 
 } // namespace shmemctl::moe

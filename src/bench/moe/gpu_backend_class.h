@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "kernels/bench/stream_timer.h"
-#include "kernels/moe/tuning.h"
 #include "src/base/error.h"
 #include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/gpu_layout.h"
+#include "src/bench/moe/gpu_settings.h"
 
 namespace shmemctl::moe {
 
@@ -111,8 +111,18 @@ public:
     if (tokens() > 0)
       flip(memory_ + lies_.results.offset);
   }
+  Settings settings(Direction direction) const override {
+    return all_settings().complete(direction, given(direction));
+  }
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    return all_settings().misfit(direction, wanted);
+  }
+  std::vector<Settings> candidates(Direction direction) const override {
+    return all_settings().candidates(direction);
+  }
 
 protected:
+  GpuSettings all_settings() const { return {setup_, shared_sms(gpu_)}; }
   /// High throughput: what goes ahead.
   virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
   virtual void enqueue_dispatch() {
@@ -122,14 +132,15 @@ protected:
       return;
     }
     DispatchArguments arguments = dispatch_arguments();
-    arguments.tuning = dispatch_tuning(arguments, sms());
+    arguments.tuning = tuning_of(settings(Direction::dispatch));
     launched(launch_dispatch(gpu_.job(), arguments, stream()));
   }
   void enqueue_pack() {
-    launched(launch_pack(gpu_.job(),
-                         {setup_.shape, record_scales(), low_latency(),
-                          at<std::int32_t>(lies_.counts), packed(), sms()},
-                         stream()));
+    launched(
+        launch_pack(gpu_.job(),
+                    {setup_.shape, record_scales(), low_latency(), at<std::int32_t>(lies_.counts),
+                     packed(), *settings(Direction::dispatch).sms},
+                    stream()));
   }
   virtual void enqueue_combine() {
     if (few())
@@ -150,10 +161,6 @@ protected:
   }
   const std::byte* end_of(const GpuPart& part) const {
     return memory_ + part.offset + part.size_bytes;
-  }
-  int sms() const {
-    const int most = shared_sms(gpu_);
-    return setup_.num_sms > 0 ? setup_.num_sms : few() ? most : std::min(24, most);
   }
   void launched(const std::string& failure) {
     if (!failure.empty())
@@ -195,11 +202,15 @@ protected:
     return setup_.bias ? at<std::uint16_t>(lies_.bias) : nullptr;
   }
   CombineArguments combine_arguments() const {
-    const GatherTuning chosen = combine_tuning(setup_.shape, sms());
-    return {setup_.shape,  high_throughput(),
-            plan(),        tokens(),
-            bias(),        at<std::uint16_t>(lies_.results),
-            chosen.tuning, chosen.chunk_bytes};
+    const Settings chosen = settings(Direction::combine);
+    return {setup_.shape,
+            high_throughput(),
+            plan(),
+            tokens(),
+            bias(),
+            at<std::uint16_t>(lies_.results),
+            tuning_of(chosen),
+            *chosen.chunk_bytes};
   }
   LowLatencyMemory low_latency() const {
     return {at<LowLatencyCells>(lies_.cells), at<std::byte>(lies_.rows),
@@ -221,12 +232,12 @@ protected:
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
             Halves::both,
-            sms(),
+            *settings(Direction::dispatch).sms,
             gpu_.job().timeout_ns};
   }
   LowLatencyCombine low_latency_combine() const {
     const bool weighted = setup_.combine == Combine::weighted;
-    const GatherTuning chosen = low_latency_combine_tuning(setup_.shape, weighted, sms());
+    const Settings chosen = settings(Direction::combine);
     return {setup_.shape,
             low_latency(),
             weighted,
@@ -236,8 +247,8 @@ protected:
             at<std::int32_t>(lies_.slots),
             at<std::uint16_t>(lies_.results),
             Halves::both,
-            chosen.tuning,
-            chosen.chunk_bytes,
+            tuning_of(chosen),
+            *chosen.chunk_bytes,
             gpu_.job().timeout_ns,
             setup_.by_expert ? at<std::int32_t>(lies_.places) : nullptr};
   }

@@ -20,6 +20,19 @@ public:
                 part->size_bytes + 2 * gpu_guard_bytes);
   }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
+  /// Of what can be set, these kernels have the SMs alone.
+  Settings settings(Direction direction) const override {
+    Settings own;
+    own.sms = GpuBackend::settings(direction).sms;
+    return own;
+  }
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    const std::string unknown = unknown_setting(wanted, settings(direction));
+    return unknown.empty() ? GpuBackend::cannot_use(direction, wanted) : unknown;
+  }
+  std::vector<Settings> candidates(Direction direction) const override {
+    return {settings(direction)};
+  }
 
 private:
   void enqueue_counts() override {
@@ -31,14 +44,16 @@ private:
     const DispatchArguments near = dispatch_arguments();
     launched(launch_hybrid_dispatch(gpu_.job(),
                                     {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
-                                     near.values, near.scales, near.experts, near.weights, sms()},
+                                     near.values, near.scales, near.experts, near.weights,
+                                     *settings(Direction::dispatch).sms},
                                     stream()));
   }
   void enqueue_combine() override {
-    launched(launch_hybrid_combine(gpu_.job(),
-                                   {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
-                                    bias(), at<std::uint16_t>(lies_.results), sms()},
-                                   stream()));
+    launched(
+        launch_hybrid_combine(gpu_.job(),
+                              {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(), bias(),
+                               at<std::uint16_t>(lies_.results), *settings(Direction::combine).sms},
+                              stream()));
   }
 
   const std::int32_t* experts() const { return at<std::int32_t>(lies_.experts); }

@@ -105,6 +105,7 @@ private:
 Times HighThroughput::dispatch(bool cached) {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::dispatch);
   ++epoch_;
   if (cached) {
     meet(lies_.signals.ready, epoch_, "cached dispatch: readiness", times);
@@ -295,6 +296,7 @@ void HighThroughput::run_experts() {
 Times HighThroughput::combine() {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::combine);
   ++back_epoch_;
   meet(lies_.signals.ready_back, back_epoch_, "combine: readiness", times);
   times.counts_us = us_since(begin);

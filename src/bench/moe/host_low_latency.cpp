@@ -112,6 +112,7 @@ private:
 Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::dispatch);
   ++epoch_;
   if (mutates(Mutation::Kind::early_signal)) {
     std::vector<std::int32_t> counts(as_size(n_));
@@ -243,6 +244,7 @@ void LowLatency::run_experts() {
 Times LowLatency::combine() {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::combine);
   ++back_epoch_;
   give_back();
   order();

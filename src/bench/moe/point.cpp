@@ -44,6 +44,9 @@ json params_of(const Point& point, const char* phase) {
     params["nodes"] = setup.n_nodes();
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
+  for (const Direction direction : {Direction::dispatch, Direction::combine})
+    if (const std::string given = to_text(point.given.of(direction)); !given.empty())
+      params[to_string(direction) + std::string("_settings")] = given;
   return params;
 }
 
@@ -166,7 +169,8 @@ std::vector<ResultRow> rows_of(const Point& point) {
     if (point.setup.by_expert && result.operation == Operation::dispatch)
       rows.push_back(row_of(point, name, "pack", result.pack_us));
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
-    rows.push_back(row_of(point, name, "first call", {result.cold_us}));
+    if (!point.was_tuned)
+      rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }
   rows.push_back(row_of(point, "moe-round-trip", "period", point.result.period_us));
   Traffic both = dispatch_traffic(point.setup);
@@ -197,20 +201,26 @@ json json_of(const Point& point) {
   for (const OperationResult& result : point.result.operations)
     waits.push_back(waits_json(result));
   const Traffic there = dispatch_traffic(setup), back = combine_traffic(setup);
-  return {{"params", params_of(point, "total")},
-          {"window", point.window},
-          {"caches", "warm: each call has the buffers of the one before, and nothing is flushed"},
-          {"links", links_json(point.links, there, back)},
-          {"nics", nics_json(point.links)},
-          {"seed", setup.seed},
-          {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
-          {"tokens", tokens},
-          {"received_rows", rows},
-          {"verified_iterations", point.result.verified_iterations},
-          {"memory", memory},
-          {"dispatch", traffic_json(there)},
-          {"combine", traffic_json(back)},
-          {"waits", waits}};
+  json all{{"params", params_of(point, "total")},
+           {"window", point.window},
+           {"caches", "warm: each call has the buffers of the one before, and nothing is flushed"},
+           {"links", links_json(point.links, there, back)},
+           {"nics", nics_json(point.links)},
+           {"seed", setup.seed},
+           {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
+           {"tokens", tokens},
+           {"received_rows", rows},
+           {"verified_iterations", point.result.verified_iterations},
+           {"memory", memory},
+           {"dispatch", traffic_json(there)},
+           {"combine", traffic_json(back)},
+           {"waits", waits},
+           {"settings",
+            {{"dispatch", settings_json(point.settings.dispatch)},
+             {"combine", settings_json(point.settings.combine)}}}};
+  if (point.was_tuned)
+    all["tuned"] = tuned_json(point.tuned);
+  return all;
 }
 
 Findings findings_of(const Point& point) {
@@ -219,6 +229,12 @@ Findings findings_of(const Point& point) {
     findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
                         "run it again with --verify-every 1; if it stays, the transport or the "
                         "memory is broken"});
+  for (const Tuned& tuned : point.tuned)
+    for (const Attempt& attempt : tuned.attempts)
+      if (!attempt.wrong.empty())
+        findings.push_back({"moe-corrupt", Severity::error, "moe", attempt.wrong,
+                            "these settings break the kernels or the memory: report them, and do "
+                            "not use them"});
   for (const OperationResult& result : point.result.operations)
     for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
       findings.push_back(finding_of(verdict, result.operation));
