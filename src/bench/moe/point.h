@@ -20,8 +20,8 @@ struct Point {
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
-  Links links = {};   ///< what rows went over
-  std::string window; ///< what `total` spans, and by which clock
+  Links links = {};        ///< what rows went over
+  std::string window = {}; ///< what `total` spans, and by which clock
 };
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.

@@ -128,6 +128,7 @@ TEST(MoeMeasure, AStragglerIsNamed) {
 }
 
 TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
+  const char* const backend_window = "a call, by some clock";
   for (const int node_ranks : {4, 2}) {
     MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
     drive.setup.node_ranks = node_ranks;
@@ -135,9 +136,10 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
     Routing routing;
     const PointResult result = measured(drive, effort_of(3), routing);
     drive.setup.routing = &routing;
-    const Point point{
+    Point point{
         drive.setup, "host", "uniform", 16, {{"received rows", "ranks * max_tokens * row", 4096}},
         result};
+    point.window = backend_window;
     Report report;
     report.results = rows_of(point);
     report.moe.push_back(json_of(point));
