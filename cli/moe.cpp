@@ -62,6 +62,17 @@ int node_ranks_of(const Placement& placement, bool flat) {
   return placement.n_pes / placement.n_nodes();
 }
 
+/// A PE that stays away is masked by the others, which takes somebody to go on.
+void require_absent(const MoeFlags& flags, int n_pes) {
+  const std::optional<int> absent = flags.effort.absent;
+  if (absent && flags.request.patience_us <= 0)
+    throw bad("--absent without --patience-us: the others would wait for it",
+              "add --mode ll --patience-us 100000");
+  if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
+    throw bad(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
+              n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
+}
+
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
   if (!request.from_file())
     return std::nullopt;
@@ -86,6 +97,8 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   rank.n_pes = runtime.n_pes();
   rank.barrier = [&runtime] { runtime.collectives().barrier(team_world); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
+  if (session.leads())
+    rank.tell = [](const std::string& words) { std::cerr << "shmemctl: " << words << std::endl; };
   rank.step = [&session, where](const std::string& words) { session.step(where + words); };
   return rank;
 }
@@ -136,7 +149,8 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   effort.corrupt = is_fault(options, FaultKind::corrupt, runtime.pe(), "verify");
   const moe::DirectionSettings given = settings_of(flags);
   use_settings(backend, given);
-  const moe::JobRank rank = job_rank(runtime, session, where);
+  moe::JobRank rank = job_rank(runtime, session, where);
+  rank.leave = [&] { inject_fault(options, runtime.pe(), "absent"); };
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
@@ -207,6 +221,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     throw bad(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
                           runtime.n_pes()),
               fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
+  require_absent(flags, runtime.n_pes());
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
   if (!flags.record.empty() && session.leads())
@@ -249,6 +264,8 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);
+  if (flags.effort.absent)
+    require_absent(flags, moe::max_ranks);
   // What needs no job to be judged ends here, before there is one.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
   const auto points =
@@ -313,6 +330,8 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--layout", request.layout,
                   "ll: received rows by source rank, or packed per expert besides")
       ->check(CLI::IsMember({"source", "expert"}));
+  command.add_flag("--topk-weights", request.weights_home,
+                   "ht: combine brings the weights of the choices home as well");
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
                    "Several nodes: every row goes straight, none is handed on");
@@ -351,6 +370,12 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--max-delay-us", effort.most_delay_us,
                   "Each PE comes so much later at most, at random")
       ->check(CLI::Range(0, 1'000'000));
+  command
+      .add_option("--patience-us", flags.request.patience_us,
+                  "ll: a rank that does not come in that time is masked, and the rest go on")
+      ->check(CLI::Range(1.0, 1e9));
+  command.add_option("--absent", effort.absent,
+                     "ll, with --patience-us: at the end this PE stays away from some more calls");
   command.add_option("--straggler", flags.straggler, "This PE comes so many us late, always")
       ->type_name("PE:US");
   command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")

@@ -76,6 +76,16 @@ std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k) {
   return weights;
 }
 
+std::vector<float> expected_weights_home(const Shape& shape, const std::int32_t* experts,
+                                         std::uint32_t key) {
+  std::vector<float> weights = expected_weights(key, shape.top_k);
+  for (std::int32_t k = 0; k < shape.top_k; ++k) {
+    float& weight = weights[static_cast<std::size_t>(k)];
+    weight = experts[k] < 0 ? 0 : weight_back(weight, experts[k]);
+  }
+  return weights;
+}
+
 std::vector<std::uint16_t> expected_values(const Shape& shape, std::uint32_t key) {
   std::vector<std::uint16_t> values(static_cast<std::size_t>(shape.hidden));
   for (std::size_t i = 0; i < values.size(); ++i)

@@ -58,7 +58,7 @@ class MoeTest(CliTest):
 
 class AllWell(MoeTest):
     def test_every_mode_format_and_routing(self):
-        ways = [("--mode", "ht", "--bias"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
+        ways = [("--mode", "ht", "--bias", "--topk-weights"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
                 ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0"),
                 ("--mode", "ll", "--layout", "expert", "--expert-alignment", 16)]
         routings = ["zipf", "hot-expert", "empty-ranks", "grouped", "one-rank"]
@@ -255,7 +255,7 @@ class BadInput(MoeTest):
     def test_words_that_are_none(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
                       ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
-                      ("--combine", "partial"), ("--layout", "expert"), ("--record", self.path / "r", "--num-tokens", "1,2")):
+                      ("--combine", "partial"), ("--layout", "expert"), ("--mode", "ll", "--topk-weights"), ("--patience-us", 100), ("--absent", 1), ("--record", self.path / "r", "--num-tokens", "1,2")):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
 
@@ -289,6 +289,25 @@ class Faults(MoeTest):
         self.assertEqual(code, 128 + signal.SIGKILL, err)
         self.assertRegex(err, r"PE 2\b")
         self.assertEqual(document["status"], "incomplete")
+
+    def test_the_others_go_on_without_a_pe_that_stays_away(self):
+        away = ("--mode", "ll", "--patience-us", 1_000_000, "--absent", 2)
+        result, document = self.report(4, *FEW, *away)
+        self.assert_right(result, document)
+        masked = document["moe"][0]["masked"]
+        self.assertEqual(masked, [[2], [2], [], [2]])
+        rows = {row["params"]["phase"]: row for row in document["results"] if row["case"] == "moe-round-trip"}
+        self.assertGreaterEqual(rows["masking"]["stats"]["max"], 1_000_000)
+        self.assertLess(rows["without it"]["stats"]["p50"], 1_000_000)
+        self.assertEqual({f["subject"] for f in document["findings"] if f["id"] == "moe-masked"}, {"PE 2"})
+        self.assertIn("PE 0 has masked PE 2", result[2])
+
+    def test_the_others_go_on_without_a_pe_that_is_stopped(self):
+        code, _, err = self.moe(4, *FEW, "--mode", "ll", "--patience-us", 300_000, "--absent", 1, "--timeout", 4,
+                                env={"SHMEMCTL_FAULT": "stop:1:absent"})
+        self.assertIn("PE 0 has masked PE 1; 4 dispatches and combines went on without, verified", err)
+        self.assertNotEqual(code, 0)  # the report needs all
+        self.assertRegex(err, r"PE 1\b")
 
     def test_a_pe_that_stops_is_named_by_the_deadline(self):
         code, _, err = self.moe(4, *FEW, "--timeout", 3, env={"SHMEMCTL_FAULT": "stop:1:moe"})

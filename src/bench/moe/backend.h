@@ -30,9 +30,13 @@ struct Setup {
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
+  bool weights_home = false;       ///< of Combine::rows: what ranks make of the weights comes back
   bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
   std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node
   std::uint32_t seed = 1;
+  /// Low latency: a rank that does not come in that time is masked, and the rest go on. 0: calls
+  /// wait for the job's deadline, and fail.
+  double patience_us = 0;
   std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
   const Routing* routing = nullptr; ///< of all ranks; outlives the backend
 
@@ -84,6 +88,9 @@ public:
   /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
   virtual std::optional<std::string> verify_dispatch() = 0;
   virtual std::optional<std::string> verify_combine() = 0;
+  /// Ranks that this one has masked, in order. Nothing is sent to them or taken from them; what
+  /// they would have sent is not missed by the verification, nor what they would have added.
+  virtual std::vector<std::int32_t> masked() = 0;
   /// Changes a byte of what was received, as a test of the verification.
   virtual void corrupt() = 0;
 

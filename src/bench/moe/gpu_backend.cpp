@@ -38,6 +38,8 @@ void GpuBackend::fill() {
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
   if (setup.shape.n_ranks > max_ranks_of_kernels)
     return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
+  if (setup.weights_home)
+    return "kernels do not bring weights home yet";
   if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
     return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
   if (crossing_node_ranks(gpu, setup) != 0 && setup.mode == Mode::low_latency)

@@ -19,8 +19,8 @@ public:
   GpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
       : gpu_(gpu), memory_(memory), setup_(setup), me_(rank),
         mine_((*setup.routing)[static_cast<std::size_t>(rank)]), lies_(setup),
-        record_(setup.shape, scales_of(setup)),
-        row_counts_(row_counts(setup.shape, *setup.routing)), timer_(gpu.site().device),
+        record_(setup.shape, scales_of(setup)), left_(*setup.routing),
+        row_counts_(row_counts(setup.shape, left_)), timer_(gpu.site().device),
         notify_timer_(gpu.site().device), pack_timer_(gpu.site().device) {
     fill();
   }
@@ -89,6 +89,8 @@ public:
       wait("dispatch and combine in turn");
       periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
     }
+    if (few())
+      look_for_masked();
     return periods_us;
   }
   void run_experts() override {
@@ -100,6 +102,7 @@ public:
   }
   std::optional<std::string> verify_dispatch() override;
   std::optional<std::string> verify_combine() override;
+  std::vector<std::int32_t> masked() override { return masked_; }
   void corrupt() override {
     // A value of a row that came, and a result.
     bool done = false;
@@ -233,7 +236,7 @@ protected:
             at<std::int32_t>(lies_.counts),
             Halves::both,
             *settings(Direction::dispatch).sms,
-            gpu_.job().timeout_ns};
+            patience_ns()};
   }
   LowLatencyCombine low_latency_combine() const {
     const bool weighted = setup_.combine == Combine::weighted;
@@ -249,7 +252,7 @@ protected:
             Halves::both,
             tuning_of(chosen),
             *chosen.chunk_bytes,
-            gpu_.job().timeout_ns,
+            patience_ns(),
             setup_.by_expert ? at<std::int32_t>(lies_.places) : nullptr};
   }
 
@@ -291,7 +294,7 @@ protected:
       LowLatencyCells cells;
       gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
       std::copy_n(cells.wait_ns[op], n, sums.begin());
-      require_unmasked(cells);
+      look_for_masked();
     } else {
       Cells cells;
       gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
@@ -300,14 +303,11 @@ protected:
     }
     return sums;
   }
-  /// Low latency goes on without a rank that does not come; what is measured here does not.
-  void require_unmasked(const LowLatencyCells& cells) const {
-    for (std::int32_t rank = 0; rank < setup_.shape.n_ranks; ++rank)
-      if (cells.masked[rank] != 0)
-        throw Error(ExitCode::deadline, "low latency",
-                    "wait for PE " + std::to_string(rank) + " in",
-                    "rank " + std::to_string(me_) + " has masked it: it did not come in time",
-                    "look at the output of PE " + std::to_string(rank) + ", or raise --timeout");
+  /// Whom the kernels have masked; without Setup::patience_us that is an error.
+  void look_for_masked();
+  std::uint64_t patience_ns() const {
+    return setup_.patience_us > 0 ? static_cast<std::uint64_t>(setup_.patience_us * 1000)
+                                  : gpu_.job().timeout_ns;
   }
   Times times_since(const Waits& before, int op) {
     wait(op == 0 ? "dispatch" : "combine");
@@ -375,7 +375,9 @@ protected:
   const RankRouting& mine_;
   const GpuLayout lies_;
   const RecordLayout record_;
-  const std::vector<std::int32_t> row_counts_; ///< [source][destination]
+  std::vector<std::int32_t> masked_;
+  Routing left_;                         ///< what there is of the routing beside masked ranks
+  std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
   std::uint64_t dispatches_ = 0;
 };

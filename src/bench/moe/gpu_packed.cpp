@@ -14,7 +14,7 @@ void GpuBackend::run_experts_of_rows() {
 }
 
 void GpuBackend::run_packed_experts() {
-  const PackedRows expected = expected_packed(setup_.shape, *setup_.routing, me_);
+  const PackedRows expected = expected_packed(setup_.shape, left_, me_);
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
     const std::int64_t first = expected.offsets[expert];
     if (!expected.rows[expert].empty())
@@ -36,7 +36,7 @@ Received GpuBackend::packed_rows(std::int32_t first, std::size_t count) const {
 std::optional<std::string> GpuBackend::wrong_packed() {
   if (!setup_.by_expert)
     return std::nullopt;
-  const PackedRows expected = expected_packed(setup_.shape, *setup_.routing, me_);
+  const PackedRows expected = expected_packed(setup_.shape, left_, me_);
   if (read<std::int32_t>(lies_.packed_offsets, expected.offsets.size()) != expected.offsets)
     return "the experts' packed rows do not begin where the routing says";
   const auto counts = read<std::int32_t>(lies_.packed_counts, expected.rows.size());
@@ -64,7 +64,7 @@ std::optional<std::string> GpuBackend::wrong_packed() {
 }
 
 void GpuBackend::look_between_experts() {
-  const PackedRows expected = expected_packed(setup_.shape, *setup_.routing, me_);
+  const PackedRows expected = expected_packed(setup_.shape, left_, me_);
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
     const bool last = expert + 1 == expected.rows.size();
     const Received used = packed_rows(expected.offsets[expert], expected.rows[expert].size());

@@ -3,16 +3,38 @@
 
 #include "src/bench/moe/gpu_backend_class.h"
 #include "src/bench/moe/record_check.h"
+#include "src/bench/moe/rows.h"
 
 namespace shmemctl::moe {
 
+void GpuBackend::look_for_masked() {
+  LowLatencyCells cells;
+  gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
+  std::vector<std::int32_t> masked;
+  for (std::int32_t rank = 0; rank < setup_.shape.n_ranks; ++rank)
+    if (cells.masked[rank] != 0)
+      masked.push_back(rank);
+  if (masked == masked_)
+    return;
+  if (setup_.patience_us <= 0)
+    throw Error(ExitCode::deadline, "low latency", fmt::format("wait for PE {} in", masked.front()),
+                fmt::format("rank {} has masked it: it did not come in time", me_),
+                fmt::format("look at the output of PE {}, or raise --timeout", masked.front()));
+  masked_ = masked;
+  left_ = without_ranks(setup_.shape, *setup_.routing, me_, masked);
+  row_counts_ = row_counts(setup_.shape, left_);
+}
+
 std::optional<std::string> GpuBackend::wrong_counts() {
   const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
-  const std::vector<std::int32_t> expected = row_counts(setup_.shape, *setup_.routing);
+  const std::vector<std::int32_t>& expected = row_counts_;
   if (few()) {
     const auto counts = read<std::int32_t>(lies_.counts, n);
     for (std::size_t source = 0; source < n; ++source)
-      if (const std::int32_t sent = expected[source * n + static_cast<std::size_t>(me_)];
+      if (const std::int32_t sent =
+              std::count(masked_.begin(), masked_.end(), static_cast<std::int32_t>(source)) > 0
+                  ? -1
+                  : expected[source * n + static_cast<std::size_t>(me_)];
           counts[source] != sent)
         return fmt::format("{} rows are counted from rank {}, and the routing sends {}",
                            counts[source], source, sent);
@@ -51,7 +73,7 @@ std::optional<std::string> GpuBackend::wrong_rows() {
                        wrong.rows, wrong.row_and_word >> 32,
                        static_cast<std::int32_t>(wrong.row_and_word) - 1, wrong.expected,
                        wrong.found);
-  const std::vector<RowSource> rows = expected_rows(setup_.shape, *setup_.routing, me_);
+  const std::vector<RowSource> rows = expected_rows(setup_.shape, left_, me_);
   const RowSource* next = rows.data();
   std::optional<std::string> wrong;
   each_source([&](std::int32_t, const Received& received) {
@@ -128,19 +150,28 @@ std::optional<std::string> GpuBackend::verify_dispatch() {
 
 std::optional<std::string> GpuBackend::verify_combine() {
   clear_wrong();
+  // Only while it is looked at: a call leaves out what masked ranks would add by itself.
+  const auto put_choices = [this](const RankRouting& routing) {
+    if (!masked_.empty())
+      gpu_.copy(at<std::int32_t>(lies_.experts), routing.experts.data(),
+                routing.experts.size() * sizeof(std::int32_t));
+  };
+  put_choices(left_[static_cast<std::size_t>(me_)]);
   launched(launch_check_combined(
       {setup_.shape, record_scales(), setup_.combine, me_, tokens(), setup_.seed,
        at<std::int32_t>(lies_.experts), at<float>(lies_.weights), bias(),
        at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong), setup_.model_node_ranks()},
       stream()));
-  if (const Wrong wrong = take_wrong(); wrong.rows != 0)
+  const Wrong wrong = take_wrong();
+  put_choices(mine_);
+  if (wrong.rows != 0)
     return fmt::format("rank {}: {} tokens are wrong; of one, token {}, channel {}: expected "
                        "{:#06x}, found {:#06x}",
                        me_, wrong.rows, wrong.row_and_word >> 32,
                        static_cast<std::int32_t>(wrong.row_and_word) - 1, wrong.expected,
                        wrong.found);
-  if (const auto wrong = wrong_untouched())
-    return fmt::format("rank {}: {}", me_, *wrong);
+  if (const auto written = wrong_untouched())
+    return fmt::format("rank {}: {}", me_, *written);
   return std::nullopt;
 }
 

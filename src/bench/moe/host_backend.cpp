@@ -12,7 +12,10 @@ HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutati
     : rma_(rma), memory_(memory), setup_(setup), mutation_(std::move(mutation)), me_(rma.pe()),
       mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), layout_(setup),
       combined_(static_cast<std::size_t>(tokens()) * static_cast<std::size_t>(setup.shape.hidden)),
-      lies_(setup) {
+      home_weights_(setup.weights_home ? static_cast<std::size_t>(tokens()) *
+                                             static_cast<std::size_t>(setup.shape.top_k)
+                                       : 0),
+      lies_(setup), left_(*setup.routing) {
   for (std::int32_t token = 0; token < tokens(); ++token)
     fill_row(setup_, layout_, me_, token, send_row(token));
 }
@@ -98,15 +101,28 @@ void HostBackend::wait_for_all(const std::vector<Awaited>& all,
     }
     return seen[slot];
   };
+  const auto patience_is_over = [&] {
+    return setup_.patience_us > 0 && us_since(begin) > setup_.patience_us;
+  };
   // One after the other, so that a deadline names who has not come; but whoever comes meanwhile is
   // noted at its own time.
-  for (const Awaited& awaited : all)
+  for (const Awaited& awaited : all) {
+    if (is_masked(awaited.rank))
+      continue;
     rma_.wait(
         [&] {
           std::for_each(all.begin(), all.end(), look);
-          return look(awaited);
+          return look(awaited) || patience_is_over();
         },
         step, awaited.by);
+    if (!look(awaited))
+      mask(awaited.rank);
+  }
+}
+
+void HostBackend::mask(std::int32_t rank) {
+  masked_.insert(rank);
+  left_ = without_ranks(setup_.shape, *setup_.routing, me_, masked());
 }
 
 void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const std::uint16_t* begin,
@@ -120,6 +136,15 @@ void HostBackend::add_up(const std::vector<const std::uint16_t*>& rows, const st
   std::transform(totals.begin(), totals.end(), out, bf16_of_float);
 }
 
+void HostBackend::add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const {
+  if (!setup_.weights_home)
+    return;
+  std::fill_n(out, setup_.shape.top_k, 0.0F);
+  for (const std::uint16_t* row : rows)
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
+      out[k] = add(out[k], weights_of(row)[k]);
+}
+
 void HostBackend::corrupt() {
   if (const std::vector<std::byte*> rows = received_rows(); !rows.empty())
     rows.back()[0] ^= std::byte{1};
@@ -131,10 +156,14 @@ void HostBackend::poison_common() {
   lies_.areas.set_guards(memory_);
   std::memset(combined_.data(), static_cast<int>(poison_byte),
               combined_.size() * sizeof(std::uint16_t));
+  std::memset(home_weights_.data(), static_cast<int>(poison_byte),
+              home_weights_.size() * sizeof(float));
 }
 
 std::optional<std::string> HostBackend::verify_dispatch() {
-  const std::vector<RowSource> expected = expected_rows(setup_.shape, *setup_.routing, me_);
+  // Its own rows as they were sent; but nothing of masked ranks.
+  std::vector<RowSource> expected = expected_rows(setup_.shape, *setup_.routing, me_);
+  std::erase_if(expected, [this](const RowSource& row) { return is_masked(row.rank); });
   const std::vector<std::byte*> rows = received_rows();
   if (rows.size() != expected.size())
     return fmt::format("rank {} received {} rows, and the routing sends {}", me_, rows.size(),
@@ -151,7 +180,12 @@ std::optional<std::string> HostBackend::verify_dispatch() {
 
 std::optional<std::string> HostBackend::verify_combine() {
   for (std::int32_t token = 0; token < tokens(); ++token)
-    if (const auto wrong = wrong_combined(setup_, me_, token, combined_row(token)))
+    if (const auto wrong =
+            wrong_combined(setup_, me_, token, left_[static_cast<std::size_t>(me_)].choices(token),
+                           combined_row(token)))
+      return fmt::format("rank {}: {}", me_, *wrong);
+  for (std::int32_t token = 0; setup_.weights_home && token < tokens(); ++token)
+    if (const auto wrong = wrong_weights(setup_, me_, token, home_weights(token)))
       return fmt::format("rank {}: {}", me_, *wrong);
   if (const auto broken = lies_.areas.broken_guard(memory_))
     return fmt::format("rank {}: something was written beside the {}", me_, *broken);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <set>
 
 #include "src/bench/moe/backend.h"
 #include "src/bench/moe/host_layout.h"
@@ -44,6 +45,9 @@ public:
     return "from the call's begin until its result may be used, by the host's steady clock";
   }
   void corrupt() override;
+  std::vector<std::int32_t> masked() override {
+    return std::vector<std::int32_t>(masked_.begin(), masked_.end());
+  }
   /// One: chunk_bytes of a put; its own choice is the whole row.
   Settings settings(Direction direction) const override;
   std::string cannot_use(Direction direction, const Settings& settings) const override;
@@ -60,7 +64,7 @@ protected:
     std::int32_t rank, by;
   };
   /// Waits until `is_there(rank)` holds for each; notes when each one's did. A deadline names who
-  /// should have brought it.
+  /// should have brought it. With Setup::patience_us, who does not come in that time is masked.
   void wait_for_all(const std::vector<Awaited>& all,
                     const std::function<bool(std::int32_t)>& is_there, const char* step,
                     Times& times);
@@ -97,6 +101,20 @@ protected:
   std::size_t value_row_bytes() const {
     return static_cast<std::size_t>(setup_.shape.hidden) * sizeof(std::uint16_t);
   }
+  /// A row on its way back: values, and weights where they come home.
+  std::size_t back_row_bytes() const { return RowLayout::back_bytes(setup_); }
+  float* weights_of(std::byte* back_row) const {
+    return reinterpret_cast<float*>(back_row + value_row_bytes());
+  }
+  const float* weights_of(const std::uint16_t* back_row) const {
+    return reinterpret_cast<const float*>(back_row + setup_.shape.hidden);
+  }
+  float* home_weights(std::int32_t token) {
+    return home_weights_.data() +
+           static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
+  }
+  /// Of the same rows as add_up(); nothing where weights do not come home.
+  void add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const;
   std::uint16_t* combined_row(std::int32_t token) {
     return combined_.data() +
            static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.hidden);
@@ -119,7 +137,12 @@ protected:
   const RowLayout layout_;
   std::vector<RankMask> masks_; ///< by token: where it goes
   std::vector<std::uint16_t> combined_;
+  std::vector<float> home_weights_; ///< [token][choice]
   const HostLayout lies_;
+  /// What there is of the routing beside masked ranks.
+  const Routing& left() const { return left_; }
+  bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
+
   bool skipped_ = false; ///< the chunk has been
 
 private:
@@ -127,7 +150,11 @@ private:
   std::size_t row_bytes(Direction direction) const {
     return direction == Direction::combine ? value_row_bytes() : layout_.stride_bytes();
   }
+  void mask(std::int32_t rank);
+
   std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit
+  std::set<std::int32_t> masked_;
+  Routing left_;
 };
 
 std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,

@@ -57,7 +57,7 @@ HostLayout::HostLayout(const Setup& setup) {
   const Shape& shape = setup.shape;
   const bool high = setup.mode == Mode::high_throughput;
   const std::size_t row = RowLayout(setup).stride_bytes();
-  const std::size_t value_row = as_size(shape.hidden) * sizeof(std::uint16_t);
+  const std::size_t value_row = RowLayout::back_bytes(setup);
   const std::size_t ranks = as_size(shape.n_ranks), tokens = as_size(shape.max_tokens);
   // Rows that cross nodes; low latency sends them straight.
   const bool relays = high && setup.n_nodes() > 1;

@@ -132,7 +132,8 @@ Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
   times.arrival_us = us_since(sent);
   for (std::int32_t source = 0; source < n_; ++source)
     come_[as_size(source)] =
-        count_of(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)));
+        is_masked(source) ? 0
+                          : count_of(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)));
   count_choices();
   if (setup_.by_expert) {
     const Clock::time_point unpacked = Clock::now();
@@ -151,7 +152,7 @@ std::vector<std::int32_t> LowLatency::send_rows() {
   for (std::int32_t token = 0; token < tokens(); ++token) {
     const RankMask mask = ranks_of_token(setup_.shape, mine_.choices(token));
     for (const Awaited& to : everybody_) {
-      if (!goes_to(mask, to.rank))
+      if (!goes_to(mask, to.rank) || is_masked(to.rank))
         continue;
       std::int32_t index = next[as_size(to.rank)]++;
       if (mutates(Mutation::Kind::swapped_rows) && index < 2)
@@ -165,8 +166,9 @@ std::vector<std::int32_t> LowLatency::send_rows() {
 void LowLatency::tell(std::size_t signals, std::uint64_t epoch,
                       const std::vector<std::int32_t>& counts) {
   for (const Awaited& to : everybody_)
-    signal(word(signals, half_of_epoch(epoch), me_), count_word(epoch, counts[as_size(to.rank)]),
-           to.rank);
+    if (!is_masked(to.rank))
+      signal(word(signals, half_of_epoch(epoch), me_), count_word(epoch, counts[as_size(to.rank)]),
+             to.rank);
 }
 
 void LowLatency::wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step,
@@ -264,15 +266,20 @@ void LowLatency::give_back() {
   std::size_t index = 0, choice = 0;
   for (const std::byte* row : received_rows()) {
     const RowSource home = layout_.source(row);
+    const bool comes = !is_masked(home.rank);
     if (!weighted()) {
-      put(back_row(half, home.token, me_), result_row(index++), value_row_bytes(), home.rank);
+      if (comes)
+        put(back_row(half, home.token, me_), result_row(index), value_row_bytes(), home.rank);
+      ++index;
       continue;
     }
-    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k, ++choice)
-      if (setup_.shape.local_expert(layout_.experts(row)[k], me_) != no_expert)
-        put(back_row(half, home.token, k),
-            result_row(setup_.by_expert ? as_size(packing_.places[choice]) : index++),
-            value_row_bytes(), home.rank);
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k, ++choice) {
+      if (setup_.shape.local_expert(layout_.experts(row)[k], me_) == no_expert)
+        continue;
+      const std::size_t at = setup_.by_expert ? as_size(packing_.places[choice]) : index++;
+      if (comes)
+        put(back_row(half, home.token, k), result_row(at), value_row_bytes(), home.rank);
+    }
   }
 }
 
@@ -280,7 +287,7 @@ void LowLatency::add_up_all() {
   const std::int32_t half = half_of_epoch(back_epoch_);
   const auto channels = as_size(setup_.shape.hidden);
   for (std::int32_t token = 0; token < tokens(); ++token) {
-    const std::int32_t* const experts = mine_.choices(token);
+    const std::int32_t* const experts = left()[as_size(me_)].choices(token);
     const float* const weights = layout_.weights(send_row(token));
     const RankMask mask = ranks_of_token(setup_.shape, experts);
     std::vector<float> totals(channels);
@@ -308,7 +315,7 @@ std::vector<std::byte*> LowLatency::received_rows() const {
 }
 
 std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/) const {
-  if (expert_counts_ != expected_expert_counts(setup_.shape, *setup_.routing, me_))
+  if (expert_counts_ != expected_expert_counts(setup_.shape, left(), me_))
     return "the counts of its experts are not those of the routing";
   for (std::int32_t half = 0; half < 2; ++half)
     for (std::int32_t source = 0; source < n_; ++source) {
@@ -322,7 +329,7 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
 }
 
 std::optional<std::string> LowLatency::wrong_packed() const {
-  const PackedRows expected = expected_packed(setup_.shape, *setup_.routing, me_);
+  const PackedRows expected = expected_packed(setup_.shape, left(), me_);
   if (packing_.offsets != expected.offsets)
     return "the experts' packed rows do not begin where the routing says";
   for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {

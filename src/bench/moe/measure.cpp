@@ -62,6 +62,8 @@ public:
     }
     step("dispatch and combine in turn");
     chain();
+    if (effort_.absent)
+      go_on_without(*effort_.absent);
     step("gathering the times");
     return gather();
   }
@@ -140,6 +142,38 @@ private:
     }
   }
 
+  /// Calls that one PE does not come to, without any meeting between; verified.
+  void go_on_without(int absent) {
+    step(fmt::format("going on without PE {}", absent));
+    if (effort_.verify)
+      backend_.poison();
+    rank_.barrier();
+    if (rank_.pe == absent) {
+      if (rank_.leave)
+        rank_.leave();
+      return;
+    }
+    const double dispatch_us = backend_.dispatch(false).total_us;
+    backend_.run_experts();
+    masking_us_ = dispatch_us + backend_.combine().total_us;
+    without_us_ = backend_.chain(effort_.iterations);
+    if (effort_.verify) {
+      look(Operation::dispatch);
+      look(Operation::combine);
+      ++verified_;
+    }
+    masked_ = backend_.masked();
+    if (rank_.tell)
+      rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines went on without, {}",
+                             rank_.pe, words_of(masked_), effort_.iterations,
+                             !effort_.verify  ? "not verified"
+                             : wrong_.empty() ? "verified"
+                                              : "and the data is wrong"));
+  }
+  static std::string words_of(const std::vector<std::int32_t>& ranks) {
+    return ranks.empty() ? "nobody" : fmt::format("PE {}", fmt::join(ranks, ", "));
+  }
+
   /// Medians over the calls; 0 where a backend does not tell.
   std::vector<double> by_peer(const Calls& calls, std::vector<double> Times::*of) const {
     std::vector<double> medians;
@@ -182,7 +216,8 @@ private:
       one["late"] = bench::median(calls.late_us);
       operations.push_back(std::move(one));
     }
-    return {{"operations", operations}, {"period", period_us_}, {"wrong", wrong_}};
+    return {{"operations", operations}, {"period", period_us_}, {"masking", masking_us_},
+            {"without", without_us_},   {"masked", masked_},    {"wrong", wrong_}};
   }
 
   PointResult gather() const {
@@ -228,6 +263,15 @@ private:
       result.operations.push_back(std::move(one));
     }
     result.period_us = slowest([](const json& pe) -> const json& { return pe.at("period"); });
+    if (effort_.absent) {
+      Absence absence;
+      for (const json& pe : all) {
+        absence.masking_us = std::max(absence.masking_us, pe.at("masking").get<double>());
+        absence.masked.push_back(pe.at("masked").get<std::vector<std::int32_t>>());
+      }
+      absence.period_us = slowest([](const json& pe) -> const json& { return pe.at("without"); });
+      result.absence = absence;
+    }
     result.verified_iterations = verified_;
     for (const json& pe : all)
       if (const auto wrong = pe.at("wrong").get<std::string>(); !wrong.empty())
@@ -240,7 +284,9 @@ private:
   const Effort& effort_;
   const JobRank& rank_;
   std::vector<Calls> calls_;
-  std::vector<double> period_us_;
+  std::vector<double> period_us_, without_us_;
+  double masking_us_ = 0; ///< the calls in which a PE was masked
+  std::vector<std::int32_t> masked_;
   std::string wrong_;
   int verified_ = 0;
   unsigned delays_ = 0;

@@ -19,6 +19,8 @@ struct JobRank {
   /// One text of each PE at every PE, by PE.
   std::function<std::vector<std::string>(const std::string&)> gather;
   std::function<void(const std::string&)> step; ///< what is being done now; may be empty
+  std::function<void(const std::string&)> tell; ///< to people, at once; may be empty
+  std::function<void()> leave;                  ///< by a PE that stays away; may be empty
 };
 
 struct Effort {
@@ -27,6 +29,9 @@ struct Effort {
   int verify_every = 0;  ///< iterations between two that are verified; 0: the first and the last
   int most_delay_us = 0; ///< before each call, random, differently on each rank
   std::optional<std::pair<int, double>> straggler; ///< PE, and how much later it comes, in us
+  /// Low latency, with Setup::patience_us: this PE stays away from the last calls, and the others
+  /// go on without it.
+  std::optional<int> absent;
   std::uint32_t seed = 1;
   bool corrupt = false; ///< this PE damages what it received before it looks: a test
 };
@@ -44,9 +49,16 @@ struct OperationResult {
   /// behind a barrier, and by what i heard of j.
   WaitMatrix late;
 };
+/// What happened when a PE stayed away.
+struct Absence {
+  double masking_us = 0;         ///< the dispatch and combine in which it was masked
+  std::vector<double> period_us; ///< dispatch and combine in turn without it
+  std::vector<std::vector<std::int32_t>> masked; ///< by rank: whom it has masked
+};
 struct PointResult {
   std::vector<OperationResult> operations;
   std::vector<double> period_us; ///< dispatch and combine in turn, without a meeting between
+  std::optional<Absence> absence;
   int verified_iterations = 0;
   std::vector<std::string> wrong; ///< at most one of each PE; the same on all
 };

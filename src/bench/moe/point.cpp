@@ -38,6 +38,8 @@ json params_of(const Point& point, const char* phase) {
               {"phase", phase}};
   if (setup.mode == Mode::low_latency)
     params["combine"] = to_string(setup.combine);
+  if (setup.weights_home)
+    params["weights"] = "home";
   if (setup.by_expert)
     params["layout"] = "expert";
   if (setup.n_nodes() > 1)
@@ -182,6 +184,10 @@ std::vector<ResultRow> rows_of(const Point& point) {
   for (std::size_t i = 0; i < both.moved_bytes.size(); ++i)
     both.moved_bytes[i] += back.moved_bytes[i];
   add_bandwidth(point, both, rows.back());
+  if (const auto& absence = point.result.absence) {
+    rows.push_back(row_of(point, "moe-round-trip", "masking", {absence->masking_us}));
+    rows.push_back(row_of(point, "moe-round-trip", "without it", absence->period_us));
+  }
   return rows;
 }
 
@@ -218,6 +224,8 @@ json json_of(const Point& point) {
            {"settings",
             {{"dispatch", settings_json(point.settings.dispatch)},
              {"combine", settings_json(point.settings.combine)}}}};
+  if (point.result.absence)
+    all["masked"] = point.result.absence->masked;
   if (point.was_tuned)
     all["tuned"] = tuned_json(point.tuned);
   return all;
@@ -235,6 +243,13 @@ Findings findings_of(const Point& point) {
         findings.push_back({"moe-corrupt", Severity::error, "moe", attempt.wrong,
                             "these settings break the kernels or the memory: report them, and do "
                             "not use them"});
+  if (point.result.absence)
+    for (std::size_t rank = 0; rank < point.result.absence->masked.size(); ++rank)
+      for (const std::int32_t masked : point.result.absence->masked[rank])
+        findings.push_back({"moe-masked", Severity::info, fmt::format("PE {}", masked),
+                            fmt::format("PE {} has masked it: it did not come within {:.0f} us",
+                                        rank, point.setup.patience_us),
+                            ""});
   for (const OperationResult& result : point.result.operations)
     for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
       findings.push_back(finding_of(verdict, result.operation));

@@ -45,12 +45,17 @@ void refuse_idle_flags(const Request& request) {
   const bool low = request.mode == "ll";
   refuse(request.bias && low, "--bias", "low latency adds no bias",
          "leave it out, or use --mode ht");
+  refuse(request.weights_home && low, "--topk-weights",
+         "low latency applies the weights, and does not send them back",
+         "leave it out, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
          "high throughput has one model, rows", "leave it out, or use --mode ll");
   refuse(request.layout != untouched.layout && !low, "--layout",
          "high throughput lays rows by source rank", "leave it out, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
          "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
+  refuse(request.patience_us > 0 && !low, "--patience-us", "high throughput masks no rank",
+         "leave it out, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
          "bf16 has no scales", "leave it out, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
@@ -69,6 +74,8 @@ Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
                   : request.combine == "partial"      ? Combine::partial
                                                       : Combine::weighted;
   setup.bias = request.bias;
+  setup.weights_home = request.weights_home;
+  setup.patience_us = request.patience_us;
   setup.by_expert = request.layout == "expert";
   setup.seed = request.seed;
   setup.shape.n_ranks = n_ranks;

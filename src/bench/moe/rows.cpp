@@ -65,6 +65,13 @@ RowLayout::RowLayout(const Setup& setup)
           round_up(weights_at_ + static_cast<std::size_t>(setup.shape.top_k) * sizeof(float), 16)) {
 }
 
+std::size_t RowLayout::back_bytes(const Setup& setup) {
+  const auto weights =
+      static_cast<std::size_t>(setup.weights_home ? setup.shape.top_k : 0) * sizeof(float);
+  return static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t) +
+         round_up(weights, 16);
+}
+
 RowSource RowLayout::source(const std::byte* row) const {
   RowSource source{};
   std::memcpy(&source, row + source_at_, sizeof source);
@@ -141,14 +148,39 @@ std::vector<std::uint16_t> bias_of(const Setup& setup, std::int32_t rank, std::i
   return expected_values(setup.shape, row_key(~setup.seed, rank, token));
 }
 
+std::optional<std::string> wrong_weights(const Setup& setup, std::int32_t rank, std::int32_t token,
+                                         const float* weights) {
+  const std::vector<float> expected = expected_weights_home(
+      setup.shape, (*setup.routing)[static_cast<std::size_t>(rank)].choices(token),
+      key_of(setup, {rank, token}));
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    if (bits_of(weights[k]) != bits_of(expected[k]))
+      return fmt::format("token {}, weight of choice {}: expected {}, found {}", token, k,
+                         expected[k], weights[k]);
+  return std::nullopt;
+}
+
+Routing without_ranks(const Shape& shape, const Routing& routing, std::int32_t me,
+                      const std::vector<std::int32_t>& masked) {
+  Routing left = routing;
+  for (const std::int32_t rank : masked) {
+    left[static_cast<std::size_t>(rank)].experts.clear();
+    for (std::int32_t& expert : left[static_cast<std::size_t>(me)].experts)
+      if (shape.local_expert(expert, rank) != no_expert)
+        expert = no_expert;
+  }
+  return left;
+}
+
 std::optional<std::string> wrong_combined(const Setup& setup, std::int32_t rank, std::int32_t token,
+                                          const std::int32_t* choices,
                                           const std::uint16_t* values) {
   const std::uint32_t key = key_of(setup, {rank, token});
-  const std::vector<std::uint16_t> expected = expected_combined(
-      setup.shape, (*setup.routing)[static_cast<std::size_t>(rank)].choices(token), key,
-      setup.combine, expected_read(setup.shape, key, setup.format, setup.power_scales),
-      setup.bias ? bias_of(setup, rank, token) : std::vector<std::uint16_t>{},
-      setup.model_node_ranks());
+  const std::vector<std::uint16_t> expected =
+      expected_combined(setup.shape, choices, key, setup.combine,
+                        expected_read(setup.shape, key, setup.format, setup.power_scales),
+                        setup.bias ? bias_of(setup, rank, token) : std::vector<std::uint16_t>{},
+                        setup.model_node_ranks());
   for (std::size_t channel = 0; channel < expected.size(); ++channel)
     if (values[channel] != expected[channel])
       return fmt::format("token {}, channel {}: expected {:#06x} ({}), found {:#06x} ({})", token,

@@ -20,6 +20,9 @@ public:
   /// Values and scales.
   std::size_t payload_bytes() const { return payload_bytes_; }
 
+  /// Of a row on its way back, a multiple of 16: BF16 values, and weights where they come home.
+  static std::size_t back_bytes(const Setup& setup);
+
   RowSource source(const std::byte* row) const;
   void set_source(std::byte* row, RowSource source) const;
   /// shape.top_k of each; choices are global experts, which the receiver maps to its own.
@@ -48,7 +51,17 @@ std::vector<std::uint16_t> read_row(const Setup& setup, const std::byte* row);
 std::vector<std::uint16_t> bias_of(const Setup& setup, std::int32_t rank, std::int32_t token);
 
 /// What is wrong with a combined token; nothing if it is right to the bit.
+/// @param choices of the token, but for those of ranks that are masked
 std::optional<std::string> wrong_combined(const Setup& setup, std::int32_t rank, std::int32_t token,
-                                          const std::uint16_t* values);
+                                          const std::int32_t* choices, const std::uint16_t* values);
+
+/// What is wrong with the weights that came home.
+std::optional<std::string> wrong_weights(const Setup& setup, std::int32_t rank, std::int32_t token,
+                                         const float* weights);
+
+/// What there is of a routing for a rank that has masked others: nothing comes of them, and its own
+/// tokens have no choices there.
+Routing without_ranks(const Shape& shape, const Routing& routing, std::int32_t me,
+                      const std::vector<std::int32_t>& masked);
 
 } // namespace shmemctl::moe

@@ -85,6 +85,18 @@ TEST(MoeHost, PackedRowsOfAnExpertBeginAtMultiples) {
   }
 }
 
+TEST(MoeHost, WeightsComeHome) {
+  for (const int node_ranks : {6, 3, 2}) {
+    MoeDrive drive = moe_drive(6, 24, 5, 128, 17);
+    drive.setup.node_ranks = node_ranks;
+    drive.pes_per_node = node_ranks == 6 ? 0 : node_ranks;
+    drive.setup.weights_home = true;
+    drive.setup.bias = true;
+    drive.routing.masked_percent = 30;
+    expect_right(drive);
+  }
+}
+
 TEST(MoeHost, RandomDelaysChangeNothing) {
   for (MoeDrive drive : modes_of(moe_drive(4, 16, 4, 64, 11))) {
     drive.chained = 30;
@@ -115,6 +127,52 @@ TEST(MoeHost, OverNodesRowsCrossOnceAndComeBackAddedUp) {
     expect_right(drive);
     drive.routing.kind = RoutingKind::one_rank;
     expect_right(drive);
+  }
+}
+
+/// It takes part in one round and in no other: the others mask it, once, and go on.
+TEST(MoeHost, ADeadRankIsMaskedAndTheRestGoOn) {
+  constexpr std::int32_t dead = 1;
+  for (MoeDrive drive : {low_latency(moe_drive(4, 16, 4, 64, 11), Combine::weighted),
+                         low_latency(moe_drive(4, 16, 4, 64, 11), Combine::partial),
+                         by_expert(moe_drive(4, 16, 4, 64, 11))}) {
+    const Routing routing = make_routing(drive.setup.shape, drive.routing);
+    drive.setup.routing = &routing;
+    drive.setup.patience_us = 300'000;
+    TeamWorldOptions options;
+    options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
+    run_team_world(
+        4,
+        [&](TeamPe& me) {
+          const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
+          const auto round = [&] {
+            const double us = backend->dispatch(false).total_us;
+            backend->run_experts();
+            return us + backend->combine().total_us;
+          };
+          backend->poison();
+          me.collectives->barrier(team_world);
+          round();
+          EXPECT_EQ(backend->verify_dispatch().value_or(""), "");
+          EXPECT_EQ(backend->verify_combine().value_or(""), "");
+          EXPECT_TRUE(backend->masked().empty());
+          me.collectives->barrier(team_world);
+          backend->poison();
+          me.collectives->barrier(team_world);
+          if (me.pe != dead) {
+            EXPECT_GE(round(), 300'000);
+            EXPECT_EQ(backend->masked(), std::vector<std::int32_t>{dead});
+            EXPECT_EQ(backend->verify_dispatch().value_or(""), "");
+            EXPECT_EQ(backend->verify_combine().value_or(""), "");
+            for (int i = 0; i < 5; ++i)
+              EXPECT_LT(round(), 300'000) << "nobody waits for it again";
+            EXPECT_EQ(backend->masked(), std::vector<std::int32_t>{dead});
+            EXPECT_EQ(backend->verify_dispatch().value_or(""), "");
+            EXPECT_EQ(backend->verify_combine().value_or(""), "");
+          }
+          me.collectives->barrier(team_world);
+        },
+        options);
   }
 }
 
