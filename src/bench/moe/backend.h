@@ -52,10 +52,10 @@ struct Times {
   double counts_us = 0;   ///< until every row's place is known, with the wait for counts
   double arrival_us = 0;  ///< of that, or of the wait for data: until the last rank had entered
   double transfer_us = 0; ///< from then on
-  double pack_us = 0;     ///< of that, or of total: packing per expert
   std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
   /// By rank, of that: until it had begun the call. Empty where nothing tells of that alone.
-  std::vector<double> begin_wait_us;
+  std::vector<double> begin_wait_us = {};
+  double pack_us = 0; ///< of total: packing per expert
 };
 
 /// Bytes of one rank: what is allocated for these limits, whatever the routing is.
@@ -90,7 +90,7 @@ public:
   virtual std::optional<std::string> verify_combine() = 0;
   /// Ranks that this one has masked, in order. Nothing is sent to them or taken from them; what
   /// they would have sent is not missed by the verification, nor what they would have added.
-  virtual std::vector<std::int32_t> masked() = 0;
+  virtual std::vector<std::int32_t> masked() { return {}; }
   /// Changes a byte of what was received, as a test of the verification.
   virtual void corrupt() = 0;
 

@@ -104,6 +104,7 @@ public:
       : rank_(rank), wrong_warps_(wrong_warps) {}
   std::string name() const override { return "pretended"; }
   std::vector<MemoryUse> memory() const override { return {}; }
+  std::string window() const override { return "none"; }
   void poison() override { ++poisoned; }
   Times dispatch(bool) override { return times(Direction::dispatch); }
   void run_experts() override {}
