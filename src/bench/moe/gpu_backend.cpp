@@ -2,6 +2,7 @@
 
 #include "kernels/moe/cast.h"
 #include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_hybrid.h"
 
 namespace shmemctl::moe {
 
@@ -35,26 +36,30 @@ void GpuBackend::fill() {
 }
 
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
-  if (setup.n_nodes() > 1)
-    return "kernels do not cross nodes yet";
   if (setup.shape.n_ranks > max_ranks_of_kernels)
     return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
-  const std::vector<GpuWay>& ways = gpu.ways();
-  for (std::size_t pe = 0; pe < ways.size(); ++pe)
-    if (ways[pe].path != DevicePath::load_store)
-      return fmt::format("kernels cannot load from and store to PE {}: {}", pe, ways[pe].reason);
+  if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
+    return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
+  if (crossing_node_ranks(gpu, setup) != 0 && setup.mode == Mode::low_latency)
+    return "low latency by kernels does not cross nodes yet";
+  if (const std::string reason = cannot_reach(gpu, setup); !reason.empty())
+    return reason;
   if (setup.num_sms > shared_sms(gpu))
     return fmt::format("--num-sms {} is more than the {} that a PE has of {}", setup.num_sms,
                        shared_sms(gpu), gpu.site().name);
   return "";
 }
 
-std::size_t gpu_backend_bytes(const Setup& setup) {
+std::size_t gpu_backend_bytes(const PeGpu& gpu, const Setup& setup) {
+  if (const std::int32_t node_ranks = crossing_node_ranks(gpu, setup); node_ranks != 0)
+    return HybridLayout(setup, node_ranks).size_bytes;
   return GpuLayout(setup).size_bytes;
 }
 
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           std::int32_t rank) {
+  if (const std::int32_t node_ranks = crossing_node_ranks(gpu, setup); node_ranks != 0)
+    return make_hybrid_gpu_backend(gpu, memory, setup, rank, node_ranks);
   return std::make_unique<GpuBackend>(gpu, memory, setup, rank);
 }
 
