@@ -44,6 +44,20 @@ void launch_count(cudaStream_t stream, unsigned long long* word, unsigned count)
   require(cudaGetLastError(), "launch");
 }
 
+void launch_as_graph(cudaStream_t stream, const std::function<void()>& enqueue, int launches) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "begin of a capture");
+  enqueue();
+  require(cudaStreamEndCapture(stream, &graph), "end of a capture");
+  require(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  for (int i = 0; i < launches; ++i)
+    require(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+  require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  require(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
+  require(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
 void* pool_allocate(std::size_t size_bytes) {
   void* memory = nullptr;
   require(cudaMallocAsync(&memory, size_bytes, nullptr), "cudaMallocAsync");

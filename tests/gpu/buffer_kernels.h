@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace shmemctl::test {
 
@@ -13,6 +14,10 @@ void launch_byte_copy(cudaStream_t stream, std::byte* to, const std::byte* from,
                       std::size_t size_bytes);
 /// A kernel that adds `count` times 1 to a word of another PE's buffer, by atomics of the system.
 void launch_count(cudaStream_t stream, unsigned long long* word, unsigned count);
+
+/// What `enqueue` puts into the stream, as a graph that is launched so many times. Throws
+/// std::runtime_error.
+void launch_as_graph(cudaStream_t stream, const std::function<void()>& enqueue, int launches);
 
 /// cudaMallocAsync and cudaMallocManaged on the current device. Throw std::runtime_error.
 void* pool_allocate(std::size_t size_bytes);

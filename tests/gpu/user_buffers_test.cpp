@@ -96,6 +96,70 @@ TEST_P(BuffersOnGpus, CountWhatKernelsOfBothAdd) {
   })));
 }
 
+/// Copies and a kernel on a held buffer, captured once and launched several times.
+TEST_P(BuffersOnGpus, AreReachedFromGraphs) {
+  const std::string kind = GetParam();
+  expect_all_well(run_fork_job(job(2, [kind](Runtime& runtime) -> std::string {
+    constexpr std::size_t size_bytes = 100003;
+    PeGpu& gpu = *runtime.gpu();
+    Buffers& buffers = runtime.buffers();
+    const auto memory = user_memory(kind, device_of(runtime));
+    const MallocMemory local(device_of(runtime), 2 * size_bytes);
+    gpu.fill(memory->data(), 0, size_bytes + 128);
+    const BufferHandle handle = buffers.add(memory->data(), size_bytes + 128);
+    const auto all = exchange(runtime, buffers.describe(handle));
+    const auto me = static_cast<unsigned>(runtime.pe()), peer = 1 - me;
+    store_pattern(gpu, local.data(), size_bytes, 9 + me);
+    {
+      const HeldBuffer held = buffers.hold(all[peer]);
+      launch_as_graph(
+          stream_of(runtime),
+          [&] {
+            held.put_on_stream(65, local.data(), size_bytes, gpu.stream());
+            launch_count(stream_of(runtime), reinterpret_cast<unsigned long long*>(held.address()),
+                         10);
+            held.get_on_stream(local.data() + size_bytes, 65, size_bytes, gpu.stream());
+          },
+          5);
+    }
+    runtime.collectives().barrier(team_world);
+    expect_pattern(gpu, memory->data() + 65, size_bytes, 9 + peer, "a put of the graph");
+    expect_pattern(gpu, local.data() + size_bytes, size_bytes, 9 + me, "a get of the graph");
+    expect(word_at(gpu, memory->data()) == 5 * 4 * 32 * 10, "what its kernel counted");
+    buffers.remove(handle);
+    return {};
+  })));
+}
+
+/// Who has its memory mapped goes on without a hang, and ends with the name of who was lost.
+TEST_P(BuffersOnGpus, AKilledOwnerIsNamed) {
+  const std::string kind = GetParam();
+  const std::vector<PeResult> results = run_fork_job(job(2, [kind](Runtime& runtime) {
+    PeGpu& gpu = *runtime.gpu();
+    Buffers& buffers = runtime.buffers();
+    const auto memory = user_memory(kind, device_of(runtime));
+    const BufferHandle handle = buffers.add(memory->data(), 4 << 20);
+    const auto all = exchange(runtime, buffers.describe(handle));
+    std::optional<HeldBuffer> held;
+    if (runtime.pe() == 1)
+      held.emplace(buffers.hold(all[0]));
+    runtime.collectives().barrier(team_world);
+    if (runtime.pe() == 0)
+      ::raise(SIGKILL);
+    const std::string said = error_of([&] {
+      while (true) { // its memory stays while it is mapped; the loss is known soon
+        held->put_on_stream(0, memory->data(), 4 << 20, gpu.stream());
+        gpu.wait(gpu.stream(), "a copy to a killed PE");
+        const std::uint64_t never = 0;
+        runtime.rma().wait_until(&never, Compare::not_equal, 0, "the end of PE 0", 0);
+      }
+    });
+    return said + "\n";
+  }));
+  EXPECT_EQ(results[0].exit_code, 128 + SIGKILL);
+  EXPECT_EQ(results[1].text.find("PE 0 (host "), 0u) << results[1].text;
+}
+
 TEST_P(BuffersOnGpus, MemoryThatWasFreedIsNoticed) {
   const std::string kind = GetParam();
   expect_all_well(run_fork_job(job(2, [kind](Runtime& runtime) -> std::string {
@@ -139,6 +203,11 @@ TEST_F(OtherMemory, OfAPoolOrWithoutHandleTypesIsStaged) {
       std::vector<std::byte> got(size_bytes);
       buffers.get(got.data(), all[peer], 0, got.size());
       expect(got == sent, "get");
+      const MallocMemory local(device_of(runtime), size_bytes + 1); // GPU memory at both ends
+      store_pattern(gpu, local.data() + 1, size_bytes, 7 + static_cast<unsigned>(runtime.pe()));
+      buffers.put(all[peer], 0, local.data() + 1, size_bytes);
+      runtime.collectives().barrier(team_world);
+      expect_pattern(gpu, memory + 3, size_bytes, 7 + static_cast<unsigned>(peer), "put of GPU's");
       runtime.collectives().barrier(team_world);
       buffers.remove(handle);
       if (pool)
@@ -189,6 +258,37 @@ TEST_F(OtherMemory, MayBeTheLocalSide) {
     });
     expect_all_well(run_fork_job(job));
   }
+}
+
+/// Over two virtual nodes, where there is a network.
+TEST_F(OtherMemory, MayBeTheLocalSideOfStagedTransfers) {
+  ForkJob job = job_with_heap("vmm", 2, [](Runtime& runtime) -> std::string {
+    constexpr std::size_t size_bytes = 1000003;
+    PeGpu& gpu = *runtime.gpu();
+    const int peer = 1 - runtime.pe();
+    const auto me = static_cast<unsigned>(runtime.pe());
+    auto* const row = static_cast<std::byte*>(gpu.allocate(size_bytes));
+    const VirtualMemory memory(device_of(runtime), 1, 2 << 20);
+    const BufferPath path = runtime.buffers().path_of(memory.data(), size_bytes, peer);
+    expect(path.way == BufferWay::staged, path.reason);
+    store_pattern(gpu, memory.data() + 3, size_bytes, 5 + me);
+    runtime.rma().put(row, memory.data() + 3, size_bytes, peer);
+    runtime.rma().quiet();
+    runtime.collectives().barrier(team_world);
+    expect_pattern(gpu, row, size_bytes, 5 + static_cast<unsigned>(peer), "put");
+    gpu.fill(memory.data(), 0, 2 << 20);
+    runtime.rma().get(memory.data() + 3, row, size_bytes, peer);
+    expect_pattern(gpu, memory.data() + 3, size_bytes, 5 + me, "get");
+    runtime.collectives().barrier(team_world);
+    return path.reason;
+  });
+  job.n_nodes = 2;
+  job.environment["SHMEMCTL_TRANSPORT"] = "shm,libfabric";
+  job.environment["SHMEMCTL_LIBFABRIC_PROVIDER"] = "tcp";
+  const std::vector<PeResult> results = run_fork_job(job);
+  if (results[0].text.find("no transport reaches") != std::string::npos)
+    GTEST_SKIP() << results[0].text;
+  expect_all_well(results);
 }
 
 double us_since(std::chrono::steady_clock::time_point start, int rounds) {
