@@ -145,6 +145,18 @@ void Runtime::Impl::make_staged(const RegionView& heap_view) {
   gpu_transports.push_back(std::move(made));
 }
 
+/// Of host-initiated operations on the GPU's heap.
+BuffersConfig::WayToPe Runtime::Impl::gpu_way_of(int pe) const {
+  require_pe(pe);
+  const auto at = static_cast<std::size_t>(pe);
+  if (gpu->views().front().mapped[at])
+    return {"p2p", true};
+  if (!staged)
+    throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
+                gpu->ways()[at].reason, "run both PEs on one node, or give them a network");
+  return {"staged", false};
+}
+
 DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
   std::vector<Transport*> all;
   for (const TransportEntry& entry : transports)

@@ -127,7 +127,10 @@ private:
   DeviceNetworkInputs gpu_network_inputs();
   /// Those that are told of a region.
   std::vector<Transport*> transports_of(int region) const;
+  /// Throws Error (usage) for a PE that does not exist.
+  void require_pe(int pe) const;
   void make_buffers();
+  BuffersConfig::WayToPe gpu_way_of(int pe) const;
   void enter_state();
   void undo_state();
   void enter_teams();

@@ -23,8 +23,8 @@ namespace {
 const Functions& table() {
   static const Functions all = [] {
     Functions merged;
-    for (const Functions& part :
-         {device_functions(), virtual_memory_functions(), memory_functions(), host_functions()})
+    for (const Functions& part : {device_functions(), virtual_memory_functions(),
+                                  memory_functions(), pointer_functions(), host_functions()})
       merged.insert(part.begin(), part.end());
     return merged;
   }();
@@ -89,6 +89,14 @@ void* fake_cuda_allocate(std::size_t size) {
   reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(call("cuMemAlloc"))(&at, size);
   reinterpret_cast<CUresult (*)(CUcontext*)>(call("cuCtxPopCurrent"))(&old);
   return reinterpret_cast<void*>(at);
+}
+/// For tests: from now on the allocation at this address is managed memory (1) or memory of a pool
+/// (2).
+void fake_cuda_mark(void* address, int kind) {
+  const std::lock_guard lock(mutex);
+  CUdeviceptr begin_of = 0;
+  if (Mapping* const found = mapping_at(reinterpret_cast<CUdeviceptr>(address), begin_of))
+    found->kind = static_cast<MemoryKind>(kind);
 }
 /// For tests: how often a function was called.
 int fake_cuda_calls(const char* name) {

@@ -103,7 +103,12 @@ CUresult mem_map(CUdeviceptr at, std::size_t size, std::size_t offset,
   if (!alias)
     return CUDA_ERROR_OPERATING_SYSTEM;
   ++memory->uses;
-  mapped[at] = {size, memory, alias, false};
+  Mapping mapping;
+  mapping.size = size;
+  mapping.memory = memory;
+  mapping.alias = alias;
+  mapping.id = next_id++;
+  mapped[at] = mapping;
   return CUDA_SUCCESS;
 }
 CUresult mem_unmap(CUdeviceptr at, std::size_t size) {
@@ -169,6 +174,26 @@ CUresult import_handle(CUmemGenericAllocationHandle* handle, void* file,
       new Allocation{copy, static_cast<std::size_t>(status.st_size), nobody, 1});
   return CUDA_SUCCESS;
 }
+CUresult retain_allocation(CUmemGenericAllocationHandle* handle, void* address) {
+  BEGIN(cuMemRetainAllocationHandle)
+  CUdeviceptr begin_of = 0;
+  const Mapping* const found = mapping_at(reinterpret_cast<CUdeviceptr>(address), begin_of);
+  if (!found || mapped.count(begin_of) == 0) // not of cuMemCreate
+    return CUDA_ERROR_INVALID_VALUE;
+  ++found->memory->uses;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->memory);
+  return CUDA_SUCCESS;
+}
+CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+  BEGIN(cuMemGetAllocationPropertiesFromHandle)
+  const auto* const memory = reinterpret_cast<const Allocation*>(handle);
+  std::memset(properties, 0, sizeof *properties);
+  properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(memory->handle_types);
+  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties->location.id = memory->device;
+  return CUDA_SUCCESS;
+}
 CUresult handle_for_range(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
                           unsigned long long) {
   BEGIN(cuMemGetHandleForAddressRange)
@@ -189,6 +214,8 @@ Functions virtual_memory_functions() {
       ENTRY("cuMemSetAccess", set_access),
       ENTRY("cuMemExportToShareableHandle", export_handle),
       ENTRY("cuMemImportFromShareableHandle", import_handle),
+      ENTRY("cuMemRetainAllocationHandle", retain_allocation),
+      ENTRY("cuMemGetAllocationPropertiesFromHandle", properties_of),
       ENTRY("cuMemGetHandleForAddressRange", handle_for_range),
   };
 }
