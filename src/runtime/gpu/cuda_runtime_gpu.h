@@ -35,6 +35,9 @@ public:
   std::vector<RegionView> views() const override;
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
+  std::shared_ptr<const DeviceMemory> device_memory() const override {
+    return memory_.device_memory();
+  }
   bool is_device_memory(const void* address) const override;
   std::shared_ptr<CopyEngine> agent_copies() override;
   void mirror(const State& state) override;

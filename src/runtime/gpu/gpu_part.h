@@ -14,6 +14,7 @@
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/gpu_agreement.h"
 #include "src/runtime/identity.h"
+#include "transports/device_memory.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/transport.h"
 
@@ -64,6 +65,8 @@ public:
   virtual std::vector<RegionView> views() const = 0;
   /// Whether processors of the host can load and store in the regions.
   virtual bool is_host_memory() const = 0;
+  /// The regions' memory, for NICs; nullptr if it is the host's.
+  virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
   /// Whether it is memory of a device of this process, of the heap or any other.
   virtual bool is_device_memory(const void* address) const = 0;
   /// For host-initiated operations on mapped PEs.
