@@ -25,7 +25,6 @@ using fake_verbs::Region;
 namespace {
 
 ibv_device devices[2];
-int registered_dma_bufs = 0;
 
 int n_devices() {
   return std::getenv("FAKE_VERBS_TWO") ? 2 : 1;
@@ -158,10 +157,11 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, std::size_t length, int access
 #ifndef FAKE_VERBS_OLD
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t length,
                           std::uint64_t iova, int file, int access) {
+  static int registered = 0;
   const char* const refuse = std::getenv("FAKE_VERBS_REFUSE");
   const fake_verbs::Range range = fake_verbs::read_range(file);
   errno = range.size_bytes == 0 ? EBADF : 0;
-  if (refuse && ++registered_dma_bufs >= std::atoi(refuse))
+  if (refuse && ++registered >= std::atoi(refuse))
     errno = EOPNOTSUPP;
   else if (offset + length > range.size_bytes || range.address + offset != iova)
     errno = EINVAL;
