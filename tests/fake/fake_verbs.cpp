@@ -1,6 +1,6 @@
 // A libibverbs without a NIC, for tests with whole jobs: one RoCE device, fake0, whose queue pairs
-// lead to other processes of this machine. It reaches memory of GPUs of the made-up CUDA driver by
-// dma-buf only, and never by a processor's loads and stores there.
+// lead to other processes of this machine. It reaches memory of GPUs by dma-buf only, of the
+// made-up CUDA driver or of a real one, and never by a processor's loads and stores there.
 //   FAKE_VERBS_REFUSE  "2": the second and all later registrations of a dma-buf are not supported
 //   FAKE_VERBS_TWO     there are two devices
 // Built with FAKE_VERBS_OLD it is a library from before ibv_reg_dmabuf_mr.
@@ -9,8 +9,8 @@
 #include <cstring>
 #include <unistd.h>
 
+#include "tests/fake/verbs/device_access.h"
 #include "tests/fake/verbs/network.h"
-#include "tests/fake/verbs/range_file.h"
 
 // The header has some of these as macros.
 #undef ibv_reg_mr
@@ -159,11 +159,11 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* domain, std::uint64_t offset, std::size_t leng
                           std::uint64_t iova, int file, int access) {
   static int registered = 0;
   const char* const refuse = std::getenv("FAKE_VERBS_REFUSE");
-  const fake_verbs::Range range = fake_verbs::read_range(file);
-  errno = range.size_bytes == 0 ? EBADF : 0;
+  const std::uint64_t exported = fake_verbs::exported_bytes(file, iova - offset);
+  errno = exported == 0 ? EBADF : 0;
   if (refuse && ++registered >= std::atoi(refuse))
     errno = EOPNOTSUPP;
-  else if (offset + length > range.size_bytes || range.address + offset != iova)
+  else if (exported > 0 && (offset > exported || length > exported - offset))
     errno = EINVAL;
   return errno == 0 ? add_region(domain, {iova, iova + length, true, access}) : nullptr;
 }

@@ -1,18 +1,15 @@
 #include "tests/fake/verbs/network.h"
+#include "tests/fake/verbs/device_access.h"
 
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <memory>
 #include <unistd.h>
 
 namespace fake_verbs {
 
-namespace {
-
-/// As a device writes: whole words, which somebody may be looking at.
 void move_bytes(std::byte* to, const std::byte* from, std::size_t size_bytes) {
   std::size_t at = 0;
   const auto aligned = [&] {
@@ -32,26 +29,15 @@ void move_bytes(std::byte* to, const std::byte* from, std::size_t size_bytes) {
     }
 }
 
-/// Memory of a region, host's or device's: the latter piece by piece.
+namespace {
+
+/// Memory of a region.
 void access(const Region& region, std::uint64_t address, std::byte* data, std::size_t size_bytes,
             bool write) {
-  using Reach = void* (*)(void*, std::size_t*);
-  // The driver is there, because a device's memory was registered.
-  static const auto reach = [] {
-    void* const library = ::dlopen(FAKE_VERBS_CUDA, RTLD_NOW | RTLD_NOLOAD);
-    return reinterpret_cast<Reach>(library ? ::dlsym(library, "fake_cuda_reach_piece") : nullptr);
-  }();
-  while (size_bytes > 0) {
-    std::size_t piece = size_bytes;
-    void* place = reinterpret_cast<void*>(address);
-    if (region.of_device)
-      place = reach(place, &piece);
-    auto* const bytes = static_cast<std::byte*>(place);
-    write ? move_bytes(bytes, data, piece) : move_bytes(data, bytes, piece);
-    address += piece;
-    data += piece;
-    size_bytes -= piece;
-  }
+  if (region.of_device)
+    return access_device(address, data, size_bytes, write);
+  auto* const bytes = reinterpret_cast<std::byte*>(address);
+  write ? move_bytes(bytes, data, size_bytes) : move_bytes(data, bytes, size_bytes);
 }
 
 } // namespace
