@@ -18,8 +18,8 @@ std::string version_text() {
                      (tool.git_dirty.value_or(false) ? ", modified" : "") + ")";
   for (const auto& [key, value] : tool.build)
     text.append("\n  ").append(key).append(": ").append(value);
-  text +=
-      "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), EFA";
+  text += "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), "
+          "GPUDirect RDMA, EFA";
   return text;
 }
 

@@ -7,6 +7,7 @@
 //   FAKE_CUDA_STICKY   what failed once fails from then on, in every call that touches the device
 //   FAKE_CUDA_NO_PEER  no device reaches another one
 //   FAKE_CUDA_LACKS    number of a device attribute that is 0 (102: virtual memory)
+//   FAKE_CUDA_RDMA_ORDER  for whom a NIC's writes are in order: 0 nobody, 100 the device, 200 all
 //   FAKE_CUDA_FABRIC   1: memory can have fabric handles
 //   FAKE_CUDA_NO_IMEX  ... but the driver does not permit it
 //   FAKE_CUDA_STRICT   processors cannot touch the devices' memory at all: only copies can
@@ -78,6 +79,11 @@ void* fake_cuda_reach(void* address) {
   const std::lock_guard lock(mutex);
   std::size_t size = 1;
   return reach(reinterpret_cast<CUdeviceptr>(address), size);
+}
+/// For the made-up NIC: the same, and how many of `size` bytes follow there.
+void* fake_cuda_reach_piece(void* address, std::size_t* size) {
+  const std::lock_guard lock(mutex);
+  return reach(reinterpret_cast<CUdeviceptr>(address), *size);
 }
 /// For tests: what a program gets by cudaMalloc on the first device.
 void* fake_cuda_allocate(std::size_t size) {

@@ -37,6 +37,10 @@ public:
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
   buffers::GpuSide& user_buffers() override { return user_buffers_; }
+  std::shared_ptr<const DeviceMemory> device_memory() const override {
+    return memory_.device_memory();
+  }
+  bool is_device_memory(const void* address) const override;
   std::shared_ptr<CopyEngine> agent_copies() override;
   void mirror(const State& state) override;
   void use_network(DeviceNetworkInputs inputs) override;

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fake/verbs/range_file.h"
+
 namespace fake_cuda {
 
 namespace {
@@ -194,10 +196,26 @@ CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHa
   properties->location.id = memory->device;
   return CUDA_SUCCESS;
 }
-CUresult handle_for_range(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
-                          unsigned long long) {
+/// As the driver of an H200 is seen to: whole pages that are mapped, also of several pieces; not by
+/// a way of PCIe's own.
+CUresult handle_for_range(void* file, CUdeviceptr at, std::size_t size, CUmemRangeHandleType type,
+                          unsigned long long flags) {
   BEGIN(cuMemGetHandleForAddressRange)
-  return CUDA_ERROR_NOT_SUPPORTED;
+  NEED_CONTEXT
+  if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || size == 0 || (at | size) % 4096 != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0 || number("FAKE_CUDA_LACKS", -1) == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  for (std::size_t done = 0; done < size;) {
+    std::size_t piece = size - done;
+    if (reach(at + done, piece) ==
+        reinterpret_cast<std::byte*>(at + done)) // the host's, or nothing
+      return CUDA_ERROR_INVALID_VALUE;
+    done += piece;
+  }
+  const int made = fake_verbs::make_range_file({fake_verbs::Range{}.magic, at, size});
+  std::memcpy(file, &made, sizeof made);
+  return made < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
 } // namespace
