@@ -238,15 +238,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   Report& report = session.report();
   const bool elsewhere = nics.end(report);
   const ExitCode code = right && !elsewhere ? ExitCode::ok : ExitCode::finding;
-  if (session.wants_text()) {
-    if (const std::string findings = findings_text(report.findings, style); !findings.empty())
-      std::cout << findings << '\n';
-    report.status = ReportStatus::complete;
-    std::cout << summary_text(report) << std::flush;
-  }
-  session.step("writing the report");
-  session.write(code);
-  return code;
+  return session.conclude(code);
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {

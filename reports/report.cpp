@@ -94,7 +94,8 @@ json counter_json(const NicCounter& counter) {
               {"counter", counter.counter}};
   set(object, "before", counter.before, "not read");
   set(object, "after", counter.after, "not read");
-  set(object, "delta", counter.delta, "one reading is missing");
+  set(object, "delta", counter.delta,
+      counter.reason.empty() ? "one reading is missing" : counter.reason.c_str());
   return object;
 }
 
@@ -234,6 +235,8 @@ json to_json(const Report& report) {
     document["mapping"] = report.mapping;
   if (!report.moe.empty())
     document["moe"] = report.moe;
+  if (!report.hotspots.is_null())
+    document["hotspots"] = report.hotspots;
   return document;
 }
 

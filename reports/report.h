@@ -51,6 +51,7 @@ struct NicCounter {
   int port = 1;
   std::optional<std::uint64_t> before, after;
   std::optional<std::int64_t> delta;
+  std::string reason = {}; ///< why there is no delta; "" is "one reading is missing"
 };
 
 struct Job {
@@ -127,6 +128,7 @@ struct Report {
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;
   nlohmann::json moe = nlohmann::json::array(); ///< a point of `moe` each
+  nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
 };
 

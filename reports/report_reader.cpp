@@ -94,6 +94,7 @@ NicCounter read_counter(const json& object) {
   counter.before = optional<std::uint64_t>(object, "before");
   counter.after = optional<std::uint64_t>(object, "after");
   counter.delta = optional<std::int64_t>(object, "delta");
+  counter.reason = text(object, "delta_reason");
   return counter;
 }
 
@@ -171,6 +172,8 @@ Report read_report(const json& document) {
     report.mapping = *mapping;
   if (const json* moe = member(document, "moe"))
     report.moe = *moe;
+  if (const json* hotspots = member(document, "hotspots"))
+    report.hotspots = *hotspots;
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
   report.connections = read_list<ConnectionRow>(document, "connections", read_connection);
   if (const json* measurement = member(document, "measurement")) {

@@ -1,6 +1,7 @@
 // The launchers of a build without CUDA.
 #include "kernels/moe/cast.h"
 #include "kernels/moe/check.h"
+#include "kernels/moe/far_latency.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/hybrid.h"
 #include "kernels/moe/low_latency.h"
@@ -28,6 +29,12 @@ std::string launch_hybrid_dispatch(const DeviceJob&, const HybridDispatch&, void
   return absent;
 }
 std::string launch_hybrid_combine(const DeviceJob&, const HybridCombine&, void*) {
+  return absent;
+}
+std::string launch_far_latency_dispatch(const DeviceJob&, const FarLatencyDispatch&, void*) {
+  return absent;
+}
+std::string launch_far_latency_combine(const DeviceJob&, const FarLatencyCombine&, void*) {
   return absent;
 }
 std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispatch&, void*) {

@@ -6,24 +6,17 @@
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/hybrid.h"
 #include "kernels/moe/rails.cuh"
+#include "kernels/moe/row_record.cuh"
 
 namespace shmemctl::moe {
-
-/// A row wherever it lies: at its home, or on its way.
-struct RowOnItsWay {
-  const std::byte* values;
-  const std::uint32_t* scales;
-  const std::int32_t* experts; ///< of all ranks
-  const std::uint32_t* weights;
-  std::int32_t source, token;
-};
 
 class HybridSender {
 public:
   __device__ HybridSender(const DeviceJob& job, const HybridDispatch& all, const Rails& rails,
                           std::uint64_t epoch)
       : job_(job), all_(all), shape_(all.shape), rails_(rails), record_(all.shape.record()),
-        epoch_(epoch), n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
+        scales_(all.shape.format == Format::fp8 ? Scales::float32 : Scales::none), epoch_(epoch),
+        n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
         value_bytes_(all.shape.value_bytes()), warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
@@ -115,7 +108,7 @@ private:
   __device__ RowOnItsWay row_at_home(std::int32_t token) const {
     const std::int64_t at = token;
     return {all_.values + at * value_bytes_,
-            reinterpret_cast<const std::uint32_t*>(all_.scales) + at * record_.scale_words,
+            all_.scales + at * record_.scale_words,
             all_.experts + at * record_.top_k,
             reinterpret_cast<const std::uint32_t*>(all_.weights) + at * record_.top_k,
             job_.pe,
@@ -132,11 +125,12 @@ private:
     for (std::int32_t word = device::Warp::rank(); word < shape_.crossing_words();
          word += device::Warp::size()) {
       const std::int32_t choice = word - record_.scale_words;
-      words[word] = choice < 0                        ? row.scales[word]
-                    : choice < record_.top_k          ? bits(row.experts[choice])
-                    : word < shape_.crossing_token()  ? row.weights[choice - record_.top_k]
-                    : word == shape_.crossing_token() ? bits(token)
-                                                      : bits(slots[word - shape_.crossing_slots()]);
+      words[word] = choice < 0                       ? bits_of(row.scales[word])
+                    : choice < record_.top_k         ? bits_of_number(row.experts[choice])
+                    : word < shape_.crossing_token() ? row.weights[choice - record_.top_k]
+                    : word == shape_.crossing_token()
+                        ? bits_of_number(token)
+                        : bits_of_number(slots[word - shape_.crossing_slots()]);
     }
   }
   __device__ void send_chunk(std::int32_t place, std::int32_t chunk, Rows rows) const {
@@ -153,7 +147,7 @@ private:
     const auto* const words = reinterpret_cast<const std::uint32_t*>(at + value_bytes_);
     const auto* const numbers = reinterpret_cast<const std::int32_t*>(words);
     const RowOnItsWay row{at,
-                          words,
+                          reinterpret_cast<const float*>(words),
                           numbers + record_.scale_words,
                           words + record_.scale_words + record_.top_k,
                           source,
@@ -173,28 +167,9 @@ private:
     device::copy<device::Warp, device::Local>(device::pointer_to(job_, memory.rows, rank) +
                                                   at * value_bytes_,
                                               row.values, static_cast<std::size_t>(value_bytes_));
-    auto* const record = reinterpret_cast<std::uint32_t*>(
-        device::pointer_to(job_, memory.records, rank) + at * record_.bytes());
-    for (std::int32_t word = device::Warp::rank(); word < record_.words();
-         word += device::Warp::size())
-      record[word] = record_word(row, rank, word);
-  }
-  __device__ std::uint32_t record_word(const RowOnItsWay& row, std::int32_t rank,
-                                       std::int32_t word) const {
-    if (word < record_.scale_words)
-      return row.scales[word];
-    if (word < record_.source()) {
-      const bool is_weight = word >= record_.weights();
-      const std::int32_t choice = word - (is_weight ? record_.weights() : record_.experts());
-      const std::int32_t local = shape_.shape.local_expert(row.experts[choice], rank);
-      return !is_weight ? bits(local) : local == no_expert ? 0 : row.weights[choice];
-    }
-    return word == record_.source()  ? bits(row.source)
-           : word == record_.token() ? bits(row.token)
-                                     : 0;
-  }
-  static __device__ std::uint32_t bits(std::int32_t number) {
-    return static_cast<std::uint32_t>(number);
+    write_record<device::Warp>(shape_.shape, scales_, record_, row, rank,
+                               device::pointer_to(job_, memory.records, rank) +
+                                   at * record_.bytes());
   }
 
   const DeviceJob& job_;
@@ -202,6 +177,7 @@ private:
   const HybridShape& shape_;
   const Rails& rails_;
   RecordLayout record_;
+  Scales scales_;
   std::uint64_t epoch_;
   std::int32_t n_, first_mate_, value_bytes_, warp_, warps_;
 };

@@ -7,6 +7,8 @@
 
 namespace shmemctl::moe {
 
+using namespace device; // tests have blockIdx and the like there
+
 /// One more, of words in a block's shared memory.
 __device__ inline void add_shared(std::int32_t* at) {
 #ifdef __CUDACC__

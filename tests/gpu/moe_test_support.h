@@ -1,6 +1,7 @@
 // What the tests of dispatch and combine on GPUs have in common.
 #pragma once
 
+#include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,8 @@
 namespace shmemctl::test {
 
 inline bool has_gpu() {
+  // Else a kernel that waits may keep another one from being loaded.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int devices = 0;
   return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
 }

@@ -2,6 +2,7 @@
 
 #include "kernels/moe/cast.h"
 #include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_far_latency.h"
 #include "src/bench/moe/gpu_hybrid.h"
 
 namespace shmemctl::moe {
@@ -42,8 +43,8 @@ std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
     return "kernels do not bring weights home yet";
   if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
     return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
-  if (crossing_node_ranks(gpu, setup) != 0 && setup.mode == Mode::low_latency)
-    return "low latency by kernels does not cross nodes yet";
+  if (setup.by_expert && crossing_node_ranks(gpu, setup) != 0)
+    return "kernels do not pack rows by expert where ranks are reached by a network";
   if (const std::string reason = cannot_reach(gpu, setup); !reason.empty())
     return reason;
   if (setup.num_sms > shared_sms(gpu))
@@ -53,16 +54,21 @@ std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
 }
 
 std::size_t gpu_backend_bytes(const PeGpu& gpu, const Setup& setup) {
-  if (const std::int32_t node_ranks = crossing_node_ranks(gpu, setup); node_ranks != 0)
-    return HybridLayout(setup, node_ranks).size_bytes;
-  return GpuLayout(setup).size_bytes;
+  const std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  if (node_ranks == 0)
+    return GpuLayout(setup).size_bytes;
+  return setup.mode == Mode::low_latency ? FarLatencyLayout(setup).size_bytes
+                                         : HybridLayout(setup, node_ranks).size_bytes;
 }
 
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           std::int32_t rank) {
-  if (const std::int32_t node_ranks = crossing_node_ranks(gpu, setup); node_ranks != 0)
-    return make_hybrid_gpu_backend(gpu, memory, setup, rank, node_ranks);
-  return std::make_unique<GpuBackend>(gpu, memory, setup, rank);
+  const std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  if (node_ranks == 0)
+    return std::make_unique<GpuBackend>(gpu, memory, setup, rank);
+  return setup.mode == Mode::low_latency
+             ? make_far_latency_gpu_backend(gpu, memory, setup, rank)
+             : make_hybrid_gpu_backend(gpu, memory, setup, rank, node_ranks);
 }
 
 } // namespace shmemctl::moe

@@ -120,7 +120,9 @@ std::int32_t crossing_node_ranks(const PeGpu& gpu, const Setup& setup) {
 }
 
 std::string cannot_reach(const PeGpu& gpu, const Setup& setup) {
-  const std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  if (node_ranks != 0 && setup.mode == Mode::low_latency)
+    node_ranks = 1; // nobody hands on for another one
   const std::vector<GpuWay>& ways = gpu.ways();
   for (std::size_t pe = 0; pe < ways.size(); ++pe) {
     const bool mate = node_ranks == 0 || node_of(gpu.job().pe, node_ranks) ==

@@ -31,6 +31,12 @@ struct EightFloats {
     for (int i = 0; i < 8; ++i)
       values[i] = moe::add(values[i], other.values[i]);
   }
+  void add_weighted(float weight, uint4 bf16) {
+    EightFloats other;
+    other.take(bf16);
+    for (int i = 0; i < 8; ++i)
+      values[i] = multiply_add(weight, other.values[i], values[i]);
+  }
   uint4 rounded() const {
     std::uint16_t numbers[8];
     for (int i = 0; i < 8; ++i)
