@@ -88,16 +88,17 @@ public:
       send_chunk(place, chunk, begin, rows);
     }
   }
-  /// By a warp: its share of this rank's tokens. False: a rank of the rail has not sent in time.
+  /// By a block: its share of this rank's tokens, a token for each warp at a time. False: a rank of
+  /// the rail has not sent in time, and the report names it.
   __device__ bool add_up_own() const {
-    const auto workers = static_cast<std::int32_t>(gridDim.x) * warps_;
-    for (std::int32_t token =
-             warp_ * static_cast<std::int32_t>(gridDim.x) + static_cast<std::int32_t>(blockIdx.x);
-         token < all_.tokens; token += workers)
-      if (!wait_for_sums(token))
+    const auto blocks = static_cast<std::int32_t>(gridDim.x);
+    for (auto group = static_cast<std::int32_t>(blockIdx.x); group * warps_ < all_.tokens;
+         group += blocks) {
+      if (!wait_for_sums(group * warps_))
         return false;
-      else
+      if (const std::int32_t token = group * warps_ + warp_; token < all_.tokens)
         add_up_token(token);
+    }
     return true;
   }
 
@@ -138,18 +139,28 @@ private:
   __device__ const std::int32_t* crossing_slots(std::int32_t token) const {
     return all_.plan.crossing_slots + static_cast<std::int64_t>(token) * shape_.n_nodes();
   }
-  __device__ bool wait_for_sums(std::int32_t token) const {
+  /// Of as many tokens as there are warps. One thread for each node looks: many that do so all the
+  /// time would hold up what they wait for.
+  __device__ bool wait_for_sums(std::int32_t first) const {
+    const std::int32_t end = first + warps_ < all_.tokens ? first + warps_ : all_.tokens;
     bool came = true;
 #ifndef SHMEMCTL_MUTATE_MOE_SUMS_UNHEARD
-    for (std::int32_t place = device::Warp::rank(); place < shape_.other_nodes();
-         place += device::Warp::size())
-      if (const std::int32_t slot = crossing_slots(token)[rails_.node_in(place)]; slot >= 0)
-        came =
-            rails_.wait(all_.memory.sum_words + shape_.chunk_word(place, slot / shape_.chunk_rows),
-                        place, 1, blockIdx.x == 0 && warp_ == 0) &&
-            came;
+    for (std::int32_t place = device::Block::rank(); place < shape_.other_nodes();
+         place += device::Block::size()) {
+      std::int32_t heard = -1;
+      for (std::int32_t token = first; token < end; ++token)
+        if (const std::int32_t slot = crossing_slots(token)[rails_.node_in(place)];
+            slot >= 0 && slot / shape_.chunk_rows != heard) {
+          heard = slot / shape_.chunk_rows;
+          came = rails_.wait(all_.memory.sum_words + shape_.chunk_word(place, heard), place, 1,
+                             blockIdx.x == 0) &&
+                 came;
+        }
+    }
+#else
+    static_cast<void>(end);
 #endif
-    return device::Warp::all(came);
+    return device::Block::all(came);
   }
   __device__ void add_up_token(std::int32_t token) const {
     const RowsToAdd<most_mates> rows =

@@ -1,7 +1,7 @@
 #include "src/bench/moe/gpu_far_latency.h"
 
 #include "kernels/moe/cast.h"
-#include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_network_backend.h"
 
 namespace shmemctl::moe {
 
@@ -33,13 +33,11 @@ FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
 
 namespace {
 
-class FarLatencyGpuBackend : public GpuBackend {
+class FarLatencyGpuBackend : public NetworkGpuBackend {
 public:
   FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
-      : GpuBackend(gpu, memory, setup, rank), parts_(setup) {
-    for (const GpuPart* part : sent_parts())
-      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
-                part->size_bytes + 2 * gpu_guard_bytes);
+      : NetworkGpuBackend(gpu, memory, setup, rank), parts_(setup) {
+    fill_sent({&parts_.rows_out, &parts_.records_out});
   }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
 
@@ -48,7 +46,7 @@ private:
     if (setup_.format == Format::fp8)
       launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
                             at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
-                            setup_.power_scales, sms()},
+                            setup_.power_scales, sms(Direction::dispatch)},
                            stream()));
     launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(), stream()));
     ++dispatches_;
@@ -78,7 +76,7 @@ private:
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
             Halves::both,
-            sms(),
+            sms(Direction::dispatch),
             gpu_.job().timeout_ns};
   }
   FarLatencyCombine far_combine() const {
@@ -93,12 +91,10 @@ private:
             at<std::int32_t>(lies_.counts),
             at<std::uint16_t>(lies_.results),
             Halves::both,
-            sms(),
+            sms(Direction::combine),
             gpu_.job().timeout_ns};
   }
 
-  /// What may still be read when a call is over here; filled once.
-  std::vector<const GpuPart*> sent_parts() const { return {&parts_.rows_out, &parts_.records_out}; }
   std::vector<const GpuPart*> written_parts() const override {
     std::vector<const GpuPart*> parts = GpuBackend::written_parts();
     parts.push_back(&parts_.back);
@@ -106,8 +102,7 @@ private:
   }
   std::vector<const GpuPart*> guarded_parts() const override {
     std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
-    for (const GpuPart* part : sent_parts())
-      parts.push_back(part);
+    parts.insert(parts.end(), {&parts_.rows_out, &parts_.records_out});
     return parts;
   }
 

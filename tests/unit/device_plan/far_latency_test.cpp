@@ -117,18 +117,19 @@ private:
   struct Lies {
     Lies(const moe::Shape& shape, Setting setting) {
       const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
-      const std::int64_t slots = shape.max_rows(), tokens = shape.max_tokens;
+      const std::int64_t all_rows = shape.max_rows(), tokens = shape.max_tokens;
       const std::int64_t record = moe::RecordLayout(shape, setting.scales).bytes();
       const std::int64_t value = shape.value_bytes(moe::format_of(setting.scales));
-      const std::int64_t outputs = slots * moe::rows_of(shape, setting.weighted) * shape.hidden * 2;
+      const std::int64_t outputs =
+          all_rows * moe::rows_of(shape, setting.weighted) * shape.hidden * 2;
       cells = add(sizeof(moe::LowLatencyCells));
-      row_words = add(size(4 * slots * 8));
-      back_words = add(size(slots * moe::rows_of(shape, setting.weighted) * 8));
+      row_words = add(size(4 * all_rows * 8));
+      back_words = add(size(all_rows * moe::rows_of(shape, setting.weighted) * 8));
       lists = add(sizeof(moe::FarRows) * grid.blocks);
-      rows = add(size(2 * slots * value));
-      records = add(size(2 * slots * record));
+      rows = add(size(2 * all_rows * value));
+      records = add(size(2 * all_rows * record));
       rows_out = add(size(2 * tokens * value));
-      records_out = add(size(2 * slots * record));
+      records_out = add(size(2 * all_rows * record));
       outputs_of_experts = add(size(outputs));
       back = add(size(outputs));
       results = add(size(tokens * shape.hidden * 2));
@@ -136,7 +137,7 @@ private:
       weights = add(size(tokens * shape.top_k * 4));
       values = add(size(tokens * value));
       scales = add(size(tokens * shape.scales_per_row() * 4));
-      this->slots = add(size(tokens * shape.n_ranks * 4));
+      slots = add(size(tokens * shape.n_ranks * 4));
       counts = add(size(shape.n_ranks * 4));
       shared = add(size(4 * moe::far_dispatch_words(shape, grid.threads) * grid.blocks));
     }

@@ -1,0 +1,36 @@
+// What the GPU backends have in common whose kernels reach some PEs by a network.
+#pragma once
+
+#include "src/bench/moe/gpu_backend_class.h"
+
+namespace shmemctl::moe {
+
+class NetworkGpuBackend : public GpuBackend {
+public:
+  using GpuBackend::GpuBackend;
+  /// Of what can be set, these kernels have the SMs alone.
+  Settings settings(Direction direction) const override {
+    Settings own;
+    own.sms = GpuBackend::settings(direction).sms;
+    return own;
+  }
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    const std::string unknown = unknown_setting(wanted, settings(direction));
+    return unknown.empty() ? GpuBackend::cannot_use(direction, wanted) : unknown;
+  }
+  std::vector<Settings> candidates(Direction direction) const override {
+    return {settings(direction)};
+  }
+
+protected:
+  int sms(Direction direction) const { return *settings(direction).sms; }
+  /// What is sent from may still be read when a call is over here: so it is filled once. A row that
+  /// is not packed is then seen in the first call, or where routings change.
+  void fill_sent(std::initializer_list<const GpuPart*> parts) {
+    for (const GpuPart* part : parts)
+      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
+                part->size_bytes + 2 * gpu_guard_bytes);
+  }
+};
+
+} // namespace shmemctl::moe
