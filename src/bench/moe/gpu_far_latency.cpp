@@ -1,7 +1,7 @@
 #include "src/bench/moe/gpu_far_latency.h"
 
 #include "kernels/moe/cast.h"
-#include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_backend_of_sms.h"
 
 namespace shmemctl::moe {
 
@@ -33,10 +33,10 @@ FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
 
 namespace {
 
-class FarLatencyGpuBackend : public GpuBackend {
+class FarLatencyGpuBackend : public GpuBackendOfSms {
 public:
   FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
-      : GpuBackend(gpu, memory, setup, rank), parts_(setup) {
+      : GpuBackendOfSms(gpu, memory, setup, rank), parts_(setup) {
     for (const GpuPart* part : sent_parts())
       gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
                 part->size_bytes + 2 * gpu_guard_bytes);
@@ -48,7 +48,7 @@ private:
     if (setup_.format == Format::fp8)
       launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
                             at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
-                            setup_.power_scales, sms()},
+                            setup_.power_scales, sms(Direction::dispatch)},
                            stream()));
     launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(), stream()));
     ++dispatches_;
@@ -78,7 +78,7 @@ private:
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
             Halves::both,
-            sms(),
+            sms(Direction::dispatch),
             gpu_.job().timeout_ns};
   }
   FarLatencyCombine far_combine() const {
@@ -93,7 +93,7 @@ private:
             at<std::int32_t>(lies_.counts),
             at<std::uint16_t>(lies_.results),
             Halves::both,
-            sms(),
+            sms(Direction::combine),
             gpu_.job().timeout_ns};
   }
 

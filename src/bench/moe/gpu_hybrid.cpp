@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_backend_of_sms.h"
 
 namespace shmemctl::moe {
 
 namespace {
 
-class HybridGpuBackend : public GpuBackend {
+class HybridGpuBackend : public GpuBackendOfSms {
 public:
   HybridGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank,
                    std::int32_t node_ranks)
-      : GpuBackend(gpu, memory, setup, rank), parts_(setup, node_ranks) {
+      : GpuBackendOfSms(gpu, memory, setup, rank), parts_(setup, node_ranks) {
     // Once: what is sent from may still be read when a call is over here. So a row that is not
     // packed is seen in the first call, or where routings change.
     for (const GpuPart* part : {&parts_.rows_out, &parts_.sums_out})
@@ -20,19 +20,6 @@ public:
                 part->size_bytes + 2 * gpu_guard_bytes);
   }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
-  /// Of what can be set, these kernels have the SMs alone.
-  Settings settings(Direction direction) const override {
-    Settings own;
-    own.sms = GpuBackend::settings(direction).sms;
-    return own;
-  }
-  std::string cannot_use(Direction direction, const Settings& wanted) const override {
-    const std::string unknown = unknown_setting(wanted, settings(direction));
-    return unknown.empty() ? GpuBackend::cannot_use(direction, wanted) : unknown;
-  }
-  std::vector<Settings> candidates(Direction direction) const override {
-    return {settings(direction)};
-  }
 
 private:
   void enqueue_counts() override {
@@ -45,14 +32,14 @@ private:
     launched(launch_hybrid_dispatch(gpu_.job(),
                                     {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
                                      near.values, near.scales, near.experts, near.weights,
-                                     *settings(Direction::dispatch).sms},
+                                     sms(Direction::dispatch)},
                                     stream()));
   }
   void enqueue_combine() override {
     launched(
         launch_hybrid_combine(gpu_.job(),
                               {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(), bias(),
-                               at<std::uint16_t>(lies_.results), *settings(Direction::combine).sms},
+                               at<std::uint16_t>(lies_.results), sms(Direction::combine)},
                               stream()));
   }
 
