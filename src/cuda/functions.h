@@ -63,7 +63,7 @@ namespace shmemctl::cuda {
   FUNCTION(ipc_get_mem_handle, cuIpcGetMemHandle)                                                  \
   FUNCTION(ipc_open_mem_handle, cuIpcOpenMemHandle)                                                \
   FUNCTION(ipc_close_mem_handle, cuIpcCloseMemHandle)                                              \
-  FUNCTION(pointer_get_attribute, cuPointerGetAttribute)                                           \
+  FUNCTION(pointer_get_attributes, cuPointerGetAttributes)                                         \
   FUNCTION(ctx_set_current, cuCtxSetCurrent)
 
 struct Functions {
