@@ -68,7 +68,7 @@ for tool in "${tools[@]}"; do
   all=${SHMEMCTL_SANITIZER_TESTS:-}
   clean "$tool" test_gpu_litmus "${all:-*}"
   clean "$tool" test_gpu "${all:-*-*AKilledPeIsNamed}"
-  clean "$tool" test_gpu_runtime "${all:-*}"
+  clean "$tool" test_gpu_runtime "${all:-*-*AKilledOwnerIsNamed*}"
 done
 [ ${#failed[@]} -eq 0 ] || { printf 'gpu_sanitizer: failed: %s\n' "${failed[@]}" >&2; exit 1; }
 echo "gpu_sanitizer: clean"

@@ -10,16 +10,18 @@ public:
   using GpuBackend::GpuBackend;
   /// Of what can be set, these kernels have the SMs alone.
   Settings settings(Direction direction) const override {
-    Settings own;
-    own.sms = GpuBackend::settings(direction).sms;
-    return own;
+    return only_sms(GpuBackend::settings(direction));
   }
   std::string cannot_use(Direction direction, const Settings& wanted) const override {
     const std::string unknown = unknown_setting(wanted, settings(direction));
     return unknown.empty() ? GpuBackend::cannot_use(direction, wanted) : unknown;
   }
   std::vector<Settings> candidates(Direction direction) const override {
-    return {settings(direction)};
+    std::vector<Settings> all;
+    for (const Settings& one : GpuBackend::candidates(direction))
+      if (all.empty() || all.back().sms != one.sms)
+        all.push_back(only_sms(one));
+    return all;
   }
 
 protected:
@@ -30,6 +32,13 @@ protected:
     for (const GpuPart* part : parts)
       gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
                 part->size_bytes + 2 * gpu_guard_bytes);
+  }
+
+private:
+  static Settings only_sms(const Settings& settings) {
+    Settings only;
+    only.sms = settings.sms;
+    return only;
   }
 };
 

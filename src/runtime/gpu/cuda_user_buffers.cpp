@@ -19,10 +19,13 @@ std::string CudaUserBuffers::text() const {
 bool CudaUserBuffers::is_gpu_memory(const void* address) const {
   const cuda::Current current(*device_);
   CUmemorytype type{};
-  return device_->call().pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                               reinterpret_cast<CUdeviceptr>(address)) ==
-             CUDA_SUCCESS &&
-         type == CU_MEMORYTYPE_DEVICE;
+  CUpointer_attribute which = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  void* value = &type;
+  // No error for memory that CUDA does not know.
+  device_->require(device_->call().pointer_get_attributes(1, &which, &value,
+                                                          reinterpret_cast<CUdeviceptr>(address)),
+                   "ask for the kind (cuPointerGetAttributes) of memory of");
+  return type == CU_MEMORYTYPE_DEVICE;
 }
 
 std::shared_ptr<const GpuShare> CudaUserBuffers::share(const void* address,

@@ -1,6 +1,7 @@
 #include "src/runtime/gpu/cuda_user_memory.h"
 
 #include <fmt/format.h>
+#include <iterator>
 
 #include "src/base/units.h"
 #include "src/runtime/buffers/message.h"
@@ -17,13 +18,24 @@ std::string name_of(const void* address, std::size_t size_bytes) {
   return fmt::format("{} of GPU memory at {}", format_size_bytes(size_bytes), address);
 }
 
-/// The value as it was where the driver does not know that attribute of the memory.
-template <class Value>
-Value attribute(const cuda::Device& device, CUpointer_attribute which, CUdeviceptr at,
-                Value value) {
-  Value found = value;
-  const CUresult result = device.call().pointer_get_attribute(&found, which, at);
-  return result == CUDA_SUCCESS ? found : value;
+/// What CUDA says of an address; zeros of what it does not know.
+struct Facts {
+  CUmemorytype type{};
+  int managed = 0, ordinal = 0, has_ipc_handle = 0;
+  CUmemoryPool pool = nullptr;
+  unsigned long long id = 0;
+};
+Facts facts_of(const cuda::Device& device, CUdeviceptr at) {
+  Facts facts;
+  CUpointer_attribute which[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+      CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  void* values[] = {&facts.type,           &facts.managed, &facts.ordinal,
+                    &facts.has_ipc_handle, &facts.pool,    &facts.id};
+  device.require(device.call().pointer_get_attributes(std::size(which), which, values, at),
+                 "ask for the kind (cuPointerGetAttributes) of memory of");
+  return facts;
 }
 
 /// A reference to an allocation of cuMemCreate.
@@ -44,18 +56,17 @@ private:
   CUmemGenericAllocationHandle handle_{};
 };
 
-void require_own(const cuda::Device& device, const void* address, std::size_t size_bytes) {
-  const CUdeviceptr at = number_of(address);
-  if (attribute<int>(device, CU_POINTER_ATTRIBUTE_IS_MANAGED, at, 0) != 0)
+void require_own(const cuda::Device& device, const Facts& facts, const void* address,
+                 std::size_t size_bytes) {
+  if (facts.managed != 0)
     throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
                 "it is managed memory (cudaMallocManaged), whose pages wander between host and GPU",
                 "register memory of cudaMalloc, of cuMemCreate, or of the host");
-  const int ordinal =
-      attribute<int>(device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at, device.info().ordinal);
-  if (ordinal != device.info().ordinal)
-    throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
-                fmt::format("it is memory of GPU {}, and this PE's is {}", ordinal, device.text()),
-                "allocate it on the PE's GPU (Runtime::gpu()->site().device)");
+  if (facts.ordinal != device.info().ordinal)
+    throw Error(
+        ExitCode::usage, name_of(address, size_bytes), "register",
+        fmt::format("it is memory of GPU {}, and this PE's is {}", facts.ordinal, device.text()),
+        "allocate it on the PE's GPU (Runtime::gpu()->site().device)");
 }
 
 /// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.
@@ -116,19 +127,17 @@ std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
   std::vector<GpuPiece> pieces;
   const CUdeviceptr end = number_of(address) + size_bytes;
   for (CUdeviceptr at = number_of(address); at < end;) {
+    const Facts facts = facts_of(device, at);
     CUdeviceptr begin = 0;
     std::size_t length_bytes = 0;
-    const CUresult result = device.call().mem_get_address_range(&begin, &length_bytes, at);
-    const bool nothing = result == CUDA_ERROR_NOT_FOUND || result == CUDA_ERROR_INVALID_VALUE;
-    if (!nothing)
-      device.require(result, "ask for an allocation (cuMemGetAddressRange) of");
-    if (nothing || at - begin >= length_bytes)
+    if (facts.type == CU_MEMORYTYPE_DEVICE)
+      device.require(device.call().mem_get_address_range(&begin, &length_bytes, at),
+                     "ask for an allocation (cuMemGetAddressRange) of");
+    if (at - begin >= length_bytes)
       throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
                   fmt::format("it is not allocated from byte {} on", at - number_of(address)),
                   "register memory that is allocated");
-    pieces.push_back(
-        {begin, length_bytes,
-         attribute<unsigned long long>(device, CU_POINTER_ATTRIBUTE_BUFFER_ID, at, 0)});
+    pieces.push_back({begin, length_bytes, facts.id});
     at = begin + length_bytes;
   }
   return pieces;
@@ -136,15 +145,15 @@ std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
 
 GpuShare share_user_memory(const cuda::Device& device, const void* address,
                            std::size_t size_bytes) {
-  require_own(device, address, size_bytes);
+  const Facts facts = facts_of(device, number_of(address));
+  require_own(device, facts, address, size_bytes);
   GpuShare share;
   share.device = device.info().uuid;
   share.pieces = pieces_of(device, address, size_bytes);
-  const CUdeviceptr at = number_of(address);
   try {
-    if (attribute<CUmemoryPool>(device, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, nullptr))
+    if (facts.pool)
       share.reason = "it is memory of a pool (cudaMallocAsync), which CUDA shares only as a whole";
-    else if (attribute<int>(device, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at, 0) != 0)
+    else if (facts.has_ipc_handle != 0)
       share_by_handle(device, share);
     else
       share_virtual_memory(device, share);

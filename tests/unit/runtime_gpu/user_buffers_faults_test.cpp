@@ -142,8 +142,8 @@ TEST_P(GpuBufferFaults, MemoryThatWasFreedIsNoticed) {
 /// Each answers "out of memory" at each of its calls: an error, or a slower way that says why; what
 /// was begun is undone.
 TEST_P(GpuBufferFaults, OutOfMemoryAtEachCall) {
-  std::vector<const char*> functions = {"cuMemGetAddressRange", "cuStreamCreateWithPriority",
-                                        "cuMemcpyAsync"};
+  std::vector<const char*> functions = {"cuPointerGetAttributes", "cuMemGetAddressRange",
+                                        "cuStreamCreateWithPriority", "cuMemcpyAsync"};
   const std::vector<const char*> by_handle = {"cuIpcGetMemHandle", "cuIpcOpenMemHandle"};
   const std::vector<const char*> by_descriptor = {"cuMemRetainAllocationHandle",
                                                   "cuMemGetAllocationPropertiesFromHandle",
