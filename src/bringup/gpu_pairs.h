@@ -48,7 +48,7 @@ std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways);
 struct GpuSummary {
   std::vector<CheckRow> rows;             ///< gpu-devices, gpu-heap, gpu-paths: group "gpu"
   std::vector<ConnectionRow> connections; ///< by source and target
-  Findings findings;                      ///< gpu-pair-unreachable (warning)
+  Findings findings;                      ///< gpu-pair-unreachable, gpu-memory-staged (warnings)
 };
 /// @param texts gpu_site_text() of every PE, by PE
 /// @param hosts their hosts' names, by PE

@@ -97,6 +97,25 @@ CheckRow heap_row(const std::vector<Site>& sites) {
                 "SHMEMCTL_HEAP");
 }
 
+/// A job that has NICs and whose GPU memory goes through the host all the same, with what its NICs
+/// have answered. Where nobody wants them (GPUDIRECT=off), or there are none, that is no finding.
+void add_staged(const std::string& reason, Findings& findings) {
+  const std::string marker = "proxy over staged: ";
+  const std::size_t at = reason.find(marker);
+  if (at == std::string::npos || reason.find("ibrc: ", at) == std::string::npos)
+    return;
+  const std::string message = "no NIC reads or writes GPU memory itself, so all of it goes through "
+                              "memory of the host: " +
+                              reason.substr(at + marker.size());
+  const bool known = std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.message == message;
+  });
+  if (!known)
+    findings.push_back({"gpu-memory-staged", Severity::warning, "NICs and GPUs", message,
+                        "shmemctl doctor --only dma-buf,nvidia-peermem,gpudirect-rdma says what is "
+                        "missing; SHMEMCTL_GPUDIRECT=off if it is meant to be so"});
+}
+
 /// Whom kernels reach, and how: a PE itself is not counted.
 void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
   std::map<std::pair<std::string, std::string>, std::vector<PePair>> ways;
@@ -116,6 +135,8 @@ void add_paths(const std::vector<Site>& sites, GpuSummary& summary) {
         missing.push_back(pair);
     }
   std::vector<std::string> parts;
+  for (const auto& each : ways)
+    add_staged(each.first.second, summary.findings);
   for (const auto& [way, list] : ways)
     parts.push_back((way.first == "none" ? "not reached" : way.first) + ": " +
                     counted(list.size(), "pair") +

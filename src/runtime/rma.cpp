@@ -259,10 +259,14 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
       .put_signal(context, address, source, size_bytes, signal_address, signal_value, op, blocking);
 }
 
+/// Regions of the host and of the GPU may have ways of their own to one PE. Each keeps order among
+/// what it carries and knows nothing of the others, so what comes behind the fence by another way
+/// waits here. Where nothing is under way that costs little.
 void Rma::fence_transports(int context) {
   const auto held = turn(context);
+  const bool two_ways = !gpu_way_to_.empty() && gpu_way_to_ != way_to_;
   for (Transport* transport : transports_)
-    transport->fence(context);
+    two_ways ? transport->quiet(context) : transport->fence(context);
 }
 
 void Rma::quiet_transports(int context) {

@@ -216,7 +216,7 @@ void Runtime::Impl::make_gpu_direct() {
   settings.network = transports[*gpu_network].transport.get();
   settings.staged = staged;
   settings.is_device_memory = [this](const void* address) {
-    return gpu->is_device_memory(address);
+    return gpu->user_buffers().is_gpu_memory(address);
   };
   settings.memory = gpu->device_memory();
   settings.way = gpu_memory_way;

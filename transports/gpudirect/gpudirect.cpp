@@ -113,12 +113,20 @@ void GpuDirectTransport::post_atomic(int context, const RemoteAddress& target,
   staged(context).post_atomic(context, target, request);
 }
 
-/// A NIC writes payload and signal by one queue pair into one GPU, so they arrive there in this
-/// order: PCIe keeps that of writes, and memory is registered without relaxed ordering.
 void GpuDirectTransport::put_signal(int context, const RemoteAddress& target, const void* source,
                                     std::size_t size_bytes, const RemoteAddress& signal,
                                     std::uint64_t signal_value, SignalOp op, bool blocking) {
-  if (kind_of(source, size_bytes) == Local::other_gpu)
+  put_signal_of(kind_of(source, size_bytes), context, target, source, size_bytes, signal,
+                signal_value, op, blocking);
+}
+
+/// A NIC writes payload and signal by one queue pair into one GPU, so they arrive there in this
+/// order: PCIe keeps that of writes, and memory is registered without relaxed ordering.
+void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddress& target,
+                                       const void* source, std::size_t size_bytes,
+                                       const RemoteAddress& signal, std::uint64_t signal_value,
+                                       SignalOp op, bool blocking) {
+  if (kind == Local::other_gpu)
     return staged(context).put_signal(context, target, source, size_bytes, signal, signal_value, op,
                                       blocking);
   if (op == SignalOp::set)

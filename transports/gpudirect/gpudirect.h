@@ -55,10 +55,50 @@ public:
   /// The agents' are made by GPUs, as all others on these regions.
   bool atomics_meet_cpu() const override { return true; }
   std::string connection(int pe) const override;
+  Transport& for_host_memory() override { return of_host_; }
 
 private:
-  static constexpr std::size_t n_contexts = 64;
   enum class Local { host, region, other_gpu };
+  /// The same for local memory that needs no look at what it is, which takes the driver longer than
+  /// the rest of a small operation.
+  class OfHostMemory final : public Transport {
+  public:
+    explicit OfHostMemory(GpuDirectTransport& whole) : whole_(whole) {}
+    const char* name() const override { return whole_.name(); }
+    std::string local_info() override { return {}; }
+    Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
+    void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+    std::string set_region(const RegionView&) override { return {}; }
+    void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+             bool blocking) override {
+      whole_.direct(context).put(context, target, source, size_bytes, blocking);
+    }
+    void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+             bool blocking) override {
+      whole_.direct(context).get(context, target, source, size_bytes, blocking);
+    }
+    std::uint64_t atomic(int context, const RemoteAddress& target,
+                         const AtomicRequest& request) override {
+      return whole_.atomic(context, target, request);
+    }
+    void post_atomic(int context, const RemoteAddress& target,
+                     const AtomicRequest& request) override {
+      whole_.post_atomic(context, target, request);
+    }
+    void put_signal(int context, const RemoteAddress& target, const void* source,
+                    std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                    SignalOp op, bool blocking) override {
+      whole_.put_signal_of(Local::host, context, target, source, size_bytes, signal, signal_value,
+                           op, blocking);
+    }
+    void fence(int context) override { whole_.fence(context); }
+    void quiet(int context) override { whole_.quiet(context); }
+
+  private:
+    GpuDirectTransport& whole_;
+  };
+
+  static constexpr std::size_t n_contexts = 64;
   /// What a context has begun since its last quiet.
   struct Context {
     bool staged = false; ///< something is under way by the agents
@@ -68,6 +108,9 @@ private:
   };
 
   Local kind_of(const void* local, std::size_t size_bytes) const;
+  void put_signal_of(Local kind, int context, const RemoteAddress& target, const void* source,
+                     std::size_t size_bytes, const RemoteAddress& signal,
+                     std::uint64_t signal_value, SignalOp op, bool blocking);
   Context& at(int context) { return contexts_[static_cast<std::size_t>(context) % n_contexts]; }
   Transport& direct(int context);
   Transport& staged(int context);
@@ -77,6 +120,7 @@ private:
   GpuDirectSettings settings_;
   RegionTable regions_;
   std::array<Context, n_contexts> contexts_;
+  OfHostMemory of_host_{*this};
 };
 
 } // namespace shmemctl

@@ -40,7 +40,6 @@ public:
   std::shared_ptr<const DeviceMemory> device_memory() const override {
     return memory_.device_memory();
   }
-  bool is_device_memory(const void* address) const override;
   std::shared_ptr<CopyEngine> agent_copies() override;
   void mirror(const State& state) override;
   void use_network(DeviceNetworkInputs inputs) override;

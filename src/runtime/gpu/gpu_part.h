@@ -70,8 +70,6 @@ public:
   virtual buffers::GpuSide& user_buffers() = 0;
   /// The regions' memory, for NICs; nullptr if it is the host's.
   virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
-  /// Whether it is memory of a device of this process, of the heap or any other.
-  virtual bool is_device_memory(const void* address) const = 0;
   /// For host-initiated operations on mapped PEs.
   virtual CopyEngine& copies() = 0;
   /// More of the same, for the agent of staged transfers.

@@ -128,6 +128,28 @@ TEST(GpuPairs, PairsWithoutAPathAreAFinding) {
   EXPECT_EQ(summary.findings[0].fix.find("HEAP"), std::string::npos);
 }
 
+TEST(GpuPairs, NicsThatDoNotReachGpuMemoryAreAFinding) {
+  const auto findings_of = [](const std::string& text) {
+    const GpuWay way{DevicePath::proxy, "on another machine: proxy over " + text};
+    return merge_gpu_sites({gpu_site_text(site_of(0, "x"), {mapped, way}),
+                            gpu_site_text(site_of(0, "x"), {way, mapped})},
+                           {"a", "b"})
+        .findings;
+  };
+  const Findings findings =
+      findings_of("staged: ibrc: PE 1: mlx5_0: dma-buf: Operation not supported");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-memory-staged");
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+  EXPECT_NE(findings[0].message.find(
+                "memory of the host: ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"),
+            std::string::npos);
+  EXPECT_NE(findings[0].fix.find("--only dma-buf,nvidia-peermem"), std::string::npos);
+  EXPECT_TRUE(findings_of("GPUDirect RDMA by dma-buf over ibrc").empty());
+  EXPECT_TRUE(findings_of("staged: SHMEMCTL_GPUDIRECT=off").empty());
+  EXPECT_TRUE(findings_of("staged: libfabric: PE 0: it reaches memory of the host only").empty());
+}
+
 TEST(GpuPairs, NonsenseOfAPeIsRefused) {
   const std::string good = gpu_site_text(site_of(0, "x"), {mapped, mapped});
   const std::string short_of_ways = gpu_site_text(site_of(0, "x"), {mapped});

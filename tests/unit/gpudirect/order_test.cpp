@@ -16,6 +16,7 @@ protected:
     settings.network = &nic_;
     settings.staged = &agent_;
     settings.is_device_memory = [this](const void* address) {
+      ++asked;
       return address == other_gpu.data() || address == heap.data();
     };
     settings.memory = std::make_shared<MadeUpMemory>(&log);
@@ -31,6 +32,7 @@ protected:
   void put(int context = 0) { transport->put(context, there, host.data(), 8, false); }
 
   Log log;
+  int asked = 0; ///< the driver, what an address is
   std::array<std::byte, 64> heap{}, host{}, other_gpu{};
   const RemoteAddress there{1, 3, 0};
   Recording nic_{"nic", log}, agent_{"agent", log};
@@ -55,6 +57,22 @@ TEST_F(GpuDirect, MemoryOfAGpuOutsideOfTheRegionsIsStaged) {
   // So is what begins in a region and goes on behind it.
   transport->put(0, there, heap.data(), heap.size() + 1, true);
   expect_log({"agent put 65"});
+}
+
+TEST_F(GpuDirect, NobodyAsksWhatMemoryIsThatIsKnown) {
+  Transport& of_host = transport->for_host_memory();
+  of_host.put(0, there, host.data(), 8, true);
+  of_host.get(0, host.data(), there, 8, false);
+  of_host.put_signal(0, there, host.data(), 8, there, 1, SignalOp::set, true);
+  transport->put(0, there, heap.data() + 8, 8, true);
+  EXPECT_EQ(asked, 0);
+  expect_log({"nic put 8", "nic get 8", "nic put_signal set 8", "nic put 8"});
+  of_host.post_atomic(0, there, {AtomicOp::add, 8, 1});
+  of_host.fence(0);
+  of_host.put(0, there, host.data(), 8, true);
+  expect_log({"agent post_atomic", "nic fence", "agent fence", "agent quiet", "nic put 8"});
+  transport->put(0, there, host.data(), 8, true);
+  EXPECT_EQ(asked, 1);
 }
 
 TEST_F(GpuDirect, ASignalThatIsSetGoesWithItsPayload) {
