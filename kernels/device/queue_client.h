@@ -10,6 +10,11 @@
 
 namespace shmemctl::device {
 
+struct QueuePlace {
+  std::uint32_t region;
+  std::uint64_t offset_bytes;
+};
+
 /// One of the kernels' own queues to one PE. Any number of threads may each have one at a time. All
 /// operations return false when they could not be done; problem() says why.
 ///
@@ -18,10 +23,7 @@ namespace shmemctl::device {
 template <class Memory, class Wait>
 class QueueClient {
 public:
-  struct Place {
-    std::uint32_t region;
-    std::uint64_t offset_bytes;
-  };
+  using Place = QueuePlace;
 
   /// @param number of the queue, less than queues_to()
   /// @param who    a number of the thread: threads of different ones prefer different results
@@ -37,13 +39,13 @@ public:
   SHMEMCTL_HOST_DEVICE bool put(const Place& target, const void* source, std::uint64_t size_bytes,
                                 bool blocking) {
     std::uint64_t ticket = 0;
-    return size_bytes == 0 || (well() && post_put(target, source, size_bytes, blocking, ticket) &&
+    return size_bytes == 0 || (post_put(target, source, size_bytes, blocking, ticket) &&
                                (!blocking || wait_for(ticket)));
   }
   SHMEMCTL_HOST_DEVICE bool put_value(const Place& target, std::uint64_t value,
                                       std::uint32_t size_bytes) {
     std::uint64_t ticket = 0;
-    return well() && post_value(target, value, size_bytes, false, ticket);
+    return post_value(target, value, size_bytes, false, ticket);
   }
   /// Into memory that is not registered always blocking.
   SHMEMCTL_HOST_DEVICE bool get(void* target, const Place& source, std::uint64_t size_bytes,
@@ -62,7 +64,7 @@ public:
                                        std::uint64_t size_bytes, const Place& signal,
                                        std::uint64_t value, bool add, bool blocking) {
     std::uint64_t ticket = 0;
-    return well() && (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
+    return (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
            (add ? post_update(signal, mlx5::atomic_add(8, value), blocking, ticket)
                 : post_value(signal, value, 8, blocking, ticket)) &&
            (!blocking || wait_for(ticket));
@@ -103,6 +105,7 @@ public:
 
 private:
   static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
+  static constexpr std::uint32_t most_together = 32; ///< threads whose entries are posted as one
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
   struct Waits {
@@ -163,11 +166,30 @@ private:
   SHMEMCTL_HOST_DEVICE bool post(std::uint32_t blocks, const mlx5::Post& how, const Build& build,
                                  std::uint64_t& ticket) {
     Waits waits{*this};
+    // Looked at behind the entry, which a queue that has failed throws away: so nothing waits for
+    // it.
+    const std::uint64_t failure = send_.failure();
+    const std::uint64_t known = send_.completed();
+    const auto group = Memory::group(group_key(blocks, how));
     std::uint64_t start = 0;
-    const bool posted =
-        mlx5::post_entry(send_, blocks, how, send_.completed(), waits, build, start);
+    const bool posted = mlx5::post_entry(send_, group, blocks, how, known, waits, build, start);
     ticket = start + 1;
+    // What the leader waited for in vain.
+    if (!posted)
+      problem_ = {
+          static_cast<WaitKind>(group.from_leader(static_cast<std::uint64_t>(problem_.kind))),
+          group.from_leader(problem_.expected), group.from_leader(problem_.seen),
+          group.from_leader(problem_.offset_bytes)};
+    else if (failure != 0)
+      return fail(WaitKind::queue_failed, 0, failure);
     return posted;
+  }
+  /// Of callers whose entries are posted in the same way to the same queue. It has room for those
+  /// of a warp (QP_DEPTH is 128 at least).
+  SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t blocks, const mlx5::Post& how) const {
+    return reinterpret_cast<std::uint64_t>(send_.view().words) | blocks << 4 |
+           (how.bell == mlx5::Bell::now ? 8u : 0u) | (how.completion ? 4u : 0u) |
+           (how.fence ? 2u : 0u);
   }
 
   SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
