@@ -175,9 +175,7 @@ public:
     return Memory::load_acquire(&view_.words->completed);
   }
   /// Not 0 after an error completion: see Failure. Says nothing of memory.
-  SHMEMCTL_HOST_DEVICE std::uint64_t failure() const {
-    return Memory::load(&view_.words->failure);
-  }
+  SHMEMCTL_HOST_DEVICE std::uint64_t failure() const { return Memory::load(&view_.words->failure); }
 
   /// Tells the device of everything that is published; false if another is about to tell it of
   /// something.
