@@ -109,6 +109,19 @@ TEST(Mlx5Mutants, TwoRingAtOnce) {
   expect_found<OnMemory<NoBellLock, Small>, Small>({.scripts = {"p", "p"}}, "");
 }
 
+struct BellWithoutRelease : Base {
+  static void store_release(std::uint64_t* word, std::uint64_t value) {
+    if (is_word(word, &QueueModelWords::bell))
+      store(word, value);
+    else
+      Base::store_release(word, value);
+  }
+};
+TEST(Mlx5Mutants, AnOlderRingComesBehindANewerOne) {
+  expect_found<OnMemory<BellWithoutRelease, Small>, Small>({.scripts = {"p", "p"}},
+                                                           "further ahead");
+}
+
 struct OutOfOrder : Right::Queue {
   using Right::Queue::SendQueue;
   Turn try_publish(std::uint64_t first, std::uint32_t blocks, const Signalled&, Bell) const {
