@@ -2,14 +2,16 @@
 # The GPU tests under compute-sanitizer: scripts/gpu_sanitizer.sh [BUILD [TOOL...]]
 #   BUILD  the folder with the test programs (default build)
 #   TOOL   memcheck, racecheck, synccheck (default all three)
-#   SHMEMCTL_SANITIZER_TESTS  patterns of GoogleTest instead of the ones below, for all programs
+#   SHMEMCTL_SANITIZER_TESTS  a pattern of GoogleTest: only these tests, of all programs
+#   SHMEMCTL_SANITIZER_JOBS   so many tests at a time (default a quarter of the processors, at most 8)
 # Every report fails, and so does a tool that does not see the mistake of its control (a kernel of a
-# child process that is wrong on purpose). Needs two GPUs.
+# child process that is wrong on purpose). Needs two GPUs; some minutes.
 #
 # Left out: GpuFaults and PEs that are killed (what they do is a report by itself), the files of
-# figures (bench), and most rounds: kernels of PEs that wait for each other are some hundred times
-# slower under these tools, which look for wrong accesses and not for rare orders. initcheck is not
-# run: a symmetric heap is zeroed by the driver's copy engine of whichever PE made it.
+# figures (bench), ranks of MoE that share a GPU (the tools launch their kernels one after the
+# other), and most rounds: kernels of PEs that wait for each other are some hundred times slower
+# under these tools, which look for wrong accesses and not for rare orders. initcheck is not run: a
+# symmetric heap is zeroed by the driver's copy engine of whichever PE made it.
 set -euo pipefail
 build=${1:-build}
 shift || true
@@ -17,58 +19,72 @@ tools=("$@")
 [ ${#tools[@]} -gt 0 ] || tools=(memcheck racecheck synccheck)
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 [ -x "$sanitizer" ] || { echo "gpu_sanitizer: compute-sanitizer is not installed" >&2; exit 2; }
+jobs=$(($(nproc) / 4))
+jobs=${SHMEMCTL_SANITIZER_JOBS:-$((jobs > 8 ? 8 : jobs > 1 ? jobs : 1))}
 export SHMEMCTL_TEST_GPU_SHARE=${SHMEMCTL_TEST_GPU_SHARE:-5000}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-failed=()
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export build sanitizer folder
 
-# under TOOL PROGRAM PATTERN [OPTION...]: the tool's exit code; what was said is in $log
+# under LOG TOOL PROGRAM TESTS [OPTION...]: the tool's exit code
 under() {
-  timeout 900 "$sanitizer" --tool "$1" --target-processes all --error-exitcode 99 --print-limit 20 \
-    "$build/$2" --gtest_brief=1 --gtest_filter="$3" "${@:4}" >"$log" 2>&1
+  timeout -k 5 300 "$sanitizer" --tool "$2" --target-processes all --error-exitcode 99 \
+    --print-limit 20 "$build/$3" --gtest_brief=1 --gtest_filter="$4" "${@:5}" >"$1" 2>&1
 }
 
-# clean TOOL PROGRAM PATTERN
+# clean TOOL PROGRAM TEST
 clean() {
-  local begin=$SECONDS status=0
-  if ! "$build/$2" --gtest_list_tests --gtest_filter="$3" | grep -q '^  '; then
-    echo "$1 $2: no test of that name"
-    return
-  fi
-  under "$@" || status=$?
+  local begin=$SECONDS status=0 log
+  log=$(mktemp "$folder/log.XXXXXX")
+  under "$log" "$@" || status=$?
   if [ "$status" -eq 0 ] && grep -q 'SUMMARY: 0 \(errors\|hazards\)' "$log" &&
     ! grep 'SUMMARY' "$log" | grep -qv 'SUMMARY: 0 '; then
-    echo "$1 $2: clean, $((SECONDS - begin)) s: $(grep '^\[==========\]' "$log" | tail -1)"
+    echo "$1 $2 $3: clean, $((SECONDS - begin)) s$(grep -q SKIPPED "$log" && echo ', skipped')"
   else
-    echo "$1 $2: FAILED (exit code $status)"
-    tail -c 4000 "$log"
-    failed+=("$1 $2")
+    echo "$1 $2 $3: FAILED (exit code $status, $((SECONDS - begin)) s)"$'\n'"$(tail -c 4000 "$log")"
+    echo "$1 $2 $3" >>"$folder/failed"
   fi
+  rm -f "$log"
 }
 
-# control TOOL PATTERN WORDS: the tool has to find what is wrong there
+# control TOOL PROGRAM TEST WORDS: the tool has to find what is wrong there
 control() {
-  under "$1" test_gpu_faults "SanitizerControls.DISABLED_$2" --gtest_also_run_disabled_tests || true
-  if grep -q "$3" "$log"; then
+  under "$folder/control" "$1" "$2" "$3" --gtest_also_run_disabled_tests || true
+  if grep -q "$4" "$folder/control"; then
     echo "$1 control: found"
   else
-    echo "$1 control: FAILED: \"$3\" was not reported"
-    tail -c 2000 "$log"
-    failed+=("$1 control")
+    echo "$1 control: FAILED: \"$4\" was not reported"
+    tail -c 2000 "$folder/control"
+    echo "$1 control" >>"$folder/failed"
   fi
+}
+export -f under clean
+
+# tests_of PROGRAM: the names of its tests
+tests_of() {
+  "$build/$1" --gtest_list_tests --gtest_filter="${SHMEMCTL_SANITIZER_TESTS:-*}" |
+    sed -n 's/ *#.*//; /^[^ ].*\.$/{h;d}; /^  /{s/^  //;G;s/\(.*\)\n\(.*\)/\2\1/;p}' |
+    grep -v 'AKilledPeIsNamed\|AKilledOwnerIsNamed\|DISABLED' || true
 }
 
 for tool in "${tools[@]}"; do
   case $tool in
-  memcheck) control memcheck WildLoad "Invalid __global__ read" ;;
-  racecheck) control racecheck SharedRace "hazard" ;;
-  synccheck) control synccheck WrongMask "Barrier error detected" ;;
+  memcheck) control memcheck test_gpu_faults SanitizerControls.DISABLED_WildLoad "Invalid __global__ read" ;;
+  racecheck) control racecheck test_gpu_faults SanitizerControls.DISABLED_SharedRace "hazard" ;;
+  synccheck) control synccheck test_gpu_faults SanitizerControls.DISABLED_WrongMask "Barrier error detected" ;;
   *) echo "gpu_sanitizer: there is no tool \"$tool\" here" >&2; exit 2 ;;
   esac
-  all=${SHMEMCTL_SANITIZER_TESTS:-}
-  clean "$tool" test_gpu_litmus "${all:-*}"
-  clean "$tool" test_gpu "${all:-*-*AKilledPeIsNamed}"
-  clean "$tool" test_gpu_runtime "${all:-*-*AKilledOwnerIsNamed*}"
 done
-[ ${#failed[@]} -eq 0 ] || { printf 'gpu_sanitizer: failed: %s\n' "${failed[@]}" >&2; exit 1; }
-echo "gpu_sanitizer: clean"
+# Of each program one test after the other, so that those of one kind do not come at once.
+for program in test_gpu test_gpu_moe test_gpu_litmus test_gpu_runtime; do
+  number=0
+  for test in $(tests_of "$program"); do
+    number=$((number + 1))
+    for tool in "${tools[@]}"; do
+      echo "$number $tool $program $test"
+    done
+  done
+done | sort -s -n -k1,1 | cut -d ' ' -f 2- | xargs -r -P "$jobs" -L 1 bash -c 'clean "$@"' clean
+[ ! -s "$folder/failed" ] ||
+  { sed 's/^/gpu_sanitizer: failed: /' "$folder/failed" >&2; exit 1; }
+echo "gpu_sanitizer: clean, $SECONDS s"

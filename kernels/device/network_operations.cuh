@@ -13,26 +13,36 @@ namespace shmemctl::device {
 namespace detail {
 
 /// A wait of one thread, bounded by the clock that all multiprocessors share, and by another
-/// wait's having given up.
+/// wait's having given up. Naps, so that those who wait leave the words that they wait for to those
+/// who change them.
 class NetworkWait {
 public:
   explicit __device__ NetworkWait(const DeviceJob& job) : job_(job) {}
   __device__ void start() { looks_ = 0; }
   __device__ void stop() {}
   __device__ bool pause() {
-    if (++looks_ % looks_per_clock != 0)
+    if (++looks_ > looks_without_naps)
+      __nanosleep(nap_ns);
+    if (looks_ % looks_per_clock != 0)
       return true;
     const std::uint64_t now = global_time_ns();
     if (looks_ == looks_per_clock)
-      begin_ns_ = now;
-    return now - begin_ns_ <= job_.timeout_ns &&
-           load_relaxed(&job_.report->state) == WaitReport::none;
+      begin_ns_ = looked_ns_ = now;
+    if (now - begin_ns_ > job_.timeout_ns)
+      return false;
+    if (now - looked_ns_ < ns_between_reports)
+      return true;
+    looked_ns_ = now;
+    return load_relaxed(&job_.report->state) == WaitReport::none;
   }
 
 private:
-  static constexpr std::uint32_t looks_per_clock = 32;
+  static constexpr std::uint32_t looks_per_clock = 32, looks_without_naps = 16, nap_ns = 100;
+  /// The report is in the host's memory: where thousands wait, a look takes a hundred microseconds,
+  /// and holds up who has the turn.
+  static constexpr std::uint64_t ns_between_reports = 20'000'000;
   const DeviceJob& job_;
-  std::uint64_t begin_ns_ = 0;
+  std::uint64_t begin_ns_ = 0, looked_ns_ = 0;
   std::uint64_t looks_ = 0;
 };
 

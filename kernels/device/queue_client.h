@@ -10,6 +10,11 @@
 
 namespace shmemctl::device {
 
+struct QueuePlace {
+  std::uint32_t region;
+  std::uint64_t offset_bytes;
+};
+
 /// One of the kernels' own queues to one PE. Any number of threads may each have one at a time. All
 /// operations return false when they could not be done; problem() says why.
 ///
@@ -18,10 +23,7 @@ namespace shmemctl::device {
 template <class Memory, class Wait>
 class QueueClient {
 public:
-  struct Place {
-    std::uint32_t region;
-    std::uint64_t offset_bytes;
-  };
+  using Place = QueuePlace;
 
   /// @param number of the queue, less than queues_to()
   /// @param who    a number of the thread: threads of different ones prefer different results
@@ -37,13 +39,13 @@ public:
   SHMEMCTL_HOST_DEVICE bool put(const Place& target, const void* source, std::uint64_t size_bytes,
                                 bool blocking) {
     std::uint64_t ticket = 0;
-    return size_bytes == 0 || (well() && post_put(target, source, size_bytes, blocking, ticket) &&
+    return size_bytes == 0 || (post_put(target, source, size_bytes, blocking, ticket) &&
                                (!blocking || wait_for(ticket)));
   }
   SHMEMCTL_HOST_DEVICE bool put_value(const Place& target, std::uint64_t value,
                                       std::uint32_t size_bytes) {
     std::uint64_t ticket = 0;
-    return well() && post_value(target, value, size_bytes, false, ticket);
+    return post_value(target, value, size_bytes, false, ticket);
   }
   /// Into memory that is not registered always blocking.
   SHMEMCTL_HOST_DEVICE bool get(void* target, const Place& source, std::uint64_t size_bytes,
@@ -62,7 +64,7 @@ public:
                                        std::uint64_t size_bytes, const Place& signal,
                                        std::uint64_t value, bool add, bool blocking) {
     std::uint64_t ticket = 0;
-    return well() && (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
+    return (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
            (add ? post_update(signal, mlx5::atomic_add(8, value), blocking, ticket)
                 : post_value(signal, value, 8, blocking, ticket)) &&
            (!blocking || wait_for(ticket));
@@ -103,6 +105,7 @@ public:
 
 private:
   static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
+  static constexpr std::uint32_t most_together = 32; ///< threads whose entries are posted as one
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
 
   struct Waits {
@@ -163,11 +166,30 @@ private:
   SHMEMCTL_HOST_DEVICE bool post(std::uint32_t blocks, const mlx5::Post& how, const Build& build,
                                  std::uint64_t& ticket) {
     Waits waits{*this};
+    // Looked at behind the entry, which a queue that has failed throws away: so nothing waits for
+    // it.
+    const std::uint64_t failure = send_.failure();
+    const std::uint64_t known = send_.completed();
+    const auto group = Memory::group(group_key(blocks, how));
     std::uint64_t start = 0;
-    const bool posted =
-        mlx5::post_entry(send_, blocks, how, send_.completed(), waits, build, start);
+    const bool posted = mlx5::post_entry(send_, group, blocks, how, known, waits, build, start);
     ticket = start + 1;
+    // What the leader waited for in vain.
+    if (!posted)
+      problem_ = {
+          static_cast<WaitKind>(group.from_leader(static_cast<std::uint64_t>(problem_.kind))),
+          group.from_leader(problem_.expected), group.from_leader(problem_.seen),
+          group.from_leader(problem_.offset_bytes)};
+    else if (failure != 0)
+      return fail(WaitKind::queue_failed, 0, failure);
     return posted;
+  }
+  /// Of callers whose entries are posted in the same way to the same queue. It has room for those
+  /// of a warp (QP_DEPTH is 128 at least).
+  SHMEMCTL_HOST_DEVICE std::uint64_t group_key(std::uint32_t blocks, const mlx5::Post& how) const {
+    return reinterpret_cast<std::uint64_t>(send_.view().words) | blocks << 4 |
+           (how.bell == mlx5::Bell::now ? 8u : 0u) | (how.completion ? 4u : 0u) |
+           (how.fence ? 2u : 0u);
   }
 
   SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
@@ -286,110 +308,6 @@ private:
   NetworkProblem problem_{};
 };
 
-template <class Memory, class Wait>
-SHMEMCTL_HOST_DEVICE bool
-QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
-                                    std::uint64_t size_bytes, bool completion,
-                                    std::uint64_t& ticket) {
-  for (std::uint64_t done = 0; done < size_bytes;) {
-    const direct::RemoteSegment* const segment = find(target, done);
-    if (!segment)
-      return false;
-    const auto* const bytes = static_cast<const unsigned char*>(source) + done;
-    const auto address = reinterpret_cast<std::uint64_t>(bytes);
-    std::uint64_t count = segment->left_at(target.offset_bytes + done);
-    count = count < size_bytes - done ? count : size_bytes - done;
-    // Small data, and what the HCA does not reach, goes in the entry.
-    const direct::LocalSegment* const local =
-        size_bytes <= most_inline_bytes ? nullptr : table_.find_local(address);
-    const std::uint64_t most = !local ? most_inline_bytes
-                               : local->end - address < mlx5::most_message_bytes
-                                   ? local->end - address
-                                   : mlx5::most_message_bytes;
-    count = count < most ? count : most;
-    const auto size = static_cast<std::uint32_t>(count);
-    const mlx5::RemotePiece remote =
-        segment->piece_at(target.offset_bytes + done, queue_.peer_port);
-    done += count;
-    const bool last = done == size_bytes;
-    const mlx5::Post how{last ? mlx5::Bell::now : mlx5::Bell::later, last && completion, false};
-    const std::uint32_t blocks = local ? 1 : mlx5::blocks_of(mlx5::inline_octowords(size));
-    if (!post(
-            blocks, how,
-            [&](auto& slot, const mlx5::EntryHead& head) {
-              if (local)
-                mlx5::build_write(slot, head, remote, {address, local->lkeys[queue_.port], size});
-              else
-                mlx5::build_inline_write(slot, head, remote, bytes, size);
-            },
-            ticket))
-      return false;
-  }
-  return true;
-}
-
-template <class Memory, class Wait>
-SHMEMCTL_HOST_DEVICE bool QueueClient<Memory, Wait>::get(void* target, const Place& source,
-                                                         std::uint64_t size_bytes, bool blocking) {
-  std::uint64_t ticket = 0;
-  bool due = false;
-  for (std::uint64_t done = 0; done < size_bytes;) {
-    const direct::RemoteSegment* const segment = find(source, done);
-    if (!segment || !well())
-      return false;
-    auto* const bytes = static_cast<unsigned char*>(target) + done;
-    const auto address = reinterpret_cast<std::uint64_t>(bytes);
-    std::uint64_t count = segment->left_at(source.offset_bytes + done);
-    count = count < size_bytes - done ? count : size_bytes - done;
-    const direct::LocalSegment* const local = table_.find_local(address);
-    if (!local) {
-      count = count < sizeof(QueueResult) ? count : sizeof(QueueResult);
-      if (!get_by_result(bytes, {source.region, source.offset_bytes + done},
-                         static_cast<std::uint32_t>(count)))
-        return false;
-      done += count;
-      due = false; // READs of one queue are answered in order
-      continue;
-    }
-    const std::uint64_t most = local->end - address < mlx5::most_message_bytes
-                                   ? local->end - address
-                                   : mlx5::most_message_bytes;
-    count = count < most ? count : most;
-    const mlx5::LocalPiece piece{address, local->lkeys[queue_.port],
-                                 static_cast<std::uint32_t>(count)};
-    if (!post_read(source, done, piece, *segment, blocking && done + count == size_bytes, ticket))
-      return false;
-    done += count;
-    due = true;
-  }
-  return !blocking || !due || wait_for(ticket);
-}
-
-template <class Memory, class Wait>
-SHMEMCTL_HOST_DEVICE bool
-QueueClient<Memory, Wait>::atomic(const Place& target, AtomicOp op, std::uint8_t size_bytes,
-                                  std::uint64_t operand, std::uint64_t compare,
-                                  std::uint64_t* old) {
-  const mlx5::AtomicFields fields = direct::atomic_fields(op, size_bytes, operand, compare);
-  std::uint64_t ticket = 0;
-  if (!well())
-    return false;
-  if (!old)
-    return post_update(target, fields, false, ticket);
-  std::uint32_t number = 0;
-  if (!claim(number) ||
-      !post_atomic(target, fields, result_piece(number, size_bytes), true, ticket) ||
-      !wait_for(ticket))
-    return false;
-  if (size_bytes == 4) {
-    std::uint32_t brought = 0;
-    copy_result(&brought, number, sizeof brought);
-    *old = mlx5::old_value_4(brought);
-  } else {
-    copy_result(old, number, sizeof *old);
-  }
-  give_back(number);
-  return true;
-}
-
 } // namespace shmemctl::device
+
+#include "kernels/device/queue_client_transfers.h"

@@ -64,7 +64,6 @@ namespace shmemctl::cuda {
   FUNCTION(ipc_open_mem_handle, cuIpcOpenMemHandle)                                                \
   FUNCTION(ipc_close_mem_handle, cuIpcCloseMemHandle)                                              \
   FUNCTION(pointer_get_attributes, cuPointerGetAttributes)                                         \
-  FUNCTION(pointer_get_attribute, cuPointerGetAttribute)                                           \
   FUNCTION(flush_gpu_direct_rdma_writes, cuFlushGPUDirectRDMAWrites)                               \
   FUNCTION(ctx_set_current, cuCtxSetCurrent)
 

@@ -38,6 +38,8 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
       nodes_of(shape_of(6, 12, 5, 2176, 129), 2, GetParam(), 1)};
   for (const moe::HybridShape& shape : shapes)
     for (const NamedRouting& routing : all_routings(shape.shape)) {
+      if (!can_run(shape.shape.n_ranks))
+        continue;
       const std::string where = name_of(shape) + ", " + routing.name;
       ThreadGpus gpus(shape.shape.n_ranks);
       ASSERT_EQ(gpus.run(MoeHybridRank::heap_bytes(shape),
@@ -64,11 +66,13 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
 TEST_P(MoeHybrid, ThreeHundredTimes) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
+  if (!can_run(4))
+    GTEST_SKIP() << "ranks share a GPU";
   const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 1024), 2, GetParam(), 16);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   ThreadGpus gpus(4);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");
-  const int repeats = said != nullptr ? std::atoi(said) : 300;
+  const int repeats = said != nullptr ? std::atoi(said) : share_of(300);
   ASSERT_EQ(gpus.run(MoeHybridRank::heap_bytes(shape),
                      [&](ThreadGpu& pe) {
                        MoeHybridRank rank(pe, shape, routing);
@@ -103,6 +107,8 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
 TEST(MoeHybridWaits, ARankThatDoesNotComeIsNamed) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
+  if (!can_run(4))
+    GTEST_SKIP() << "ranks share a GPU";
   const moe::HybridShape shape = nodes_of(shape_of(4, 16, 4, 2048, 100), 2, moe::Format::bf16, 16);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   for (const int missing : {1, 2})   // of the node, of the rail

@@ -9,14 +9,23 @@
 
 #include "src/moe/shape.h"
 #include "tests/gpu/moe_world.h"
+#include "tests/gpu/share.h"
 
 namespace shmemctl::test {
 
-inline bool has_gpu() {
+inline int count_devices() {
   // Else a kernel that waits may keep another one from being loaded.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+inline bool has_gpu() {
+  return count_devices() > 0;
+}
+/// Kernels of ranks that share a GPU wait for each other; under tools that launch them one after
+/// the other they would wait for ever.
+inline bool can_run(std::int32_t n_ranks) {
+  return !is_reduced() || n_ranks <= count_devices();
 }
 
 inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t n_experts, std::int32_t top_k,

@@ -10,12 +10,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "kernels/device_job.h"
+#include "tests/gpu/share.h"
 
 namespace shmemctl::test {
 
@@ -121,7 +123,7 @@ public:
 
   /// Runs `body` for each PE. Returns what they threw.
   std::string run(std::size_t heap_bytes, const std::function<void(ThreadGpu&)>& body,
-                  double wait_s = 5) {
+                  double wait_s = is_reduced() ? 60 : 5) {
     std::vector<std::thread> threads;
     std::string said;
     for (int pe = 0; pe < n_pes_; ++pe)
@@ -165,6 +167,17 @@ public:
   std::vector<std::byte*> heaps;
   int n_pes() const { return n_pes_; }
   int n_devices() const { return n_devices_; }
+  /// Lets the caller's GPU reach all others, once in this process.
+  void open_peers(int device) {
+    static std::mutex mutex;
+    static std::set<int> open;
+    const std::lock_guard lock(mutex);
+    if (!open.insert(device).second)
+      return;
+    for (int other = 0; other < n_devices_; ++other)
+      if (other != device)
+        cuda_must(cudaDeviceEnablePeerAccess(other, 0), "peer access");
+  }
 
 private:
   void wait_for_the_end() {
@@ -195,12 +208,7 @@ inline void ThreadGpu::barrier() {
   all_.meet();
 }
 inline void ThreadGpu::open(std::size_t heap_bytes, double wait_s) {
-  for (int other = 0; other < all_.n_devices(); ++other)
-    if (other != device())
-      if (const cudaError_t result = cudaDeviceEnablePeerAccess(other, 0);
-          result != cudaErrorPeerAccessAlreadyEnabled)
-        cuda_must(result, "peer access");
-  static_cast<void>(cudaGetLastError());
+  all_.open_peers(device());
   cuda_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   heap_ = std::make_unique<GpuArray<std::byte>>(heap_bytes);
   all_.heaps[static_cast<std::size_t>(pe_)] = heap_->data();

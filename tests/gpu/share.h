@@ -7,11 +7,18 @@
 
 namespace shmemctl::test {
 
-/// SHMEMCTL_TEST_GPU_SHARE=100: a hundredth of the rounds, one at least.
-inline std::uint64_t share_of(std::uint64_t rounds) {
+/// SHMEMCTL_TEST_GPU_SHARE=100: only a hundredth is wanted.
+inline std::uint64_t wanted_share() {
   const char* const text = std::getenv("SHMEMCTL_TEST_GPU_SHARE");
-  const std::uint64_t share = text ? std::strtoull(text, nullptr, 10) : 1;
-  return std::max<std::uint64_t>(1, rounds / std::max<std::uint64_t>(1, share));
+  return std::max<std::uint64_t>(1, text ? std::strtoull(text, nullptr, 10) : 1);
+}
+/// Whether less than all is wanted.
+inline bool is_reduced() {
+  return wanted_share() > 1;
+}
+/// That share of the rounds, one at least.
+inline std::uint64_t share_of(std::uint64_t rounds) {
+  return std::max<std::uint64_t>(1, rounds / wanted_share());
 }
 inline int share_of(int rounds) {
   return static_cast<int>(share_of(static_cast<std::uint64_t>(rounds)));

@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+
+#include "transports/mlx5/posting_group.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -10,6 +13,11 @@
 namespace shmemctl::mlx5 {
 
 struct HostMemory {
+  /// Any number of threads look at the completion that takes all others' place.
+  static constexpr bool one_polls = false;
+  using Group = Alone;
+  static Group group(std::uint64_t) { return {}; }
+
   static std::uint64_t load(const std::uint64_t* word) {
     return reference(word).load(std::memory_order_relaxed);
   }
@@ -40,6 +48,15 @@ struct HostMemory {
     }
   }
 
+  /// Of the turn that is handed on: what those before us did is seen; what we did is, by the next.
+  static std::uint64_t load_turn(const std::uint64_t* word) { return load_acquire(word); }
+  static void entries_written() {}
+  static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) {
+    store_release(word, to);
+  }
+
+  /// What the device writes, and all that it wrote before.
+  static std::uint64_t load_completion(const std::uint64_t* word) { return load_acquire(word); }
   /// A word of an entry. Plain, so that ThreadSanitizer sees a missing order.
   static void store_plain(std::uint64_t* word, std::uint64_t value) { *word = value; }
 

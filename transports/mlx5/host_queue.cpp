@@ -163,8 +163,8 @@ HostQueue::Ticket HostQueue::post(std::uint32_t blocks, const Post& how, const B
   std::uint64_t start = 0;
   Waits waits{*this};
   // Acquire: see SendQueue::completed().
-  post_entry(send_, blocks, how, known_completed_.load(std::memory_order_acquire), waits, build,
-             start);
+  post_entry(send_, Alone{}, blocks, how, known_completed_.load(std::memory_order_acquire), waits,
+             build, start);
   return start + 1;
 }
 

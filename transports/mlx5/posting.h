@@ -6,6 +6,7 @@
 #pragma once
 
 #include "transports/mlx5/entry.h"
+#include "transports/mlx5/posting_group.h"
 #include "transports/mlx5/send_queue.h"
 
 namespace shmemctl::mlx5 {
@@ -17,26 +18,55 @@ struct Post {
   bool fence = false;      ///< READs and atomics before it are done before it begins
 };
 
-/// Posts an entry of `blocks` blocks. It is complete when the queue's completed() is beyond
-/// `start`.
+/// Publishes blocks that are written, and rings if it is this thread's turn to. Of a group its
+/// leader does.
+template <class Queue, class Waits>
+SHMEMCTL_HOST_DEVICE bool publish(const Queue& queue, std::uint64_t first, std::uint32_t blocks,
+                                  const Signalled& signalled, Bell bell, Waits& waits) {
+  queue.written();
+  Turn turn = Turn::not_mine;
+  const auto hand_on = [&] {
+    turn = queue.try_publish(first, blocks, signalled, bell);
+    return turn != Turn::not_mine;
+  };
+  if (!hand_on() && !waits.turn(hand_on))
+    return false;
+  const auto ring = [&] { return queue.try_ring(first + blocks); };
+  return turn != Turn::ring || ring() || waits.turn(ring);
+}
+
+/// Posts an entry of `blocks` blocks for each member of the group, all in the same way. It is
+/// complete when the queue's completed() is beyond `start`.
 /// @param known a value that completed() has had
 /// @param build fills it in: build(EntrySlot&, const EntryHead&)
-template <class Queue, class Waits, class Build>
-SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, std::uint32_t blocks, const Post& how,
-                                     std::uint64_t known, Waits& waits, const Build& build,
-                                     std::uint64_t& start) {
-  start = queue.reserve(blocks);
-  const std::uint64_t end = start + blocks;
-  if (!queue.has_room(end, known) && !waits.room(end))
+template <class Queue, class Group, class Waits, class Build>
+SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, const Group& group, std::uint32_t blocks,
+                                     const Post& how, std::uint64_t known, Waits& waits,
+                                     const Build& build, std::uint64_t& start) {
+  const std::uint32_t all_blocks = blocks * group.size();
+  const std::uint64_t first = group.from_leader(group.rank() == 0 ? queue.reserve(all_blocks) : 0);
+  const std::uint64_t end = first + all_blocks;
+  start = first + group.rank() * blocks;
+  bool ok = group.rank() != 0 || queue.has_room(end, known) || waits.room(end);
+  if (!group.from_leader(ok ? 1 : 0))
     return false;
+  // Behind the leader's look at what is complete.
+  group.sync();
   const bool completes = how.completion || queue.completes(start, blocks);
   EntrySlot slot(queue, start);
   build(slot, EntryHead{start, queue.view().qpn,
                         static_cast<std::uint8_t>((completes ? flag_completion : 0) |
                                                   (how.fence ? flag_fence : 0))});
-  const Signalled signalled = completes ? Signalled{start + 1, end} : Signalled{0, 0};
-  const auto publish = [&] { return queue.try_publish(start, blocks, signalled, how.bell); };
-  return publish() || waits.turn(publish);
+  const std::int32_t last = group.last_with(completes);
+  Signalled signalled{0, 0};
+  if (last >= 0) {
+    const std::uint64_t its_start = first + static_cast<std::uint32_t>(last) * blocks;
+    signalled = {its_start + 1, its_start + blocks};
+  }
+  group.sync();
+  if (group.rank() == 0)
+    ok = publish(queue, first, all_blocks, signalled, how.bell, waits);
+  return group.from_leader(ok ? 1 : 0) != 0;
 }
 
 /// What completed() has to reach so that all that was posted before is complete; posts and rings
@@ -44,18 +74,15 @@ SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, std::uint32_t blocks, c
 template <class Queue, class Waits>
 SHMEMCTL_HOST_DEVICE bool post_quiet(const Queue& queue, std::uint64_t known, Waits& waits,
                                      std::uint64_t& complete) {
-  auto target = queue.try_target();
-  if (!target.known && !waits.turn([&] {
-        target = queue.try_target();
-        return target.known;
-      }))
-    return false;
+  const auto target = queue.target();
   complete = target.complete;
-  if (!target.needs_nop)
-    return true;
+  if (!target.needs_nop) {
+    const auto flush = [&] { return queue.try_flush(); };
+    return flush() || waits.turn(flush);
+  }
   std::uint64_t start = 0;
   const bool posted = post_entry(
-      queue, blocks_of(nop_octowords), {Bell::now, true, false}, known, waits,
+      queue, Alone{}, blocks_of(nop_octowords), {Bell::now, true, false}, known, waits,
       [](auto& slot, const EntryHead& head) { build_nop(slot, head); }, start);
   complete = start + 1;
   return posted;

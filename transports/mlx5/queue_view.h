@@ -25,18 +25,20 @@ enum class CompletionMode : std::uint32_t {
 struct QueueWords {
   /// The next block that nobody has reserved.
   alignas(128) std::uint64_t reserved;
-  /// Twice the first block that is not published yet; bit 0 says that somebody has the turn. The
-  /// other words of this line belong to who has it.
+  /// Twice the first block that is not published yet; bit 0 says that who publishes next must ring,
+  /// for one before it. Only who has the block that is next may change it.
   alignas(128) std::uint64_t ready;
-  std::uint64_t rung;          ///< blocks before it were told to the device
-  std::uint64_t bell_due;      ///< not 0: who publishes last must ring
-  std::uint64_t signalled;     ///< first block of the last entry with a completion, plus one
-  std::uint64_t signalled_end; ///< the block behind that entry
+  /// The last entry with a completion: the block behind it times 256, plus its blocks but one.
+  std::uint64_t signalled;
+  /// Twice the blocks that the device was told of, or is about to be by who rings; bit 0 says that
+  /// somebody does.
+  alignas(128) std::uint64_t bell;
   /// Every entry whose first block is before it is complete.
   alignas(128) std::uint64_t completed;
   /// 0, or what the first error completion said (Failure::to_word()).
   std::uint64_t failure;
-  /// Ring mode: who polls has the lock; how many completions were taken.
+  /// Who polls has the lock, in ring mode and where one looks for all; ring mode: how many
+  /// completions were taken.
   alignas(128) std::uint64_t poll_lock;
   std::uint64_t taken;
 };

@@ -3,12 +3,19 @@
 // the encodings (DeviceShape), `Memory` the loads and stores.
 //
 // A producer: reserve() (one fetch-add for one entry or many), then until has_room()
-// look_for_room(), set() the words, then try_publish() until it is true. It keeps `known`, a value
-// that completed() has had. Publishing is in order of reservation, by a turn that is handed on; who
-// has the turn also rings the doorbell, unless somebody has reserved behind it and so will publish
-// after it: one ring for many. Nothing here waits; callers loop.
+// look_for_room(), set() the words, written(), then try_publish() until it is not Turn::not_mine,
+// and if it is Turn::ring then try_ring() until that is true. It keeps `known`, a value that
+// completed() has had. Publishing is in order of reservation: who has the next block moves `ready`
+// on. Who published rings the doorbell for all that is ready, under a lock of its own, unless
+// somebody has reserved behind it and so will publish after it: one ring for many. Nothing here
+// waits; callers loop.
 //
 // The order that the device needs: words of entries, doorbell record, doorbell register.
+//
+// `Memory` (GpuMemory, HostMemory) has two kinds of words. Those that producers share are near
+// them: load, store, load_acquire, store_release, fetch_add, exchange_acquire, fetch_max_release.
+// The device's may be far, a round trip over PCIe: load_completion, store_plain, store_record,
+// store_doorbell. The turn: load_turn and pass_turn, with entries_written before them.
 #pragma once
 
 #include "transports/mlx5/completion.h"
@@ -49,6 +56,13 @@ enum class Bell : std::uint8_t {
 /// The last entry of a reservation that writes a completion; `start_plus_1` is 0 if none does.
 struct Signalled {
   std::uint64_t start_plus_1, end;
+};
+
+/// What try_publish() says.
+enum class Turn : std::uint8_t {
+  not_mine, ///< somebody before us has not published yet
+  done,
+  ring ///< published, and now try_ring()
 };
 
 /// Has no state of its own: one object serves all threads, and copies are as good. Trivially
@@ -101,20 +115,46 @@ public:
     Memory::store_plain(view_.entries + ((start * Shape::entry_words + word) & mask), value);
   }
 
-  /// Hands the blocks [first, first + blocks) on; false if it is not their turn yet.
-  SHMEMCTL_HOST_DEVICE bool try_publish(std::uint64_t first, std::uint32_t blocks,
+  /// The words of all entries that this thread has reserved, and not published yet, are set.
+  SHMEMCTL_HOST_DEVICE void written() const { Memory::entries_written(); }
+
+  /// Hands the blocks [first, first + blocks) on if it is their turn.
+  SHMEMCTL_HOST_DEVICE Turn try_publish(std::uint64_t first, std::uint32_t blocks,
                                         const Signalled& signalled, Bell bell) const {
-    // Acquire: the entries of those before us are seen by who sees that we ring.
-    if (!Memory::compare_exchange_acquire(&view_.words->ready, 2 * first, 2 * first + 1))
-      return false;
+    const std::uint64_t word = Memory::load_turn(&view_.words->ready);
+    // Who has reserved behind us publishes behind us, and rings for both. A reservation that this
+    // load misses costs a ring, no more.
+    const std::uint64_t reserved = Memory::load(&view_.words->reserved);
+    if (word >> 1 != first)
+      return Turn::not_mine;
     const std::uint64_t end = first + blocks;
-    if (signalled.start_plus_1 != 0) {
-      Memory::store(&view_.words->signalled, signalled.start_plus_1);
-      Memory::store(&view_.words->signalled_end, signalled.end);
-    }
-    ring_if_due(first, end, bell);
-    // Release: our entries come before the turn.
-    Memory::store_release(&view_.words->ready, 2 * end);
+    if (signalled.start_plus_1 != 0)
+      Memory::store(&view_.words->signalled,
+                    signalled.end << 8 | (signalled.end - signalled.start_plus_1));
+    const bool wanted = bell == Bell::now || (word & 1) != 0;
+    const bool rings = wanted && (reserved == end || crosses(first, end, view_.ring_log2));
+    Memory::pass_turn(&view_.words->ready, word, 2 * end + (wanted && !rings ? 1 : 0));
+    return rings ? Turn::ring : Turn::done;
+  }
+
+  /// Tells the device of the blocks before `end`, which are published, and of all others that are;
+  /// false if another is about to tell it of something.
+  SHMEMCTL_HOST_DEVICE bool try_ring(std::uint64_t end) const {
+    const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
+    const std::uint64_t word = Memory::load(&view_.words->bell);
+    if (word >> 1 >= end)
+      return true;
+    // Acquire: what was rung before is before what we ring. Then `ready` may be an older one, but
+    // not older than `end`, which nobody has rung.
+    if ((word & 1) != 0 ||
+        !Memory::compare_exchange_acquire(&view_.words->bell, word, 2 * ready + 1))
+      return false;
+    // Both with a release towards the device: entries, ours and those that we know of by `ready`,
+    // then record, then register.
+    Memory::store_record(view_.send_record, Shape::send_record(ready));
+    Memory::store_doorbell(view_.doorbell, Shape::doorbell(view_, ready), view_.write_combining);
+    // Release: the device sees rings in their order.
+    Memory::store_release(&view_.words->bell, 2 * ready);
     return true;
   }
 
@@ -134,44 +174,26 @@ public:
     // blocks before that is overwritten.
     return Memory::load_acquire(&view_.words->completed);
   }
-  /// Not 0 after an error completion: see Failure.
-  SHMEMCTL_HOST_DEVICE std::uint64_t failure() const {
-    return Memory::load_acquire(&view_.words->failure);
-  }
+  /// Not 0 after an error completion: see Failure. Says nothing of memory.
+  SHMEMCTL_HOST_DEVICE std::uint64_t failure() const { return Memory::load(&view_.words->failure); }
 
-  /// Tells the device of everything that is published; false if another has the turn (who may be
-  /// about to do just that).
+  /// Tells the device of everything that is published; false if another is about to tell it of
+  /// something.
   SHMEMCTL_HOST_DEVICE bool try_flush() const {
-    // Acquire: `rung` is not older. Nothing to ring is the usual case, and takes no turn.
-    const std::uint64_t word = Memory::load_acquire(&view_.words->ready);
-    if ((word & 1) == 0 && Memory::load(&view_.words->rung) >= word >> 1)
-      return true;
-    std::uint64_t ready = 0;
-    if (!take_turn(ready))
-      return false;
-    if (Memory::load(&view_.words->rung) != ready)
-      ring(ready);
-    Memory::store_release(&view_.words->ready, 2 * ready);
-    return true;
+    return try_ring(Memory::load_turn(&view_.words->ready) >> 1);
   }
 
   struct Target {
-    bool known;             ///< false if another has the turn
     bool needs_nop;         ///< there are entries behind the last completion: post one that has one
     std::uint64_t complete; ///< all that is published is complete when completed() reaches it
   };
-  /// What to wait for so that everything published before is complete; rings what is not rung.
-  SHMEMCTL_HOST_DEVICE Target try_target() const {
-    std::uint64_t ready = 0;
-    if (!take_turn(ready))
-      return {false, false, 0};
-    const bool needs_nop = Memory::load(&view_.words->signalled_end) != ready;
-    const std::uint64_t complete = Memory::load(&view_.words->signalled);
-    // The ring of the NOP is one for both.
-    if (!needs_nop && Memory::load(&view_.words->rung) != ready)
-      ring(ready);
-    Memory::store_release(&view_.words->ready, 2 * ready);
-    return {true, needs_nop, complete};
+  /// What to wait for so that everything published before is complete. Needs a flush, if not a NOP.
+  SHMEMCTL_HOST_DEVICE Target target() const {
+    // An entry that is just being published may be seen in `signalled` and not in `ready`, or, by
+    // who has not published it, the other way around: then both differ, and a NOP is right.
+    const std::uint64_t ready = Memory::load_turn(&view_.words->ready) >> 1;
+    const std::uint64_t signalled = Memory::load(&view_.words->signalled);
+    return {signalled >> 8 != ready, (signalled >> 8) - (signalled & 0xff)};
   }
 
   SHMEMCTL_HOST_DEVICE const View& view() const { return view_; }
@@ -184,38 +206,6 @@ private:
     return start >> log2 != end >> log2;
   }
 
-  SHMEMCTL_HOST_DEVICE bool take_turn(std::uint64_t& ready) const {
-    const std::uint64_t word = Memory::load(&view_.words->ready);
-    ready = word >> 1;
-    // Acquire: as in try_publish().
-    return (word & 1) == 0 && Memory::compare_exchange_acquire(&view_.words->ready, word, word | 1);
-  }
-
-  // With the turn.
-
-  SHMEMCTL_HOST_DEVICE void ring_if_due(std::uint64_t first, std::uint64_t end, Bell bell) const {
-    const bool due = Memory::load(&view_.words->bell_due) != 0;
-    if (bell == Bell::later && !due)
-      return;
-    // Who has reserved behind us publishes behind us, and rings for both. A reservation that this
-    // load misses costs a ring, no more.
-    const bool last = Memory::load(&view_.words->reserved) == end;
-    if (last || crosses(first, end, view_.ring_log2)) {
-      ring(end);
-      if (due)
-        Memory::store(&view_.words->bell_due, 0);
-    } else if (!due) {
-      Memory::store(&view_.words->bell_due, 1);
-    }
-  }
-
-  SHMEMCTL_HOST_DEVICE void ring(std::uint64_t end) const {
-    Memory::store(&view_.words->rung, end);
-    // Both with a release towards the device: entries, then record, then register.
-    Memory::store_record(view_.send_record, Shape::send_record(end));
-    Memory::store_doorbell(view_.doorbell, Shape::doorbell(view_, end), view_.write_combining);
-  }
-
   // Completions. At most 2^blocks_log2 blocks are in the device's hands, and that is at most half
   // of what an index counts.
 
@@ -223,14 +213,27 @@ private:
     return known + ((index + 1 - known) & index_mask);
   }
 
+  SHMEMCTL_HOST_DEVICE bool take_poll() const {
+    return Memory::load(&view_.words->poll_lock) == 0 &&
+           Memory::exchange_acquire(&view_.words->poll_lock, 1) == 0;
+  }
+
   SHMEMCTL_HOST_DEVICE void poll_collapsed() const {
+    if (!Memory::one_polls)
+      return look_at_collapsed();
+    if (!take_poll())
+      return;
+    look_at_collapsed();
+    Memory::store_release(&view_.words->poll_lock, 0);
+  }
+  SHMEMCTL_HOST_DEVICE void look_at_collapsed() const {
     // Before the completion is read, by acquire, so that it is not the older one of both. Then the
     // sum below is never beyond the completion, however long this thread sleeps in between; the
     // other way around, an index of an earlier lap would count as one to come.
     const std::uint64_t before = Memory::load_acquire(&view_.words->completed);
     // Acquire: what the device wrote before it.
     const CompletionTail tail =
-        Shape::tail(Memory::load_acquire(view_.completions + Shape::tail_word));
+        Shape::tail(Memory::load_completion(view_.completions + Shape::tail_word));
     if (is_fresh(tail))
       return;
     if (is_error(tail)) {
@@ -243,8 +246,7 @@ private:
   }
 
   SHMEMCTL_HOST_DEVICE void poll_ring() const {
-    if (Memory::load(&view_.words->poll_lock) != 0 ||
-        Memory::exchange_acquire(&view_.words->poll_lock, 1) != 0)
+    if (!take_poll())
       return;
     std::uint64_t taken = Memory::load(&view_.words->taken);
     const std::uint64_t taken_before = taken;
@@ -254,7 +256,7 @@ private:
           view_.completions +
           (taken & ((std::uint64_t{1} << view_.blocks_log2) - 1)) * Shape::words_of_completion;
       // Acquire: what the device wrote before it.
-      const CompletionTail tail = Shape::tail(Memory::load_acquire(entry + Shape::tail_word));
+      const CompletionTail tail = Shape::tail(Memory::load_completion(entry + Shape::tail_word));
       if (!is_due(tail, taken, view_.blocks_log2))
         break;
       ++taken;
@@ -276,9 +278,9 @@ private:
   SHMEMCTL_HOST_DEVICE void fail(const CompletionTail& tail, const std::uint64_t* entry) const {
     if (Memory::load(&view_.words->failure) != 0)
       return;
-    const std::uint64_t syndrome = Memory::load(entry + Shape::syndrome_word);
+    const std::uint64_t syndrome = Memory::load_completion(entry + Shape::syndrome_word);
     // Two that see it at once say much the same.
-    Memory::store_release(&view_.words->failure, decode_failure(tail, syndrome).to_word());
+    Memory::store(&view_.words->failure, decode_failure(tail, syndrome).to_word());
   }
 
   static constexpr unsigned most_taken = 64; ///< in one poll

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -81,6 +83,69 @@ private:
   int turns_, left_ = 0;
   Deadline deadline_;
 };
+
+/// Threads in the place of a warp's lanes, which take each step together. Lanes that came with the
+/// same key are a group.
+class LaneThreads {
+public:
+  explicit LaneThreads(std::uint32_t n_lanes)
+      : meeting_(static_cast<std::ptrdiff_t>(n_lanes)), values_(n_lanes) {}
+  std::uint32_t n_lanes() const { return static_cast<std::uint32_t>(values_.size()); }
+  /// What every lane has given.
+  std::vector<std::uint64_t> exchange(std::uint64_t value) {
+    values_[lane] = value;
+    meeting_.arrive_and_wait();
+    std::vector<std::uint64_t> all = values_;
+    meeting_.arrive_and_wait();
+    return all;
+  }
+
+  inline static thread_local LaneThreads* mine = nullptr;
+  inline static thread_local std::uint32_t lane = 0;
+
+private:
+  std::barrier<> meeting_;
+  std::vector<std::uint64_t> values_;
+};
+
+/// The members of a group, by lane. Every lane of the warp makes every call, whatever its group.
+class LaneGroup {
+public:
+  explicit LaneGroup(std::uint64_t key) {
+    const std::vector<std::uint64_t> keys = exchange(key);
+    for (std::uint32_t lane = 0; lane < keys.size(); ++lane)
+      if (keys[lane] == key)
+        members_.push_back(lane);
+  }
+  std::uint32_t rank() const {
+    return static_cast<std::uint32_t>(
+        std::find(members_.begin(), members_.end(), LaneThreads::lane) - members_.begin());
+  }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
+  std::uint64_t from_leader(std::uint64_t value) const { return exchange(value)[members_[0]]; }
+  std::int32_t last_with(bool flag) const {
+    const std::vector<std::uint64_t> flags = exchange(flag ? 1 : 0);
+    for (std::size_t rank = members_.size(); rank-- > 0;)
+      if (flags[members_[rank]] != 0)
+        return static_cast<std::int32_t>(rank);
+    return -1;
+  }
+  void sync() const { exchange(0); }
+
+private:
+  static std::vector<std::uint64_t> exchange(std::uint64_t value) {
+    return LaneThreads::mine->exchange(value);
+  }
+  std::vector<std::uint32_t> members_;
+};
+
+/// The host's atomics, posting by warps and with one thread at a time that looks at completions.
+struct LaneMemory : mlx5::HostMemory {
+  static constexpr bool one_polls = true;
+  using Group = LaneGroup;
+  static Group group(std::uint64_t key) { return LaneGroup(key); }
+};
+using LaneQueue = device::QueueClient<LaneMemory, ThreadWait>;
 
 using ThreadProxy = device::ProxyClient<HostAtomics, ThreadWait>;
 using ThreadQueue = device::QueueClient<mlx5::HostMemory, ThreadWait>;

@@ -121,6 +121,46 @@ TEST(QueueClient, AQueueThatIsOftenFull) {
   run_kernels(many_threads, {{"QP_DEPTH", "128"}});
 }
 
+/// Two warps of four lanes each: lanes that do the same at the same time are posted as one, those
+/// with other sizes apart.
+void warps(TransportPe& me, Pe& pe) {
+  constexpr std::uint32_t n_lanes = 4, n_warps = 2;
+  constexpr std::uint64_t few_rounds = rounds / 10;
+  std::vector<std::unique_ptr<LaneThreads>> all;
+  for (std::uint32_t warp = 0; warp < n_warps; ++warp)
+    all.push_back(std::make_unique<LaneThreads>(n_lanes));
+  const auto to = static_cast<std::uint32_t>(1 - me.pe);
+  run_kernel(n_warps * n_lanes, [&](std::uint32_t number) {
+    LaneThreads::mine = all[number / n_lanes].get();
+    LaneThreads::lane = number % n_lanes;
+    ThreadWait wait;
+    LaneQueue queue(pe.network, to, 0, number, wait);
+    const std::uint64_t mine = (1 + number) * 1024;
+    std::byte away[60];
+    for (std::uint64_t round = 1; round <= few_rounds; ++round) {
+      std::memset(away, static_cast<int>(round + number), sizeof away);
+      ASSERT_TRUE(queue.put_value(heap_place(mine), round, 8));
+      ASSERT_TRUE(queue.put(heap_place(mine + 64), away, number % 2 == 0 ? 20 : 60, false));
+      // The answer comes behind what the same lane has put before.
+      std::uint64_t old = 0;
+      ASSERT_TRUE(queue.get_value(heap_place(mine), 8, old));
+      ASSERT_EQ(old, round);
+      ASSERT_TRUE(queue.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));
+    }
+    ASSERT_TRUE(ThreadQueue(pe.network, to, 0, number, wait).quiet());
+  });
+  me.barrier();
+  EXPECT_EQ(word_at(me.heap), n_warps * n_lanes * few_rounds);
+  for (std::uint32_t number = 0; number < n_warps * n_lanes; ++number) {
+    const std::byte* const at = me.heap + (1 + number) * 1024;
+    EXPECT_EQ(word_at(at), few_rounds);
+    for (std::size_t i = 0; i < (number % 2 == 0 ? 20u : 60u); ++i)
+      ASSERT_EQ(at[64 + i], static_cast<std::byte>(few_rounds + number));
+  }
+}
+TEST(QueueClient, LanesOfAWarpPostTogether) {
+  run_kernels(warps, {{"QP_DEPTH", "128"}});
+}
 /// More callers than queues, and more queues than callers.
 TEST(QueueClient, EveryOperationOnSeveralQueues) {
   for (const char* queues : {"1", "3", "8"})

@@ -74,7 +74,10 @@ public:
                       {remote.address + (offset_bytes - remote.offset_bytes),
                        remote.rkeys[entry.peer_port] + more_rkey},
                       {address, local.lkeys[entry.port], size_bytes});
-    while (!queue.try_publish(start, 1, {start + 1, start + 1}, mlx5::Bell::now))
+    mlx5::Turn turn = mlx5::Turn::not_mine;
+    while (turn == mlx5::Turn::not_mine)
+      turn = queue.try_publish(start, 1, {start + 1, start + 1}, mlx5::Bell::now);
+    while (turn == mlx5::Turn::ring && !queue.try_ring(start + 1))
       std::this_thread::yield();
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (queue.completed() < start + 1 && queue.failure() == 0 && !deadline.passed()) {

@@ -18,7 +18,11 @@ __device__ std::uint64_t post(const GpuQueue& queue, std::uint32_t blocks, std::
 }
 
 __device__ void publish(const GpuQueue& queue, std::uint64_t start, std::uint32_t blocks) {
-  while (!queue.try_publish(start, blocks, {start + 1, start + blocks}, Bell::now)) {
+  queue.written();
+  Turn turn = Turn::not_mine;
+  while (turn == Turn::not_mine)
+    turn = queue.try_publish(start, blocks, {start + 1, start + blocks}, Bell::now);
+  while (turn == Turn::ring && !queue.try_ring(start + blocks)) {
   }
 }
 
@@ -57,8 +61,9 @@ __global__ void every_operation(QueueView view, RemotePiece remote, LocalPiece l
   publish(queue, start, 1);
   while (queue.completed() < start + 1 && queue.failure() == 0)
     queue.poll();
-  while (!queue.try_target().known || !queue.try_flush()) {
-  }
+  if (!queue.target().needs_nop)
+    while (!queue.try_flush()) {
+    }
 }
 
 /// A put by PE, region and offset, as a kernel makes it of a table that was copied to its GPU.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tests/unit/mlx5/queue_model_memory.h"
@@ -19,19 +20,20 @@ struct QueueModelSetting {
   CompletionMode mode = CompletionMode::ring;
 };
 
-template <unsigned Bits = 3, unsigned Words = 1>
+template <unsigned Bits = 3, unsigned Words = 1, class Kind = QueueModelMemory>
 struct RightQueue {
   using Shape = QueueModelShape<Bits, Words>;
-  using Memory = QueueModelMemory;
+  using Memory = Kind;
   using Queue = mlx5::SendQueue<Shape, Memory>;
 };
 
 template <class Parts>
 class QueueMachine {
 public:
-  using State = ModelState;
   using Shape = typename Parts::Shape;
   using Memory = typename Parts::Memory;
+  using Context = typename Memory::Context;
+  using State = typename Context::State;
   using Queue = typename Parts::Queue;
 
   explicit QueueMachine(QueueModelSetting setting)
@@ -41,9 +43,10 @@ public:
 
   State start() const {
     State state{};
+    Context::begin(state);
     for (unsigned i = 0; i < completion_entries(); ++i)
-      state.memory[Memory::place(view_.completions + i)] =
-          static_cast<std::uint32_t>(Shape::encode(0, 15, 1));
+      Context::set(state, Memory::place(view_.completions + i),
+                   static_cast<std::uint32_t>(Shape::encode(0, 15, 1)));
     return state;
   }
 
@@ -51,12 +54,13 @@ public:
 
   bool move(State& state, unsigned choice) {
     const unsigned thread = choice / moves_each, which = choice % moves_each;
-    if (which > 0)
-      return ModelContext::arrive(state, thread, which - 1);
+    if (!Context::is_operation(which))
+      return Context::arrive(state, thread, which - 1);
     if (state.threads[thread].done)
       return false;
-    QueueModelMemory::thread = thread;
-    ModelContext context(state, thread);
+    Memory::thread = thread;
+    Memory::is_device = thread == producers_;
+    Context context(state, thread, which);
     Locals locals = locals_of(state);
     try {
       if (thread < producers_)
@@ -67,25 +71,23 @@ public:
       std::memcpy(state.drain, &locals, sizeof locals);
     } catch (const StepEnd&) {
     }
-    return true;
+    return context.possible();
   }
 
   std::string name(const State& state, unsigned choice) const {
     const unsigned thread = choice / moves_each, which = choice % moves_each;
     const std::string who =
         thread < producers_ ? "producer " + std::to_string(thread) : std::string("device");
-    const ModelThread& me = state.threads[thread];
-    if (which > 0)
-      return who + ": store to word " + std::to_string(me.late[which - 1].place) +
-             " arrives: " + std::to_string(me.late[which - 1].value);
+    if (!Context::is_operation(which))
+      return who + Context::text(state, thread, which);
+    const auto& me = state.threads[thread];
     return who + ": operation " + std::to_string(me.script_at) + ", step " +
-           std::to_string(me.log_size);
+           std::to_string(me.log_size) + Context::text(state, thread, which);
   }
 
   bool terminal(const State& state) const {
     for (unsigned thread = 0; thread <= producers_; ++thread)
-      if (state.threads[thread].late_size > 0 ||
-          (thread < producers_ && !state.threads[thread].done))
+      if (!Context::settled(state, thread) || (thread < producers_ && !state.threads[thread].done))
         return false;
     const Locals locals = locals_of(state);
     for (unsigned p = 0; p < producers_; ++p)
@@ -95,16 +97,17 @@ public:
   }
 
 private:
-  static constexpr unsigned moves_each = 1 + most_late;
+  static constexpr unsigned moves_each = Context::moves_each;
+  using Thread = std::remove_reference_t<decltype(std::declval<State&>().threads[0])>;
   static constexpr unsigned posts = 6; ///< of one producer at most
 
-  enum Phase : std::uint8_t { begin, room, fill, publish, wait, target };
+  enum Phase : std::uint8_t { begin, room, fill, written, publish, ring, wait, target, flush };
   struct Producer {
     std::uint32_t first, goal, known;
     std::uint8_t phase, is_nop;
     std::uint8_t due; ///< so many of its entries must be carried out without any more calls
     std::uint8_t padding;
-    std::uint8_t published_before[4];
+    std::uint32_t published_before; ///< blocks that a quiet is for
   };
   struct Device {
     std::uint32_t seen, position, told, completions;
@@ -132,7 +135,7 @@ private:
       return from;
     };
     QueueModelView view{};
-    view.words = reinterpret_cast<QueueModelWords*>(take(10));
+    view.words = reinterpret_cast<QueueModelWords*>(take(sizeof(QueueModelWords) / 8));
     view.send_record = take(1);
     view.completions_record = take(1);
     view.doorbell = take(1);
@@ -144,7 +147,7 @@ private:
     view.signal_log2 = setting_.signal_log2;
     view.ring_log2 = setting_.ring_log2;
     view.mode = setting_.mode;
-    if (at > model_addresses.data() + most_words)
+    if (at > model_addresses.data() + Memory::words)
       throw std::logic_error("the model's memory is too small");
     return view;
   }
@@ -174,7 +177,7 @@ private:
     }
   }
 
-  void produce(ModelContext& context, ModelThread& me, Locals& locals, std::uint8_t number) {
+  void produce(Context& context, Thread& me, Locals& locals, std::uint8_t number) {
     const char code = setting_.scripts[number][me.script_at];
     Producer& mine = locals.producers[number];
     const What what = what_of(code, mine.is_nop != 0);
@@ -193,31 +196,48 @@ private:
     case fill:
       for (unsigned i = 0; i < what.entries; ++i)
         write_entry(mine.first + i * what.blocks, what, code, number, me.posted[0] + i);
+      mine.phase = written;
+      return;
+    case written:
+      queue_.written();
       mine.phase = publish;
       return;
     case publish:
-      if (queue_.try_publish(mine.first, blocks, signalled_of(mine.first, what), what.bell))
+      switch (queue_.try_publish(mine.first, blocks, signalled_of(mine.first, what), what.bell)) {
+      case Turn::not_mine:
+        return;
+      case Turn::done:
+        return after_publish(me, mine, code, what, number);
+      case Turn::ring:
+        mine.phase = ring;
+        return;
+      }
+      return;
+    case ring:
+      if (queue_.try_ring(mine.first + blocks))
         after_publish(me, mine, code, what, number);
       return;
     case target: {
-      const auto found = queue_.try_target();
-      if (!found.known)
-        return;
+      const auto found = queue_.target();
       mine.goal = static_cast<std::uint32_t>(found.complete);
       mine.is_nop = found.needs_nop;
-      mine.phase = found.needs_nop ? begin : wait;
+      mine.phase = found.needs_nop ? begin : flush;
       return;
     }
+    case flush:
+      if (queue_.try_flush())
+        mine.phase = wait;
+      return;
     case wait:
       if (queue_.completed() >= mine.goal)
-        return after_wait(context, me, mine, code, number);
+        return after_wait(me, mine, code, locals.device.position, number);
       queue_.poll();
       return;
     }
   }
 
-  void begin_operation(ModelContext& context, ModelThread& me, Producer& mine, char code,
-                       const What& what, std::uint8_t number) {
+  void begin_operation(Context& context, Thread& me, Producer& mine, char code, const What& what,
+                       std::uint8_t number) {
     if (code == 'f') {
       if (!queue_.try_flush())
         return;
@@ -225,8 +245,9 @@ private:
       return end_operation(me, mine, number);
     }
     if (code == 'q' && mine.is_nop == 0) {
-      for (unsigned p = 0; p < producers_; ++p)
-        mine.published_before[p] = context.state().threads[p].accepted[0];
+      // What others have published as far as this thread knows, and all that it has itself.
+      mine.published_before =
+          Context::known(context.state(), number, Memory::place(&view_.words->ready)) >> 1;
       mine.phase = target;
       return;
     }
@@ -262,8 +283,7 @@ private:
       queue_.set(start, word, word_of(start, what, completes(start, what), code, producer, index));
   }
 
-  void after_publish(ModelThread& me, Producer& mine, char code, const What& what,
-                     unsigned number) {
+  void after_publish(Thread& me, Producer& mine, char code, const What& what, unsigned number) {
     if (what.has_data) {
       me.posted[0] = static_cast<std::uint8_t>(me.posted[0] + what.entries);
       me.accepted[0] = me.posted[0];
@@ -278,18 +298,17 @@ private:
     }
   }
 
-  void after_wait(ModelContext& context, ModelThread& me, Producer& mine, char code,
+  void after_wait(Thread& me, Producer& mine, char code, std::uint32_t executed,
                   std::uint8_t number) {
     if (code == 'r' && Memory::load(results_ + number) != me.posted[0])
       throw Violation("what a READ brought is not there after its completion");
-    for (unsigned p = 0; p < producers_ && code == 'q'; ++p)
-      if (context.state().delivered[p] < mine.published_before[p])
-        throw Violation("quiet returned before an entry of producer " + std::to_string(p) +
-                        " was complete");
+    if (code == 'q' && executed < mine.published_before)
+      throw Violation("quiet returned before block " + std::to_string(mine.published_before - 1) +
+                      " was complete");
     end_operation(me, mine, number);
   }
 
-  void end_operation(ModelThread& me, Producer& mine, unsigned number) const {
+  void end_operation(Thread& me, Producer& mine, unsigned number) const {
     Producer next{};
     next.known = mine.known;
     next.due = mine.due;
@@ -300,7 +319,7 @@ private:
 
   // The device.
 
-  void serve(ModelContext& context, Device& device) {
+  void serve(Context& context, Device& device) {
     if (device.position == device.told)
       return look(device);
     const std::uint64_t size = std::uint64_t{1} << setting_.blocks_log2;
@@ -336,7 +355,7 @@ private:
     device.told = static_cast<std::uint32_t>(device.position + ahead);
   }
 
-  void deliver(ModelContext& context, unsigned producer, unsigned index) const {
+  void deliver(Context& context, unsigned producer, unsigned index) const {
     // Its data, as it is in memory now.
     if (Memory::load(data_ + producer * posts + index) != index + 1)
       throw Violation("an entry came before its data");
@@ -350,14 +369,14 @@ private:
   }
 
   void complete(Device& device) const {
-    const bool ring = setting_.mode == CompletionMode::ring;
+    const bool is_ring = setting_.mode == CompletionMode::ring;
     const std::uint64_t size = completion_entries();
-    if (ring &&
+    if (is_ring &&
         ((device.completions - Memory::load(view_.completions_record)) & Shape::mask) >= size)
       throw Violation("the completion queue overran");
     Memory::store_release(
         view_.completions + device.completions % size,
-        Shape::encode(device.position, 0, ring ? device.completions / size & 1 : 0));
+        Shape::encode(device.position, 0, is_ring ? device.completions / size & 1 : 0));
     ++device.completions;
   }
 

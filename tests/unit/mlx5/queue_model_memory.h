@@ -3,6 +3,7 @@
 #pragma once
 
 #include "src/runtime/proxy/proxy_layout.h"
+#include "tests/unit/mlx5/view_context.h"
 #include "tests/unit/proxy/model_context.h"
 #include "transports/mlx5/send_queue.h"
 
@@ -12,10 +13,10 @@ using mlx5::Bell;
 using mlx5::CompletionMode;
 using mlx5::CompletionTail;
 using mlx5::Signalled;
+using mlx5::Turn;
 
 struct QueueModelWords {
-  std::uint64_t reserved, ready, rung, bell_due, signalled, signalled_end, completed, failure,
-      poll_lock, taken;
+  std::uint64_t reserved, ready, signalled, bell, completed, failure, poll_lock, taken;
 };
 
 struct QueueModelView {
@@ -47,7 +48,12 @@ struct QueueModelShape {
   }
 };
 
+/// As threads of the host have it.
 struct QueueModelMemory {
+  using Context = ModelContext;
+  static constexpr unsigned words = most_words;
+  static constexpr bool one_polls = false;
+
   static unsigned place(const std::uint64_t* word) {
     return static_cast<unsigned>(word - model_addresses.data());
   }
@@ -61,6 +67,12 @@ struct QueueModelMemory {
   static void store_release(std::uint64_t* word, std::uint64_t value) {
     ModelContext::current().store(place(word), value, true);
   }
+  static std::uint64_t load_turn(const std::uint64_t* word) { return load(word); }
+  static void entries_written() {}
+  static void pass_turn(std::uint64_t* word, std::uint64_t, std::uint64_t to) {
+    store_release(word, to);
+  }
+  static std::uint64_t load_completion(const std::uint64_t* word) { return load(word); }
   static void store_plain(std::uint64_t* word, std::uint64_t value) { store(word, value); }
   static void store_record(std::uint64_t* word, std::uint64_t value) { store_release(word, value); }
   static void store_doorbell(std::uint64_t* word, std::uint64_t value, std::uint32_t) {
@@ -74,7 +86,8 @@ struct QueueModelMemory {
     return context.visible([&] {
       const ModelThread& me = context.state().threads[thread];
       for (unsigned i = 0; i < me.late_size; ++i)
-        if (release || me.late[i].place == place(word))
+        if (release || me.late[i].place == place(word) ||
+            (me.late[i].order & LateStore::fenced) != 0)
           throw StepEnd{};
       std::uint32_t& value = context.state().memory[place(word)];
       const std::uint32_t old = value;
@@ -98,6 +111,76 @@ struct QueueModelMemory {
   }
 
   inline static thread_local unsigned thread = 0; ///< whose step it is
+  inline static thread_local bool is_device = false;
+};
+
+/// As threads of a GPU have it.
+struct GpuQueueModelMemory : QueueModelMemory {
+  static constexpr bool one_polls = true;
+
+  static void entries_written() { ModelContext::current().fence(); }
+  static void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
+    fetch_add(word, to - from);
+  }
+};
+
+/// The same where loads take older values, too: kernels/device/gpu_memory.cuh.
+struct ViewModelMemory {
+  using Context = ViewContext;
+  static constexpr unsigned words = view_words;
+  static constexpr bool one_polls = true;
+
+  static unsigned place(const std::uint64_t* word) { return QueueModelMemory::place(word); }
+  static Context& context() { return Context::current(); }
+
+  /// The device looks at everything in its order.
+  static std::uint64_t load(const std::uint64_t* word) {
+    return context().load(place(word), is_device);
+  }
+  static std::uint64_t load_acquire(const std::uint64_t* word) {
+    return context().load(place(word), true);
+  }
+  static void store(std::uint64_t* word, std::uint64_t value) {
+    context().store(place(word), value, false);
+  }
+  static void store_release(std::uint64_t* word, std::uint64_t value) {
+    context().store(place(word), value, true);
+  }
+  static std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
+    return context().modify(place(word), false, false,
+                            [&](std::uint64_t old) { return old + value; });
+  }
+  static std::uint64_t exchange_acquire(std::uint64_t* word, std::uint64_t value) {
+    return context().modify(place(word), true, false, [&](std::uint64_t) { return value; });
+  }
+  static bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
+                                       std::uint64_t desired) {
+    return context().modify(place(word), true, false, [&](std::uint64_t old) {
+      return old == expected ? desired : old;
+    }) == expected;
+  }
+  static void fetch_max_release(std::uint64_t* word, std::uint64_t value) {
+    context().modify(place(word), false, true,
+                     [&](std::uint64_t old) { return old < value ? value : old; });
+  }
+
+  static void entries_written() { context().fence(); }
+  static std::uint64_t load_turn(const std::uint64_t* word) { return load(word); }
+  static void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
+    fetch_add(word, to - from);
+  }
+  static std::uint64_t load_completion(const std::uint64_t* word) { return load_acquire(word); }
+  static void store_plain(std::uint64_t* word, std::uint64_t value) { store(word, value); }
+  static void store_record(std::uint64_t* word, std::uint64_t value) {
+    context().fence();
+    store(word, value);
+  }
+  static void store_doorbell(std::uint64_t* word, std::uint64_t value, std::uint32_t) {
+    store_release(word, value);
+  }
+
+  inline static thread_local unsigned thread = 0;
+  inline static thread_local bool is_device = false;
 };
 
 } // namespace shmemctl::test

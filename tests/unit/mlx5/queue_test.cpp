@@ -10,6 +10,14 @@ namespace {
 
 using Send = SendQueue<DeviceShape, HostMemory>;
 
+/// Publishes and rings; false if it is not our turn.
+bool publish(const Send& send, std::uint64_t first, std::uint32_t blocks,
+             const Signalled& signalled, Bell bell) {
+  send.written();
+  const Turn turn = send.try_publish(first, blocks, signalled, bell);
+  return turn == Turn::done || (turn == Turn::ring && send.try_ring(first + blocks));
+}
+
 /// One producer and its device, in one thread.
 class Poster {
 public:
@@ -45,14 +53,14 @@ public:
         build_inline_write(slot, head, world_.remote(1024 + 92 * (number_ % 16)), data, 92);
       start += size;
     }
-    if (!send_.try_publish(first, blocks, signalled, bell))
+    if (!publish(send_, first, blocks, signalled, bell))
       throw std::runtime_error("not our turn");
     return first;
   }
 
   void expect_all_there() {
-    const Send::Target target = send_.try_target();
-    EXPECT_TRUE(target.known);
+    const Send::Target target = send_.target();
+    EXPECT_TRUE(target.needs_nop || send_.try_flush());
     std::uint64_t complete = target.complete;
     if (target.needs_nop) {
       const std::uint64_t start = send_.reserve(1);
@@ -60,7 +68,7 @@ public:
         world_.hca.poll();
       EntrySlot slot(send_, start);
       build_nop(slot, {start, send_.view().qpn, flag_completion});
-      EXPECT_TRUE(send_.try_publish(start, 1, {start + 1, start + 1}, Bell::now));
+      EXPECT_TRUE(publish(send_, start, 1, {start + 1, start + 1}, Bell::now));
       complete = start + 1;
     }
     for (int turn = 0; turn < 100'000 && send_.completed() < complete; ++turn) {
@@ -194,12 +202,12 @@ TEST(Mlx5Queue, WhoPublishesBeforeAReservationLeavesTheBellToIt) {
   const std::uint64_t one = send.reserve(1), other = send.reserve(1), last = send.reserve(1);
   for (const std::uint64_t start : {one, other, last})
     write_nop(start);
-  EXPECT_FALSE(send.try_publish(other, 1, {0, 0}, Bell::now)) << "not its turn";
-  EXPECT_TRUE(send.try_publish(one, 1, {0, 0}, Bell::now));
+  EXPECT_FALSE(publish(send, other, 1, {0, 0}, Bell::now)) << "not its turn";
+  EXPECT_TRUE(publish(send, one, 1, {0, 0}, Bell::now));
   EXPECT_EQ(*view.doorbell, 0u);
-  EXPECT_TRUE(send.try_publish(other, 1, {0, 0}, Bell::later));
+  EXPECT_TRUE(publish(send, other, 1, {0, 0}, Bell::later));
   EXPECT_EQ(*view.doorbell, 0u);
-  EXPECT_TRUE(send.try_publish(last, 1, {0, 0}, Bell::later)) << "rings for the first";
+  EXPECT_TRUE(publish(send, last, 1, {0, 0}, Bell::later)) << "rings for the first";
   EXPECT_EQ(*view.doorbell, doorbell_value(3, view.qpn));
   EXPECT_EQ(world.hca.poll(), 3u);
 }
@@ -216,7 +224,7 @@ TEST(Mlx5Queue, ABellAtLeastEverySoOften) {
   for (const std::uint64_t start : starts) {
     EntrySlot slot(send, start);
     build_nop(slot, {start, view.qpn, 0});
-    EXPECT_TRUE(send.try_publish(start, 1, {0, 0}, Bell::now));
+    EXPECT_TRUE(publish(send, start, 1, {0, 0}, Bell::now));
     const std::uint64_t rung = (start + 1) / 4 * 4;
     EXPECT_EQ(*view.send_record, send_record_value(start == 9 ? 10 : rung));
   }

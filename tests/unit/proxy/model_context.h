@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 #include "tests/unit/proxy/explorer.h"
 
@@ -18,15 +19,17 @@ namespace shmemctl::test {
 
 inline constexpr unsigned most_threads = 5; ///< producers, then the proxy threads, then who stops
 inline constexpr unsigned most_words = 60;  ///< of shared memory
-inline constexpr unsigned most_late = 16;   ///< stores under way, by thread
+inline constexpr unsigned most_late = 20;   ///< stores under way, by thread
 inline constexpr unsigned most_logged = 24; ///< loads of one operation
 inline constexpr unsigned most_producers = 3;
 inline constexpr unsigned most_rings = 2;
 inline constexpr unsigned most_pairs = 4; ///< of a producer and a ring
 
 struct LateStore {
+  static constexpr std::uint16_t release = 1; ///< arrives behind all that the thread stored before
+  static constexpr std::uint16_t fenced = 2;  ///< what is stored from now on arrives behind it
   std::uint16_t place;
-  std::uint16_t release;
+  std::uint16_t order;
   std::uint32_t value;
 };
 
@@ -55,13 +58,43 @@ struct StepEnd {};
 
 class ModelContext {
 public:
-  ModelContext(ModelState& state, unsigned thread) : state_(state), me_(state.threads[thread]) {
+  using State = ModelState;
+  /// Of a thread: its next step, or the arrival of one of its late stores.
+  static constexpr unsigned moves_each = 1 + most_late;
+
+  ModelContext(ModelState& state, unsigned thread, unsigned = 0)
+      : state_(state), me_(state.threads[thread]) {
     current_ = this;
   }
   ~ModelContext() { current_ = nullptr; }
   ModelContext(const ModelContext&) = delete;
   ModelContext& operator=(const ModelContext&) = delete;
   static ModelContext& current() { return *current_; }
+
+  static bool is_operation(unsigned which) { return which == 0; }
+  bool possible() const { return true; }
+  static bool settled(const ModelState& state, unsigned thread) {
+    return state.threads[thread].late_size == 0;
+  }
+  static void begin(ModelState&) {}
+  static void set(ModelState& state, unsigned place, std::uint32_t value) {
+    state.memory[place] = value;
+  }
+  /// What of a word has arrived, or what the thread itself has stored.
+  static std::uint32_t known(const ModelState& state, unsigned thread, unsigned place) {
+    const ModelThread& me = state.threads[thread];
+    for (unsigned i = me.late_size; i-- > 0;)
+      if (me.late[i].place == place)
+        return me.late[i].value;
+    return state.memory[place];
+  }
+  static std::string text(const ModelState& state, unsigned thread, unsigned which) {
+    if (which == 0)
+      return "";
+    const LateStore& store = state.threads[thread].late[which - 1];
+    return ": store to word " + std::to_string(store.place) +
+           " arrives: " + std::to_string(store.value);
+  }
 
   ModelState& state() { return state_; }
   bool fresh() const { return me_.log_size == 0 && me_.stores_made == 0; }
@@ -98,11 +131,18 @@ public:
     }
     if (me_.late_size == most_late || value > UINT32_MAX)
       throw std::logic_error("a store that the model has no room for");
-    me_.late[me_.late_size++] = {static_cast<std::uint16_t>(place), release,
+    me_.late[me_.late_size++] = {static_cast<std::uint16_t>(place),
+                                 release ? LateStore::release : std::uint16_t{0},
                                  static_cast<std::uint32_t>(value)};
     ++me_.stores_made;
     ++stores_replayed_;
     moved_ = true;
+  }
+
+  /// Of an operation that does nothing else.
+  void fence() {
+    for (unsigned i = 0; i < me_.late_size; ++i)
+      me_.late[i].order |= LateStore::fenced;
   }
 
   unsigned mark() const { return replayed_; }
@@ -127,7 +167,8 @@ public:
       return false;
     const LateStore store = me.late[entry];
     for (unsigned i = 0; i < entry; ++i)
-      if (store.release != 0 || me.late[i].place == store.place)
+      if ((store.order & LateStore::release) != 0 || me.late[i].place == store.place ||
+          (me.late[i].order & ~store.order & LateStore::fenced) != 0)
         return false;
     state.memory[store.place] = store.value;
     for (unsigned i = entry; i + 1 < me.late_size; ++i)
