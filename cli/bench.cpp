@@ -184,21 +184,6 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
     report.hosts = gather_hosts(runtime, options);
 }
 
-ExitCode conclude(const Context& context, JobSession& session, const Options& options,
-                  ExitCode code) {
-  Report& report = session.report();
-  if (session.wants_text()) {
-    const std::string findings = findings_text(report.findings, text_style(context, options));
-    if (!findings.empty())
-      std::cout << findings << '\n';
-    report.status = ReportStatus::complete;
-    std::cout << summary_text(report) << std::flush;
-  }
-  session.step("writing the report");
-  session.write(code);
-  return code;
-}
-
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags);
@@ -235,8 +220,8 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   }
   session.step("gathering the verdict");
   const bool elsewhere = nics.end(report);
-  return conclude(context, session, options,
-                  any_failed(runtime, rows.all()) || elsewhere ? ExitCode::finding : ExitCode::ok);
+  return session.conclude(any_failed(runtime, rows.all()) || elsewhere ? ExitCode::finding
+                                                                       : ExitCode::ok);
 }
 
 ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession& session,
@@ -253,7 +238,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
     report.checks.push_back(check_row(row));
   if (session.wants_text())
     std::cout << checks_text(report.checks, text_style(context, options)) << '\n';
-  return conclude(context, session, options, result.passed ? ExitCode::ok : ExitCode::finding);
+  return session.conclude(result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
 ExitCode list(const Context& context, const BenchFlags& flags) {

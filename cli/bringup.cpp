@@ -77,14 +77,8 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
     std::cout << verdict_text(verdict, placement) << '\n';
     if (context.verbose)
       std::cout << results_text(report.results, style) << '\n';
-    if (const std::string findings = findings_text(report.findings, style); !findings.empty())
-      std::cout << findings << '\n';
-    report.status = ReportStatus::complete;
-    std::cout << summary_text(report) << std::flush;
   }
-  session.step("writing the report");
-  session.write(code);
-  return code;
+  return session.conclude(code);
 }
 
 } // namespace

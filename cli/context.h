@@ -20,7 +20,9 @@ struct Context {
   std::map<std::string, std::string> command_line; ///< option name -> text, of flags given
   std::string json_path, csv_path, config_path;
   bool quiet = false, verbose = false, no_progress = false, force = false;
-  std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
+  std::vector<std::string> watched_command; ///< what stands behind `hotspots --during`
+  bool watches_itself = false;              ///< its first word is a subcommand of this program
+  std::function<ExitCode(Context&)> run;    ///< set by the subcommand that was chosen
 
   /// Command line, environment and --config put together.
   Options options() const;
@@ -50,5 +52,9 @@ void add_bringup(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_moe(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
+void add_hotspots(CLI::App& app, Context& context);
+/// The words without those behind `hotspots --during`, which go to context.watched_command.
+std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
+                                              std::vector<std::string> words);
 
 } // namespace shmemctl

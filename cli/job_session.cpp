@@ -1,9 +1,11 @@
 #include "cli/job_session.h"
 
 #include <cstdlib>
+#include <iostream>
 #include <set>
 
 #include "cli/session.h"
+#include "reports/text.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -46,13 +48,24 @@ bool JobSession::wants_text() const {
   return leads_ && !context_.quiet && context_.json_path != "-" && context_.csv_path != "-";
 }
 
-void JobSession::write(ExitCode code) {
-  report_.finished_at = utc_now();
+void JobSession::print_end() {
+  const TextStyle style = text_style(context_, options_);
+  if (const std::string findings = findings_text(report_.findings, style); !findings.empty())
+    std::cout << findings << '\n';
+  std::cout << summary_text(report_) << std::flush;
+}
+
+ExitCode JobSession::conclude(ExitCode code) {
   report_.status = ReportStatus::complete;
+  if (wants_text())
+    print_end();
+  step("writing the report");
+  report_.finished_at = utc_now();
   report_.exit_code = code;
   written_ = true;
   if (leads_)
     output_.finish(report_);
+  return code;
 }
 
 void JobSession::died(const Error& error) {

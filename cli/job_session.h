@@ -35,15 +35,17 @@ public:
   Report& report() { return report_; }
   /// The report as it is written if the run dies now.
   void checkpoint() { output_.update(report_); }
-  /// PE 0: writes the report as complete. Others: nothing. Throws Error.
-  void write(ExitCode code);
-  /// The run ends with this error: what there is goes out as `incomplete`, unless write() was
-  /// reached. A failure to do so is printed.
+  /// How each of them ends. PE 0 says what was found, in text where that is wanted, and writes the
+  /// report as complete. Others: nothing. Throws Error.
+  ExitCode conclude(ExitCode code);
+  /// The run ends with this error: what there is goes out as `incomplete`, unless conclude()
+  /// was reached. A failure to do so is printed.
   void died(const Error& error);
   /// Who is told when a step hangs.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
+  void print_end();
   [[noreturn]] void expire(const std::string& words);
 
   const Context& context_;

@@ -18,8 +18,8 @@ std::string version_text() {
                      (tool.git_dirty.value_or(false) ? ", modified" : "") + ")";
   for (const auto& [key, value] : tool.build)
     text.append("\n  ").append(key).append(": ").append(value);
-  text +=
-      "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), EFA";
+  text += "\n  never run on real hardware: mlx5 InfiniBand, mlx5 RoCE, mlx5 DEVX (ibdevx, ibgda), "
+          "GPUDirect RDMA, EFA";
   return text;
 }
 
@@ -64,10 +64,11 @@ int run(int argc, char** argv) {
   context.environment = current_environment();
   add_common_flags(app, context);
   for (const auto add : {add_check, add_topo, add_doctor, add_env, add_bringup, add_bench, add_moe,
-                         add_run, add_report, add_completion})
+                         add_run, add_hotspots, add_report, add_completion})
     add(app, context);
   try {
-    std::vector<std::string> words = without_separator(app, {argv + 1, argv + argc});
+    std::vector<std::string> words =
+        without_separator(app, take_watched_command(app, context, {argv + 1, argv + argc}));
     std::reverse(words.begin(), words.end()); // as the parser takes them
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {

@@ -26,7 +26,8 @@ struct MoeFlags {
   moe::Request request;
   moe::Effort effort;
   std::string backend = "host", record, straggler, pin = "auto";
-  bool no_verify = false;
+  std::string dispatch_settings, combine_settings;
+  bool no_verify = false, tune = false;
 
   moe::BackendKind kind() const {
     return backend == "gpu" ? moe::BackendKind::gpu : moe::BackendKind::host;
@@ -95,6 +96,27 @@ std::string words_of(const moe::Setup& setup) {
                      setup.shape.top_k, setup.shape.n_experts);
 }
 
+moe::DirectionSettings settings_of(const MoeFlags& flags) {
+  moe::DirectionSettings all;
+  if (!flags.dispatch_settings.empty())
+    all.dispatch = moe::parse_settings("--dispatch-settings", flags.dispatch_settings);
+  if (!flags.combine_settings.empty())
+    all.combine = moe::parse_settings("--combine-settings", flags.combine_settings);
+  return all;
+}
+
+/// Puts the backend to what was asked for. Throws Error (usage) for what it cannot do.
+void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
+  for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
+    if (const std::string problem = backend.cannot_use(direction, given.of(direction));
+        !problem.empty())
+      throw bad(fmt::format("--{}-settings {} does not go with --backend {}: {}",
+                            moe::to_string(direction), to_text(given.of(direction)), backend.name(),
+                            problem),
+                "leave it out, or let --tune find some");
+  backend.use(given);
+}
+
 /// One point, from its memory to its rows. @return whether data was right everywhere
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
                    const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
@@ -112,11 +134,27 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   effort.verify = !flags.no_verify;
   effort.straggler = straggler_flag(flags.straggler);
   effort.corrupt = is_fault(options, FaultKind::corrupt, runtime.pe(), "verify");
-  const moe::PointResult result =
-      measure(backend, setup, effort, job_rank(runtime, session, where));
+  const moe::DirectionSettings given = settings_of(flags);
+  use_settings(backend, given);
+  const moe::JobRank rank = job_rank(runtime, session, where);
+  std::vector<moe::Tuned> tuned;
+  if (flags.tune)
+    tuned = moe::tune(backend, setup, effort, rank);
+  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu);
+  const moe::PointResult result = measure(backend, setup, effort, rank);
   const moe::Point point{
-      setup, backend.name(), request.routing_name, request.routing.tokens, backend.memory(),
-      result};
+      setup,
+      backend.name(),
+      request.routing_name,
+      request.routing.tokens,
+      backend.memory(),
+      result,
+      given,
+      {backend.settings(moe::Direction::dispatch), backend.settings(moe::Direction::combine)},
+      flags.tune,
+      tuned,
+      links.end(),
+      backend.window()};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -126,10 +164,12 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       report.findings.push_back(std::move(finding));
     session.checkpoint();
     if (session.wants_text())
-      std::cout << results_text(rows, style) << text_of(point) << '\n' << std::flush;
+      std::cout << (flags.tune ? moe::tuned_text(tuned, style) + "\n" : "")
+                << results_text(rows, style) << text_of(point) << '\n'
+                << std::flush;
   }
   opened.close();
-  return result.wrong.empty();
+  return result.wrong.empty() && moe::all_right(tuned);
 }
 
 void describe_job(Runtime& runtime, const Context& context, const Options& options,
@@ -183,24 +223,20 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   Report& report = session.report();
   const bool elsewhere = nics.end(report);
   const ExitCode code = right && !elsewhere ? ExitCode::ok : ExitCode::finding;
-  if (session.wants_text()) {
-    if (const std::string findings = findings_text(report.findings, style); !findings.empty())
-      std::cout << findings << '\n';
-    report.status = ReportStatus::complete;
-    std::cout << summary_text(report) << std::flush;
-  }
-  session.step("writing the report");
-  session.write(code);
-  return code;
+  return session.conclude(code);
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
   bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
   straggler_flag(flags.straggler);
+  settings_of(flags);
+  if (flags.tune && !(flags.dispatch_settings + flags.combine_settings).empty())
+    throw bad("--tune looks for the settings that are given here",
+              "leave --dispatch-settings and --combine-settings out, or --tune");
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
                 "use --backend host");
-  if (flags.request.num_sms > 0 && flags.kind() == moe::BackendKind::host)
+  if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
     throw bad("--num-sms is for kernels", "leave it out, or use --backend gpu");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
@@ -265,14 +301,31 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       .add_option("--combine", request.combine,
                   "ll: weighted adds a row per choice at home, partial a row per rank")
       ->check(CLI::IsMember({"weighted", "partial"}));
+  command
+      .add_option("--layout", request.layout,
+                  "ll: received rows by source rank, or packed per expert besides")
+      ->check(CLI::IsMember({"source", "expert"}));
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
                    "Several nodes: every row goes straight, none is handed on");
   command.add_option("--backend", flags.backend, "Who moves the rows")
       ->check(CLI::IsMember({"host", "gpu"}));
   command
-      .add_option("--num-sms", request.num_sms, "gpu: SMs that a kernel takes (default: its own)")
-      ->check(CLI::Range(1, 1024));
+      .add_option("--num-sms", request.num_sms,
+                  "gpu: SMs that a kernel takes (default, and 0: its own)")
+      ->type_name("N[,N...]");
+}
+
+void add_settings_flags(CLI::App& command, MoeFlags& flags) {
+  command.add_flag("--tune", flags.tune,
+                   "Try settings, verify each, say what was tried, and go on with the best");
+  const char* const names = "sms, warps, stages, kept, self_sms, chunk_bytes (host: chunk_bytes)";
+  command
+      .add_option("--dispatch-settings", flags.dispatch_settings,
+                  std::string("Of a dispatch, as --tune prints them: ") + names)
+      ->type_name("NAME=N[,...]");
+  command.add_option("--combine-settings", flags.combine_settings, "Of a combine, in the same way")
+      ->type_name("NAME=N[,...]");
 }
 
 void add_effort_flags(CLI::App& command, MoeFlags& flags) {
@@ -309,11 +362,13 @@ void add_moe(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"
       "  mpirun -n 16 shmemctl moe --mode ll --num-tokens 1,16,128 --json moe.json\n"
-      "  shmemctl run -n 4 moe --routing grouped --record routing.txt");
+      "  shmemctl run -n 4 moe --routing grouped --record routing.txt\n"
+      "  shmemctl run -n 2 moe --backend gpu --num-tokens 4096 --tune");
   auto flags = std::make_shared<MoeFlags>();
   add_shape_flags(*command, flags->request);
   add_routing_flags(*command, *flags);
   add_mode_flags(*command, *flags);
+  add_settings_flags(*command, *flags);
   add_effort_flags(*command, *flags);
   add_measuring_job_options(*command, context);
   command->callback([&context, flags] {

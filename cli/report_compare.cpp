@@ -44,12 +44,12 @@ std::shared_ptr<ThresholdFlags> add_threshold_flags(CLI::App& command) {
       .add_option("--require", flags->expressions,
                   "A threshold that rows have to keep to; may be given several times")
       ->type_name("THRESHOLD")
-      ->expected(1);
+      ->allow_extra_args(false);
   command
       .add_option("--require-file", flags->files,
                   "A file of thresholds, one in each line; # begins a comment")
       ->type_name("FILE")
-      ->expected(1);
+      ->allow_extra_args(false);
   return flags;
 }
 

@@ -72,12 +72,22 @@ TextStyle text_style(const Context& context, const Options& options) {
 Session::Session(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
       output_({context.json_path, context.csv_path, context.force}, report_),
-      watchdog_(std::chrono::duration<double>(options.number("TIMEOUT")),
-                [this](const std::string& phase) { expire(phase); }) {}
+      deadline_s_(options.number("TIMEOUT")) {
+  set_deadline(deadline_s_);
+}
+
+void Session::set_deadline(std::optional<double> seconds) {
+  watchdog_.reset();
+  if (!seconds)
+    return;
+  deadline_s_ = *seconds;
+  watchdog_.emplace(std::chrono::duration<double>(*seconds),
+                    [this](const std::string& phase) { expire(phase); });
+}
 
 void Session::expire(const std::string& phase) {
   const Error error(ExitCode::deadline, phase, "finish",
-                    "the deadline of " + seconds_text(options_.number("TIMEOUT")) + " passed",
+                    "the deadline of " + seconds_text(deadline_s_) + " passed",
                     "give more time with --timeout SECONDS, or look at what that step waits for");
   print_error(error);
   try {
@@ -111,14 +121,23 @@ NodeSource Session::load(const SourceFlags& flags) {
   return source;
 }
 
-ExitCode Session::finish() {
+ExitCode Session::end(ReportStatus status, ExitCode code) {
   report_.finished_at = utc_now();
-  report_.status = ReportStatus::complete;
-  report_.exit_code = has_error(report_.findings) ? ExitCode::finding : ExitCode::ok;
+  report_.status = status;
+  report_.exit_code = code;
   if (wants_text())
     write_text(std::cout, report_, text_style(context_, options_));
   output_.finish(report_);
-  return report_.exit_code;
+  return code;
+}
+
+ExitCode Session::finish() {
+  return end(ReportStatus::complete,
+             has_error(report_.findings) ? ExitCode::finding : ExitCode::ok);
+}
+
+ExitCode Session::finish_interrupted() {
+  return end(ReportStatus::incomplete, ExitCode::interrupted);
 }
 
 ExitCode with_session(Context& context,

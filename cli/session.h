@@ -36,7 +36,12 @@ public:
   /// Reads the node: --from, else --sysroot, else this machine.
   NodeSource load(const SourceFlags& flags);
   /// What is being done, for the message of a deadline that passes.
-  void phase(const std::string& words) { watchdog_.phase(words); }
+  void phase(const std::string& words) {
+    if (watchdog_)
+      watchdog_->phase(words);
+  }
+  /// Another deadline than --timeout from now on; nothing: none.
+  void set_deadline(std::optional<double> seconds);
 
   Report& report() { return report_; }
   /// Hands a copy of the report to the output, as what is to be written if the run dies now.
@@ -46,9 +51,12 @@ public:
   /// Sets the end, writes the files and prints the report's text; the exit code is 1 if there is
   /// a finding of severity error.
   ExitCode finish();
+  /// As finish(), of a run that was interrupted: the report is `incomplete`.
+  ExitCode finish_interrupted();
   ReportOutput& output() { return output_; }
 
 private:
+  ExitCode end(ReportStatus status, ExitCode code);
   /// The deadline has passed: says so, writes the report as `incomplete`, ends the process.
   [[noreturn]] void expire(const std::string& phase);
 
@@ -56,7 +64,8 @@ private:
   const Options& options_;
   Report report_;
   ReportOutput output_;
-  Watchdog watchdog_;
+  double deadline_s_;
+  std::optional<Watchdog> watchdog_;
 };
 
 /// Runs `body` with a session; after an Error the report is written as `incomplete`, with what had

@@ -157,7 +157,7 @@ std::vector<TestCase> tests_of_findings(const Report& report) {
   std::vector<TestCase> tests;
   for (const Finding& finding : report.findings)
     if (finding.severity == Severity::error && !told.contains(finding.id))
-      tests.push_back({finding.id, finding.subject + of_run(finding.run), Outcome::failed,
+      tests.push_back({finding.id, finding.subject, Outcome::failed,
                        finding.message + "; fix: " + finding.fix});
   return tests;
 }

@@ -85,6 +85,8 @@ struct ReportOutput::State {
   bool written = false;
   BlockedSignals blocked;
   FileDescriptor signals, stop;
+  SignalHandler handler; ///< guarded by a mutex of its own: writing takes time
+  std::mutex handler_mutex;
   std::thread watcher;
 
   /// Call with the mutex held.
@@ -112,17 +114,28 @@ struct ReportOutput::State {
     }
   }
 
-  void watch() {
+  /// Waits for a signal; false if there is nothing to wait for any more.
+  bool take_signal(signalfd_siginfo& taken) {
     pollfd waiting[] = {{signals.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}};
     while (::poll(waiting, 2, -1) < 0)
       if (errno != EINTR)
-        return;
-    if ((waiting[0].revents & POLLIN) == 0)
-      return;
-    // The pending signal is taken first, then the next one has its default effect in this thread.
+        return false;
+    return (waiting[0].revents & POLLIN) != 0 &&
+           ::read(signals.get(), &taken, sizeof taken) == sizeof taken;
+  }
+
+  bool goes_on(const signalfd_siginfo& taken) {
+    const std::lock_guard lock(handler_mutex);
+    return handler && handler(static_cast<int>(taken.ssi_signo), taken.ssi_code == SI_KERNEL);
+  }
+
+  void watch() {
     signalfd_siginfo taken{};
-    if (::read(signals.get(), &taken, sizeof taken) != sizeof taken)
-      return;
+    do
+      if (!take_signal(taken))
+        return;
+    while (goes_on(taken));
+    // The signal was taken; the next one has its default effect in this thread.
     const sigset_t next = ending_signals();
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
     const std::lock_guard lock(mutex);
@@ -159,6 +172,11 @@ void ReportOutput::set_targets(ReportTargets targets) {
   check_targets(targets);
   const std::lock_guard lock(state_->mutex);
   state_->targets = std::move(targets);
+}
+
+void ReportOutput::ask_before_ending(SignalHandler handler) {
+  const std::lock_guard lock(state_->handler_mutex);
+  state_->handler = std::move(handler);
 }
 
 void ReportOutput::update(const Report& report) {

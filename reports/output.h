@@ -1,6 +1,7 @@
 // Where a report goes, and that it gets there whatever ends the run.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,13 @@ public:
   /// Names the files later than at construction, for a process that learns only then that it is
   /// the one to write. Throws like the constructor.
   void set_targets(ReportTargets targets);
+
+  /// Who is asked before SIGINT or SIGTERM ends the run, on the thread that waits for them. If it
+  /// returns true, the run goes on, and its own end is soon to come; signals are then waited for
+  /// again. An empty one asks nobody.
+  /// @param from_terminal every process of the terminal's foreground group has got the signal
+  using SignalHandler = std::function<bool(int signal, bool from_terminal)>;
+  void ask_before_ending(SignalHandler handler);
 
   /// The snapshot that is written if the run ends here. Cheap beside a measurement: one copy.
   void update(const Report& report);

@@ -102,7 +102,8 @@ json counter_json(const NicCounter& counter) {
               {"counter", counter.counter}};
   set(object, "before", counter.before, "not read");
   set(object, "after", counter.after, "not read");
-  set(object, "delta", counter.delta, "one reading is missing");
+  set(object, "delta", counter.delta,
+      counter.reason.empty() ? "one reading is missing" : counter.reason.c_str());
   set_run(object, counter.run);
   return object;
 }
@@ -135,13 +136,11 @@ json option_json(const OptionEntry& entry) {
 }
 
 json finding_json(const Finding& finding) {
-  json object{{"id", finding.id},
-              {"severity", to_string(finding.severity)},
-              {"subject", finding.subject},
-              {"message", finding.message},
-              {"fix", finding.fix}};
-  set_run(object, finding.run);
-  return object;
+  return {{"id", finding.id},
+          {"severity", to_string(finding.severity)},
+          {"subject", finding.subject},
+          {"message", finding.message},
+          {"fix", finding.fix}};
 }
 
 json job_json(const Job& job) {
@@ -262,6 +261,8 @@ json to_json(const Report& report) {
     document["mapping"] = report.mapping;
   if (!report.moe.empty())
     document["moe"] = report.moe;
+  if (!report.hotspots.is_null())
+    document["hotspots"] = report.hotspots;
   if (!report.runs.empty())
     document["runs"] = list_json(report.runs, run_json);
   if (!report.comparison.is_null())

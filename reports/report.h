@@ -53,6 +53,7 @@ struct NicCounter {
   int port = 1;
   std::optional<std::uint64_t> before, after;
   std::optional<std::int64_t> delta;
+  std::string reason = {}; ///< why there is no delta; "" is "one reading is missing"
   std::optional<int> run = std::nullopt;
 };
 
@@ -142,6 +143,7 @@ struct Report {
   std::vector<ResultRow> results;
   std::vector<NicCounter> nic_counters;
   nlohmann::json moe = nlohmann::json::array(); ///< a point of `moe` each
+  nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
   std::vector<RunInfo> runs;                           ///< of `report merge`
   nlohmann::json comparison;                           ///< of `report diff`; null if there is none

@@ -97,6 +97,7 @@ NicCounter read_counter(const json& object) {
   counter.before = optional<std::uint64_t>(object, "before");
   counter.after = optional<std::uint64_t>(object, "after");
   counter.delta = optional<std::int64_t>(object, "delta");
+  counter.reason = text(object, "delta_reason");
   counter.run = optional<int>(object, "run");
   return counter;
 }
@@ -197,6 +198,8 @@ Report read_report(const json& document) {
     report.mapping = *mapping;
   if (const json* moe = member(document, "moe"))
     report.moe = *moe;
+  if (const json* hotspots = member(document, "hotspots"))
+    report.hotspots = *hotspots;
   if (const json* comparison = member(document, "comparison"))
     report.comparison = *comparison;
   if (const json* thresholds = member(document, "thresholds"))

@@ -136,12 +136,16 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 }
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
+  // Sixty counters of each port, and the whole node, would hide what the counters say.
+  const bool whole = report.hotspots.is_null() || style.verbose;
   for (const std::string& section :
-       {runs_text(report.runs, style), topology_text(report.topology), mapping_text(report, style),
-        compare_versions_text(report.mapping, style), advice_text(report.mapping, style),
-        options_text(report.options, style), phases_text(report.phases, style),
-        checks_text(report.checks, style), links_text(report.results, style),
-        results_text(report.results, style), counters_text(report.nic_counters, style),
+       {runs_text(report.runs, style), whole ? topology_text(report.topology) : "",
+        whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
+        whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
+        phases_text(report.phases, style), checks_text(report.checks, style),
+        links_text(report.results, style), results_text(report.results, style),
+        hotspots_text(report.hotspots, style),
+        whole ? counters_text(report.nic_counters, style) : "",
         comparison_text(report.comparison, style), thresholds_text(report.thresholds, style),
         findings_text(beside_checks(report), style)})
     if (!section.empty())

@@ -30,6 +30,8 @@ std::string results_text(const std::vector<ResultRow>& results, const TextStyle&
 std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
 bool is_link_row(const ResultRow& row);
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
+/// What the NICs carried (`hotspots`).
+std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
 std::string findings_text(const Findings& findings, const TextStyle& style);
 /// The runs of a merged report, which its rows name.
 std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);

@@ -1,8 +1,11 @@
 // The launchers of a build without CUDA.
 #include "kernels/moe/cast.h"
 #include "kernels/moe/check.h"
+#include "kernels/moe/far_latency.h"
 #include "kernels/moe/high_throughput.h"
+#include "kernels/moe/hybrid.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/pack.h"
 
 namespace shmemctl::moe {
 
@@ -19,10 +22,28 @@ std::string launch_dispatch(const DeviceJob&, const DispatchArguments&, void*) {
 std::string launch_combine(const DeviceJob&, const CombineArguments&, void*) {
   return absent;
 }
+std::string launch_hybrid_notify(const DeviceJob&, const HybridNotify&, void*) {
+  return absent;
+}
+std::string launch_hybrid_dispatch(const DeviceJob&, const HybridDispatch&, void*) {
+  return absent;
+}
+std::string launch_hybrid_combine(const DeviceJob&, const HybridCombine&, void*) {
+  return absent;
+}
+std::string launch_far_latency_dispatch(const DeviceJob&, const FarLatencyDispatch&, void*) {
+  return absent;
+}
+std::string launch_far_latency_combine(const DeviceJob&, const FarLatencyCombine&, void*) {
+  return absent;
+}
 std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispatch&, void*) {
   return absent;
 }
 std::string launch_low_latency_combine(const DeviceJob&, const LowLatencyCombine&, void*) {
+  return absent;
+}
+std::string launch_pack(const DeviceJob&, const PackArguments&, void*) {
   return absent;
 }
 std::string launch_cast(const CastArguments&, void*) {

@@ -1,4 +1,5 @@
-// How the ranks of a dispatch or combine begin and end a call together, without a barrier.
+// How the ranks of a dispatch or combine (all, or those of a node) begin and end a call together,
+// without a barrier.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -11,9 +12,12 @@ using namespace device; // tests have blockIdx and the like there
 /// One call, as the threads of a grid's blocks see it.
 class Call {
 public:
-  __device__ Call(const DeviceJob& job, Cells* cells, std::int32_t n_ranks)
-      : job_(job), cells_(cells), n_ranks_(n_ranks),
+  /// @param first the first of `n_ranks` neighbouring ranks, this one among them
+  __device__ Call(const DeviceJob& job, Cells* cells, std::int32_t n_ranks, std::int32_t first = 0)
+      : job_(job), cells_(cells), n_ranks_(n_ranks), first_(first),
         epoch_(device::load_relaxed(&cells->call) + 1) {}
+
+  __device__ std::uint64_t epoch() const { return epoch_; }
 
   /// By all threads of the grid, once: tells everybody that this rank has come.
   __device__ void announce() const {
@@ -52,8 +56,10 @@ private:
   /// block's threads before a sync, have read or written comes before.
   __device__ void tell_all(const std::uint64_t* words) const {
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size())
-      device::store_release(
-          device::pointer_to(job_, const_cast<std::uint64_t*>(words) + job_.pe, rank), epoch_);
+      device::store_release(device::pointer_to(job_,
+                                               const_cast<std::uint64_t*>(words) + job_.pe - first_,
+                                               first_ + rank),
+                            epoch_);
   }
   /// Whether this thread's ranks have told me. @param counts whether to add up the time
   __device__ bool hear_all(const std::uint64_t* words, std::uint64_t* wait_ns, bool counts) const {
@@ -61,7 +67,7 @@ private:
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size()) {
       bool ok = true;
-      device::wait_at_least(job_, words + rank, epoch_, rank, ok);
+      device::wait_at_least(job_, words + rank, epoch_, first_ + rank, ok);
       all = all && ok;
       if (counts)
         wait_ns[rank] += device::global_time_ns() - begin_ns;
@@ -71,7 +77,7 @@ private:
 
   const DeviceJob& job_;
   Cells* cells_;
-  std::int32_t n_ranks_;
+  std::int32_t n_ranks_, first_;
   std::uint64_t epoch_;
 };
 

@@ -155,7 +155,9 @@ __device__ void play_row(const ExpertArguments& all, const RecordLayout& layout,
   const Shape& shape = all.shape;
   const std::uint32_t* const record = record_of(all.received, layout, row);
   const ExpertsOfRow chosen(shape, layout, record, all.rank);
-  const float factor = rank_factor(shape, chosen.experts, all.rank);
+  const bool packed = all.expert != no_expert;
+  const float factor = packed ? expert_factor(shape.first_expert(all.rank) + all.expert)
+                              : rank_factor(shape, chosen.experts, all.rank);
   const std::byte* const values =
       all.received.rows + row * shape.value_bytes(format_of(all.scales));
   for (std::int32_t channel = lane_of_warp(); channel < shape.hidden; channel += 32) {
@@ -164,7 +166,7 @@ __device__ void play_row(const ExpertArguments& all, const RecordLayout& layout,
             ? reinterpret_cast<const std::uint16_t*>(values)[channel]
             : fp8_read(reinterpret_cast<const std::uint8_t*>(values)[channel],
                        float_of(scale_bits(record, channel / channels_per_scale, all.scales)));
-    if (all.combine == Combine::rows)
+    if (packed || all.combine == Combine::rows)
       all.outputs[row * shape.hidden + channel] = transformed(value, factor);
     else if (all.combine == Combine::partial)
       all.outputs[row * shape.hidden + channel] =
@@ -194,7 +196,7 @@ public:
   }
   __device__ std::uint16_t operator()(std::uint16_t read, float bias) const {
     if (all_.combine == Combine::rows)
-      return combined(read, ranks_, factors_, all_.shape.n_ranks, bias);
+      return combined(read, ranks_, factors_, all_.shape.n_ranks, bias, all_.node_ranks);
     return all_.combine == Combine::partial
                ? combined_partial(read, all_.shape, experts_, weights_)
                : combined_weighted(read, experts_, weights_, all_.shape.top_k);

@@ -51,6 +51,8 @@ struct ExpertArguments {
   std::int32_t rank;
   Received received;
   std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]
+  /// Rows that are packed by expert: whose they all are, on this rank; outputs are [count][hidden].
+  std::int32_t expert = no_expert;
 };
 /// Plays the experts, as src/moe/payload.h says.
 std::string launch_experts(const ExpertArguments& arguments, void* stream);
@@ -66,6 +68,7 @@ struct CheckCombinedArguments {
   const std::uint16_t* bias;    ///< as given to combine
   const std::uint16_t* results; ///< [tokens][hidden]
   Wrong* wrong;
+  std::int32_t node_ranks = 0; ///< over nodes: ranks of a node
 };
 std::string launch_check_combined(const CheckCombinedArguments& arguments, void* stream);
 

@@ -121,7 +121,9 @@ public:
         parity ^= 1;
       }
     }
+#ifndef SHMEMCTL_MUTATE_MOE_STORES_UNDER_WAY // said to be there while they are on the way
     device::bulk_wait_all();
+#endif
   }
   /// Instead of run(): no load may end in memory that a later block has.
   __device__ void drop() {

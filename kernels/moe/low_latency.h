@@ -96,6 +96,9 @@ struct LowLatencyCombine {
   Tuning tuning;             ///< warps and stages of each block
   std::int32_t chunk_bytes;
   std::uint64_t patience_ns;
+  /// weighted: [tokens][top_k], where the output of each choice lies on its rank, if the outputs
+  /// lie packed by expert (pack.h); nullptr: by slot.
+  const std::int32_t* places = nullptr;
 };
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
                                        void* stream);

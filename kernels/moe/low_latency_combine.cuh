@@ -21,20 +21,24 @@ public:
   __device__ FoundRow find(std::int32_t token, int k) const {
     const Shape& shape = all_.shape;
     FoundRow found;
-    std::int32_t expert = no_expert, slot = 0;
+    std::int32_t expert = no_expert, slot = 0, place = 0;
     if (k < shape.top_k) {
       const std::int64_t choice = static_cast<std::int64_t>(token) * shape.top_k + k;
       expert = __ldg(all_.experts + choice);
       found.weight = __ldg(all_.weights + choice);
+      if (all_.places != nullptr)
+        place = all_.places[choice];
     }
-    if (lane_ < shape.n_ranks) // at the same time
+    if (lane_ < shape.n_ranks && all_.places == nullptr) // at the same time
       slot = all_.slots[static_cast<std::int64_t>(token) * shape.n_ranks + lane_];
     found.rank = expert < 0 ? 0 : shape.rank_of_expert(expert);
     slot = __shfl_sync(0xffffffffu, slot, found.rank);
     const auto outputs = static_cast<std::uintptr_t>(
         __shfl_sync(0xffffffffu, static_cast<unsigned long long>(outputs_), found.rank));
     const std::int64_t row =
-        static_cast<std::int64_t>(fixed_slot(shape, me_, slot)) * shape.top_k + k;
+        all_.places != nullptr
+            ? place
+            : static_cast<std::int64_t>(fixed_slot(shape, me_, slot)) * shape.top_k + k;
     if (expert >= 0)
       found.at = reinterpret_cast<const std::byte*>(outputs) + row * shape.hidden * 2;
     return found;
@@ -100,8 +104,13 @@ __global__ void __launch_bounds__(gather_threads, 1)
   if constexpr (weighted) {
     const RowsOfChoices rows(job, all);
     Gatherer<RowsOfChoices, most_rows> gatherer(shape, rows, shared);
-    gatherer.prepare();
-    gatherer.run(wait_for_outputs(all, epoch));
+    // Places are written by other ranks, and are there when their outputs are.
+    if (all.places == nullptr)
+      gatherer.prepare();
+    const std::uint32_t there = wait_for_outputs(all, epoch);
+    if (all.places != nullptr)
+      gatherer.prepare();
+    gatherer.run(there);
   } else {
     const RowsOfRanks rows(job, all.memory.outputs, all.slots, all.shape.n_ranks, shape.row_bytes,
                            fixed_slot(all.shape, job.pe, 0));

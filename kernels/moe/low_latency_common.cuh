@@ -30,6 +30,7 @@ __device__ inline void count_wait(LowLatencyCells* cells, int op, std::int32_t r
   cells->wait_ns[op][rank] += device::global_time_ns() - begin_ns;
 }
 
+#ifdef __CUDACC__
 /// By all threads of the grid's blocks, at their end: the last one of `blocks` counts the call. All
 /// have read its number, which is all that the count comes behind: what the blocks wrote is ordered
 /// by what they told the other ranks, or by the end of the launch.
@@ -43,5 +44,6 @@ __device__ inline void count_call(std::uint32_t* blocks_done, std::uint32_t bloc
     device::store_relaxed(counter, epoch);
   }
 }
+#endif
 
 } // namespace shmemctl::moe

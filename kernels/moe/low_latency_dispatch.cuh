@@ -70,8 +70,14 @@ public:
 private:
   __device__ void publish() const {
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
-    if (rank < n_ && !masked_)
-      device::store_release(word_, count_word(epoch_, part_of(parts_, shared_.sent[rank])));
+    if (rank >= n_ || masked_)
+      return;
+    const std::uint64_t word = count_word(epoch_, part_of(parts_, shared_.sent[rank]));
+#ifdef SHMEMCTL_MUTATE_MOE_WORD_RELAXED // no order behind the rows
+    device::store_relaxed(word_, word);
+#else
+    device::store_release(word_, word);
+#endif
   }
   /// The first channels, before anything is known of the token's way.
   __device__ void prefetch(std::int32_t token) {

@@ -55,8 +55,6 @@ void require_known_runs(const LoadedReport& loaded) {
     require(row.run, "checks");
   for (const NicCounter& counter : report.nic_counters)
     require(counter.run, "nic_counters");
-  for (const Finding& finding : report.findings)
-    require(finding.run, "findings");
   for (const nlohmann::json& point : report.moe)
     if (const auto run = view::number(point, "run"))
       require(static_cast<int>(*run), "moe");

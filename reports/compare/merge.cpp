@@ -20,6 +20,17 @@ void append(const std::vector<T>& from, int first_run, std::vector<T>& to) {
   }
 }
 
+/// A finding says itself of which run it is; those of a merged report do so already.
+void append_findings(const Report& report, Findings& to) {
+  const std::string run = join(runs_of(report).front().hosts, "+") +
+                          (report.started_at.empty() ? "" : " at " + report.started_at) + ": ";
+  for (Finding finding : report.findings) {
+    if (report.runs.empty())
+      finding.message = run + finding.message;
+    to.push_back(std::move(finding));
+  }
+}
+
 void append_moe(const json& from, int first_run, json& to) {
   for (json point : from) {
     point["run"] = first_run + point.value("run", 0);
@@ -97,7 +108,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
     append(report.results, first_run, merged.results);
     append(report.checks, first_run, merged.checks);
     append(report.nic_counters, first_run, merged.nic_counters);
-    append(report.findings, first_run, merged.findings);
+    append_findings(report, merged.findings);
     append_moe(report.moe, first_run, merged.moe);
     add_hosts(report.hosts, merged.hosts);
   }
@@ -113,6 +124,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
   keep_common_options(reports, merged);
   merged.topology = common(reports, &Report::topology, "topology", merged.findings);
   merged.mapping = common(reports, &Report::mapping, "mapping", merged.findings);
+  merged.hotspots = common(reports, &Report::hotspots, "hotspots", merged.findings);
   return merged;
 }
 

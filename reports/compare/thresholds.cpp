@@ -9,6 +9,7 @@
 #include "reports/compare/threshold_metric.h"
 #include "reports/json_view.h"
 #include "src/base/counted.h"
+#include "src/base/pattern.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 

@@ -1,7 +1,6 @@
 // A finding: something noticed about the machine or the configuration, for people and for scripts.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,6 @@ struct Finding {
   std::string subject;
   std::string message;
   std::string fix;
-  std::optional<int> run = std::nullopt; ///< index of the run it is of, in a merged report
 
   bool operator==(const Finding&) const = default;
 };

@@ -148,6 +148,10 @@ std::vector<OptionSpec> gpu_options() {
       choice("DEVICE_PATH", "auto", {"auto", "p2p", "proxy", "ibgda"},
              "How kernels reach other PEs: p2p is loads and stores only; proxy and ibgda also to "
              "PEs whose memory is mapped; auto is p2p, and a network for the rest."),
+      choice("GPUDIRECT", "auto", {"auto", "dmabuf", "peermem", "off"},
+             "Whether NICs read and write GPU memory themselves: registered by dma-buf or through "
+             "nvidia-peermem; auto is one of them where all PEs can, else transfers are staged "
+             "through host memory; off is staged."),
       {"CUDA_LIBRARY", OptionType::text, "libcuda.so.1",
        "The file that is opened as the CUDA driver."},
   };

@@ -35,9 +35,6 @@ std::optional<double> parse_number(std::string_view text);
 /// Compares names as a person would: runs of digits by value ("mlx5_2" before "mlx5_10").
 bool natural_less(std::string_view left, std::string_view right);
 
-/// Whether `name` is `pattern`, in which * is any text and ? any character.
-bool matches_pattern(std::string_view name, std::string_view pattern);
-
 /// The candidate with the smallest edit distance to `word`, if that is at most half of its
 /// length (at least 1, at most 3); ties go to the first candidate.
 std::optional<std::string> nearest_spelling(std::string_view word,

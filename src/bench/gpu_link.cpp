@@ -28,7 +28,8 @@ std::optional<LinkLimit> nvlink(const Gpu& gpu, int links) {
   for (const GpuLink& link : gpu.links)
     if (link.kind == GpuLinkKind::nvlink && link.bandwidth_GBps && *link.bandwidth_GBps > 0)
       return LinkLimit{links * *link.bandwidth_GBps,
-                       fmt::format("NVLink, {} links of {:g} GB/s", links, *link.bandwidth_GBps)};
+                       fmt::format("NVLink, {} links of {:g} GB/s", links, *link.bandwidth_GBps),
+                       links};
   return std::nullopt;
 }
 
@@ -65,6 +66,18 @@ std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from,
   return out->rate_GBps <= in->rate_GBps ? out : in;
 }
 
+std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gpu,
+                                         const std::vector<std::string>& others) {
+  std::optional<LinkLimit> link;
+  for (const std::string& other : others) {
+    link = gpu_link(node, gpu, other);
+    if (!link ||
+        (others.size() > 1 && !is_switched(node.gpus[static_cast<std::size_t>(gpu_at(node, gpu))])))
+      return std::nullopt;
+  }
+  return link;
+}
+
 std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
                                         const std::vector<GpuSeatPlace>& by_pe) {
   if (point.traffic == Traffic::collective)
@@ -75,18 +88,18 @@ std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
   for (int pe = 0; pe < n_pes; ++pe) {
     const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
     const Routes routes = routes_of(point, pe, n_pes);
-    std::optional<LinkLimit> link;
+    std::vector<std::string> others;
     for (const int to : routes.to) {
       const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
       if (other.machine_id != own.machine_id)
         return std::nullopt;
-      link = gpu_link(node, own.pci_address, other.pci_address);
-      const int gpu = gpu_at(node, own.pci_address);
-      if (!link || (routes.to.size() > 1 && !is_switched(node.gpus[static_cast<std::size_t>(gpu)])))
-        return std::nullopt;
+      others.push_back(other.pci_address);
     }
-    if (!link)
+    if (others.empty())
       continue;
+    const auto link = gpu_links_limit(node, own.pci_address, others);
+    if (!link)
+      return std::nullopt;
     ++senders;
     all.rate_GBps += link->rate_GBps;
     all.name = link->name;

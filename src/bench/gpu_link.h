@@ -17,6 +17,11 @@ namespace shmemctl::bench {
 /// @param from,to PCI addresses
 std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from, const std::string& to);
 
+/// What a GPU moves to, or from, all of `others` together. Nothing where the model does not know
+/// one of them, where there is none, or where several are linked one to one.
+std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gpu,
+                                         const std::vector<std::string>& others);
+
 /// Of a PE's GPU.
 struct GpuSeatPlace {
   std::uint64_t machine_id = 0;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/pattern.h"
 #include "src/base/text.h"
 #include "src/bench/cases/lists.h"
 #include "src/bench/gpu/lists.h"

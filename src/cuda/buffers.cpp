@@ -12,25 +12,6 @@ CUdeviceptr number_of(const void* address) {
   return reinterpret_cast<CUdeviceptr>(address);
 }
 
-/// Makes the context current for a destructor, which must not throw.
-class QuietCurrent {
-public:
-  explicit QuietCurrent(const Device& device) : device_(device) {
-    pushed_ = device.call().ctx_push_current(device.context()) == CUDA_SUCCESS;
-  }
-  ~QuietCurrent() {
-    CUcontext previous = nullptr;
-    if (pushed_)
-      device_.call().ctx_pop_current(&previous);
-  }
-  QuietCurrent(const QuietCurrent&) = delete;
-  QuietCurrent& operator=(const QuietCurrent&) = delete;
-
-private:
-  const Device& device_;
-  bool pushed_;
-};
-
 } // namespace
 
 DeviceBuffer::DeviceBuffer(std::shared_ptr<const Device> device, std::size_t size_bytes)

@@ -38,6 +38,15 @@ Current::~Current() {
   device_.call().ctx_pop_current(&previous);
 }
 
+QuietCurrent::QuietCurrent(const Device& device)
+    : device_(device), pushed_(device.call().ctx_push_current(device.context()) == CUDA_SUCCESS) {}
+
+QuietCurrent::~QuietCurrent() {
+  CUcontext previous = nullptr;
+  if (pushed_)
+    device_.call().ctx_pop_current(&previous);
+}
+
 Stream::Stream(std::shared_ptr<const Device> device) : device_(std::move(device)) {
   const Current current(*device_);
   int least = 0, greatest = 0;

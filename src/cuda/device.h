@@ -43,6 +43,19 @@ private:
   const Device& device_;
 };
 
+/// Makes the context current for a destructor, which must not throw.
+class QuietCurrent {
+public:
+  explicit QuietCurrent(const Device& device);
+  ~QuietCurrent();
+  QuietCurrent(const QuietCurrent&) = delete;
+  QuietCurrent& operator=(const QuietCurrent&) = delete;
+
+private:
+  const Device& device_;
+  bool pushed_;
+};
+
 /// A stream that waits for no other one, of the highest priority that the device has.
 class Stream {
 public:

@@ -20,7 +20,11 @@ struct DeviceInfo {
   bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor
   bool fabric_handles = false;  ///< or as a handle that reaches other nodes of an NVLink domain
   bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
-  bool dma_buf = false;
+  bool dma_buf = false;         ///< memory can be handed to NICs as a dma-buf
+  /// For whom a NIC's writes come in their order without a flush (CUGPUDirectRDMAWritesOrdering):
+  /// 0 nobody, 100 this device, 200 all devices.
+  int rdma_order = 0;
+  bool rdma_flush = false; ///< cuFlushGPUDirectRDMAWrites
   bool cooperative_launch = false;
   bool stream_operations = false;  ///< waits for and writes of 64-bit words in streams
   bool unified_addressing = false; ///< registered host memory has one address everywhere

@@ -47,6 +47,9 @@ namespace shmemctl::cuda {
   FUNCTION(mem_set_access, cuMemSetAccess)                                                         \
   FUNCTION(mem_export_to_shareable_handle, cuMemExportToShareableHandle)                           \
   FUNCTION(mem_import_from_shareable_handle, cuMemImportFromShareableHandle)                       \
+  FUNCTION(mem_retain_allocation_handle, cuMemRetainAllocationHandle)                              \
+  FUNCTION(mem_get_allocation_properties_from_handle, cuMemGetAllocationPropertiesFromHandle)      \
+  FUNCTION(mem_get_address_range, cuMemGetAddressRange)                                            \
   FUNCTION(mem_get_handle_for_address_range, cuMemGetHandleForAddressRange)                        \
   FUNCTION(memset_d8_async, cuMemsetD8Async)                                                       \
   FUNCTION(memcpy_async, cuMemcpyAsync)                                                            \
@@ -61,6 +64,7 @@ namespace shmemctl::cuda {
   FUNCTION(ipc_open_mem_handle, cuIpcOpenMemHandle)                                                \
   FUNCTION(ipc_close_mem_handle, cuIpcCloseMemHandle)                                              \
   FUNCTION(pointer_get_attribute, cuPointerGetAttribute)                                           \
+  FUNCTION(flush_gpu_direct_rdma_writes, cuFlushGPUDirectRDMAWrites)                               \
   FUNCTION(ctx_set_current, cuCtxSetCurrent)
 
 struct Functions {

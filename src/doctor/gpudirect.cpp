@@ -1,5 +1,6 @@
 // What lets a NIC reach GPU memory, and a GPU reach a NIC.
 #include <algorithm>
+#include <charconv>
 
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
@@ -72,7 +73,7 @@ std::optional<Way> asked_dma_buf(const Sysroot& sysroot) {
              "cuDeviceGetAttribute(DMA_BUF_SUPPORTED): 1 on every GPU", ""};
 }
 
-Way dma_buf_way(const Sysroot& sysroot) {
+Way exported_dma_buf(const Sysroot& sysroot) {
   if (const auto asked = asked_dma_buf(sysroot))
     return *asked;
   const std::optional<KernelVersion> kernel = kernel_version(sysroot);
@@ -97,6 +98,34 @@ Way dma_buf_way(const Sysroot& sysroot) {
             driver_said, install_command(sysroot, "nvidia-open", "nvidia-open") + " && reboot"};
   return {true, "Linux " + kernel->release + " and open kernel modules " + driver->version,
           kernel_said + "; " + driver_said, ""};
+}
+
+/// A libibverbs that takes none: its file's name ends with the version of rdma-core. Nothing if it
+/// does, if the name does not tell, or if there is none, of which another check speaks.
+std::optional<Way> old_verbs_library(const Sysroot& sysroot) {
+  constexpr int first_with_dma_buf = 34;
+  const std::optional<LibraryFile> library = find_library(sysroot, {"libibverbs.so.1"});
+  const std::vector<std::string> version =
+      split(library ? version_in_file_name(library->file).value_or("") : "", '.');
+  int release = 0; // of "1.14.44.0"
+  if (version.size() < 4 ||
+      std::from_chars(version[2].data(), version[2].data() + version[2].size(), release).ec !=
+          std::errc() ||
+      release >= first_with_dma_buf)
+    return std::nullopt;
+  return Way{false,
+             "libibverbs has no ibv_reg_dmabuf_mr: it is of rdma-core " + version[2] +
+                 ", and 34 is the first with it",
+             library->path + ": is " + library->file,
+             install_command(sysroot, "libibverbs1 ibverbs-providers", "libibverbs")};
+}
+
+Way dma_buf_way(const Sysroot& sysroot) {
+  Way way = exported_dma_buf(sysroot);
+  if (way.open)
+    if (std::optional<Way> old = old_verbs_library(sysroot))
+      return *old;
+  return way;
 }
 
 /// A way that is closed matters less while the other one is open.

@@ -51,6 +51,24 @@ std::vector<std::int32_t> expected_expert_counts(const Shape& shape, const Routi
   return counts;
 }
 
+PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int32_t rank) {
+  PackedRows packed;
+  packed.rows.resize(static_cast<std::size_t>(shape.local_experts()));
+  for (const RowSource& row : expected_rows(shape, routing, rank)) {
+    const std::int32_t* const experts =
+        routing[static_cast<std::size_t>(row.rank)].choices(row.token);
+    for (std::int32_t k = 0; k < shape.top_k; ++k)
+      if (const std::int32_t local = shape.local_expert(experts[k], rank); local != no_expert)
+        packed.rows[static_cast<std::size_t>(local)].push_back(row);
+  }
+  packed.offsets.push_back(0);
+  for (const std::vector<RowSource>& of_expert : packed.rows)
+    packed.offsets.push_back(
+        packed.offsets.back() +
+        aligned_count(static_cast<std::int32_t>(of_expert.size()), shape.expert_alignment));
+  return packed;
+}
+
 std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k) {
   std::vector<float> weights;
   for (std::int32_t k = 0; k < top_k; ++k)

@@ -30,6 +30,13 @@ std::vector<RowSource> expected_rows(const Shape& shape, const Routing& routing,
 std::vector<std::int32_t> expected_expert_counts(const Shape& shape, const Routing& routing,
                                                  std::int32_t rank);
 
+/// What lies packed by expert on a rank (plan.h).
+struct PackedRows {
+  std::vector<std::vector<RowSource>> rows; ///< by local expert
+  std::vector<std::int32_t> offsets;        ///< by local expert, and behind the last one
+};
+PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int32_t rank);
+
 /// A token's weights.
 /// @param key row_key() of the token
 std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k);

@@ -90,6 +90,18 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t fixed_slot(const Shape& shape, std::
   return source * shape.max_tokens + index;
 }
 
+// Packed by expert (low latency, where asked for): the rows of each expert of a rank lie together,
+// experts in order, each from a multiple of the alignment on; of an expert by source rank, then
+// token. offsets[e] = sum of aligned_count() of the experts before e.
+
+/// Rows that a rank can have so at most.
+SHMEMCTL_HOST_DEVICE constexpr std::int64_t max_packed_rows(const Shape& shape) {
+  const std::int32_t local = shape.local_experts();
+  const std::int64_t rows = std::int64_t{shape.n_ranks} * shape.max_tokens;
+  return rows * (shape.top_k < local ? shape.top_k : local) +
+         std::int64_t{local} * (shape.expert_alignment - 1);
+}
+
 // A count that announces itself: the epoch of its call beside it, so that nothing need be zeroed.
 // Epochs begin at 1.
 

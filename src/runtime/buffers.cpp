@@ -41,11 +41,15 @@ struct Buffers::Impl {
   std::unique_ptr<buffers::Owner> owner; ///< from the first registration on
   std::mutex links_mutex;                ///< held while a connection is made
   std::map<int, std::shared_ptr<buffers::OwnerLink>> links;
+  std::shared_ptr<buffers::MappingBook> book = std::make_shared<buffers::MappingBook>();
   buffers::OpenCache cache;
 
   explicit Impl(BuffersConfig the_config)
       : config(std::move(the_config)), me(index_of(config.pe)),
         pool(*config.backing, config.max_buffers), cache(config.open_limit) {}
+
+  /// The thread first: it uses what goes after it.
+  ~Impl() { owner.reset(); }
 
   std::uint32_t index_of(int pe) const {
     const auto found = std::find(config.users.begin(), config.users.end(), pe);
@@ -55,6 +59,13 @@ struct Buffers::Impl {
   buffers::Control& control() const { return *owner->control(); }
   void add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes);
   void drop_keys(const BufferHandle& handle);
+  BufferHandle add_gpu(const void* address, std::size_t size_bytes);
+  BufferPath path_of_gpu_memory(int pe) const;
+  /// The service's part of another PE's remove().
+  void forget(int owner_pe, const BufferHandle& theirs);
+  /// This PE's part: nobody maps it any more on return.
+  void close_at_others(const BufferHandle& handle);
+  void warn_if_gone(const BufferHandle& handle) const;
   void wait_until_unused(std::uint32_t slot);
   int user_of(std::uint32_t slot);
   void check(const BufferDescriptor& descriptor) const;
@@ -72,7 +83,10 @@ void Buffers::Impl::start_owner() {
     owner = std::make_unique<buffers::Owner>(
         buffers::ControlShape{static_cast<std::uint32_t>(config.max_buffers),
                               static_cast<std::uint32_t>(config.users.size()), config.stage_bytes},
-        config.backing->kind(), config.secret, config.pe, config.users, pool);
+        config.backing->kind(), config.secret, config.pe, config.users, pool,
+        buffers::ServiceDuties{config.gpu, [this](int owner_pe, const BufferHandle& theirs) {
+                                 forget(owner_pe, theirs);
+                               }});
 }
 
 void Buffers::Impl::add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes) {
@@ -92,6 +106,43 @@ void Buffers::Impl::drop_keys(const BufferHandle& handle) {
   for (const auto& [registrar, key] : keys[handle.generation])
     registrar->remove(key);
   keys.erase(handle.generation);
+}
+
+void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
+  cache.erase(owner_pe, theirs);
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(config.timeout_s));
+  if (!book->wait_until_gone(owner_pe, theirs, deadline))
+    throw Error(ExitCode::deadline, "a buffer of PE " + std::to_string(owner_pe),
+                "close at PE " + std::to_string(config.pe), "it is in use there",
+                "let a held buffer go before its owner unregisters it");
+}
+
+/// CUDA wants mappings of other processes to be gone before memory is freed, and memory that they
+/// map is not free.
+void Buffers::Impl::close_at_others(const BufferHandle& handle) {
+  for (const std::size_t user : owner->take_openers(handle)) {
+    if (user == me || !owner->connected(user))
+      continue; // who has ended maps nothing
+    try {
+      link_to(config.users[user])->close(handle);
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::unavailable || owner->connected(user))
+        throw;
+      log(LogLevel::info, "memory", "a buffer's user has ended: " + error.message());
+    }
+  }
+}
+
+void Buffers::Impl::warn_if_gone(const BufferHandle& handle) const {
+  const RegisteredBuffer buffer = pool.get(handle);
+  if (!buffer.gpu)
+    return;
+  const std::string gone = config.gpu->why_gone(
+      *buffer.gpu, reinterpret_cast<const void*>(buffer.extent.address), buffer.extent.size_bytes);
+  if (!gone.empty())
+    log(LogLevel::warning, "memory",
+        std::string(text_of(buffer.extent.address, buffer.extent.size_bytes).text) + " of " +
+            config.gpu->text() + ": " + gone + "; unregister a buffer before its memory is freed");
 }
 
 /// A PE that is using the slot; -1 if none is. One that is gone uses nothing.
@@ -151,14 +202,26 @@ std::shared_ptr<const buffers::OpenBuffer> Buffers::Impl::open(const BufferDescr
   const BufferHandle handle{descriptor.slot, descriptor.generation};
   if (auto opened = cache.find(descriptor.pe, handle))
     return opened;
+  const buffers::Opener opener{me, config.allowed, config.gpu, book};
   std::shared_ptr<const buffers::OpenBuffer> opened;
   if (descriptor.pe == config.pe) {
     const RegisteredBuffer mine = pool.get(handle); // throws if there never was a registration
-    opened = std::make_shared<buffers::OpenBuffer>(config.pe, mine, owner->control());
-  } else {
-    opened =
-        std::make_shared<buffers::OpenBuffer>(link_to(descriptor.pe), handle, me, config.allowed);
+    opened = std::make_shared<buffers::OpenBuffer>(config.pe, mine, owner->control(), opener);
+    cache.insert(opened);
+    return opened;
   }
+  const std::shared_ptr<buffers::OwnerLink> link = link_to(descriptor.pe);
+  // Of a GPU's memory the owner has to know every mapping: this PE must be there to be told to
+  // close it, and counts as a user until it is in the cache.
+  std::optional<buffers::Lease> lease;
+  if (descriptor.on_gpu != 0) {
+    if (config.gpu)
+      start_owner();
+    lease.emplace(link->control(), handle, me);
+    if (!lease->valid())
+      throw stale(descriptor);
+  }
+  opened = std::make_shared<buffers::OpenBuffer>(link, handle, opener);
   cache.insert(opened);
   return opened;
 }
@@ -186,22 +249,24 @@ Buffers::~Buffers() {
   }
 }
 
+BufferHandle Buffers::Impl::add_gpu(const void* address, std::size_t size_bytes) {
+  return pool.add_gpu(address, size_bytes, config.gpu->share(address, size_bytes));
+}
+
 BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replace_pages) {
   if (impl_->config.is_heap && impl_->config.is_heap(address))
     throw Error(ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
                 "register", "it is in the symmetric heap",
                 "address it directly: every PE reaches the heap without registration");
-  if (impl_->config.is_gpu_memory && impl_->config.is_gpu_memory(address))
-    throw Error(
-        ExitCode::usage, text_of(extent_of(address, size_bytes).address, size_bytes).text,
-        "register", "it is memory of a GPU, which processors of other PEs do not reach",
-        "allocate it from the GPU's symmetric heap, which kernels, streams and copies of all "
-        "PEs reach without registration");
+  extent_of(address, size_bytes); // throws for what is no range
+  const bool on_gpu = impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address);
   impl_->start_owner();
-  const BufferHandle handle = impl_->pool.add(address, size_bytes, may_replace_pages);
+  const BufferHandle handle = on_gpu ? impl_->add_gpu(address, size_bytes)
+                                     : impl_->pool.add(address, size_bytes, may_replace_pages);
   try {
     impl_->control().commit_slot(handle.slot);
-    impl_->add_keys(handle, address, size_bytes);
+    if (!on_gpu)
+      impl_->add_keys(handle, address, size_bytes);
   } catch (...) {
     impl_->pool.withdraw(handle);
     impl_->pool.remove(handle);
@@ -215,8 +280,10 @@ void Buffers::remove(const BufferHandle& handle) {
   impl_->pool.withdraw(handle);
   impl_->control().generation(handle.slot).store(0, std::memory_order_seq_cst);
   impl_->wait_until_unused(handle.slot);
+  impl_->close_at_others(handle);
   impl_->cache.erase(impl_->config.pe, handle);
   impl_->drop_keys(handle);
+  impl_->warn_if_gone(handle);
   impl_->pool.remove(handle);
 }
 
@@ -227,6 +294,7 @@ BufferDescriptor Buffers::describe(const BufferHandle& handle) const {
   descriptor.pe = impl_->config.pe;
   descriptor.slot = handle.slot;
   descriptor.writable = buffer.writable ? 1 : 0;
+  descriptor.on_gpu = buffer.gpu ? 1 : 0;
   descriptor.generation = handle.generation;
   descriptor.address = buffer.extent.address;
   descriptor.size_bytes = buffer.extent.size_bytes;
@@ -252,11 +320,30 @@ void Buffers::get(void* target, const BufferDescriptor& source, std::uint64_t of
   });
 }
 
+HeldBuffer Buffers::hold(const BufferDescriptor& buffer) {
+  return {impl_->open(buffer), impl_->me};
+}
+
 BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
   return impl_->open(buffer)->path();
 }
 
+BufferPath Buffers::Impl::path_of_gpu_memory(int pe) const {
+  if (!config.gpu_way_to)
+    throw Error(ExitCode::unavailable, "memory of " + config.gpu->text(), "name a way for",
+                "the heap is memory of the host, between which and a GPU's nothing copies",
+                "copy it to memory of the host first");
+  const BuffersConfig::WayToPe way = config.gpu_way_to(pe);
+  const std::string only = "; for operations on the GPU's heap";
+  if (way.loads_and_stores)
+    return {BufferWay::zero_copy,
+            "the copy engine of " + config.gpu->text() + " reads and writes it" + only};
+  return {BufferWay::staged, way.transport + " copies it through memory of the host" + only};
+}
+
 BufferPath Buffers::path_of(const void* address, std::size_t size_bytes, int pe) const {
+  if (impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address))
+    return impl_->path_of_gpu_memory(pe);
   const BuffersConfig::WayToPe way = impl_->config.way_to(pe);
   if (way.loads_and_stores)
     return {BufferWay::zero_copy,

@@ -10,6 +10,7 @@
 #include "src/memory/backing.h"
 #include "src/memory/buffers/buffer_pool.h"
 #include "src/memory/peer_message.h"
+#include "src/runtime/buffers/held_buffer.h"
 #include "src/runtime/buffers/open_buffer.h"
 
 namespace shmemctl {
@@ -24,7 +25,8 @@ struct BufferDescriptor {
   std::uint64_t generation = 0;
   std::uint64_t address = 0; ///< on its PE
   std::uint64_t size_bytes = 0;
-  std::uint64_t reserved[2] = {0, 0};
+  std::uint32_t on_gpu = 0; ///< memory of its PE's GPU
+  std::uint32_t reserved[3] = {0, 0, 0};
   std::uint64_t signature = 0;
 };
 static_assert(sizeof(BufferDescriptor) == 64);
@@ -38,7 +40,8 @@ struct NetworkKey {
 class MemoryRegistrar {
 public:
   virtual ~MemoryRegistrar() = default;
-  /// Called for every registration. Throws Error; then the buffer is used without this transport.
+  /// Called for every registration of memory of the host. Throws Error; then the buffer is used
+  /// without this transport.
   virtual NetworkKey add(void* address, std::size_t size_bytes) = 0;
   virtual void remove(const NetworkKey& key) noexcept = 0;
 };
@@ -63,8 +66,10 @@ struct BuffersConfig {
   std::function<WayToPe(int pe)> way_to;
   /// Whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
-  /// Whether it is memory of a GPU, which processors do not reach: refused. Empty: there is no GPU.
-  std::function<bool(const void*)> is_gpu_memory;
+  buffers::GpuSide* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
+  /// Of the transport that serves a PE in the GPU's heap; throws Error where none does. Empty:
+  /// processors reach that heap.
+  std::function<WayToPe(int pe)> gpu_way_to;
 };
 
 /// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.
@@ -76,14 +81,16 @@ public:
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  /// Not collective. Private memory becomes shared memory in place, in whole pages, until it is
-  /// unregistered; memory for which that cannot be is reached in slower ways (docs/buffers.md).
-  /// Register before the memory is freed, and free it after unregister(). Buffers may overlap.
-  /// Throws Error: usage for memory that is not there, unreadable, or of the heap.
+  /// Not collective. Memory of the host or of this PE's GPU. Private memory of the host becomes
+  /// shared memory in place, in whole pages, until it is unregistered; memory for which that cannot
+  /// be is reached in slower ways (docs/buffers.md). Register before the memory is freed, and free
+  /// it after unregister(). Buffers may overlap. Throws Error: usage for memory that is not there,
+  /// unreadable, of the heap, of another GPU, or managed by CUDA.
   /// @param may_replace_pages false for memory that a device holds pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
   /// Waits until operations of other PEs that are under way have ended; later ones fail. Then the
-  /// memory is private again. Throws Error: usage for a stale handle; deadline, naming the PE.
+  /// memory is private again, and memory of a GPU is mapped by no other PE. Throws Error: usage for
+  /// a stale handle; deadline, naming the PE.
   void remove(const BufferHandle& handle);
 
   BufferDescriptor describe(const BufferHandle& handle) const;
@@ -98,6 +105,9 @@ public:
            std::size_t size_bytes);
   void get(void* target, const BufferDescriptor& source, std::uint64_t offset_bytes,
            std::size_t size_bytes);
+
+  /// Keeps a buffer of any PE of the node open and gives its address here (HeldBuffer).
+  HeldBuffer hold(const BufferDescriptor& buffer);
 
   /// Which way put() and get() of this buffer take. Opens it.
   BufferPath path_to(const BufferDescriptor& buffer);

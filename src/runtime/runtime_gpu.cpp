@@ -1,11 +1,14 @@
 // The phase that gives a PE its GPU.
 #include <algorithm>
 
+#include "src/base/log.h"
 #include "src/base/round_up.h"
 #include "src/runtime/exchange.h"
+#include "src/runtime/gpu/gpu_direct.h"
 #include "src/runtime/gpu/way_by_pe.h"
 #include "src/runtime/proxy/proxy_context.h"
 #include "src/runtime/runtime_impl.h"
+#include "transports/gpudirect/gpudirect.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
 
@@ -81,8 +84,13 @@ void Runtime::Impl::enter_gpu() {
 void Runtime::Impl::undo_gpu() {
   if (gpu)
     gpu->leave_network();
+  gpu_direct = nullptr;
   staged = nullptr;
   gpu_transports.clear();
+  if (gpu_network)
+    for (const int region : {region::gpu_heap, region::gpu_cells})
+      gpu_memory_user().drop_device_region(region);
+  gpu_network.reset();
   gpu.reset();
 }
 
@@ -95,26 +103,63 @@ std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
     if (!heap_view.mapped[pe])
       why_not[pe] = gpu->ways()[pe].reason;
   gpu_transports.push_back(make_p2p_transport(gpu->copies(), std::move(why_not)));
-  make_staged(heap_view);
   std::vector<Transport*> by_network(count(), nullptr);
-  if (staged)
+  if (need_gpu_network(heap_view)) {
+    choose_gpu_network(heap_view);
+    make_staged();
+    if (gpu_network)
+      make_gpu_direct();
     by_network = gpu_network_inputs().ways;
+  }
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (heap_view.mapped[pe])
       by_network[pe] = gpu_transports.front().get();
   return by_network;
 }
 
-/// If any PE has another one that it cannot map, or kernels are to take a network.
-void Runtime::Impl::make_staged(const RegionView& heap_view) {
+bool Runtime::Impl::need_gpu_network(const RegionView& heap_view) {
   const std::string wanted = options.text("DEVICE_PATH");
   const std::vector<Transport*> base = ways();
   bool mine = wanted == "proxy" || wanted == "ibgda";
   for (std::size_t pe = 0; pe < count(); ++pe)
     mine = mine || (base[pe] && !heap_view.mapped[pe]);
   const std::vector<char> all = allgather_value(*bootstrap, static_cast<char>(mine), deadline());
-  if (wanted == "p2p" || std::find(all.begin(), all.end(), 1) == all.end())
-    return;
+  return wanted != "p2p" && std::find(all.begin(), all.end(), 1) != all.end();
+}
+
+void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
+  const std::string wanted = options.text("GPUDIRECT");
+  const bool by_network = options.text("DEVICE_PATH") != "auto";
+  const std::vector<Transport*> base = ways();
+  std::vector<bool> needed;
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    needed.push_back(static_cast<int>(pe) != placement.pe && base[pe] &&
+                     (by_network || !heap_view.mapped[pe]));
+  std::vector<GpuDirectCandidate> candidates;
+  for (const TransportEntry& entry : transports) {
+    GpuDirectCandidate candidate{entry.transport.get(), {}};
+    for (const Reach& reach : entry.reach)
+      candidate.reaches.push_back((reach.capabilities & (can_put | can_get)) ==
+                                  (can_put | can_get));
+    candidates.push_back(std::move(candidate));
+  }
+  GpuDirectOffers mine;
+  if (wanted != "off")
+    mine = try_gpu_direct(candidates, needed, gpu->device_memory(),
+                          gpu->views().back()); // the cells: of a fixed size
+  std::vector<GpuDirectOffers> by_pe;
+  for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
+    by_pe.push_back(gpu_direct_offers_of(line));
+  const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
+  gpu_memory_way = choice.text;
+  if (choice.transport >= 0)
+    gpu_network = static_cast<std::size_t>(choice.transport);
+  if (placement.pe == 0)
+    log(LogLevel::info, "gpu", "networks and GPU memory: " + choice.text);
+}
+
+void Runtime::Impl::make_staged() {
+  const std::vector<Transport*> base = ways();
   if (options.integer("PROXY_THREADS") > most_proxy_threads - staged_contexts)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
                 "stage transfers of GPU memory beside",
@@ -138,10 +183,45 @@ void Runtime::Impl::make_staged(const RegionView& heap_view) {
   settings.agent_context = staged_agent_context;
   settings.copies = std::shared_ptr<CopyEngine>(&gpu->copies(), not_owned);
   settings.agent_copies = gpu->agent_copies();
+  if (gpu_network)
+    settings.written_by_nics = gpu->device_memory();
   auto made = std::make_unique<StagedTransport>(transport_setup(), std::move(settings));
   BootstrapExchange exchange(*bootstrap, deadline());
   made->start(exchange);
   staged = made.get();
+  gpu_transports.push_back(std::move(made));
+}
+
+/// Of host-initiated operations on the GPU's heap.
+BuffersConfig::WayToPe Runtime::Impl::gpu_way_of(int pe) const {
+  require_pe(pe);
+  const auto at = static_cast<std::size_t>(pe);
+  if (gpu->views().front().mapped[at])
+    return {"p2p", true};
+  if (!staged)
+    throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
+                gpu->ways()[at].reason, "run both PEs on one node, or give them a network");
+  return {gpu_direct ? gpu_direct->name() : staged->name(), false};
+}
+
+/// A chosen one is.
+DeviceMemoryUser& Runtime::Impl::gpu_memory_user() const {
+  return dynamic_cast<DeviceMemoryUser&>(*transports[*gpu_network].transport);
+}
+
+void Runtime::Impl::make_gpu_direct() {
+  for (const int region : {region::gpu_heap, region::gpu_cells})
+    gpu_memory_user().set_device_region(region, gpu->device_memory());
+  GpuDirectSettings settings;
+  settings.network = transports[*gpu_network].transport.get();
+  settings.staged = staged;
+  settings.is_device_memory = [this](const void* address) {
+    return gpu->is_device_memory(address);
+  };
+  settings.memory = gpu->device_memory();
+  settings.way = gpu_memory_way;
+  auto made = std::make_unique<GpuDirectTransport>(std::move(settings));
+  gpu_direct = made.get();
   gpu_transports.push_back(std::move(made));
 }
 
@@ -152,9 +232,11 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
   DeviceNetworkInputs inputs;
   inputs.ways = ways();
   if (staged) {
+    Transport* const way = gpu_direct ? static_cast<Transport*>(gpu_direct) : staged;
     std::replace_if(
-        inputs.ways.begin(), inputs.ways.end(), [](const Transport* way) { return way != nullptr; },
-        staged);
+        inputs.ways.begin(), inputs.ways.end(),
+        [](const Transport* base) { return base != nullptr; }, way);
+    inputs.gpu_memory_way = gpu_memory_way;
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }
   inputs.ibgda = find_ibgda(all);
@@ -168,6 +250,8 @@ std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
   if (of_gpu && !gpu->is_host_memory()) {
     for (const auto& transport : gpu_transports)
       all.push_back(transport.get());
+    if (gpu_network)
+      all.push_back(transports[*gpu_network].transport.get());
     return all;
   }
   for (const TransportEntry& entry : transports)

@@ -117,7 +117,7 @@ void Runtime::Impl::enter_options() {
   options.require_valid(mapping_option_names());
   options.require_valid(transport_option_names());
   options.require_valid({"PROXY_THREADS", "PROXY_CPUS"});
-  options.require_valid({"HEAP", "DEVICE_PATH", "CUDA_LIBRARY"});
+  options.require_valid({"HEAP", "DEVICE_PATH", "GPUDIRECT", "CUDA_LIBRARY"});
   proxy_cpus(options); // before anything is started
   timeout_s = options.number("TIMEOUT");
   cpus_at_start = allowed_cpus(Sysroot("/"));

@@ -14,6 +14,7 @@
 
 namespace shmemctl {
 
+class GpuDirectTransport;
 class StagedTransport;
 
 struct Runtime::Impl {
@@ -83,8 +84,11 @@ struct Runtime::Impl {
   std::unique_ptr<GpuPart> gpu;                          ///< none: see the reason
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
-  StagedTransport* staged = nullptr; ///< one of those; none if nobody needs it
-  std::unique_ptr<Proxy> proxy;      ///< none until it is asked for
+  StagedTransport* staged = nullptr;        ///< one of those; none if nobody needs it
+  GpuDirectTransport* gpu_direct = nullptr; ///< one of those, over it; none if NICs cannot
+  std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
+  std::string gpu_memory_way;               ///< DeviceNetworkInputs
+  std::unique_ptr<Proxy> proxy;             ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
@@ -122,12 +126,21 @@ private:
   GpuHooks gpu_hooks();
   /// By PE: the way for operations on GPU memory that this PE's host starts; nullptr is none.
   std::vector<Transport*> make_gpu_ways();
+  /// Collective. If any PE has another one that it cannot map, or kernels are to take a network.
+  bool need_gpu_network(const RegionView& heap_view);
+  /// Collective: whether NICs reach the GPUs' memory, and whose.
+  void choose_gpu_network(const RegionView& heap_view);
   /// Collective.
-  void make_staged(const RegionView& heap_view);
+  void make_staged();
+  void make_gpu_direct();
+  DeviceMemoryUser& gpu_memory_user() const;
   DeviceNetworkInputs gpu_network_inputs();
   /// Those that are told of a region.
   std::vector<Transport*> transports_of(int region) const;
+  /// Throws Error (usage) for a PE that does not exist.
+  void require_pe(int pe) const;
   void make_buffers();
+  BuffersConfig::WayToPe gpu_way_of(int pe) const;
   void enter_state();
   void undo_state();
   void enter_teams();

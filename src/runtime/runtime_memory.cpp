@@ -247,6 +247,12 @@ void Runtime::Impl::publish(const RegionView& region) {
   state->set_region(region);
 }
 
+void Runtime::Impl::require_pe(int pe) const {
+  if (pe < 0 || pe >= placement.n_pes)
+    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "address",
+                "the job has PEs 0 to " + std::to_string(placement.n_pes - 1), "name one of them");
+}
+
 void Runtime::Impl::make_buffers() {
   BuffersConfig config;
   config.pe = placement.pe;
@@ -256,10 +262,7 @@ void Runtime::Impl::make_buffers() {
   config.backing = backing.get();
   config.timeout_s = timeout_s;
   config.way_to = [this](int pe) -> BuffersConfig::WayToPe {
-    if (pe < 0 || pe >= placement.n_pes)
-      throw Error(ExitCode::usage, "PE " + std::to_string(pe), "address",
-                  "the job has PEs 0 to " + std::to_string(placement.n_pes - 1),
-                  "name one of them");
+    require_pe(pe);
     const int way = way_to[static_cast<std::size_t>(pe)];
     if (way < 0)
       raise_unreachable(pe);
@@ -268,11 +271,14 @@ void Runtime::Impl::make_buffers() {
     return {entry.transport->name(), (can & can_load_store) != 0};
   };
   config.is_heap = [this](const void* address) {
-    return rma->locate(address, placement.pe).region == region::heap;
+    const int where = rma->locate(address, placement.pe).region;
+    return where == region::heap || where == region::gpu_heap || where == region::gpu_cells;
   };
-  config.is_gpu_memory = [this](const void* address) {
-    return gpu && gpu->is_device_memory(address);
-  };
+  if (gpu) {
+    config.gpu = &gpu->user_buffers();
+    if (!gpu->is_host_memory())
+      config.gpu_way_to = [this](int pe) { return gpu_way_of(pe); };
+  }
   buffers = std::make_unique<Buffers>(std::move(config));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <string_view>
 #include <tuple>
 
 #include "src/base/text.h"
@@ -40,26 +41,48 @@ void read_folder(const Sysroot& sysroot, const std::string& folder, const std::s
   }
 }
 
-/// What one step of a counter is, in its name's unit.
-std::uint64_t step_of(const std::string& counter) {
-  return counter == "port_xmit_data_bytes" || counter == "port_rcv_data_bytes" ? word_bytes : 1;
-}
-
-std::optional<std::int64_t> delta_of(const CounterChange& change) {
-  if (!change.before || !change.after)
-    return std::nullopt;
-  const std::uint64_t round = two_to_32 * step_of(change.counter);
-  const std::uint64_t before = *change.before, after = *change.after;
-  if (before == after && after == round - step_of(change.counter))
-    return std::nullopt; // counters of 32 bits stay at their largest value
-  if (after >= before)
-    return static_cast<std::int64_t>(after - before);
-  if (before < round && before >= round / 4 * 3 && after < round / 4)
-    return static_cast<std::int64_t>(after + round - before);
-  return std::nullopt;
+/// Bits of IBA's PortCounters attribute (volume 1, 16.1.3.5), which end at their largest value.
+/// Where the device keeps wider ones (PortCountersExtended), sysfs gives those.
+int width_of(const std::string& counter) {
+  static constexpr std::array<std::pair<std::string_view, int>, 11> widths = {{
+      {"symbol_error", 16},
+      {"link_error_recovery", 8},
+      {"link_downed", 8},
+      {"port_rcv_errors", 16},
+      {"port_rcv_remote_physical_errors", 16},
+      {"port_rcv_constraint_errors", 8},
+      {"port_xmit_constraint_errors", 8},
+      {"port_xmit_discards", 16},
+      {"local_link_integrity_errors", 4},
+      {"excessive_buffer_overrun_errors", 4},
+      {"VL15_dropped", 16},
+  }};
+  for (const auto& [name, bits] : widths)
+    if (name == counter)
+      return bits;
+  return 32;
 }
 
 } // namespace
+
+std::uint64_t counter_step_bytes(const std::string& counter) {
+  return counter == "port_xmit_data_bytes" || counter == "port_rcv_data_bytes" ? word_bytes : 1;
+}
+
+CounterStep counter_step(const std::string& counter, std::uint64_t before, std::uint64_t after) {
+  const std::uint64_t step = counter_step_bytes(counter);
+  const std::uint64_t round = two_to_32 * step;
+  const std::uint64_t ceiling = ((std::uint64_t{1} << width_of(counter)) - 1) * step;
+  if (before == after && (after == ceiling || after == round - step))
+    return {std::nullopt,
+            fmt::format("stays at {}, the largest value of its width: it tells nothing", after),
+            false};
+  if (after >= before)
+    return {static_cast<std::int64_t>(after - before), "", false};
+  if (before < round && before >= round / 4 * 3 && after < round / 4)
+    return {static_cast<std::int64_t>(after + round - before), "", true};
+  return {std::nullopt, fmt::format("went back from {} to {}: it was reset", before, after), false};
+}
 
 std::vector<CounterReading> read_nic_counters(const Sysroot& sysroot, const Node& node) {
   std::vector<CounterReading> readings;
@@ -104,7 +127,8 @@ std::vector<CounterChange> nic_counter_changes(const std::vector<CounterReading>
     found->before = then.value;
   }
   for (CounterChange& change : changes)
-    change.delta = delta_of(change);
+    if (change.before && change.after)
+      change.delta = counter_step(change.counter, *change.before, *change.after).delta;
   return changes;
 }
 

@@ -7,6 +7,7 @@
 //   FAKE_CUDA_STICKY   what failed once fails from then on, in every call that touches the device
 //   FAKE_CUDA_NO_PEER  no device reaches another one
 //   FAKE_CUDA_LACKS    number of a device attribute that is 0 (102: virtual memory)
+//   FAKE_CUDA_RDMA_ORDER  for whom a NIC's writes are in order: 0 nobody, 100 the device, 200 all
 //   FAKE_CUDA_FABRIC   1: memory can have fabric handles
 //   FAKE_CUDA_NO_IMEX  ... but the driver does not permit it
 //   FAKE_CUDA_STRICT   processors cannot touch the devices' memory at all: only copies can
@@ -23,8 +24,8 @@ namespace {
 const Functions& table() {
   static const Functions all = [] {
     Functions merged;
-    for (const Functions& part :
-         {device_functions(), virtual_memory_functions(), memory_functions(), host_functions()})
+    for (const Functions& part : {device_functions(), virtual_memory_functions(),
+                                  memory_functions(), pointer_functions(), host_functions()})
       merged.insert(part.begin(), part.end());
     return merged;
   }();
@@ -79,6 +80,11 @@ void* fake_cuda_reach(void* address) {
   std::size_t size = 1;
   return reach(reinterpret_cast<CUdeviceptr>(address), size);
 }
+/// For the made-up NIC: the same, and how many of `size` bytes follow there.
+void* fake_cuda_reach_piece(void* address, std::size_t* size) {
+  const std::lock_guard lock(mutex);
+  return reach(reinterpret_cast<CUdeviceptr>(address), *size);
+}
 /// For tests: what a program gets by cudaMalloc on the first device.
 void* fake_cuda_allocate(std::size_t size) {
   const auto call = [](const char* name) { return table().at(name); };
@@ -89,6 +95,14 @@ void* fake_cuda_allocate(std::size_t size) {
   reinterpret_cast<CUresult (*)(CUdeviceptr*, std::size_t)>(call("cuMemAlloc"))(&at, size);
   reinterpret_cast<CUresult (*)(CUcontext*)>(call("cuCtxPopCurrent"))(&old);
   return reinterpret_cast<void*>(at);
+}
+/// For tests: from now on the allocation at this address is managed memory (1) or memory of a pool
+/// (2).
+void fake_cuda_mark(void* address, int kind) {
+  const std::lock_guard lock(mutex);
+  CUdeviceptr begin_of = 0;
+  if (Mapping* const found = mapping_at(reinterpret_cast<CUdeviceptr>(address), begin_of))
+    found->kind = static_cast<MemoryKind>(kind);
 }
 /// For tests: how often a function was called.
 int fake_cuda_calls(const char* name) {

@@ -5,6 +5,8 @@
 #include <mutex>
 
 #include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_rank.h"
+#include "tests/gpu/moe_routings.h"
 
 namespace shmemctl::test {
 namespace {

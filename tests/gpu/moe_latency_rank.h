@@ -2,56 +2,65 @@
 #pragma once
 
 #include "kernels/moe/low_latency.h"
-#include "tests/gpu/moe_rank.h"
+#include "kernels/moe/pack.h"
+#include "tests/gpu/moe_rank_base.h"
 
 namespace shmemctl::test {
 
-class MoeLatencyRank {
+class MoeLatencyRank : public MoeRankBase {
 public:
+  /// @param by_expert rows are packed per expert behind each dispatch; weighted only
   MoeLatencyRank(ThreadGpu& pe, const moe::Shape& shape, moe::Scales scales,
-                 const moe::Routing& routing, moe::Combine combine)
-      : pe_(pe), shape_(shape), scales_(scales), combine_(combine), routing_(routing),
-        mine_(routing[static_cast<std::size_t>(pe.job.pe)]), layout_(shape, scales),
-        experts_(mine_.experts), weights_(all_weights()),
-        values_(static_cast<std::size_t>(tokens() * shape.hidden)),
-        results_(static_cast<std::size_t>(tokens() * shape.hidden)),
-        slots_(static_cast<std::size_t>(tokens() * shape.n_ranks)),
-        counts_(static_cast<std::size_t>(shape.n_ranks)), wrong_(1) {
+                 const moe::Routing& routing, moe::Combine combine, bool by_expert = false)
+      : MoeRankBase(pe, shape, scales, routing, combine), by_expert_(by_expert),
+        counts_(static_cast<std::size_t>(shape.n_ranks)),
+        packed_counts_(static_cast<std::size_t>(shape.local_experts())),
+        packed_offsets_(static_cast<std::size_t>(shape.local_experts()) + 1) {
     memory_.cells = reinterpret_cast<moe::LowLatencyCells*>(pe.take(sizeof(moe::LowLatencyCells)));
-    memory_.rows = pe.take(2 * rows_bytes());
-    memory_.records = pe.take(2 * records_bytes());
-    memory_.outputs = pe.take(outputs_bytes(shape, combine));
-    launch_must(
-        moe::launch_fill({shape, pe.job.pe, tokens(), moe_seed, values_.data()}, pe.stream));
-    pe.synchronize();
+    memory_.rows = guarded(2 * rows_bytes());
+    memory_.records = guarded(2 * records_bytes());
+    memory_.outputs = pe.take(outputs_bytes(shape, combine, by_expert));
+    if (by_expert)
+      packed_ = {guarded(packed_rows(shape) * value_bytes()),
+                 guarded(packed_rows(shape) * record_bytes()), packed_counts_.data(),
+                 packed_offsets_.data(),
+                 reinterpret_cast<std::int32_t*>(pe.take(places_bytes(shape)))};
   }
-  static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales, moe::Combine combine) {
+  static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales, moe::Combine combine,
+                                bool by_expert = false) {
     const auto rows = static_cast<std::size_t>(shape.max_rows());
-    return sizeof(moe::LowLatencyCells) + outputs_bytes(shape, combine) +
-           2 * rows *
-               static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
-                                        moe::RecordLayout(shape, scales).bytes()) +
-           16384;
+    const std::size_t row = static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
+                                                     moe::RecordLayout(shape, scales).bytes());
+    return sizeof(moe::LowLatencyCells) + outputs_bytes(shape, combine, by_expert) +
+           2 * rows * row + (by_expert ? packed_rows(shape) * row + places_bytes(shape) : 0) +
+           8 * canary_bytes + 16384;
   }
-  std::int32_t tokens() const { return mine_.tokens(); }
 
   void dispatch(moe::Halves halves = moe::Halves::both, int sms = 132) {
     launch_must(moe::launch_low_latency_dispatch(
         pe_.job,
-        {shape_, scales_, memory_, tokens(), values_.data(), experts_.data(), weights_.data(),
+        {shape_, scale_kind_, memory_, tokens(), values_.data(), experts_.data(), weights_.data(),
          slots_.data(), counts_.data(), halves, sms, pe_.job.timeout_ns},
         pe_.stream));
-    if (halves != moe::Halves::send)
-      ++dispatches_;
+    if (halves == moe::Halves::send)
+      return;
+    ++dispatches_;
+    if (by_expert_)
+      launch_must(moe::launch_pack(
+          pe_.job, {shape_, scale_kind_, memory_, counts_.data(), packed_, sms}, pe_.stream));
   }
   void experts() {
+    if (by_expert_) {
+      each_expert([&](std::size_t expert, const std::vector<moe::RowSource>&, std::int32_t first,
+                      const moe::Received& received) {
+        play(received, static_cast<std::size_t>(first), static_cast<std::int32_t>(expert));
+      });
+      return;
+    }
+    const std::size_t each =
+        combine_ == moe::Combine::weighted ? static_cast<std::size_t>(shape_.top_k) : 1;
     each_source([&](std::int32_t source, const moe::Received& received) {
-      const std::size_t row = row_bytes_of_outputs(shape_, combine_);
-      launch_must(moe::launch_experts(
-          {shape_, scales_, combine_, pe_.job.pe, received,
-           reinterpret_cast<std::uint16_t*>(
-               memory_.outputs + static_cast<std::size_t>(source * shape_.max_tokens) * row)},
-          pe_.stream));
+      play(received, static_cast<std::size_t>(source * shape_.max_tokens) * each, moe::no_expert);
     });
   }
   void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes,
@@ -60,50 +69,43 @@ public:
         pe_.job,
         {shape_, memory_, combine_ == moe::Combine::weighted, tokens(), experts_.data(),
          weights_.data(), slots_.data(), results_.data(), halves, tuning, chunk_bytes,
-         pe_.job.timeout_ns},
+         pe_.job.timeout_ns, by_expert_ ? packed_.places : nullptr},
         pe_.stream));
   }
-  /// The half that the next dispatch fills, on every rank, with a barrier behind.
+  /// All that dispatches write, on every rank, with a barrier behind.
   void poison() {
-    const std::size_t half = (dispatches_ + 1) % 2;
-    cuda_must(
-        cudaMemsetAsync(memory_.rows + half * rows_bytes(), poison_byte, rows_bytes(), pe_.stream),
-        "poison");
-    cuda_must(cudaMemsetAsync(memory_.records + half * records_bytes(), poison_byte,
-                              records_bytes(), pe_.stream),
-              "poison");
+    poison_guarded(memory_.rows, 2 * rows_bytes());
+    poison_guarded(memory_.records, 2 * records_bytes());
+    if (by_expert_) {
+      poison_guarded(packed_.rows, packed_rows(shape_) * value_bytes());
+      poison_guarded(packed_.records, packed_rows(shape_) * record_bytes());
+    }
     pe_.synchronize();
     pe_.barrier();
   }
-  void poison_results() {
-    cuda_must(cudaMemsetAsync(results_.data(), poison_byte, results_.count() * 2, pe_.stream),
-              "poison");
-  }
-  /// "" or what is wrong.
+  /// "" or what is wrong: counts, rows, records, gaps.
   std::string check_rows() {
     pe_.synchronize();
     const std::vector<std::int32_t> counts = counts_.values();
-    const std::vector<std::int32_t> expected = moe::row_counts(shape_, routing_);
     for (std::int32_t source = 0; source < shape_.n_ranks; ++source)
-      if (counts[static_cast<std::size_t>(source)] !=
-          expected[static_cast<std::size_t>(source * shape_.n_ranks + pe_.job.pe)])
-        return "dispatch: " + std::to_string(counts[static_cast<std::size_t>(source)]) +
-               " rows from rank " + std::to_string(source);
+      if (const std::int32_t count = counts[static_cast<std::size_t>(source)];
+          count != rows_from(source))
+        return "dispatch: " + std::to_string(count) + " rows from rank " + std::to_string(source);
     clear_wrong();
+    each_source([&](std::int32_t, const moe::Received& received) { check_values(received); });
+    if (const std::string wrong = what_is_wrong("dispatch"); !wrong.empty())
+      return wrong;
+    const std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, pe_.job.pe);
+    const moe::RowSource* next = rows.data();
+    std::string wrong;
     each_source([&](std::int32_t, const moe::Received& received) {
-      launch_must(
-          moe::launch_check_rows({shape_, scales_, moe_seed, received, wrong_.data()}, pe_.stream));
+      if (wrong.empty())
+        wrong = check_records_of(next, received);
+      next += received.count;
     });
-    const std::string wrong = what_is_wrong("dispatch");
-    return wrong.empty() ? check_records() : wrong;
-  }
-  std::string check_combined() {
-    clear_wrong();
-    launch_must(moe::launch_check_combined({shape_, scales_, combine_, pe_.job.pe, tokens(),
-                                            moe_seed, experts_.data(), weights_.data(), nullptr,
-                                            results_.data(), wrong_.data()},
-                                           pe_.stream));
-    return what_is_wrong("combine");
+    if (wrong.empty() && by_expert_)
+      wrong = check_packed();
+    return wrong.empty() ? check_gaps() : wrong;
   }
   moe::LowLatencyCells cells() {
     moe::LowLatencyCells cells;
@@ -111,87 +113,123 @@ public:
     return cells;
   }
   std::vector<std::int32_t> counts() const { return counts_.values(); }
-  ThreadGpu& pe() { return pe_; }
-  const moe::Shape& shape() const { return shape_; }
   const moe::LowLatencyMemory& memory() const { return memory_; }
+  std::uint64_t dispatches() const { return dispatches_; }
 
 private:
-  static std::size_t row_bytes_of_outputs(const moe::Shape& shape, moe::Combine combine) {
-    return static_cast<std::size_t>(shape.hidden) * 2 *
-           static_cast<std::size_t>(combine == moe::Combine::weighted ? shape.top_k : 1);
+  static std::size_t outputs_bytes(const moe::Shape& shape, moe::Combine combine, bool by_expert) {
+    const auto rows = static_cast<std::size_t>(shape.max_rows());
+    const std::size_t each =
+        combine == moe::Combine::weighted ? static_cast<std::size_t>(shape.top_k) : 1;
+    return (by_expert ? packed_rows(shape) : rows * each) * static_cast<std::size_t>(shape.hidden) *
+           2;
   }
-  static std::size_t outputs_bytes(const moe::Shape& shape, moe::Combine combine) {
-    return static_cast<std::size_t>(shape.max_rows()) * row_bytes_of_outputs(shape, combine);
+  static std::size_t packed_rows(const moe::Shape& shape) {
+    return static_cast<std::size_t>(moe::max_packed_rows(shape));
+  }
+  static std::size_t places_bytes(const moe::Shape& shape) {
+    return static_cast<std::size_t>(shape.max_tokens * shape.top_k) * sizeof(std::int32_t);
   }
   std::size_t rows_bytes() const {
-    return static_cast<std::size_t>(shape_.max_rows()) *
-           static_cast<std::size_t>(shape_.value_bytes(moe::format_of(scales_)));
+    return static_cast<std::size_t>(shape_.max_rows()) * value_bytes();
   }
   std::size_t records_bytes() const {
-    return static_cast<std::size_t>(shape_.max_rows()) * static_cast<std::size_t>(layout_.bytes());
+    return static_cast<std::size_t>(shape_.max_rows()) * record_bytes();
   }
-  std::vector<float> all_weights() const {
-    std::vector<float> weights;
-    for (std::int32_t token = 0; token < mine_.tokens(); ++token)
-      for (const float weight :
-           moe::expected_weights(moe::row_key(moe_seed, pe_.job.pe, token), shape_.top_k))
-        weights.push_back(weight);
-    return weights;
+  std::int32_t rows_from(std::int32_t source) const {
+    return row_counts_[static_cast<std::size_t>(source * shape_.n_ranks + pe_.job.pe)];
+  }
+  /// @param row of the outputs' first one
+  void play(const moe::Received& received, std::size_t row, std::int32_t expert) {
+    if (received.count > 0)
+      launch_must(moe::launch_experts(
+          {shape_, scale_kind_, combine_, pe_.job.pe, received,
+           reinterpret_cast<std::uint16_t*>(memory_.outputs) + row * hidden(), expert},
+          pe_.stream));
   }
   /// What lies of each source in the half of the last dispatch.
   template <class Act>
   void each_source(const Act& act) {
-    const std::vector<std::int32_t> counts = moe::row_counts(shape_, routing_);
     const std::size_t half = dispatches_ % 2;
     for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
       const auto row = static_cast<std::size_t>(moe::fixed_slot(shape_, source, 0));
-      act(source,
-          moe::Received{
-              memory_.rows + half * rows_bytes() +
-                  row * static_cast<std::size_t>(shape_.value_bytes(moe::format_of(scales_))),
-              memory_.records + half * records_bytes() +
-                  row * static_cast<std::size_t>(layout_.bytes()),
-              counts[static_cast<std::size_t>(source * shape_.n_ranks + pe_.job.pe)]});
+      act(source, moe::Received{memory_.rows + half * rows_bytes() + row * value_bytes(),
+                                memory_.records + half * records_bytes() + row * record_bytes(),
+                                rows_from(source)});
     }
   }
-  /// Source, token, experts and weights of each row, in order.
-  std::string check_records() {
+  template <class Act>
+  void each_expert(const Act& act) {
+    for (std::size_t expert = 0; expert < expected_.rows.size(); ++expert) {
+      const auto first = static_cast<std::size_t>(expected_.offsets[expert]);
+      const std::vector<moe::RowSource>& rows = expected_.rows[expert];
+      act(expert, rows, expected_.offsets[expert],
+          moe::Received{packed_.rows + first * value_bytes(),
+                        packed_.records + first * record_bytes(),
+                        static_cast<std::int32_t>(rows.size())});
+    }
+  }
+  std::string check_packed() {
+    if (packed_offsets_.values() != expected_.offsets)
+      return "offsets of packed rows";
+    const std::vector<std::int32_t> counts = packed_counts_.values();
     std::string wrong;
-    std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, pe_.job.pe);
-    std::size_t next = 0;
-    each_source([&](std::int32_t, const moe::Received& received) {
-      std::vector<std::uint32_t> records(static_cast<std::size_t>(received.count) *
-                                         static_cast<std::size_t>(layout_.words()));
-      cuda_must(cudaMemcpy(records.data(), received.records, records.size() * 4, cudaMemcpyDefault),
-                "copy");
-      for (std::int32_t i = 0; i < received.count && wrong.empty(); ++i)
-        wrong = record_problem(shape_, layout_, routing_, pe_.job.pe, rows[next++],
-                               records.data() + i * layout_.words());
+    clear_wrong();
+    each_expert([&](std::size_t expert, const std::vector<moe::RowSource>& rows, std::int32_t,
+                    const moe::Received& received) {
+      if (wrong.empty() && static_cast<std::size_t>(counts[expert]) != rows.size())
+        wrong = "packed rows of expert " + std::to_string(expert);
+      if (wrong.empty() && !rows.empty())
+        wrong = check_records_of(rows.data(), received);
+      if (!rows.empty())
+        check_values(received);
     });
-    return wrong;
+    return wrong.empty() ? what_is_wrong("packed rows") : wrong;
   }
-  void clear_wrong() {
-    cuda_must(cudaMemsetAsync(wrong_.data(), 0, sizeof(moe::Wrong), pe_.stream), "clear");
+  /// Behind the rows of each source in both halves, behind those of each expert, and around all.
+  std::string check_gaps() {
+    clear_wrong();
+    look_at_canaries(memory_.rows, 2 * rows_bytes());
+    look_at_canaries(memory_.records, 2 * records_bytes());
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::int32_t source = 0; source < shape_.n_ranks; ++source) {
+        const auto at = [&](std::byte* area, std::size_t area_bytes, std::size_t row_bytes,
+                            std::int32_t slot) {
+          return area + half * area_bytes + static_cast<std::size_t>(slot) * row_bytes;
+        };
+        const std::int32_t used = moe::fixed_slot(shape_, source, rows_from(source));
+        const std::int32_t end = moe::fixed_slot(shape_, source + 1, 0);
+        look_untouched(at(memory_.rows, rows_bytes(), value_bytes(), used),
+                       at(memory_.rows, rows_bytes(), value_bytes(), end));
+        look_untouched(at(memory_.records, records_bytes(), record_bytes(), used),
+                       at(memory_.records, records_bytes(), record_bytes(), end));
+      }
+    if (by_expert_)
+      look_between_experts();
+    return what_is_wrong("gaps");
   }
-  std::string what_is_wrong(const std::string& what) {
-    pe_.synchronize();
-    return words_of_wrong(what, wrong_.values()[0]);
+  void look_between_experts() {
+    look_at_canaries(packed_.rows, packed_rows(shape_) * value_bytes());
+    look_at_canaries(packed_.records, packed_rows(shape_) * record_bytes());
+    each_expert([&](std::size_t expert, const std::vector<moe::RowSource>& rows, std::int32_t first,
+                    const moe::Received&) {
+      const std::size_t used = static_cast<std::size_t>(first) + rows.size();
+      const std::size_t end = expert + 1 < expected_.rows.size()
+                                  ? static_cast<std::size_t>(expected_.offsets[expert + 1])
+                                  : packed_rows(shape_);
+      look_untouched(packed_.rows + used * value_bytes(), packed_.rows + end * value_bytes());
+      look_untouched(packed_.records + used * record_bytes(),
+                     packed_.records + end * record_bytes());
+    });
   }
 
-  ThreadGpu& pe_;
-  moe::Shape shape_;
-  moe::Scales scales_;
-  moe::Combine combine_;
-  const moe::Routing& routing_;
-  const moe::RankRouting& mine_;
-  moe::RecordLayout layout_;
-  GpuArray<std::int32_t> experts_;
-  GpuArray<float> weights_;
-  GpuArray<std::uint16_t> values_, results_;
-  GpuArray<std::int32_t> slots_, counts_;
-  GpuArray<moe::Wrong> wrong_;
+  bool by_expert_;
+  GpuArray<std::int32_t> counts_, packed_counts_, packed_offsets_;
   moe::LowLatencyMemory memory_{};
+  moe::PackedMemory packed_{};
   std::size_t dispatches_ = 0;
+  const std::vector<std::int32_t> row_counts_ = moe::row_counts(shape_, routing_);
+  const moe::PackedRows expected_ = moe::expected_packed(shape_, routing_, pe_.job.pe);
 };
 
 } // namespace shmemctl::test

@@ -10,6 +10,24 @@
 
 namespace shmemctl::test {
 
+/// Uniform choices of different experts, the same on every rank that asks.
+inline moe::Routing uniform_routing(const moe::Shape& shape, std::int32_t tokens, unsigned seed) {
+  moe::Routing routing(static_cast<std::size_t>(shape.n_ranks));
+  std::mt19937 random(seed);
+  for (moe::RankRouting& sent : routing) {
+    sent.top_k = shape.top_k;
+    std::vector<std::int32_t> experts(static_cast<std::size_t>(shape.n_experts));
+    for (std::size_t i = 0; i < experts.size(); ++i)
+      experts[i] = static_cast<std::int32_t>(i);
+    for (std::int32_t token = 0; token < tokens; ++token)
+      for (std::size_t k = 0; k < static_cast<std::size_t>(shape.top_k); ++k) {
+        std::swap(experts[k], experts[k + random() % (experts.size() - k)]);
+        sent.experts.push_back(experts[k]);
+      }
+  }
+  return routing;
+}
+
 struct NamedRouting {
   std::string name;
   moe::Routing routing;
@@ -66,14 +84,26 @@ inline std::vector<NamedRouting> all_routings(const moe::Shape& shape) {
                                 std::mt19937& random) {
     return token % 5 == 0 || random() % 3 == 0 ? moe::no_expert : uniform(rank, token, k, random);
   };
-  return {{"uniform", make_routing(shape, full, 1, uniform)},
-          {"uneven tokens", make_routing(shape, uneven, 2, uniform)},
-          {"tokens of one rank only", make_routing(shape, only_last, 3, uniform)},
-          {"one token each", make_routing(shape, one, 4, uniform)},
-          {"no tokens", make_routing(shape, std::vector<std::int32_t>(n, 0), 5, uniform)},
-          {"all to one rank", make_routing(shape, full, 6, last_rank)},
-          {"a hot expert", make_routing(shape, full, 7, hot)},
-          {"masked choices", make_routing(shape, full, 8, masked)}};
+  std::vector<NamedRouting> routings = {
+      {"uniform", make_routing(shape, full, 1, uniform)},
+      {"uneven tokens", make_routing(shape, uneven, 2, uniform)},
+      {"tokens of one rank only", make_routing(shape, only_last, 3, uniform)},
+      {"one token each", make_routing(shape, one, 4, uniform)},
+      {"no tokens", make_routing(shape, std::vector<std::int32_t>(n, 0), 5, uniform)},
+      {"all to one rank", make_routing(shape, full, 6, last_rank)},
+      {"a hot expert", make_routing(shape, full, 7, hot)},
+      {"masked choices", make_routing(shape, full, 8, masked)}};
+  // As the tool makes them.
+  for (const moe::RoutingKind kind :
+       {moe::RoutingKind::zipf, moe::RoutingKind::empty_ranks, moe::RoutingKind::grouped}) {
+    moe::RoutingRequest request;
+    request.kind = kind;
+    request.tokens = most;
+    request.groups = shape.n_ranks;
+    request.top_groups = (shape.n_ranks + 1) / 2;
+    routings.push_back({to_string(kind), moe::make_routing(shape, request)});
+  }
+  return routings;
 }
 
 } // namespace shmemctl::test

@@ -5,41 +5,15 @@
 #include <cstdlib>
 #include <unistd.h>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
+#include "tests/gpu/moe_test_support.h"
 
 namespace shmemctl::test {
 namespace {
 
-using moe::Combine;
-using moe::Halves;
 using moe::Scales;
 using moe::Tuning;
-
-bool has_gpu() {
-  int devices = 0;
-  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-}
-
-moe::Shape shape_of(std::int32_t n_ranks, std::int32_t n_experts, std::int32_t top_k,
-                    std::int32_t hidden, std::int32_t max_tokens) {
-  moe::Shape shape;
-  shape.n_ranks = n_ranks;
-  shape.n_experts = n_experts;
-  shape.top_k = top_k;
-  shape.hidden = hidden;
-  shape.max_tokens = max_tokens;
-  return shape;
-}
-
-void must(const std::string& wrong, const std::string& where) {
-  if (!wrong.empty())
-    throw std::runtime_error(where + ": " + wrong);
-}
-/// So that ranks come at different times.
-void dawdle(std::mt19937& random) {
-  usleep(static_cast<useconds_t>(random() % 300));
-}
 
 struct Case {
   moe::Shape shape;
@@ -237,143 +211,6 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
       EXPECT_NE(said.find("PE " + std::to_string(pe) + " waited for PE 1:"), std::string::npos)
           << op << ": " << said;
   }
-}
-
-struct LatencyCase {
-  moe::Shape shape;
-  Tuning tuning;
-  std::int32_t chunk_bytes;
-};
-const std::vector<LatencyCase> latency_cases = {
-    {shape_of(2, 256, 8, 7168, 128), {60, 8, 1}, 1792},
-    {shape_of(4, 256, 8, 7168, 60), {24, 4, 2}, 1024},
-    {shape_of(4, 64, 16, 2048, 128), {20, 4, 1}, 1024},
-    {shape_of(3, 12, 1, 4096, 300), {7, 3, 2}, 8192},
-    {shape_of(4, 32, 5, 2176, 77), {1, 1, 1}, 1040},
-    {shape_of(1, 16, 4, 4096, 16), {5, 2, 2}, 2048},
-};
-
-void latency_round_trip(MoeLatencyRank& rank, const LatencyCase& one, bool apart,
-                        const std::string& where) {
-  const int sms = 132 / rank.pe().device_share() / 2;
-  rank.poison();
-  if (apart) {
-    rank.dispatch(Halves::send, sms);
-    rank.dispatch(Halves::receive, sms);
-  } else {
-    rank.dispatch(Halves::both, sms);
-  }
-  must(rank.check_rows(), where);
-  rank.experts();
-  rank.poison_results();
-  if (apart)
-    rank.combine(one.tuning, one.chunk_bytes, Halves::send);
-  rank.combine(one.tuning, one.chunk_bytes, apart ? Halves::receive : Halves::both);
-  must(rank.check_combined(), where);
-  rank.pe().barrier();
-}
-
-class MoeLowLatency : public testing::TestWithParam<std::tuple<Scales, Combine>> {};
-std::string name_of(const testing::TestParamInfo<std::tuple<Scales, Combine>>& info) {
-  const char* const scales[] = {"Bf16", "Fp8", "Fp8Powers", "Fp8Ue8m0"};
-  return std::string(scales[static_cast<int>(std::get<0>(info.param))]) +
-         (std::get<1>(info.param) == Combine::weighted ? "Weighted" : "Partial");
-}
-INSTANTIATE_TEST_SUITE_P(Formats, MoeLowLatency,
-                         testing::Combine(testing::Values(Scales::none, Scales::float32,
-                                                          Scales::power, Scales::ue8m0),
-                                          testing::Values(Combine::weighted, Combine::partial)),
-                         name_of);
-
-TEST_P(MoeLowLatency, EveryBitOfEveryRow) {
-  if (!has_gpu())
-    GTEST_SKIP() << "no GPU";
-  const auto [scales, combine] = GetParam();
-  for (const LatencyCase& one : latency_cases)
-    for (const NamedRouting& routing : all_routings(one.shape)) {
-      const std::string where = std::to_string(one.shape.n_ranks) + " ranks, hidden " +
-                                std::to_string(one.shape.hidden) + ", " + routing.name;
-      ThreadGpus gpus(one.shape.n_ranks);
-      ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, scales, combine),
-                         [&, scales = scales, combine = combine](ThreadGpu& pe) {
-                           MoeLatencyRank rank(pe, one.shape, scales, routing.routing, combine);
-                           pe.barrier();
-                           for (int i = 0; i < 5; ++i)
-                             latency_round_trip(rank, one, i % 2 == 1, where);
-                         }),
-                "");
-    }
-}
-
-/// Dispatches and combines in a row without the host between: halves and epochs in their turns.
-TEST(MoeLowLatency, ThreeHundredTimes) {
-  if (!has_gpu())
-    GTEST_SKIP() << "no GPU";
-  const LatencyCase& one = latency_cases[0];
-  const moe::Routing routing = uniform_routing(one.shape, 128, 6);
-  for (const Combine combine : {Combine::weighted, Combine::partial}) {
-    ThreadGpus gpus(2);
-    ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, Scales::float32, combine),
-                       [&](ThreadGpu& pe) {
-                         MoeLatencyRank rank(pe, one.shape, Scales::float32, routing, combine);
-                         std::mt19937 random(static_cast<unsigned>(pe.job.pe));
-                         pe.barrier();
-                         for (int i = 0; i < 300; ++i) {
-                           rank.poison();
-                           dawdle(random);
-                           for (int burst = 0; burst <= i % 4; ++burst) {
-                             rank.dispatch();
-                             rank.experts();
-                             rank.poison_results();
-                             rank.combine(one.tuning, one.chunk_bytes);
-                           }
-                           const std::string where = "repetition " + std::to_string(i);
-                           must(rank.check_rows(), where);
-                           must(rank.check_combined(), where);
-                           pe.barrier();
-                         }
-                       }),
-              "");
-  }
-}
-
-TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
-  if (!has_gpu())
-    GTEST_SKIP() << "no GPU";
-  const moe::Shape shape = shape_of(3, 12, 4, 2048, 64);
-  const moe::Routing routing = uniform_routing(shape, 64, 5);
-  ThreadGpus gpus(3);
-  ASSERT_EQ(
-      gpus.run(
-          MoeLatencyRank::heap_bytes(shape, Scales::float32, Combine::partial),
-          [&](ThreadGpu& pe) {
-            MoeLatencyRank rank(pe, shape, Scales::float32, routing, Combine::partial);
-            pe.barrier();
-            rank.dispatch(Halves::both, 20);
-            must(rank.check_rows(), "while all live");
-            pe.barrier();
-            if (pe.job.pe == 1)
-              return;
-            for (int i = 0; i < 3; ++i) {
-              rank.dispatch(Halves::both, 20);
-              rank.combine({8, 4, 1}, 1024);
-            }
-            pe.synchronize();
-            const moe::LowLatencyCells cells = rank.cells();
-            for (int other = 0; other < 3; ++other)
-              if ((cells.masked[other] != 0) != (other == 1))
-                throw std::runtime_error("mask of rank " + std::to_string(other));
-            if (cells.wait_ns[0][1] < 100000000)
-              throw std::runtime_error("the wait for rank 1 is not counted");
-            const auto counts = rank.counts();
-            const auto expected = moe::row_counts(shape, routing);
-            for (int source = 0; source < 3; ++source)
-              if (counts[static_cast<std::size_t>(source)] !=
-                  (source == 1 ? -1 : expected[static_cast<std::size_t>(source * 3 + pe.job.pe)]))
-                throw std::runtime_error("rows of rank " + std::to_string(source));
-          },
-          0.2),
-      "");
 }
 
 } // namespace

@@ -93,6 +93,8 @@ public:
       throw std::runtime_error("the heap is too small");
     return at;
   }
+  /// Where another PE's heap is mapped here.
+  std::byte* heap_of(int pe) const;
   int device() const;
   /// PEs that share this one's GPU, at most.
   int device_share() const;
@@ -180,6 +182,9 @@ private:
   bool failed_ = false;
 };
 
+inline std::byte* ThreadGpu::heap_of(int pe) const {
+  return all_.heaps[static_cast<std::size_t>(pe)];
+}
 inline int ThreadGpu::device() const {
   return pe_ % all_.n_devices();
 }

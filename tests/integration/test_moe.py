@@ -59,8 +59,9 @@ class MoeTest(CliTest):
 class AllWell(MoeTest):
     def test_every_mode_format_and_routing(self):
         ways = [("--mode", "ht", "--bias"), ("--mode", "ht", "--dtype", "fp8"), ("--mode", "ll"),
-                ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0")]
-        routings = ["zipf", "hot-expert", "empty-ranks", "grouped"]
+                ("--mode", "ll", "--combine", "partial", "--dtype", "fp8", "--scales", "ue8m0"),
+                ("--mode", "ll", "--layout", "expert", "--expert-alignment", 16)]
+        routings = ["zipf", "hot-expert", "empty-ranks", "grouped", "one-rank"]
         for way, routing in zip(ways, routings):
             with self.subTest(way=way, routing=routing):
                 result, document = self.report(4, *FEW, *way, "--routing", routing, "--num-tokens", 33, "--uneven",
@@ -87,8 +88,19 @@ class AllWell(MoeTest):
         self.assertEqual(len(point["received_rows"]), 4)
         self.assertEqual(sum(point["dispatch"]["logical_bytes"]), sum(point["received_rows"]) * 512)
         self.assertTrue(all(use["formula"] for use in point["memory"]))
+        self.assertIn("clock", point["window"])
+        self.assertIn("warm", point["caches"])
         self.assertIn("PE waits for PE", result[1])
         self.assertIn(point["routing_hash"], result[1])
+
+    def test_packing_by_expert_is_a_phase_of_its_own(self):
+        result, document = self.report(2, *FEW, "--mode", "ll", "--layout", "expert")
+        self.assert_right(result, document)
+        rows = {(row["case"], row["params"]["phase"]): row for row in document["results"]}
+        self.assertEqual(rows["moe-dispatch", "total"]["params"]["layout"], "expert")
+        self.assertGreater(rows["moe-dispatch", "pack"]["stats"]["p50"], 0)
+        self.assertNotIn(("moe-combine", "pack"), rows)
+        self.assertIn("rows packed by expert", [use["what"] for use in document["moe"][0]["memory"]])
 
     def test_a_sweep_with_no_token_and_one(self):
         result, document = self.report(2, *FEW, "--num-tokens", "0,1,7", "--num-topk", "1,16")
@@ -107,6 +119,8 @@ class AllWell(MoeTest):
                 self.assertEqual(document["results"][0]["params"]["nodes"], 2)
                 crossing = [sum(d["moe"][0]["dispatch"]["crossing_bytes"]) for d in (document, flat)]
                 self.assertGreater(crossing[0], 0)
+                if name == "libfabric":  # its transport counts what its ports move
+                    self.assertGreaterEqual(sum(nic["moved_bytes"] for nic in document["moe"][0]["nics"]), crossing[0])
                 self.assertEqual(flat["moe"][0]["received_rows"], document["moe"][0]["received_rows"])
                 result, document = self.report(4, *FEW, "--num-tokens", 32, "--mode", "ll", nodes=2, env=transport)
                 self.assert_right(result, document)
@@ -120,6 +134,15 @@ class AllWell(MoeTest):
         self.assertEqual(hashes[0], hashes[1])
         self.assertNotEqual(hashes[0], hashes[2])
 
+    def test_a_straggler_of_two_is_no_slow_link(self):
+        for mode in ("ht", "ll"):
+            result, document = self.report(2, *FEW, "--straggler", "1:100000", "--mode", mode)
+            self.assert_right(result, document)
+            slow = [f for f in document["findings"] if f["id"].startswith("moe-slow")]
+            self.assertEqual({(f["id"], f["subject"]) for f in slow}, {("moe-slow-rank", "PE 1")})
+            late = document["moe"][0]["waits"][0]["late_us"]
+            self.assertGreater(late[0][1], 90_000)
+
     def test_a_straggler_is_named(self):
         result, document = self.report(4, *FEW, "--straggler", "2:100000")
         self.assert_right(result, document)
@@ -127,6 +150,60 @@ class AllWell(MoeTest):
         self.assertTrue(slow)
         self.assertEqual({f["subject"] for f in slow}, {"PE 2"})
         self.assertIn("PE 2 is slow", result[1])
+
+
+class Tuning(MoeTest):
+    #: One chunk at least for each of the rows' parts.
+    SHAPE = ("--num-experts", 32, "--hidden", 1024, "--num-tokens", 24, "-n", 8, "-w", 1)
+
+    def test_settings_are_tried_chosen_and_used_again(self):
+        for mode in ("ht", "ll"):
+            with self.subTest(mode=mode):
+                result, document = self.report(2, *self.SHAPE, "--mode", mode, "--tune")
+                self.assert_right(result, document)
+                point, = document["moe"]
+                self.assertEqual([t["direction"] for t in point["tuned"]], ["dispatch", "combine"])
+                options = []
+                for tuned in point["tuned"]:
+                    attempts, name = tuned["attempts"], tuned["direction"]
+                    self.assertEqual(len({json.dumps(a["settings"]) for a in attempts}), 4)
+                    self.assertEqual([a["own_choice"] for a in attempts], [True, False, False, False])
+                    self.assertEqual({a["wrong"] for a in attempts}, {None})
+                    chosen = attempts[tuned["chosen"]]
+                    self.assertTrue(chosen["last"])
+                    fastest = min(a["p50_us"] for a in attempts)
+                    self.assertLessEqual(chosen["p50_us"], fastest + tuned["noise_us"] + 1e-6)
+                    self.assertEqual(point["settings"][name], chosen["settings"])
+                    options += [f"--{name}-settings", f"chunk_bytes={chosen['settings']['chunk_bytes']}"]
+                self.assertIn("without trying: " + " ".join(options), result[1])
+                self.assertIn("chosen", result[1])
+                # No call was the first of its kind any more.
+                self.assertNotIn("first call", {row["params"]["phase"] for row in document["results"]})
+                again, repeated = self.report(2, *self.SHAPE, "--mode", mode, *options)
+                self.assert_right(again, repeated)
+                self.assertNotIn("tuned", repeated["moe"][0])
+                self.assertEqual(repeated["moe"][0]["settings"], point["settings"])
+                self.assertEqual(repeated["results"][0]["params"]["dispatch_settings"], options[1])
+
+    def test_settings_that_break_data_are_named(self):
+        (code, _, err), document = self.report(2, *self.SHAPE, "--tune", env={"SHMEMCTL_FAULT": "corrupt:1:verify"})
+        self.assertEqual(code, 1, err)
+        dispatch = document["moe"][0]["tuned"][0]
+        self.assertTrue(all("rank 1, row" in a["wrong"] for a in dispatch["attempts"]))
+        messages = [f["message"] for f in document["findings"] if f["id"] == "moe-corrupt"]
+        self.assertTrue(any("dispatch with chunk_bytes=" in m for m in messages), messages)
+
+    def test_settings_that_do_not_go(self):
+        for flags, words in ((("--dispatch-settings", "chunk_bytes=0"), "is not from 1 to"),
+                             (("--combine-settings", "chunk_bytes=2049"), "is not from 1 to 2048"),
+                             (("--combine-settings", "warps=4"), "it has chunk_bytes"),
+                             (("--combine-settings", "warp=4"), "warp is no setting"),
+                             (("--tune", "--dispatch-settings", "chunk_bytes=64"), "--tune")):
+            with self.subTest(flags=flags):
+                code, out, err = self.moe(2, *self.SHAPE, *flags)
+                self.assertEqual((code, out), (2, ""), err)
+                self.assertIn(words, err)
+                self.assertIn("shmemctl: fix: ", err)
 
 
 class Files(MoeTest):
@@ -178,7 +255,7 @@ class BadInput(MoeTest):
     def test_words_that_are_none(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
                       ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
-                      ("--combine", "partial"), ("--record", self.path / "r", "--num-tokens", "1,2")):
+                      ("--combine", "partial"), ("--layout", "expert"), ("--record", self.path / "r", "--num-tokens", "1,2")):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
 

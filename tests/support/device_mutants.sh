@@ -7,16 +7,24 @@ mutations=("$@")
 if [[ ${#mutations[@]} -eq 0 ]]; then
   mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
              COLLECTIVE_RELEASE COLLECTIVE_SYNC COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES
-             FAR_GET_QUIET BARRIER_SYNC GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS)
+             FAR_GET_QUIET BARRIER_SYNC GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS
+             MOE_CHUNK_FIRST MOE_CHUNK_UNHEARD MOE_RAIL_UNHEARD MOE_SUMS_FIRST MOE_SUMS_UNHEARD)
 fi
+device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp)
+moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/hybrid_test.cpp src/moe/oracle.cpp src/moe/routing.cpp
+     src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 survivors=0
 for mutation in "${mutations[@]}"; do
+  case $mutation in
+    none) sources=("${device[@]}" "${moe[@]}") ;;
+    MOE_*) sources=("${moe[@]}") ;;
+    *) sources=("${device[@]}") ;;
+  esac
   "${CXX:-g++}" -std=c++20 -O1 -g1 -fsanitize=thread -Wno-unknown-pragmas -w \
     "-DSHMEMCTL_MUTATE_$mutation" -Itests/support/device_on_host -I. \
-    tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp \
-    -lgtest -lgtest_main -lpthread -o "$folder/test"
+    "${sources[@]}" -lgtest -lgtest_main -lpthread -o "$folder/test"
   failed=0
   TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 300 "$folder/test" \
     >"$folder/said" 2>&1 || failed=$?

@@ -42,7 +42,7 @@ AtomicsOffer offer_of(const verbs::Device& device, const Settings& settings) {
 IbrcTransport::IbrcTransport(const TransportSetup& setup,
                              std::shared_ptr<const verbs::Functions> functions, std::string reason)
     : functions_(std::move(functions)), reason_(std::move(reason)),
-      settings_(read_settings(setup.options ? *setup.options : Options({}))) {
+      options_(setup.options ? *setup.options : Options({})), settings_(read_settings(options_)) {
   job_.pe = setup.pe;
   job_.n_pes = setup.n_pes;
   job_.host = setup.host_name;
@@ -231,9 +231,10 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
     if (nics_wanted_ && !nics_given_)
       throw no_listed_port();
     open_chosen();
-    verbs::DeviceMemoryWays ways;
-    ways.disable_dma_buf = settings_.disable_dma_buf;
-    local_ = std::make_unique<LocalMemory>(job_, std::move(ways));
+    local_ = std::make_unique<LocalMemory>(
+        job_, [this](const std::shared_ptr<const DeviceMemory>& memory) {
+          return verbs::ways_to(memory, *functions_, options_);
+        });
   }
   Connector connector(job_, settings_, peers);
   lanes_ = connector.connect(
@@ -248,8 +249,9 @@ void IbrcTransport::connect(const std::vector<PeerPlace>& peers, Exchange& excha
   texts_ = connector.texts();
 }
 
+/// Messages ask the processor for atomics: it makes none in memory of a GPU.
 std::string IbrcTransport::set_region(const RegionView& region) {
-  if (service_)
+  if (service_ && !(local_ && local_->is_device_region(region.region)))
     service_->set_region(region);
   return encode(local_ ? local_->set_region(region) : SegmentKey{});
 }

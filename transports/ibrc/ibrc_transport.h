@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/device_memory.h"
 #include "transports/ibrc/connect.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/lane.h"
@@ -14,7 +15,7 @@
 
 namespace shmemctl::ibrc {
 
-class IbrcTransport final : public Transport {
+class IbrcTransport final : public Transport, public DeviceMemoryUser {
 public:
   /// @param functions nullptr if there are none
   /// @param reason    why there are none
@@ -30,6 +31,19 @@ public:
   bool has_keys() const override { return true; }
   std::string set_region(const RegionView& region) override;
   void set_keys(int region, const std::vector<std::string>& keys) override;
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) override {
+    return local_ ? local_->try_device_memory(memory, base, size_bytes)
+                  : DeviceReach{"", "it is not connected"};
+  }
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override {
+    if (local_)
+      local_->set_device_region(region, std::move(memory));
+  }
+  void drop_device_region(int region) override {
+    if (local_)
+      local_->drop_device_region(region);
+  }
   void add_local(void* base, std::size_t size_bytes) override;
   void remove_local(void* base) override;
 
@@ -75,6 +89,7 @@ private:
 
   std::shared_ptr<const verbs::Functions> functions_;
   std::string reason_; ///< why this transport cannot be used here; "" if it can
+  Options options_;
   Settings settings_;
   bool nics_wanted_ = false; ///< an option names NICs
   bool nics_given_ = false;  ///< the mapping had some for this PE

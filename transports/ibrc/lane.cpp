@@ -63,7 +63,7 @@ Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std
   whole.remote = target;
   whole.local = static_cast<std::byte*>(const_cast<void*>(source));
   whole.size_bytes = size_bytes;
-  whole.stage = blocking && size_bytes <= copied_bytes;
+  whole.stage = blocking && size_bytes <= copied_bytes && !local_.is_device_memory(source);
   whole.await = blocking && !whole.stage;
   return whole;
 }
@@ -86,7 +86,8 @@ void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes
 
 bool Lane::put_inline(Endpoint& endpoint, const RemoteAddress& target, const void* source,
                       std::size_t size_bytes, WorkChain& chain) {
-  if (size_bytes > endpoint.queue_pair.inline_bytes())
+  // A processor copies what goes inline.
+  if (size_bytes > endpoint.queue_pair.inline_bytes() || local_.is_device_memory(source))
     return false;
   const SegmentKey& segment = segment_of(target);
   const std::uint64_t at = target.offset_bytes - segment.offset_bytes;
@@ -100,7 +101,11 @@ bool Lane::put_inline(Endpoint& endpoint, const RemoteAddress& target, const voi
   return true;
 }
 
+/// Into memory of a GPU one NIC writes: that another one's part has been acknowledged does not say
+/// that it has passed all PCIe switches on its way to that GPU.
 bool Lane::is_striped(const Transfer& whole) const {
+  if (whole.direction == Direction::put && local_.is_device_region(whole.remote.region))
+    return false;
   return whole.size_bytes >= striped_bytes && queues_.rails_to(whole.remote.pe) > 1;
 }
 

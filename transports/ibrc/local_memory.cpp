@@ -12,6 +12,10 @@ const char* region_name(int region) {
     return "the symmetric heap";
   case 2:
     return "static data";
+  case 3:
+    return "the GPU's heap";
+  case 4:
+    return "the cells of the GPU";
   default:
     return "a buffer";
   }
@@ -20,18 +24,21 @@ const char* region_name(int region) {
 } // namespace
 
 LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_bytes,
-                                         const std::string& what) const {
+                                         const std::shared_ptr<const DeviceMemory>& memory,
+                                         const std::string& what, verbs::Way* used) const {
   // Atomics of 4 bytes work on the 8 bytes around them. Those never cross a page.
   const auto first = reinterpret_cast<std::uintptr_t>(begin) / 8 * 8;
   const std::uintptr_t last = (reinterpret_cast<std::uintptr_t>(begin) + size_bytes + 7) / 8 * 8;
   LocalSegment segment;
   segment.begin = reinterpret_cast<std::uintptr_t>(begin);
   segment.end = segment.begin + size_bytes;
-  for (const UsedDevice& used : job_.devices) {
+  segment.is_device = memory != nullptr;
+  const verbs::DeviceMemoryWays ways = memory ? ways_to_(memory) : verbs::DeviceMemoryWays();
+  const auto kind = memory ? verbs::MemoryKind::cuda : verbs::MemoryKind::host;
+  for (const UsedDevice& each : job_.devices) {
     try {
-      segment.handles.push_back(verbs::register_memory(*used.device, reinterpret_cast<void*>(first),
-                                                       last - first, verbs::MemoryKind::host, ways_,
-                                                       what));
+      segment.handles.push_back(verbs::register_memory(*each.device, reinterpret_cast<void*>(first),
+                                                       last - first, kind, ways, what, used));
     } catch (const Error& error) {
       throw job_.here(error);
     }
@@ -46,13 +53,15 @@ SegmentKey LocalMemory::set_region(const RegionView& region) {
   if (region.size_bytes <= before)
     return {};
   std::byte* const begin = region.base + before;
-  segments_.push_back(
-      register_range(begin, region.size_bytes - before, region_name(region.region)));
-  const LocalSegment& segment = segments_.back();
+  const auto device = memory_of_.find(region.region);
+  segments_.push_back(register_range(begin, region.size_bytes - before,
+                                     device == memory_of_.end() ? nullptr : device->second,
+                                     region_name(region.region)));
+  LocalSegment& segment = segments_.back();
+  segment.region = region.region;
   Regions list = regions_.load(std::memory_order_relaxed) ? *regions_.load() : Regions{};
   list.insert(list.begin(), &segment);
-  region_lists_.push_back(std::move(list));
-  regions_.store(&region_lists_.back(), std::memory_order_release);
+  publish(std::move(list));
   known = {region.base, region.size_bytes};
   SegmentKey key{before, region.size_bytes - before, segment.begin, {}};
   for (const auto& nic : job_.nics)
@@ -60,10 +69,50 @@ SegmentKey LocalMemory::set_region(const RegionView& region) {
   return key;
 }
 
+void LocalMemory::publish(Regions list) {
+  region_lists_.push_back(std::move(list));
+  regions_.store(&region_lists_.back(), std::memory_order_release);
+}
+
+void LocalMemory::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  memory_of_[region] = std::move(memory);
+  device_regions_.fetch_or(1u << region, std::memory_order_release);
+}
+
+/// The segments stay, empty: somebody may be looking through an old list.
+void LocalMemory::drop_device_region(int region) {
+  const std::lock_guard lock(mutex_);
+  Regions left;
+  for (LocalSegment& segment : segments_) {
+    if (segment.region == region)
+      segment.handles.clear();
+    else
+      left.insert(left.begin(), &segment);
+  }
+  publish(std::move(left));
+  extents_.erase(region);
+  memory_of_.erase(region);
+  device_regions_.fetch_and(~(1u << region), std::memory_order_release);
+}
+
+DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                           std::byte* base, std::size_t size_bytes) const {
+  try {
+    verbs::Way way = verbs::Way::plain;
+    register_range(base, size_bytes, memory, "GPU memory", &way);
+    return {verbs::to_string(way), ""};
+  } catch (const Error& error) {
+    return {"", (error.where().device.empty() ? "" : error.where().device + ": ") +
+                    error.system_message()};
+  }
+}
+
 void LocalMemory::add(void* base, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;
-  LocalSegment segment = register_range(static_cast<std::byte*>(base), size_bytes, "a buffer");
+  LocalSegment segment =
+      register_range(static_cast<std::byte*>(base), size_bytes, nullptr, "a buffer");
   const std::unique_lock lock(added_mutex_);
   added_.emplace(segment.begin, std::move(segment));
   added_count_.store(added_.size(), std::memory_order_release);

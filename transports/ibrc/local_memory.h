@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <vector>
 
+#include "transports/device_memory.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/wire.h"
 #include "transports/region_table.h"
@@ -20,6 +22,8 @@ namespace shmemctl::ibrc {
 /// Registered with every device that this PE uses.
 struct LocalSegment {
   std::uintptr_t begin = 0, end = 0;
+  int region = -1;                          ///< -1: of add_local()
+  bool is_device = false;                   ///< memory of a GPU: no processor touches it
   std::vector<verbs::MemoryRegion> handles; ///< by device
   std::uint32_t local_key(std::size_t device) const { return handles[device]->lkey; }
 };
@@ -27,11 +31,17 @@ struct LocalSegment {
 /// Look-ups run while others add. Segments stay where they are.
 class LocalMemory {
 public:
-  explicit LocalMemory(const JobView& job, verbs::DeviceMemoryWays ways)
-      : job_(job), ways_(std::move(ways)) {}
+  /// The ways to memory of a GPU.
+  using WaysTo = std::function<verbs::DeviceMemoryWays(const std::shared_ptr<const DeviceMemory>&)>;
+  LocalMemory(const JobView& job, WaysTo ways_to) : job_(job), ways_to_(std::move(ways_to)) {}
 
   /// Registers what of a region is new. Throws Error (unavailable).
   SegmentKey set_region(const RegionView& region);
+  /// As in DeviceMemoryUser.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) const;
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory);
+  void drop_device_region(int region);
   /// Registers [base, base + size_bytes). Throws Error (unavailable).
   void add(void* base, std::size_t size_bytes);
   /// Nothing happens if it is not there.
@@ -39,6 +49,17 @@ public:
 
   /// The segment that holds this byte; nullptr if it is not registered.
   const LocalSegment* find(const void* address) const;
+  /// Whether processors have to keep off that address.
+  bool is_device_memory(const void* address) const {
+    if (device_regions_.load(std::memory_order_acquire) == 0) [[likely]]
+      return false;
+    const LocalSegment* const segment = find(address);
+    return segment && segment->is_device;
+  }
+  /// Whether that region is memory of a GPU, here and so on all PEs.
+  bool is_device_region(int region) const {
+    return (device_regions_.load(std::memory_order_acquire) >> region & 1) != 0;
+  }
 
 private:
   /// All segments of regions so far: never changed, replaced as a whole.
@@ -48,17 +69,23 @@ private:
     std::size_t size_bytes = 0;
   };
 
+  /// @param memory nullptr: the host's
+  /// @param used   receives the way that was taken, of the last device
   LocalSegment register_range(std::byte* begin, std::size_t size_bytes,
-                              const std::string& what) const;
+                              const std::shared_ptr<const DeviceMemory>& memory,
+                              const std::string& what, verbs::Way* used = nullptr) const;
+  void publish(Regions list);
   const LocalSegment* find_added(std::uintptr_t address) const;
 
   const JobView& job_;
-  verbs::DeviceMemoryWays ways_;
-  std::mutex mutex_; ///< of set_region()
+  WaysTo ways_to_;
+  std::mutex mutex_; ///< of regions that are set and dropped
   std::deque<LocalSegment> segments_;
   std::deque<Regions> region_lists_;
   std::atomic<const Regions*> regions_{nullptr};
-  std::map<int, Extent> extents_; ///< by region: what is registered
+  std::map<int, Extent> extents_;                                ///< by region: what is registered
+  std::map<int, std::shared_ptr<const DeviceMemory>> memory_of_; ///< by region: those of devices
+  std::atomic<std::uint32_t> device_regions_{0};                 ///< the same, a bit for each
   mutable std::shared_mutex added_mutex_;
   std::multimap<std::uintptr_t, LocalSegment> added_; ///< by begin
   std::atomic<std::size_t> added_count_{0};

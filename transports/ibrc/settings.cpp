@@ -22,7 +22,6 @@ Settings read_settings(const Options& options) {
   settings.timeout = static_cast<int>(options.integer("IB_TIMEOUT"));
   settings.retry_count = static_cast<int>(options.integer("IB_RETRY_COUNT"));
   settings.lanes = 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
-  settings.disable_dma_buf = options.boolean("IB_DISABLE_DMABUF");
   const std::string atomics = options.text("IB_ATOMICS");
   settings.atomics = atomics == "device"    ? AtomicsWish::device
                      : atomics == "message" ? AtomicsWish::message

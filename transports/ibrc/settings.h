@@ -17,7 +17,6 @@ struct Settings {
   int timeout = 18;    ///< 4.096 us times 2 to this power
   int retry_count = 6; ///< 7 is "for ever" on some devices
   int lanes = 2;       ///< queue pairs to each peer on each NIC
-  bool disable_dma_buf = false;
   AtomicsWish atomics = AtomicsWish::automatic;
   int receives = 16384; ///< of a device's shared receive queue, at most
 };

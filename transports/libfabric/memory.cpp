@@ -13,11 +13,11 @@ Error no_key(int pe, const std::string& what) {
 
 } // namespace
 
-MemoryMap::Area MemoryMap::register_area(std::byte* base, std::size_t size_bytes) const {
-  Area area{base, size_bytes, {}};
+MemoryMap::Registrations MemoryMap::register_area(std::byte* base, std::size_t size_bytes) const {
+  Registrations registrations;
   for (const Endpoint* endpoint : endpoints_)
-    area.registrations.emplace_back(*endpoint, base, size_bytes);
-  return area;
+    registrations.emplace_back(*endpoint, base, size_bytes);
+  return registrations;
 }
 
 std::string MemoryMap::set_region(const RegionView& region) {
@@ -28,13 +28,14 @@ std::string MemoryMap::set_region(const RegionView& region) {
   key.size_bytes = region.size_bytes - key.offset_bytes;
   if (key.size_bytes > 0) {
     std::byte* const base = region.base + key.offset_bytes;
-    Area area = register_area(base, static_cast<std::size_t>(key.size_bytes));
+    const auto size_bytes = static_cast<std::size_t>(key.size_bytes);
+    Registrations registrations = register_area(base, size_bytes);
     for (std::size_t i = 0; i < endpoints_.size(); ++i)
-      key.ways.push_back({area.registrations[i].key(), endpoints_[i]->promises().virtual_addresses
-                                                           ? reinterpret_cast<std::uint64_t>(base)
-                                                           : 0});
+      key.ways.push_back({registrations[i].key(), endpoints_[i]->promises().virtual_addresses
+                                                      ? reinterpret_cast<std::uint64_t>(base)
+                                                      : 0});
     const std::unique_lock lock(areas_mutex_);
-    areas_.insert_or_assign(base, std::move(area));
+    areas_.add(base, size_bytes, std::move(registrations));
   }
   regions_.set(region);
   return to_text(key);
@@ -62,30 +63,22 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
 
 void MemoryMap::add_local(void* base, std::size_t size_bytes) {
   auto* const bytes = static_cast<std::byte*>(base);
-  Area area = register_area(bytes, size_bytes);
+  Registrations registrations = register_area(bytes, size_bytes);
   const std::unique_lock lock(areas_mutex_);
-  areas_.insert_or_assign(bytes, std::move(area));
+  areas_.add(bytes, size_bytes, std::move(registrations));
 }
 
 void MemoryMap::remove_local(void* base) {
   const std::unique_lock lock(areas_mutex_);
-  areas_.erase(static_cast<const std::byte*>(base));
+  areas_.remove(static_cast<const std::byte*>(base));
 }
 
 LocalPart MemoryMap::local(std::size_t endpoint, const void* memory, std::size_t size_bytes) const {
   const auto* const at = static_cast<const std::byte*>(memory);
   const std::shared_lock lock(areas_mutex_);
-  const auto next = areas_.upper_bound(at);
-  if (next != areas_.begin()) {
-    const Area& area = std::prev(next)->second;
-    const auto in_area = static_cast<std::size_t>(at - area.base);
-    if (in_area < area.size_bytes)
-      return {area.registrations[endpoint].descriptor(), true,
-              std::min(size_bytes, area.size_bytes - in_area)};
-  }
-  if (next != areas_.end())
-    size_bytes = std::min(size_bytes, static_cast<std::size_t>(next->first - at));
-  return {nullptr, false, size_bytes};
+  if (const auto found = areas_.find(at))
+    return {(*found->value)[endpoint].descriptor(), true, std::min(size_bytes, found->rest_bytes)};
+  return {nullptr, false, areas_.up_to_next(at, size_bytes)};
 }
 
 RemotePart MemoryMap::remote(std::size_t endpoint, const RemoteAddress& address,

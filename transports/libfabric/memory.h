@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "transports/libfabric/areas.h"
 #include "transports/libfabric/endpoint.h"
 #include "transports/libfabric/wire.h"
 #include "transports/region_table.h"
@@ -47,7 +47,9 @@ public:
   /// This PE's own part.
   const RegionView& region(std::size_t number) const { return regions_[number]; }
 
+  /// Areas may overlap, and begin at one place.
   void add_local(void* base, std::size_t size_bytes);
+  /// The youngest that begins there.
   void remove_local(void* base);
 
   /// How the first bytes of this memory are named to an endpoint, and how many they are.
@@ -57,22 +59,18 @@ public:
                     std::size_t size_bytes) const;
 
 private:
-  struct Area {
-    std::byte* base = nullptr;
-    std::size_t size_bytes = 0;
-    std::vector<Registration> registrations; ///< by endpoint
-  };
+  using Registrations = std::vector<Registration>; ///< by endpoint
   /// By PE, the pieces in their order.
   using RemotePieces = std::vector<std::vector<PieceKey>>;
 
-  Area register_area(std::byte* base, std::size_t size_bytes) const;
+  Registrations register_area(std::byte* base, std::size_t size_bytes) const;
 
   std::size_t n_pes_;
   std::vector<const Endpoint*> endpoints_;
   RegionTable regions_;
 
   mutable std::shared_mutex areas_mutex_;
-  std::map<const std::byte*, Area> areas_; ///< by base
+  Areas<Registrations> areas_;
 
   /// A new table takes an old one's place; old ones stay, since somebody may be reading them.
   std::mutex keys_mutex_;

@@ -129,6 +129,10 @@ void StagedTransport::carry_out(std::size_t peer, std::uint64_t number) {
   std::byte* const reply = at(layout_.reply_outbox(peer, slot));
   std::size_t reply_bytes = 0;
   CopyEngine& copies = *settings_.agent_copies;
+  // Its sender may know that a NIC has written something before. That went to the GPU and this
+  // message to the host: kernels must not hear of the one before they see the other.
+  if (settings_.written_by_nics)
+    settings_.written_by_nics->flush();
   switch (head.op) {
   case MessageOp::put:
   case MessageOp::put_signal:

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "transports/device_memory.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/region_table.h"
 #include "transports/staged/layout.h"
@@ -31,6 +32,8 @@ struct StagedSettings {
   std::size_t most_payload_bytes = std::size_t{128} << 10; ///< of a message
   std::shared_ptr<CopyEngine> copies;                      ///< of callers, by their context
   std::shared_ptr<CopyEngine> agent_copies;                ///< of the agent: context 0
+  /// The GPU's memory, if NICs write it beside the messages; else nullptr.
+  std::shared_ptr<const DeviceMemory> written_by_nics;
 };
 
 /// Thread safe beyond what Transport asks for: contexts do not matter, all operations towards a PE

@@ -15,6 +15,7 @@ namespace shmemctl::verbs {
 
 namespace {
 
+/// Never IBV_ACCESS_RELAXED_ORDERING: a signal has to come behind its payload, on PCIe too.
 constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
@@ -98,15 +99,17 @@ WayChoice choose_ways(MemoryKind kind, const DeviceMemoryWays& known) {
     choice.ways = {Way::plain};
     return choice;
   }
-  if (known.disable_dma_buf)
-    choice.reasons.emplace_back("dma-buf: IB_DISABLE_DMABUF is set");
+  if (!known.dma_buf_off.empty())
+    choice.reasons.push_back("dma-buf: " + known.dma_buf_off + " is set");
   else if (!known.library_has_dma_buf)
     choice.reasons.emplace_back("dma-buf: libibverbs has no ibv_reg_dmabuf_mr");
   else if (!known.export_dma_buf)
     choice.reasons.push_back("dma-buf: " + known.no_export_reason);
   else
     choice.ways.push_back(Way::dma_buf);
-  if (known.peer_memory_module.empty())
+  if (!known.peer_memory_off.empty())
+    choice.reasons.push_back("peer memory: " + known.peer_memory_off + " is set");
+  else if (known.peer_memory_module.empty())
     choice.reasons.emplace_back("peer memory: nvidia-peermem is not loaded");
   else
     choice.ways.push_back(Way::peer_memory);
@@ -125,8 +128,30 @@ std::string peer_memory_module(const Sysroot& sysroot) {
   return {};
 }
 
+DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
+                         const Functions& functions, const Options& options,
+                         const Sysroot& sysroot) {
+  DeviceMemoryWays ways;
+  ways.no_export_reason = memory->why_no_dma_buf();
+  if (ways.no_export_reason.empty())
+    ways.export_dma_buf = [memory](std::uintptr_t address, std::size_t size_bytes,
+                                   std::string& why) {
+      return memory->export_dma_buf(address, size_bytes, why);
+    };
+  const std::string wanted = options.text("GPUDIRECT");
+  if (options.boolean("IB_DISABLE_DMABUF"))
+    ways.dma_buf_off = "IB_DISABLE_DMABUF";
+  if (wanted == "peermem" || wanted == "off")
+    ways.dma_buf_off = "GPUDIRECT=" + wanted;
+  if (wanted == "dmabuf" || wanted == "off")
+    ways.peer_memory_off = "GPUDIRECT=" + wanted;
+  ways.library_has_dma_buf = functions.reg_dmabuf_mr != nullptr;
+  ways.peer_memory_module = peer_memory_module(sysroot);
+  return ways;
+}
+
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryWays& known, const std::string& what) {
+                             const DeviceMemoryWays& known, const std::string& what, Way* used) {
   const WayChoice choice = choose_ways(kind, known);
   std::vector<std::string> said = choice.reasons;
   int error_number = 0;
@@ -134,8 +159,11 @@ MemoryRegion register_memory(Device& device, void* address, std::size_t size_byt
     Answer answer = way == Way::dma_buf
                         ? register_dma_buf(device, address, size_bytes, known.export_dma_buf)
                         : register_plain(device, address, size_bytes);
-    if (answer.region)
+    if (answer.region) {
+      if (used)
+        *used = way;
       return std::move(answer.region);
+    }
     error_number = answer.error_number;
     said.push_back(way == Way::plain ? answer.message
                                      : std::string(to_string(way)) + ": " + answer.message);

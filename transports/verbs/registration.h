@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "src/base/file_descriptor.h"
+#include "src/base/options.h"
 #include "src/base/sysroot.h"
+#include "transports/device_memory.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/handles.h"
 
@@ -17,14 +18,7 @@ namespace shmemctl::verbs {
 
 enum class MemoryKind { host, cuda };
 
-/// A dma-buf that holds whole pages of device memory.
-struct DmaBuf {
-  FileDescriptor file;
-  std::uint64_t offset_bytes = 0; ///< where the range that was asked for begins in it
-};
-
-/// Makes a dma-buf of a page-aligned range, as cuMemGetHandleForAddressRange does; nothing, with
-/// `why`, if the driver refuses.
+/// DeviceMemory::export_dma_buf().
 using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address, std::size_t size,
                                                          std::string& why)>;
 
@@ -32,10 +26,17 @@ using ExportDmaBuf = std::function<std::optional<DmaBuf>(std::uintptr_t address,
 struct DeviceMemoryWays {
   ExportDmaBuf export_dma_buf;  ///< empty if the driver has none
   std::string no_export_reason; ///< why it is empty
-  bool disable_dma_buf = false; ///< IB_DISABLE_DMABUF
+  std::string dma_buf_off;      ///< the option that forbids it; "" if none does
   bool library_has_dma_buf = false;
+  std::string peer_memory_off;    ///< the option that forbids it; "" if none does
   std::string peer_memory_module; ///< "" if none is loaded
 };
+
+/// What GPUDIRECT and IB_DISABLE_DMABUF leave of the ways to that memory, with this library and
+/// this kernel.
+DeviceMemoryWays ways_to(const std::shared_ptr<const DeviceMemory>& memory,
+                         const Functions& functions, const Options& options,
+                         const Sysroot& sysroot = Sysroot("/"));
 
 enum class Way { plain, dma_buf, peer_memory };
 const char* to_string(Way way);
@@ -54,7 +55,9 @@ std::string peer_memory_module(const Sysroot& sysroot);
 /// Error (unavailable) that says what every way answered, and names the limit of locked memory
 /// where that is the cause.
 /// @param what words for messages: "the heap"
+/// @param used receives the way that was taken
 MemoryRegion register_memory(Device& device, void* address, std::size_t size_bytes, MemoryKind kind,
-                             const DeviceMemoryWays& known, const std::string& what);
+                             const DeviceMemoryWays& known, const std::string& what,
+                             Way* used = nullptr);
 
 } // namespace shmemctl::verbs

@@ -2,6 +2,10 @@
 
 #include <chrono>
 
+#include <fmt/format.h>
+
+#include "src/base/text.h"
+
 namespace shmemctl::moe {
 
 std::vector<double> Backend::chain(int pairs) {
@@ -16,6 +20,30 @@ std::vector<double> Backend::chain(int pairs) {
     begin = end;
   }
   return periods_us;
+}
+
+Settings Backend::settings(Direction) const {
+  return {};
+}
+
+std::string Backend::cannot_use(Direction direction, const Settings& settings) const {
+  return unknown_setting(settings, this->settings(direction));
+}
+
+std::vector<Settings> Backend::candidates(Direction) const {
+  return {};
+}
+
+std::string unknown_setting(const Settings& given, const Settings& known) {
+  std::vector<std::string> names;
+  for (const SettingField& field : setting_fields)
+    if (known.*field.value)
+      names.emplace_back(field.name);
+  for (const SettingField& field : setting_fields)
+    if (given.*field.value && !(known.*field.value))
+      return fmt::format("there is no {} here: {}", field.name,
+                         names.empty() ? "it has no settings" : "it has " + join(names, ", "));
+  return "";
 }
 
 } // namespace shmemctl::moe

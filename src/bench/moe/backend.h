@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "src/bench/moe/settings.h"
 #include "src/moe/oracle.h"
 #include "src/moe/routing.h"
 #include "src/moe/shape.h"
@@ -29,6 +30,7 @@ struct Setup {
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
+  bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
   std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node
   std::uint32_t seed = 1;
   std::int32_t num_sms = 0;         ///< of kernels; 0: their own choice
@@ -46,7 +48,10 @@ struct Times {
   double counts_us = 0;   ///< until every row's place is known, with the wait for counts
   double arrival_us = 0;  ///< of that, or of the wait for data: until the last rank had entered
   double transfer_us = 0; ///< from then on
+  double pack_us = 0;     ///< of that, or of total: packing per expert
   std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
+  /// By rank, of that: until it had begun the call. Empty where nothing tells of that alone.
+  std::vector<double> begin_wait_us;
 };
 
 /// Bytes of one rank: what is allocated for these limits, whatever the routing is.
@@ -62,6 +67,8 @@ public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::vector<MemoryUse> memory() const = 0;
+  /// What Times::total_us spans, and the clock that says so: for people.
+  virtual std::string window() const = 0;
   /// Fills what dispatch and combine write with a pattern that no row has. Not timed; everybody has
   /// to be done before anybody goes on.
   virtual void poison() = 0;
@@ -79,6 +86,24 @@ public:
   virtual std::optional<std::string> verify_combine() = 0;
   /// Changes a byte of what was received, as a test of the verification.
   virtual void corrupt() = 0;
+
+  /// For the calls from now on; the same on all ranks, and nothing that cannot_use() refuses.
+  void use(const DirectionSettings& settings) { given_ = settings; }
+  /// What a call runs with: what was given to use(), and its own choices.
+  virtual Settings settings(Direction direction) const;
+  /// Why a call cannot run with that; "" if it can.
+  virtual std::string cannot_use(Direction direction, const Settings& settings) const;
+  /// What is worth trying, all of it usable and different; the same on all ranks.
+  virtual std::vector<Settings> candidates(Direction direction) const;
+
+protected:
+  const Settings& given(Direction direction) const { return given_.of(direction); }
+
+private:
+  DirectionSettings given_;
 };
+
+/// Why `given` has a setting that `known` has not; "" if it has none.
+std::string unknown_setting(const Settings& given, const Settings& known);
 
 } // namespace shmemctl::moe

@@ -2,6 +2,8 @@
 
 #include "kernels/moe/cast.h"
 #include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/gpu_far_latency.h"
+#include "src/bench/moe/gpu_hybrid.h"
 
 namespace shmemctl::moe {
 
@@ -35,27 +37,36 @@ void GpuBackend::fill() {
 }
 
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
-  if (setup.n_nodes() > 1)
-    return "kernels do not cross nodes yet";
   if (setup.shape.n_ranks > max_ranks_of_kernels)
     return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
-  const std::vector<GpuWay>& ways = gpu.ways();
-  for (std::size_t pe = 0; pe < ways.size(); ++pe)
-    if (ways[pe].path != DevicePath::load_store)
-      return fmt::format("kernels cannot load from and store to PE {}: {}", pe, ways[pe].reason);
+  if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
+    return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
+  if (setup.by_expert && crossing_node_ranks(gpu, setup) != 0)
+    return "kernels do not pack rows by expert where ranks are reached by a network";
+  if (const std::string reason = cannot_reach(gpu, setup); !reason.empty())
+    return reason;
   if (setup.num_sms > shared_sms(gpu))
     return fmt::format("--num-sms {} is more than the {} that a PE has of {}", setup.num_sms,
                        shared_sms(gpu), gpu.site().name);
   return "";
 }
 
-std::size_t gpu_backend_bytes(const Setup& setup) {
-  return GpuLayout(setup).size_bytes;
+std::size_t gpu_backend_bytes(const PeGpu& gpu, const Setup& setup) {
+  const std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  if (node_ranks == 0)
+    return GpuLayout(setup).size_bytes;
+  return setup.mode == Mode::low_latency ? FarLatencyLayout(setup).size_bytes
+                                         : HybridLayout(setup, node_ranks).size_bytes;
 }
 
 std::unique_ptr<Backend> make_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
                                           std::int32_t rank) {
-  return std::make_unique<GpuBackend>(gpu, memory, setup, rank);
+  const std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
+  if (node_ranks == 0)
+    return std::make_unique<GpuBackend>(gpu, memory, setup, rank);
+  return setup.mode == Mode::low_latency
+             ? make_far_latency_gpu_backend(gpu, memory, setup, rank)
+             : make_hybrid_gpu_backend(gpu, memory, setup, rank, node_ranks);
 }
 
 } // namespace shmemctl::moe

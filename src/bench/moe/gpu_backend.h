@@ -1,4 +1,4 @@
-// Dispatch and combine by kernels, between GPUs that map each other's memory.
+// Dispatch and combine by kernels, between GPUs that map each other's memory, and across nodes.
 #pragma once
 
 #include "src/bench/moe/backend.h"
@@ -11,7 +11,7 @@ namespace shmemctl::moe {
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup);
 
 /// Symmetric memory of the GPU that make_gpu_backend() needs.
-std::size_t gpu_backend_bytes(const Setup& setup);
+std::size_t gpu_backend_bytes(const PeGpu& gpu, const Setup& setup);
 
 /// @param memory symmetric memory of `gpu`, gpu_backend_bytes() of it, zeroed on all ranks before
 ///               any goes on; stays the caller's, outlives the backend

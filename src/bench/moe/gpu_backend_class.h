@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "kernels/bench/stream_timer.h"
-#include "kernels/moe/tuning.h"
 #include "src/base/error.h"
 #include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/gpu_layout.h"
+#include "src/bench/moe/gpu_settings.h"
 
 namespace shmemctl::moe {
 
@@ -19,15 +19,21 @@ public:
   GpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
       : gpu_(gpu), memory_(memory), setup_(setup), me_(rank),
         mine_((*setup.routing)[static_cast<std::size_t>(rank)]), lies_(setup),
-        record_(setup.shape, scales_of(setup)), timer_(gpu.site().device),
-        notify_timer_(gpu.site().device) {
+        record_(setup.shape, scales_of(setup)),
+        row_counts_(row_counts(setup.shape, *setup.routing)), timer_(gpu.site().device),
+        notify_timer_(gpu.site().device), pack_timer_(gpu.site().device) {
     fill();
   }
   std::string name() const override { return "gpu"; }
   std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  std::string window() const override {
+    return "from before the call's first kernel until its last one has ended, by CUDA events on "
+           "the "
+           "rank's stream";
+  }
 
   void poison() override {
-    for (const GpuPart* part : {&lies_.rows, &lies_.records, &lies_.results})
+    for (const GpuPart* part : written_parts())
       gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
                 part->size_bytes + 2 * gpu_guard_bytes);
   }
@@ -37,12 +43,19 @@ public:
     if (!few()) {
       notify_timer_.begin(stream());
       if (!cached)
-        launched(launch_notify(gpu_.job(), notify(), stream()));
+        enqueue_counts();
       notify_timer_.end(stream());
     }
     enqueue_dispatch();
+    if (setup_.by_expert) {
+      pack_timer_.begin(stream());
+      enqueue_pack();
+      pack_timer_.end(stream());
+    }
     timer_.end(stream());
     Times times = times_since(before, 0);
+    if (setup_.by_expert)
+      times.pack_us = pack_timer_.elapsed_ns() / 1000;
     if (!few() && !cached) {
       times.counts_us = notify_timer_.elapsed_ns() / 1000;
       times.transfer_us = times.total_us - times.counts_us;
@@ -66,8 +79,10 @@ public:
       timer_.begin(stream());
       for (int i = 0; i < each; ++i) {
         if (!few())
-          launched(launch_notify(gpu_.job(), notify(), stream()));
+          enqueue_counts();
         enqueue_dispatch();
+        if (setup_.by_expert)
+          enqueue_pack();
         enqueue_combine();
       }
       timer_.end(stream());
@@ -77,11 +92,10 @@ public:
     return periods_us;
   }
   void run_experts() override {
-    each_source([&](std::int32_t source, const Received& received) {
-      launched(launch_experts({setup_.shape, record_scales(), setup_.combine, me_, received,
-                               reinterpret_cast<std::uint16_t*>(outputs_of(source))},
-                              stream()));
-    });
+    if (setup_.by_expert)
+      run_packed_experts();
+    else
+      run_experts_of_rows();
     wait("the experts' part");
   }
   std::optional<std::string> verify_dispatch() override;
@@ -97,19 +111,38 @@ public:
     if (tokens() > 0)
       flip(memory_ + lies_.results.offset);
   }
+  Settings settings(Direction direction) const override {
+    return all_settings().complete(direction, given(direction));
+  }
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    return all_settings().misfit(direction, wanted);
+  }
+  std::vector<Settings> candidates(Direction direction) const override {
+    return all_settings().candidates(direction);
+  }
 
-private:
-  void enqueue_dispatch() {
+protected:
+  GpuSettings all_settings() const { return {setup_, shared_sms(gpu_)}; }
+  /// High throughput: what goes ahead.
+  virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
+  virtual void enqueue_dispatch() {
     if (few()) {
       launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
       ++dispatches_;
       return;
     }
     DispatchArguments arguments = dispatch_arguments();
-    arguments.tuning = dispatch_tuning(arguments, sms());
+    arguments.tuning = tuning_of(settings(Direction::dispatch));
     launched(launch_dispatch(gpu_.job(), arguments, stream()));
   }
-  void enqueue_combine() {
+  void enqueue_pack() {
+    launched(
+        launch_pack(gpu_.job(),
+                    {setup_.shape, record_scales(), low_latency(), at<std::int32_t>(lies_.counts),
+                     packed(), *settings(Direction::dispatch).sms},
+                    stream()));
+  }
+  virtual void enqueue_combine() {
     if (few())
       launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
     else
@@ -126,9 +159,8 @@ private:
   T* at(const GpuPart& part) const {
     return reinterpret_cast<T*>(memory_ + part.offset);
   }
-  int sms() const {
-    const int most = shared_sms(gpu_);
-    return setup_.num_sms > 0 ? setup_.num_sms : few() ? most : std::min(24, most);
+  const std::byte* end_of(const GpuPart& part) const {
+    return memory_ + part.offset + part.size_bytes;
   }
   void launched(const std::string& failure) {
     if (!failure.empty())
@@ -170,15 +202,24 @@ private:
     return setup_.bias ? at<std::uint16_t>(lies_.bias) : nullptr;
   }
   CombineArguments combine_arguments() const {
-    const GatherTuning chosen = combine_tuning(setup_.shape, sms());
-    return {setup_.shape,  high_throughput(),
-            plan(),        tokens(),
-            bias(),        at<std::uint16_t>(lies_.results),
-            chosen.tuning, chosen.chunk_bytes};
+    const Settings chosen = settings(Direction::combine);
+    return {setup_.shape,
+            high_throughput(),
+            plan(),
+            tokens(),
+            bias(),
+            at<std::uint16_t>(lies_.results),
+            tuning_of(chosen),
+            *chosen.chunk_bytes};
   }
   LowLatencyMemory low_latency() const {
     return {at<LowLatencyCells>(lies_.cells), at<std::byte>(lies_.rows),
             at<std::byte>(lies_.records), at<std::byte>(lies_.outputs)};
+  }
+  PackedMemory packed() const {
+    return {at<std::byte>(lies_.packed_rows), at<std::byte>(lies_.packed_records),
+            at<std::int32_t>(lies_.packed_counts), at<std::int32_t>(lies_.packed_offsets),
+            at<std::int32_t>(lies_.places)};
   }
   LowLatencyDispatch low_latency_dispatch() const {
     return {setup_.shape,
@@ -191,12 +232,12 @@ private:
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
             Halves::both,
-            sms(),
+            *settings(Direction::dispatch).sms,
             gpu_.job().timeout_ns};
   }
   LowLatencyCombine low_latency_combine() const {
     const bool weighted = setup_.combine == Combine::weighted;
-    const GatherTuning chosen = low_latency_combine_tuning(setup_.shape, weighted, sms());
+    const Settings chosen = settings(Direction::combine);
     return {setup_.shape,
             low_latency(),
             weighted,
@@ -206,19 +247,18 @@ private:
             at<std::int32_t>(lies_.slots),
             at<std::uint16_t>(lies_.results),
             Halves::both,
-            chosen.tuning,
-            chosen.chunk_bytes,
-            gpu_.job().timeout_ns};
+            tuning_of(chosen),
+            *chosen.chunk_bytes,
+            gpu_.job().timeout_ns,
+            setup_.by_expert ? at<std::int32_t>(lies_.places) : nullptr};
   }
 
   /// What came of each source; of low latency in the half of the last dispatch.
   template <class Act>
   void each_source(const Act& act) {
-    const std::vector<std::int32_t> counts = row_counts(setup_.shape, *setup_.routing);
     std::int32_t first = 0;
     for (std::int32_t source = 0; source < setup_.shape.n_ranks; ++source) {
-      const std::int32_t count =
-          counts[static_cast<std::size_t>(source * setup_.shape.n_ranks + me_)];
+      const std::int32_t count = rows_from(source);
       const std::int64_t row = first_row(source, first);
       act(source,
           Received{memory_ + lies_.rows.offset + row * setup_.shape.value_bytes(setup_.format),
@@ -232,17 +272,19 @@ private:
     return half_of_epoch(dispatches_) * static_cast<std::int64_t>(setup_.shape.max_rows()) +
            fixed_slot(setup_.shape, source, 0);
   }
+  std::int32_t rows_from(std::int32_t source) const {
+    return row_counts_[static_cast<std::size_t>(source * setup_.shape.n_ranks + me_)];
+  }
   std::byte* outputs_of(std::int32_t source) const {
-    const std::vector<std::int32_t> counts = row_counts(setup_.shape, *setup_.routing);
     std::int64_t row = fixed_slot(setup_.shape, source, 0);
     if (!few())
-      row = base_of(counts.data(), setup_.shape.n_ranks, source, me_);
+      row = base_of(row_counts_.data(), setup_.shape.n_ranks, source, me_);
     const std::int64_t rows_of_row = setup_.combine == Combine::weighted ? setup_.shape.top_k : 1;
     return memory_ + lies_.outputs.offset + row * rows_of_row * setup_.shape.hidden * 2;
   }
 
   /// The sums of waits so far, by rank: until it had begun, then until all of it was there.
-  Waits waits(int op) {
+  virtual Waits waits(int op) {
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);
     if (few()) {
@@ -277,6 +319,8 @@ private:
       const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
       const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
       times.wait_us.push_back(until_begun + until_done);
+      if (!few())
+        times.begin_wait_us.push_back(until_begun);
       times.arrival_us = std::max(times.arrival_us, until_begun);
     }
     // Low latency has one wait for both, and nothing goes ahead.
@@ -302,9 +346,21 @@ private:
     return read<Wrong>(lies_.wrong, 1)[0];
   }
   void clear_wrong() { gpu_.fill(memory_ + lies_.wrong.offset, 0, sizeof(Wrong)); }
+  void run_experts_of_rows();
+  void run_packed_experts();
+  /// What dispatches and combines write.
+  virtual std::vector<const GpuPart*> written_parts() const;
+  /// What verification looks around.
+  virtual std::vector<const GpuPart*> guarded_parts() const;
+  Received packed_rows(std::int32_t first, std::size_t count) const;
   std::optional<std::string> wrong_counts();
-  std::optional<std::string> wrong_records();
+  std::optional<std::string> wrong_rows();
+  std::optional<std::string> wrong_records(const RowSource* rows, const Received& received);
+  std::optional<std::string> wrong_packed();
   std::optional<std::string> wrong_untouched();
+  void look_behind_rows();
+  void look_between_slots();
+  void look_between_experts();
   /// Of the memory from `begin` to `end`.
   void look_untouched(const std::byte* begin, const std::byte* end) {
     if (begin < end)
@@ -319,7 +375,8 @@ private:
   const RankRouting& mine_;
   const GpuLayout lies_;
   const RecordLayout record_;
-  bench::StreamTimer timer_, notify_timer_;
+  const std::vector<std::int32_t> row_counts_; ///< [source][destination]
+  bench::StreamTimer timer_, notify_timer_, pack_timer_;
   std::uint64_t dispatches_ = 0;
 };
 

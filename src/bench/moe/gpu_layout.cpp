@@ -35,7 +35,8 @@ GpuLayout::GpuLayout(const Setup& setup) {
   expert_words = add(2 * count(shape.n_experts) * sizeof(std::uint64_t));
   rows = add(rows_there * count(shape.value_bytes(setup.format)));
   records = add(rows_there * record);
-  outputs = add(count(shape.max_rows()) * of_row * hidden);
+  const auto packed = static_cast<std::size_t>(setup.by_expert ? max_packed_rows(shape) : 0);
+  outputs = add(setup.by_expert ? packed * hidden : count(shape.max_rows()) * of_row * hidden);
   const std::string halves = few ? "2 * " : "";
   uses = {
       {"words", "fixed, and 16 B * experts", cells.size_bytes + expert_words.size_bytes},
@@ -44,7 +45,9 @@ GpuLayout::GpuLayout(const Setup& setup) {
        halves + "ranks * max_tokens * 4 B * (scales + 2 * top_k + 2), filled up to 16 B",
        records.size_bytes},
       {"outputs of experts",
-       std::string("ranks * max_tokens * ") + (of_row > 1 ? "top_k * " : "") + "hidden * 2 B",
+       setup.by_expert
+           ? "packed rows * hidden * 2 B"
+           : std::string("ranks * max_tokens * ") + (of_row > 1 ? "top_k * " : "") + "hidden * 2 B",
        outputs.size_bytes}};
 
   values = add(tokens * hidden);
@@ -62,6 +65,17 @@ GpuLayout::GpuLayout(const Setup& setup) {
   expert_counts = add(count(shape.local_experts()) * sizeof(std::int32_t));
   wrong = add(sizeof(Wrong));
   uses.push_back({"slots of tokens", "max_tokens * ranks * 4 B", slots.size_bytes});
+  if (!setup.by_expert)
+    return;
+  places = add(tokens * count(shape.top_k) * sizeof(std::int32_t));
+  packed_rows = add(packed * count(shape.value_bytes(setup.format)));
+  packed_records = add(packed * record);
+  packed_counts = add(count(shape.local_experts()) * sizeof(std::int32_t));
+  packed_offsets = add((count(shape.local_experts()) + 1) * sizeof(std::int32_t));
+  uses.push_back({"rows packed by expert",
+                  "packed rows = ranks * max_tokens * min(top_k, local_experts) + local_experts * "
+                  "(alignment - 1); each with its record",
+                  packed_rows.size_bytes + packed_records.size_bytes});
 }
 
 } // namespace shmemctl::moe

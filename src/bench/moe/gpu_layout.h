@@ -7,6 +7,7 @@
 #include "kernels/moe/check.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/pack.h"
 #include "src/bench/moe/backend.h"
 
 namespace shmemctl::moe {
@@ -27,10 +28,12 @@ struct GpuLayout {
   GpuPart rows, records, outputs; ///< symmetric; rows and records of low latency: both halves
   GpuPart values, casts, scales, experts, weights, bias, results; ///< of this rank
   GpuPart slots, bases, counts, expert_counts, wrong;
+  GpuPart places;                                                     ///< symmetric; by expert
+  GpuPart packed_rows, packed_records, packed_counts, packed_offsets; ///< by expert
   std::size_t size_bytes = 0;
   std::vector<MemoryUse> uses; ///< what a program that calls the kernels would need
 
-private:
+protected:
   GpuPart add(std::size_t size_bytes);
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "src/bench/moe/gpu_backend_class.h"
+#include "src/bench/moe/record_check.h"
 
 namespace shmemctl::moe {
 
@@ -25,87 +26,113 @@ std::optional<std::string> GpuBackend::wrong_counts() {
   return std::nullopt;
 }
 
-std::optional<std::string> GpuBackend::wrong_records() {
-  const std::vector<RowSource> rows = expected_rows(setup_.shape, *setup_.routing, me_);
-  std::size_t next = 0;
-  std::optional<std::string> wrong;
-  each_source([&](std::int32_t, const Received& received) {
-    const auto words = static_cast<std::size_t>(record_.words());
-    std::vector<std::uint32_t> records(static_cast<std::size_t>(received.count) * words);
-    gpu_.copy(records.data(), received.records, records.size() * sizeof(std::uint32_t));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(received.count) && !wrong; ++i, ++next) {
-      const RowSource& from = rows[next];
-      const std::uint32_t* const record = records.data() + i * words;
-      const auto word = [&](std::int32_t at) { return record[at]; };
-      const std::uint32_t key = row_key(setup_.seed, from.rank, from.token);
-      bool well = word(record_.source()) == static_cast<std::uint32_t>(from.rank) &&
-                  word(record_.token()) == static_cast<std::uint32_t>(from.token);
-      for (std::int32_t k = 0; k < setup_.shape.top_k; ++k) {
-        const std::int32_t local = setup_.shape.local_expert(
-            (*setup_.routing)[static_cast<std::size_t>(from.rank)].choices(from.token)[k], me_);
-        const float weight = local == no_expert ? 0 : payload_weight(key, k);
-        well = well && word(record_.experts() + k) == static_cast<std::uint32_t>(local) &&
-               word(record_.weights() + k) == bits_of(weight);
-      }
-      if (!well)
-        wrong = fmt::format("row {}: source, choices or weights are not those of token {} of rank "
-                            "{}",
-                            next, from.token, from.rank);
-    }
-  });
-  return wrong;
+std::vector<const GpuPart*> GpuBackend::written_parts() const {
+  std::vector<const GpuPart*> parts = {&lies_.rows, &lies_.records, &lies_.results};
+  if (setup_.by_expert)
+    parts.insert(parts.end(), {&lies_.packed_rows, &lies_.packed_records});
+  return parts;
 }
 
-std::optional<std::string> GpuBackend::wrong_untouched() {
-  clear_wrong();
-  const std::byte *rows_end = nullptr, *records_end = nullptr;
-  each_source([&](std::int32_t, const Received& received) {
-    rows_end = received.rows +
-               static_cast<std::int64_t>(received.count) * setup_.shape.value_bytes(setup_.format);
-    records_end = received.records + static_cast<std::int64_t>(received.count) * record_.bytes();
-  });
-  for (const GpuPart* part : {&lies_.rows, &lies_.records, &lies_.outputs, &lies_.results}) {
-    const std::byte* const begin = memory_ + part->offset;
-    look_untouched(begin - gpu_guard_bytes, begin);
-    look_untouched(begin + part->size_bytes, begin + part->size_bytes + gpu_guard_bytes);
-  }
-  if (!few()) {
-    look_untouched(rows_end, memory_ + lies_.rows.offset + lies_.rows.size_bytes);
-    look_untouched(records_end, memory_ + lies_.records.offset + lies_.records.size_bytes);
-  }
-  if (take_wrong().rows != 0)
-    return "something was written beside the rows";
-  return std::nullopt;
+std::vector<const GpuPart*> GpuBackend::guarded_parts() const {
+  std::vector<const GpuPart*> parts = written_parts();
+  parts.push_back(&lies_.outputs); // experts write it; only what lies around it is looked at
+  return parts;
 }
 
-std::optional<std::string> GpuBackend::verify_dispatch() {
-  if (const auto wrong = wrong_counts())
-    return fmt::format("rank {}: {}", me_, *wrong);
+std::optional<std::string> GpuBackend::wrong_rows() {
   clear_wrong();
   each_source([&](std::int32_t, const Received& received) {
     launched(launch_check_rows(
         {setup_.shape, record_scales(), setup_.seed, received, at<Wrong>(lies_.wrong)}, stream()));
   });
   if (const Wrong wrong = take_wrong(); wrong.rows != 0)
-    return fmt::format("rank {}: {} rows are wrong; of one, row {} of its source, word {}: "
-                       "expected {:#x}, found {:#x}",
-                       me_, wrong.rows, wrong.row_and_word >> 32,
+    return fmt::format("{} rows are wrong; of one, row {} of its source, word {}: expected {:#x}, "
+                       "found {:#x}",
+                       wrong.rows, wrong.row_and_word >> 32,
                        static_cast<std::int32_t>(wrong.row_and_word) - 1, wrong.expected,
                        wrong.found);
-  if (const auto wrong = wrong_records())
-    return fmt::format("rank {}, {}", me_, *wrong);
-  if (const auto wrong = wrong_untouched())
-    return fmt::format("rank {}: {}", me_, *wrong);
+  const std::vector<RowSource> rows = expected_rows(setup_.shape, *setup_.routing, me_);
+  const RowSource* next = rows.data();
+  std::optional<std::string> wrong;
+  each_source([&](std::int32_t, const Received& received) {
+    if (!wrong)
+      wrong = wrong_records(next, received);
+    next += received.count;
+  });
+  return wrong;
+}
+
+std::optional<std::string> GpuBackend::wrong_records(const RowSource* rows,
+                                                     const Received& received) {
+  const auto words = static_cast<std::size_t>(record_.words());
+  const auto count = static_cast<std::size_t>(received.count);
+  std::vector<std::uint32_t> records(count * words);
+  gpu_.copy(records.data(), received.records, records.size() * sizeof(std::uint32_t));
+  for (std::size_t i = 0; i < count; ++i)
+    if (!is_record_of(setup_.shape, record_, *setup_.routing, setup_.seed, me_, rows[i],
+                      records.data() + i * words))
+      return fmt::format("row {}: source, choices or weights are not those of token {} of rank {}",
+                         i, rows[i].token, rows[i].rank);
+  return std::nullopt;
+}
+
+/// High throughput leaves no gaps between rows.
+void GpuBackend::look_behind_rows() {
+  const std::int64_t rows = rows_of(row_counts_.data(), setup_.shape.n_ranks, me_);
+  look_untouched(memory_ + lies_.rows.offset + rows * setup_.shape.value_bytes(setup_.format),
+                 end_of(lies_.rows));
+  look_untouched(memory_ + lies_.records.offset + rows * record_.bytes(), end_of(lies_.records));
+}
+
+/// Low latency: behind the rows of each source, in both halves. (All calls since the memory was
+/// filled had the same routing, so each half has the same gaps.)
+void GpuBackend::look_between_slots() {
+  const std::int64_t value_bytes = setup_.shape.value_bytes(setup_.format);
+  for (std::int32_t half = 0; half < 2; ++half)
+    for (std::int32_t source = 0; source < setup_.shape.n_ranks; ++source) {
+      const std::int64_t slots = std::int64_t{half} * setup_.shape.max_rows();
+      const std::int64_t begin = slots + fixed_slot(setup_.shape, source, rows_from(source));
+      const std::int64_t end = slots + fixed_slot(setup_.shape, source + 1, 0);
+      const std::byte* const rows = memory_ + lies_.rows.offset;
+      const std::byte* const records = memory_ + lies_.records.offset;
+      look_untouched(rows + begin * value_bytes, rows + end * value_bytes);
+      look_untouched(records + begin * record_.bytes(), records + end * record_.bytes());
+    }
+}
+
+std::optional<std::string> GpuBackend::wrong_untouched() {
+  clear_wrong();
+  for (const GpuPart* part : guarded_parts()) {
+    const std::byte* const begin = memory_ + part->offset;
+    look_untouched(begin - gpu_guard_bytes, begin);
+    look_untouched(end_of(*part), end_of(*part) + gpu_guard_bytes);
+  }
+  if (few())
+    look_between_slots();
+  else
+    look_behind_rows();
+  if (setup_.by_expert)
+    look_between_experts();
+  if (take_wrong().rows != 0)
+    return "something was written beside the rows";
+  return std::nullopt;
+}
+
+std::optional<std::string> GpuBackend::verify_dispatch() {
+  for (const auto look : {&GpuBackend::wrong_counts, &GpuBackend::wrong_rows,
+                          &GpuBackend::wrong_packed, &GpuBackend::wrong_untouched})
+    if (const auto wrong = (this->*look)())
+      return fmt::format("rank {}: {}", me_, *wrong);
   return std::nullopt;
 }
 
 std::optional<std::string> GpuBackend::verify_combine() {
   clear_wrong();
-  launched(
-      launch_check_combined({setup_.shape, record_scales(), setup_.combine, me_, tokens(),
-                             setup_.seed, at<std::int32_t>(lies_.experts), at<float>(lies_.weights),
-                             bias(), at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong)},
-                            stream()));
+  launched(launch_check_combined(
+      {setup_.shape, record_scales(), setup_.combine, me_, tokens(), setup_.seed,
+       at<std::int32_t>(lies_.experts), at<float>(lies_.weights), bias(),
+       at<std::uint16_t>(lies_.results), at<Wrong>(lies_.wrong), setup_.model_node_ranks()},
+      stream()));
   if (const Wrong wrong = take_wrong(); wrong.rows != 0)
     return fmt::format("rank {}: {} tokens are wrong; of one, token {}, channel {}: expected "
                        "{:#06x}, found {:#06x}",

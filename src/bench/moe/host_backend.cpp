@@ -24,7 +24,45 @@ std::uint64_t HostBackend::load(const std::uint64_t* word) {
 
 void HostBackend::put(std::byte* target, const std::byte* source, std::size_t size_bytes,
                       std::int32_t rank) {
-  rma_.put(target, source, size_bytes, rank, 0, false);
+  const std::size_t chunk_bytes = chunk_bytes_ > 0 ? chunk_bytes_ : size_bytes;
+  for (std::size_t at = 0; at < size_bytes; at += chunk_bytes)
+    rma_.put(target + at, source + at, std::min(chunk_bytes, size_bytes - at), rank, 0, false);
+}
+
+void HostBackend::go(Direction direction) {
+  const auto chunk_bytes = static_cast<std::size_t>(settings(direction).chunk_bytes.value_or(0));
+  chunk_bytes_ = chunk_bytes < row_bytes(direction) ? chunk_bytes : 0;
+}
+
+Settings HostBackend::settings(Direction direction) const {
+  Settings own;
+  own.chunk_bytes = static_cast<std::int32_t>(row_bytes(direction));
+  return filled(given(direction), own);
+}
+
+std::string HostBackend::cannot_use(Direction direction, const Settings& wanted) const {
+  if (std::string unknown = unknown_setting(wanted, settings(direction)); !unknown.empty())
+    return unknown;
+  const auto most = static_cast<std::int32_t>(row_bytes(direction));
+  if (wanted.chunk_bytes && (*wanted.chunk_bytes < 1 || *wanted.chunk_bytes > most))
+    return fmt::format("chunk_bytes {} is not from 1 to {}, a row of a {}", *wanted.chunk_bytes,
+                       most, to_string(direction));
+  return "";
+}
+
+std::vector<Settings> HostBackend::candidates(Direction direction) const {
+  constexpr std::size_t least_bytes = 256, unit_bytes = 64;
+  std::vector<Settings> all;
+  const std::size_t row = row_bytes(direction);
+  for (const std::size_t parts : {1, 2, 4, 8}) {
+    const std::size_t chunk = (row + parts - 1) / parts;
+    Settings one;
+    one.chunk_bytes = static_cast<std::int32_t>(
+        parts == 1 ? row : (chunk + unit_bytes - 1) / unit_bytes * unit_bytes);
+    if (parts == 1 || (chunk >= least_bytes && one.chunk_bytes != all.back().chunk_bytes))
+      all.push_back(one);
+  }
+  return all;
 }
 
 void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t rank) {

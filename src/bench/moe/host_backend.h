@@ -40,7 +40,14 @@ public:
   HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation);
   std::string name() const override { return "host"; }
   std::vector<MemoryUse> memory() const override { return lies_.uses; }
+  std::string window() const override {
+    return "from the call's begin until its result may be used, by the host's steady clock";
+  }
   void corrupt() override;
+  /// One: chunk_bytes of a put; its own choice is the whole row.
+  Settings settings(Direction direction) const override;
+  std::string cannot_use(Direction direction, const Settings& settings) const override;
+  std::vector<Settings> candidates(Direction direction) const override;
 
 protected:
   using Clock = std::chrono::steady_clock;
@@ -70,6 +77,8 @@ protected:
     return times;
   }
   static std::uint64_t load(const std::uint64_t* word);
+  /// From now on puts are of that direction: in its chunks.
+  void go(Direction direction);
   void put(std::byte* target, const std::byte* source, std::size_t size_bytes, std::int32_t rank);
   /// Behind all rows to that rank.
   void signal(std::uint64_t* word, std::uint64_t value, std::int32_t rank);
@@ -112,6 +121,13 @@ protected:
   std::vector<std::uint16_t> combined_;
   const HostLayout lies_;
   bool skipped_ = false; ///< the chunk has been
+
+private:
+  /// Of a row, of a direction.
+  std::size_t row_bytes(Direction direction) const {
+    return direction == Direction::combine ? value_row_bytes() : layout_.stride_bytes();
+  }
+  std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit
 };
 
 std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,

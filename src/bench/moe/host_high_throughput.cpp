@@ -105,6 +105,7 @@ private:
 Times HighThroughput::dispatch(bool cached) {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::dispatch);
   ++epoch_;
   if (cached) {
     meet(lies_.signals.ready, epoch_, "cached dispatch: readiness", times);
@@ -113,6 +114,7 @@ Times HighThroughput::dispatch(bool cached) {
     exchange_counts(times);
   }
   times.counts_us = us_since(begin);
+  times.begin_wait_us = times.wait_us;
   times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
   if (mutates(Mutation::Kind::early_signal)) {
     signal_rows();
@@ -294,9 +296,11 @@ void HighThroughput::run_experts() {
 Times HighThroughput::combine() {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::combine);
   ++back_epoch_;
   meet(lies_.signals.ready_back, back_epoch_, "combine: readiness", times);
   times.counts_us = us_since(begin);
+  times.begin_wait_us = times.wait_us;
   times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
   give_back();
   std::vector<Awaited> all;

@@ -24,6 +24,14 @@ std::size_t most_results(const Setup& setup) {
   return *std::max_element(by_rank.begin(), by_rank.end());
 }
 
+/// Rows packed by expert: the most that any rank has with this routing.
+std::size_t most_packed(const Setup& setup) {
+  std::int32_t most = 0;
+  for (std::int32_t rank = 0; setup.by_expert && rank < setup.shape.n_ranks; ++rank)
+    most = std::max(most, expected_packed(setup.shape, *setup.routing, rank).offsets.back());
+  return as_size(most);
+}
+
 /// Adds parts, and says by what formula.
 class Builder {
 public:
@@ -71,11 +79,15 @@ HostLayout::HostLayout(const Setup& setup) {
       add.rows("received rows", high ? "ranks * max_tokens * row" : "2 * ranks * max_tokens * row",
                (high ? 1 : 2) * ranks * tokens, row);
   relay = add.rows("rows to hand on", "nodes * max_tokens * row", relays ? nodes * tokens : 0, row);
-  result_rows = most_results(setup);
+  packed_rows = most_packed(setup);
+  packed = add.rows("rows packed by expert", "choices of this rank's experts, aligned * row",
+                    packed_rows, row);
+  result_rows = std::max(most_results(setup), packed_rows);
   results =
       add.rows("experts' results",
-               setup.combine == Combine::weighted ? "choices of this rank's experts * hidden * 2"
-                                                  : "ranks * max_tokens * hidden * 2",
+               setup.by_expert                      ? "packed rows * hidden * 2"
+               : setup.combine == Combine::weighted ? "choices of this rank's experts * hidden * 2"
+                                                    : "ranks * max_tokens * hidden * 2",
                result_rows, value_row);
   const std::size_t per_token = setup.combine == Combine::weighted ? as_size(shape.top_k) : ranks;
   back = add.rows("rows that come back",

@@ -27,6 +27,7 @@ struct HostLayout {
   std::size_t counts_out = 0; ///< [rank] of count_message_words
   std::size_t counts_in = 0;  ///< [2][rank] of count_message_words
   std::size_t receive = 0;    ///< high throughput [row]; low latency [2][rank][token]
+  std::size_t packed = 0;     ///< [packed_rows]: low latency by expert
   std::size_t relay = 0;      ///< [node][token]: of the rail's ranks, to be handed on
   std::size_t results = 0;    ///< what experts give back
   std::size_t back = 0;       ///< [local rank][node][token], or [2][token][choice or rank]
@@ -34,7 +35,7 @@ struct HostLayout {
   std::size_t sums_in = 0;    ///< [node][token]: what nodes have added up for this rank
   /// int32 of a message of counts: rows for each rank, choices for each expert of the receiver.
   std::size_t count_message_words = 0;
-  std::size_t result_rows = 0;
+  std::size_t result_rows = 0, packed_rows = 0;
   /// For people: what is there, by which formula.
   std::vector<MemoryUse> uses;
 };

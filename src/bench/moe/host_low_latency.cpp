@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/bench/moe/host_backend.h"
+#include "src/bench/moe/packing.h"
 
 namespace shmemctl::moe {
 
@@ -49,6 +50,8 @@ public:
                 2 * as_size(setup_.shape.max_rows()) * layout_.stride_bytes());
     std::memset(memory_ + lies_.back, static_cast<int>(poison_byte),
                 2 * half_back_rows() * value_row_bytes());
+    std::memset(memory_ + lies_.packed, static_cast<int>(poison_byte),
+                lies_.packed_rows * layout_.stride_bytes());
   }
 
   Times dispatch(bool cached) override;
@@ -77,6 +80,9 @@ private:
   std::byte* result_row(std::size_t index) const {
     return memory_ + lies_.results + index * value_row_bytes();
   }
+  std::byte* packed_row(std::int32_t place) const {
+    return memory_ + lies_.packed + as_size(place) * layout_.stride_bytes();
+  }
   /// The word of `source` in a half.
   std::uint64_t* word(std::size_t signals, std::int32_t half, std::int32_t source) const {
     return words(signals) + half * n_ + source;
@@ -86,7 +92,10 @@ private:
   void tell(std::size_t signals, std::uint64_t epoch, const std::vector<std::int32_t>& counts);
   void wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
   void count_choices();
+  void pack();
+  void run_packed_experts();
   void give_back();
+  std::optional<std::string> wrong_packed() const;
   void add_up_all();
 
   std::vector<std::byte*> received_rows() const override;
@@ -95,6 +104,7 @@ private:
   const std::int32_t n_;
   std::vector<std::int32_t> come_; ///< by source: rows of the last dispatch
   std::vector<std::int32_t> expert_counts_;
+  Packing packing_; ///< of the last dispatch, where rows are packed
   std::vector<Awaited> everybody_;
   std::uint64_t epoch_ = 0, back_epoch_ = 0;
 };
@@ -102,6 +112,7 @@ private:
 Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::dispatch);
   ++epoch_;
   if (mutates(Mutation::Kind::early_signal)) {
     std::vector<std::int32_t> counts(as_size(n_));
@@ -123,6 +134,11 @@ Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
     come_[as_size(source)] =
         count_of(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)));
   count_choices();
+  if (setup_.by_expert) {
+    const Clock::time_point unpacked = Clock::now();
+    pack();
+    times.pack_us = us_since(unpacked);
+  }
   rma_.quiet();
   times.total_us = us_since(begin);
   times.transfer_us = times.total_us;
@@ -174,7 +190,35 @@ void LowLatency::count_choices() {
     chosen = aligned_count(chosen, setup_.shape.expert_alignment);
 }
 
+void LowLatency::pack() {
+  const std::vector<std::byte*> rows = received_rows();
+  std::vector<const std::int32_t*> choices;
+  for (const std::byte* row : rows)
+    choices.push_back(layout_.experts(row));
+  packing_ = packing_of(setup_.shape, choices, me_);
+  const auto top_k = as_size(setup_.shape.top_k);
+  for (std::size_t i = 0; i < packing_.places.size(); ++i)
+    if (packing_.places[i] >= 0)
+      std::memcpy(packed_row(packing_.places[i]), rows[i / top_k], layout_.stride_bytes());
+}
+
+void LowLatency::run_packed_experts() {
+  for (std::size_t expert = 0; expert < packing_.counts.size(); ++expert) {
+    const float factor =
+        expert_factor(setup_.shape.first_expert(me_) + static_cast<std::int32_t>(expert));
+    for (std::int32_t i = 0; i < packing_.counts[expert]; ++i) {
+      const std::int32_t place = packing_.offsets[expert] + i;
+      const std::vector<std::uint16_t> read = read_row(setup_, packed_row(place));
+      auto* const out = reinterpret_cast<std::uint16_t*>(result_row(as_size(place)));
+      std::transform(read.begin(), read.end(), out,
+                     [factor](std::uint16_t x) { return transformed(x, factor); });
+    }
+  }
+}
+
 void LowLatency::run_experts() {
+  if (setup_.by_expert)
+    return run_packed_experts();
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
     const std::vector<std::uint16_t> read = read_row(setup_, row);
@@ -200,6 +244,7 @@ void LowLatency::run_experts() {
 Times LowLatency::combine() {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  go(Direction::combine);
   ++back_epoch_;
   give_back();
   order();
@@ -216,16 +261,18 @@ Times LowLatency::combine() {
 
 void LowLatency::give_back() {
   const std::int32_t half = half_of_epoch(back_epoch_);
-  std::size_t index = 0;
+  std::size_t index = 0, choice = 0;
   for (const std::byte* row : received_rows()) {
     const RowSource home = layout_.source(row);
     if (!weighted()) {
       put(back_row(half, home.token, me_), result_row(index++), value_row_bytes(), home.rank);
       continue;
     }
-    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
+    for (std::int32_t k = 0; k < setup_.shape.top_k; ++k, ++choice)
       if (setup_.shape.local_expert(layout_.experts(row)[k], me_) != no_expert)
-        put(back_row(half, home.token, k), result_row(index++), value_row_bytes(), home.rank);
+        put(back_row(half, home.token, k),
+            result_row(setup_.by_expert ? as_size(packing_.places[choice]) : index++),
+            value_row_bytes(), home.rank);
   }
 }
 
@@ -271,6 +318,28 @@ std::optional<std::string> LowLatency::wrong_counts_or_gaps(std::size_t /*rows*/
                             as_size(setup_.shape.max_tokens - used) * layout_.stride_bytes()))
         return fmt::format("byte {} behind the {} rows of rank {} was written", *at, used, source);
     }
+  return setup_.by_expert ? wrong_packed() : std::nullopt;
+}
+
+std::optional<std::string> LowLatency::wrong_packed() const {
+  const PackedRows expected = expected_packed(setup_.shape, *setup_.routing, me_);
+  if (packing_.offsets != expected.offsets)
+    return "the experts' packed rows do not begin where the routing says";
+  for (std::size_t expert = 0; expert < expected.rows.size(); ++expert) {
+    const std::vector<RowSource>& rows = expected.rows[expert];
+    std::int32_t place = expected.offsets[expert];
+    if (as_size(packing_.counts[expert]) != rows.size())
+      return fmt::format("expert {} here has {} packed rows, and the routing sends {}", expert,
+                         packing_.counts[expert], rows.size());
+    for (const RowSource& row : rows)
+      if (const auto wrong = wrong_row(setup_, layout_, row, packed_row(place++)))
+        return fmt::format("packed row {} of expert {} here: {}", place - 1, expert, *wrong);
+    const std::int32_t end = expert + 1 < expected.rows.size()
+                                 ? expected.offsets[expert + 1]
+                                 : static_cast<std::int32_t>(lies_.packed_rows);
+    if (first_written(packed_row(place), as_size(end - place) * layout_.stride_bytes()))
+      return fmt::format("something was written behind the packed rows of expert {} here", expert);
+  }
   return std::nullopt;
 }
 

@@ -35,16 +35,17 @@ struct Calls {
   Operation operation;
   double cold_us = 0;
   std::vector<Times> times;
+  std::vector<double> late_us; ///< from the barrier until the call began
 };
 
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
       : backend_(backend), setup_(setup), effort_(effort), rank_(rank) {
-    calls_.push_back({Operation::dispatch, 0, {}});
+    calls_.push_back({Operation::dispatch, 0, {}, {}});
     if (setup.mode == Mode::high_throughput)
-      calls_.push_back({Operation::cached_dispatch, 0, {}});
-    calls_.push_back({Operation::combine, 0, {}});
+      calls_.push_back({Operation::cached_dispatch, 0, {}, {}});
+    calls_.push_back({Operation::combine, 0, {}, {}});
   }
 
   PointResult run() {
@@ -86,12 +87,16 @@ private:
         backend_.run_experts();
       }
       rank_.barrier();
+      const Clock::time_point free = Clock::now();
       delay();
+      const double late_us = us_since(free);
       Times times = call(calls.operation);
       if (cold)
         calls.cold_us = times.total_us;
-      if (into)
+      if (into) {
         calls.times.push_back(std::move(times));
+        calls.late_us.push_back(late_us);
+      }
       if (verified)
         look(calls.operation);
     }
@@ -135,6 +140,32 @@ private:
     }
   }
 
+  /// Medians over the calls; 0 where a backend does not tell.
+  std::vector<double> by_peer(const Calls& calls, std::vector<double> Times::*of) const {
+    std::vector<double> medians;
+    for (std::size_t peer = 0; peer < static_cast<std::size_t>(rank_.n_pes); ++peer) {
+      std::vector<double> of_peer;
+      for (const Times& times : calls.times)
+        of_peer.push_back((times.*of).empty() ? 0 : (times.*of)[peer]);
+      medians.push_back(bench::median(of_peer));
+    }
+    return medians;
+  }
+
+  /// What the calls of all ranks at that position say of who came later.
+  static WaitMatrix lateness(const std::vector<json>& all, std::size_t at) {
+    WaitMatrix late;
+    for (const json& waiting : all) {
+      const json& own = waiting.at("operations").at(at);
+      late.push_back(own.at("begin waits").get<std::vector<double>>());
+      for (std::size_t peer = 0; peer < late.back().size() && peer < all.size(); ++peer)
+        late.back()[peer] =
+            std::max(late.back()[peer], all[peer].at("operations").at(at).at("late").get<double>() -
+                                            own.at("late").get<double>());
+    }
+    return late;
+  }
+
   json own() const {
     json operations = json::array();
     for (const Calls& calls : calls_) {
@@ -144,15 +175,11 @@ private:
         one["counts"].push_back(times.counts_us);
         one["transfer"].push_back(times.transfer_us);
         one["arrival"].push_back(times.arrival_us);
+        one["pack"].push_back(times.pack_us);
       }
-      std::vector<double> waits;
-      for (int peer = 0; peer < rank_.n_pes; ++peer) {
-        std::vector<double> of_peer;
-        for (const Times& times : calls.times)
-          of_peer.push_back(times.wait_us[static_cast<std::size_t>(peer)]);
-        waits.push_back(bench::median(of_peer));
-      }
-      one["waits"] = waits;
+      one["waits"] = by_peer(calls, &Times::wait_us);
+      one["begin waits"] = by_peer(calls, &Times::begin_wait_us);
+      one["late"] = bench::median(calls.late_us);
       operations.push_back(std::move(one));
     }
     return {{"operations", operations}, {"period", period_us_}, {"wrong", wrong_}};
@@ -178,7 +205,8 @@ private:
     };
     PointResult result;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      OperationResult one{calls_[i].operation, 0, {}, {}, {}, {}, {}};
+      OperationResult one;
+      one.operation = calls_[i].operation;
       const auto part = [&](const char* name) {
         static const json none = json::array();
         return slowest([&](const json& pe) -> const json& {
@@ -190,11 +218,13 @@ private:
       one.counts_us = part("counts");
       one.transfer_us = part("transfer");
       one.arrival_us = part("arrival");
+      one.pack_us = part("pack");
       for (const json& pe : all) {
         const json& operation = pe.at("operations").at(i);
         one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());
         one.waits.push_back(operation.at("waits").get<std::vector<double>>());
       }
+      one.late = lateness(all, i);
       result.operations.push_back(std::move(one));
     }
     result.period_us = slowest([](const json& pe) -> const json& { return pe.at("period"); });

@@ -36,10 +36,13 @@ const char* to_string(Operation operation);
 
 /// On PE 0: of each iteration the time of the rank that took longest, in us.
 struct OperationResult {
-  Operation operation;
+  Operation operation = Operation::dispatch;
   double cold_us = 0; ///< the very first call
-  std::vector<double> total_us, counts_us, transfer_us, arrival_us;
+  std::vector<double> total_us, counts_us, transfer_us, arrival_us, pack_us;
   WaitMatrix waits; ///< medians over the iterations
+  /// [i][j], medians: how much later than rank i rank j began, by what each saw of its own clock
+  /// behind a barrier, and by what i heard of j.
+  WaitMatrix late;
 };
 struct PointResult {
   std::vector<OperationResult> operations;

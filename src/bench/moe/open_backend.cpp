@@ -53,7 +53,7 @@ void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
     throw cannot_start(BackendKind::gpu, runtime.no_gpu_reason());
   if (const std::string reason = gpu_backend_cannot(*gpu_, setup); !reason.empty())
     throw cannot_start(BackendKind::gpu, reason);
-  const std::size_t size_bytes = gpu_backend_bytes(setup);
+  const std::size_t size_bytes = gpu_backend_bytes(*gpu_, setup);
   gpu_memory_ = static_cast<std::byte*>(gpu_->allocate(size_bytes));
   gpu_->fill(gpu_memory_, 0, size_bytes);
   runtime.collectives().barrier(team_world); // nobody writes into what is not zeroed yet

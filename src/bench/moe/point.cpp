@@ -38,10 +38,15 @@ json params_of(const Point& point, const char* phase) {
               {"phase", phase}};
   if (setup.mode == Mode::low_latency)
     params["combine"] = to_string(setup.combine);
+  if (setup.by_expert)
+    params["layout"] = "expert";
   if (setup.n_nodes() > 1)
     params["nodes"] = setup.n_nodes();
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
+  for (const Direction direction : {Direction::dispatch, Direction::combine})
+    if (const std::string given = to_text(point.given.of(direction)); !given.empty())
+      params[to_string(direction) + std::string("_settings")] = given;
   return params;
 }
 
@@ -65,13 +70,18 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
   return row;
 }
 
-/// 10^9 bytes per second of one rank, on average over the ranks.
-void add_bandwidth(const Traffic& traffic, ResultRow& row) {
+/// 10^9 bytes per second of one rank, on average over the ranks; and the share that the busiest
+/// link had of its limit.
+void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
   const double p50_us = row.stats && row.stats->p50 ? *row.stats->p50 : 0;
   if (p50_us <= 0)
     return;
   row.bandwidth_GBps = mean_of(traffic.logical_bytes) / p50_us / 1e3;
   row.wire_GBps = mean_of(traffic.sent_bytes) / p50_us / 1e3;
+  if (const auto share = share_of(point.links, traffic, p50_us)) {
+    row.link_fraction = share->fraction;
+    row.limited_by = share->limited_by;
+  }
 }
 
 std::string case_of(Operation operation) {
@@ -98,10 +108,11 @@ double call_us(const OperationResult& result) {
 
 json waits_json(const OperationResult& result) {
   json verdicts = json::array();
-  for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result)))
+  for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
     verdicts.push_back(describe(verdict));
   return {{"operation", to_string(result.operation)},
           {"wait_us", result.waits},
+          {"late_us", result.late},
           {"verdicts", verdicts}};
 }
 
@@ -149,15 +160,18 @@ std::vector<ResultRow> rows_of(const Point& point) {
     const std::string name = case_of(result.operation);
     const Traffic traffic = traffic_of(point.setup, result.operation);
     rows.push_back(row_of(point, name, "total", result.total_us));
-    add_bandwidth(traffic, rows.back());
+    add_bandwidth(point, traffic, rows.back());
     if (point.setup.mode == Mode::high_throughput) {
       const bool counts = result.operation == Operation::dispatch;
       rows.push_back(row_of(point, name, counts ? "counts" : "readiness", result.counts_us));
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
-      add_bandwidth(traffic, rows.back());
+      add_bandwidth(point, traffic, rows.back());
     }
+    if (point.setup.by_expert && result.operation == Operation::dispatch)
+      rows.push_back(row_of(point, name, "pack", result.pack_us));
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
-    rows.push_back(row_of(point, name, "first call", {result.cold_us}));
+    if (!point.was_tuned)
+      rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }
   rows.push_back(row_of(point, "moe-round-trip", "period", point.result.period_us));
   Traffic both = dispatch_traffic(point.setup);
@@ -166,7 +180,9 @@ std::vector<ResultRow> rows_of(const Point& point) {
     both.logical_bytes[i] += back.logical_bytes[i];
     both.sent_bytes[i] += back.sent_bytes[i];
   }
-  add_bandwidth(both, rows.back());
+  for (std::size_t i = 0; i < both.moved_bytes.size(); ++i)
+    both.moved_bytes[i] += back.moved_bytes[i];
+  add_bandwidth(point, both, rows.back());
   return rows;
 }
 
@@ -185,16 +201,27 @@ json json_of(const Point& point) {
   json waits = json::array();
   for (const OperationResult& result : point.result.operations)
     waits.push_back(waits_json(result));
-  return {{"params", params_of(point, "total")},
-          {"seed", setup.seed},
-          {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
-          {"tokens", tokens},
-          {"received_rows", rows},
-          {"verified_iterations", point.result.verified_iterations},
-          {"memory", memory},
-          {"dispatch", traffic_json(dispatch_traffic(setup))},
-          {"combine", traffic_json(combine_traffic(setup))},
-          {"waits", waits}};
+  const Traffic there = dispatch_traffic(setup), back = combine_traffic(setup);
+  json all{{"params", params_of(point, "total")},
+           {"window", point.window},
+           {"caches", "warm: each call has the buffers of the one before, and nothing is flushed"},
+           {"links", links_json(point.links, there, back)},
+           {"nics", nics_json(point.links)},
+           {"seed", setup.seed},
+           {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
+           {"tokens", tokens},
+           {"received_rows", rows},
+           {"verified_iterations", point.result.verified_iterations},
+           {"memory", memory},
+           {"dispatch", traffic_json(there)},
+           {"combine", traffic_json(back)},
+           {"waits", waits},
+           {"settings",
+            {{"dispatch", settings_json(point.settings.dispatch)},
+             {"combine", settings_json(point.settings.combine)}}}};
+  if (point.was_tuned)
+    all["tuned"] = tuned_json(point.tuned);
+  return all;
 }
 
 Findings findings_of(const Point& point) {
@@ -203,8 +230,14 @@ Findings findings_of(const Point& point) {
     findings.push_back({"moe-corrupt", Severity::error, "moe", wrong,
                         "run it again with --verify-every 1; if it stays, the transport or the "
                         "memory is broken"});
+  for (const Tuned& tuned : point.tuned)
+    for (const Attempt& attempt : tuned.attempts)
+      if (!attempt.wrong.empty())
+        findings.push_back({"moe-corrupt", Severity::error, "moe", attempt.wrong,
+                            "these settings break the kernels or the memory: report them, and do "
+                            "not use them"});
   for (const OperationResult& result : point.result.operations)
-    for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result)))
+    for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
       findings.push_back(finding_of(verdict, result.operation));
   return findings;
 }
@@ -217,6 +250,7 @@ std::string text_of(const Point& point) {
     text += fmt::format("  {:<22} {:>10} = {}\n", use.what, format_size_bytes(use.size_bytes),
                         use.formula);
   text += operation_text(point, Operation::dispatch) + operation_text(point, Operation::combine);
+  text += links_text(point.links, dispatch_traffic(setup), combine_traffic(setup));
   for (const OperationResult& result : point.result.operations)
     if (const std::string waits = wait_text(result.waits); !waits.empty())
       text += fmt::format("{}: {}", to_string(result.operation), waits);

@@ -7,7 +7,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reports/report.h"
+#include "src/bench/moe/links.h"
 #include "src/bench/moe/measure.h"
+#include "src/bench/moe/tune.h"
 
 namespace shmemctl::moe {
 
@@ -19,11 +21,19 @@ struct Point {
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
+  DirectionSettings given = {};    ///< what was asked for
+  DirectionSettings settings = {}; ///< what calls ran with
+  /// Whether settings were tried before, so no call was the first; and how that went.
+  bool was_tuned = false;
+  std::vector<Tuned> tuned = {};
+  Links links = {};        ///< what rows went over
+  std::string window = {}; ///< what `total` spans, and by which clock
 };
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.
 std::vector<ResultRow> rows_of(const Point& point);
-/// An item of the report's key "moe": routing, memory, traffic, wait matrices and their verdicts.
+/// An item of the report's key "moe": routing, memory, traffic, wait matrices and their verdicts,
+/// settings and what was tried.
 nlohmann::json json_of(const Point& point);
 /// What is wrong, and who is slow.
 Findings findings_of(const Point& point);

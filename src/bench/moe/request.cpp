@@ -47,6 +47,10 @@ void refuse_idle_flags(const Request& request) {
          "leave it out, or use --mode ht");
   refuse(request.combine != untouched.combine && !low, "--combine",
          "high throughput has one model, rows", "leave it out, or use --mode ll");
+  refuse(request.layout != untouched.layout && !low, "--layout",
+         "high throughput lays rows by source rank", "leave it out, or use --mode ll");
+  refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
+         "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",
          "bf16 has no scales", "leave it out, or use --dtype fp8");
   refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
@@ -65,8 +69,8 @@ Setup common_setup(const Request& request, int n_ranks, int node_ranks) {
                   : request.combine == "partial"      ? Combine::partial
                                                       : Combine::weighted;
   setup.bias = request.bias;
+  setup.by_expert = request.layout == "expert";
   setup.seed = request.seed;
-  setup.num_sms = request.num_sms;
   setup.shape.n_ranks = n_ranks;
   setup.node_ranks = request.flat ? n_ranks : node_ranks;
   setup.shape.expert_alignment = request.expert_alignment;
@@ -85,6 +89,16 @@ RoutingRequest common_routing(const Request& request) {
     routing.top_groups = request.top_groups;
   }
   return routing;
+}
+
+/// Groups that do not fit throw.
+void require_groups(const PointRequest& point) {
+  if (point.routing.kind != RoutingKind::grouped)
+    return;
+  Shape shape = point.setup.shape;
+  RoutingRequest none = point.routing;
+  shape.max_tokens = none.tokens = 0;
+  make_routing(shape, none);
 }
 
 } // namespace
@@ -108,6 +122,7 @@ std::vector<PointRequest> points_of(const Request& request,
   };
   const Shape said = recorded ? recorded->shape : Shape{};
   std::vector<PointRequest> points;
+  const std::vector<std::int32_t> all_sms = numbers("--num-sms", request.num_sms);
   for (const std::int32_t experts : list("--num-experts", &Request::experts, said.n_experts))
     for (const std::int32_t top_k : list("--num-topk", &Request::top_k, said.top_k))
       for (const std::int32_t hidden : numbers("--hidden", request.hidden))
@@ -118,13 +133,11 @@ std::vector<PointRequest> points_of(const Request& request,
           shape.max_tokens = tokens;
           point.routing.tokens = tokens;
           validate(shape, point.setup.format, ranks_limit);
-          if (point.routing.kind == RoutingKind::grouped) // groups that do not fit throw
-            make_routing(Shape{n_ranks, experts, top_k, hidden, 0, 1}, [&] {
-              RoutingRequest none = point.routing;
-              none.tokens = 0;
-              return none;
-            }());
-          points.push_back(point);
+          require_groups(point);
+          for (const std::int32_t sms : all_sms) {
+            point.setup.num_sms = sms;
+            points.push_back(point);
+          }
         }
   return points;
 }

@@ -18,10 +18,11 @@ struct Request {
   std::int32_t masked_percent = 0;
   bool uneven = false;
   std::string mode = "ht", dtype = "bf16", scales = "float", combine = "weighted";
+  std::string layout = "source"; ///< ll: of received rows; or "expert"
   bool bias = false;
   bool flat = false; ///< rows go straight to ranks of other nodes
   std::int32_t expert_alignment = 1;
-  std::int32_t num_sms = 0;
+  std::string num_sms = "0"; ///< 0: the kernels' own choice
   std::uint32_t seed = 1;
 
   bool from_file() const { return routing.find_first_of("/.") != std::string::npos; }

@@ -10,7 +10,7 @@ std::size_t as_size(std::int32_t value) {
 
 Traffic nothing(const Setup& setup) {
   const std::vector<std::uint64_t> zeros(as_size(setup.shape.n_ranks));
-  return {zeros, zeros, zeros};
+  return {zeros, zeros, zeros, std::vector<std::uint64_t>(zeros.size() * zeros.size())};
 }
 
 /// A row from one rank to another.
@@ -19,6 +19,7 @@ void move(const Setup& setup, std::int32_t from, std::int32_t to, std::uint64_t 
   if (from == to)
     return;
   traffic.sent_bytes[as_size(from)] += size_bytes;
+  traffic.moved_bytes[as_size(from * setup.shape.n_ranks + to)] += size_bytes;
   if (node_of(from, setup.node_ranks) != node_of(to, setup.node_ranks))
     traffic.crossing_bytes[as_size(from)] += size_bytes;
 }

@@ -18,6 +18,8 @@ struct Traffic {
   std::vector<std::uint64_t> sent_bytes;
   /// Of these, to ranks of other nodes.
   std::vector<std::uint64_t> crossing_bytes;
+  /// [from][to]: the same by way, of ranks that are not the same.
+  std::vector<std::uint64_t> moved_bytes;
 };
 Traffic dispatch_traffic(const Setup& setup);
 Traffic combine_traffic(const Setup& setup);

@@ -12,6 +12,8 @@ namespace {
 constexpr double line_factor = 3, cell_factor = 5, least_share = 0.1;
 /// Of two ranks, one is always the later one.
 constexpr double least_share_of_two = 0.5;
+/// Of a wait between two ranks, for the rank to be blamed and not the link.
+constexpr double least_lateness = 0.5;
 
 /// Of the cells for which `in` holds, and of the others; the diagonal is left out.
 struct Means {
@@ -36,7 +38,8 @@ Means means_of(const WaitMatrix& waits, In&& in) {
 
 } // namespace
 
-std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us) {
+std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
+                                     const WaitMatrix& late) {
   const int n = static_cast<int>(waits.size());
   std::vector<WaitVerdict> verdicts;
   std::set<int> slow_ranks, slow_receivers;
@@ -75,8 +78,13 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us) {
       if (i == j || slow_receivers.count(i) != 0 || slow_ranks.count(j) != 0)
         continue;
       const Means cell = means_of(waits, [&](int a, int b) { return a == i && b == j; });
-      if (stands_out(cell, cell_factor))
-        verdicts.push_back({Culprit::link, i, j, cell.inside, cell.outside});
+      if (!stands_out(cell, cell_factor))
+        continue;
+      const double late_us =
+          late.empty() ? 0 : late[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+      const bool came_late = n == 2 && late_us >= least_lateness * (cell.inside - cell.outside);
+      verdicts.push_back({came_late ? Culprit::rank : Culprit::link, came_late ? -1 : i, j,
+                          cell.inside, cell.outside, late_us, n == 2});
     }
   return verdicts;
 }
@@ -84,6 +92,10 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us) {
 std::string describe(const WaitVerdict& verdict) {
   switch (verdict.culprit) {
   case Culprit::rank:
+    if (verdict.of_two)
+      return fmt::format("PE {} is slow: the other waits {:.0f} us for it, which begins {:.0f} us "
+                         "later",
+                         verdict.awaited, verdict.wait_us, verdict.late_us);
     return fmt::format("PE {} is slow: the others wait {:.0f} us for it, and {:.0f} us for each "
                        "other",
                        verdict.awaited, verdict.wait_us, verdict.usual_us);
@@ -91,6 +103,11 @@ std::string describe(const WaitVerdict& verdict) {
     return fmt::format("PE {} receives slowly: it waits {:.0f} us for each, the others {:.0f} us",
                        verdict.waiting, verdict.wait_us, verdict.usual_us);
   case Culprit::link:
+    if (verdict.of_two)
+      return fmt::format("the way from PE {} to PE {} is slow, or what PE {} does before it sends: "
+                         "{:.0f} us, the other way {:.0f} us; it began at most {:.0f} us later",
+                         verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us,
+                         verdict.usual_us, verdict.late_us);
     return fmt::format("the way from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us",
                        verdict.awaited, verdict.waiting, verdict.wait_us, verdict.usual_us);
   }

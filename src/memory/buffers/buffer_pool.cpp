@@ -84,11 +84,22 @@ BufferHandle BufferPool::add(const void* address, std::size_t size_bytes, bool m
     throw bad_buffer(extent, "a part of it cannot be read", "register readable memory");
   require_present(map, extent.pages);
   const std::uint32_t slot = take_slot();
-  RegisteredBuffer buffer{{slot, next_generation_++}, extent, true, false, {}};
+  RegisteredBuffer buffer{{slot, next_generation_++}, extent, true, false, {}, nullptr};
   buffer.writable = all([](const MappedArea& part) { return part.writable; });
   share_missing(buffer, map, may_replace_pages);
   slots_[slot] = {State::open, buffer};
   return buffer.handle;
+}
+
+BufferHandle BufferPool::add_gpu(const void* address, std::size_t size_bytes,
+                                 std::shared_ptr<const GpuShare> gpu) {
+  const BufferExtent extent = extent_of(address, size_bytes);
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t slot = take_slot();
+  const std::string reason = gpu->reason;
+  slots_[slot] = {State::open,
+                  {{slot, next_generation_++}, extent, true, false, reason, std::move(gpu)}};
+  return slots_[slot].buffer.handle;
 }
 
 void BufferPool::share_missing(RegisteredBuffer& buffer, const std::vector<MappedArea>& map,

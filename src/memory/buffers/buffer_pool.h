@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "src/memory/buffers/fork_guard.h"
+#include "src/memory/buffers/gpu_share.h"
 #include "src/memory/buffers/page_sharing.h"
 
 namespace shmemctl {
@@ -26,6 +28,8 @@ struct RegisteredBuffer {
   bool writable = true;   ///< peers may put; else only get
   bool shareable = false; ///< peers can map its pages
   std::string reason;     ///< why they can or cannot
+  std::shared_ptr<const GpuShare>
+      gpu; ///< of memory of a GPU, which has no pages here; else nullptr
 };
 
 /// What peers need to map a buffer: files and offsets, and the gap in front of its first byte.
@@ -47,6 +51,10 @@ public:
   /// buffer then says why. Throws Error: usage for memory that is not there or that was freed while
   /// a buffer in it was registered; unavailable when all slots are in use.
   BufferHandle add(const void* address, std::size_t size_bytes, bool may_replace_pages = true);
+  /// Memory of a GPU, of which this only keeps the books. Throws Error (unavailable) when all slots
+  /// are in use.
+  BufferHandle add_gpu(const void* address, std::size_t size_bytes,
+                       std::shared_ptr<const GpuShare> gpu);
   /// From now on the handle is stale: nobody finds or exports the buffer. Throws Error (usage) for
   /// a handle that is stale already.
   void withdraw(const BufferHandle& handle);

@@ -10,7 +10,7 @@ namespace shmemctl::buffers {
 
 namespace {
 
-constexpr std::uint32_t request_magic = 0x31515242, answer_magic = 0x31414242; // "BRQ1", "BBA1"
+constexpr std::uint32_t request_magic = 0x32515242, answer_magic = 0x32414242; // "BRQ2", "BBA2"
 
 struct RequestWire {
   std::uint32_t magic, kind, from_pe, to_pe;
@@ -22,7 +22,7 @@ struct RequestWire {
 struct AnswerWire {
   std::uint32_t magic, outcome, descriptors, slots, users, writable;
   std::uint64_t sequence, stage_bytes, address, size_bytes, page_gap_bytes;
-  std::uint32_t n_parts, reason_bytes;
+  std::uint32_t n_parts, reason_bytes, memory, device_bytes, handle_bytes, zero;
 };
 
 template <class Wire>
@@ -56,6 +56,22 @@ bool take(std::string_view& text, Wire& wire) {
   return true;
 }
 
+std::string take_text(std::string_view& text, std::size_t size_bytes) {
+  const std::string taken(text.substr(0, size_bytes));
+  text.remove_prefix(taken.size());
+  return taken;
+}
+
+bool plausible(const AnswerWire& wire) {
+  return wire.magic == answer_magic &&
+         wire.outcome <= static_cast<std::uint32_t>(Outcome::failed) && wire.writable <= 1 &&
+         wire.n_parts <= most_parts && wire.reason_bytes <= most_reason_bytes &&
+         wire.descriptors <= most_parts &&
+         wire.memory <= static_cast<std::uint32_t>(BufferMemory::gpu_unshared) &&
+         wire.device_bytes <= most_device_bytes && wire.handle_bytes <= most_handle_bytes &&
+         wire.zero == 0;
+}
+
 } // namespace
 
 std::string encode(const Request& request, const JobSecret& secret) {
@@ -77,7 +93,7 @@ std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
   auto text = signed_part(data, size_bytes, secret);
   RequestWire wire{};
   if (!text || !take(*text, wire) || !text->empty() || wire.magic != request_magic ||
-      wire.kind > static_cast<std::uint32_t>(RequestKind::get) || wire.zero != 0)
+      wire.kind > static_cast<std::uint32_t>(RequestKind::close) || wire.zero != 0)
     return std::nullopt;
   return Request{
       static_cast<RequestKind>(wire.kind), wire.from_pe,      wire.to_pe,     wire.sequence,
@@ -98,22 +114,24 @@ std::string encode(const Answer& answer, const JobSecret& secret) {
                         answer.size_bytes,
                         answer.page_gap_bytes,
                         static_cast<std::uint32_t>(answer.parts.size()),
-                        static_cast<std::uint32_t>(reason_bytes)};
+                        static_cast<std::uint32_t>(reason_bytes),
+                        static_cast<std::uint32_t>(answer.memory),
+                        static_cast<std::uint32_t>(answer.device.size()),
+                        static_cast<std::uint32_t>(answer.handle.size()),
+                        0};
   std::string text = bytes_of(wire);
   for (const FilePart& part : answer.parts)
     text += bytes_of(part);
-  return sign(text + answer.reason.substr(0, reason_bytes), secret);
+  return sign(text + answer.device + answer.handle + answer.reason.substr(0, reason_bytes), secret);
 }
 
 std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
                                     const JobSecret& secret) {
   auto text = signed_part(data, size_bytes, secret);
   AnswerWire wire{};
-  if (!text || !take(*text, wire) || wire.magic != answer_magic ||
-      wire.outcome > static_cast<std::uint32_t>(Outcome::failed) || wire.writable > 1 ||
-      wire.n_parts > most_parts || wire.reason_bytes > most_reason_bytes ||
-      wire.descriptors > most_parts ||
-      text->size() != wire.n_parts * sizeof(FilePart) + wire.reason_bytes)
+  if (!text || !take(*text, wire) || !plausible(wire) ||
+      text->size() != wire.n_parts * sizeof(FilePart) + wire.device_bytes + wire.handle_bytes +
+                          wire.reason_bytes)
     return std::nullopt;
   Answer answer;
   answer.sequence = wire.sequence;
@@ -128,6 +146,9 @@ std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
   for (FilePart& part : answer.parts)
     if (!take(*text, part) || part.file >= wire.descriptors)
       return std::nullopt;
+  answer.memory = static_cast<BufferMemory>(wire.memory);
+  answer.device = take_text(*text, wire.device_bytes);
+  answer.handle = take_text(*text, wire.handle_bytes);
   answer.reason = *text;
   return answer;
 }

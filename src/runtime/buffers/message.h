@@ -17,7 +17,8 @@ enum class RequestKind : std::uint32_t {
   open,  ///< how do I reach this buffer? The answer brings its files
   stage, ///< I need my staging area
   put,   ///< copy from my staging area into the buffer
-  get    ///< copy from the buffer into my staging area
+  get,   ///< copy from the buffer into my staging area
+  close  ///< forget this buffer of mine: its memory is about to go
 };
 
 struct Request {
@@ -49,14 +50,18 @@ struct Answer {
   // Of open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;
-  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why
+  BufferMemory memory = BufferMemory::host;
+  std::vector<FilePart> parts; ///< empty: not shareable, `reason` says why. Of gpu_descriptors:
+                               ///< whole allocations; page_gap_bytes is the gap in the first one
+  std::string device, handle;  ///< as in GpuShare
   std::string reason;
 };
 
-inline constexpr std::size_t most_parts = 64, most_reason_bytes = 400, most_message_bytes = 4096;
+inline constexpr std::size_t most_parts = 64, most_reason_bytes = 400, most_message_bytes = 4096,
+                             most_device_bytes = 64, most_handle_bytes = 128;
 
 /// Between processes of one machine, hence in the machine's own byte order; signed with the job's
-/// secret. A longer reason is cut.
+/// secret. A longer reason is cut; names of devices and handles are not longer than they may be.
 std::string encode(const Request& request, const JobSecret& secret);
 std::string encode(const Answer& answer, const JobSecret& secret);
 /// Nothing unless it is one whole message signed with this secret. Survive any bytes.

@@ -24,30 +24,37 @@ const char* to_string(BufferWay way) {
 
 namespace buffers {
 
+namespace {
+constexpr std::size_t most_bounce_bytes = std::size_t{1} << 20;
+}
+
 OpenBuffer::OpenBuffer(int my_pe, const RegisteredBuffer& mine,
-                       std::shared_ptr<const Control> control)
-    : owner_pe_(my_pe), handle_(mine.handle), control_(std::move(control)),
+                       std::shared_ptr<const Control> control, const Opener& opener)
+    : owner_pe_(my_pe), handle_(mine.handle), opener_(opener), control_(std::move(control)),
       pages_(reinterpret_cast<std::byte*>(mine.extent.pages.begin)),
       page_gap_bytes_(mine.extent.page_gap_bytes()), address_(mine.extent.address),
-      writable_(mine.writable), path_{BufferWay::zero_copy, "it is this PE's own memory"} {}
+      size_bytes_(mine.extent.size_bytes), writable_(mine.writable),
+      on_gpu_(mine.gpu != nullptr), path_{BufferWay::zero_copy, "it is this PE's own memory"} {}
 
 OpenBuffer::OpenBuffer(std::shared_ptr<OwnerLink> owner, const BufferHandle& handle,
-                       std::uint32_t user, const WaysAllowed& allowed)
-    : owner_pe_(owner->owner_pe()), handle_(handle), user_(user), owner_(std::move(owner)),
+                       const Opener& opener)
+    : owner_pe_(owner->owner_pe()), handle_(handle), opener_(opener), owner_(std::move(owner)),
       control_(owner_, &owner_->control()) {
   const Reply reply = owner_->open(handle);
   address_ = reply.answer.address;
+  size_bytes_ = reply.answer.size_bytes;
   writable_ = reply.answer.writable;
-  choose_way(reply, allowed);
+  on_gpu_ = reply.answer.memory != BufferMemory::host;
+  choose_way(reply);
 }
 
-void OpenBuffer::choose_way(const Reply& reply, const WaysAllowed& allowed) {
-  const std::string unmapped = why_not_mapped(reply, allowed);
+void OpenBuffer::choose_way(const Reply& reply) {
+  const std::string unmapped = on_gpu_ ? why_gpu_not_mapped(reply) : why_not_mapped(reply);
   if (unmapped.empty()) {
     path_ = {BufferWay::zero_copy, "mapped here: " + reply.answer.reason};
     return;
   }
-  const std::string unattached = why_not_attached(allowed);
+  const std::string unattached = why_not_attached();
   if (unattached.empty()) {
     path_ = {BufferWay::attach, "not mapped here: " + unmapped};
     return;
@@ -56,8 +63,8 @@ void OpenBuffer::choose_way(const Reply& reply, const WaysAllowed& allowed) {
   path_ = {BufferWay::staged, "not mapped here: " + unmapped + "; no attach: " + unattached};
 }
 
-std::string OpenBuffer::why_not_mapped(const Reply& reply, const WaysAllowed& allowed) {
-  if (!allowed.zero_copy)
+std::string OpenBuffer::why_not_mapped(const Reply& reply) {
+  if (!opener_.allowed.zero_copy)
     return "mapping is switched off";
   const Answer& answer = reply.answer;
   if (answer.parts.empty())
@@ -78,9 +85,43 @@ std::string OpenBuffer::why_not_mapped(const Reply& reply, const WaysAllowed& al
   return {};
 }
 
+std::string OpenBuffer::why_gpu_not_mapped(const Reply& reply) {
+  const Answer& answer = reply.answer;
+  if (!opener_.allowed.zero_copy)
+    return "mapping is switched off";
+  if (answer.memory == BufferMemory::gpu_unshared)
+    return answer.reason;
+  if (!opener_.gpu)
+    return "this PE has no GPU";
+  if (answer.memory == BufferMemory::gpu_descriptors && answer.parts.empty())
+    return answer.reason; // descriptors were lost on the way
+  GpuImport import{owner_pe_, answer.memory, answer.device, answer.handle, {}};
+  std::uint64_t room_bytes = 0;
+  for (const FilePart& part : answer.parts) {
+    import.pieces.push_back({reply.descriptors[part.file].get(), part.size_bytes});
+    if (__builtin_add_overflow(room_bytes, part.size_bytes, &room_bytes))
+      return "its allocations do not fit the address space";
+  }
+  if (answer.memory == BufferMemory::gpu_descriptors &&
+      (answer.size_bytes > room_bytes || answer.page_gap_bytes > room_bytes - answer.size_bytes))
+    return "its allocations do not hold all of it";
+  try {
+    entry_.emplace(opener_.book, owner_pe_, handle_);
+    mapping_ = opener_.gpu->map(import);
+  } catch (const Error& error) {
+    entry_.reset();
+    return error.message();
+  }
+  pages_ = mapping_->base();
+  page_gap_bytes_ = answer.page_gap_bytes;
+  return {};
+}
+
 /// Tries it with one byte.
-std::string OpenBuffer::why_not_attached(const WaysAllowed& allowed) const {
-  if (!allowed.attach)
+std::string OpenBuffer::why_not_attached() const {
+  if (on_gpu_)
+    return "system calls do not reach memory of a GPU";
+  if (!opener_.allowed.attach)
     return "it is switched off";
   if (owner_->process() <= 0)
     return "the owner is in another PID namespace";
@@ -116,25 +157,62 @@ void OpenBuffer::attach(bool put, std::uint64_t offset_bytes, void* local,
   }
 }
 
-void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {
+/// In pieces, through memory of the host: system calls do not reach a GPU's.
+void OpenBuffer::attach_gpu(bool put, std::uint64_t offset_bytes, void* local,
+                            std::size_t size_bytes) const {
+  auto* const bytes = static_cast<std::byte*>(local);
+  std::vector<std::byte> piece(std::min(size_bytes, most_bounce_bytes));
+  for (std::size_t done = 0; done < size_bytes;) {
+    const std::size_t step = std::min(size_bytes - done, piece.size());
+    if (put)
+      opener_.gpu->copy(piece.data(), bytes + done, step);
+    attach(put, offset_bytes + done, piece.data(), step);
+    if (!put)
+      opener_.gpu->copy(bytes + done, piece.data(), step);
+    done += step;
+  }
+}
+
+LocalCopy OpenBuffer::copy_of(const void* local) const {
+  if (is_gpu_local(local))
+    return [gpu = opener_.gpu](void* to, const void* from, std::size_t size_bytes) {
+      gpu->copy(to, from, size_bytes);
+    };
+  return
+      [](void* to, const void* from, std::size_t size_bytes) { std::memcpy(to, from, size_bytes); };
+}
+
+void OpenBuffer::require_writable() const {
   if (!writable_)
     throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(owner_pe_), "put to",
                 "it is read-only memory", "only get from it, or register writable memory");
-  if (path_.way == BufferWay::zero_copy)
-    copy_to_shared(at(offset_bytes), source, size_bytes);
+}
+
+void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {
+  require_writable();
+  const bool by_gpu = on_gpu_ || is_gpu_local(source);
+  if (path_.way == BufferWay::staged)
+    owner_->staged_put(handle_, offset_bytes, source, size_bytes, opener_.user, copy_of(source));
   else if (path_.way == BufferWay::attach)
-    attach(true, offset_bytes, const_cast<void*>(source), size_bytes);
+    (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(
+        true, offset_bytes, const_cast<void*>(source), size_bytes);
+  else if (by_gpu)
+    opener_.gpu->copy(at(offset_bytes), source, size_bytes);
   else
-    owner_->staged_put(handle_, offset_bytes, source, size_bytes, user_);
+    copy_to_shared(at(offset_bytes), source, size_bytes);
 }
 
 void OpenBuffer::get(void* target, std::uint64_t offset_bytes, std::size_t size_bytes) const {
-  if (path_.way == BufferWay::zero_copy)
-    std::memmove(target, at(offset_bytes), size_bytes);
+  const bool by_gpu = on_gpu_ || is_gpu_local(target);
+  if (path_.way == BufferWay::staged)
+    owner_->staged_get(target, handle_, offset_bytes, size_bytes, opener_.user, copy_of(target));
   else if (path_.way == BufferWay::attach)
-    attach(false, offset_bytes, target, size_bytes);
+    (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(false, offset_bytes, target,
+                                                                      size_bytes);
+  else if (by_gpu)
+    opener_.gpu->copy(target, at(offset_bytes), size_bytes);
   else
-    owner_->staged_get(target, handle_, offset_bytes, size_bytes, user_);
+    std::memmove(target, at(offset_bytes), size_bytes);
 }
 
 } // namespace buffers

@@ -13,9 +13,9 @@ constexpr int poll_interval_ms = 100;
 }
 
 Owner::Owner(const ControlShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
-             std::vector<int> users, BufferPool& pool)
+             std::vector<int> users, BufferPool& pool, ServiceDuties duties)
     : control_(std::make_shared<Control>(shape, backing_kind)),
-      service_(secret, pe, std::move(users), pool, *control_) {
+      service_(secret, pe, std::move(users), pool, *control_, std::move(duties)) {
   const SignalsBlocked blocked; // signals are for the program's threads
   try {
     thread_ = std::thread([this] {

@@ -20,7 +20,7 @@ public:
   /// @param users the PEs that may ask, by their number in the table. Throws Error (unavailable)
   ///              without memory, socket or thread.
   Owner(const ControlShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
-        std::vector<int> users, BufferPool& pool);
+        std::vector<int> users, BufferPool& pool, ServiceDuties duties = {});
   /// Ends the thread; who asks later finds nobody.
   ~Owner();
   Owner(const Owner&) = delete;
@@ -29,6 +29,10 @@ public:
   const std::shared_ptr<Control>& control() const { return control_; }
   /// Whether that PE is connected: only then can it use a buffer. One that dies no longer is.
   bool connected(std::size_t user) const { return service_.connected(user); }
+  /// The users that may have this buffer of a GPU mapped; from now on it knows of none.
+  std::set<std::size_t> take_openers(const BufferHandle& handle) {
+    return service_.take_openers(handle);
+  }
 
 private:
   std::shared_ptr<Control> control_; ///< buffers of this PE that it has opened itself keep it

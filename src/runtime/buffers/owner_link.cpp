@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <poll.h>
 #include <utility>
 
@@ -138,13 +137,14 @@ void OwnerLink::require_stage() {
 }
 
 void OwnerLink::staged_put(const BufferHandle& handle, std::uint64_t offset_bytes,
-                           const void* source, std::size_t size_bytes, std::uint32_t user) {
+                           const void* source, std::size_t size_bytes, std::uint32_t user,
+                           const LocalCopy& copy) {
   const auto* from = static_cast<const std::byte*>(source);
   for (std::size_t done = 0; done < size_bytes;) {
     const std::lock_guard lock(mutex_);
     const std::size_t step =
         std::min<std::size_t>(size_bytes - done, control_->shape().stage_bytes);
-    std::memcpy(control_->stage(user), from + done, step);
+    copy(control_->stage(user), from + done, step);
     const Request request{.kind = RequestKind::put,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
@@ -155,7 +155,7 @@ void OwnerLink::staged_put(const BufferHandle& handle, std::uint64_t offset_byte
 }
 
 void OwnerLink::staged_get(void* target, const BufferHandle& handle, std::uint64_t offset_bytes,
-                           std::size_t size_bytes, std::uint32_t user) {
+                           std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy) {
   auto* to = static_cast<std::byte*>(target);
   for (std::size_t done = 0; done < size_bytes;) {
     const std::lock_guard lock(mutex_);
@@ -166,9 +166,14 @@ void OwnerLink::staged_get(void* target, const BufferHandle& handle, std::uint64
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
     require_done(call(request).answer, "get from");
-    std::memcpy(to + done, control_->stage(user), step);
+    copy(to + done, control_->stage(user), step);
     done += step;
   }
+}
+
+void OwnerLink::close(const BufferHandle& mine) {
+  const std::lock_guard lock(mutex_);
+  require_done(call({.kind = RequestKind::close, .handle = mine}).answer, "close");
 }
 
 } // namespace shmemctl::buffers

@@ -1,6 +1,7 @@
 // The side of a PE that asks the owner of registered buffers.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,9 @@ struct Reply {
   Answer answer;
   std::vector<FileDescriptor> descriptors;
 };
+
+/// Between the staging area and local memory, which may be a GPU's.
+using LocalCopy = std::function<void(void* to, const void* from, std::size_t size_bytes)>;
 
 /// A connection to one owner. Its calls wait for the owner's service: they end with the deadline,
 /// when the job fails, or when the connection does. Threads take turns.
@@ -41,9 +45,12 @@ public:
   void require_stage();
   /// In steps of the staging area. The caller holds a Lease. Throw Error as put and get do.
   void staged_put(const BufferHandle& handle, std::uint64_t offset_bytes, const void* source,
-                  std::size_t size_bytes, std::uint32_t user);
+                  std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
   void staged_get(void* target, const BufferHandle& handle, std::uint64_t offset_bytes,
-                  std::size_t size_bytes, std::uint32_t user);
+                  std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy);
+
+  /// Tells that PE to forget a buffer of this PE. On return it has no mapping of it any more.
+  void close(const BufferHandle& mine);
 
 private:
   void connect(const Deadline& deadline);

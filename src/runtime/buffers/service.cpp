@@ -29,10 +29,10 @@ std::uint64_t number_of(int descriptor, std::vector<int>& descriptors) {
 } // namespace
 
 Service::Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
-                 Control& control)
+                 Control& control, ServiceDuties duties)
     : secret_(secret), pe_(pe), users_(std::move(users)), pool_(pool), control_(control),
-      listener_(packet_socket()), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      connected_(users_.size()) {
+      duties_(std::move(duties)), listener_(packet_socket()),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), connected_(users_.size()) {
   const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret, pe));
   if (!wake_ || ::bind(listener_.get(), address.raw(), address.length()) != 0 ||
       ::listen(listener_.get(), static_cast<int>(users_.size() + most_strangers)) != 0)
@@ -106,10 +106,9 @@ bool Service::serve(Link& link) {
     return false;
   if (link.user == nobody)
     return greet(link, *request);
-  std::vector<int> descriptors;
-  std::vector<SharedPiece> held; // keeps the descriptors open until they are sent
-  const Answer out = answer(link, *request, descriptors, held);
-  return reply(link, out, descriptors);
+  Files files;
+  const Answer out = answer(link, *request, files);
+  return reply(link, out, files.descriptors);
 }
 
 bool Service::greet(Link& link, const Request& request) {
@@ -125,42 +124,96 @@ bool Service::greet(Link& link, const Request& request) {
   return reply(link, welcome, {control_.descriptor()});
 }
 
-Answer Service::answer(const Link& link, const Request& request, std::vector<int>& descriptors,
-                       std::vector<SharedPiece>& held) {
+Answer Service::answer(const Link& link, const Request& request, Files& files) {
   Answer answer;
   answer.sequence = request.sequence;
   try {
     if (request.kind == RequestKind::open)
-      describe(request, answer, descriptors, held);
+      describe(link.user, request, answer, files);
     else if (request.kind == RequestKind::stage)
       control_.commit_stage(static_cast<std::uint32_t>(link.user));
+    else if (request.kind == RequestKind::close)
+      duties_.forget(users_[link.user], request.handle);
     else
       copy(link.user, request, answer);
   } catch (const Error& error) {
     answer.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
     answer.reason = error.message();
+    files.descriptors.clear();
+    answer.parts.clear();
   }
   return answer;
 }
 
-void Service::describe(const Request& request, Answer& answer, std::vector<int>& descriptors,
-                       std::vector<SharedPiece>& held) {
+void Service::describe(std::size_t user, const Request& request, Answer& answer, Files& files) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   answer.address = buffer.extent.address;
   answer.size_bytes = buffer.extent.size_bytes;
   answer.page_gap_bytes = buffer.extent.page_gap_bytes();
   answer.writable = buffer.writable;
   answer.reason = buffer.reason;
+  if (buffer.gpu)
+    return describe_gpu(user, buffer, answer, files);
   if (!buffer.shareable)
     return;
-  held = pool_.export_pages(request.handle).pieces;
-  if (held.size() > most_parts) {
+  files.pieces = pool_.export_pages(request.handle).pieces;
+  if (files.pieces.size() > most_parts) {
     answer.reason = "it consists of more pieces of shared memory than one message holds";
     return;
   }
-  for (const SharedPiece& piece : held)
-    answer.parts.push_back({number_of(piece.file->descriptor.get(), descriptors),
+  for (const SharedPiece& piece : files.pieces)
+    answer.parts.push_back({number_of(piece.file->descriptor.get(), files.descriptors),
                             piece.offset_bytes, piece.pages.size_bytes()});
+}
+
+void Service::require_not_gone(const RegisteredBuffer& buffer) const {
+  const std::string gone = duties_.gpu->why_gone(
+      *buffer.gpu, reinterpret_cast<const void*>(buffer.extent.address), buffer.extent.size_bytes);
+  if (!gone.empty())
+    throw Error(ExitCode::unavailable,
+                text_of(buffer.extent.address, buffer.extent.size_bytes).text, "use", gone,
+                "unregister a buffer before its memory is freed");
+}
+
+/// Who asks holds a Lease until its mapping is in its cache, so remove() finds all openers here.
+void Service::describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer,
+                           Files& files) {
+  require_not_gone(buffer);
+  const GpuShare& share = *buffer.gpu;
+  files.share = buffer.gpu;
+  answer.memory = share.memory;
+  answer.device = share.device;
+  answer.handle = share.handle;
+  answer.page_gap_bytes = buffer.extent.address - share.pieces.front().begin;
+  for (std::size_t at = 0; at < share.files.size(); ++at) {
+    files.descriptors.push_back(share.files[at].get());
+    answer.parts.push_back({at, 0, share.pieces[at].size_bytes});
+  }
+  if (share.memory == BufferMemory::gpu_unshared)
+    return;
+  const std::lock_guard lock(openers_mutex_);
+  openers_[buffer.handle.generation].insert(user);
+}
+
+std::set<std::size_t> Service::take_openers(const BufferHandle& handle) {
+  const std::lock_guard lock(openers_mutex_);
+  const auto found = openers_.find(handle.generation);
+  if (found == openers_.end())
+    return {};
+  const std::set<std::size_t> users = std::move(found->second);
+  openers_.erase(found);
+  return users;
+}
+
+/// Through the staging area, which the copy engine reaches as it reaches any memory of the host.
+void Service::copy_gpu(std::size_t user, const RegisteredBuffer& buffer, const Request& request) {
+  require_not_gone(buffer);
+  std::byte* const stage = control_.stage(static_cast<std::uint32_t>(user));
+  auto* const memory = reinterpret_cast<std::byte*>(buffer.extent.address + request.offset_bytes);
+  if (request.kind == RequestKind::put)
+    duties_.gpu->copy(memory, stage, request.size_bytes);
+  else
+    duties_.gpu->copy(stage, memory, request.size_bytes);
 }
 
 /// By the kernel: memory that the program has freed meanwhile is an error, not the end of this PE.
@@ -168,6 +221,8 @@ void Service::copy(std::size_t user, const Request& request, Answer& answer) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);
   require_inside(0, request.size_bytes, control_.shape().stage_bytes);
+  if (buffer.gpu)
+    return copy_gpu(user, buffer, request);
   const bool put = request.kind == RequestKind::put;
   const std::uint64_t stage = control_.stage_offset_bytes(static_cast<std::uint32_t>(user));
   auto* memory = reinterpret_cast<void*>(buffer.extent.address + request.offset_bytes);

@@ -2,23 +2,35 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <list>
+#include <map>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #include "src/base/deadline.h"
 #include "src/memory/buffers/buffer_pool.h"
 #include "src/runtime/buffers/control.h"
+#include "src/runtime/buffers/gpu_side.h"
 #include "src/runtime/buffers/message.h"
 #include "src/runtime/buffers/packet_socket.h"
 
 namespace shmemctl::buffers {
+
+/// What a PE does for others beyond its pool of buffers.
+struct ServiceDuties {
+  GpuSide* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
+  /// A buffer of that PE is about to go: on return this PE maps it no more.
+  std::function<void(int owner_pe, const BufferHandle& theirs)> forget;
+};
 
 /// Listens from construction on. Who drives it calls poll(); one thread at a time.
 class Service {
 public:
   /// @param users the PEs that may ask, by their number in the control table
   Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
-          Control& control);
+          Control& control, ServiceDuties duties = {});
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -30,6 +42,9 @@ public:
   bool connected(std::size_t user) const {
     return connected_[user].load(std::memory_order_acquire);
   }
+  /// The users that may have this buffer of a GPU mapped; from now on it knows of none. Thread
+  /// safe.
+  std::set<std::size_t> take_openers(const BufferHandle& handle);
 
 private:
   static constexpr std::size_t most_strangers = 16;
@@ -39,16 +54,24 @@ private:
     std::size_t user = nobody; ///< before its hello
   };
 
+  /// What goes with an answer.
+  struct Files {
+    std::vector<int> descriptors;
+    std::vector<SharedPiece> pieces; ///< this and the next keep the descriptors open until then
+    std::shared_ptr<const GpuShare> share;
+  };
+
   void accept_links();
   /// False: the link ends.
   bool serve(Link& link);
   bool serve_safely(Link& link);
   bool greet(Link& link, const Request& request);
-  Answer answer(const Link& link, const Request& request, std::vector<int>& descriptors,
-                std::vector<SharedPiece>& held);
-  void describe(const Request& request, Answer& answer, std::vector<int>& descriptors,
-                std::vector<SharedPiece>& held);
+  Answer answer(const Link& link, const Request& request, Files& files);
+  void describe(std::size_t user, const Request& request, Answer& answer, Files& files);
+  void describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer, Files& files);
+  void require_not_gone(const RegisteredBuffer& buffer) const;
   void copy(std::size_t user, const Request& request, Answer& answer);
+  void copy_gpu(std::size_t user, const RegisteredBuffer& buffer, const Request& request);
   bool reply(const Link& link, const Answer& answer, const std::vector<int>& descriptors);
   void end(const Link& link);
 
@@ -57,6 +80,9 @@ private:
   std::vector<int> users_;
   BufferPool& pool_;
   Control& control_;
+  ServiceDuties duties_;
+  std::mutex openers_mutex_;
+  std::map<std::uint64_t, std::set<std::size_t>> openers_; ///< by generation
   FileDescriptor listener_, wake_;
   std::list<Link> links_;
   Deadline deaf_until_ = Deadline::after(std::chrono::seconds(0));

@@ -50,6 +50,8 @@ GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup
     : device_(std::move(device)), kind_(std::move(kind)) {
   const std::size_t heap_bytes = round_up(
       static_cast<std::size_t>(setup.options->size_bytes("SYMMETRIC_SIZE")), granularity_bytes);
+  if (!is_host_memory())
+    device_memory_ = cuda::make_device_memory(device_);
   if (kind_ == "ipc")
     make_of_ipc(setup, heap_bytes);
   else

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cuda/device.h"
+#include "src/cuda/device_memory.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/gpu/gpu_part.h"
 
@@ -34,6 +34,8 @@ public:
   /// By PE: "" if its memory is mapped here, and this PE's there; else why not.
   const std::vector<std::string>& why_not_mapped() const { return why_not_mapped_; }
   bool is_host_memory() const { return kind_ == "host"; }
+  /// For NICs; nullptr if it is the host's.
+  const std::shared_ptr<const DeviceMemory>& device_memory() const { return device_memory_; }
 
 private:
   /// By PE, by PE: "" where the one can map the other's memory.
@@ -51,6 +53,7 @@ private:
 
   std::shared_ptr<const cuda::Device> device_;
   std::string kind_;
+  std::shared_ptr<const DeviceMemory> device_memory_;
   std::vector<std::string> why_not_mapped_;
   std::unique_ptr<LocalPeers> peers_;
   std::unique_ptr<HeapBacking> backing_;

@@ -24,6 +24,7 @@ RuntimeGpu::RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setu
               choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).kind),
       copies_(device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
               *setup_.health, setup_.timeout_s),
+      user_buffers_(device_, setup_.placement->pe, *setup_.health, setup_.timeout_s),
       report_(device_, sizeof(WaitReport)),
       deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)) {
   describe();
@@ -177,15 +178,6 @@ void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
   inputs.memory = make_cuda_kernel_memory(device_);
   network_ = std::make_unique<DeviceNetworkPart>(std::move(inputs));
   ways_ = network_->ways();
-}
-
-bool RuntimeGpu::is_device_memory(const void* address) const {
-  const cuda::Current current(*device_);
-  CUmemorytype type{};
-  return device_->call().pointer_get_attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                               reinterpret_cast<CUdeviceptr>(address)) ==
-             CUDA_SUCCESS &&
-         type == CU_MEMORYTYPE_DEVICE;
 }
 
 std::shared_ptr<CopyEngine> RuntimeGpu::agent_copies() {

@@ -8,6 +8,7 @@
 #include "src/cuda/buffers.h"
 #include "src/runtime/gpu/cuda_copy_engine.h"
 #include "src/runtime/gpu/cuda_gpu_memory.h"
+#include "src/runtime/gpu/cuda_user_buffers.h"
 #include "src/runtime/gpu/gpu_part.h"
 
 namespace shmemctl {
@@ -35,6 +36,10 @@ public:
   std::vector<RegionView> views() const override;
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
+  buffers::GpuSide& user_buffers() override { return user_buffers_; }
+  std::shared_ptr<const DeviceMemory> device_memory() const override {
+    return memory_.device_memory();
+  }
   bool is_device_memory(const void* address) const override;
   std::shared_ptr<CopyEngine> agent_copies() override;
   void mirror(const State& state) override;
@@ -63,6 +68,7 @@ private:
   std::mutex copy_mutex_;
   GpuMemory memory_;
   CudaCopyEngine copies_;
+  CudaUserBuffers user_buffers_;
   cuda::HostBuffer report_;
   std::vector<std::int64_t> deltas_here_; ///< of the heap by PE, then of the cells
   cuda::DeviceBuffer deltas_; ///< of the heap by PE, then of the cells; then paths (one byte each)

@@ -61,7 +61,8 @@ struct DeviceNetworkPart::Impl {
               why + ": queues of " + inputs.ibgda->connection(static_cast<int>(pe))};
     const std::string no_queues = inputs.wanted == "ibgda" ? why_no_queues(pe) : "";
     return {DevicePath::proxy,
-            why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " + way->name()};
+            why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " +
+                (inputs.gpu_memory_way.empty() ? way->name() : inputs.gpu_memory_way)};
   }
 
   /// Why kernels do not post to an HCA themselves, where they were asked to.

@@ -38,6 +38,7 @@ struct DeviceNetworkInputs {
   };
   Reachable reachable = Reachable::nothing;
   std::string unreachable_reason;
+  std::string gpu_memory_way;         ///< GpuSite::network
   std::vector<HostRange> host_memory; ///< of this PE: its parts of the regions
   ProxyOptions proxy;                 ///< as for the runtime's own proxy: see proxy_options()
   JobHealth* health = nullptr;

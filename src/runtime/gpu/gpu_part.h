@@ -10,10 +10,12 @@
 #include "src/base/job_health.h"
 #include "src/base/options.h"
 #include "src/base/secret.h"
+#include "src/runtime/buffers/gpu_side.h"
 #include "src/runtime/gpu/device_network.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/gpu/gpu_agreement.h"
 #include "src/runtime/identity.h"
+#include "transports/device_memory.h"
 #include "transports/p2p/copy_engine.h"
 #include "transports/transport.h"
 
@@ -64,6 +66,10 @@ public:
   virtual std::vector<RegionView> views() const = 0;
   /// Whether processors of the host can load and store in the regions.
   virtual bool is_host_memory() const = 0;
+  /// For registered buffers.
+  virtual buffers::GpuSide& user_buffers() = 0;
+  /// The regions' memory, for NICs; nullptr if it is the host's.
+  virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
   /// Whether it is memory of a device of this process, of the heap or any other.
   virtual bool is_device_memory(const void* address) const = 0;
   /// For host-initiated operations on mapped PEs.

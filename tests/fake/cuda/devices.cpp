@@ -53,6 +53,10 @@ CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
   case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
     *value = static_cast<int>(number("FAKE_CUDA_FABRIC", 0));
     return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING: // an H200's
+    *value =
+        static_cast<int>(number("FAKE_CUDA_RDMA_ORDER", CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER));
+    return CUDA_SUCCESS;
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
     *value = 132;
     return CUDA_SUCCESS;
@@ -163,6 +167,14 @@ CUresult stream_query(CUstream stream) {
   return held ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
+CUresult flush_writes(CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope scope) {
+  BEGIN(cuFlushGPUDirectRDMAWrites)
+  NEED_CONTEXT
+  return scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                 scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
 CUresult mem_info(std::size_t* free_bytes, std::size_t* total) {
   BEGIN(cuMemGetInfo)
   *total = static_cast<std::size_t>(number("FAKE_CUDA_BYTES", 1l << 30));
@@ -197,6 +209,7 @@ Functions device_functions() {
       ENTRY("cuStreamSynchronize", stream_synchronize),
       ENTRY("cuStreamQuery", stream_query),
       ENTRY("cuMemGetInfo", mem_info),
+      ENTRY("cuFlushGPUDirectRDMAWrites", flush_writes),
       ENTRY("cuCtxSetCurrent", set_current),
   };
 }

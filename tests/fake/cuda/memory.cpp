@@ -52,29 +52,25 @@ CUresult add_allocation(CUdeviceptr* at, Allocation* memory, bool imported) {
   if (place == MAP_FAILED || !alias)
     return CUDA_ERROR_OPERATING_SYSTEM;
   *at = reinterpret_cast<CUdeviceptr>(place);
-  allocated[*at] = {memory->size, memory, alias, imported};
+  Mapping mapping;
+  mapping.size = memory->size;
+  mapping.memory = memory;
+  mapping.alias = alias;
+  mapping.imported = imported;
+  mapping.id = next_id++;
+  allocated[*at] = mapping;
   return CUDA_SUCCESS;
 }
 CUresult drop_allocation(CUdeviceptr at, bool imported) {
   const auto found = allocated.find(at);
   if (found == allocated.end() || found->second.imported != imported)
     return CUDA_ERROR_INVALID_VALUE;
+  if (--found->second.opens > 0)
+    return CUDA_SUCCESS;
   ::munmap(reinterpret_cast<void*>(at), found->second.size);
   ::munmap(found->second.alias, found->second.size);
   let_go(found->second.memory);
   allocated.erase(found);
-  return CUDA_SUCCESS;
-}
-CUresult pointer_attribute(void* value, CUpointer_attribute which, CUdeviceptr at) {
-  BEGIN(cuPointerGetAttribute)
-  NEED_CONTEXT
-  if (which != CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  std::size_t size = 1;
-  if (reach(at, size) == reinterpret_cast<std::byte*>(at)) // the host's, of which it knows nothing
-    return CUDA_ERROR_INVALID_VALUE;
-  const CUmemorytype type = CU_MEMORYTYPE_DEVICE;
-  std::memcpy(value, &type, sizeof type);
   return CUDA_SUCCESS;
 }
 CUresult mem_alloc(CUdeviceptr* at, std::size_t size) {
@@ -118,13 +114,24 @@ CUresult ipc_open(CUdeviceptr* at, CUipcMemHandle handle, unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   if (words.pid == ::getpid())
     return CUDA_ERROR_INVALID_CONTEXT;
+  for (auto& [place, mapping] : allocated) // once for each process, and counted
+    if (mapping.imported && mapping.origin[0] == words.pid && mapping.origin[1] == words.file) {
+      ++mapping.opens;
+      *at = place;
+      return CUDA_SUCCESS;
+    }
   const std::string path =
       "/proc/" + std::to_string(words.pid) + "/fd/" + std::to_string(words.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0)
     return CUDA_ERROR_INVALID_HANDLE;
   constexpr int nobody = -1;
-  return add_allocation(at, new Allocation{file, words.size, nobody, 1}, true);
+  const CUresult result = add_allocation(at, new Allocation{file, words.size, nobody, 1}, true);
+  if (result == CUDA_SUCCESS) {
+    allocated[*at].origin[0] = words.pid;
+    allocated[*at].origin[1] = words.file;
+  }
+  return result;
 }
 CUresult ipc_close(CUdeviceptr at) {
   BEGIN(cuIpcCloseMemHandle)
@@ -136,13 +143,9 @@ CUresult ipc_close(CUdeviceptr at) {
 
 Functions memory_functions() {
   return {
-      ENTRY("cuMemsetD8Async", memset_async),
-      ENTRY("cuMemcpyAsync", memcpy_async),
-      ENTRY("cuPointerGetAttribute", pointer_attribute),
-      ENTRY("cuMemAlloc", mem_alloc),
-      ENTRY("cuMemFree", mem_free),
-      ENTRY("cuIpcGetMemHandle", ipc_get),
-      ENTRY("cuIpcOpenMemHandle", ipc_open),
+      ENTRY("cuMemsetD8Async", memset_async),  ENTRY("cuMemcpyAsync", memcpy_async),
+      ENTRY("cuMemAlloc", mem_alloc),          ENTRY("cuMemFree", mem_free),
+      ENTRY("cuIpcGetMemHandle", ipc_get),     ENTRY("cuIpcOpenMemHandle", ipc_open),
       ENTRY("cuIpcCloseMemHandle", ipc_close),
   };
 }

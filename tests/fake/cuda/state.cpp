@@ -13,6 +13,7 @@ std::map<CUdeviceptr, std::size_t> reserved;
 std::map<CUdeviceptr, Mapping> mapped;
 std::map<std::string, int> calls;
 std::map<int, std::size_t> committed; // by device
+std::uint64_t next_id = 1;
 bool initialized = false;
 thread_local std::vector<CUcontext> contexts;
 std::map<CUdeviceptr, Mapping> allocated;     // cuMemAlloc and cuIpcOpenMemHandle
@@ -104,6 +105,19 @@ std::byte* reach(CUdeviceptr address, std::size_t& size) {
       size = std::min<std::size_t>(size, next->first - address);
   }
   return reinterpret_cast<std::byte*>(address);
+}
+
+Mapping* mapping_at(CUdeviceptr address, CUdeviceptr& begin_of) {
+  for (auto* table : {&mapped, &allocated}) {
+    auto piece = table->upper_bound(address);
+    if (piece == table->begin())
+      continue;
+    --piece;
+    begin_of = piece->first;
+    if (address - begin_of < piece->second.size)
+      return &piece->second;
+  }
+  return nullptr;
 }
 
 } // namespace fake_cuda

@@ -23,11 +23,17 @@ struct Allocation {
   int uses = 0; // its handle and its mappings
   int handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 };
+// What a test makes of an allocation (fake_cuda_mark).
+enum class MemoryKind { plain, managed, pool };
 struct Mapping {
   std::size_t size = 0;
   Allocation* memory = nullptr;
-  std::byte* alias = nullptr; // where the made-up driver itself reads and writes it
-  bool imported = false;      // by cuIpcOpenMemHandle
+  std::byte* alias = nullptr;      // where the made-up driver itself reads and writes it
+  bool imported = false;           // by cuIpcOpenMemHandle
+  std::uint64_t id = 0;            // never given again
+  int opens = 1;                   // of the same handle
+  std::int64_t origin[2] = {0, 0}; // process and file, of what was imported
+  MemoryKind kind = MemoryKind::plain;
 };
 /// What a process hands to another one.
 struct IpcHandle {
@@ -44,6 +50,7 @@ extern std::map<CUdeviceptr, std::size_t> reserved;
 extern std::map<CUdeviceptr, Mapping> mapped;
 extern std::map<std::string, int> calls;
 extern std::map<int, std::size_t> committed; // by device
+extern std::uint64_t next_id;                // of mappings
 extern bool initialized;
 extern thread_local std::vector<CUcontext> contexts;
 extern std::map<CUdeviceptr, Mapping> allocated;     // cuMemAlloc and cuIpcOpenMemHandle
@@ -69,11 +76,15 @@ std::byte* make_alias(int file, std::size_t size);
 /// other memory is the host's, which is not asked about.
 std::byte* reach(CUdeviceptr address, std::size_t& size);
 
+/// The mapping of a device that holds the address; nullptr if there is none.
+Mapping* mapping_at(CUdeviceptr address, CUdeviceptr& begin_of);
+
 /// The driver's functions by name, a part of them each.
 using Functions = std::map<std::string, void*>;
 Functions device_functions();
 Functions virtual_memory_functions();
 Functions memory_functions();
+Functions pointer_functions();
 Functions host_functions();
 
 } // namespace fake_cuda

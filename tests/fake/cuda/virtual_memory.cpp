@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fake/verbs/range_file.h"
+
 namespace fake_cuda {
 
 namespace {
@@ -103,7 +105,12 @@ CUresult mem_map(CUdeviceptr at, std::size_t size, std::size_t offset,
   if (!alias)
     return CUDA_ERROR_OPERATING_SYSTEM;
   ++memory->uses;
-  mapped[at] = {size, memory, alias, false};
+  Mapping mapping;
+  mapping.size = size;
+  mapping.memory = memory;
+  mapping.alias = alias;
+  mapping.id = next_id++;
+  mapped[at] = mapping;
   return CUDA_SUCCESS;
 }
 CUresult mem_unmap(CUdeviceptr at, std::size_t size) {
@@ -169,10 +176,46 @@ CUresult import_handle(CUmemGenericAllocationHandle* handle, void* file,
       new Allocation{copy, static_cast<std::size_t>(status.st_size), nobody, 1});
   return CUDA_SUCCESS;
 }
-CUresult handle_for_range(void*, CUdeviceptr, std::size_t, CUmemRangeHandleType,
-                          unsigned long long) {
+CUresult retain_allocation(CUmemGenericAllocationHandle* handle, void* address) {
+  BEGIN(cuMemRetainAllocationHandle)
+  CUdeviceptr begin_of = 0;
+  const Mapping* const found = mapping_at(reinterpret_cast<CUdeviceptr>(address), begin_of);
+  if (!found || mapped.count(begin_of) == 0) // not of cuMemCreate
+    return CUDA_ERROR_INVALID_VALUE;
+  ++found->memory->uses;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(found->memory);
+  return CUDA_SUCCESS;
+}
+CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHandle handle) {
+  BEGIN(cuMemGetAllocationPropertiesFromHandle)
+  const auto* const memory = reinterpret_cast<const Allocation*>(handle);
+  std::memset(properties, 0, sizeof *properties);
+  properties->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(memory->handle_types);
+  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties->location.id = memory->device;
+  return CUDA_SUCCESS;
+}
+/// As the driver of an H200 is seen to: whole pages that are mapped, also of several pieces; not by
+/// a way of PCIe's own.
+CUresult handle_for_range(void* file, CUdeviceptr at, std::size_t size, CUmemRangeHandleType type,
+                          unsigned long long flags) {
   BEGIN(cuMemGetHandleForAddressRange)
-  return CUDA_ERROR_NOT_SUPPORTED;
+  NEED_CONTEXT
+  if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || size == 0 || (at | size) % 4096 != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0 || number("FAKE_CUDA_LACKS", -1) == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  for (std::size_t done = 0; done < size;) {
+    std::size_t piece = size - done;
+    if (reach(at + done, piece) ==
+        reinterpret_cast<std::byte*>(at + done)) // the host's, or nothing
+      return CUDA_ERROR_INVALID_VALUE;
+    done += piece;
+  }
+  const int made = fake_verbs::make_range_file({fake_verbs::Range{}.magic, at, size});
+  std::memcpy(file, &made, sizeof made);
+  return made < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
 } // namespace
@@ -189,6 +232,8 @@ Functions virtual_memory_functions() {
       ENTRY("cuMemSetAccess", set_access),
       ENTRY("cuMemExportToShareableHandle", export_handle),
       ENTRY("cuMemImportFromShareableHandle", import_handle),
+      ENTRY("cuMemRetainAllocationHandle", retain_allocation),
+      ENTRY("cuMemGetAllocationPropertiesFromHandle", properties_of),
       ENTRY("cuMemGetHandleForAddressRange", handle_for_range),
   };
 }

@@ -19,6 +19,9 @@ Answer sample_answer() {
   answer.page_gap_bytes = 0x234;
   answer.writable = true;
   answer.parts = {{0, 4096, 8192}, {1, 0, 4096}};
+  answer.memory = BufferMemory::gpu_descriptors;
+  answer.device = "GPU-0123";
+  answer.handle = std::string("\0\1\2", 3);
   answer.reason = "why";
   return answer;
 }
@@ -51,6 +54,9 @@ TEST(BufferMessage, AnswersComeBack) {
   EXPECT_EQ(read->page_gap_bytes, sent.page_gap_bytes);
   EXPECT_TRUE(read->writable);
   EXPECT_EQ(read->parts, sent.parts);
+  EXPECT_EQ(read->memory, sent.memory);
+  EXPECT_EQ(read->device, sent.device);
+  EXPECT_EQ(read->handle, sent.handle);
   EXPECT_EQ(read->reason, "why");
 }
 
@@ -58,6 +64,8 @@ TEST(BufferMessage, TheLargestFitsAndLongReasonsAreCut) {
   Answer answer = sample_answer();
   answer.descriptors = most_parts;
   answer.parts.assign(most_parts, {most_parts - 1, 0, 4096});
+  answer.device.assign(most_device_bytes, 'd');
+  answer.handle.assign(most_handle_bytes, 'h');
   answer.reason.assign(10000, 'x');
   const std::string bytes = encode(answer, secret);
   EXPECT_LE(bytes.size(), most_message_bytes);

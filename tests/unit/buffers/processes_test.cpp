@@ -2,7 +2,7 @@
 #include <chrono>
 #include <gtest/gtest.h>
 
-#include "src/runtime/buffers.h"
+#include "tests/support/exchange_buffers.h"
 #include "tests/support/fork_job.h"
 #include "tests/unit/buffers/buffer_world.h"
 
@@ -10,6 +10,7 @@ namespace shmemctl {
 namespace {
 
 using test::BlockingPage;
+using test::exchange;
 using test::first_wrong;
 using test::ForkJob;
 using test::Pages;
@@ -20,19 +21,6 @@ using test::run_fork_job;
 void require(bool good, const std::string& what) {
   if (!good)
     throw Error(ExitCode::finding, "buffers", "compare", what, "-");
-}
-
-/// Every PE's descriptor, at every PE.
-std::vector<BufferDescriptor> exchange(Runtime& runtime, const BufferDescriptor& mine) {
-  const auto count = static_cast<std::size_t>(runtime.n_pes());
-  auto* all = static_cast<BufferDescriptor*>(
-      runtime.allocate(count * sizeof(BufferDescriptor), alignof(BufferDescriptor)));
-  for (int pe = 0; pe < runtime.n_pes(); ++pe)
-    runtime.rma().put(all + runtime.pe(), &mine, sizeof mine, pe);
-  runtime.collectives().barrier(team_world);
-  std::vector<BufferDescriptor> descriptors(all, all + count);
-  runtime.free(all);
-  return descriptors;
 }
 
 std::string put_and_get_all(Runtime& runtime) {

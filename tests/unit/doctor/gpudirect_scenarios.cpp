@@ -34,6 +34,12 @@ void with_proprietary_modules(Machine& m) {
                 "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 2024\n");
 }
 
+void with_verbs(Machine& m, const std::string& version) {
+  with_open_modules(m);
+  m.files.write("/usr/lib64/libibverbs.so." + version, "");
+  m.files.symlink("/usr/lib64/libibverbs.so.1", "libibverbs.so." + version);
+}
+
 void with_gdrcopy(Machine& m) {
   m.node = healthy_node();
   m.files.write("/sys/module/gdrdrv/version", "2.4\n");
@@ -123,6 +129,16 @@ Scenarios ways() {
        warning, "/proc/sys/kernel/osrelease: 5.10.0", "install"},
       {"dma-buf", "proprietary modules", with_proprietary_modules, warning,
        "NVIDIA UNIX x86_64 Kernel Module  550.54.15", "nvidia-open"},
+      {"dma-buf", "libibverbs with ibv_reg_dmabuf_mr",
+       [](Machine& m) { with_verbs(m, "1.12.34.0"); }, pass, "Open Kernel Module", ""},
+      {"dma-buf", "libibverbs of a version that its name does not tell",
+       [](Machine& m) { with_verbs(m, "1.odd"); }, pass, "Open Kernel Module", ""},
+      {"dma-buf", "libibverbs without ibv_reg_dmabuf_mr",
+       [](Machine& m) { with_verbs(m, "1.11.32.0"); }, warning,
+       "/usr/lib64/libibverbs.so.1: is /usr/lib64/libibverbs.so.1.11.32.0", "libibverbs"},
+      {"gpudirect-rdma", "libibverbs without ibv_reg_dmabuf_mr, and no nvidia_peermem",
+       [](Machine& m) { with_verbs(m, "1.11.32.0"); }, fail, "libibverbs.so.1.11.32.0",
+       "modprobe nvidia-peermem"},
       {"dma-buf", "no driver", [](Machine& m) { with_kernel(m, "6.8.0"); }, warning,
        "/proc/driver/nvidia/version: not there", "modprobe nvidia"},
       {"dma-buf", "not available, but nvidia_peermem", with_peermem, skipped,

@@ -187,7 +187,6 @@ TEST(Settings, DefaultsAndWhatIsSet) {
   EXPECT_EQ(set.timeout, 14);
   EXPECT_EQ(set.retry_count, 2);
   EXPECT_EQ(set.lanes, 8);
-  EXPECT_TRUE(set.disable_dma_buf);
   expect_error(ExitCode::usage, {"1500"}, [] { read_settings(Options({}, {{"IB_MTU", "1500"}})); });
   expect_error(ExitCode::usage, {"IB_ADDR_RANGE"}, [] {
     read_settings(Options({}, {{"IB_ADDR_RANGE", "10.0.0.1"}}));

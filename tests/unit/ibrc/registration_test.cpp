@@ -34,7 +34,7 @@ TEST(RegistrationWays, DmaBufFirstThenPeerMemory) {
 
 TEST(RegistrationWays, EveryWayThatIsLeftOutHasItsReason) {
   DeviceMemoryWays ways = all_ways();
-  ways.disable_dma_buf = true;
+  ways.dma_buf_off = "IB_DISABLE_DMABUF";
   WayChoice choice = choose_ways(MemoryKind::cuda, ways);
   EXPECT_EQ(choice.ways, (std::vector<Way>{Way::peer_memory}));
   EXPECT_EQ(choice.reasons, (std::vector<std::string>{"dma-buf: IB_DISABLE_DMABUF is set"}));

@@ -49,6 +49,12 @@ inline MoeDrive low_latency(MoeDrive drive, moe::Combine combine) {
   return drive;
 }
 
+inline MoeDrive by_expert(const MoeDrive& drive) {
+  MoeDrive packed = low_latency(drive, moe::Combine::weighted);
+  packed.setup.by_expert = true;
+  return packed;
+}
+
 /// What each rank found wrong: "" is nothing.
 struct MoeFound {
   std::string first_dispatch, first_combine, last_dispatch, last_combine;
@@ -143,6 +149,7 @@ inline std::string describe(const MoeDrive& drive) {
          std::to_string(shape.hidden) + ", " + std::to_string(drive.routing.tokens) + " tokens, " +
          to_string(drive.routing.kind) + ", " + to_string(drive.setup.mode) + ", " +
          to_string(drive.setup.format) + ", " + to_string(drive.setup.combine) +
+         (drive.setup.by_expert ? ", by expert" : "") +
          (drive.setup.node_ranks != shape.n_ranks ? ", nodes" : "");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/bench/moe/gpu_backend.h"
+#include "src/bench/moe/gpu_hybrid.h"
 #include "src/bench/moe/gpu_layout.h"
 
 namespace shmemctl::moe {
@@ -48,12 +49,17 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
                                       std::pair{Mode::low_latency, Combine::weighted},
                                       std::pair{Mode::low_latency, Combine::partial}})
     for (const Format format : {Format::bf16, Format::fp8}) {
-      const GpuLayout lies(some_setup(mode, format, combine));
+      moe::Setup setup = some_setup(mode, format, combine);
+      setup.by_expert = combine == Combine::weighted;
+      const GpuLayout lies(setup);
       std::vector<GpuPart> parts = {
           lies.cells,         lies.expert_words, lies.rows,   lies.records, lies.outputs,
           lies.values,        lies.casts,        lies.scales, lies.experts, lies.weights,
           lies.bias,          lies.results,      lies.slots,  lies.bases,   lies.counts,
           lies.expert_counts, lies.wrong};
+      if (setup.by_expert)
+        parts.insert(parts.end(), {lies.places, lies.packed_rows, lies.packed_records,
+                                   lies.packed_counts, lies.packed_offsets});
       std::sort(parts.begin(), parts.end(),
                 [](const GpuPart& a, const GpuPart& b) { return a.offset < b.offset; });
       std::size_t end = 0;
@@ -63,7 +69,7 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
         end = part.offset + part.size_bytes;
       }
       EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
-      EXPECT_EQ(gpu_backend_bytes(some_setup(mode, format, combine)), lies.size_bytes);
+      EXPECT_EQ(gpu_backend_bytes(SomeGpu(), setup), lies.size_bytes);
     }
 }
 
@@ -81,11 +87,76 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   EXPECT_EQ(gpu_backend_cannot(gpu, setup),
             "--num-sms 67 is more than the 66 that a PE has of some GPU");
   setup.num_sms = 0;
-  gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
+  gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
   EXPECT_EQ(gpu_backend_cannot(gpu, setup),
-            "kernels cannot load from and store to PE 1: on another virtual node");
+            "kernels cannot load from and store to PE 1: no transport reaches it");
+  // Of a node, loads and stores; of another one, anything.
+  gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
   setup.node_ranks = 1;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels do not cross nodes yet");
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
+  gpu.paths = {{DevicePath::load_store, ""},
+               {DevicePath::proxy, "a wish"},
+               {DevicePath::proxy, ""},
+               {DevicePath::proxy, ""}};
+  setup.shape.n_ranks = 4;
+  setup.node_ranks = 2;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
+}
+
+TEST(MoeGpuBackend, RowsGoStraightWhereOneNodeIsReachedByANetwork) {
+  SomeGpu gpu;
+  gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
+  auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
+  EXPECT_EQ(crossing_node_ranks(gpu, setup), 0);
+  gpu.paths[1].path = DevicePath::ibgda;
+  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  setup.node_ranks = 1;
+  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  setup.shape.n_ranks = 4;
+  setup.node_ranks = 2;
+  EXPECT_EQ(crossing_node_ranks(gpu, setup), 2);
+}
+
+TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
+  auto setup = some_setup(Mode::high_throughput, Format::fp8, Combine::rows);
+  setup.shape.n_ranks = 4;
+  const HybridLayout lies(setup, 2);
+  std::size_t end = GpuLayout(setup).size_bytes;
+  for (const GpuPart& part :
+       {lies.rails, lies.counts_out, lies.counts_in, lies.row_words, lies.sum_words, lies.rows_out,
+        lies.rows_in, lies.sums_out, lies.sums_in, lies.all_bases, lies.crossing_slots,
+        lies.crossing_tokens, lies.crossing_counts}) {
+    EXPECT_GE(part.offset, end + gpu_guard_bytes);
+    EXPECT_EQ(part.offset % 128, 0U);
+    end = part.offset + part.size_bytes;
+  }
+  EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
+  const auto tokens = static_cast<std::size_t>(setup.shape.max_tokens);
+  EXPECT_EQ(lies.rows_in.size_bytes,
+            tokens * static_cast<std::size_t>(lies.shape.crossing_bytes()));
+  EXPECT_EQ(lies.sums_in.size_bytes, tokens * static_cast<std::size_t>(setup.shape.hidden) * 2);
+}
+
+/// Each rank finds the others' places as they find its own.
+TEST(MoeHybridShape, PlacesOfNodesAndChunks) {
+  for (const std::int32_t nodes : {2, 3, 5}) {
+    HybridShape shape{};
+    shape.shape.n_ranks = nodes * 2;
+    shape.shape.max_tokens = 33;
+    shape.node_ranks = 2;
+    shape.chunk_rows = 16;
+    EXPECT_EQ(shape.chunks(), 3);
+    EXPECT_EQ(shape.chunks_of(32), 2);
+    for (std::int32_t at = 0; at < nodes; ++at)
+      for (std::int32_t place = 0; place < shape.other_nodes(); ++place) {
+        const std::int32_t node = shape.node_in(at, place);
+        EXPECT_NE(node, at);
+        EXPECT_EQ(shape.place_of(at, node), place);
+        EXPECT_LT(shape.place_of(node, at), shape.other_nodes());
+      }
+  }
 }
 
 } // namespace

@@ -110,5 +110,44 @@ TEST(MoeMutation, OneChangedByteIsFound) {
   }
 }
 
+/// Of rows packed by expert: a value, an empty place before the next expert's rows, a row at
+/// another place.
+TEST(MoeMutation, OneChangedByteOfPackedRowsIsFound) {
+  MoeDrive drive = by_expert(moe_drive(2, 4, 2, 64, 9));
+  drive.setup.shape.expert_alignment = 16;
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  TeamWorldOptions options;
+  options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
+  const std::size_t packed = HostLayout(drive.setup).packed;
+  const std::size_t row = RowLayout(drive.setup).stride_bytes();
+  run_team_world(
+      2,
+      [&](TeamPe& me) {
+        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
+        backend->poison();
+        me.collectives->barrier(team_world);
+        backend->dispatch(false);
+        EXPECT_FALSE(backend->verify_dispatch());
+        const PackedRows expected = expected_packed(drive.setup.shape, routing, me.pe);
+        ASSERT_GT(expected.rows[0].size(), 1U);
+        ASSERT_LT(expected.rows[0].size(), 16U) << "there is a gap behind them";
+        std::byte* const first = me.heap + packed;
+        const auto found = [&] { return backend->verify_dispatch().value_or(""); };
+        first[0] ^= std::byte{1};
+        EXPECT_NE(found().find("packed row 0 of expert 0 here: token"), std::string::npos);
+        first[0] ^= std::byte{1};
+        std::byte* const gap = first + expected.rows[0].size() * row;
+        *gap = std::byte{0};
+        EXPECT_NE(found().find("behind the packed rows of expert 0"), std::string::npos);
+        *gap = poison_byte;
+        std::swap_ranges(first, first + row, first + row);
+        EXPECT_NE(found().find("packed row 0 of expert 0 here: expected token"), std::string::npos)
+            << found();
+        me.collectives->barrier(team_world);
+      },
+      options);
+}
+
 } // namespace
 } // namespace shmemctl::test

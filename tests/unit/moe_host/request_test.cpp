@@ -21,6 +21,11 @@ TEST(MoeRequest, ListsMakeEveryCombination) {
   EXPECT_EQ(points(request).size(), 12U);
   EXPECT_EQ(points(request).front().setup.shape.max_tokens, 1);
   EXPECT_EQ(points(request).back().setup.shape.hidden, 7168);
+  request.experts = "64,256";
+  request.num_sms = "8,24,132";
+  EXPECT_EQ(points(request).size(), 72U);
+  EXPECT_EQ(points(request)[0].setup.num_sms, 8);
+  EXPECT_EQ(points(request)[1].setup.num_sms, 24);
 }
 
 TEST(MoeRequest, ModesAndFormats) {
@@ -35,6 +40,10 @@ TEST(MoeRequest, ModesAndFormats) {
   EXPECT_EQ(setup.combine, Combine::partial);
   EXPECT_EQ(setup.format, Format::fp8);
   EXPECT_TRUE(setup.power_scales);
+  EXPECT_FALSE(setup.by_expert);
+  request.combine = "weighted";
+  request.layout = "expert";
+  EXPECT_TRUE(points(request)[0].setup.by_expert);
 }
 
 TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
@@ -69,6 +78,12 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.bias = true;
   });
   refused({"--combine"}, "--mode ll", [](Request& r) { r.combine = "partial"; });
+  refused({"--layout"}, "--mode ll", [](Request& r) { r.layout = "expert"; });
+  refused({"--layout"}, "--combine weighted", [](Request& r) {
+    r.mode = "ll";
+    r.layout = "expert";
+    r.combine = "partial";
+  });
   refused({"--scales"}, "--dtype fp8", [](Request& r) { r.scales = "ue8m0"; });
   refused({"--num-groups"}, "--routing grouped", [](Request& r) { r.groups = 16; });
   refused({"--routing"}, "--uneven", [](Request& r) {

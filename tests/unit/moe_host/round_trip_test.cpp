@@ -8,9 +8,10 @@ namespace {
 
 using namespace moe;
 
-/// The three ways of one setup.
+/// The ways of one setup.
 std::vector<MoeDrive> modes_of(const MoeDrive& drive) {
-  return {drive, low_latency(drive, Combine::weighted), low_latency(drive, Combine::partial)};
+  return {drive, low_latency(drive, Combine::weighted), low_latency(drive, Combine::partial),
+          by_expert(drive)};
 }
 
 TEST(MoeHost, EveryRouting) {
@@ -70,6 +71,18 @@ TEST(MoeHost, BiasAndAlignedCounts) {
   drive.setup.bias = true;
   drive.setup.shape.expert_alignment = 16;
   expect_right(drive);
+}
+
+TEST(MoeHost, PackedRowsOfAnExpertBeginAtMultiples) {
+  for (const int alignment : {1, 16}) {
+    MoeDrive drive = by_expert(moe_drive(4, 16, 4, 128, 21));
+    drive.setup.shape.expert_alignment = alignment;
+    drive.routing.masked_percent = 20;
+    expect_right(drive);
+    drive.routing.kind = RoutingKind::hot_expert;
+    drive.setup.format = Format::fp8;
+    expect_right(drive);
+  }
 }
 
 TEST(MoeHost, RandomDelaysChangeNothing) {

@@ -77,6 +77,24 @@ TEST(WaitMatrix, OfTwoRanksItIsTheWayBetweenThem) {
   EXPECT_TRUE(judge_waits(waits, 1000).empty()) << "one of two is always the later one";
 }
 
+TEST(WaitMatrix, OfTwoRanksTheOneThatComesLateIsSlow) {
+  WaitMatrix waits = even(2, 10);
+  waits[0][1] = 400;
+  auto verdicts = judge_waits(waits, 500, {{0, 380}, {-380, 0}});
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::rank);
+  EXPECT_EQ(verdicts[0].awaited, 1);
+  EXPECT_EQ(verdicts[0].waiting, -1);
+  EXPECT_EQ(describe(verdicts[0]),
+            "PE 1 is slow: the other waits 400 us for it, which begins 380 us later");
+  verdicts = judge_waits(waits, 500, {{0, 100}, {-100, 0}});
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::link) << "100 us of 390 explain little";
+  EXPECT_NE(describe(verdicts[0]).find("from PE 1 to PE 0 is slow, or what PE 1 does before"),
+            std::string::npos)
+      << describe(verdicts[0]);
+}
+
 TEST(WaitMatrix, WhatCostsLittleIsNotSaid) {
   WaitMatrix waits = even(4, 0.1);
   for (std::size_t i = 0; i < 4; ++i)

@@ -54,6 +54,12 @@ void add_by_queue(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
   expect(queue.quiet(), "quiet");
 }
 
+#if __has_include(<infiniband/verbs.h>)
+constexpr const char* fake_verbs = SHMEMCTL_FAKE_VERBS;
+#else
+constexpr const char* fake_verbs = "none";
+#endif
+
 struct Way {
   const char* name;
   const char* transport;
@@ -117,6 +123,7 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
        {"SHMEMCTL_DEVICE_PATH", way.wanted},
        {"SHMEMCTL_TRANSPORT", way.transport},
        {"SHMEMCTL_MLX5_DEVICE", "soft"},
+       {"SHMEMCTL_VERBS_LIBRARY", fake_verbs},
        {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}});
   whole.n_nodes = way.n_nodes;
   expect_all_well(run_fork_job(whole));
@@ -130,6 +137,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"ibgda", "shm,ibgda", "host", "ibgda", DevicePath::ibgda, 1},
                       Way{"proxy_staged", "shm", "vmm", "proxy", DevicePath::proxy, 1}),
     name_of);
+
+#if __has_include(<infiniband/verbs.h>)
+INSTANTIATE_TEST_SUITE_P(
+    GpuDirect, NetworkOfKernels,
+    ::testing::Values(Way{"one_node", "shm,ibrc", "vmm", "proxy", DevicePath::proxy, 1},
+                      Way{"two_nodes", "shm,ibrc", "vmm", "auto", DevicePath::proxy, 2}),
+    name_of);
+#endif
 
 #if __has_include(<rdma/fabric.h>)
 INSTANTIATE_TEST_SUITE_P(

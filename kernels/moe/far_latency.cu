@@ -1,0 +1,56 @@
+#include "kernels/moe/far_latency_combine.cuh"
+#include "kernels/moe/far_latency_dispatch.cuh"
+#include "kernels/moe/launching.cuh"
+
+namespace shmemctl::moe {
+
+namespace {
+
+constexpr int far_threads = 512;
+
+__global__ void __launch_bounds__(far_threads, 1)
+    far_latency_dispatch(const __grid_constant__ DeviceJob job,
+                         const __grid_constant__ FarLatencyDispatch all, std::int32_t parts) {
+  extern __shared__ std::int32_t shared_words[];
+  run_far_latency_dispatch(job, all, parts, shared_words);
+}
+__global__ void __launch_bounds__(far_threads, 1)
+    far_latency_combine(const __grid_constant__ DeviceJob job,
+                        const __grid_constant__ FarLatencyCombine all) {
+  __shared__ FarRows rows[far_threads / 32];
+  run_far_latency_combine(job, all, rows);
+}
+
+} // namespace
+
+std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
+                                        void* stream) {
+  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+    return refused;
+  const std::size_t shared =
+      static_cast<std::size_t>(far_dispatch_words(arguments.shape, far_threads)) *
+      sizeof(std::int32_t);
+  // A warp per token where there are enough; one block at least tells that there are none.
+  const int most =
+      arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;
+  int parts = arguments.tokens < most ? arguments.tokens : most;
+  if (parts < 1)
+    parts = 1;
+  if (arguments.halves == Halves::receive)
+    parts = 0;
+  const int blocks = parts + (arguments.halves == Halves::send ? 0 : 1);
+  far_latency_dispatch<<<static_cast<unsigned>(blocks), far_threads, shared,
+                         static_cast<cudaStream_t>(stream)>>>(job, arguments, parts);
+  return words_of(cudaGetLastError());
+}
+
+std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
+                                       void* stream) {
+  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+    return refused;
+  far_latency_combine<<<static_cast<unsigned>(arguments.sms), far_threads, 0,
+                        static_cast<cudaStream_t>(stream)>>>(job, arguments);
+  return words_of(cudaGetLastError());
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,175 @@
+// The combine of far_latency.h: every block first sends its share of what ranks that are not mapped
+// are to get, then adds up its share of this rank's tokens.
+#pragma once
+
+#include "kernels/moe/far_latency_common.cuh"
+#include "kernels/moe/numbers.cuh"
+
+namespace shmemctl::moe {
+
+/// Where the rows of a warp's token are.
+struct FarRows {
+  const uint4* rows[max_top_k]; ///< nullptr: there is none
+  float weights[max_top_k];
+};
+static_assert(max_ranks_of_kernels <= max_top_k, "one list for ranks and for choices");
+
+class FarLatencyAdder {
+public:
+  /// @param shared FarRows of each warp
+  __device__ FarLatencyAdder(const DeviceJob& job, const FarLatencyCombine& all, FarRows* shared,
+                             std::uint64_t epoch)
+      : job_(job), all_(all), shape_(all.shape), places_(job, all.shape, all.memory), epoch_(epoch),
+        of_row_(rows_of(all.shape, all.weighted)), row_bytes_(all.shape.hidden * 2),
+        warp_(device::Block::rank() / device::Warp::size()),
+        warps_(device::Block::size() / device::Warp::size()), list_(shared[warp_]) {}
+
+  /// By all threads of the grid.
+  __device__ void send() const {
+    LowLatencyCells* const cells = all_.memory.near.cells;
+    for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
+         rank += device::Block::size())
+      if (!places_.is_far(rank)) // to a masked one too: its memory stays mapped
+        device::store_release(device::pointer_to(job_, &cells->ready[job_.pe], rank), epoch_);
+    const std::int32_t half = half_of_epoch(device::load_relaxed(&cells->received));
+    for (std::int32_t home = 0; home < shape_.n_ranks; ++home)
+      if (places_.is_far(home) && !places_.is_masked(home))
+        each_of_mine(all_.counts[home], [&](std::int32_t slot) { send_outputs(half, home, slot); });
+  }
+  __device__ void add_up() const {
+    each_of_mine(all_.tokens, [&](std::int32_t token) { add_up_token(token); });
+  }
+
+private:
+  /// Calls act(i) for this warp's share of 0 to count - 1.
+  template <class Act>
+  __device__ void each_of_mine(std::int32_t count, const Act& act) const {
+    for (std::int32_t i =
+             static_cast<std::int32_t>(blockIdx.x) + warp_ * static_cast<std::int32_t>(gridDim.x);
+         i < count; i += warps_ * static_cast<std::int32_t>(gridDim.x))
+      act(i);
+  }
+  /// What this rank's experts made of a row; of a weighted combine the choices that are its own.
+  __device__ void send_outputs(std::int32_t half, std::int32_t home, std::int32_t slot) const {
+    const RecordLayout layout(shape_, all_.scales);
+    const auto* const experts = reinterpret_cast<const std::int32_t*>(
+        all_.memory.near.records + places_.slot(half, home, slot) * layout.bytes() +
+        layout.experts() * 4);
+    const std::byte* const outputs =
+        all_.memory.near.outputs + places_.back(home, slot, of_row_, 0) * row_bytes_;
+    const std::int64_t there = places_.back(job_.pe, slot, of_row_, 0);
+    for (std::int32_t which = 0; which < of_row_; ++which)
+      if (!all_.weighted || experts[which] != no_expert)
+        device::put_signal_nbi<device::Warp>(job_, all_.memory.back + (there + which) * row_bytes_,
+                                             outputs +
+                                                 static_cast<std::int64_t>(which) * row_bytes_,
+                                             static_cast<std::size_t>(row_bytes_),
+                                             all_.memory.back_words + there + which, epoch_, home);
+  }
+
+  __device__ void add_up_token(std::int32_t token) const {
+    device::Warp::sync(); // the last token's list has been read
+    const std::int32_t rows = all_.weighted ? shape_.top_k : shape_.n_ranks;
+    for (std::int32_t i = device::Warp::rank(); i < rows; i += device::Warp::size())
+      find(token, i);
+    device::Warp::sync();
+    auto* const result = reinterpret_cast<uint4*>(all_.results) +
+                         static_cast<std::int64_t>(token) * (row_bytes_ / 16);
+    for (std::int32_t at = device::Warp::rank(); at < row_bytes_ / 16; at += device::Warp::size())
+      result[at] = sum_at(rows, at);
+  }
+  /// The token's i-th row: of a choice, or of a rank.
+  __device__ void find(std::int32_t token, std::int32_t i) const {
+    std::int32_t rank = i;
+    list_.rows[i] = nullptr;
+    if (all_.weighted) {
+      const std::int64_t choice = static_cast<std::int64_t>(token) * shape_.top_k + i;
+      if (all_.experts[choice] < 0)
+        return;
+      rank = shape_.rank_of_expert(all_.experts[choice]);
+      list_.weights[i] = all_.weights[choice];
+    }
+    const std::int32_t slot = all_.slots[static_cast<std::int64_t>(token) * shape_.n_ranks + rank];
+    if (slot < 0)
+      return;
+    const std::int32_t which = all_.weighted ? i : 0;
+    const std::byte* const row =
+        places_.is_far(rank) ? far_row(rank, slot, which) : near_row(rank, slot, which);
+    list_.rows[i] = reinterpret_cast<const uint4*>(row);
+  }
+  __device__ const std::byte* near_row(std::int32_t rank, std::int32_t slot,
+                                       std::int32_t which) const {
+    const std::uint64_t* const word = &all_.memory.near.cells->ready[rank];
+    if (!wait(rank, which, [&] { return device::load_acquire(word) >= epoch_; }))
+      return nullptr;
+    return device::pointer_to(job_, all_.memory.near.outputs, rank) +
+           places_.back(job_.pe, slot, of_row_, which) * row_bytes_;
+  }
+  __device__ const std::byte* far_row(std::int32_t rank, std::int32_t slot,
+                                      std::int32_t which) const {
+    const std::int64_t at = places_.back(rank, slot, of_row_, which);
+#ifndef SHMEMCTL_MUTATE_MOE_FAR_BACK_UNHEARD
+    if (!wait(rank, which,
+              [&] { return device::load_acquire(all_.memory.back_words + at) == epoch_; }))
+      return nullptr;
+#endif
+    return all_.memory.back + at * row_bytes_;
+  }
+  template <class Ready>
+  __device__ bool wait(std::int32_t rank, std::int32_t which, const Ready& ready) const {
+    LowLatencyCells* const cells = all_.memory.near.cells;
+    const std::uint64_t begin_ns = device::global_time_ns();
+    const bool came = wait_or_mask(cells, rank, all_.patience_ns, ready);
+    // By one thread for each rank at most: of a weighted combine that of the first choice.
+    if (blockIdx.x == 0 && warp_ == 0 && which == 0)
+      count_wait(cells, 1, rank, begin_ns);
+    return came;
+  }
+
+  /// 16 bytes of each row, in their order. Several loads are on the way.
+  __device__ uint4 sum_at(std::int32_t rows, std::int32_t at) const {
+    constexpr std::int32_t at_once = 4;
+    EightFloats total;
+    total.set(0);
+    for (std::int32_t first = 0; first < rows; first += at_once) {
+      uint4 values[at_once];
+#pragma unroll
+      for (std::int32_t i = 0; i < at_once; ++i)
+        if (first + i < rows && list_.rows[first + i] != nullptr)
+          values[i] = list_.rows[first + i][at];
+#pragma unroll
+      for (std::int32_t i = 0; i < at_once; ++i)
+        if (first + i < rows && list_.rows[first + i] != nullptr) {
+          if (all_.weighted)
+            total.add_weighted(list_.weights[first + i], values[i]);
+          else
+            total.add(values[i]);
+        }
+    }
+    return total.rounded();
+  }
+
+  const DeviceJob& job_;
+  const FarLatencyCombine& all_;
+  const Shape& shape_;
+  FarPlaces places_;
+  std::uint64_t epoch_;
+  std::int32_t of_row_, row_bytes_, warp_, warps_;
+  FarRows& list_;
+};
+
+/// By all threads of a grid.
+__device__ inline void run_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& all,
+                                               FarRows* shared) {
+  LowLatencyCells* const cells = all.memory.near.cells;
+  const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
+  const FarLatencyAdder adder(job, all, shared, epoch);
+  if (all.halves != Halves::receive)
+    adder.send();
+  if (all.halves == Halves::send)
+    return;
+  adder.add_up();
+  count_far_call(&cells->blocks_done[0], gridDim.x, &cells->combined, epoch);
+}
+
+} // namespace shmemctl::moe

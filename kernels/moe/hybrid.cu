@@ -1,0 +1,82 @@
+#include "kernels/moe/hybrid_combine.cuh"
+#include "kernels/moe/hybrid_dispatch.cuh"
+#include "kernels/moe/hybrid_notify.cuh"
+#include "kernels/moe/launching.cuh"
+
+namespace shmemctl::moe {
+
+namespace {
+
+constexpr int hybrid_threads = 512;
+
+__global__ void __launch_bounds__(1024, 1)
+    hybrid_notify(const __grid_constant__ DeviceJob job, const __grid_constant__ HybridNotify all) {
+  extern __shared__ std::int32_t shared[];
+  HybridCounts(job, all, shared).run();
+}
+__global__ void __launch_bounds__(hybrid_threads, 1)
+    hybrid_dispatch(const __grid_constant__ DeviceJob job,
+                    const __grid_constant__ HybridDispatch all) {
+  run_hybrid_dispatch(job, all);
+}
+template <int most_mates>
+__global__ void __launch_bounds__(hybrid_threads, 1)
+    hybrid_combine(const __grid_constant__ DeviceJob job,
+                   const __grid_constant__ HybridCombine all) {
+  run_hybrid_combine<most_mates>(job, all);
+}
+
+std::string refuse(const HybridShape& shape) {
+  if (shape.node_ranks > Cells::ranks || shape.shape.n_ranks > max_ranks)
+    return "kernels know nodes of " + std::to_string(Cells::ranks) + " ranks and " +
+           std::to_string(max_ranks) + " ranks at most";
+  return "";
+}
+
+template <class Arguments>
+std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                          const Arguments& arguments, int blocks, int threads,
+                          std::size_t shared_bytes, void* stream) {
+  if (std::string refused = refuse(arguments.shape); !refused.empty())
+    return refused;
+  if (shared_bytes > 48 << 10)
+    if (const cudaError_t error = cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+        error != cudaSuccess)
+      return words_of(error);
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
+           static_cast<cudaStream_t>(stream)>>>(job, arguments);
+  return words_of(cudaGetLastError());
+}
+
+} // namespace
+
+std::string launch_hybrid_notify(const DeviceJob& job, const HybridNotify& arguments,
+                                 void* stream) {
+  const auto shared_bytes = [&](int threads) {
+    return static_cast<std::size_t>(hybrid_notify_words(arguments.shape, threads)) *
+           sizeof(std::int32_t);
+  };
+  int threads = 1024;
+  while (threads > 32 && shared_bytes(threads) > most_shared_bytes)
+    threads /= 2;
+  return launch_blocks(hybrid_notify, job, arguments, 1, threads, shared_bytes(threads), stream);
+}
+
+std::string launch_hybrid_dispatch(const DeviceJob& job, const HybridDispatch& arguments,
+                                   void* stream) {
+  return launch_blocks(hybrid_dispatch, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+}
+
+std::string launch_hybrid_combine(const DeviceJob& job, const HybridCombine& arguments,
+                                  void* stream) {
+  const auto with = [&](auto kernel) {
+    return launch_blocks(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+  };
+  const std::int32_t mates = arguments.shape.node_ranks;
+  return mates <= 2   ? with(hybrid_combine<2>)
+         : mates <= 4 ? with(hybrid_combine<4>)
+                      : with(hybrid_combine<8>);
+}
+
+} // namespace shmemctl::moe

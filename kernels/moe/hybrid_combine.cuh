@@ -1,0 +1,202 @@
+// Combine across nodes: every block first adds up its share of what crosses, and sends it; then its
+// share of this rank's own tokens, as the other nodes' sums come.
+#pragma once
+
+#include "kernels/device/signal.cuh"
+#include "kernels/moe/call.cuh"
+#include "kernels/moe/hybrid.h"
+#include "kernels/moe/numbers.cuh"
+#include "kernels/moe/rails.cuh"
+
+namespace shmemctl::moe {
+
+/// Rows that are added up: those of a token on this node's ranks, in the order of ranks.
+template <int most_rows>
+struct RowsToAdd {
+  const uint4* rows[most_rows];
+  int count = 0;
+
+  __device__ void add(const std::byte* row) {
+#pragma unroll
+    for (int i = 0; i < most_rows; ++i) // so that it stays in registers
+      if (i == count)
+        rows[i] = reinterpret_cast<const uint4*>(row);
+    ++count;
+  }
+  /// By a warp: calls act(piece, sum) for each 16 bytes of the row. Several loads are on the way.
+  template <class Act>
+  __device__ void each_sum(std::int32_t pieces, const Act& act) const {
+    constexpr int at_once = most_rows <= 2 ? 4 : most_rows <= 4 ? 2 : 1;
+    const int step = device::Warp::size();
+    for (std::int32_t at = device::Warp::rank(); at < pieces; at += step * at_once) {
+      uint4 values[at_once][most_rows];
+#pragma unroll
+      for (int row = 0; row < most_rows; ++row)
+#pragma unroll
+        for (int i = 0; i < at_once; ++i)
+          if (row < count && at + i * step < pieces)
+            values[i][row] = rows[row][at + i * step];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        if (at + i * step >= pieces)
+          continue;
+        EightFloats sum;
+        sum.set(0);
+#pragma unroll
+        for (int row = 0; row < most_rows; ++row)
+          if (row < count)
+            sum.add(values[i][row]);
+        act(at + i * step, sum);
+      }
+    }
+  }
+};
+
+/// @tparam most_mates ranks of a node at most
+template <int most_mates>
+class HybridAdder {
+public:
+  __device__ HybridAdder(const DeviceJob& job, const HybridCombine& all, const Rails& rails,
+                         std::uint64_t epoch)
+      : job_(job), all_(all), shape_(all.shape), rails_(rails), epoch_(epoch),
+        n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
+        pieces_(all.shape.sum_bytes() / 16), warp_(device::Block::rank() / device::Warp::size()),
+        warps_(device::Block::size() / device::Warp::size()) {}
+
+  /// By a block: its share of the sums for the rail's other ranks.
+  __device__ void send_sums() const {
+    const std::int32_t places = shape_.other_nodes(), units = places * shape_.chunks();
+    for (auto unit = static_cast<std::int32_t>(blockIdx.x); unit < units;
+         unit += static_cast<std::int32_t>(gridDim.x)) {
+      const std::int32_t place = unit % places, chunk = unit / places;
+      const std::int32_t home = rails_.rank_in(place);
+      const std::int32_t count = all_.plan.crossing_counts[home * shape_.n_nodes() + rails_.node()];
+      const std::int32_t begin = chunk * shape_.chunk_rows;
+      const std::int32_t rest = count - begin;
+      const std::int32_t rows = rest < shape_.chunk_rows ? rest : shape_.chunk_rows;
+      if (rows <= 0)
+        continue;
+#ifdef SHMEMCTL_MUTATE_MOE_SUMS_FIRST
+      send_chunk(place, chunk, begin, rows);
+      for (const std::uint64_t begin_ns = device::global_time_ns();
+           device::global_time_ns() - begin_ns < 200000;) {
+      }
+#endif
+      for (std::int32_t row = begin + warp_; row < begin + rows; row += warps_)
+        add_up_for(home, shape_.crossing_row(place, row));
+      device::Block::sync(); // the whole chunk is there
+      send_chunk(place, chunk, begin, rows);
+    }
+  }
+  /// By a warp: its share of this rank's tokens. False: a rank of the rail has not sent in time.
+  __device__ bool add_up_own() const {
+    const auto workers = static_cast<std::int32_t>(gridDim.x) * warps_;
+    for (std::int32_t token =
+             warp_ * static_cast<std::int32_t>(gridDim.x) + static_cast<std::int32_t>(blockIdx.x);
+         token < all_.tokens; token += workers)
+      if (!wait_for_sums(token))
+        return false;
+      else
+        add_up_token(token);
+    return true;
+  }
+
+private:
+  /// What the node's ranks give back of a row.
+  /// @param slots by rank of the node
+  __device__ RowsToAdd<most_mates> rows_here(std::int32_t source, const std::int32_t* slots) const {
+    RowsToAdd<most_mates> rows;
+    for (std::int32_t mate = 0; mate < shape_.node_ranks; ++mate) {
+      if (slots[mate] < 0)
+        continue;
+      const std::int32_t rank = first_mate_ + mate;
+      const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[mate];
+      rows.add(device::pointer_to(job_, all_.memory.node.outputs, rank) + row * shape_.sum_bytes());
+    }
+    return rows;
+  }
+  __device__ void add_up_for(std::int32_t home, std::int64_t row) const {
+    // What came with the row in the dispatch lies here still.
+    const auto* const words = reinterpret_cast<const std::int32_t*>(
+        all_.memory.rows_in + row * shape_.crossing_bytes() + shape_.value_bytes());
+    auto* const sum = reinterpret_cast<uint4*>(all_.memory.sums_out + row * shape_.sum_bytes());
+    rows_here(home, words + shape_.crossing_slots())
+        .each_sum(pieces_, [&](std::int32_t piece, const EightFloats& total) {
+          sum[piece] = total.rounded();
+        });
+  }
+  __device__ void send_chunk(std::int32_t place, std::int32_t chunk, std::int32_t begin,
+                             std::int32_t rows) const {
+    const std::int32_t there = rails_.place_there(place);
+    device::put_signal_nbi<device::Block>(
+        job_, all_.memory.sums_in + shape_.crossing_row(there, begin) * shape_.sum_bytes(),
+        all_.memory.sums_out + shape_.crossing_row(place, begin) * shape_.sum_bytes(),
+        static_cast<std::size_t>(rows) * static_cast<std::size_t>(shape_.sum_bytes()),
+        all_.memory.sum_words + shape_.chunk_word(there, chunk), epoch_, rails_.rank_in(place));
+  }
+
+  __device__ const std::int32_t* crossing_slots(std::int32_t token) const {
+    return all_.plan.crossing_slots + static_cast<std::int64_t>(token) * shape_.n_nodes();
+  }
+  __device__ bool wait_for_sums(std::int32_t token) const {
+    bool came = true;
+#ifndef SHMEMCTL_MUTATE_MOE_SUMS_UNHEARD
+    for (std::int32_t place = device::Warp::rank(); place < shape_.other_nodes();
+         place += device::Warp::size())
+      if (const std::int32_t slot = crossing_slots(token)[rails_.node_in(place)]; slot >= 0)
+        came =
+            rails_.wait(all_.memory.sum_words + shape_.chunk_word(place, slot / shape_.chunk_rows),
+                        place, 1, blockIdx.x == 0 && warp_ == 0) &&
+            came;
+#endif
+    return device::Warp::all(came);
+  }
+  __device__ void add_up_token(std::int32_t token) const {
+    const RowsToAdd<most_mates> rows =
+        rows_here(job_.pe, all_.plan.slots + static_cast<std::int64_t>(token) * n_ + first_mate_);
+    const std::int32_t* const crossing = crossing_slots(token);
+    const std::int64_t at = static_cast<std::int64_t>(token) * pieces_;
+    rows.each_sum(pieces_, [&](std::int32_t piece, const EightFloats& here) {
+      EightFloats total;
+      total.set(0);
+      if (all_.bias != nullptr)
+        total.add(reinterpret_cast<const uint4*>(all_.bias)[at + piece]);
+      for (std::int32_t node = 0; node < shape_.n_nodes(); ++node)
+        if (node == rails_.node()) {
+          if (rows.count > 0) // rounded as the sums of the others
+            total.add(here.rounded());
+        } else if (crossing[node] >= 0) {
+          const std::int64_t row =
+              shape_.crossing_row(shape_.place_of(rails_.node(), node), crossing[node]);
+          total.add(reinterpret_cast<const uint4*>(all_.memory.sums_in)[row * pieces_ + piece]);
+        }
+      reinterpret_cast<uint4*>(all_.results)[at + piece] = total.rounded();
+    });
+  }
+
+  const DeviceJob& job_;
+  const HybridCombine& all_;
+  const HybridShape& shape_;
+  const Rails& rails_;
+  std::uint64_t epoch_;
+  std::int32_t n_, first_mate_, pieces_, warp_, warps_;
+};
+
+/// By all threads of the grid.
+template <int most_mates>
+__device__ inline void run_hybrid_combine(const DeviceJob& job, const HybridCombine& all) {
+  const HybridShape& shape = all.shape;
+  const Call call(job, all.memory.node.cells, shape.node_ranks, shape.first_mate(job.pe));
+  const Rails rails(job, shape, all.memory, call.epoch());
+  call.announce();
+  rails.announce();
+  const bool mates_came = call.wait_for_all();
+  if (rails.wait_for_all() && mates_came) {
+    const HybridAdder<most_mates> adder(job, all, rails, call.epoch());
+    adder.send_sums();
+    adder.add_up_own();
+  }
+  call.finish();
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,104 @@
+// Dispatch and combine across nodes: what lies where, and who has to do with whom. For host and
+// device; no state.
+//
+// Ranks of a node are neighbours and map each other's memory; ranks with the same place on their
+// nodes are a rail. A row crosses once for each node, along its rail, and is handed on there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/moe/record.h"
+#include "src/moe/plan.h"
+#include "src/moe/shape.h"
+
+namespace shmemctl::moe {
+
+struct HybridShape {
+  Shape shape;
+  Format format;
+  std::int32_t node_ranks; ///< ranks of a node; 1: each row goes straight to its rank
+  std::int32_t chunk_rows; ///< rows that cross in one message, with one signal
+
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t other_nodes() const { return n_nodes() - 1; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_of_rank(std::int32_t rank) const {
+    return node_of(rank, node_ranks);
+  }
+  /// The rank on `node` that has to do with `rank`.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t rail(std::int32_t rank, std::int32_t node) const {
+    return rail_of(rank, node, node_ranks);
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t first_mate(std::int32_t rank) const {
+    return node_of_rank(rank) * node_ranks;
+  }
+  /// Of the other nodes, the one that `at` has in `place`: 0 is the node behind it.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_in(std::int32_t at, std::int32_t place) const {
+    return (at + 1 + place) % n_nodes();
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t place_of(std::int32_t at, std::int32_t node) const {
+    return (node - at - 1 + n_nodes()) % n_nodes();
+  }
+
+  // Rows that cross lie by place, then in the order of tokens, and go in chunks.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks() const { return chunks_of(shape.max_tokens); }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks_of(std::int32_t rows) const {
+    return (rows + chunk_rows - 1) / chunk_rows;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t crossing_row(std::int32_t place,
+                                                           std::int32_t row) const {
+    return static_cast<std::int64_t>(place) * shape.max_tokens + row;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t chunk_word(std::int32_t place,
+                                                         std::int32_t chunk) const {
+    return static_cast<std::int64_t>(place) * chunks() + chunk;
+  }
+
+  /// As a row lies with its rank.
+  SHMEMCTL_HOST_DEVICE constexpr RecordLayout record() const {
+    return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t value_bytes() const {
+    return shape.value_bytes(format);
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const { return shape.hidden * 2; }
+  // As it crosses: values, scales, choices (of all ranks), weights, its token, and by rank of the
+  // node how many rows of its source lie there before it (-1: it does not go there).
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_token() const {
+    return record().scale_words + 2 * shape.top_k;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_slots() const {
+    return crossing_token() + 1;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_words() const {
+    return crossing_slots() + node_ranks;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_bytes() const {
+    return value_bytes() + (crossing_words() + 3) / 4 * 16;
+  }
+
+  // What each rank tells each other one: its rows by rank, its rows by node that cross, and how
+  // many of its choices are of each of that rank's experts.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t columns() const { return shape.n_ranks + n_nodes(); }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t message_words() const {
+    return (columns() + shape.local_experts() + 3) / 4 * 4;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t message_at(std::int32_t half,
+                                                         std::int32_t rank) const {
+    return (static_cast<std::int64_t>(half) * shape.n_ranks + rank) * message_words();
+  }
+};
+
+/// Of one PE, symmetric, all zeros before the first call. Written by other nodes' ranks, but for
+/// what is marked "own". Words only grow, so nothing has to be zeroed.
+struct RailCells {
+  std::uint64_t counts[max_ranks];  ///< by rank: the notification whose message lies here
+  std::uint64_t entered[max_ranks]; ///< by node: the call that the rail's rank there has begun
+  /// Own: spent waiting for the rail's rank on that node, sums: until it had begun, and for its
+  /// rows.
+  std::uint64_t wait_ns[2][max_ranks];
+  std::uint64_t notification; ///< own: notifications that are over
+  std::uint64_t padding[15];
+};
+
+} // namespace shmemctl::moe

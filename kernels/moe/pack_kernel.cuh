@@ -1,0 +1,210 @@
+// Packing by expert. Every block counts all choices by itself, so that blocks need not meet: few
+// rows come in low latency.
+#pragma once
+
+#include "kernels/device/place.cuh"
+#include "kernels/device/wait.cuh"
+#include "kernels/moe/pack.h"
+#include "src/moe/plan.h"
+
+namespace shmemctl::moe {
+
+inline constexpr int pack_threads = 512;
+inline constexpr int pack_blocks_per_sm =
+    2; ///< a block is slow because its steps are, not its work
+/// Choices that a block keeps in shared memory; of more rows they are read from their records.
+inline constexpr std::int32_t kept_choices = 8192;
+/// Of shared memory, by block.
+constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
+  return 2 * static_cast<std::size_t>(local_experts) * sizeof(std::int32_t) +
+         kept_choices * sizeof(std::int16_t);
+}
+static_assert(most_packed_experts <= 32768, "they are kept as 16 bits");
+
+class Packer {
+public:
+  struct Shared {
+    std::int32_t first[max_ranks_of_kernels + 1]; ///< rows before each source's
+    std::int32_t experts[max_top_k];              ///< of the present row; no_expert: elsewhere
+    std::int32_t places[max_top_k];
+  };
+
+  /// @param by_expert pack_shared_bytes() of shared memory
+  __device__ Packer(const DeviceJob& job, const PackArguments& all, Shared& shared,
+                    std::int32_t* by_expert)
+      : job_(job), all_(all), shared_(shared), layout_(all.shape, all.scales),
+        local_(all.shape.local_experts()), offsets_(by_expert), choice_(by_expert + local_),
+        kept_(reinterpret_cast<std::int16_t*>(by_expert + 2 * local_)),
+        thread_(static_cast<std::int32_t>(threadIdx.x)),
+        threads_(static_cast<std::int32_t>(blockDim.x)) {
+    const std::int64_t half = half_of_epoch(device::load_relaxed(&all.memory.cells->received));
+    rows_ = all.memory.rows +
+            half * all.shape.max_rows() * all.shape.value_bytes(format_of(all.scales));
+    records_ = all.memory.records + half * all.shape.max_rows() * layout_.bytes();
+  }
+
+  __device__ void run() {
+    find_sources();
+    count_choices();
+    find_offsets();
+    const auto blocks = static_cast<std::int32_t>(gridDim.x);
+    for (auto row = static_cast<std::int32_t>(blockIdx.x); row < rows(); row += blocks) {
+      prefetch(row);
+      find_places(row);
+      copy(row);
+      __syncthreads(); // all have read where it goes
+    }
+  }
+
+private:
+  __device__ std::int32_t rows() const { return shared_.first[all_.shape.n_ranks]; }
+  /// Where a received row lies among the slots.
+  __device__ std::int32_t slot_of(std::int32_t row) const {
+    const std::int32_t source = source_of_row(shared_.first, all_.shape.n_ranks, row);
+    return fixed_slot(all_.shape, source, row - shared_.first[source]);
+  }
+  __device__ const std::uint32_t* record_of(std::int32_t row) const {
+    return reinterpret_cast<const std::uint32_t*>(records_) +
+           static_cast<std::int64_t>(slot_of(row)) * layout_.words();
+  }
+  /// The expert here of the i-th choice of all rows; no_expert if it is another rank's.
+  __device__ std::int32_t expert_of(std::int32_t i) const {
+    return i < kept_choices ? kept_[i] : read_expert(i);
+  }
+  __device__ std::int32_t read_expert(std::int32_t i) const {
+    return static_cast<std::int32_t>(
+        record_of(i / all_.shape.top_k)[layout_.experts() + i % all_.shape.top_k]);
+  }
+
+  __device__ void find_sources() {
+    if (thread_ == 0) {
+      std::int32_t sum = 0;
+      for (std::int32_t source = 0; source < all_.shape.n_ranks; ++source) {
+        shared_.first[source] = sum;
+        sum += all_.counts[source] > 0 ? all_.counts[source] : 0;
+      }
+      shared_.first[all_.shape.n_ranks] = sum;
+    }
+    for (std::int32_t expert = thread_; expert < local_; expert += threads_)
+      offsets_[expert] = choice_[expert] = 0;
+    __syncthreads();
+  }
+  __device__ void count_choices() {
+#pragma unroll 4
+    for (std::int32_t i = thread_; i < rows() * all_.shape.top_k; i += threads_) {
+      const std::int32_t expert = read_expert(i);
+      if (i < kept_choices)
+        kept_[i] = static_cast<std::int16_t>(expert);
+      if (expert != no_expert)
+        atomicAdd(&offsets_[expert], 1);
+    }
+    __syncthreads();
+  }
+  /// Makes of the counts the sums of those before; the first block tells of both.
+  __device__ void find_offsets() {
+    if (thread_ < 32) {
+      std::int32_t before = 0;
+      for (std::int32_t first = 0; first < local_; first += 32) {
+        const std::int32_t expert = first + thread_;
+        const std::int32_t count = expert < local_ ? offsets_[expert] : 0;
+        const std::int32_t mine = aligned_count(count, all_.shape.expert_alignment);
+        std::int32_t sum = mine;
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+          const std::int32_t other = __shfl_up_sync(0xffffffffu, sum, distance);
+          sum += thread_ >= distance ? other : 0;
+        }
+        if (expert < local_) {
+          offsets_[expert] = before + sum - mine;
+          if (blockIdx.x == 0) {
+            all_.packed.counts[expert] = count;
+            all_.packed.offsets[expert] = before + sum - mine;
+          }
+        }
+        before += __shfl_sync(0xffffffffu, sum, 31);
+      }
+      if (blockIdx.x == 0 && thread_ == 0)
+        all_.packed.offsets[local_] = before;
+    }
+    __syncthreads();
+  }
+  /// What does not wait for the row's places: its first piece, and where its home wants to know
+  /// them.
+  __device__ void prefetch(std::int32_t row) {
+    if (thread_ < all_.shape.value_bytes(format_of(all_.scales)) / 16)
+      first_ = values_of(row)[thread_];
+    if (thread_ < all_.shape.top_k) {
+      const std::uint32_t* const record = record_of(row);
+      std::int32_t* const at =
+          all_.packed.places +
+          static_cast<std::int64_t>(record[layout_.token()]) * all_.shape.top_k + thread_;
+      home_ = device::pointer_to(job_, at, static_cast<std::int32_t>(record[layout_.source()]));
+    }
+  }
+  __device__ const uint4* values_of(std::int32_t row) const {
+    return reinterpret_cast<const uint4*>(rows_ +
+                                          static_cast<std::int64_t>(slot_of(row)) *
+                                              all_.shape.value_bytes(format_of(all_.scales)));
+  }
+  /// Behind the earlier rows of the same experts. Tells the token's home.
+  __device__ void find_places(std::int32_t row) {
+    const std::int32_t top_k = all_.shape.top_k;
+    if (thread_ < top_k) {
+      const std::int32_t expert = expert_of(row * top_k + thread_);
+      shared_.experts[thread_] = expert;
+      if (expert != no_expert) { // a token chooses each at most once
+        choice_[expert] = thread_ + 1;
+        shared_.places[thread_] = offsets_[expert];
+      }
+    }
+    __syncthreads();
+    for (std::int32_t i = thread_; i < row * top_k; i += threads_)
+      if (const std::int32_t expert = expert_of(i); expert != no_expert && choice_[expert] != 0)
+        atomicAdd(&shared_.places[choice_[expert] - 1], 1);
+    __syncthreads();
+    if (thread_ < top_k && shared_.experts[thread_] != no_expert) {
+      choice_[shared_.experts[thread_]] = 0;
+      *home_ = shared_.places[thread_];
+    }
+  }
+  /// Each piece of the row is loaded once.
+  __device__ void copy(std::int32_t row) const {
+    const std::int32_t value_bytes = all_.shape.value_bytes(format_of(all_.scales));
+    const uint4* const values = values_of(row);
+    for (std::int32_t unit = thread_; unit < value_bytes / 16; unit += threads_)
+      store(unit < threads_ ? first_ : values[unit], all_.packed.rows, value_bytes, unit);
+    const auto* const record = reinterpret_cast<const uint4*>(record_of(row));
+    for (std::int32_t unit = thread_; unit < layout_.bytes() / 16; unit += threads_)
+      store(record[unit], all_.packed.records, layout_.bytes(), unit);
+  }
+  /// A piece of the present row, to all its places.
+  __device__ void store(const uint4& value, std::byte* packed, std::int32_t row_bytes,
+                        std::int32_t unit) const {
+    for (std::int32_t k = 0; k < all_.shape.top_k; ++k)
+      if (shared_.experts[k] != no_expert)
+        reinterpret_cast<uint4*>(packed + static_cast<std::int64_t>(shared_.places[k]) *
+                                              row_bytes)[unit] = value;
+  }
+
+  const DeviceJob& job_;
+  const PackArguments& all_;
+  Shared& shared_;
+  RecordLayout layout_;
+  std::int32_t local_;
+  std::int32_t* offsets_; ///< by local expert: first its count
+  std::int32_t* choice_;  ///< by local expert: which choice of the present row it is, from 1
+  std::int16_t* kept_;    ///< by choice: the expert
+  std::int32_t thread_, threads_;
+  uint4 first_{};                    ///< of the present row
+  std::int32_t* home_ = nullptr;     ///< of its thread_-th choice: where its place is told
+  const std::byte *rows_, *records_; ///< of the half that was filled last
+};
+
+__global__ void __launch_bounds__(pack_threads, pack_blocks_per_sm)
+    pack(const __grid_constant__ DeviceJob job, const __grid_constant__ PackArguments all) {
+  __shared__ Packer::Shared shared;
+  extern __shared__ std::int32_t by_expert[];
+  Packer(job, all, shared, by_expert).run();
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,107 @@
+// What the NICs carried, one line for each link.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "reports/json_view.h"
+#include "reports/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// "38.1 GB/s 76%", "1200 pkt/s", "?".
+std::string load_cell(const json& direction) {
+  const auto GBps = view::number(direction, "GBps");
+  if (!GBps) {
+    const auto packets = view::number(direction, "packets_per_s");
+    return packets ? fmt::format("{:.0f} packets/s", *packets) : "?";
+  }
+  std::string cell = *GBps != 0 && *GBps < 0.1 ? view::decimal(*GBps * 1e3, 3) + " MB/s"
+                                               : view::decimal(*GBps, 3) + " GB/s";
+  if (const auto share = view::number(direction, "link_share"))
+    cell += fmt::format(" {:.0f}%", *share * 100);
+  return cell;
+}
+
+std::string pes_cell(const json& port) {
+  const json& pes = view::member(port, "pes");
+  if (!pes.is_array())
+    return "?";
+  std::string cell;
+  for (const json& pe : pes)
+    cell += (cell.empty() ? "" : ",") + view::scalar(pe).value_or("?");
+  return cell.empty() ? "-" : cell;
+}
+
+std::string group_line(const json& group) {
+  return fmt::format("{} {}, {}: median {} {}, largest / mean {}\n", view::text(group, "kind"),
+                     view::text(group, "name"), view::text(group, "direction"),
+                     view::decimal(view::number(group, "median").value_or(0), 3),
+                     view::text(group, "unit"),
+                     view::decimal(view::number(group, "skew").value_or(1), 3));
+}
+
+std::string command_line(const json& command) {
+  if (!command.is_object())
+    return "";
+  std::string words;
+  for (const json& word : view::list(command, "argv"))
+    words += " " + safe_text(view::scalar(word).value_or("?"));
+  const auto code = view::number(command, "exit_code");
+  const std::string end = code ? fmt::format("exit code {:.0f}", *code)
+                               : view::text(command, "exit_code_reason", "it has not ended");
+  return fmt::format("command:{}: {} after {} s\n", words, end,
+                     view::decimal(view::number(command, "time_s").value_or(0), 3));
+}
+
+} // namespace
+
+std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style) {
+  if (!hotspots.is_object())
+    return "";
+  const json& ports = view::list(hotspots, "ports");
+  const auto hosts = [&ports] {
+    std::vector<std::string> names;
+    for (const json& port : ports)
+      names.push_back(view::text(port, "host"));
+    std::sort(names.begin(), names.end());
+    return std::unique(names.begin(), names.end()) - names.begin();
+  }();
+  std::vector<Column> columns = {{"NIC"},
+                                 {"interface"},
+                                 {"link", Align::right},
+                                 {"sent", Align::right},
+                                 {"received", Align::right},
+                                 {"way"},
+                                 {"PEs"},
+                                 {""}};
+  if (hosts > 1)
+    columns.insert(columns.begin(), Column{"host"});
+  Table table(columns);
+  for (const json& port : ports) {
+    const auto link = view::number(port, "link_Gbps");
+    const bool hot = view::member(port, "hot") == true;
+    std::vector<std::string> row = {view::text(port, "device") + ":" + view::text(port, "port"),
+                                    view::text(port, "netdev", "-"),
+                                    link ? view::decimal(*link) + " Gb/s" : "?",
+                                    load_cell(view::member(port, "sent")),
+                                    load_cell(view::member(port, "received")),
+                                    view::text(port, "direction"),
+                                    pes_cell(port),
+                                    hot ? "HOT" : ""};
+    if (hosts > 1)
+      row.insert(row.begin(), view::text(port, "host"));
+    table.add(std::move(row));
+  }
+  std::string out = command_line(view::member(hotspots, "command"));
+  if (table.empty())
+    return out + "No NIC of this machine has counters.\n";
+  out += table.text(style);
+  for (const json& group : view::list(hotspots, "groups"))
+    out += group_line(group);
+  return out;
+}
+
+} // namespace shmemctl

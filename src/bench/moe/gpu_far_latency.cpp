@@ -1,0 +1,124 @@
+#include "src/bench/moe/gpu_far_latency.h"
+
+#include "kernels/moe/cast.h"
+#include "src/bench/moe/gpu_backend_class.h"
+
+namespace shmemctl::moe {
+
+FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
+  const Shape& shape = setup.shape;
+  const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
+  const std::size_t tokens = count(shape.max_tokens), all_rows = count(shape.max_rows());
+  const std::size_t of_row = count(moe::rows_of(shape, setup.combine == Combine::weighted));
+  const std::size_t hidden = count(shape.hidden) * sizeof(std::uint16_t);
+  const bool fp8 = setup.format == Format::fp8;
+
+  row_words = add(4 * all_rows * sizeof(std::uint64_t));
+  back_words = add(all_rows * of_row * sizeof(std::uint64_t));
+  rows_out = add(2 * tokens * count(shape.value_bytes(setup.format)));
+  records_out = add(2 * all_rows * count(RecordLayout(shape, scales_of(setup)).bytes()));
+  back = add(all_rows * of_row * hidden);
+  cast_rows = add(fp8 ? tokens * count(shape.hidden) : 0);
+  cast_scales = add(fp8 ? tokens * count(shape.scales_per_row()) * sizeof(float) : 0);
+
+  const std::string times_top_k = of_row > 1 ? " * top_k" : "";
+  uses.push_back({"words behind rows", "ranks * max_tokens * (32 B + 8 B" + times_top_k + ")",
+                  row_words.size_bytes + back_words.size_bytes});
+  uses.push_back({"rows and records to send",
+                  "2 * max_tokens * (hidden * bytes of a value + ranks * a record)",
+                  rows_out.size_bytes + records_out.size_bytes});
+  uses.push_back({"outputs that come back", "ranks * max_tokens" + times_top_k + " * hidden * 2 B",
+                  back.size_bytes});
+}
+
+namespace {
+
+class FarLatencyGpuBackend : public GpuBackend {
+public:
+  FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
+      : GpuBackend(gpu, memory, setup, rank), parts_(setup) {
+    for (const GpuPart* part : sent_parts())
+      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
+                part->size_bytes + 2 * gpu_guard_bytes);
+  }
+  std::vector<MemoryUse> memory() const override { return parts_.uses; }
+
+private:
+  void enqueue_dispatch() override {
+    if (setup_.format == Format::fp8)
+      launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
+                            at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
+                            setup_.power_scales, sms()},
+                           stream()));
+    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(), stream()));
+    ++dispatches_;
+  }
+  void enqueue_combine() override {
+    launched(launch_far_latency_combine(gpu_.job(), far_combine(), stream()));
+  }
+
+  FarLatencyMemory far_memory() const {
+    return {low_latency(),
+            at<std::uint64_t>(parts_.row_words),
+            at<std::uint64_t>(parts_.back_words),
+            at<std::byte>(parts_.rows_out),
+            at<std::byte>(parts_.records_out),
+            at<std::byte>(parts_.back)};
+  }
+  FarLatencyDispatch far_dispatch() const {
+    const GpuPart& from = setup_.format == Format::fp8 ? parts_.cast_rows : lies_.values;
+    return {setup_.shape,
+            record_scales(),
+            far_memory(),
+            tokens(),
+            at<std::byte>(from),
+            at<float>(parts_.cast_scales),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::int32_t>(lies_.counts),
+            Halves::both,
+            sms(),
+            gpu_.job().timeout_ns};
+  }
+  FarLatencyCombine far_combine() const {
+    return {setup_.shape,
+            record_scales(),
+            far_memory(),
+            setup_.combine == Combine::weighted,
+            tokens(),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::int32_t>(lies_.counts),
+            at<std::uint16_t>(lies_.results),
+            Halves::both,
+            sms(),
+            gpu_.job().timeout_ns};
+  }
+
+  /// What may still be read when a call is over here; filled once.
+  std::vector<const GpuPart*> sent_parts() const { return {&parts_.rows_out, &parts_.records_out}; }
+  std::vector<const GpuPart*> written_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::written_parts();
+    parts.push_back(&parts_.back);
+    return parts;
+  }
+  std::vector<const GpuPart*> guarded_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
+    for (const GpuPart* part : sent_parts())
+      parts.push_back(part);
+    return parts;
+  }
+
+  const FarLatencyLayout parts_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                      const Setup& setup, std::int32_t rank) {
+  return std::make_unique<FarLatencyGpuBackend>(gpu, memory, setup, rank);
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,21 @@
+// The GPU backend's low latency where some PEs are reached by a network only.
+#pragma once
+
+#include "kernels/moe/far_latency.h"
+#include "src/bench/moe/gpu_backend.h"
+#include "src/bench/moe/gpu_layout.h"
+
+namespace shmemctl::moe {
+
+struct FarLatencyLayout : GpuLayout {
+  explicit FarLatencyLayout(const Setup& setup);
+
+  GpuPart row_words, back_words;       ///< symmetric words
+  GpuPart rows_out, records_out, back; ///< symmetric rows
+  GpuPart cast_rows, cast_scales;      ///< of this rank, FP8
+};
+
+std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                      const Setup& setup, std::int32_t rank);
+
+} // namespace shmemctl::moe

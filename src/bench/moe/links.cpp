@@ -1,0 +1,214 @@
+#include "src/bench/moe/links.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/bench/nic_watch.h"
+#include "src/runtime/gpu/gpu.h"
+
+namespace shmemctl::moe {
+
+namespace {
+
+using nlohmann::json;
+
+bool has(const GpuLinks& links, std::size_t rank) {
+  return std::find(links.ranks.begin(), links.ranks.end(), static_cast<std::int32_t>(rank)) !=
+         links.ranks.end();
+}
+
+/// Of all ranks, between machines.
+std::uint64_t bytes_between_machines(const Links& links, const Traffic& traffic) {
+  const std::size_t n = links.machine_of.size();
+  std::uint64_t bytes = 0;
+  for (std::size_t from = 0; from < n; ++from)
+    for (std::size_t to = 0; to < n; ++to)
+      if (links.machine_of[from] != links.machine_of[to])
+        bytes += traffic.moved_bytes[from * n + to];
+  return bytes;
+}
+
+/// 10^9 bytes per second.
+double rate_of(std::uint64_t bytes, double call_us) {
+  return static_cast<double>(bytes) / call_us / 1e3;
+}
+
+json direction_json(const GpuLinks& links, const Traffic& traffic) {
+  const LinkBytes bytes = bytes_over(links, traffic);
+  json direction{{"out_bytes", bytes.out}, {"in_bytes", bytes.in}};
+  if (const int count = links.limit.links; count > 0) {
+    // Addresses are spread over all links alike.
+    direction["out_bytes_per_link"] = static_cast<double>(bytes.out) / count;
+    direction["in_bytes_per_link"] = static_cast<double>(bytes.in) / count;
+  }
+  return direction;
+}
+
+std::vector<NicUse> nics_used(const std::vector<NicTraffic>& before,
+                              const std::vector<NicTraffic>& after) {
+  std::vector<NicUse> used;
+  for (const NicTraffic& now : after) {
+    std::uint64_t bytes = now.put_bytes + now.get_bytes;
+    for (const NicTraffic& then : before)
+      if (then.nic == now.nic)
+        bytes -= std::min(bytes, then.put_bytes + then.get_bytes);
+    if (bytes > 0)
+      used.push_back({"", now.nic.device, now.nic.port, bytes});
+  }
+  return used;
+}
+
+/// PEs of one host may share a port.
+void add_use(const NicUse& use, std::vector<NicUse>& all) {
+  for (NicUse& known : all)
+    if (known.host == use.host && known.device == use.device && known.port == use.port) {
+      known.moved_bytes += use.moved_bytes;
+      return;
+    }
+  all.push_back(use);
+}
+
+} // namespace
+
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank) {
+  std::vector<GpuLinks> all;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    const bench::GpuSeatPlace& place = by_rank[rank];
+    if (place.pci_address.empty() || place.machine_id != by_rank[0].machine_id)
+      return {};
+    const auto known = std::find_if(all.begin(), all.end(), [&](const GpuLinks& links) {
+      return links.gpu == place.pci_address;
+    });
+    if (known != all.end())
+      known->ranks.push_back(static_cast<std::int32_t>(rank));
+    else
+      all.push_back({{static_cast<std::int32_t>(rank)}, place.pci_address, {}});
+  }
+  for (GpuLinks& links : all) {
+    std::vector<std::string> others;
+    for (const GpuLinks& other : all)
+      if (other.gpu != links.gpu)
+        others.push_back(other.gpu);
+    const auto limit = bench::gpu_links_limit(node, links.gpu, others);
+    if (!limit)
+      return {};
+    links.limit = *limit;
+  }
+  return all;
+}
+
+LinkBytes bytes_over(const GpuLinks& links, const Traffic& traffic) {
+  const std::size_t n = traffic.sent_bytes.size();
+  LinkBytes bytes;
+  for (const std::int32_t rank : links.ranks)
+    for (std::size_t other = 0; other < n; ++other) {
+      if (has(links, other))
+        continue;
+      bytes.out += traffic.moved_bytes[static_cast<std::size_t>(rank) * n + other];
+      bytes.in += traffic.moved_bytes[other * n + static_cast<std::size_t>(rank)];
+    }
+  return bytes;
+}
+
+std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, double call_us) {
+  if (call_us <= 0)
+    return std::nullopt;
+  std::optional<LinkShare> busiest;
+  for (const GpuLinks& gpu : links.gpus) {
+    const LinkBytes bytes = bytes_over(gpu, traffic);
+    const std::uint64_t most = std::max(bytes.out, bytes.in);
+    const double fraction = rate_of(most, call_us) / gpu.limit.rate_GBps;
+    if (most > 0 && (!busiest || fraction > busiest->fraction))
+      busiest = LinkShare{fraction, fmt::format("{}: {:.0f} GB/s in each direction, GPU {}",
+                                                gpu.limit.name, gpu.limit.rate_GBps, gpu.gpu)};
+  }
+  if (busiest || !links.ports)
+    return busiest;
+  const std::uint64_t bytes = bytes_between_machines(links, traffic);
+  if (bytes == 0)
+    return std::nullopt;
+  return LinkShare{rate_of(bytes, call_us) / links.ports->rate_GBps, links.ports->name};
+}
+
+json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine) {
+  json all = json::array();
+  for (const GpuLinks& gpu : links.gpus)
+    all.push_back({{"gpu", gpu.gpu},
+                   {"ranks", gpu.ranks},
+                   {"name", gpu.limit.name},
+                   {"rate_GBps", gpu.limit.rate_GBps},
+                   {"dispatch", direction_json(gpu, dispatch)},
+                   {"combine", direction_json(gpu, combine)}});
+  return all;
+}
+
+json nics_json(const Links& links) {
+  json all = json::array();
+  for (const NicUse& nic : links.nics)
+    all.push_back({{"host", nic.host},
+                   {"device", nic.device},
+                   {"port", nic.port},
+                   {"moved_bytes", nic.moved_bytes}});
+  return all;
+}
+
+std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine) {
+  std::string text;
+  const auto megabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  for (const GpuLinks& gpu : links.gpus) {
+    const LinkBytes there = bytes_over(gpu, dispatch), back = bytes_over(gpu, combine);
+    text += fmt::format("GPU {}, {}: out {:.3f} MB and in {:.3f} MB a dispatch, {:.3f} and {:.3f} "
+                        "a combine\n",
+                        gpu.gpu, gpu.limit.name, megabytes(there.out), megabytes(there.in),
+                        megabytes(back.out), megabytes(back.in));
+  }
+  for (const NicUse& nic : links.nics)
+    text += fmt::format("{}:{} on {}: {:.3f} MB over all calls\n", nic.device, nic.port, nic.host,
+                        megabytes(nic.moved_bytes));
+  return text;
+}
+
+LinkWatch::LinkWatch(Runtime& runtime, bool on_gpus)
+    : runtime_(runtime), on_gpus_(on_gpus), before_(bench::traffic_of(runtime)) {}
+
+Links LinkWatch::end() {
+  const std::vector<NicTraffic> after = bench::traffic_of(runtime_);
+  const std::vector<PeHost>& hosts = runtime_.placement().hosts;
+  Links links;
+  for (const PeHost& host : hosts)
+    links.machine_of.push_back(host.machine_id);
+  const json mine{{"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
+                  {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after))},
+                  {"nics", [&] {
+                     Links own;
+                     own.nics = nics_used(before_, after);
+                     return nics_json(own);
+                   }()}};
+  const std::vector<std::string> texts = runtime_.gather_text(mine.dump());
+  std::vector<bench::GpuSeatPlace> gpus;
+  std::vector<bench::PortUse> ports;
+  for (std::size_t pe = 0; pe < texts.size(); ++pe) {
+    const json of_pe = json::parse(texts[pe], nullptr, false);
+    if (!of_pe.is_object())
+      throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",
+                  "they are no JSON", "use the same shmemctl for all PEs");
+    gpus.push_back({links.machine_of[pe], of_pe.at("gpu").get<std::string>()});
+    for (bench::PortUse& port :
+         bench::ports_from(of_pe.at("ports").get<std::string>(), hosts[pe].host_name))
+      ports.push_back(std::move(port));
+    for (const json& nic : of_pe.at("nics"))
+      add_use({hosts[pe].host_name, nic.at("device").get<std::string>(), nic.at("port").get<int>(),
+               nic.at("moved_bytes").get<std::uint64_t>()},
+              links.nics);
+  }
+  if (on_gpus_)
+    links.gpus = gpu_links(runtime_.node(), gpus);
+  links.ports = bench::link_limit(ports);
+  return links;
+}
+
+} // namespace shmemctl::moe

@@ -1,0 +1,77 @@
+// The links that a point's rows go over, what they carry, and what they could: of GPUs from the
+// routing, of NICs as the transports count it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "src/bench/gpu_link.h"
+#include "src/bench/link_limit.h"
+#include "src/bench/moe/traffic.h"
+#include "src/runtime/runtime.h"
+
+namespace shmemctl::moe {
+
+/// A GPU's links to all the others of the job, and the ranks on it.
+struct GpuLinks {
+  std::vector<std::int32_t> ranks;
+  std::string gpu;        ///< PCI address
+  bench::LinkLimit limit; ///< in each direction
+};
+
+/// A port that this run's transports say they moved bytes with, over all calls of a point.
+struct NicUse {
+  std::string host, device;
+  int port = 0;
+  std::uint64_t moved_bytes = 0;
+};
+
+struct Links {
+  std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known
+  std::vector<NicUse> nics;
+  std::optional<bench::LinkLimit> ports; ///< of all `nics` together
+  std::vector<std::uint64_t> machine_of; ///< by rank
+};
+
+/// By GPU; empty where one is not known, or they are linked one to one and are more than two.
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank);
+
+/// Bytes over a GPU's links, out and in.
+struct LinkBytes {
+  std::uint64_t out = 0, in = 0;
+};
+LinkBytes bytes_over(const GpuLinks& links, const Traffic& traffic);
+
+/// Share of its limit that the busiest link, or all ports together, had in a call of that length;
+/// nothing where no limit is known or nothing goes over it.
+struct LinkShare {
+  double fraction = 0;
+  std::string limited_by;
+};
+std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, double call_us);
+
+/// "links" and "nics" of a point of the report.
+nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine);
+nlohmann::json nics_json(const Links& links);
+/// The same for people; "" where nothing is known.
+std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine);
+
+/// From its making to end(): what the transports move.
+class LinkWatch {
+public:
+  /// @param on_gpus whether rows go between GPUs by loads and stores
+  LinkWatch(Runtime& runtime, bool on_gpus);
+  /// Collective. The same on all PEs of a machine.
+  Links end();
+
+private:
+  Runtime& runtime_;
+  bool on_gpus_;
+  std::vector<NicTraffic> before_;
+};
+
+} // namespace shmemctl::moe

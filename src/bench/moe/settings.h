@@ -1,0 +1,56 @@
+// What the calls of a backend may be set to, where its own choice is not wanted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace shmemctl::moe {
+
+/// Which half of a layer: out to the experts, or back.
+enum class Direction { dispatch, combine };
+const char* to_string(Direction direction);
+
+/// Of one direction. Nothing: the backend's own choice. A backend knows some of these.
+struct Settings {
+  std::optional<std::int32_t> sms;         ///< multiprocessors of a kernel
+  std::optional<std::int32_t> warps;       ///< of a block
+  std::optional<std::int32_t> stages;      ///< of a warp: rows, or chunks, on the way at once
+  std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
+  std::optional<std::int32_t> self_sms;    ///< of sms: those that send to this rank itself
+  std::optional<std::int32_t> chunk_bytes; ///< of a row at a time
+
+  bool operator==(const Settings& other) const = default;
+};
+struct DirectionSettings {
+  Settings dispatch, combine;
+
+  Settings& of(Direction direction) { return direction == Direction::combine ? combine : dispatch; }
+  const Settings& of(Direction direction) const {
+    return direction == Direction::combine ? combine : dispatch;
+  }
+};
+
+/// A setting by its name, as on the command line and in reports.
+struct SettingField {
+  const char* name;
+  std::optional<std::int32_t> Settings::*value;
+};
+inline constexpr std::array<SettingField, 6> setting_fields{
+    {{"sms", &Settings::sms},
+     {"warps", &Settings::warps},
+     {"stages", &Settings::stages},
+     {"kept", &Settings::kept},
+     {"self_sms", &Settings::self_sms},
+     {"chunk_bytes", &Settings::chunk_bytes}}};
+
+/// "sms=24,warps=7"; "" if there are none.
+std::string to_text(const Settings& settings);
+/// Throws Error (usage) for what to_text() does not write.
+/// @param flag that the text was given to
+Settings parse_settings(const std::string& flag, const std::string& text);
+/// `given`, filled up from `otherwise`.
+Settings filled(Settings given, const Settings& otherwise);
+
+} // namespace shmemctl::moe

@@ -1,0 +1,62 @@
+// A command that runs while something else is measured.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+#include "src/base/deadline.h"
+#include "src/base/options.h"
+
+namespace shmemctl {
+
+struct CommandEnd {
+  std::optional<int> exit_code; ///< nothing if a signal ended it
+  std::string signal;           ///< "SIGKILL"; "" if it exited
+  bool timed_out = false;
+  double time_s = 0;
+};
+
+/// Starts a program with this process's stdin and stderr, and follows it. On a terminal it stays in
+/// this process's group, as a shell's commands do, so that it may read; elsewhere it leads a group
+/// of its own, to which signals go as a whole.
+class WatchedCommand {
+public:
+  /// @param program       file to execute
+  /// @param data_is_ours  stdout carries this process's data: the command's goes to stderr
+  /// Throws Error: usage if it cannot be executed, unavailable if it cannot be started.
+  WatchedCommand(const std::string& program, const std::vector<std::string>& argv,
+                 const Environment& environment, bool data_is_ours);
+  WatchedCommand(const WatchedCommand&) = delete;
+  WatchedCommand& operator=(const WatchedCommand&) = delete;
+  /// Kills it if it still runs.
+  ~WatchedCommand();
+
+  /// True once it has ended; never waits.
+  bool ended();
+  /// How it ended. Only after ended().
+  const CommandEnd& end() const { return end_; }
+  /// Its time is over: SIGTERM, and SIGKILL 3 s later. To be called again and again until ended().
+  void time_out();
+  /// Any thread: hands a signal on, unless the terminal has sent it to the command as well.
+  /// A second one is a SIGKILL.
+  void hand_on(int signal, bool from_terminal);
+  /// True once a signal was handed on.
+  bool interrupted() const { return interruptions_.load() > 0; }
+
+private:
+  void send(int signal) const;
+
+  pid_t pid_ = -1;
+  bool own_group_ = false;
+  bool ended_ = false;
+  std::atomic<int> interruptions_{0};
+  std::atomic<bool> alive_{true};
+  std::optional<Deadline> kill_at_;
+  Deadline::Clock::time_point started_ = Deadline::Clock::now();
+  CommandEnd end_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,13 @@
+// A CUDA device's memory for NICs: dma-bufs of it, and the order in which kernels see their writes.
+#pragma once
+
+#include <memory>
+
+#include "src/cuda/device.h"
+#include "transports/device_memory.h"
+
+namespace shmemctl::cuda {
+
+std::shared_ptr<const DeviceMemory> make_device_memory(std::shared_ptr<const Device> device);
+
+} // namespace shmemctl::cuda

@@ -1,0 +1,127 @@
+#include "src/runtime/gpu/gpu_direct.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr char between_fields = '\x1f', between_offers = '\n';
+
+std::string clean(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == between_fields || c == between_offers; },
+      ' ');
+  return text;
+}
+
+GpuDirectOffer offer_of(const GpuDirectCandidate& candidate, const std::vector<bool>& needed,
+                        const std::shared_ptr<const DeviceMemory>& memory,
+                        const RegionView& sample) {
+  GpuDirectOffer offer;
+  offer.transport = candidate.transport->name();
+  for (std::size_t pe = 0; pe < needed.size() && offer.reaches_all; ++pe)
+    if (needed[pe] && !candidate.reaches[pe]) {
+      offer.reaches_all = false;
+      offer.reason = "it does not reach PE " + std::to_string(pe);
+    }
+  if (!offer.reason.empty())
+    return offer;
+  auto* const user = dynamic_cast<DeviceMemoryUser*>(candidate.transport);
+  offer.reason = user ? memory->why_unordered() : "it reaches memory of the host only";
+  if (!offer.reason.empty())
+    return offer;
+  const DeviceReach reach = user->try_device_memory(memory, sample.base, sample.size_bytes);
+  offer.way = reach.way;
+  offer.reason = reach.reason;
+  return offer;
+}
+
+/// What all PEs say of one transport.
+struct Verdict {
+  bool works = true, reaches_all = true;
+  std::set<std::string> ways;
+  std::string reason; ///< of the first PE that cannot
+};
+
+Verdict verdict_of(const std::vector<GpuDirectOffers>& by_pe, std::size_t transport) {
+  Verdict verdict;
+  std::size_t without = 0;
+  for (std::size_t pe = 0; pe < by_pe.size(); ++pe) {
+    const GpuDirectOffer offer =
+        transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectOffer{};
+    verdict.reaches_all = verdict.reaches_all && offer.reaches_all;
+    if (!offer.way.empty())
+      verdict.ways.insert(offer.way);
+    else if (without++ == 0)
+      verdict.reason = "PE " + std::to_string(pe) + ": " +
+                       (offer.reason.empty() ? "it says nothing" : offer.reason);
+  }
+  if (without > 1)
+    verdict.reason +=
+        " (so on " + std::to_string(without) + " of " + std::to_string(by_pe.size()) + " PEs)";
+  verdict.works = without == 0;
+  return verdict;
+}
+
+} // namespace
+
+std::string to_line(const GpuDirectOffers& offers) {
+  std::string line;
+  for (const GpuDirectOffer& offer : offers)
+    line += clean(offer.transport) + between_fields + clean(offer.way) + between_fields +
+            clean(offer.reason) + between_fields + (offer.reaches_all ? "1" : "0") + between_offers;
+  return line;
+}
+
+GpuDirectOffers gpu_direct_offers_of(const std::string& line) {
+  GpuDirectOffers offers;
+  for (const std::string& text : split(line, between_offers)) {
+    const std::vector<std::string> fields = split(text, between_fields);
+    if (fields.size() == 4)
+      offers.push_back({fields[0], fields[1], fields[2], fields[3] == "1"});
+  }
+  return offers;
+}
+
+GpuDirectOffers try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
+                               const std::vector<bool>& needed,
+                               const std::shared_ptr<const DeviceMemory>& memory,
+                               const RegionView& sample) {
+  GpuDirectOffers offers;
+  for (const GpuDirectCandidate& candidate : candidates)
+    offers.push_back(offer_of(candidate, needed, memory, sample));
+  return offers;
+}
+
+GpuDirectChoice choose_gpu_direct(const std::string& wanted,
+                                  const std::vector<GpuDirectOffers>& by_pe) {
+  if (wanted == "off")
+    return {-1, "staged: SHMEMCTL_GPUDIRECT=off"};
+  std::vector<std::string> reasons, of_partial;
+  // A PE may say nothing, since GPUDIRECT is "off" there.
+  const GpuDirectOffers& names = *std::max_element(
+      by_pe.begin(), by_pe.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    const Verdict verdict = verdict_of(by_pe, at);
+    const std::string& name = names[at].transport;
+    if (verdict.works)
+      return {static_cast<int>(at), "GPUDirect RDMA by " +
+                                        join({verdict.ways.begin(), verdict.ways.end()}, ", ") +
+                                        " over " + name};
+    // That shared memory does not lead to other nodes is no news where there is a network.
+    (verdict.reaches_all ? reasons : of_partial).push_back(name + ": " + verdict.reason);
+  }
+  const std::string all = join(reasons.empty() ? of_partial : reasons, "; ");
+  if (wanted != "auto")
+    throw Error(
+        ExitCode::unavailable, "SHMEMCTL_GPUDIRECT=" + wanted, "register GPU memory for", all,
+        "shmemctl doctor --only dma-buf,nvidia-peermem says what is missing; or set it to auto");
+  return {-1, "staged: " + all};
+}
+
+} // namespace shmemctl

@@ -1,0 +1,52 @@
+// How much each port carried.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/topo/hotspots/totals.h"
+#include "src/topo/nic_counters.h"
+
+namespace shmemctl {
+
+/// One direction of one port. A rate is there only if its counter can be believed.
+struct DirectionLoad {
+  std::optional<std::uint64_t> bytes;
+  std::optional<double> GBps, peak_GBps;
+  std::optional<double> link_share; ///< of the link's rate
+  std::optional<double> packets_per_s;
+  std::string counter; ///< that tells the bytes
+  std::string reason;  ///< why there is no GBps
+};
+
+struct PortLoad {
+  std::string host, device, netdev;
+  int port = 1;
+  bool rdma = false, fabric = false, software = false;
+  int rail = -1;
+  std::optional<double> link_Gbps;
+  std::string link_reason;
+  double window_s = 0;
+  DirectionLoad sent, received;
+  std::vector<int> pes;                                ///< that use it, by the mapping
+  std::string pes_reason = "no mapping was asked for"; ///< why that is not known; "" if it is
+  bool hot = false;
+
+  std::string name() const { return device + ":" + std::to_string(port); }
+  const DirectionLoad& in(WireDirection direction) const {
+    return direction == WireDirection::sent ? sent : received;
+  }
+  /// "sent", "received", "both", "idle" or "unknown": which way most of it went.
+  std::string direction() const;
+};
+
+/// By the best counter that the port has: its physical port's bytes (`ethtool -S`), its port's
+/// data, the device's own bytes (EFA, bnxt_re), or, for NICs without hardware RDMA, its
+/// interface's. A counter is not believed, and then gives no rate, if it says more than the link
+/// carries, stands still while packets are counted, says more bytes than the packets can hold, or
+/// was read twice within the time in which its driver repeats itself.
+PortLoad load_of(const PortTotals& totals, const std::string& host);
+std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
+
+} // namespace shmemctl

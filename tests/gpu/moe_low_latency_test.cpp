@@ -1,0 +1,176 @@
+// Low-latency dispatch and combine on GPUs: every bit of every row, over shapes, routings and
+// settings; and what happens when a rank does not come.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_routings.h"
+#include "tests/gpu/moe_test_support.h"
+
+namespace shmemctl::test {
+namespace {
+
+using moe::Combine;
+using moe::Halves;
+using moe::Scales;
+using moe::Tuning;
+
+struct LatencyCase {
+  moe::Shape shape;
+  Tuning tuning;
+  std::int32_t chunk_bytes;
+};
+moe::Shape aligned(moe::Shape shape, std::int32_t expert_alignment) {
+  shape.expert_alignment = expert_alignment;
+  return shape;
+}
+const std::vector<LatencyCase> latency_cases = {
+    {shape_of(2, 256, 8, 7168, 128), {60, 8, 1}, 1792},
+    {shape_of(4, 256, 8, 7168, 60), {24, 4, 2}, 1024},
+    {shape_of(4, 64, 16, 2048, 128), {20, 4, 1}, 1024},
+    {shape_of(3, 12, 1, 4096, 300), {7, 3, 2}, 8192},
+    {shape_of(4, 32, 5, 2176, 77), {1, 1, 1}, 1040},
+    {shape_of(1, 16, 4, 4096, 16), {5, 2, 2}, 2048},
+    {aligned(shape_of(2, 24, 8, 2176, 61), 16), {9, 4, 1}, 1088},
+};
+
+void latency_round_trip(MoeLatencyRank& rank, const LatencyCase& one, bool apart,
+                        const std::string& where) {
+  const int sms = 132 / rank.pe().device_share() / 2;
+  rank.poison();
+  if (apart) {
+    rank.dispatch(Halves::send, sms);
+    rank.dispatch(Halves::receive, sms);
+  } else {
+    rank.dispatch(Halves::both, sms);
+  }
+  must(rank.check_rows(), where);
+  rank.experts();
+  rank.poison_results();
+  if (apart)
+    rank.combine(one.tuning, one.chunk_bytes, Halves::send);
+  rank.combine(one.tuning, one.chunk_bytes, apart ? Halves::receive : Halves::both);
+  must(rank.check_combined(), where);
+  rank.pe().barrier();
+}
+
+/// What comes back, and from which layout.
+struct Back {
+  const char* name;
+  Combine combine;
+  bool by_expert;
+};
+constexpr Back weighted{"Weighted", Combine::weighted, false};
+constexpr Back partial{"Partial", Combine::partial, false};
+constexpr Back by_expert{"ByExpert", Combine::weighted, true};
+
+class MoeLowLatency : public testing::TestWithParam<std::tuple<Scales, Back>> {};
+std::string name_of(const testing::TestParamInfo<std::tuple<Scales, Back>>& info) {
+  const char* const scales[] = {"Bf16", "Fp8", "Fp8Powers", "Fp8Ue8m0"};
+  return std::string(scales[static_cast<int>(std::get<0>(info.param))]) +
+         std::get<1>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(Formats, MoeLowLatency,
+                         testing::Combine(testing::Values(Scales::none, Scales::float32,
+                                                          Scales::power, Scales::ue8m0),
+                                          testing::Values(weighted, partial, by_expert)),
+                         name_of);
+
+TEST_P(MoeLowLatency, EveryBitOfEveryRow) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  const auto [scales, back] = GetParam();
+  for (const LatencyCase& one : latency_cases)
+    for (const NamedRouting& routing : all_routings(one.shape)) {
+      const std::string where = std::to_string(one.shape.n_ranks) + " ranks, hidden " +
+                                std::to_string(one.shape.hidden) + ", " + routing.name;
+      ThreadGpus gpus(one.shape.n_ranks);
+      ASSERT_EQ(
+          gpus.run(MoeLatencyRank::heap_bytes(one.shape, scales, back.combine, back.by_expert),
+                   [&, scales = scales, back = back](ThreadGpu& pe) {
+                     MoeLatencyRank rank(pe, one.shape, scales, routing.routing, back.combine,
+                                         back.by_expert);
+                     pe.barrier();
+                     for (int i = 0; i < 5; ++i)
+                       latency_round_trip(rank, one, i % 2 == 1, where);
+                   }),
+          "");
+    }
+}
+
+/// Dispatches and combines in a row without the host between: halves and epochs in their turns.
+TEST(MoeLowLatency, ThreeHundredTimes) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  const LatencyCase& one = latency_cases[0];
+  const moe::Routing routing = uniform_routing(one.shape, 128, 6);
+  for (const Back& back : {weighted, partial, by_expert}) {
+    ThreadGpus gpus(2);
+    ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, Scales::float32, back.combine,
+                                                  back.by_expert),
+                       [&](ThreadGpu& pe) {
+                         MoeLatencyRank rank(pe, one.shape, Scales::float32, routing, back.combine,
+                                             back.by_expert);
+                         std::mt19937 random(static_cast<unsigned>(pe.job.pe));
+                         pe.barrier();
+                         for (int i = 0; i < 300; ++i) {
+                           rank.poison();
+                           dawdle(random);
+                           for (int burst = 0; burst <= i % 4; ++burst) {
+                             rank.dispatch();
+                             rank.experts();
+                             rank.poison_results();
+                             rank.combine(one.tuning, one.chunk_bytes);
+                           }
+                           const std::string where = "repetition " + std::to_string(i);
+                           must(rank.check_rows(), where);
+                           must(rank.check_combined(), where);
+                           pe.barrier();
+                         }
+                       }),
+              "");
+  }
+}
+
+TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  const moe::Shape shape = shape_of(3, 12, 4, 2048, 64);
+  const moe::Routing routing = uniform_routing(shape, 64, 5);
+  ThreadGpus gpus(3);
+  ASSERT_EQ(
+      gpus.run(
+          MoeLatencyRank::heap_bytes(shape, Scales::float32, Combine::partial),
+          [&](ThreadGpu& pe) {
+            MoeLatencyRank rank(pe, shape, Scales::float32, routing, Combine::partial);
+            rank.poison();
+            rank.dispatch(Halves::both, 20);
+            must(rank.check_rows(), "while all live");
+            pe.barrier();
+            if (pe.job.pe == 1)
+              return;
+            for (int i = 0; i < 3; ++i) {
+              rank.dispatch(Halves::both, 20);
+              rank.combine({8, 4, 1}, 1024);
+            }
+            pe.synchronize();
+            const moe::LowLatencyCells cells = rank.cells();
+            for (int other = 0; other < 3; ++other)
+              if ((cells.masked[other] != 0) != (other == 1))
+                throw std::runtime_error("mask of rank " + std::to_string(other));
+            if (cells.wait_ns[0][1] < 100000000)
+              throw std::runtime_error("the wait for rank 1 is not counted");
+            const auto counts = rank.counts();
+            const auto expected = moe::row_counts(shape, routing);
+            for (int source = 0; source < 3; ++source)
+              if (counts[static_cast<std::size_t>(source)] !=
+                  (source == 1 ? -1 : expected[static_cast<std::size_t>(source * 3 + pe.job.pe)]))
+                throw std::runtime_error("rows of rank " + std::to_string(source));
+          },
+          0.2),
+      "");
+}
+
+} // namespace
+} // namespace shmemctl::test

@@ -1,0 +1,97 @@
+// The bootstrap uid among processes: one is killed or stops, and all others learn which.
+#include <csignal>
+#include <gtest/gtest.h>
+
+#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/frame.h"
+#include "src/bootstrap/linking.h"
+#include "tests/unit/bootstrap/process_world.h"
+#include "tests/unit/bootstrap/uid_world.h"
+
+namespace shmemctl {
+namespace {
+
+using test::PeResult;
+using test::ProcessWorld;
+
+Deadline soon(double span_s = 60) {
+  return Deadline::after(std::chrono::duration<double>(span_s));
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(UidProcesses, WorkTogether) {
+  ProcessWorld world(8, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    const std::vector<int> ranks = allgather_value(*bootstrap, pe, soon());
+    for (int rank = 0; rank < 8; ++rank)
+      if (ranks[static_cast<std::size_t>(rank)] != rank)
+        throw Error(ExitCode::finding, "allgather", "check", "a wrong value", "");
+    bootstrap->finish(soon());
+  });
+  EXPECT_TRUE(world.well());
+  for (int pe = 0; pe < 8; ++pe)
+    EXPECT_EQ(world.result(pe).message, "");
+}
+
+TEST(UidProcesses, AKilledPeIsNamedToAllAtOnce) {
+  ProcessWorld world(11, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    for (int i = 0;; ++i) {
+      if (pe == 6 && i == 5)
+        raise(SIGKILL);
+      bootstrap->barrier(soon(200));
+    }
+  });
+  const Deadline end = soon();
+  EXPECT_EQ(world.result(6).signal, SIGKILL);
+  for (int pe = 0; pe < 11; ++pe) {
+    if (pe == 6)
+      continue;
+    const PeResult result = world.result(pe);
+    EXPECT_EQ(result.code, ExitCode::unavailable);
+    EXPECT_TRUE(contains(result.message, "PE 6 was lost")) << result.message;
+  }
+  EXPECT_FALSE(end.passed());
+}
+
+TEST(UidProcesses, AStoppedPeEndsTheOthersAtTheDeadline) {
+  ProcessWorld world(2, [](int pe, UidArguments arguments) {
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    bootstrap->barrier(soon());
+    if (pe == 1)
+      raise(SIGSTOP);
+    bootstrap->barrier(soon(0.5));
+  });
+  const PeResult result = world.result(0);
+  EXPECT_EQ(result.code, ExitCode::deadline);
+  EXPECT_TRUE(contains(result.message, "PE 1")) << result.message;
+}
+
+TEST(UidProcesses, APeKilledWhileOthersJoinIsToldToAll) {
+  ProcessWorld world(5, [](int pe, UidArguments arguments) {
+    if (pe == 3) {
+      // It has presented itself and been let in when it dies; PE 4 comes after that.
+      Join join;
+      join.secret = arguments.id.secret;
+      join.rank = 3;
+      join.size = 5;
+      join.remaining_ms = 30000;
+      Dialer dialer("the rendezvous", arguments.id.addresses,
+                    encode_frame(FrameKind::join, join.encode()));
+      const Socket socket = dial(dialer, soon());
+      raise(SIGKILL);
+    }
+    const auto bootstrap = join_uid(std::move(arguments), soon());
+    bootstrap->barrier(soon());
+  });
+  for (const int pe : {0, 1, 2, 4}) {
+    const PeResult result = world.result(pe);
+    EXPECT_TRUE(contains(result.message, "PE 3")) << result.message;
+  }
+}
+
+} // namespace
+} // namespace shmemctl

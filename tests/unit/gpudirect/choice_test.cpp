@@ -1,0 +1,113 @@
+// Whether NICs reach GPU memory: what is tried on a PE, and what all PEs do then.
+#include <gtest/gtest.h>
+
+#include "src/runtime/gpu/gpu_direct.h"
+#include "tests/support/counting_transport.h"
+#include "tests/support/expect_error.h"
+#include "tests/unit/gpudirect/made_up.h"
+
+namespace shmemctl::test {
+namespace {
+
+const GpuDirectOffer shm{"shm", "", "it does not reach PE 1", false};
+const GpuDirectOffer good{"ibrc", "dma-buf", "", true};
+const GpuDirectOffer bad{"ibrc", "", "mlx5_0: dma-buf: Operation not supported", true};
+
+TEST(GpuDirectChoice, IsTheFirstTransportWithWhichAllCan) {
+  const GpuDirectChoice choice = choose_gpu_direct("auto", {{shm, good}, {shm, good}});
+  EXPECT_EQ(choice.transport, 1);
+  EXPECT_EQ(choice.text, "GPUDirect RDMA by dma-buf over ibrc");
+  const GpuDirectOffer other{"ibrc", "peer memory", "", true};
+  EXPECT_EQ(choose_gpu_direct("auto", {{good}, {other}}).text,
+            "GPUDirect RDMA by dma-buf, peer memory over ibrc");
+}
+
+TEST(GpuDirectChoice, OnePeThatCannotIsEnoughForAll) {
+  GpuDirectChoice choice = choose_gpu_direct("auto", {{shm, good}, {shm, good}, {shm, bad}});
+  EXPECT_EQ(choice.transport, -1);
+  EXPECT_EQ(choice.text, "staged: ibrc: PE 2: mlx5_0: dma-buf: Operation not supported");
+  choice = choose_gpu_direct("auto", {{bad}, {good}, {bad}});
+  EXPECT_EQ(choice.text, "staged: ibrc: PE 0: mlx5_0: dma-buf: Operation not supported (so on 2 of "
+                         "3 PEs)");
+}
+
+TEST(GpuDirectChoice, WhatReachesNotAllIsNamedIfThereIsNothingElse) {
+  EXPECT_EQ(choose_gpu_direct("auto", {{shm}, {shm}}).text,
+            "staged: shm: PE 0: it does not reach PE 1 (so on 2 of 2 PEs)");
+}
+
+TEST(GpuDirectChoice, OffAsksNobody) {
+  const GpuDirectChoice choice = choose_gpu_direct("off", {{}, {}});
+  EXPECT_EQ(choice.transport, -1);
+  EXPECT_EQ(choice.text, "staged: SHMEMCTL_GPUDIRECT=off");
+}
+
+TEST(GpuDirectChoice, AWayThatIsAskedForIsACondition) {
+  const std::string text = expect_error(
+      ExitCode::unavailable,
+      {"SHMEMCTL_GPUDIRECT=dmabuf", "ibrc: PE 1: mlx5_0: dma-buf: Operation not supported"}, [] {
+        choose_gpu_direct("dmabuf", {{good}, {bad}});
+      });
+  EXPECT_NE(text.find("shmemctl doctor"), std::string::npos);
+}
+
+TEST(GpuDirectChoice, APeThatSaysNothingCannot) {
+  EXPECT_EQ(choose_gpu_direct("auto", {{good}, {}}).text, "staged: ibrc: PE 1: it says nothing");
+  EXPECT_EQ(choose_gpu_direct("auto", {{}, {good}}).text, "staged: ibrc: PE 0: it says nothing");
+}
+
+TEST(GpuDirectOffers, TravelAsText) {
+  const GpuDirectOffer odd{"ibrc", "", "two\nlines\x1f", false};
+  const GpuDirectOffers back = gpu_direct_offers_of(to_line({good, odd}));
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].transport, "ibrc");
+  EXPECT_EQ(back[0].way, "dma-buf");
+  EXPECT_TRUE(back[0].reaches_all);
+  EXPECT_EQ(back[1].reason, "two lines ");
+  EXPECT_FALSE(back[1].reaches_all);
+  EXPECT_TRUE(gpu_direct_offers_of("nonsense\n\x1f").empty());
+}
+
+/// A transport whose NICs answer what a test wants.
+class Answering final : public NoTransport, public DeviceMemoryUser {
+public:
+  DeviceReach answer{"dma-buf", ""};
+  int asked = 0;
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>&, std::byte*,
+                                std::size_t) override {
+    ++asked;
+    return answer;
+  }
+  void set_device_region(int, std::shared_ptr<const DeviceMemory>) override {}
+  void drop_device_region(int) override {}
+};
+
+GpuDirectOffer tried(Transport& transport, const std::vector<bool>& reaches,
+                     const std::shared_ptr<MadeUpMemory>& memory) {
+  return try_gpu_direct({{&transport, reaches}}, {false, true, true}, memory, {}).at(0);
+}
+
+TEST(GpuDirectTrial, AsksTheTransportsThatReachAll) {
+  const auto memory = std::make_shared<MadeUpMemory>();
+  Answering nic;
+  EXPECT_EQ(tried(nic, {false, true, true}, memory).way, "dma-buf");
+  nic.answer = {"", "mlx5_0: Bad address"};
+  EXPECT_EQ(tried(nic, {true, true, true}, memory).reason, "mlx5_0: Bad address");
+  EXPECT_EQ(nic.asked, 2);
+  const GpuDirectOffer partial = tried(nic, {true, true, false}, memory);
+  EXPECT_EQ(partial.reason, "it does not reach PE 2");
+  EXPECT_FALSE(partial.reaches_all);
+  memory->unordered = "GPU 0 turns writes round";
+  EXPECT_EQ(tried(nic, {true, true, true}, memory).reason, "GPU 0 turns writes round");
+  EXPECT_EQ(nic.asked, 2);
+}
+
+TEST(GpuDirectTrial, OtherTransportsReachMemoryOfTheHostOnly) {
+  CountingTransport plain;
+  const GpuDirectOffer offer = tried(plain, {true, true, true}, std::make_shared<MadeUpMemory>());
+  EXPECT_EQ(offer.way, "");
+  EXPECT_EQ(offer.reason, "it reaches memory of the host only");
+}
+
+} // namespace
+} // namespace shmemctl::test

@@ -1,0 +1,134 @@
+// What goes to the NIC and what to the target's agent, and what waits for what between the two.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/unit/gpudirect/made_up.h"
+#include "transports/gpudirect/gpudirect.h"
+
+namespace shmemctl::test {
+namespace {
+
+class GpuDirect : public ::testing::Test {
+protected:
+  GpuDirect() {
+    GpuDirectSettings settings;
+    settings.network = &nic_;
+    settings.staged = &agent_;
+    settings.is_device_memory = [this](const void* address) {
+      return address == other_gpu.data() || address == heap.data();
+    };
+    settings.memory = std::make_shared<MadeUpMemory>(&log);
+    settings.way = "GPUDirect RDMA by dma-buf over nic";
+    transport.emplace(std::move(settings));
+    transport->set_region({3, heap.data(), heap.size(), {}});
+  }
+  void expect_log(const Log& wanted) {
+    EXPECT_EQ(log, wanted);
+    log.clear();
+  }
+  void add(int context = 0) { transport->post_atomic(context, there, {AtomicOp::add, 8, 1}); }
+  void put(int context = 0) { transport->put(context, there, host.data(), 8, false); }
+
+  Log log;
+  std::array<std::byte, 64> heap{}, host{}, other_gpu{};
+  const RemoteAddress there{1, 3, 0};
+  Recording nic_{"nic", log}, agent_{"agent", log};
+  std::optional<GpuDirectTransport> transport;
+};
+
+TEST_F(GpuDirect, NicsMoveDataAndAgentsMakeAtomics) {
+  transport->put(0, there, host.data(), 8, true);
+  transport->put(0, there, heap.data() + 8, 16, false);
+  transport->get(0, host.data(), there, 32, true);
+  EXPECT_EQ(transport->atomic(0, there, {AtomicOp::fetch, 8}), 42u);
+  add();
+  expect_log({"nic put 8", "nic put 16", "nic get 32", "agent atomic", "agent post_atomic"});
+  EXPECT_EQ(transport->connection(1), "GPUDirect RDMA by dma-buf over nic: to 1");
+}
+
+TEST_F(GpuDirect, MemoryOfAGpuOutsideOfTheRegionsIsStaged) {
+  transport->put(0, there, other_gpu.data(), 8, true);
+  transport->get(0, other_gpu.data(), there, 8, true);
+  transport->put_signal(0, there, other_gpu.data(), 8, there, 1, SignalOp::set, true);
+  expect_log({"agent put 8", "agent get 8", "agent put_signal set 8"});
+  // So is what begins in a region and goes on behind it.
+  transport->put(0, there, heap.data(), heap.size() + 1, true);
+  expect_log({"agent put 65"});
+}
+
+TEST_F(GpuDirect, ASignalThatIsSetGoesWithItsPayload) {
+  transport->put_signal(0, there, host.data(), 8, there, 1, SignalOp::set, false);
+  expect_log({"nic put_signal set 8"});
+}
+
+TEST_F(GpuDirect, AnAddedSignalWaitsForItsPayload) {
+  transport->put_signal(0, there, heap.data(), 8, there, 1, SignalOp::add, false);
+  expect_log({"nic put 8", "nic quiet", "agent put_signal add 0"});
+  transport->put_signal(0, there, nullptr, 0, there, 1, SignalOp::add, false);
+  expect_log({"agent put_signal add 0"});
+}
+
+TEST_F(GpuDirect, AFenceStandsBetweenTheTwoWays) {
+  put();
+  transport->fence(0);
+  put(); // the NIC's own order
+  add(); // waits for both puts
+  add();
+  expect_log({"nic put 8", "nic fence", "agent fence", "nic put 8", "nic quiet",
+              "agent post_atomic", "agent post_atomic"});
+  transport->fence(0);
+  add(); // the agent's own order; the NIC may have puts elsewhere
+  put(); // waits for the additions
+  put();
+  expect_log({"nic fence", "agent fence", "nic quiet", "agent post_atomic", "agent quiet",
+              "nic put 8", "nic put 8"});
+}
+
+TEST_F(GpuDirect, WithoutAFenceNothingWaits) {
+  put();
+  add();
+  put();
+  expect_log({"nic put 8", "agent post_atomic", "nic put 8"});
+}
+
+TEST_F(GpuDirect, AFenceIsOfItsContext) {
+  put(1);
+  transport->fence(0);
+  add(0);
+  add(1);
+  expect_log({"nic put 8", "nic fence", "agent fence", "nic quiet", "agent post_atomic",
+              "agent post_atomic"});
+}
+
+TEST_F(GpuDirect, QuietIsForBoth) {
+  put();
+  add();
+  log.clear();
+  transport->quiet(0);
+  expect_log({"nic quiet", "agent quiet"});
+  transport->quiet(0); // nothing is staged any more
+  expect_log({"nic quiet"});
+  transport->fence(0);
+  log.clear();
+  add();
+  put();
+  expect_log({"nic quiet", "agent post_atomic", "nic put 8"});
+}
+
+TEST_F(GpuDirect, WhatANicHasBroughtIsFlushedBeforeTheCallerKnows) {
+  transport->get(0, heap.data(), there, 8, true);
+  expect_log({"nic get 8", "flush"});
+  transport->get(0, heap.data(), there, 8, false);
+  transport->get(0, heap.data() + 8, there, 8, false);
+  transport->quiet(0);
+  expect_log({"nic get 8", "nic get 8", "nic quiet", "flush"});
+  transport->quiet(0);
+  expect_log({"nic quiet"});
+  transport->get(0, host.data(), there, 8, false); // a processor's memory needs none
+  transport->quiet(0);
+  expect_log({"nic get 8", "nic quiet"});
+}
+
+} // namespace
+} // namespace shmemctl::test

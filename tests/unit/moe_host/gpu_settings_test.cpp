@@ -1,0 +1,113 @@
+// Settings of the kernels: whatever is tried fits, and what does not fit says why.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/moe/gather_shape.h"
+#include "src/bench/moe/gpu_settings.h"
+
+namespace shmemctl::moe {
+namespace {
+
+Setup setup_of(Mode mode, Combine combine, std::int32_t n_ranks, std::int32_t hidden) {
+  moe::Setup setup;
+  setup.mode = mode;
+  setup.combine = combine;
+  setup.shape.n_ranks = n_ranks;
+  setup.shape.n_experts = 256;
+  setup.shape.top_k = 8;
+  setup.shape.hidden = hidden;
+  setup.shape.max_tokens = 128;
+  return setup;
+}
+
+constexpr Direction directions[] = {Direction::dispatch, Direction::combine};
+
+Settings with(std::int32_t sms, const std::string& rest = "") {
+  Settings settings = rest.empty() ? Settings{} : parse_settings("--x", rest);
+  settings.sms = sms;
+  return settings;
+}
+
+TEST(MoeGpuSettings, WhateverIsTriedFitsAndIsThereOnce) {
+  for (const auto& [mode, combine] : {std::pair{Mode::high_throughput, Combine::rows},
+                                      std::pair{Mode::low_latency, Combine::weighted},
+                                      std::pair{Mode::low_latency, Combine::partial}})
+    for (const std::int32_t n_ranks : {1, 2, 4, 8})
+      for (const std::int32_t hidden : {128, 2176, 7168, 16384})
+        for (const int most_sms : {1, 33, 132})
+          for (const Format format : {Format::bf16, Format::fp8}) {
+            moe::Setup setup = setup_of(mode, combine, n_ranks, hidden);
+            setup.format = format;
+            const GpuSettings gpu{setup, most_sms};
+            for (const Direction direction : directions) {
+              EXPECT_EQ(gpu.misfit(direction, {}), "") << hidden << to_string(direction);
+              std::set<std::string> seen;
+              for (const Settings& one : gpu.candidates(direction)) {
+                EXPECT_EQ(gpu.misfit(direction, one), "");
+                EXPECT_EQ(gpu.complete(direction, one), one);
+                EXPECT_TRUE(seen.insert(to_text(one)).second) << to_text(one);
+              }
+              // Without any, only the own choice is measured: where there are very few SMs.
+              EXPECT_TRUE(most_sms < 8 || !seen.empty()) << hidden << to_string(direction);
+            }
+          }
+}
+
+TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
+  const moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  const GpuSettings gpu{setup, 132};
+  EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, {})),
+            "sms=24,warps=7,stages=2,kept=1,self_sms=8");
+  EXPECT_EQ(to_text(gpu.complete(Direction::combine, {})),
+            "sms=24,warps=14,stages=2,chunk_bytes=3584");
+  // What is given decides about the rest.
+  EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(12, "stages=5"))),
+            "sms=12,warps=3,stages=5,kept=1,self_sms=0");
+  EXPECT_EQ(to_text(gpu.complete(Direction::combine, with(12, "chunk_bytes=14336,warps=2"))),
+            "sms=12,warps=2,stages=3,chunk_bytes=14336");
+}
+
+TEST(MoeGpuSettings, NumSmsIsKept) {
+  moe::Setup setup = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  setup.num_sms = 10;
+  const GpuSettings gpu{setup, 132};
+  for (const Direction direction : directions)
+    for (const Settings& one : gpu.candidates(direction))
+      EXPECT_EQ(one.sms, 10);
+  EXPECT_NE(gpu.misfit(Direction::dispatch, with(12)).find("--num-sms 10"), std::string::npos);
+}
+
+TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
+  const moe::Setup many = setup_of(Mode::high_throughput, Combine::rows, 2, 7168);
+  const moe::Setup few = setup_of(Mode::low_latency, Combine::weighted, 2, 7168);
+  struct Case {
+    const moe::Setup& setup;
+    Direction direction;
+    const char* given;
+    const char* expected;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {many, Direction::dispatch, "sms=0", "sms 0 is not from 1 to 132"},
+           {many, Direction::dispatch, "sms=133", "from 1 to 132"},
+           {many, Direction::dispatch, "warps=33", "warps 33 is not from 1 to 32"},
+           {many, Direction::dispatch, "stages=0", "stages 0"},
+           {many, Direction::dispatch, "stages=2,kept=2", "kept 2 is not from 0 to 1"},
+           {many, Direction::dispatch, "sms=8,self_sms=8", "self_sms 8 is not from 0 to 7"},
+           {many, Direction::dispatch, "warps=8,stages=2", "warps times stages may be 15"},
+           {many, Direction::dispatch, "chunk_bytes=16", "there is no chunk_bytes here"},
+           {many, Direction::combine, "kept=1", "there is no kept here"},
+           {many, Direction::combine, "warps=17", "warps 17 is not from 1 to 16"},
+           {many, Direction::combine, "chunk_bytes=100", "take 96"},
+           {many, Direction::combine, "chunk_bytes=14352", "from 16 to 14336"},
+           {many, Direction::combine, "warps=16,stages=4,chunk_bytes=7168", "shared memory"},
+           {few, Direction::dispatch, "warps=2", "there is no warps here"},
+           {few, Direction::combine, "warps=8,stages=4,chunk_bytes=1024", "shared memory"}}) {
+    const std::string problem =
+        GpuSettings{one.setup, 132}.misfit(one.direction, parse_settings("--x", one.given));
+    EXPECT_NE(problem.find(one.expected), std::string::npos) << one.given << ": " << problem;
+  }
+}
+
+} // namespace
+} // namespace shmemctl::moe

@@ -1,0 +1,112 @@
+// Which links rows go over, and what share of a link's limit a call had.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/bench/moe/links.h"
+#include "src/topo/pci_address.h"
+#include "tests/support/node_builder.h"
+
+namespace shmemctl::moe {
+namespace {
+
+constexpr double link_GBps = 26.5;
+
+class MoeLinks : public ::testing::Test {
+protected:
+  MoeLinks() {
+    const int bridge = built.host_bridge(0);
+    for (int i = 0; i < 3; ++i)
+      built.gpu(built.pcie_switch(bridge));
+    for (Gpu& gpu : built.node.gpus) {
+      addresses.push_back(to_string(built.pci(gpu.pci).address));
+      GpuLink link;
+      link.target = LinkTarget::nvswitch;
+      link.count = 18;
+      link.bandwidth_GBps = known(link_GBps, "test");
+      gpu.links.push_back(link);
+    }
+  }
+  /// Ranks 0 and 1 share the first GPU.
+  std::vector<bench::GpuSeatPlace> places() const {
+    return {{1, addresses[0]}, {1, addresses[0]}, {1, addresses[1]}, {1, addresses[2]}};
+  }
+  static Traffic some_traffic() {
+    Traffic traffic;
+    traffic.sent_bytes.resize(4);
+    traffic.moved_bytes = {0,    5000, 100, 200, // what stays on the first GPU is on no link
+                           7000, 0,    300, 400, //
+                           10,   20,   0,   30,  //
+                           1,    2,    4,   0};
+    return traffic;
+  }
+
+  shmemctl::testing::NodeBuilder built;
+  std::vector<std::string> addresses;
+};
+
+TEST_F(MoeLinks, RanksOfOneGpuShareItsLinks) {
+  const std::vector<GpuLinks> gpus = gpu_links(built.node, places());
+  ASSERT_EQ(gpus.size(), 3U);
+  EXPECT_EQ(gpus[0].ranks, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_NEAR(gpus[0].limit.rate_GBps, 18 * link_GBps, 1e-9);
+  EXPECT_EQ(gpus[0].limit.links, 18);
+  const LinkBytes first = bytes_over(gpus[0], some_traffic());
+  EXPECT_EQ(first.out, 1000U);
+  EXPECT_EQ(first.in, 33U);
+  EXPECT_EQ(bytes_over(gpus[2], some_traffic()).in, 630U);
+}
+
+TEST_F(MoeLinks, TheBusiestLinkCounts) {
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  const auto share = share_of(links, some_traffic(), 0.01); // 1000 B in 10 ns are 100 GB/s
+  ASSERT_TRUE(share);
+  EXPECT_NEAR(share->fraction, 100 / (18 * link_GBps), 1e-9);
+  EXPECT_NE(share->limited_by.find("NVLink, 18 links of 26.5 GB/s: 477 GB/s"), std::string::npos)
+      << share->limited_by;
+  EXPECT_FALSE(share_of(links, some_traffic(), 0));
+  Traffic nothing = some_traffic();
+  nothing.moved_bytes.assign(16, 0);
+  EXPECT_FALSE(share_of(links, nothing, 1));
+}
+
+TEST_F(MoeLinks, TheReportHasBytesOfEachLink) {
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  links.nics = {{"n1", "mlx5_0", 1, 4096}};
+  const Traffic traffic = some_traffic();
+  const auto gpus = links_json(links, traffic, traffic);
+  EXPECT_EQ(gpus.at(0).at("dispatch").at("out_bytes"), 1000);
+  EXPECT_NEAR(gpus.at(0).at("combine").at("out_bytes_per_link").get<double>(), 1000 / 18.0, 1e-9);
+  EXPECT_EQ(nics_json(links).at(0).at("moved_bytes"), 4096);
+  EXPECT_NE(links_text(links, traffic, traffic).find("mlx5_0:1 on n1"), std::string::npos);
+}
+
+TEST_F(MoeLinks, WhatIsNotKnownHasNoLimit) {
+  std::vector<bench::GpuSeatPlace> two_machines = places();
+  two_machines[3].machine_id = 2;
+  EXPECT_TRUE(gpu_links(built.node, two_machines).empty());
+  std::vector<bench::GpuSeatPlace> without = places();
+  without[0].pci_address = "";
+  EXPECT_TRUE(gpu_links(built.node, without).empty());
+  EXPECT_TRUE(gpu_links(built.node, {{1, addresses[0]}, {1, addresses[0]}}).empty())
+      << "one GPU alone";
+  for (Gpu& gpu : built.node.gpus)
+    gpu.links.clear();
+  EXPECT_TRUE(gpu_links(built.node, places()).empty());
+}
+
+TEST_F(MoeLinks, BetweenMachinesThePortsAreTheLimit) {
+  Links links;
+  links.machine_of = {1, 1, 2, 2};
+  EXPECT_FALSE(share_of(links, some_traffic(), 1));
+  links.ports = bench::LinkLimit{100, "2 ports of 2 hosts, 800 Gb/s"};
+  const auto share = share_of(links, some_traffic(), 0.1); // 1033 B cross in 100 ns
+  ASSERT_TRUE(share);
+  EXPECT_NEAR(share->fraction, 10.33 / 100, 1e-9);
+  EXPECT_EQ(share->limited_by, "2 ports of 2 hosts, 800 Gb/s");
+}
+
+} // namespace
+} // namespace shmemctl::moe
