@@ -140,9 +140,8 @@ Finding read_finding(const json& object) {
   const Severity severity =
       from_word(text(object, "severity"), {Severity::info, Severity::warning, Severity::error},
                 Severity::error);
-  return {text(object, "id"),      severity,
-          text(object, "subject"), text(object, "message"),
-          text(object, "fix"),     optional<int>(object, "run")};
+  return {text(object, "id"), severity, text(object, "subject"), text(object, "message"),
+          text(object, "fix")};
 }
 
 Job read_job(const json& object) {
