@@ -1,6 +1,7 @@
-// `shmemctl report show|validate`: what can be done with a report that was written before.
+// `shmemctl report`: what can be done with reports that were written before.
 #include <iostream>
 
+#include "cli/report_compare.h"
 #include "cli/session.h"
 #include "reports/text.h"
 #include "reports/validate.h"
@@ -40,7 +41,7 @@ ExitCode validate(const Context& context, const std::vector<std::string>& paths)
 } // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("report", "Show a report, or check it against the schema");
+  CLI::App* command = app.add_subcommand("report", "Show, compare, merge and check reports");
   command->require_subcommand(1);
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* show_command = command->add_subcommand("show", "Print a report as text");
@@ -55,6 +56,10 @@ void add_report(CLI::App& app, Context& context) {
   validate_command->callback([&context, paths] {
     context.run = [paths](Context& run_context) { return validate(run_context, *paths); };
   });
+  add_report_diff(*command, context);
+  add_report_check(*command, context);
+  add_report_merge(*command, context);
+  add_report_formats(*command, context);
   CLI::App* schema_command = command->add_subcommand("schema", "Print the JSON Schema");
   schema_command->callback([&context] {
     context.run = [](Context&) {

@@ -10,6 +10,8 @@ find_library(HWLOC_STATIC NAMES libhwloc.a REQUIRED)
 find_path(EXPAT_INCLUDE_DIR expat.h REQUIRED)
 find_library(EXPAT_STATIC NAMES libexpat.a REQUIRED)
 find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+# Distributions of statistics (Boost.Math, headers only).
+find_path(BOOST_MATH_INCLUDE_DIR boost/math/distributions/students_t.hpp REQUIRED)
 
 # UCX's library is opened at run time; without its headers the transport says that it is absent.
 find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
@@ -19,7 +21,7 @@ endif()
 
 add_library(shmemctl_dependencies INTERFACE)
 target_include_directories(shmemctl_dependencies SYSTEM INTERFACE
-  ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR}
+  ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR} ${BOOST_MATH_INCLUDE_DIR}
   $<$<BOOL:${UCX_INCLUDE_DIR}>:${UCX_INCLUDE_DIR}>)
 target_link_libraries(shmemctl_dependencies INTERFACE
   nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt-header-only

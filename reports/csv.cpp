@@ -1,5 +1,6 @@
 #include "reports/csv.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -48,18 +49,31 @@ std::string cell(const json& value) {
                                                     : "";
 }
 
-std::string results_csv(const std::vector<ResultRow>& results) {
+/// Columns for the parameters of `rows`. Throws if the table would not fit memory.
+template <class Rows, class ParamsOf>
+std::set<std::string> parameter_columns(const Rows& rows, const ParamsOf& params_of) {
   std::set<std::string> names;
-  for (const ResultRow& row : results)
-    if (row.params.is_object())
-      for (const auto& [name, value] : row.params.items())
+  for (const auto& row : rows)
+    if (const json& params = params_of(row); params.is_object())
+      for (const auto& [name, value] : params.items())
         names.insert(name);
-  if (names.size() > most_cells / results.size())
+  if (!rows.empty() && names.size() > most_cells / rows.size())
     throw Error(ExitCode::usage, "the results", "write",
                 std::to_string(names.size()) + " different parameters in " +
-                    std::to_string(results.size()) + " rows make too large a table",
+                    std::to_string(rows.size()) + " rows make too large a table",
                 "use --json");
-  std::vector<std::string> header{"case"};
+  return names;
+}
+
+std::string results_csv(const std::vector<ResultRow>& results) {
+  const std::set<std::string> names =
+      parameter_columns(results, [](const ResultRow& row) -> const json& { return row.params; });
+  const bool merged = std::any_of(results.begin(), results.end(),
+                                  [](const ResultRow& row) { return row.run.has_value(); });
+  std::vector<std::string> header;
+  if (merged)
+    header.emplace_back("run");
+  header.emplace_back("case");
   header.insert(header.end(), names.begin(), names.end());
   for (const char* name :
        {"n", "min", "p50", "p90", "p99", "max", "mean", "stddev", "mad", "unit", "bandwidth_GBps",
@@ -67,7 +81,10 @@ std::string results_csv(const std::vector<ResultRow>& results) {
     header.emplace_back(name);
   CsvTable table(header);
   for (const ResultRow& row : results) {
-    std::vector<std::string> cells{row.case_name};
+    std::vector<std::string> cells;
+    if (merged)
+      cells.push_back(row.run ? std::to_string(*row.run) : "");
+    cells.push_back(row.case_name);
     for (const std::string& name : names)
       cells.push_back(cell(view::member(row.params, name.c_str())));
     const Stats stats = row.stats.value_or(Stats{});
@@ -130,6 +147,36 @@ std::string mapping_csv(const json& topology, const json& mapping) {
   return table.take();
 }
 
+std::string comparison_csv(const json& comparison) {
+  const json& rows = view::list(comparison, "rows");
+  const std::set<std::string> names = parameter_columns(
+      rows, [](const json& row) -> const json& { return view::member(row, "params"); });
+  std::vector<std::string> header{"verdict", "case"};
+  header.insert(header.end(), names.begin(), names.end());
+  const std::vector<std::string> numbers{"change", "change_low", "change_high", "p", "p_adjusted"};
+  for (const char* name : {"unit", "base", "new"})
+    header.emplace_back(name);
+  header.insert(header.end(), numbers.begin(), numbers.end());
+  header.emplace_back("test");
+  header.emplace_back("reason");
+  CsvTable table(header);
+  for (const json& row : rows) {
+    std::vector<std::string> cells{cell(view::member(row, "verdict")),
+                                   cell(view::member(row, "case"))};
+    for (const std::string& name : names)
+      cells.push_back(cell(view::member(view::member(row, "params"), name.c_str())));
+    cells.push_back(cell(view::member(row, "unit")));
+    for (const char* side : {"base", "new"})
+      cells.push_back(cell(view::member(view::member(row, side), "value")));
+    for (const std::string& name : numbers)
+      cells.push_back(cell(view::member(row, name.c_str())));
+    cells.push_back(cell(view::member(row, "test")));
+    cells.push_back(cell(view::member(row, "reason")));
+    table.add(cells);
+  }
+  return table.take();
+}
+
 std::string findings_csv(const Findings& findings) {
   CsvTable table({"id", "severity", "subject", "message", "fix"});
   for (const Finding& finding : findings)
@@ -141,6 +188,8 @@ std::string findings_csv(const Findings& findings) {
 } // namespace
 
 std::string write_csv(const Report& report) {
+  if (report.comparison.is_object())
+    return comparison_csv(report.comparison);
   if (!report.results.empty())
     return results_csv(report.results);
   if (!report.checks.empty())

@@ -38,6 +38,11 @@ std::optional<std::string> unless_empty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional<std::string>(text);
 }
 
+void set_run(json& object, const std::optional<int>& run) {
+  if (run)
+    object["run"] = *run;
+}
+
 json tool_json(const ToolInfo& tool) {
   json object{{"name", "shmemctl"}, {"version", tool.version}, {"build", tool.build}};
   set(object, "git_revision", unless_empty(tool.git_revision), "built outside a checkout");
@@ -77,6 +82,9 @@ json row_json(const ResultRow& row) {
     object["wire_GBps"] = *row.wire_GBps;
   if (!row.reason.empty())
     object["reason"] = row.reason;
+  if (!row.samples.empty())
+    object["samples"] = row.samples;
+  set_run(object, row.run);
   return object;
 }
 
@@ -96,6 +104,7 @@ json counter_json(const NicCounter& counter) {
   set(object, "after", counter.after, "not read");
   set(object, "delta", counter.delta,
       counter.reason.empty() ? "one reading is missing" : counter.reason.c_str());
+  set_run(object, counter.run);
   return object;
 }
 
@@ -115,6 +124,7 @@ json check_json(const CheckRow& row) {
               {"reason", row.reason}, {"evidence", row.evidence}, {"fix", row.fix}};
   if (!row.group.empty())
     object["group"] = row.group;
+  set_run(object, row.run);
   return object;
 }
 
@@ -131,6 +141,26 @@ json finding_json(const Finding& finding) {
           {"subject", finding.subject},
           {"message", finding.message},
           {"fix", finding.fix}};
+}
+
+json job_json(const Job& job) {
+  return {{"pes", job.pes},
+          {"nodes", job.nodes},
+          {"bootstrap", job.bootstrap},
+          {"launcher", job.launcher}};
+}
+
+json run_json(const RunInfo& run) {
+  json object{{"hosts", run.hosts},
+              {"command", run.command},
+              {"status", to_string(run.status)},
+              {"exit_code", static_cast<int>(run.exit_code)},
+              {"tool_version", run.tool_version},
+              {"job", job_json(run.job)}};
+  set(object, "started_at", unless_empty(run.started_at), "not recorded");
+  set(object, "finished_at", unless_empty(run.finished_at), "the run has not finished");
+  set(object, "git_revision", unless_empty(run.git_revision), "built outside a checkout");
+  return object;
 }
 
 template <class T, class ToJson>
@@ -203,11 +233,7 @@ json to_json(const Report& report) {
       {"command", report.command},
       {"status", to_string(report.status)},
       {"exit_code", static_cast<int>(report.exit_code)},
-      {"job",
-       {{"pes", report.job.pes},
-        {"nodes", report.job.nodes},
-        {"bootstrap", report.job.bootstrap},
-        {"launcher", report.job.launcher}}},
+      {"job", job_json(report.job)},
       {"hosts", report.hosts},
       {"env", report.env},
       {"checks", list_json(report.checks, check_json)},
@@ -237,6 +263,12 @@ json to_json(const Report& report) {
     document["moe"] = report.moe;
   if (!report.hotspots.is_null())
     document["hotspots"] = report.hotspots;
+  if (!report.runs.empty())
+    document["runs"] = list_json(report.runs, run_json);
+  if (!report.comparison.is_null())
+    document["comparison"] = report.comparison;
+  if (!report.thresholds.empty())
+    document["thresholds"] = report.thresholds;
   return document;
 }
 

@@ -43,7 +43,9 @@ struct ResultRow {
   std::optional<std::string> limited_by;
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
-  std::string reason; ///< why unchecked, failed or skipped
+  std::string reason;          ///< why unchecked, failed or skipped
+  std::vector<double> samples; ///< of `unit`, a part of what `stats` sums up; for comparisons
+  std::optional<int> run = std::nullopt; ///< index in Report::runs, of a merged report
 };
 
 struct NicCounter {
@@ -52,6 +54,7 @@ struct NicCounter {
   std::optional<std::uint64_t> before, after;
   std::optional<std::int64_t> delta;
   std::string reason = {}; ///< why there is no delta; "" is "one reading is missing"
+  std::optional<int> run = std::nullopt;
 };
 
 struct Job {
@@ -98,6 +101,7 @@ struct CheckRow {
   std::string evidence; ///< the file or call read, and what it said
   std::string fix;      ///< "" if it passed
   std::string group;    ///< "driver", "gpu", ...; "" if it has none
+  std::optional<int> run = std::nullopt;
 };
 
 /// `env`'s answers: key "options", one per option of the tool.
@@ -107,6 +111,17 @@ struct OptionEntry {
   std::string origin_name; ///< the flag, variable or file; "" for the default
   std::string default_value, type, doc;
   std::string problem; ///< why it is not valid; "" if it is
+};
+
+/// One run whose report became a part of this one: key "runs".
+struct RunInfo {
+  std::string started_at, finished_at;
+  std::vector<std::string> hosts; ///< their names, sorted
+  std::vector<std::string> command;
+  ReportStatus status = ReportStatus::complete;
+  ExitCode exit_code = ExitCode::ok;
+  std::string tool_version, git_revision;
+  Job job;
 };
 
 struct Report {
@@ -130,6 +145,9 @@ struct Report {
   nlohmann::json moe = nlohmann::json::array(); ///< a point of `moe` each
   nlohmann::json hotspots;                      ///< null if NICs were not watched
   Findings findings;
+  std::vector<RunInfo> runs;                           ///< of `report merge`
+  nlohmann::json comparison;                           ///< of `report diff`; null if there is none
+  nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were held against
 };
 
 const char* to_string(ReportStatus status);

@@ -82,6 +82,9 @@ ResultRow read_row(const json& object) {
   row.status = from_word(text(object, "status"),
                          {RowStatus::pass, RowStatus::fail, RowStatus::skip}, RowStatus::skip);
   row.reason = text(object, "reason");
+  if (const json* samples = member(object, "samples"))
+    row.samples = samples->get<std::vector<double>>();
+  row.run = optional<int>(object, "run");
   return row;
 }
 
@@ -95,6 +98,7 @@ NicCounter read_counter(const json& object) {
   counter.after = optional<std::uint64_t>(object, "after");
   counter.delta = optional<std::int64_t>(object, "delta");
   counter.reason = text(object, "delta_reason");
+  counter.run = optional<int>(object, "run");
   return counter;
 }
 
@@ -122,6 +126,7 @@ CheckRow read_check(const json& object) {
   row.evidence = text(object, "evidence");
   row.fix = text(object, "fix");
   row.group = text(object, "group");
+  row.run = optional<int>(object, "run");
   return row;
 }
 
@@ -137,6 +142,32 @@ Finding read_finding(const json& object) {
                 Severity::error);
   return {text(object, "id"), severity, text(object, "subject"), text(object, "message"),
           text(object, "fix")};
+}
+
+Job read_job(const json& object) {
+  return {require_whole_number<int>(object.at("pes")),
+          require_whole_number<int>(object.at("nodes")), text(object, "bootstrap"),
+          text(object, "launcher")};
+}
+
+ReportStatus read_status(const json& object) {
+  return from_word(text(object, "status"),
+                   {ReportStatus::complete, ReportStatus::incomplete, ReportStatus::failed},
+                   ReportStatus::incomplete);
+}
+
+RunInfo read_run(const json& object) {
+  RunInfo run;
+  run.started_at = text(object, "started_at");
+  run.finished_at = text(object, "finished_at");
+  run.hosts = object.at("hosts").get<std::vector<std::string>>();
+  run.command = object.at("command").get<std::vector<std::string>>();
+  run.status = read_status(object);
+  run.exit_code = static_cast<ExitCode>(require_whole_number<int>(object.at("exit_code")));
+  run.tool_version = text(object, "tool_version");
+  run.git_revision = text(object, "git_revision");
+  run.job = read_job(object.at("job"));
+  return run;
 }
 
 template <class T, class Read>
@@ -155,15 +186,9 @@ Report read_report(const json& document) {
   report.started_at = text(document, "started_at");
   report.finished_at = text(document, "finished_at");
   report.command = document.at("command").get<std::vector<std::string>>();
-  report.status =
-      from_word(text(document, "status"),
-                {ReportStatus::complete, ReportStatus::incomplete, ReportStatus::failed},
-                ReportStatus::incomplete);
+  report.status = read_status(document);
   report.exit_code = static_cast<ExitCode>(require_whole_number<int>(document.at("exit_code")));
-  const json& job = document.at("job");
-  report.job = {require_whole_number<int>(job.at("pes")),
-                require_whole_number<int>(job.at("nodes")), text(job, "bootstrap"),
-                text(job, "launcher")};
+  report.job = read_job(document.at("job"));
   report.hosts = document.at("hosts");
   report.env = document.at("env").get<std::map<std::string, std::string>>();
   if (const json* topology = member(document, "topology"))
@@ -174,6 +199,11 @@ Report read_report(const json& document) {
     report.moe = *moe;
   if (const json* hotspots = member(document, "hotspots"))
     report.hotspots = *hotspots;
+  if (const json* comparison = member(document, "comparison"))
+    report.comparison = *comparison;
+  if (const json* thresholds = member(document, "thresholds"))
+    report.thresholds = *thresholds;
+  report.runs = read_list<RunInfo>(document, "runs", read_run);
   report.phases = read_list<PhaseRow>(document, "phases", read_phase);
   report.connections = read_list<ConnectionRow>(document, "connections", read_connection);
   if (const json* measurement = member(document, "measurement")) {

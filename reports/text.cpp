@@ -4,14 +4,11 @@
 #include <initializer_list>
 
 #include "reports/json_view.h"
+#include "src/base/counted.h"
 
 namespace shmemctl {
 
 namespace {
-
-std::string counted(std::size_t count, const std::string& word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
-}
 
 /// "3 findings (1 error, 2 warnings)": kinds without any are left out.
 std::string with_kinds(const std::string& total,
@@ -142,13 +139,14 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
   // Sixty counters of each port, and the whole node, would hide what the counters say.
   const bool whole = report.hotspots.is_null() || style.verbose;
   for (const std::string& section :
-       {whole ? topology_text(report.topology) : "", whole ? mapping_text(report, style) : "",
-        compare_versions_text(report.mapping, style),
+       {runs_text(report.runs, style), whole ? topology_text(report.topology) : "",
+        whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
         phases_text(report.phases, style), checks_text(report.checks, style),
         links_text(report.results, style), results_text(report.results, style),
         hotspots_text(report.hotspots, style),
         whole ? counters_text(report.nic_counters, style) : "",
+        comparison_text(report.comparison, style), thresholds_text(report.thresholds, style),
         findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";

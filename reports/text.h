@@ -33,6 +33,12 @@ std::string counters_text(const std::vector<NicCounter>& counters, const TextSty
 /// What the NICs carried (`hotspots`).
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
 std::string findings_text(const Findings& findings, const TextStyle& style);
+/// The runs of a merged report, which its rows name.
+std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);
+/// What differs between the machines first, then rows that are not the same, worst first; with
+/// `verbose` all rows. "" for anything but an object.
+std::string comparison_text(const nlohmann::json& comparison, const TextStyle& style);
+std::string thresholds_text(const nlohmann::json& thresholds, const TextStyle& style);
 /// "8 GPUs, 8 NICs. 2 findings (1 error, 1 warning)."
 std::string summary_text(const Report& report);
 

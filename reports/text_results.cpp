@@ -71,7 +71,12 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
   const std::string unit = results.front().unit;
   const bool one_unit = std::all_of(results.begin(), results.end(),
                                     [&unit](const ResultRow& row) { return row.unit == unit; });
-  std::vector<Column> columns{{"case"}};
+  const bool merged = std::any_of(results.begin(), results.end(),
+                                  [](const ResultRow& row) { return row.run.has_value(); });
+  std::vector<Column> columns;
+  if (merged)
+    columns.push_back({"run", Align::right});
+  columns.push_back({"case"});
   for (const std::string& name : names)
     columns.push_back({name == "size_bytes" ? "size" : safe_text(name), Align::right});
   const std::string suffix = one_unit && !unit.empty() ? " [" + safe_text(unit) + "]" : "";
@@ -92,7 +97,10 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
   columns.push_back({"verified"});
   Table table(std::move(columns));
   for (const ResultRow& row : results) {
-    std::vector<std::string> cells{safe_text(row.case_name)};
+    std::vector<std::string> cells;
+    if (merged)
+      cells.push_back(row.run ? std::to_string(*row.run) : "-");
+    cells.push_back(safe_text(row.case_name));
     for (const std::string& name : names)
       cells.push_back(parameter(row, name));
     const Stats stats = row.stats.value_or(Stats{});

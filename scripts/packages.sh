@@ -3,7 +3,7 @@
 # Needs root or sudo only if something is missing.
 
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
-  libcli11-dev libfmt-dev libvalijson-dev libibverbs-dev libfabric-dev libucx-dev"
+  libcli11-dev libfmt-dev libvalijson-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
   python3-jsonschema hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich munge slurmctld slurmd
   slurm-client slurm-wlm-basic-plugins"

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/pattern.h"
 #include "src/base/text.h"
 #include "src/bench/cases/lists.h"
 #include "src/bench/gpu/lists.h"
@@ -8,29 +9,6 @@
 namespace shmemctl::bench {
 
 namespace {
-
-/// * is any text, ? any character.
-bool matches(std::string_view name, std::string_view pattern) {
-  std::size_t at = 0, in_pattern = 0, after_star = std::string_view::npos, star_at = 0;
-  while (at < name.size()) {
-    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
-      after_star = ++in_pattern;
-      star_at = at;
-    } else if (in_pattern < pattern.size() &&
-               (pattern[in_pattern] == '?' || pattern[in_pattern] == name[at])) {
-      ++in_pattern;
-      ++at;
-    } else if (after_star != std::string_view::npos) {
-      in_pattern = after_star;
-      at = ++star_at;
-    } else {
-      return false;
-    }
-  }
-  while (in_pattern < pattern.size() && pattern[in_pattern] == '*')
-    ++in_pattern;
-  return in_pattern == pattern.size();
-}
 
 Error no_such_case(const std::vector<CaseEntry>& cases, const std::string& pattern) {
   std::vector<std::string> names, near;
@@ -122,7 +100,7 @@ std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
   for (const std::string& pattern : patterns) {
     bool any = false;
     for (std::size_t i = 0; i < cases.size(); ++i)
-      if (pattern == "all" || matches(cases[i].info.name, pattern))
+      if (pattern == "all" || matches_pattern(cases[i].info.name, pattern))
         any = chosen[i] = true;
     if (!any)
       throw no_such_case(cases, pattern);

@@ -141,6 +141,7 @@ ResultRow make_row(const PointOutcome& outcome) {
     return row;
   }
   row.stats = stats_of(times);
+  row.samples = kept_samples(times);
   if (bytes) // bytes per us are MB/s
     if (const auto rate = total_rate(outcome.samples, bytes_per_operation))
       row.bandwidth_GBps = *rate * 1e-3;

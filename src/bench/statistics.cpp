@@ -2,8 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+
+#include "src/base/text.h"
 
 namespace shmemctl::bench {
+
+namespace {
+
+/// What is beyond six digits is no measurement, and makes reports long.
+double to_six_digits(double value) {
+  return parse_number(fmt::format("{:.6g}", value)).value_or(value);
+}
+
+} // namespace
 
 void Moments::add(double value) {
   ++count_;
@@ -26,29 +38,16 @@ double Moments::stddev() const {
   return count_ < 2 ? 0 : std::sqrt(squares_ / static_cast<double>(count_ - 1));
 }
 
-double quantile(const std::vector<double>& sorted, double fraction) {
-  const double rank = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(rank);
-  if (below + 1 >= sorted.size())
-    return sorted.back();
-  const double share = rank - static_cast<double>(below);
-  return sorted[below] + share * (sorted[below + 1] - sorted[below]);
-}
-
-double median(std::vector<double> samples) {
-  if (samples.empty())
-    return 0;
-  std::sort(samples.begin(), samples.end());
-  return quantile(samples, 0.5);
-}
-
-double median_deviation(const std::vector<double>& samples) {
-  const double middle = median(samples);
-  std::vector<double> distances;
-  distances.reserve(samples.size());
-  for (const double sample : samples)
-    distances.push_back(std::abs(sample - middle));
-  return 1.4826 * median(std::move(distances));
+std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe) {
+  std::vector<double> all;
+  for (const std::vector<double>& samples : samples_by_pe)
+    all.insert(all.end(), samples.begin(), samples.end());
+  const std::size_t count = std::min(all.size(), most_kept_samples);
+  std::vector<double> kept;
+  kept.reserve(count);
+  for (std::size_t i = 0; i < count; ++i)
+    kept.push_back(to_six_digits(all[(2 * i + 1) * all.size() / (2 * count)]));
+  return kept;
 }
 
 Stats stats_of(const std::vector<double>& samples) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/base/quantiles.h"
 
 namespace shmemctl::bench {
 
@@ -25,14 +26,15 @@ private:
   double mean_ = 0, squares_ = 0; ///< squares_: sum of squared distances from the mean
 };
 
-/// Between the closest ranks, linearly (rank 1 + (n - 1) * fraction), as numpy and R do by default.
-/// `sorted` must not be empty; fraction from 0 to 1.
-double quantile(const std::vector<double>& sorted, double fraction);
-/// 0 for no samples.
-double median(std::vector<double> samples);
-/// 1.4826 * median distance from the median: the standard deviation of a normal distribution, but
-/// outliers do not move it. 0 for no samples.
-double median_deviation(const std::vector<double>& samples);
+using shmemctl::median;
+using shmemctl::median_deviation;
+using shmemctl::quantile;
+
+/// A row keeps at most so many samples for comparisons.
+inline constexpr std::size_t most_kept_samples = 100;
+/// Samples for the row's `samples`: all of them, or most_kept_samples at even distances, in the
+/// order of PEs and of time, rounded to six digits.
+std::vector<double> kept_samples(const std::vector<std::vector<double>>& samples_by_pe);
 
 /// p99 from 100 samples, stddev and mad from two. Throws Error (unavailable) for a sample that is
 /// not finite: no clock gives one.

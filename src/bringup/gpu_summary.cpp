@@ -6,6 +6,7 @@
 #include <set>
 
 #include "reports/table.h"
+#include "src/base/counted.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 #include "src/bringup/gpu_pairs.h"
@@ -47,10 +48,6 @@ std::string joined(std::vector<std::string> words, const char* separator) {
     words.push_back("and " + std::to_string(more) + " more");
   }
   return join(words, separator);
-}
-
-std::string counted(std::size_t count, const std::string& word) {
-  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
 CheckRow row_of(const char* id, const char* title, std::string reason, std::string evidence) {

@@ -97,6 +97,7 @@ std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& surve
       row.reason = pair.sample->problem.empty() ? pair.sample->refused : pair.sample->problem;
     } else {
       row.stats = bench::stats_of(pair.sample->copy_us);
+      row.samples = bench::kept_samples({pair.sample->copy_us});
       row.bandwidth_GBps = pair.speed_GBps;
       const bool intact = pair.sample->wrong.empty();
       row.verified = intact ? Verified::passed : Verified::failed;

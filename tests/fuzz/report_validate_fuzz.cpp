@@ -6,6 +6,8 @@
 #include <string>
 
 #include "reports/csv.h"
+#include "reports/junit.h"
+#include "reports/prometheus.h"
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "src/base/error.h"
@@ -34,7 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     style.verbose = true;
     style.width = 60;
     write_text(out, report, style);
-    if (out.str().empty() || write_csv(report).empty())
+    if (out.str().empty() || write_csv(report).empty() || write_junit(report).empty() ||
+        write_prometheus(report).empty())
       std::abort();
   } catch (const Error& error) {
     if (error.message().find('\n') != std::string::npos || error.code() != ExitCode::usage)

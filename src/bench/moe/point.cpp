@@ -58,6 +58,7 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
   row.case_name = name;
   row.params = params_of(point, phase);
   row.stats = bench::stats_of(samples_us);
+  row.samples = bench::kept_samples({samples_us});
   row.unit = "us";
   if (!point.result.wrong.empty()) {
     row.verified = Verified::failed;

@@ -137,5 +137,26 @@ TEST(Statistics, WhatIsNotFiniteIsRefused) {
     EXPECT_THROW(stats_of(std::vector<double>{1, bad}), Error);
 }
 
+TEST(KeptSamples, AreAllOrSomeAtEvenDistances) {
+  EXPECT_TRUE(kept_samples({}).empty());
+  EXPECT_EQ(kept_samples({{1, 2}, {}, {3}}), (std::vector<double>{1, 2, 3}));
+  std::vector<double> first, second;
+  for (int i = 0; i < 500; ++i) {
+    first.push_back(i);
+    second.push_back(1000 + i);
+  }
+  const std::vector<double> kept = kept_samples({first, second});
+  ASSERT_EQ(kept.size(), most_kept_samples);
+  EXPECT_EQ(kept[0], 5); // the middle of the first ten
+  EXPECT_EQ(kept[1], 15);
+  EXPECT_EQ(std::count_if(kept.begin(), kept.end(), [](double value) { return value >= 1000; }),
+            50);
+}
+
+TEST(KeptSamples, HaveSixDigits) {
+  EXPECT_EQ(kept_samples({{1.23456789e-5, 123456789, 0, -0.1234565678, 1e-310}}),
+            (std::vector<double>{1.23457e-5, 123457000, 0, -0.123457, 1e-310}));
+}
+
 } // namespace
 } // namespace shmemctl::bench

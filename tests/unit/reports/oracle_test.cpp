@@ -169,6 +169,44 @@ const Mutation mutations[] = {
     {"/results/1/reason", nullptr, false},
     {"/results/1/reason", "\"\"", false},
     {"/results/0/status", "\"fail\"", false}, // without a reason
+    {"/results/0/samples", "[]", true},
+    {"/results/0/samples", "3", false},
+    {"/results/0/samples/1", "null", false},
+    {"/results/0/samples/1", "\"NaN\"", false},
+    {"/results/0/samples/1", "-1", true},
+    {"/results/0/samples/1", "1e19", false},
+    {"/results/0/run", "-1", false},
+    {"/results/0/run", "1.5", false},
+    {"/results/0/run", nullptr, true},
+    {"/checks/0/run", "0", true},
+    {"/moe/0/run", "0", true},
+    {"/runs", nullptr, true},
+    {"/runs", "{}", false},
+    {"/runs/0/hosts", nullptr, false},
+    {"/runs/0/hosts/0", "7", false},
+    {"/runs/0/finished_at_reason", nullptr, false},
+    {"/runs/0/started_at", "\"yesterday\"", false},
+    {"/runs/0/exit_code", "4", false},
+    {"/runs/0/job/pes", "-1", false},
+    {"/runs/0/extra", "1", false},
+    {"/comparison", nullptr, true},
+    {"/comparison", "[]", false},
+    {"/comparison/counts/worse", nullptr, false},
+    {"/comparison/counts/worst", "1", false},
+    {"/comparison/alpha", "1.5", false},
+    {"/comparison/rows/0/verdict", "\"slower\"", false},
+    {"/comparison/rows/0/change", "-1.5", false},
+    {"/comparison/rows/0/p", "2", false},
+    {"/comparison/rows/0/base/value", "null", false},
+    {"/comparison/rows/0/base/value", nullptr, true},
+    {"/comparison/rows/0/params", "[]", false},
+    {"/comparison/rows/1/reason", "\"\"", false},
+    {"/comparison/differences/0/what", nullptr, false},
+    {"/comparison/new/files/1", "1", false},
+    {"/thresholds/0/passed", "1", false},
+    {"/thresholds/0/expression", "\"\"", false},
+    {"/thresholds/0/worst", "\"low\"", false},
+    {"/nic_counters/0/run", "0", true},
     {"/nic_counters/0/before", "-1", false},
     {"/nic_counters/0/delta", "-20", true},
     {"/nic_counters/0/delta", "null", false},
@@ -184,7 +222,7 @@ const Mutation mutations[] = {
 };
 
 json mutated(const Mutation& mutation) {
-  json document = to_json(sample_report());
+  json document = to_json(sample_full_report());
   const json::json_pointer pointer(mutation.pointer);
   if (mutation.value)
     document[pointer] = json::parse(mutation.value);

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "reports/csv.h"
+#include "reports/junit.h"
+#include "reports/prometheus.h"
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "tests/unit/reports/samples.h"
@@ -88,15 +90,18 @@ void print_every_way(const Report& report) {
     EXPECT_FALSE(out.str().empty());
   }
   EXPECT_FALSE(write_csv(report).empty());
+  EXPECT_FALSE(write_junit(report).empty());
+  EXPECT_FALSE(write_prometheus(report).empty());
 }
 
 TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
   Mutator mutator(2);
   int accepted = 0;
   for (int i = 0; i < 400; ++i) {
-    json document = to_json(sample_report());
+    json document = to_json(sample_full_report());
     // Mostly where the schema leaves room.
-    json& part = i % 3 == 0 ? document : document[i % 3 == 1 ? "topology" : "mapping"];
+    static const char* const parts[] = {"topology", "mapping", "comparison", "runs"};
+    json& part = i % 5 == 0 ? document : document[parts[i % 5 - 1]];
     for (std::size_t changes = 1 + mutator.below(3); changes > 0; --changes)
       mutator.mutate(part);
     if (!validate_report(document).empty()) {
@@ -114,10 +119,12 @@ TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
 TEST(RandomReport, SectionsThatNoSchemaSawArePrintedToo) {
   Mutator mutator(3);
   for (int i = 0; i < 600; ++i) {
-    Report report = sample_report();
+    Report report = sample_full_report();
     for (std::size_t changes = mutator.below(12); changes > 0; --changes) {
       mutator.mutate(report.topology);
       mutator.mutate(report.mapping);
+      mutator.mutate(report.comparison);
+      mutator.mutate(report.thresholds);
     }
     print_every_way(report);
     report.results.clear();

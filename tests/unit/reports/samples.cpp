@@ -47,6 +47,23 @@ json sample_mapping() {
                 "lines": ["export NVSHMEM_ENABLE_NIC_PE_MAPPING=1"], "note": ""}]})");
 }
 
+json sample_comparison() {
+  return json::parse(R"({
+    "base": {"files": ["base.json"], "runs": 1, "rows": 2},
+    "new": {"files": ["a.json", "b.json"], "runs": 2, "rows": 1},
+    "alpha": 0.05, "min_effect": 0.05,
+    "differences": [{"what": "kernel", "base": ["6.1"], "new": []}],
+    "counts": {"better": 0, "worse": 1, "same": 0, "unclear": 0, "missing": 1, "new": 0},
+    "rows": [
+      {"case": "put", "params": {"size_bytes": 4096}, "verdict": "worse", "unit": "us",
+       "base": {"value": 1.5, "samples": 50, "runs": 1},
+       "new": {"value": 3.0, "samples": 100, "runs": 2},
+       "change": 1.0, "change_low": 0.9, "change_high": 1.1, "p": 0.0001, "p_adjusted": 0.0001,
+       "test": "samples and runs"},
+      {"case": "get", "params": {}, "hosts": ["node7"], "verdict": "missing", "unit": "us",
+       "reason": "not in NEW", "base": {"samples": 0, "runs": 1}}]})");
+}
+
 Report sample_report() {
   Report report;
   report.started_at = "2026-11-21T03:33:00.123Z";
@@ -83,11 +100,13 @@ Report sample_report() {
   row.link_fraction = 0.25;
   row.limited_by = "mlx5_0/1";
   row.verified = Verified::passed;
+  row.samples = {1.0, 1.5, 3.0};
   report.results = {row};
   row.verified = Verified::unchecked;
   row.status = RowStatus::skip;
   row.reason = "no peer";
   row.stats.reset();
+  row.samples.clear();
   row.bandwidth_GBps.reset();
   row.rate_Mops.reset();
   row.wire_GBps.reset();
@@ -117,6 +136,22 @@ Report sample_report() {
                       "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1"},
                      {"numa-unknown", Severity::warning, "GPU1", "NUMA node of GPU1 is unknown",
                       "look at the BIOS"}};
+  return report;
+}
+
+Report sample_full_report() {
+  Report report = sample_report();
+  RunInfo run;
+  run.started_at = report.started_at;
+  run.hosts = {"node7"};
+  run.command = {"shmemctl", "topo"};
+  run.tool_version = "0.1.0";
+  report.runs = {run};
+  report.results[0].run = 0;
+  report.comparison = sample_comparison();
+  report.thresholds = json::parse(
+      R"([{"expression": "put.p50_us<3", "source": "--require", "rows": 1, "failed": 0,
+           "worst": 1.5, "passed": true}])");
   return report;
 }
 

@@ -10,5 +10,8 @@ Report sample_report();
 /// topology of sample_report(): two GPUs, two HCAs, one Ethernet NIC.
 nlohmann::json sample_topology();
 nlohmann::json sample_mapping();
+nlohmann::json sample_comparison();
+/// sample_report() with what merging, comparing and thresholds add.
+Report sample_full_report();
 
 } // namespace shmemctl

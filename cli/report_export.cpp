@@ -1,0 +1,54 @@
+// `shmemctl report csv|junit|prom`: a report in formats that other programs read.
+#include <iostream>
+
+#include "cli/report_compare.h"
+#include "reports/csv.h"
+#include "reports/junit.h"
+#include "reports/prometheus.h"
+#include "src/base/atomic_file.h"
+#include "src/base/input.h"
+
+namespace shmemctl {
+
+namespace {
+
+using Writer = std::string (*)(const Report&);
+
+void add_format(CLI::App& report, Context& context, const std::string& name,
+                const std::string& description, const std::string& footer, Writer writer) {
+  CLI::App* command = report.add_subcommand(name, description);
+  command->footer(footer);
+  auto path = std::make_shared<std::string>();
+  auto output = std::make_shared<std::string>("-");
+  command->add_option("file", *path, "The report; - is stdin")->required();
+  command->add_option("-o,--output", *output, "Write to this file, whole or not at all [stdout]")
+      ->type_name("FILE");
+  command->callback([&context, path, output, writer] {
+    context.run = [=](Context& run_context) {
+      if (*output != "-")
+        check_output_path(*output, run_context.force);
+      const Report read = report_from_json(parse_json(read_input(*path), *path), *path);
+      write_file_atomically(*output, writer(read), run_context.force);
+      return ExitCode::ok;
+    };
+  });
+}
+
+} // namespace
+
+void add_report_formats(CLI::App& report, Context& context) {
+  add_format(report, context, "csv", "A report's rows as CSV",
+             "A comparison's rows, else results, else checks, else the mapping, else findings.",
+             write_csv);
+  add_format(report, context, "junit", "A report as JUnit XML, for CI systems",
+             "What makes the report's exit code 1 is a failure there.\n"
+             "Example: shmemctl report junit diff.json -o diff.xml",
+             write_junit);
+  add_format(report, context, "prom", "A report as metrics for Prometheus' textfile collector",
+             "The file appears at once; --force replaces the one of the run before.\n"
+             "Example: shmemctl report prom r.json --force -o "
+             "/var/lib/prometheus/node-exporter/shmemctl.prom",
+             write_prometheus);
+}
+
+} // namespace shmemctl

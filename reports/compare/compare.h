@@ -1,0 +1,77 @@
+// What has changed between two sets of reports, and whether that is more than noise.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/compare/load.h"
+#include "src/base/finding.h"
+
+namespace shmemctl {
+
+struct CompareOptions {
+  double alpha = 0.05;      ///< chance of a false alarm, over all rows together
+  double min_effect = 0.05; ///< smaller changes are no change
+};
+
+enum class RowVerdict { better, worse, same, unclear, missing, added };
+/// "better", ..., and "new" for added.
+const char* to_string(RowVerdict verdict);
+
+/// One side of a row.
+struct SideValue {
+  std::optional<double> value;
+  std::size_t samples = 0, runs = 0;
+};
+
+struct ComparedRow {
+  std::string case_name;
+  nlohmann::json params;
+  std::vector<std::string> hosts; ///< where the reports are of several
+  std::string unit;
+  RowVerdict verdict = RowVerdict::unclear;
+  std::string reason;
+  std::optional<SideValue> base, other;
+  std::optional<double> change, change_low, change_high; ///< relative: 0.1 is a tenth more
+  std::optional<double> p, p_adjusted;
+  std::string test; ///< "samples", "runs", "stats", or several
+};
+
+/// Something about the machines, tools or options that is not the same.
+struct Difference {
+  std::string what;
+  std::vector<std::string> base, other; ///< empty: not recorded
+};
+
+struct ComparedSide {
+  std::vector<std::string> files;
+  std::size_t runs = 0, rows = 0;
+};
+
+struct Comparison {
+  CompareOptions options;
+  ComparedSide base, other;
+  std::vector<Difference> differences;
+  std::vector<ComparedRow> rows; ///< in BASE's order, then what is new
+
+  std::size_t count(RowVerdict verdict) const;
+};
+
+/// Throws Error (usage) if a side has no rows, or none of them is on the other side.
+Comparison compare_reports(const std::vector<LoadedReport>& base,
+                           const std::vector<LoadedReport>& other, const CompareOptions& options);
+
+std::vector<Difference> differences_between(const std::vector<LoadedReport>& base,
+                                            const std::vector<LoadedReport>& other);
+
+/// `comparison` of the report.
+nlohmann::json comparison_json(const Comparison& comparison);
+/// "size_bytes=4096 traffic=pair"
+std::string params_text(const nlohmann::json& params);
+/// A finding for each case with regressions (error), with missing rows (error, unless they are
+/// allowed), and for what differs between the machines (warning).
+Findings comparison_findings(const Comparison& comparison, bool allow_missing);
+
+} // namespace shmemctl

@@ -1,0 +1,156 @@
+// A comparison as a part of the report: its JSON, and findings.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+
+#include "reports/compare/compare.h"
+#include "reports/json_view.h"
+#include "src/base/counted.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+constexpr std::array all_verdicts = {RowVerdict::better,  RowVerdict::worse,   RowVerdict::same,
+                                     RowVerdict::unclear, RowVerdict::missing, RowVerdict::added};
+/// No number of a report is larger.
+constexpr double largest_number = 1e18;
+
+nlohmann::json side_json(const ComparedSide& side) {
+  return {{"files", side.files}, {"runs", side.runs}, {"rows", side.rows}};
+}
+
+void set(nlohmann::json& object, const char* key, const std::optional<double>& value) {
+  if (value && std::isfinite(*value))
+    object[key] = std::min(*value, largest_number);
+}
+
+void set(nlohmann::json& object, const char* key, const std::optional<SideValue>& side) {
+  if (!side)
+    return;
+  nlohmann::json value{{"samples", side->samples}, {"runs", side->runs}};
+  set(value, "value", side->value);
+  object[key] = std::move(value);
+}
+
+nlohmann::json row_json(const ComparedRow& row) {
+  nlohmann::json object{{"case", row.case_name},
+                        {"params", row.params},
+                        {"verdict", to_string(row.verdict)},
+                        {"unit", row.unit}};
+  if (!row.hosts.empty())
+    object["hosts"] = row.hosts;
+  if (!row.reason.empty())
+    object["reason"] = row.reason;
+  if (!row.test.empty())
+    object["test"] = row.test;
+  set(object, "base", row.base);
+  set(object, "new", row.other);
+  set(object, "change", row.change);
+  set(object, "change_low", row.change_low);
+  set(object, "change_high", row.change_high);
+  set(object, "p", row.p);
+  set(object, "p_adjusted", row.p_adjusted);
+  return object;
+}
+
+} // namespace
+
+nlohmann::json comparison_json(const Comparison& comparison) {
+  nlohmann::json document{
+      {"base", side_json(comparison.base)},     {"new", side_json(comparison.other)},
+      {"alpha", comparison.options.alpha},      {"min_effect", comparison.options.min_effect},
+      {"differences", nlohmann::json::array()}, {"counts", nlohmann::json::object()},
+      {"rows", nlohmann::json::array()}};
+  for (const Difference& difference : comparison.differences)
+    document["differences"].push_back(
+        {{"what", difference.what}, {"base", difference.base}, {"new", difference.other}});
+  for (const RowVerdict verdict : all_verdicts)
+    document["counts"][to_string(verdict)] = comparison.count(verdict);
+  for (const ComparedRow& row : comparison.rows)
+    document["rows"].push_back(row_json(row));
+  return document;
+}
+
+namespace {
+
+struct CaseRows {
+  std::size_t count = 0;
+  const ComparedRow* worst = nullptr;
+};
+
+/// Rows of a verdict by case, and of each case the one that changed most.
+std::map<std::string, CaseRows> by_case(const Comparison& comparison, RowVerdict verdict) {
+  const auto size = [](const ComparedRow& row) {
+    return row.change ? std::abs(std::log1p(*row.change)) : HUGE_VAL; // a failure has no number
+  };
+  std::map<std::string, CaseRows> cases;
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.verdict != verdict)
+      continue;
+    CaseRows& rows = cases[row.case_name];
+    ++rows.count;
+    if (!rows.worst || size(row) > size(*rows.worst))
+      rows.worst = &row;
+  }
+  return cases;
+}
+
+std::string change_of(const ComparedRow& row) {
+  if (!row.reason.empty() || !row.change || !row.base || !row.other)
+    return row.reason;
+  return fmt::format("{} -> {} {} ({:+.1f}%)", view::decimal(row.base->value.value_or(0)),
+                     view::decimal(row.other->value.value_or(0)), row.unit, *row.change * 100);
+}
+
+Finding of_case(const std::string& id, Severity severity, const std::string& name,
+                const CaseRows& rows, const std::string& what, const std::string& fix) {
+  const std::string params = params_text(rows.worst->params);
+  return {id, severity, name,
+          name + ": " + counted(rows.count, "row") + " " + what +
+              (rows.count > 1 ? ", most of all " : ": ") + (params.empty() ? "" : params + ": ") +
+              change_of(*rows.worst),
+          fix};
+}
+
+} // namespace
+
+std::string params_text(const nlohmann::json& params) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : params.items())
+    parts.push_back(name + "=" + view::scalar(value).value_or("null"));
+  return join(parts, " ");
+}
+
+Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
+  Findings findings;
+  if (!comparison.differences.empty()) {
+    std::vector<std::string> names;
+    for (const Difference& difference : comparison.differences)
+      names.push_back(difference.what);
+    constexpr std::size_t most_named = 8;
+    const std::size_t more = names.size() > most_named ? names.size() - most_named : 0;
+    names.resize(names.size() - more);
+    findings.push_back({"comparison-differs", Severity::warning, names.front(),
+                        "not the same on both sides: " + join(names, ", ") +
+                            (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+                        "read the changes with that in mind, or measure both on the same machine "
+                        "and with the same options"});
+  }
+  for (const auto& [name, rows] : by_case(comparison, RowVerdict::worse))
+    findings.push_back(of_case("regression", Severity::error, name, rows,
+                               rows.count == 1 ? "is worse" : "are worse",
+                               "look for what changed between the runs; measure again, several "
+                               "times on each side, to be surer"));
+  for (const auto& [name, rows] : by_case(comparison, RowVerdict::missing))
+    findings.push_back(of_case("row-missing", allow_missing ? Severity::info : Severity::error,
+                               name, rows, rows.count == 1 ? "is missing" : "are missing",
+                               allow_missing ? "nothing: --allow-missing was given"
+                                             : "measure them in NEW too, or give --allow-missing"));
+  return findings;
+}
+
+} // namespace shmemctl

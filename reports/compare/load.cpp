@@ -1,0 +1,129 @@
+#include "reports/compare/load.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "reports/json_view.h"
+#include "src/base/counted.h"
+#include "src/base/input.h"
+#include "src/base/log.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored; // what cannot be looked at is for read_input() to refuse
+  return path != "-" && fs::is_directory(path, ignored);
+}
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".json" && !is_folder(entry->path().string()))
+      files.push_back(entry->path().string());
+  if (error)
+    throw input_error(folder, "", error.message(), "name a folder that can be read");
+  if (files.empty())
+    throw input_error(folder, "", "no file in it ends in .json", "name a folder of reports");
+  std::sort(files.begin(), files.end(),
+            [](const std::string& a, const std::string& b) { return natural_less(a, b); });
+  return files;
+}
+
+/// Every `run` is the place of a run. What is no merged report has none.
+void require_known_runs(const LoadedReport& loaded) {
+  const Report& report = loaded.report;
+  const auto count = static_cast<int>(report.runs.size());
+  const auto require = [&](const std::optional<int>& run, const char* list) {
+    if (run && *run >= count)
+      throw input_error(loaded.path, std::string("/") + list,
+                        "run " + std::to_string(*run) + " is not one of " +
+                            counted(report.runs.size(), "run"),
+                        "give a report as shmemctl wrote it");
+  };
+  for (const ResultRow& row : report.results)
+    require(row.run, "results");
+  for (const CheckRow& row : report.checks)
+    require(row.run, "checks");
+  for (const NicCounter& counter : report.nic_counters)
+    require(counter.run, "nic_counters");
+  for (const nlohmann::json& point : report.moe)
+    if (const auto run = view::number(point, "run"))
+      require(static_cast<int>(*run), "moe");
+}
+
+LoadedReport load(const std::string& path) {
+  const nlohmann::json document = parse_json(read_input(path), path);
+  if (const std::string notice = require_report_schema(document, path); !notice.empty())
+    log(LogLevel::warning, "report", path + ": " + notice);
+  LoadedReport loaded{path, report_from_json(document, path)};
+  require_known_runs(loaded);
+  return loaded;
+}
+
+/// What two reports of one run have in common; "" if a run has no start by which to tell it.
+std::string identity_of(const RunInfo& run) {
+  return run.started_at.empty()
+             ? ""
+             : run.started_at + "\n" + join(run.hosts, "\n") + "\n\n" + join(run.command, "\n");
+}
+
+void refuse_twice(const std::vector<LoadedReport>& reports) {
+  std::map<std::string, std::string> seen;
+  for (const LoadedReport& loaded : reports)
+    for (const RunInfo& run : runs_of(loaded.report)) {
+      const std::string identity = identity_of(run);
+      if (identity.empty())
+        continue;
+      const auto [found, is_new] = seen.emplace(identity, loaded.path);
+      if (!is_new)
+        throw input_error(loaded.path, "",
+                          "it holds the same run as " + printable(found->second) + ", of " +
+                              run.started_at,
+                          "name each run once");
+    }
+}
+
+} // namespace
+
+std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths) {
+  std::vector<LoadedReport> reports;
+  for (const std::string& path : paths)
+    for (const std::string& file : is_folder(path) ? files_of(path) : std::vector{path})
+      reports.push_back(load(file));
+  refuse_twice(reports);
+  return reports;
+}
+
+std::vector<RunInfo> runs_of(const Report& report) {
+  if (!report.runs.empty())
+    return report.runs;
+  RunInfo run;
+  run.started_at = report.started_at;
+  run.finished_at = report.finished_at;
+  for (const nlohmann::json& host : report.hosts)
+    if (const auto name = view::scalar(view::member(host, "name")))
+      run.hosts.push_back(*name);
+  std::sort(run.hosts.begin(), run.hosts.end());
+  run.command = report.command;
+  run.status = report.status;
+  run.exit_code = report.exit_code;
+  run.tool_version = report.tool.version;
+  run.git_revision = report.tool.git_revision;
+  run.job = report.job;
+  return {run};
+}
+
+std::size_t run_index(const Report& report, const std::optional<int>& run) {
+  return report.runs.empty() || !run ? 0 : static_cast<std::size_t>(*run);
+}
+
+} // namespace shmemctl

@@ -1,0 +1,26 @@
+// Reports that were written before, from files and folders.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+
+namespace shmemctl {
+
+struct LoadedReport {
+  std::string path;
+  Report report;
+};
+
+/// The reports of all paths, in their order; a folder stands for its *.json, in natural order.
+/// Throws Error (usage): a file that is no report, a folder without any, a run that is there twice
+/// (it would count as two measurements).
+std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
+
+/// The runs of a report: those of a merged one, else itself.
+std::vector<RunInfo> runs_of(const Report& report);
+/// The place in runs_of(report) that a row with this `run` is of.
+std::size_t run_index(const Report& report, const std::optional<int>& run);
+
+} // namespace shmemctl

@@ -1,0 +1,131 @@
+#include "reports/compare/merge.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// Appends what `from` has, with the place of its run.
+template <class T>
+void append(const std::vector<T>& from, int first_run, std::vector<T>& to) {
+  for (T item : from) {
+    item.run = first_run + item.run.value_or(0);
+    to.push_back(std::move(item));
+  }
+}
+
+/// A finding says itself of which run it is; those of a merged report do so already.
+void append_findings(const Report& report, Findings& to) {
+  const std::string run = join(runs_of(report).front().hosts, "+") +
+                          (report.started_at.empty() ? "" : " at " + report.started_at) + ": ";
+  for (Finding finding : report.findings) {
+    if (report.runs.empty())
+      finding.message = run + finding.message;
+    to.push_back(std::move(finding));
+  }
+}
+
+void append_moe(const json& from, int first_run, json& to) {
+  for (json point : from) {
+    point["run"] = first_run + point.value("run", 0);
+    to.push_back(std::move(point));
+  }
+}
+
+void add_hosts(const json& hosts, json& to) {
+  for (const json& host : hosts)
+    if (std::find(to.begin(), to.end(), host) == to.end())
+      to.push_back(host);
+}
+
+/// The value that all reports have which have one; null with a finding if they differ.
+json common(const std::vector<LoadedReport>& reports, json Report::*part, const char* name,
+            Findings& findings) {
+  json value;
+  for (const LoadedReport& loaded : reports) {
+    const json& own = loaded.report.*part;
+    if (own.is_null())
+      continue;
+    if (value.is_null())
+      value = own;
+    if (value == own)
+      continue;
+    findings.push_back(
+        {"merge-left-out", Severity::info, name,
+         std::string("the reports differ in their ") + name + ", so the merged one has none",
+         std::string("read the ") + name + " in the single reports"});
+    return {};
+  }
+  return value;
+}
+
+Job job_of(const std::vector<RunInfo>& runs) {
+  Job job = runs.front().job;
+  for (const RunInfo& run : runs) {
+    job.pes = std::max(job.pes, run.job.pes);
+    job.nodes = std::max(job.nodes, run.job.nodes);
+    job.bootstrap = job.bootstrap == run.job.bootstrap ? job.bootstrap : "several";
+    job.launcher = job.launcher == run.job.launcher ? job.launcher : "several";
+  }
+  return job;
+}
+
+/// Times as RFC 3339 in UTC stand in their order as text, up to fractions of a second.
+void set_times(const std::vector<RunInfo>& runs, Report& merged) {
+  for (const RunInfo& run : runs) {
+    if (!run.started_at.empty() &&
+        (merged.started_at.empty() || run.started_at < merged.started_at))
+      merged.started_at = run.started_at;
+    merged.finished_at = std::max(merged.finished_at, run.finished_at);
+  }
+}
+
+/// Options that all runs had alike.
+void keep_common_options(const std::vector<LoadedReport>& reports, Report& merged) {
+  merged.env = reports.front().report.env;
+  for (const LoadedReport& loaded : reports)
+    std::erase_if(merged.env, [&](const auto& option) {
+      const auto found = loaded.report.env.find(option.first);
+      return found == loaded.report.env.end() || found->second != option.second;
+    });
+}
+
+} // namespace
+
+Report merge_reports(const std::vector<LoadedReport>& reports) {
+  Report merged;
+  for (const LoadedReport& loaded : reports) {
+    const Report& report = loaded.report;
+    const auto first_run = static_cast<int>(merged.runs.size());
+    const std::vector<RunInfo> runs = runs_of(report);
+    merged.runs.insert(merged.runs.end(), runs.begin(), runs.end());
+    append(report.results, first_run, merged.results);
+    append(report.checks, first_run, merged.checks);
+    append(report.nic_counters, first_run, merged.nic_counters);
+    append_findings(report, merged.findings);
+    append_moe(report.moe, first_run, merged.moe);
+    add_hosts(report.hosts, merged.hosts);
+  }
+  merged.status =
+      std::all_of(merged.runs.begin(), merged.runs.end(),
+                  [](const RunInfo& run) { return run.status == ReportStatus::complete; })
+          ? ReportStatus::complete
+          : ReportStatus::incomplete;
+  for (const RunInfo& run : merged.runs)
+    merged.exit_code = std::max(merged.exit_code, run.exit_code);
+  merged.job = job_of(merged.runs);
+  set_times(merged.runs, merged);
+  keep_common_options(reports, merged);
+  merged.topology = common(reports, &Report::topology, "topology", merged.findings);
+  merged.mapping = common(reports, &Report::mapping, "mapping", merged.findings);
+  merged.hotspots = common(reports, &Report::hotspots, "hotspots", merged.findings);
+  return merged;
+}
+
+} // namespace shmemctl

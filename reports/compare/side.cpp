@@ -1,0 +1,72 @@
+#include "reports/compare/side.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace shmemctl {
+
+namespace {
+
+using nlohmann::json;
+
+/// The text of a parameter; 1 and 1.0 are the same.
+std::string value_text(const json& value) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (std::abs(number) < 9e15 && number == std::trunc(number))
+      return std::to_string(static_cast<long long>(number));
+  }
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string key_of(const ResultRow& row, const std::vector<std::string>& hosts) {
+  std::string key = row.case_name;
+  for (const auto& [name, value] : row.params.items())
+    if (!is_dependent(name))
+      key.append(1, '\0').append(name).append(1, '\0').append(value_text(value));
+  for (const std::string& host : hosts)
+    key.append(1, '\1').append(host);
+  return key;
+}
+
+} // namespace
+
+bool is_dependent(const std::string& parameter) {
+  return parameter == "batch" || parameter == "declared";
+}
+
+bool has_several_hosts(const std::vector<LoadedReport>& reports) {
+  std::set<std::vector<std::string>> seen;
+  for (const LoadedReport& loaded : reports)
+    for (const RunInfo& run : runs_of(loaded.report))
+      seen.insert(run.hosts);
+  return seen.size() > 1;
+}
+
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host) {
+  Side side;
+  for (const LoadedReport& loaded : reports) {
+    const std::vector<RunInfo> runs = runs_of(loaded.report);
+    // Which run of a row is its newest one; one report's runs come one after the other.
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> place_of_run;
+    for (const ResultRow& row : loaded.report.results) {
+      const std::size_t run = run_index(loaded.report, row.run);
+      const std::vector<std::string> hosts = by_host ? runs[run].hosts : std::vector<std::string>{};
+      std::string key = key_of(row, hosts);
+      const auto [found, is_new] = side.index.emplace(key, side.rows.size());
+      if (is_new)
+        side.rows.push_back({std::move(key), hosts, {}});
+      SideRow& target = side.rows[found->second];
+      const auto [place, first_of_run] =
+          place_of_run.emplace(std::make_pair(found->second, run), target.runs.size());
+      if (first_of_run)
+        target.runs.emplace_back();
+      target.runs[place->second].rows.push_back(&row);
+    }
+    side.n_runs += runs.size();
+  }
+  return side;
+}
+
+} // namespace shmemctl

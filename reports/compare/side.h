@@ -1,0 +1,39 @@
+// One side of a comparison: the rows of many runs, put together by their independent variables.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/compare/load.h"
+
+namespace shmemctl {
+
+/// What one run has for a row; a row that occurs twice in a run counts as one.
+struct RunOfRow {
+  std::vector<const ResultRow*> rows; ///< of the reports, which outlive this
+};
+
+/// A tuple of independent variables and its runs.
+struct SideRow {
+  std::string key; ///< the same on both sides
+  std::vector<std::string> hosts;
+  std::vector<RunOfRow> runs; ///< runs that have it, in the order of the reports
+  const ResultRow& first() const { return *runs.front().rows.front(); }
+};
+
+struct Side {
+  std::size_t n_runs = 0;
+  std::vector<SideRow> rows; ///< in order of appearance
+  std::map<std::string, std::size_t> index;
+};
+
+/// Parameters that say how a row came about, not what was asked for: rows match whatever they are.
+bool is_dependent(const std::string& parameter);
+
+/// Whether runs of different hosts are on this side, so that rows have to be told apart by them.
+bool has_several_hosts(const std::vector<LoadedReport>& reports);
+
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
+
+} // namespace shmemctl

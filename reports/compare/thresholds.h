@@ -1,0 +1,53 @@
+// Conditions that the rows of a report have to keep to: put[bytes=1M].bandwidth_GBps>=300.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/compare/load.h"
+#include "src/base/finding.h"
+
+namespace shmemctl {
+
+/// CASE[PARAMETER=VALUE,...].METRIC OPERATOR NUMBER
+struct Threshold {
+  enum class Operator { at_least, at_most, above, below };
+
+  std::string expression;
+  std::string source;       ///< "--require", or "limits.txt, line 3"
+  std::string case_pattern; ///< * and ? as in `bench`
+  std::vector<std::pair<std::string, std::string>> conditions;
+  std::string metric; ///< "bandwidth_GBps", "p50_us"
+  Operator comparison = Operator::at_least;
+  double limit = 0;
+};
+
+/// Throws Error (usage) with the column and what was expected there.
+/// @param source where it stands, for messages; `line` from 1, 0 if it is no file's
+Threshold parse_threshold(const std::string& text, const std::string& source, std::size_t line = 0);
+/// One in each line; empty lines and what follows a # are left out. Throws Error (usage) with line
+/// and column, also for a file without any.
+std::vector<Threshold> parse_threshold_file(const std::string& text, const std::string& path);
+
+/// What came of a threshold.
+struct ThresholdOutcome {
+  Threshold threshold;
+  std::size_t rows = 0;
+  std::vector<std::string> missed; ///< one sentence for each row that does not keep to it
+  std::optional<double> worst;     ///< the value farthest on the wrong side, or nearest to it
+};
+
+/// Every run's row counts. A row that failed or was skipped misses the threshold, and so does one
+/// without the number; but a pattern with * or ? leaves rows out that have no such number. Throws
+/// Error (usage) if no row is left: a threshold about nothing is a mistake, not a pass.
+ThresholdOutcome hold_against(const Threshold& threshold, const std::vector<LoadedReport>& reports);
+
+/// `thresholds` of the report.
+nlohmann::json thresholds_json(const std::vector<ThresholdOutcome>& outcomes);
+/// An error for each threshold that rows miss.
+Findings threshold_findings(const std::vector<ThresholdOutcome>& outcomes);
+
+} // namespace shmemctl

@@ -1,0 +1,14 @@
+// A report as JUnit XML, which CI systems show as tests.
+#pragma once
+
+#include <string>
+
+#include "reports/report.h"
+
+namespace shmemctl {
+
+/// A suite each for results, checks, the rows of a comparison, thresholds and findings of severity
+/// error that none of these tell. Failed is what makes the report's exit code 1.
+std::string write_junit(const Report& report);
+
+} // namespace shmemctl

@@ -1,0 +1,212 @@
+"""`report diff`, `check` and `merge`: from reports that were written before to an exit code."""
+import copy
+import json
+import pathlib
+import random
+import tempfile
+import unittest
+
+from support import CliTest, report_of, run
+
+
+def made_up(name, rows, host="node1", **more):
+    """A report as another run would have written it."""
+    return {
+        "schema": {"name": "shmemctl.report", "version": "1.0.0"},
+        "tool": {"name": "shmemctl", "version": "0.1.0", "git_revision": "abc", "git_dirty": False, "build": {}},
+        "command": ["shmemctl", "bench", name], "started_at": "2026-11-21T03:33:00Z",
+        "finished_at": "2026-11-21T03:34:00Z", "status": "complete", "exit_code": 0,
+        "job": {"pes": 2, "nodes": 1, "bootstrap": "local", "launcher": "run"},
+        "hosts": [{"name": host}], "env": {}, "results": rows, "nic_counters": [], "findings": [], **more}
+
+
+def row(size_bytes, middle, seed, **more):
+    noise = random.Random(seed)
+    samples = sorted(middle * noise.lognormvariate(0, 0.02) for _ in range(30))
+    return {"case": "put", "params": {"size_bytes": size_bytes, "traffic": "pair"}, "unit": "us",
+            "stats": {"n": 30, "min": samples[0], "p50": samples[15], "p90": samples[27], "p99": None,
+                      "p99_reason": "fewer than 100 samples", "max": samples[-1], "mean": sum(samples) / 30,
+                      "stddev": 0.02 * middle},
+            "samples": samples, "bandwidth_GBps": size_bytes / samples[15] / 1e3,
+            "link_fraction": None, "link_fraction_reason": "not known", "limited_by": None,
+            "limited_by_reason": "not known", "verified": "passed", "status": "pass", **more}
+
+
+class Compare(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, document):
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        return path
+
+
+class Diff(Compare):
+    def test_a_regression_is_1_and_named(self):
+        base = self.write("base.json", made_up("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
+        worse = self.write("worse.json", made_up("b", [row(8, 10, 3), row(1 << 20, 120, 4)]))
+        code, out, err = run("report", "diff", base, worse)
+        self.assertEqual((code, err), (1, ""), out)
+        for words in ("worse    put", "size_bytes=1M", "[x] regression", "1 worse"):
+            self.assertIn(words, out)
+        code, document = report_of("report", "diff", base, worse)
+        self.assertEqual(code, 1)
+        self.assertEqual([r["verdict"] for r in document["comparison"]["rows"]], ["same", "worse"])
+        self.assertEqual(document["exit_code"], 1)
+        code, out, _ = run("report", "diff", worse, base)
+        self.assertEqual(code, 0, out)
+        self.assertIn("1 better", out)
+        # 20% is what counts now.
+        self.assertEqual(run("report", "diff", base, worse, "--min-effect", "30%")[0], 0)
+
+    def test_what_diff_wrote_is_a_report(self):
+        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
+        worse = self.write("worse.json", made_up("b", [row(8, 13, 2)], host="node2"))
+        out = self.folder / "diff.json"
+        self.assertEqual(run("report", "diff", base, worse, "--json", out, "--csv", self.folder / "diff.csv")[0], 1)
+        self.assertEqual(run("report", "validate", out)[0], 0)
+        shown = run("report", "show", out)[1]
+        self.assertEqual(shown, run("report", "diff", base, worse)[1])
+        self.assertTrue(shown.startswith("BASE: "))
+        self.assertLess(shown.index("not the same on both sides"), shown.index("worse "))
+        lines = (self.folder / "diff.csv").read_bytes().decode().split("\r\n")
+        self.assertTrue(lines[0].startswith("verdict,case,size_bytes,traffic,unit,base,new,change"))
+        self.assertTrue(lines[1].startswith("worse,put,8,pair,us,"))
+
+    def test_missing_rows_are_1_unless_allowed(self):
+        base = self.write("base.json", made_up("a", [row(8, 10, 1), row(64, 10, 2)]))
+        less = self.write("less.json", made_up("b", [row(8, 10, 3)]))
+        code, out, _ = run("report", "diff", base, less)
+        self.assertEqual(code, 1)
+        self.assertIn("row-missing", out)
+        self.assertEqual(run("report", "diff", base, less, "--allow-missing")[0], 0)
+        self.assertEqual(run("report", "diff", less, base)[0], 0)  # what is new is no failure
+
+    def test_folders_are_several_runs(self):
+        for side, factor in (("base", 1), ("new", 1.3)):
+            for i in range(3):
+                self.write(f"{side}/run{i}.json", made_up(f"{side}{i}", [row(8, 10 * factor, f"{side}{i}")]))
+        code, document = report_of("report", "diff", self.folder / "base", self.folder / "new")
+        self.assertEqual(code, 1)
+        (only,) = document["comparison"]["rows"]
+        self.assertEqual((only["verdict"], only["test"]), ("worse", "samples and runs"))
+        self.assertEqual(only["base"]["runs"], 3)
+
+    def test_bad_input_is_2(self):
+        good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
+        text = good.read_text()
+        newer = copy.deepcopy(json.loads(text))
+        newer["schema"]["version"] = "2.0.0"
+        negative = made_up("a", [row(8, 10, 1, bandwidth_GBps=-5)])
+        for name, document, words in (
+                ("cut.json", text[:len(text) // 2], "line 1"), ("newer.json", newer, "2.0.0"),
+                ("nan.json", text.replace('"pes": 2', '"pes": NaN'), "not valid JSON"),
+                ("negative.json", negative, "/results/0/bandwidth_GBps"),
+                ("other.json", made_up("c", [dict(row(8, 10, 1), case="get")]), "none of its 1 row"),
+                ("empty.json", made_up("c", []), "no results"), ("blank.json", "", "the file is empty")):
+            bad = self.write(name, document)
+            self.assertIn(words, self.assert_refused(run("report", "diff", good, bad)), name)
+            self.assertIn(name, self.assert_refused(run("report", "diff", bad, good)))
+        self.assert_refused(run("report", "diff", good, self.folder / "nothing.json"))
+        self.assert_refused(run("report", "diff", good, good, "--min-effect", "5"))
+        self.assert_refused(run("report", "diff", good, good, "--alpha", "0"))
+        self.assert_refused(run("report", "diff", "-", "-"))
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertIn("no file in it", self.assert_refused(run("report", "diff", good, empty)))
+
+    def test_a_report_of_a_million_rows_is_refused_in_one_line(self):
+        rows = ",".join(['{"case":"put"}'] * 5_000_000)
+        large = self.write("large.json", '{"results":[' + rows + "]}")
+        good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
+        self.assertIn("larger than the limit", self.assert_refused(run("report", "diff", good, large)))
+
+    def test_absurd_numbers_are_unclear(self):
+        base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
+        zero = row(8, 10, 2)
+        zero["samples"] = [0] * 30
+        code, out, _ = run("report", "diff", base, self.write("zero.json", made_up("b", [zero])))
+        self.assertEqual(code, 0)
+        self.assertIn("no ratio", out)
+
+
+class Thresholds(Compare):
+    def test_exit_codes(self):
+        report = self.write("r.json", made_up("a", [row(8, 10, 1), row(1 << 20, 100, 2)]))
+        kept, missed = "put[bytes=1M].bandwidth_GBps>=10", "put[bytes=1M].bandwidth_GBps>=11"
+        code, out, _ = run("report", "check", report, "--require", kept)
+        self.assertEqual(code, 0, out)
+        self.assertIn("passed", out)
+        code, out, _ = run("report", "check", report, "--require", kept, "--require", missed)
+        self.assertEqual(code, 1)
+        self.assertIn("threshold-missed", out)
+        limits = self.write("limits.txt", f"# what we paid for\n{kept}\nput.p50_us<1000\n")
+        self.assertEqual(run("report", "check", report, "--require-file", limits)[0], 0)
+        self.assertEqual(run("report", "diff", report, report, "--require", kept)[0], 0)
+        self.assertEqual(run("report", "diff", report, report, "--require", missed)[0], 1)
+        code, document = report_of("report", "check", report, "--require", missed)
+        self.assertEqual(document["thresholds"][0]["passed"], False)
+
+    def test_about_nothing_or_not_parsed_is_2(self):
+        report = self.write("r.json", made_up("a", [row(8, 10, 1)]))
+        self.assertIn("about nothing", self.assert_refused(
+            run("report", "check", report, "--require", "put[bytes=3M].p50_us<4")))
+        self.assertIn("column 5, expected a metric", self.assert_refused(
+            run("report", "check", report, "--require", "put.nothing<4")).replace(": expected", ", expected"))
+        limits = self.write("limits.txt", "put.p50_us<3\n\nput.p50_us=3\n")
+        err = self.assert_refused(run("report", "check", report, "--require-file", limits))
+        for words in ("limits.txt", "line 3", "column 11", ">=, <=, > or <"):
+            self.assertIn(words, err)
+        self.assert_refused(run("report", "check", report))
+
+
+class Merge(Compare):
+    def test_nodes_and_runs_become_one_valid_report(self):
+        paths = [self.write(f"{host}.json", made_up(host, [row(8, 10, host)], host=host)) for host in ("n1", "n2")]
+        merged = self.folder / "all.json"
+        self.assertEqual(run("report", "merge", *paths, "--json", merged), (0, "", ""))
+        self.assertEqual(run("report", "validate", merged)[0], 0)
+        document = json.loads(merged.read_text())
+        self.assertEqual([r["hosts"] for r in document["runs"]], [["n1"], ["n2"]])
+        self.assertEqual([r["run"] for r in document["results"]], [0, 1])
+        self.assertEqual(run("report", "show", merged)[0], 0)
+        self.assert_refused(run("report", "merge", *paths, "--json", merged))  # it is there
+        self.assertIn("the same run", self.assert_refused(run("report", "merge", merged, paths[0])))
+        self.assertEqual(run("report", "diff", merged, merged)[0], 0)
+
+
+class RealChecks(Compare):
+    def test_two_checks_of_this_machine(self):
+        paths = []
+        for name in ("base.json", "new.json"):
+            paths.append(self.folder / name)
+            code, _, err = run("check", "--json", paths[-1])
+            self.assertIn(code, (0, 1), err)
+        code, document = report_of("report", "diff", *paths)
+        self.assertIn(code, (0, 1))  # this machine may be as noisy as it likes
+        comparison = document["comparison"]
+        self.assertGreater(len(comparison["rows"]), 10)
+        self.assertEqual(comparison["counts"]["missing"], 0, comparison["rows"])
+        self.assertEqual(comparison["counts"]["new"], 0)
+        measured = [r for r in comparison["rows"] if r["case"] == "put"]
+        self.assertTrue(all(r["test"] == "samples" for r in measured), measured)
+        # A run that is ten times as slow is found on any machine.
+        slow = json.loads(paths[1].read_text())
+        slow["started_at"] = "2026-01-01T00:00:00Z"
+        for result in slow["results"]:
+            if result["case"] == "put-pingpong":
+                result["samples"] = [10 * s for s in result["samples"]]
+                for name in ("min", "p50", "p90", "p99", "max", "mean"):
+                    if result["stats"][name] is not None:
+                        result["stats"][name] *= 10
+        code, out, _ = run("report", "diff", paths[0], self.write("slow.json", slow))
+        self.assertEqual(code, 1)
+        self.assertIn("regression  put-pingpong: 4 rows are worse", out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+// JUnit XML and Prometheus' text: well-formed whatever the report holds, and true to it.
+#include <expat.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "reports/junit.h"
+#include "reports/prometheus.h"
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl {
+namespace {
+
+using nlohmann::json;
+
+/// Names of elements with how often they occur; fails for what is no XML.
+std::map<std::string, int> elements_of(const std::string& xml) {
+  std::map<std::string, int> counts;
+  XML_Parser parser = XML_ParserCreate(nullptr);
+  XML_SetUserData(parser, &counts);
+  XML_SetStartElementHandler(parser, [](void* data, const char* name, const char**) {
+    ++(*static_cast<std::map<std::string, int>*>(data))[name];
+  });
+  EXPECT_EQ(XML_Parse(parser, xml.data(), static_cast<int>(xml.size()), 1), XML_STATUS_OK) << xml;
+  XML_ParserFree(parser);
+  return counts;
+}
+
+/// Lines of the text exposition format; fails for others, and for a series that is there twice.
+std::map<std::string, double> series_of(const std::string& text) {
+  static const std::regex comment("# (HELP|TYPE) [a-zA-Z_:][a-zA-Z0-9_:]* .+");
+  static const std::regex line(
+      R"re(([a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\]|\\.)*",?)+\})?) (\S+))re");
+  std::map<std::string, double> series;
+  std::istringstream lines(text);
+  for (std::string words; std::getline(lines, words);) {
+    std::smatch match;
+    if (std::regex_match(words, comment))
+      continue;
+    if (!std::regex_match(words, match, line)) {
+      ADD_FAILURE() << words;
+      continue;
+    }
+    EXPECT_TRUE(series.emplace(match[1], std::stod(match[5])).second) << words;
+  }
+  return series;
+}
+
+/// A report with hostile text everywhere.
+Report hostile_report() {
+  const std::string text = "\"/><script>&'\x1b[2J\n\\{}\xff";
+  Report report = sample_report();
+  report.started_at = report.finished_at = "";
+  report.status = ReportStatus::incomplete;
+  for (ResultRow& row : report.results) {
+    row.case_name = row.reason = row.unit = text;
+    row.params = {{text, text}, {"0\"", 1}, {"a b", nullptr}, {"a-b", true}};
+  }
+  for (CheckRow& row : report.checks)
+    row.id = row.group = row.reason = row.fix = row.status = text;
+  for (NicCounter& counter : report.nic_counters)
+    counter.host = counter.device = counter.counter = text;
+  for (Finding& finding : report.findings)
+    finding.id = finding.subject = finding.message = finding.fix = text;
+  report.tool.version = report.tool.git_revision = text;
+  report.thresholds = {{{"expression", text}, {"passed", false}, {"worst", "x"}}, 3, nullptr};
+  report.comparison = {
+      {"rows", {{{"case", text}, {"params", {{text, text}}}, {"verdict", text}}, nullptr}},
+      {"counts", {{text, 3}}}};
+  return report;
+}
+
+TEST(Junit, CountsWhatFailedAndWasSkipped) {
+  const std::string xml = write_junit(sample_report());
+  const auto elements = elements_of(xml);
+  // 2 results (one skipped), 2 checks (one failed), the error nic-hotspot.
+  EXPECT_EQ(elements.at("testsuite"), 3);
+  EXPECT_EQ(elements.at("testcase"), 5);
+  EXPECT_EQ(elements.at("failure"), 2);
+  EXPECT_EQ(elements.at("skipped"), 1);
+  EXPECT_NE(xml.find("<testsuites name=\"shmemctl\" tests=\"5\" failures=\"2\""), std::string::npos)
+      << xml;
+  EXPECT_NE(xml.find("modprobe nvidia_peermem"), std::string::npos);
+}
+
+TEST(Junit, AComparisonFailsForWhatIsWorse) {
+  Report report;
+  report.status = ReportStatus::complete;
+  report.comparison = json::parse(R"({"rows": [
+    {"case": "put", "params": {"size_bytes": 8}, "verdict": "worse", "change": 0.25},
+    {"case": "put", "params": {}, "verdict": "unclear", "reason": "noise"},
+    {"case": "put", "params": {}, "verdict": "missing"}]})");
+  report.thresholds = json::parse(
+      R"([{"expression": "put.p50_us<3", "rows": 2, "failed": 1, "worst": 4, "passed": false}])");
+  report.findings = {{"regression", Severity::error, "put", "worse", "look"}};
+  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 2); // missing is allowed here
+  report.findings.push_back({"row-missing", Severity::error, "put", "missing", "measure"});
+  EXPECT_EQ(elements_of(write_junit(report)).at("failure"), 3);
+}
+
+TEST(Junit, IsXmlWhateverTheReportHolds) {
+  const std::string xml = write_junit(hostile_report());
+  elements_of(xml);
+  EXPECT_EQ(xml.find("<script"), std::string::npos);
+  elements_of(write_junit(Report{}));
+}
+
+TEST(Prometheus, HasTheRowsInBaseUnits) {
+  Report report = sample_report();
+  report.results[0].params["batch"] = 128; // how it was measured, not what
+  const auto series = series_of(write_prometheus(report));
+  const std::string labels = "{benchmark=\"put\",scope=\"block\",size_bytes=\"4096\"";
+  EXPECT_DOUBLE_EQ(series.at("shmemctl_bandwidth_bytes_per_second" + labels + "}"), 12.5e9);
+  EXPECT_DOUBLE_EQ(series.at("shmemctl_operations_per_second" + labels + "}"), 0.625e6);
+  EXPECT_DOUBLE_EQ(series.at("shmemctl_latency_seconds" + labels + ",quantile=\"0.5\"}"), 1.5e-6);
+  EXPECT_EQ(series.count("shmemctl_latency_seconds" + labels + ",quantile=\"0.99\"}"), 0u);
+  EXPECT_EQ(series.at("shmemctl_run_success"), 0); // its exit code is 1
+  EXPECT_EQ(series.at("shmemctl_run_timestamp_seconds"), 1795231981);
+  EXPECT_EQ(series.at("shmemctl_findings{id=\"nic-hotspot\",severity=\"error\"}"), 1);
+  EXPECT_EQ(series.at("shmemctl_nic_counter_delta{host=\"node7\",device=\"mlx5_0\",port=\"1\","
+                      "counter=\"port_xmit_data\"}"),
+            20);
+  // One counter was not read, so there is no number for it.
+  int deltas = 0;
+  for (const auto& [name, value] : series)
+    deltas += name.rfind("shmemctl_nic_counter_delta", 0) == 0 ? 1 : 0;
+  EXPECT_EQ(deltas, 1);
+}
+
+TEST(Prometheus, RowsOfRunsAreToldApart) {
+  Report report = sample_report();
+  report.results.resize(1);
+  report.results.push_back(report.results[0]);
+  RunInfo run;
+  run.hosts = {"a"};
+  report.runs = {run, run};
+  report.results[0].run = 0;
+  report.results[1].run = 1;
+  std::size_t bandwidths = 0;
+  for (const auto& [name, value] : series_of(write_prometheus(report)))
+    bandwidths += name.rfind("shmemctl_bandwidth", 0) == 0 ? 1 : 0;
+  EXPECT_EQ(bandwidths, 2u);
+}
+
+TEST(Prometheus, IsWellFormedWhateverTheReportHolds) {
+  series_of(write_prometheus(hostile_report()));
+  series_of(write_prometheus(Report{}));
+}
+
+} // namespace
+} // namespace shmemctl
