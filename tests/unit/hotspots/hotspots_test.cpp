@@ -91,12 +91,21 @@ TEST_F(TwoTrees, SignsOfCongestionLossAndTheLink) {
 TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
   traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
   before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
+  before_.set("mlx5_3", "counters/port_xmit_packets", "N/A (no PMA)");
   const Hotspots found = hotspots();
   EXPECT_EQ(ids(found), Ids{"counters-unavailable node7 mlx5_3:1"});
   const Finding finding = hotspot_findings(found, thresholds_).at(0);
   EXPECT_EQ(finding.severity, Severity::warning);
   EXPECT_EQ(finding.message, "mlx5_3:1 of node7: how much it carries is not known in full. sent: "
-                             "port_xmit_data_bytes reads \"N/A (no PMA)\"");
+                             "port_xmit_data_bytes reads \"N/A (no PMA)\"; port_xmit_packets reads "
+                             "\"N/A (no PMA)\"");
+}
+
+TEST_F(TwoTrees, PacketsTellWhereBytesDoNot) {
+  traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
+  before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
+  EXPECT_EQ(ids(hotspots()),
+            (Ids{"nic-hotspot-measured node7 mlx5_3:1", "counters-unavailable node7 mlx5_3:1"}));
 }
 
 TEST_F(TwoTrees, APortWithoutCountersAtAll) {
