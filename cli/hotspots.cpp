@@ -50,7 +50,12 @@ struct Run {
   Mapping mapping;
 };
 
-std::string host_name() {
+/// Of this machine, or of the one whose tree it is.
+std::string host_name(const Sysroot& sysroot) {
+  if (!sysroot.live()) {
+    const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
+    return recorded && !recorded->empty() ? *recorded : "recorded";
+  }
   std::string name(256, '\0');
   if (::gethostname(name.data(), name.size() - 1) != 0)
     return "localhost";
@@ -67,7 +72,7 @@ NicThresholds read_thresholds(const std::string& file) {
 void describe(Run& run) {
   run.source = run.session.load({});
   const Node& node = run.source.node;
-  run.host = node.hostname.empty() ? host_name() : node.hostname;
+  run.host = node.hostname.empty() ? host_name(*run.source.sysroot) : node.hostname;
   run.session.phase("mapping PEs to NICs");
   MappingRequest request = mapping_request(run.options, node);
   run.mapping = map_nics(node, request);
