@@ -149,7 +149,6 @@ std::unique_ptr<HotspotWatch> begin(Run& run) {
   const ManyFiles many;
   auto watch = std::make_unique<HotspotWatch>(*run.source.sysroot, run.source.node);
   watch->sample(SampleDepth::all);
-  watch->begin_interval();
   return watch;
 }
 
@@ -170,6 +169,7 @@ ExitCode watch_again_and_again(Run& run) {
   const double every_s = *run.flags.watch_s;
   const double interval_s = std::min(run.flags.interval_s, every_s);
   const auto watch = begin(run);
+  watch->begin_interval();
   run.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
   const TextStyle style = text_style(run.context, run.options);
   HotspotLog log(std::cout, style, !run.context.no_progress && ::isatty(STDOUT_FILENO) == 1);
