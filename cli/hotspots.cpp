@@ -50,7 +50,12 @@ struct Run {
   Mapping mapping;
 };
 
-std::string host_name() {
+/// Of this machine, or of the one whose tree it is.
+std::string host_name(const Sysroot& sysroot) {
+  if (!sysroot.live()) {
+    const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
+    return recorded && !recorded->empty() ? *recorded : "recorded";
+  }
   std::string name(256, '\0');
   if (::gethostname(name.data(), name.size() - 1) != 0)
     return "localhost";
@@ -67,7 +72,7 @@ NicThresholds read_thresholds(const std::string& file) {
 void describe(Run& run) {
   run.source = run.session.load({});
   const Node& node = run.source.node;
-  run.host = node.hostname.empty() ? host_name() : node.hostname;
+  run.host = node.hostname.empty() ? host_name(*run.source.sysroot) : node.hostname;
   run.session.phase("mapping PEs to NICs");
   MappingRequest request = mapping_request(run.options, node);
   run.mapping = map_nics(node, request);
@@ -144,7 +149,6 @@ std::unique_ptr<HotspotWatch> begin(Run& run) {
   const ManyFiles many;
   auto watch = std::make_unique<HotspotWatch>(*run.source.sysroot, run.source.node);
   watch->sample(SampleDepth::all);
-  watch->begin_interval();
   return watch;
 }
 
@@ -165,6 +169,7 @@ ExitCode watch_again_and_again(Run& run) {
   const double every_s = *run.flags.watch_s;
   const double interval_s = std::min(run.flags.interval_s, every_s);
   const auto watch = begin(run);
+  watch->begin_interval();
   run.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
   const TextStyle style = text_style(run.context, run.options);
   HotspotLog log(std::cout, style, !run.context.no_progress && ::isatty(STDOUT_FILENO) == 1);

@@ -1,6 +1,7 @@
 include(GNUInstallDirs)
 install(TARGETS shmemctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY reports/schema/ DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl/schema)
+install(FILES src/topo/hotspots/nic_thresholds.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/shmemctl)
 install(FILES ${CMAKE_BINARY_DIR}/libshmemctl.a ${CMAKE_BINARY_DIR}/libshmemctl_all.a
         DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY src/shmem/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -32,7 +32,7 @@ nlohmann::json command_json(const WatchFacts& facts) {
 } // namespace
 
 HotspotWatch::HotspotWatch(const Sysroot& sysroot, const Node& node)
-    : sampler_(sysroot, node), totals_(sampler_.ports()), interval_(sampler_.ports()) {}
+    : sampler_(sysroot, node), totals_(sampler_.ports()) {}
 
 void HotspotWatch::sample(SampleDepth depth) {
   const double before_s = thread_cpu_s();
@@ -40,14 +40,15 @@ void HotspotWatch::sample(SampleDepth depth) {
     first_s_ = monotonic_s();
   sampler_.read(last_, depth, monotonic_s);
   totals_.add(last_);
-  interval_.add(last_);
+  if (interval_)
+    interval_->add(last_);
   if (samples_ > 1)
     cpu_s_ += thread_cpu_s() - before_s;
 }
 
 void HotspotWatch::begin_interval() {
-  interval_ = NodeTotals(sampler_.ports());
-  interval_.add(last_);
+  interval_.emplace(sampler_.ports());
+  interval_->add(last_);
 }
 
 std::optional<double> HotspotWatch::core_share() const {

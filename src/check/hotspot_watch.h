@@ -24,10 +24,11 @@ class HotspotWatch {
 public:
   HotspotWatch(const Sysroot& sysroot, const Node& node);
   void sample(SampleDepth depth);
-  /// Forgets what was before the last sample, for the load of the time since then.
+  /// From now on interval() is the time since the last sample before.
   void begin_interval();
   const NodeTotals& totals() const { return totals_; }
-  const NodeTotals& interval() const { return interval_; }
+  /// Only after begin_interval().
+  const NodeTotals& interval() const { return *interval_; }
   int samples() const { return samples_; }
   /// CPU time that the samples took, as a share of the time since the first.
   std::optional<double> core_share() const;
@@ -36,7 +37,8 @@ public:
 private:
   CounterSampler sampler_;
   NodeSample last_;
-  NodeTotals totals_, interval_;
+  NodeTotals totals_;
+  std::optional<NodeTotals> interval_;
   int samples_ = 0;
   double first_s_ = 0, cpu_s_ = 0;
 };

@@ -152,7 +152,7 @@ void attribute(Hotspots& hotspots, const std::string& host, const Node& node,
     if (load.host != host)
       continue;
     load.pes.clear();
-    load.pes_reason.clear();
+    load.pes_reason = mapping.pes.empty() ? "the node has no GPU, so no PE is known" : "";
     for (const NicLoad& use : mapping.nics)
       if (node.nics[static_cast<std::size_t>(use.nic)].name == load.device && use.port == load.port)
         load.pes = use.pes;

@@ -129,7 +129,7 @@ void read_rule(const Line& line, NicThresholds& thresholds) {
 double tail(double count, double mean) {
   if (count <= 0)
     return 1;
-  if (mean > 1000) // the normal distribution is near enough
+  if (mean > 100) // the normal distribution is near enough, and exp(-mean) would become 0
     return 0.5 * std::erfc((count - 0.5 - mean) / std::sqrt(2 * mean));
   double term = std::exp(-mean), below = 0;
   for (double k = 0; k < count; ++k) {

@@ -23,8 +23,16 @@ std::optional<double> most_bytes(const MeasuredPort& port, const std::string& co
   return *port.link_Gbps / 8 * 1e9 * window_s;
 }
 
+/// All ones: where a counter of some width may be stuck, in words of 4 bytes too.
+bool may_be_stuck(std::uint64_t value) {
+  return (value & (value + 1)) == 0 || ((value / 4) & (value / 4 + 1)) == 0;
+}
+
 CounterStep step_between(const MeasuredPort& port, const CounterTotal& total, std::uint64_t now,
                          double window_s) {
+  // Nearly always, and thousands of times in a second.
+  if (now > *total.after || (now == *total.after && !may_be_stuck(now)))
+    return {static_cast<std::int64_t>(now - *total.after), {}, false};
   CounterStep step = counter_step(total.counter, *total.after, now);
   if (!step.went_round || window_s <= 0)
     return step;

@@ -51,6 +51,7 @@ TEST_F(TwoTrees, AHotNicIsNamedWithItsPes) {
   traffic({10 * GB, 400 * GB, 10 * GB, 11 * GB});
   Hotspots found = hotspots();
   Mapping mapping;
+  mapping.pes.resize(4);
   mapping.nics = {{0, 1, {3}, 1, 1}, {1, 1, {0, 1, 2}, 3, 3}};
   attribute(found, "node7", hca_node(4), mapping);
   EXPECT_EQ(ids(found), Ids{"nic-hotspot-measured node7 mlx5_1:1"});
@@ -60,6 +61,14 @@ TEST_F(TwoTrees, AHotNicIsNamedWithItsPes) {
   EXPECT_EQ(finding.severity, Severity::warning);
   EXPECT_EQ(found.loads[2].pes, std::vector<int>());
   EXPECT_EQ(found.loads[2].pes_reason, "");
+}
+
+TEST_F(TwoTrees, WithoutPesNobodyIsNamed) {
+  traffic({10 * GB, 400 * GB, 10 * GB, 11 * GB});
+  Hotspots found = hotspots();
+  attribute(found, "node7", hca_node(4), Mapping());
+  EXPECT_EQ(found.loads[1].pes_reason, "the node has no GPU, so no PE is known");
+  EXPECT_EQ(hotspot_findings(found, thresholds_).at(0).message.find("PE"), std::string::npos);
 }
 
 TEST_F(TwoTrees, EvenTrafficHasNoFindings) {
@@ -91,12 +100,21 @@ TEST_F(TwoTrees, SignsOfCongestionLossAndTheLink) {
 TEST_F(TwoTrees, WhatCannotBeToldIsSaidAndNotCompared) {
   traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
   before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
+  before_.set("mlx5_3", "counters/port_xmit_packets", "N/A (no PMA)");
   const Hotspots found = hotspots();
   EXPECT_EQ(ids(found), Ids{"counters-unavailable node7 mlx5_3:1"});
   const Finding finding = hotspot_findings(found, thresholds_).at(0);
   EXPECT_EQ(finding.severity, Severity::warning);
   EXPECT_EQ(finding.message, "mlx5_3:1 of node7: how much it carries is not known in full. sent: "
-                             "port_xmit_data_bytes reads \"N/A (no PMA)\"");
+                             "port_xmit_data_bytes reads \"N/A (no PMA)\"; port_xmit_packets reads "
+                             "\"N/A (no PMA)\"");
+}
+
+TEST_F(TwoTrees, PacketsTellWhereBytesDoNot) {
+  traffic({10 * GB, 10 * GB, 10 * GB, 400 * GB});
+  before_.set("mlx5_3", "counters/port_xmit_data", "N/A (no PMA)");
+  EXPECT_EQ(ids(hotspots()),
+            (Ids{"nic-hotspot-measured node7 mlx5_3:1", "counters-unavailable node7 mlx5_3:1"}));
 }
 
 TEST_F(TwoTrees, APortWithoutCountersAtAll) {

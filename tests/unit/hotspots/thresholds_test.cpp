@@ -114,6 +114,10 @@ TEST(NicThresholds, ALimitPerTimeNeedsMoreThanChance) {
   EXPECT_FALSE(breaks(limit(120, 3600), 1, 2));
   EXPECT_TRUE(breaks(limit(120, 3600), 2, 2));
   EXPECT_FALSE(breaks(limit(10, 1), 1000000, 0)); // no time, no rate
+  // Where e^-mean is no number any more.
+  for (const double per_second : {9.0, 11.0, 70.0, 99.0, 101.0, 1e4})
+    EXPECT_TRUE(breaks(limit(per_second, 1), static_cast<std::int64_t>(20 * per_second), 10))
+        << per_second;
   EXPECT_TRUE(breaks(limit(1e6, 1), 20'000'000, 10));
   EXPECT_FALSE(breaks(limit(1e6, 1), 10'000'100, 10));
 }

@@ -3,14 +3,29 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <thread>
 
 #include "src/base/error.h"
+#include "tests/support/temporary_folder.h"
 
 using namespace shmemctl;
 
 namespace {
+
+const Environment path = {{"PATH", "/usr/bin:/bin"}};
+
+/// A shell that does not take a signal, once `ready` is there.
+std::string deaf_script(const char* signal, const std::string& ready) {
+  return std::string("trap '' ") + signal + "; : > " + ready + "; while :; do sleep 0.1; done";
+}
+
+void wait_for(const std::string& file) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  while (!std::filesystem::exists(file) && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
 
 CommandEnd end_of(WatchedCommand& command, double timeout_s = 0) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
@@ -25,7 +40,7 @@ CommandEnd end_of(WatchedCommand& command, double timeout_s = 0) {
 }
 
 CommandEnd run(const std::string& script, double timeout_s = 0) {
-  WatchedCommand command("/bin/sh", {"sh", "-c", script}, {{"PATH", "/usr/bin:/bin"}}, true);
+  WatchedCommand command("/bin/sh", {"sh", "-c", script}, path, true);
   return end_of(command, timeout_s);
 }
 
@@ -46,17 +61,23 @@ TEST(WatchedCommand, ItsTimeIsOver) {
   const CommandEnd end = run("sleep 100", 0.05);
   EXPECT_TRUE(end.timed_out);
   EXPECT_EQ(end.signal, "SIGTERM");
-  EXPECT_EQ(run("trap '' TERM; while :; do sleep 0.1; done", 0.05).signal, "SIGKILL");
+  const TemporaryFolder folder;
+  const std::string ready = folder.path() + "/ready";
+  WatchedCommand deaf("/bin/sh", {"sh", "-c", deaf_script("TERM", ready)}, path, true);
+  wait_for(ready);
+  EXPECT_EQ(end_of(deaf, 0.01).signal, "SIGKILL");
 }
 
 TEST(WatchedCommand, SignalsAreHandedOnAndASecondOneKills) {
-  WatchedCommand polite("/bin/sh", {"sh", "-c", "sleep 100"}, {{"PATH", "/usr/bin:/bin"}}, true);
+  WatchedCommand polite("/bin/sh", {"sh", "-c", "sleep 100"}, path, true);
   EXPECT_FALSE(polite.interrupted());
   polite.hand_on(SIGTERM, false);
   EXPECT_TRUE(polite.interrupted());
   EXPECT_EQ(end_of(polite).signal, "SIGTERM");
-  WatchedCommand deaf("/bin/sh", {"sh", "-c", "trap '' INT; while :; do sleep 0.1; done"},
-                      {{"PATH", "/usr/bin:/bin"}}, true);
+  const TemporaryFolder folder;
+  const std::string ready = folder.path() + "/ready";
+  WatchedCommand deaf("/bin/sh", {"sh", "-c", deaf_script("INT", ready)}, path, true);
+  wait_for(ready);
   deaf.hand_on(SIGINT, false);
   deaf.hand_on(SIGINT, false);
   EXPECT_EQ(end_of(deaf).signal, "SIGKILL");

@@ -1,0 +1,283 @@
+"""`hotspots` on recorded trees, on a tree that changes, and around a command."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support import BINARY, CliTest, clean_environment, report_of, run
+
+GB = 10**9
+
+
+class Tree:
+    """A made-up machine with InfiniBand HCAs at 400 Gb/s, each on a PCI function of its own."""
+
+    def __init__(self, folder, nics=4, uptime_s=100, hostname="node7"):
+        self.folder = pathlib.Path(folder)
+        for index in range(nics):
+            self._add_hca(index)
+        self.write("proc/uptime", f"{uptime_s} 1")
+        self.write("proc/sys/kernel/hostname", hostname)
+
+    def write(self, path, text):
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n", encoding="ascii")
+
+    def link(self, path, target):
+        link = self.folder / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+
+    def _add_hca(self, index):
+        address = f"0000:{0x18 + index:02x}:00.0"
+        device = f"sys/devices/pci0000:{0x18 + index:02x}/{address}"
+        hca = f"{device}/infiniband/mlx5_{index}"
+        for name, text in (("class", "0x020700"), ("vendor", "0x15b3"), ("device", "0x1021"), ("numa_node", "0")):
+            self.write(f"{device}/{name}", text)
+        self.write(f"{hca}/node_type", "1: CA")
+        for name, text in (("state", "4: ACTIVE"), ("rate", "400 Gb/sec (4X NDR)"),
+                           ("link_layer", "InfiniBand"), ("lid", "0x1")):
+            self.write(f"{hca}/ports/1/{name}", text)
+        self.link(f"sys/class/infiniband/mlx5_{index}", f"../../../{hca}")
+        self.link(f"{hca}/device", f"../../../{address}")
+        self.link(f"sys/bus/pci/devices/{address}", f"../../../../{device}")
+        self.traffic(index, 0)
+
+    def counter(self, index, name, text, kind="counters"):
+        self.write(f"sys/class/infiniband/mlx5_{index}/ports/1/{kind}/{name}", text)
+
+    def traffic(self, index, sent_bytes):
+        self.counter(index, "port_xmit_data", sent_bytes // 4)
+        self.counter(index, "port_xmit_packets", sent_bytes // 4096)
+        self.counter(index, "port_rcv_data", 0)
+
+
+class HotspotsTest(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.before = Tree(self.folder / "before")
+
+    def after(self, sent_bytes, uptime_s=110):
+        tree = Tree(self.folder / "after", uptime_s=uptime_s)
+        for index, count in enumerate(sent_bytes):
+            tree.traffic(index, count)
+        return tree
+
+    def compare(self, *arguments, **keywords):
+        return report_of("hotspots", "--sysroot", self.before.folder, "--sysroot-after",
+                         self.folder / "after", *arguments, **keywords)
+
+    def ids(self, report):
+        return [(finding["id"], finding["subject"]) for finding in report["findings"]]
+
+
+class RecordedTrees(HotspotsTest):
+    def test_rates_shares_and_the_hot_one(self):
+        self.after([10 * GB, 400 * GB, 10 * GB, 12 * GB])
+        code, report = self.compare()
+        self.assertEqual(code, 0)
+        section = report["hotspots"]
+        self.assertEqual(section["mode"], "trees")
+        self.assertEqual(section["window_s"], 10)
+        port = section["ports"][1]
+        self.assertEqual((port["host"], port["device"], port["port"]), ("node7", "mlx5_1", 1))
+        self.assertAlmostEqual(port["sent"]["GBps"], 40)
+        self.assertAlmostEqual(port["sent"]["link_share"], 0.8)
+        self.assertEqual(port["direction"], "sent")
+        self.assertEqual([p["hot"] for p in section["ports"]], [False, True, False, False])
+        self.assertEqual(self.ids(report), [("nic-hotspot-measured", "node7 mlx5_1:1")])
+        moved = [c for c in report["nic_counters"] if c["device"] == "mlx5_1" and c["delta"]]
+        self.assertEqual({c["counter"]: c["delta"] for c in moved},
+                         {"port_xmit_data_bytes": 400 * GB, "port_xmit_packets": 400 * GB // 4096})
+
+    def test_pes_by_the_mapping(self):
+        for tree in (self.before, self.after([10 * GB, 400 * GB, 10 * GB, 12 * GB])):
+            for gpu in range(2):
+                address = f"0000:{0x18 + gpu:02x}:01.0"
+                device = f"sys/devices/pci0000:{0x18 + gpu:02x}/{address}"
+                for name, text in (("class", "0x030200"), ("vendor", "0x10de"), ("device", "0x2330"),
+                                   ("numa_node", "0")):
+                    tree.write(f"{device}/{name}", text)
+                tree.link(f"sys/bus/pci/devices/{address}", f"../../../../{device}")
+        _, report = self.compare("--hca-list", "mlx5_1")
+        self.assertEqual([p["pes"] for p in report["hotspots"]["ports"]], [[], [0, 1], [], []])
+        self.assertIn("PEs 0, 1", report["findings"][0]["message"])
+
+    def test_a_reset_a_refusal_and_a_reboot_fake_no_rate(self):
+        self.before.traffic(0, 500 * GB)
+        after = self.after([10 * GB, 20 * GB, 20 * GB, 20 * GB])
+        after.counter(1, "port_xmit_data", "N/A (no PMA)")
+        after.counter(2, "port_xmit_data", 10**13)
+        _, report = self.compare()
+        sent = [port["sent"] for port in report["hotspots"]["ports"]]
+        self.assertEqual([s["GBps"] is None for s in sent], [True, True, True, False])
+        self.assertIn("it was reset", sent[0]["GBps_reason"])
+        self.assertIn("N/A (no PMA)", sent[1]["GBps_reason"])
+        self.assertIn("one of them lies", sent[2]["GBps_reason"])
+        self.assertEqual({i for i, _ in self.ids(report)}, {"counters-unavailable"})
+        self.before.write("proc/sys/kernel/random/boot_id", "a")
+        after.write("proc/sys/kernel/random/boot_id", "b")
+        _, report = self.compare()
+        for port in report["hotspots"]["ports"]:
+            self.assertIsNone(port["sent"]["GBps"])
+            self.assertIn("started anew", port["sent"]["GBps_reason"])
+
+    def test_without_a_time_bytes_but_no_rate(self):
+        after = self.after([GB] * 4)
+        (after.folder / "proc/uptime").unlink()
+        _, report = self.compare()
+        self.assertIsNone(report["hotspots"]["window_s"])
+        self.assertEqual(report["hotspots"]["ports"][0]["sent"]["bytes"], GB)
+        self.assertIsNone(report["hotspots"]["ports"][0]["sent"]["GBps"])
+        _, report = self.compare("--window", "2")
+        self.assertAlmostEqual(report["hotspots"]["ports"][0]["sent"]["GBps"], 0.5)
+
+    def test_signs_by_a_file_of_thresholds(self):
+        self.before.counter(0, "out_of_sequence", 0, "hw_counters")
+        self.after([GB] * 4).counter(0, "out_of_sequence", 1000, "hw_counters")
+        code, report = self.compare()
+        self.assertEqual((code, self.ids(report)), (0, [("nic-lossy", "node7 mlx5_0:1")]))
+        self.assertEqual(report["hotspots"]["signs"][0]["limit"], ">10/s")
+        file = self.folder / "own.conf"
+        file.write_text("source us our own\nrule out_of_sequence >200/s error nic-congested us words\n",
+                        encoding="ascii")
+        self.assertEqual(self.ids(self.compare("--thresholds", file)[1]), [])
+        file.write_text("source us our own\nrule out_of_sequence >20/s error nic-congested us words\n",
+                        encoding="ascii")
+        code, report = self.compare("--thresholds", file)
+        self.assertEqual((code, self.ids(report)), (1, [("nic-congested", "node7 mlx5_0:1")]))
+        self.assertEqual(report["hotspots"]["signs"][0]["source"], "our own")
+        file.write_text("source us our own\n\nrule out_of_sequence 20/s error nic-lossy us words\n",
+                        encoding="ascii")
+        error = self.assert_refused(run("hotspots", "--thresholds", file))
+        self.assertIn("line 3", error)
+        self.assertIn(">N/s", error)
+
+    def test_the_report_is_valid_and_can_be_shown(self):
+        self.after([10 * GB, 400 * GB, 10 * GB, 12 * GB])
+        file = self.folder / "report.json"
+        code, out, err = run("hotspots", "--sysroot", self.before.folder, "--sysroot-after",
+                             self.folder / "after", "--json", file)
+        self.assertEqual(code, 0, err)
+        self.assertIn("40 GB/s 80%", out)
+        self.assertIn("HOT", out)
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        self.assertIn("40 GB/s 80%", run("report", "show", file)[1])
+
+
+class Refusals(HotspotsTest):
+    def test_flags_that_do_not_go_together(self):
+        for arguments in (["--during"], ["--watch", "0"], ["--sysroot-after", self.before.folder],
+                          ["--window", "3"], ["--watch", "1", "--during", "true"],
+                          ["--sysroot", self.before.folder, "--sysroot-after", self.before.folder, "-D", "1"],
+                          ["--during", "no-such-program-anywhere"], ["--thresholds", "/no/such/file"]):
+            with self.subTest(arguments):
+                self.assert_refused(run("hotspots", *arguments))
+
+
+class Commands(HotspotsTest):
+    def during(self, *command, before=()):
+        return run("hotspots", "--sysroot", self.before.folder, "--interval", "0.02", *before, "--during", *command)
+
+    def report_during(self, *command):
+        code, out, err = self.during(*command, before=("--json", "-"))
+        return code, json.loads(out), err
+
+    def test_its_traffic_is_measured_and_its_end_is_kept_apart(self):
+        file = self.folder / "report.json"
+        counters = self.before.folder / "sys/class/infiniband/mlx5_2/ports/1/counters"
+        # In place: a file that is empty for a moment would be a counter that tells nothing.
+        script = (f"echo words; sleep 0.5; cd {counters}; for i in xmit_packets:300000 xmit_data:250000000; do "
+                  "printf ${i#*:} | dd of=port_${i%:*} conv=notrunc 2>/dev/null; done; sleep 0.5")
+        code, out, err = self.during("sh", "-c", script, before=("--json", file))
+        self.assertEqual(code, 0, err)
+        self.assertTrue(out.startswith("words\n"), out)
+        section = json.loads(file.read_text(encoding="utf-8"))["hotspots"]
+        self.assertEqual(section["mode"], "command")
+        self.assertEqual(section["command"]["argv"], ["sh", "-c", script])
+        self.assertEqual(section["command"]["exit_code"], 0)
+        self.assertGreater(section["samples"], 2)
+        port = section["ports"][2]
+        self.assertEqual(port["sent"]["bytes"], GB)
+        self.assertAlmostEqual(port["sent"]["GBps"] * port["window_s"], 1, delta=0.2)
+        self.assertGreaterEqual(port["sent"]["peak_GBps"], port["sent"]["GBps"])
+
+    def test_exit_codes_and_signals(self):
+        code, report, _ = self.report_during("sh", "-c", "exit 7")
+        self.assertEqual((code, report["hotspots"]["command"]["exit_code"]), (1, 7))
+        self.assertEqual(self.ids(report), [("command-failed", "sh")])
+        code, report, _ = self.report_during("sh", "-c", "kill -9 $$")
+        self.assertEqual((code, report["hotspots"]["command"]["signal"]), (1, "SIGKILL"))
+        self.assertIsNone(report["hotspots"]["command"]["exit_code"])
+
+    def test_data_on_stdout_is_not_mixed_with_the_commands(self):
+        code, _, err = self.report_during("echo", "words")
+        self.assertEqual(code, 0, err)
+        self.assertIn("words\n", err)
+
+    def test_a_subcommand_means_this_program(self):
+        code, out, err = self.during("--", "report", "schema")
+        self.assertEqual(code, 0, err)
+        self.assertIn("urn:shmemctl:report:1.0.0", out)
+
+    def test_its_time_is_over(self):
+        code, _, _ = run("--timeout", "1", "hotspots", "--sysroot", self.before.folder, "--during", "sleep", "100")
+        self.assertEqual(code, 124)
+
+    def test_an_interruption_reaches_the_command_and_the_report_is_written(self):
+        file, pid_file = self.folder / "report.json", self.folder / "pid"
+        process = subprocess.Popen(
+            [BINARY, "hotspots", "--sysroot", str(self.before.folder), "--json", str(file), "--during", "sh", "-c",
+             f"echo $$ > {pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 100"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=clean_environment())
+        self.addCleanup(process.stderr.close)
+        deadline = time.monotonic() + 60
+        while not pid_file.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 130)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual((report["status"], report["exit_code"]), ("incomplete", 130))
+        self.assertEqual(report["hotspots"]["command"]["signal"], "SIGTERM")
+        with self.assertRaises(ProcessLookupError):
+            os.kill(int(pid_file.read_text(encoding="ascii")), 0)
+
+
+class Watching(HotspotsTest):
+    def test_lines_for_a_log(self):
+        code, out, err = run("hotspots", "--sysroot", self.before.folder, "--watch", "0.2", "-D", "1")
+        self.assertEqual(code, 0, err)
+        lines = [line for line in out.splitlines() if " node7 mlx5_0:1 sent " in line]
+        self.assertGreaterEqual(len(lines), 2, out)
+        self.assertRegex(lines[0], r"^20\d\d-\d\d-\d\dT[0-9:.]+Z node7 mlx5_0:1 sent 0 GB/s 0% received 0 GB/s 0% idle$")
+
+    def test_an_interruption_leaves_what_was_seen(self):
+        file = self.folder / "report.json"
+        process = subprocess.Popen(
+            [BINARY, "hotspots", "--sysroot", str(self.before.folder), "--watch", "0.1", "--json", str(file)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=clean_environment())
+        self.addCleanup(process.stdout.close)
+        for _ in range(9):  # the second round: the first report is kept by then
+            self.assertTrue(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(report["status"], "incomplete")
+        self.assertEqual(len(report["hotspots"]["ports"]), 4)
+
+    def test_this_machine(self):
+        code, report = report_of("hotspots", "-D", "0.3")
+        self.assertIn(code, (0, 1))
+        self.assertEqual(report["hotspots"]["mode"], "time")
+        self.assertGreaterEqual(report["hotspots"]["samples"], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
