@@ -247,9 +247,10 @@ ExitCode watch_command(Run& run) {
   put(run, watch->totals(), facts_now());
   add_command_finding(run.session.report(), words, command.end());
   if (command.interrupted())
-    return run.session.finish_interrupted();
-  const ExitCode code = run.session.finish();
-  return command.end().timed_out ? ExitCode::deadline : code;
+    return run.session.finish_early(ExitCode::interrupted);
+  if (command.end().timed_out)
+    return run.session.finish_early(ExitCode::deadline);
+  return run.session.finish();
 }
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {

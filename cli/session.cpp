@@ -136,8 +136,8 @@ ExitCode Session::finish() {
              has_error(report_.findings) ? ExitCode::finding : ExitCode::ok);
 }
 
-ExitCode Session::finish_interrupted() {
-  return end(ReportStatus::incomplete, ExitCode::interrupted);
+ExitCode Session::finish_early(ExitCode code) {
+  return end(ReportStatus::incomplete, code);
 }
 
 ExitCode with_session(Context& context,

@@ -51,8 +51,8 @@ public:
   /// Sets the end, writes the files and prints the report's text; the exit code is 1 if there is
   /// a finding of severity error.
   ExitCode finish();
-  /// As finish(), of a run that was interrupted: the report is `incomplete`.
-  ExitCode finish_interrupted();
+  /// As finish(), of a run that ended on the way: the report is `incomplete`, with this code.
+  ExitCode finish_early(ExitCode code);
   ReportOutput& output() { return output_; }
 
 private:

@@ -186,8 +186,8 @@ class Commands(HotspotsTest):
     def during(self, *command, before=()):
         return run("hotspots", "--sysroot", self.before.folder, "--interval", "0.02", *before, "--during", *command)
 
-    def report_during(self, *command):
-        code, out, err = self.during(*command, before=("--json", "-"))
+    def report_during(self, *command, timeout="60"):
+        code, out, err = self.during(*command, before=("--json", "-", "--timeout", timeout))
         return code, json.loads(out), err
 
     def test_its_traffic_is_measured_and_its_end_is_kept_apart(self):
@@ -228,8 +228,9 @@ class Commands(HotspotsTest):
         self.assertIn("urn:shmemctl:report:1.0.0", out)
 
     def test_its_time_is_over(self):
-        code, _, _ = run("--timeout", "1", "hotspots", "--sysroot", self.before.folder, "--during", "sleep", "100")
-        self.assertEqual(code, 124)
+        code, report, _ = self.report_during("sleep", "100", timeout="1")
+        self.assertEqual((code, report["exit_code"], report["status"]), (124, 124, "incomplete"))
+        self.assertTrue(report["hotspots"]["command"]["timed_out"])
 
     def test_an_interruption_reaches_the_command_and_the_report_is_written(self):
         file, pid_file = self.folder / "report.json", self.folder / "pid"

@@ -10,11 +10,11 @@ namespace shmemctl {
 
 /// When a load stands out. All of these have to hold for it.
 struct OutlierSettings {
-  double mads = 3.5;           ///< so many 1.4826 * MAD above the median
-  double link_share = 0.1;     ///< and so much of its link's rate above it
-  double ratio = 2;            ///< and so many times it, where no link rate is known
-  double GBps = 0.001;         ///< and so much above it, whatever the link
-  double packets_per_s = 1000; ///< the same where packets are all that can be told
+  double mads = 3.5;          ///< so many 1.4826 * MAD above the median
+  double link_share = 0.1;    ///< and so much of its link's rate above it
+  double ratio = 2;           ///< and so many times it, where no link rate is known
+  double GBps = 0.001;        ///< and so much above it, whatever the link
+  double packets_per_s = 100; ///< the same where packets are all that can be told
 };
 
 /// Ports that ought to carry alike, in one direction: those of the fabric of one host (kind
