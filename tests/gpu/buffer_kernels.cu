@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/shmem_device.cuh"
+
 namespace shmemctl::test {
 
 namespace {
@@ -31,7 +33,46 @@ __global__ void count_up(unsigned long long* word, unsigned count) {
     atomicAdd_system(word, 1ull);
 }
 
+__device__ std::uint64_t word_of(unsigned round, int pe, std::size_t at) {
+  return (std::uint64_t{round} << 32) + (static_cast<std::uint64_t>(pe) << 24) + at;
+}
+
+__global__ void __launch_bounds__(256)
+    store_and_signal(const __grid_constant__ DeviceJob job, std::uint64_t* theirs,
+                     const std::uint64_t* mine, std::size_t words, std::uint64_t* signals,
+                     unsigned long long* wrong, unsigned rounds) {
+  using device::Block;
+  const int peer = 1 - job.pe;
+  for (unsigned round = 1; round <= rounds; ++round) {
+    for (std::size_t at = threadIdx.x; at < words; at += blockDim.x)
+      theirs[at] = word_of(round, job.pe, at);
+    device::fence<Block>(job);
+    if (threadIdx.x == 0)
+      device::signal_set(job, signals, round, peer);
+    if (!device::signal_wait_until<Block>(job, signals, device::Compare::greater_equal, round,
+                                          peer))
+      return;
+    for (std::size_t at = threadIdx.x; at < words; at += blockDim.x)
+      if (mine[at] != word_of(round, peer, at))
+        atomicAdd(wrong, 1ull);
+    // The other one writes its next round when this one has been looked at.
+    device::fence<Block>(job);
+    if (threadIdx.x == 0)
+      device::signal_set(job, signals + 1, round, peer);
+    if (!device::signal_wait_until<Block>(job, signals + 1, device::Compare::greater_equal, round,
+                                          peer))
+      return;
+  }
+}
+
 } // namespace
+
+void launch_store_and_signal(cudaStream_t stream, const DeviceJob& job, std::uint64_t* theirs,
+                             const std::uint64_t* mine, std::size_t words, std::uint64_t* signals,
+                             unsigned long long* wrong, unsigned rounds) {
+  store_and_signal<<<1, 256, 0, stream>>>(job, theirs, mine, words, signals, wrong, rounds);
+  require(cudaGetLastError(), "launch");
+}
 
 void launch_byte_copy(cudaStream_t stream, std::byte* to, const std::byte* from,
                       std::size_t size_bytes) {
