@@ -41,9 +41,9 @@ PackedRows expected_packed(const Shape& shape, const Routing& routing, std::int3
 /// @param key row_key() of the token
 std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k);
 
-/// What a rank gives back as the weight of a choice of one of its experts, if weights come home (high
-/// throughput); it gives 0 for those of other ranks. Home adds up what its ranks give, in FP32 in
-/// rank order, and over nodes in order of nodes: all but one are 0.
+/// What a rank gives back as the weight of a choice of one of its experts, if weights come home
+/// (high throughput); it gives 0 for those of other ranks. Home adds up what its ranks give, in
+/// FP32 in rank order, and over nodes in order of nodes: all but one are 0.
 inline float weight_back(float weight, std::int32_t expert) {
   return multiply(weight, expert_factor(expert));
 }

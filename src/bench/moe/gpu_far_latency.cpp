@@ -77,7 +77,7 @@ private:
             at<std::int32_t>(lies_.counts),
             Halves::both,
             sms(Direction::dispatch),
-            gpu_.job().timeout_ns};
+            patience_ns()};
   }
   FarLatencyCombine far_combine() const {
     return {setup_.shape,
@@ -92,7 +92,7 @@ private:
             at<std::uint16_t>(lies_.results),
             Halves::both,
             sms(Direction::combine),
-            gpu_.job().timeout_ns};
+            patience_ns()};
   }
 
   std::vector<const GpuPart*> written_parts() const override {
