@@ -41,7 +41,9 @@ clean() {
     ! grep 'SUMMARY' "$log" | grep -qv 'SUMMARY: 0 '; then
     echo "$1 $2 $3: clean, $((SECONDS - begin)) s$(grep -q SKIPPED "$log" && echo ', skipped')"
   else
-    echo "$1 $2 $3: FAILED (exit code $status, $((SECONDS - begin)) s)"$'\n'"$(tail -c 4000 "$log")"
+    echo "$1 $2 $3: FAILED (exit code $status, $((SECONDS - begin)) s)"
+    grep -v 'Host Frame' "$log" | grep -A 4 '^=* *\(Invalid\|Error\|Barrier\|Program hit\|.*hazard\)' | head -n 24
+    grep -v '^=========' "$log" | tail -c 1500
     echo "$1 $2 $3" >>"$folder/failed"
   fi
   rm -f "$log"
