@@ -11,7 +11,9 @@
 # figures (bench), ranks of MoE that share a GPU (the tools launch their kernels one after the
 # other), and most rounds: kernels of PEs that wait for each other are some hundred times slower
 # under these tools, which look for wrong accesses and not for rare orders. initcheck is not run: a
-# symmetric heap is zeroed by the driver's copy engine of whichever PE made it.
+# symmetric heap is zeroed by the driver's copy engine of whichever PE made it. memcheck calls atomics
+# of scope .sys on memory of the host wrong where PCIe has no native ones for CUDA: it does not see
+# waits that give up and report, nor collectives whose cells are host memory.
 set -euo pipefail
 build=${1:-build}
 shift || true
@@ -78,11 +80,15 @@ for tool in "${tools[@]}"; do
   esac
 done
 # Of each program one test after the other, so that those of one kind do not come at once.
+of_host_memory='AWaitEndsAndNamesThePeer|KernelsOverNetworks'
 for program in test_gpu test_gpu_moe test_gpu_litmus test_gpu_runtime; do
   number=0
   for test in $(tests_of "$program"); do
     number=$((number + 1))
     for tool in "${tools[@]}"; do
+      if [ "$tool" = memcheck ] && [[ $test =~ $of_host_memory ]]; then
+        continue
+      fi
       echo "$number $tool $program $test"
     done
   done
