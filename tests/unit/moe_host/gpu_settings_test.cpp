@@ -65,7 +65,7 @@ TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(12, "stages=5"))),
             "sms=12,warps=3,stages=5,kept=1,self_sms=0");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, with(12, "chunk_bytes=14336,warps=2"))),
-            "sms=12,warps=2,stages=3,chunk_bytes=14336");
+            "sms=12,warps=2,stages=4,chunk_bytes=14336");
 }
 
 TEST(MoeGpuSettings, NumSmsIsKept) {
