@@ -6,6 +6,9 @@
 
 namespace shmemctl::moe {
 
+/// Of most_shared_bytes, for what kernels declare themselves.
+inline constexpr int own_shared_bytes = 512;
+
 /// For launch_dispatch(): as many rows on the way as shared memory holds.
 constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {
   arguments.tuning = {sms, 1, 1};
@@ -24,16 +27,19 @@ struct GatherTuning {
 constexpr GatherTuning gather_tuning(int rows, int row_bytes, int sms, int warps, int chunk_bytes) {
   if (chunk_bytes > row_bytes)
     chunk_bytes = row_bytes;
-  constexpr int shared = static_cast<int>(most_shared_bytes) - 4096; // the rest: barriers, weights
-  while (warps * rows * chunk_bytes > shared && chunk_bytes > 512)
+  constexpr int shared = static_cast<int>(most_shared_bytes) - own_shared_bytes;
+  const auto stage_bytes = [rows](int chunk) {
+    return rows * (chunk + static_cast<int>(sizeof(float))) + static_cast<int>(gather_stage_bytes);
+  };
+  while (warps * stage_bytes(chunk_bytes) > shared && chunk_bytes > 512)
     chunk_bytes = chunk_bytes / 2 / 16 * 16;
-  while (warps * rows * chunk_bytes > shared && warps > 1)
+  while (warps * stage_bytes(chunk_bytes) > shared && warps > 1)
     warps /= 2;
-  const int stages = shared / (warps * rows * chunk_bytes);
+  const int stages = shared / (warps * stage_bytes(chunk_bytes));
   return {{sms, warps, stages > 4 ? 4 : stages < 1 ? 1 : stages}, chunk_bytes};
 }
 constexpr GatherTuning combine_tuning(const Shape& shape, int sms) {
-  return gather_tuning(shape.n_ranks, shape.hidden * 2, sms, 14, 3584);
+  return gather_tuning(shape.n_ranks, shape.hidden * 2, sms, 16, 3584);
 }
 /// One chunk for each warp where tokens are few.
 constexpr GatherTuning low_latency_combine_tuning(const Shape& shape, bool weighted, int sms) {

@@ -22,23 +22,31 @@ public:
   explicit Times(int n_pes) : of_(static_cast<std::size_t>(n_pes)) {}
 
   double median_us(ThreadGpu& pe, const std::function<void()>& call) {
-    std::vector<cudaEvent_t> events(repeats + 1);
+    return medians_us(pe, {call})[0];
+  }
+  /// Of calls in turn, each one's.
+  std::vector<double> medians_us(ThreadGpu& pe, const std::vector<std::function<void()>>& calls) {
+    const auto all = [&] {
+      for (const std::function<void()>& call : calls)
+        call();
+    };
+    std::vector<cudaEvent_t> events(repeats * calls.size() + 1);
     for (cudaEvent_t& event : events)
       cuda_must(cudaEventCreate(&event), "event");
-    call();
-    call();
+    all();
+    all();
     pe.synchronize();
     pe.barrier();
-    call(); // takes up the ranks' skew
-    for (int i = 0; i <= repeats; ++i) {
-      cuda_must(cudaEventRecord(events[static_cast<std::size_t>(i)], pe.stream), "event");
-      if (i < repeats)
-        call();
+    all(); // takes up the ranks' skew
+    cuda_must(cudaEventRecord(events[0], pe.stream), "event");
+    for (std::size_t i = 1; i < events.size(); ++i) {
+      calls[(i - 1) % calls.size()]();
+      cuda_must(cudaEventRecord(events[i], pe.stream), "event");
     }
     pe.synchronize();
     std::vector<double>& mine = of_[static_cast<std::size_t>(pe.job.pe)];
     mine.clear();
-    for (std::size_t i = 0; i < repeats; ++i) {
+    for (std::size_t i = 0; i + 1 < events.size(); ++i) {
       float ms = 0;
       cuda_must(cudaEventElapsedTime(&ms, events[i], events[i + 1]), "event");
       mine.push_back(static_cast<double>(ms) * 1000);
@@ -46,13 +54,20 @@ public:
     for (const cudaEvent_t event : events)
       cudaEventDestroy(event);
     pe.barrier();
-    std::vector<double> slowest = of_[0];
-    for (const std::vector<double>& one : of_)
-      for (std::size_t i = 0; i < slowest.size(); ++i)
-        slowest[i] = std::max(slowest[i], one[i]);
+    std::vector<std::vector<double>> slowest(calls.size());
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      double most = 0;
+      for (const std::vector<double>& one : of_)
+        most = std::max(most, one[i]);
+      slowest[i % calls.size()].push_back(most);
+    }
     pe.barrier();
-    std::sort(slowest.begin(), slowest.end());
-    return slowest[slowest.size() / 2];
+    std::vector<double> medians;
+    for (std::vector<double>& one : slowest) {
+      std::sort(one.begin(), one.end());
+      medians.push_back(one[one.size() / 2]);
+    }
+    return medians;
   }
 
 private:
@@ -193,6 +208,23 @@ int run(int n_pes, std::int32_t tokens, const std::vector<int>& sms, moe::Scales
   return problem.empty() ? 0 : 1;
 }
 
+/// The two halves of each call, with other work between, in which rows arrive.
+void halves(MoeLatencyRank& rank, Times& times, const moe::Tuning& tuning, std::int32_t chunk) {
+  GpuArray<std::uint8_t> elsewhere(512u << 20);
+  const auto other_work = [&] {
+    cuda_must(cudaMemsetAsync(elsewhere.data(), 0, elsewhere.count(), rank.pe().stream), "fill");
+  };
+  const std::vector<double> us = times.medians_us(
+      rank.pe(), {[&] { rank.dispatch(moe::Halves::send, tuning.sms); }, other_work,
+                  [&] { rank.dispatch(moe::Halves::receive, tuning.sms); },
+                  [&] { rank.combine(tuning, chunk, moe::Halves::send); }, other_work,
+                  [&] { rank.combine(tuning, chunk, moe::Halves::receive); }});
+  if (rank.pe().job.pe == 0)
+    std::printf("low latency, %d tokens, halves: dispatch %.1f + %.1f us, combine %.1f + %.1f us\n",
+                rank.tokens(), us[0], us[2], us[3], us[5]);
+  std::fflush(stdout);
+}
+
 void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
   const char* const name = combine == moe::Combine::weighted ? "weighted" : "partial";
   const auto say = [&](const std::string& what, double us, const std::string& wrong) {
@@ -232,6 +264,7 @@ void latency(MoeLatencyRank& rank, Times& times, moe::Combine combine) {
     rank.combine(tuning, 1792);
   });
   say("dispatch + combine", both, "");
+  halves(rank, times, tuning, 1024);
 }
 
 int run_latency(int n_pes, std::int32_t tokens, moe::Scales scales, moe::Combine combine) {

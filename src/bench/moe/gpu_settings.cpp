@@ -29,9 +29,10 @@ std::string first_of(std::initializer_list<std::string> problems) {
 }
 
 std::string too_large(std::size_t needed, const char* fewer) {
-  return needed > most_shared_bytes
+  constexpr std::size_t most = most_shared_bytes - own_shared_bytes;
+  return needed > most
              ? fmt::format("that takes {} bytes of a block's shared memory, which has {}: {}",
-                           needed, most_shared_bytes, fewer)
+                           needed, most, fewer)
              : "";
 }
 
@@ -169,7 +170,8 @@ std::vector<Settings> GpuSettings::dispatch_candidates(int sms) const {
     one.kept = way.kept;
     one.warps = std::nullopt;
     one.warps = own_dispatch(one).warps;
-    for (const int self : {*own_dispatch(one).self_sms, 0, sms / 4, sms / 2}) {
+    for (const int self :
+         {*own_dispatch(one).self_sms, 0, sms / 8, sms / 6, sms / 4, sms / 3, sms / 2}) {
       one.self_sms = self;
       all.push_back(one);
     }

@@ -60,12 +60,12 @@ TEST(MoeGpuSettings, ItsOwnChoiceIsThatOfTheKernels) {
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, {})),
             "sms=24,warps=7,stages=2,kept=1,self_sms=8");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, {})),
-            "sms=24,warps=14,stages=2,chunk_bytes=3584");
+            "sms=24,warps=16,stages=2,chunk_bytes=3584");
   // What is given decides about the rest.
   EXPECT_EQ(to_text(gpu.complete(Direction::dispatch, with(12, "stages=5"))),
             "sms=12,warps=3,stages=5,kept=1,self_sms=0");
   EXPECT_EQ(to_text(gpu.complete(Direction::combine, with(12, "chunk_bytes=14336,warps=2"))),
-            "sms=12,warps=2,stages=3,chunk_bytes=14336");
+            "sms=12,warps=2,stages=4,chunk_bytes=14336");
 }
 
 TEST(MoeGpuSettings, NumSmsIsKept) {
