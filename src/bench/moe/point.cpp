@@ -250,7 +250,7 @@ Findings findings_of(const Point& point) {
         findings.push_back({"moe-masked", Severity::info, fmt::format("PE {}", masked),
                             fmt::format("PE {} has masked it: it did not come within {:.0f} us",
                                         rank, point.setup.patience_us),
-                            ""});
+                            "it was to stay away (--absent); without that, look at its output"});
   for (const OperationResult& result : point.result.operations)
     for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
       findings.push_back(finding_of(verdict, result.operation));
