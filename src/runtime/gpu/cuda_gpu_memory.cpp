@@ -14,7 +14,7 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t granularity_bytes = 2u << 20;
+constexpr std::size_t granularity_bytes = GpuMemory::granularity_bytes;
 constexpr std::size_t cells_bytes = sizeof(DeviceTeamCells) * limits::max_teams;
 
 /// A SymmetricRegion of a group.

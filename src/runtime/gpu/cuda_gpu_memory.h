@@ -21,6 +21,9 @@ public:
 
 class GpuMemory {
 public:
+  /// Pieces of the regions begin and end at multiples of it, unless the driver wants larger ones.
+  static constexpr std::size_t granularity_bytes = std::size_t{2} << 20;
+
   /// Collective. Throws Error.
   GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup, std::string kind);
   ~GpuMemory();

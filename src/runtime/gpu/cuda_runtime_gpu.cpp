@@ -219,14 +219,32 @@ void RuntimeGpu::free(void* address) {
   });
 }
 
+// A heap in host memory is registered with the driver piece by piece as it grows, and the driver
+// takes no range that leaves a registration.
+std::size_t RuntimeGpu::in_one_piece(const void* at, std::size_t size_bytes) const {
+  if (!memory_.is_host_memory())
+    return size_bytes;
+  const std::size_t into = reinterpret_cast<std::uintptr_t>(at) % GpuMemory::granularity_bytes;
+  return std::min(size_bytes, GpuMemory::granularity_bytes - into);
+}
+
 void RuntimeGpu::copy(void* to, const void* from, std::size_t size_bytes) {
   const std::lock_guard lock(copy_mutex_);
-  cuda::copy_now(copy_stream_, to, from, size_bytes);
+  for (std::size_t done = 0, more = 0; done < size_bytes; done += more) {
+    auto* const target = static_cast<std::byte*>(to) + done;
+    const auto* const source = static_cast<const std::byte*>(from) + done;
+    more = in_one_piece(target, in_one_piece(source, size_bytes - done));
+    cuda::copy_now(copy_stream_, target, source, more);
+  }
 }
 
 void RuntimeGpu::fill(void* at, int byte, std::size_t size_bytes) {
   const std::lock_guard lock(copy_mutex_);
-  cuda::fill_now(copy_stream_, at, byte, size_bytes);
+  for (std::size_t done = 0, more = 0; done < size_bytes; done += more) {
+    auto* const target = static_cast<std::byte*>(at) + done;
+    more = in_one_piece(target, size_bytes - done);
+    cuda::fill_now(copy_stream_, target, byte, more);
+  }
 }
 
 void RuntimeGpu::wait(GpuStream stream, const char* step) {

@@ -53,6 +53,7 @@ private:
   void store_deltas();
   void publish_heap();
   std::vector<HostRange> host_ranges() const;
+  std::size_t in_one_piece(const void* at, std::size_t size_bytes) const;
   WaitReport& report() const { return *reinterpret_cast<WaitReport*>(report_.data()); }
   /// Makes kernels leave their waits.
   void release_kernels() noexcept;

@@ -11,10 +11,21 @@ namespace fake_cuda {
 
 namespace {
 
+/// Registered host memory, and what follows it: no call of the driver takes both.
+bool leaves_a_registration(CUdeviceptr at, std::size_t size) {
+  const auto begin_of = static_cast<std::uintptr_t>(at);
+  for (const auto& [base, its_size] : pinned)
+    if (base <= begin_of && begin_of < base + its_size && size > base + its_size - begin_of)
+      return true;
+  return false;
+}
+
 CUresult memset_async(CUdeviceptr at, unsigned char value, std::size_t size, CUstream stream) {
   BEGIN(cuMemsetD8Async)
   NEED_CONTEXT
   NEED_STREAM(stream)
+  if (leaves_a_registration(at, size))
+    return CUDA_ERROR_INVALID_VALUE;
   while (size > 0) {
     std::size_t piece = size;
     std::byte* const place = reach(at, piece);
@@ -28,6 +39,8 @@ CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstre
   BEGIN(cuMemcpyAsync)
   NEED_CONTEXT
   NEED_STREAM(stream)
+  if (leaves_a_registration(to, size) || leaves_a_registration(from, size))
+    return CUDA_ERROR_INVALID_VALUE;
   while (size > 0) {
     std::size_t piece = size;
     std::byte* const target = reach(to, piece);

@@ -202,7 +202,7 @@ struct NoPollLock : Base {
 TEST(Mlx5Mutants, TwoPollAtOnce) {
   if (!thorough)
     GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
-  expect_found<OnMemory<NoPollLock, Small>, Small>({.scripts = {"r", "r"}}, "further ahead");
+  expect_found<OnMemory<NoPollLock, Small>, Small>({.scripts = {"r", "r"}}, "deadlock");
 }
 
 struct EarlyQuiet : Right::Queue {

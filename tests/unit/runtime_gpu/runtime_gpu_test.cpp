@@ -63,6 +63,36 @@ TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
   expect_all_well(run_fork_job(gpu_job(2, grow_to_the_limit, heap())));
 }
 
+// The heap has grown piece by piece when its memory is one array.
+TEST_P(RuntimeGpuTest, AnArrayMayLieInSeveralPiecesOfTheHeap) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        constexpr std::size_t piece = std::size_t{4} << 20, count = 4 * piece / 8 - 1;
+        PeGpu& gpu = *runtime.gpu();
+        for (int i = 1; i <= 4; ++i)
+          gpu.free(gpu.allocate(static_cast<std::size_t>(i) * piece - 8));
+        auto* array = static_cast<std::uint64_t*>(gpu.allocate(count * 8));
+        gpu.fill(array, 0x11, count * 8);
+        expect(words_at(gpu, array, count) == std::vector<std::uint64_t>(count, 0x1111111111111111),
+               "what it was filled with");
+        std::vector<std::uint64_t> words(count);
+        for (std::size_t i = 0; i < count; ++i)
+          words[i] = i * 0x9e3779b97f4a7c15;
+        gpu.copy(array, words.data(), count * 8);
+        expect(words_at(gpu, array, count) == words, "what was copied there");
+        runtime.collectives().barrier(team_world);
+        runtime.rma().put(array + 1, words.data(), (count - 1) * 8, 1 - runtime.pe());
+        runtime.rma().quiet();
+        runtime.collectives().barrier(team_world);
+        words.insert(words.begin() + 1, words[0]);
+        words.pop_back();
+        expect(words_at(gpu, array, count) == words, "what the other PE put");
+        return {};
+      },
+      heap())));
+}
+
 // Payload and signal go different ways; the signal still comes last.
 TEST_P(RuntimeGpuTest, ASignalMayLieInOtherMemoryThanItsPayload) {
   expect_all_well(run_fork_job(gpu_job(
