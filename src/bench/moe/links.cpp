@@ -172,8 +172,14 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
   return text;
 }
 
-LinkWatch::LinkWatch(Runtime& runtime, bool on_gpus)
-    : runtime_(runtime), on_gpus_(on_gpus), before_(bench::traffic_of(runtime)) {}
+bool rows_stay_on_gpu_links(Runtime& runtime) {
+  PeGpu* const gpu = runtime.gpu();
+  return gpu && gpu->site().heap_kind != "host" && gpu->job().all_mapped;
+}
+
+LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels)
+    : runtime_(runtime), on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)),
+      before_(bench::traffic_of(runtime)) {}
 
 Links LinkWatch::end() {
   const std::vector<NicTraffic> after = bench::traffic_of(runtime_);
@@ -205,7 +211,7 @@ Links LinkWatch::end() {
                nic.at("moved_bytes").get<std::uint64_t>()},
               links.nics);
   }
-  if (on_gpus_)
+  if (on_gpu_links_)
     links.gpus = gpu_links(runtime_.node(), gpus);
   links.ports = bench::link_limit(ports);
   return links;

@@ -60,17 +60,21 @@ nlohmann::json nics_json(const Links& links);
 /// The same for people; "" where nothing is known.
 std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine);
 
+/// Whether rows of kernels go from GPU to GPU by loads and stores: not with a heap in host memory,
+/// nor where a PE is reached by a network.
+bool rows_stay_on_gpu_links(Runtime& runtime);
+
 /// From its making to end(): what the transports move.
 class LinkWatch {
 public:
-  /// @param on_gpus whether rows go between GPUs by loads and stores
-  LinkWatch(Runtime& runtime, bool on_gpus);
+  /// @param by_kernels who moves the rows
+  LinkWatch(Runtime& runtime, bool by_kernels);
   /// Collective. The same on all PEs of a machine.
   Links end();
 
 private:
   Runtime& runtime_;
-  bool on_gpus_;
+  bool on_gpu_links_;
   std::vector<NicTraffic> before_;
 };
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <thread>
 
+#include "src/bench/moe/links.h"
 #include "src/runtime/buffers.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
@@ -61,6 +62,22 @@ TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
 
 TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
   expect_all_well(run_fork_job(gpu_job(2, grow_to_the_limit, heap())));
+}
+
+TEST_P(RuntimeGpuTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
+  const auto stay = [this](Environment more, bool wanted) {
+    more["SHMEMCTL_HEAP"] = kind();
+    ForkJob job = gpu_job(
+        2,
+        [wanted](Runtime& runtime) -> std::string {
+          expect(moe::rows_stay_on_gpu_links(runtime) == wanted, "whether they stay there");
+          return {};
+        },
+        more);
+    expect_all_well(run_fork_job(job));
+  };
+  stay({}, kind() != "host");
+  stay({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, false);
 }
 
 // The heap has grown piece by piece when its memory is one array.
