@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/spawn.h"
 
 namespace shmemctl {
 
@@ -38,48 +38,14 @@ Pipe make_pipe(const std::string& program) {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-class SpawnSettings {
-public:
-  SpawnSettings(int out, int err) {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none); // this process blocks signals that the child has to get
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-};
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-pid_t spawn(const std::string& program, std::vector<std::string> argv,
-            const Environment& environment, const SpawnSettings& settings) {
-  std::vector<std::string> variables;
-  for (const auto& [name, value] : environment)
-    variables.push_back(name + "=" + value);
+pid_t start(const std::string& program, const std::vector<std::string>& argv,
+            const Environment& environment, int out, int err) {
+  SpawnSettings settings(true);
+  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&settings.actions, out, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, err, STDERR_FILENO);
   pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes,
-                                   pointers_to(argv).data(), pointers_to(variables).data());
-  if (failed != 0)
+  if (const int failed = spawn(pid, program, argv, environment, settings); failed != 0)
     throw cannot_start(program, failed);
   return pid;
 }
@@ -140,8 +106,7 @@ ChildResult run_child(const std::string& program, const std::vector<std::string>
                       const Environment& environment, double timeout_s) {
   Pipe out = make_pipe(program);
   Pipe err = make_pipe(program);
-  const pid_t pid =
-      spawn(program, argv, environment, SpawnSettings(out.write.get(), err.write.get()));
+  const pid_t pid = start(program, argv, environment, out.write.get(), err.write.get());
   out.write.reset();
   err.write.reset();
   ChildResult result;

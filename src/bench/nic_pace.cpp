@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "src/base/quantiles.h"
 #include "src/base/text.h"
 
 namespace shmemctl::bench {
@@ -40,12 +41,6 @@ std::vector<PortRate> rates_of(const std::vector<PortClaim>& claims) {
   }
   std::erase_if(rates, [](const PortRate& rate) { return rate.bytes < enough_bytes; });
   return rates;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 std::vector<const PortRate*> siblings_of(const PortRate& rate, const std::vector<PortRate>& rates) {

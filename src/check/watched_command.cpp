@@ -4,11 +4,11 @@
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/spawn.h"
 #include "src/launch/program.h"
 
 namespace shmemctl {
@@ -16,39 +16,6 @@ namespace shmemctl {
 namespace {
 
 constexpr double grace_s = 3;
-
-class SpawnSettings {
-public:
-  SpawnSettings(bool own_group, bool stdout_to_stderr) {
-    posix_spawn_file_actions_init(&actions);
-    if (stdout_to_stderr)
-      posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawnattr_init(&attributes);
-    sigset_t none;
-    sigemptyset(&none); // this process blocks signals that the command has to get
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(
-        &attributes,
-        static_cast<short>(POSIX_SPAWN_SETSIGMASK | (own_group ? POSIX_SPAWN_SETPGROUP : 0)));
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-};
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 std::string signal_name(int signal) {
   const char* const abbreviation = ::sigabbrev_np(signal);
@@ -60,12 +27,10 @@ std::string signal_name(int signal) {
 WatchedCommand::WatchedCommand(const std::string& program, const std::vector<std::string>& argv,
                                const Environment& environment, bool data_is_ours)
     : own_group_(::isatty(STDIN_FILENO) != 1) {
-  const SpawnSettings settings(own_group_, data_is_ours);
-  std::vector<std::string> words = argv, variables;
-  for (const auto& [name, value] : environment)
-    variables.push_back(name + "=" + value);
-  const int failed = ::posix_spawn(&pid_, program.c_str(), &settings.actions, &settings.attributes,
-                                   pointers_to(words).data(), pointers_to(variables).data());
+  SpawnSettings settings(own_group_);
+  if (data_is_ours)
+    posix_spawn_file_actions_adddup2(&settings.actions, STDERR_FILENO, STDOUT_FILENO);
+  const int failed = spawn(pid_, program, argv, environment, settings);
   if (failed == EAGAIN || failed == ENOMEM)
     throw system_error(program, "start", failed,
                        "look at the limits of processes and memory (ulimit -u, ulimit -v)");

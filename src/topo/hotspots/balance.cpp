@@ -1,35 +1,22 @@
 #include "src/topo/hotspots/balance.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+
+#include "src/base/quantiles.h"
 
 namespace shmemctl {
 
 namespace {
 
-constexpr double normal_mad = 1.4826; ///< makes the MAD of normal noise its standard deviation
 constexpr std::size_t few = 3;
-
-double median_of(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 struct Usual {
   double median = 0, mad = 0;
 };
 
 Usual usual_of(const std::vector<double>& values) {
-  Usual usual{median_of(values), 0};
-  std::vector<double> distances;
-  for (double value : values)
-    distances.push_back(std::abs(value - usual.median));
-  usual.mad = normal_mad * median_of(std::move(distances));
-  return usual;
+  return {median(values), median_deviation(values)};
 }
 
 /// How far above the usual load a port has to be.
