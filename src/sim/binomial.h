@@ -1,4 +1,5 @@
-// Binomial numbers from a stated generator, the same on every machine.
+// Binomial numbers from a stated generator. Their distribution uses exp and log, whose last bit a C
+// library may round otherwise.
 #pragma once
 
 #include <cstdint>
