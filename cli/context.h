@@ -53,6 +53,7 @@ void add_bench(CLI::App& app, Context& context);
 void add_moe(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_hotspots(CLI::App& app, Context& context);
+void add_sim(CLI::App& app, Context& context);
 /// The words without those behind `hotspots --during`, which go to context.watched_command.
 std::vector<std::string> take_watched_command(const CLI::App& app, Context& context,
                                               std::vector<std::string> words);

@@ -263,6 +263,8 @@ json to_json(const Report& report) {
     document["moe"] = report.moe;
   if (!report.hotspots.is_null())
     document["hotspots"] = report.hotspots;
+  if (!report.simulation.is_null())
+    document["simulation"] = report.simulation;
   if (!report.runs.empty())
     document["runs"] = list_json(report.runs, run_json);
   if (!report.comparison.is_null())

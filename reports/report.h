@@ -148,6 +148,7 @@ struct Report {
   std::vector<RunInfo> runs;                           ///< of `report merge`
   nlohmann::json comparison;                           ///< of `report diff`; null if there is none
   nlohmann::json thresholds = nlohmann::json::array(); ///< that rows were held against
+  nlohmann::json simulation;                           ///< of `sim`; null if there is none
 };
 
 const char* to_string(ReportStatus status);

@@ -199,6 +199,8 @@ Report read_report(const json& document) {
     report.moe = *moe;
   if (const json* hotspots = member(document, "hotspots"))
     report.hotspots = *hotspots;
+  if (const json* simulation = member(document, "simulation"))
+    report.simulation = *simulation;
   if (const json* comparison = member(document, "comparison"))
     report.comparison = *comparison;
   if (const json* thresholds = member(document, "thresholds"))

@@ -136,14 +136,17 @@ std::string options_text(const std::vector<OptionEntry>& options, const TextStyl
 }
 
 void write_text(std::ostream& out, const Report& report, const TextStyle& style) {
-  // Sixty counters of each port, and the whole node, would hide what the counters say.
-  const bool whole = report.hotspots.is_null() || style.verbose;
+  // Sixty counters of each port, and the whole node, would hide what the counters say; and a
+  // simulation's rows are in its own tables.
+  const bool simulated = !report.simulation.is_null() && !style.verbose;
+  const bool whole = (report.hotspots.is_null() && !simulated) || style.verbose;
   for (const std::string& section :
-       {runs_text(report.runs, style), whole ? topology_text(report.topology) : "",
-        whole ? mapping_text(report, style) : "", compare_versions_text(report.mapping, style),
+       {simulation_text(report.simulation, style), runs_text(report.runs, style),
+        whole ? topology_text(report.topology) : "", whole ? mapping_text(report, style) : "",
+        compare_versions_text(report.mapping, style),
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
         phases_text(report.phases, style), checks_text(report.checks, style),
-        links_text(report.results, style), results_text(report.results, style),
+        links_text(report.results, style), simulated ? "" : results_text(report.results, style),
         hotspots_text(report.hotspots, style),
         whole ? counters_text(report.nic_counters, style) : "",
         comparison_text(report.comparison, style), thresholds_text(report.thresholds, style),

@@ -32,6 +32,8 @@ bool is_link_row(const ResultRow& row);
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
 /// What the NICs carried (`hotspots`).
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
+/// What a cluster would carry (`sim`): the verdict, then tables.
+std::string simulation_text(const nlohmann::json& simulation, const TextStyle& style);
 std::string findings_text(const Findings& findings, const TextStyle& style);
 /// The runs of a merged report, which its rows name.
 std::string runs_text(const std::vector<RunInfo>& runs, const TextStyle& style);

@@ -124,6 +124,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
   keep_common_options(reports, merged);
   merged.topology = common(reports, &Report::topology, "topology", merged.findings);
   merged.mapping = common(reports, &Report::mapping, "mapping", merged.findings);
+  merged.simulation = common(reports, &Report::simulation, "simulation", merged.findings);
   merged.hotspots = common(reports, &Report::hotspots, "hotspots", merged.findings);
   return merged;
 }

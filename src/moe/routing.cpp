@@ -158,13 +158,13 @@ void check_groups(const Shape& shape, const RoutingRequest& request) {
                 fmt::format("nearest legal value: --num-topk {}", within));
 }
 
-std::int32_t tokens_of(const Shape& shape, const RoutingRequest& request, std::int32_t rank) {
-  if (!request.uneven || rank == 0)
-    return request.tokens;
-  if (rank == shape.n_ranks - 1)
-    return 0;
-  Draws draws(request.seed + 0x756eU * static_cast<std::uint64_t>(rank));
-  return static_cast<std::int32_t>(draws.below(static_cast<std::uint64_t>(request.tokens) + 1));
+void check(const Shape& shape, const RoutingRequest& request) {
+  if (request.tokens < 0 || request.tokens > shape.max_tokens)
+    throw unfit(
+        fmt::format("{} tokens do not fit a capacity of {}", request.tokens, shape.max_tokens),
+        fmt::format("nearest legal value: {}", std::clamp(request.tokens, 0, shape.max_tokens)));
+  if (request.kind == RoutingKind::grouped)
+    check_groups(shape, request);
 }
 
 } // namespace
@@ -188,24 +188,35 @@ RoutingKind parse_routing_kind(const std::string& name) {
                          ", or a file with a / in its name");
 }
 
+std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, std::int32_t rank) {
+  if (!request.uneven || rank == 0)
+    return request.tokens;
+  if (rank == shape.n_ranks - 1)
+    return 0;
+  Draws draws(request.seed + 0x756eU * static_cast<std::uint64_t>(rank));
+  return static_cast<std::int32_t>(draws.below(static_cast<std::uint64_t>(request.tokens) + 1));
+}
+
+RankRouting make_rank_routing(const Shape& shape, const RoutingRequest& request,
+                              std::int32_t rank) {
+  check(shape, request);
+  constexpr std::uint64_t apart = 0xd1342543de82ef95U; // odd: no two steps of 2^64 begin alike
+  RankRouting mine{shape.top_k, {}};
+  const std::int32_t tokens = tokens_of_rank(shape, request, rank);
+  mine.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
+  Chooser chooser(shape, request,
+                  request.seed * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank) +
+                      request.step * apart);
+  for (std::int32_t token = 0; token < tokens; ++token)
+    chooser.next(mine.experts);
+  return mine;
+}
+
 Routing make_routing(const Shape& shape, const RoutingRequest& request) {
-  if (request.tokens < 0 || request.tokens > shape.max_tokens)
-    throw unfit(
-        fmt::format("{} tokens do not fit a capacity of {}", request.tokens, shape.max_tokens),
-        fmt::format("nearest legal value: {}", std::clamp(request.tokens, 0, shape.max_tokens)));
-  if (request.kind == RoutingKind::grouped)
-    check_groups(shape, request);
+  check(shape, request);
   Routing routing;
-  for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank) {
-    RankRouting mine{shape.top_k, {}};
-    const std::int32_t tokens = tokens_of(shape, request, rank);
-    mine.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
-    Chooser chooser(shape, request,
-                    request.seed * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank));
-    for (std::int32_t token = 0; token < tokens; ++token)
-      chooser.next(mine.experts);
-    routing.push_back(std::move(mine));
-  }
+  for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank)
+    routing.push_back(make_rank_routing(shape, request, rank));
   return routing;
 }
 

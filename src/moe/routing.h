@@ -43,7 +43,16 @@ struct RoutingRequest {
   bool uneven = false;             ///< rank 0 has all `tokens`, the last one none, others between
   std::int32_t masked_percent = 0; ///< of the choices become no_expert
   std::int32_t groups = 1, top_groups = 1; ///< of RoutingKind::grouped
+  /// Which of many calls of the same model: other choices, but as many tokens and the same experts
+  /// popular. Call 0 is what `moe` runs.
+  std::uint64_t step = 0;
 };
+
+/// Tokens of a rank: all of `request.tokens` but with `uneven`.
+std::int32_t tokens_of_rank(const Shape& shape, const RoutingRequest& request, std::int32_t rank);
+
+/// One rank's part of make_routing(), for routings that are too large to be kept whole.
+RankRouting make_rank_routing(const Shape& shape, const RoutingRequest& request, std::int32_t rank);
 
 /// Every token's choices are distinct; where fewer experts are allowed than it should choose, the
 /// rest are no_expert. Throws Error (usage) if groups do not fit the shape, or tokens the capacity.

@@ -1,0 +1,201 @@
+// `shmemctl sim`: what each NIC of a cluster would carry, and how long a step would take.
+#include <iostream>
+
+#include "cli/session.h"
+#include "src/base/input.h"
+#include "src/base/text.h"
+#include "src/bench/statistics.h"
+#include "src/sim/request.h"
+#include "src/sim/summary.h"
+#include "src/topo/advice/advice.h"
+#include "src/topo/mapping/mapping_json.h"
+#include "src/topo/mapping/request.h"
+#include "src/topo/writers/host_json.h"
+#include "src/topo/writers/writer.h"
+
+namespace shmemctl {
+
+namespace {
+
+struct SimFlags {
+  sim::Request request;
+  SourceFlags source;
+  int top = 8;
+  bool all = false;
+};
+
+ResultRow row_of(const sim::Summary& summary, const sim::OperationTime& time,
+                 const sim::Traffic& traffic) {
+  ResultRow row;
+  row.case_name = "sim-" + time.operation;
+  row.params = params_json(summary, traffic);
+  row.stats = bench::stats_of(time.samples_us.empty() ? std::vector<double>{time.time_us.mean}
+                                                      : time.samples_us);
+  row.samples = bench::kept_samples({time.samples_us});
+  row.unit = "us";
+  if (time.time_us.mean > 0)
+    row.bandwidth_GBps = time.crossing_bytes / time.time_us.mean * 1e-3;
+  if (!time.limited_by.empty())
+    row.limited_by = time.limited_by;
+  row.reason = "a model's answer: nothing was moved";
+  return row;
+}
+
+void describe(Report& report, const NodeSource& source, const sim::Variants& variants) {
+  const Node& node = source.node;
+  const sim::Cluster& given = variants.clusters.front();
+  report.job.pes = given.ranks();
+  report.job.nodes = given.nodes;
+  report.hosts = nlohmann::json::array({host_json(node, source.sysroot.get())});
+  report.topology = topology_json(node);
+  MappingRequest optimal = given.mapping.request;
+  optimal.policy = Policy::optimal;
+  report.mapping = mapping_json(node, given.mapping, advise(node, map_nics(node, optimal)));
+}
+
+ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options) {
+  const sim::Request& request = flags.request;
+  std::optional<moe::RecordedRouting> recorded;
+  if (request.pattern == "moe" && request.from_file())
+    recorded = moe::parse_routing_file(read_input(request.routing), request.routing);
+  const NodeSource source = session.load(flags.source);
+  const MappingRequest mapping = mapping_request(options, source.node);
+  session.phase("building the cluster");
+  const sim::Cluster cluster = build_cluster(source.node, cluster_of(request, mapping));
+  const sim::Traffic traffic = traffic_of(request, cluster, recorded);
+  session.phase("simulating");
+  const sim::Variants variants = simulate_variants(source.node, request, mapping, traffic);
+  std::vector<sim::Summary> summaries;
+  for (std::size_t i = 0; i < variants.results.size(); ++i)
+    summaries.push_back(summarize(variants.names[i], variants.results[i], traffic));
+  Report& report = session.report();
+  describe(report, source, variants);
+  for (const sim::Summary& summary : summaries)
+    for (const sim::OperationTime& time : summary.operations)
+      report.results.push_back(row_of(summary, time, traffic));
+  report.simulation =
+      simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
+                                  flags.all ? 0 : static_cast<std::size_t>(flags.top)});
+  report.findings = simulation_findings(summaries);
+  return session.finish();
+}
+
+void add_cluster_flags(CLI::App& command, sim::Request& request) {
+  command.add_option("--nodes", request.nodes, "Nodes, each as the topology says (default 2)");
+  command
+      .add_option("--fabric", request.fabric,
+                  "rail: NIC i of a block's nodes has leaf switch i; fat-tree: one leaf for all")
+      ->check(CLI::IsMember({"rail", "fat-tree"}));
+  command.add_option("--leaf-nodes", request.leaf_nodes,
+                     "Nodes that share leaf switches (default 32)");
+  command.add_option("--oversubscription", request.oversubscription,
+                     "A leaf's links to NICs over its uplinks (default 1)");
+  command
+      .add_option("--nic-gbits", request.nic_Gbps,
+                  "Rate of each NIC port, Gbit/s (default: the topology's)")
+      ->check(CLI::Range(0.001, 1e6));
+  command
+      .add_option("--nvlink-gbytes", request.link_GBps,
+                  "What a GPU moves to the others of its node, GB/s (default: the topology's)")
+      ->check(CLI::Range(0.001, 1e6));
+}
+
+void add_traffic_flags(CLI::App& command, sim::Request& request) {
+  command.add_option("--pattern", request.pattern, join(sim::pattern_names(), ", "));
+  command.add_option("-b,--bytes", request.size, "Of each pair of ranks; not of moe (default 1M)")
+      ->type_name("SIZE");
+  command
+      .add_option("--ep-ranks", request.ep_ranks,
+                  "Ranks that share the experts: groups of whole nodes (default: all)")
+      ->check(CLI::Range(1, 1 << 24));
+  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)");
+  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)");
+  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)");
+  command.add_option("--num-experts", request.experts, "Experts of a group (default 256)");
+  command.add_option("--routing", request.routing,
+                     "Who chooses whom: " + join(moe::routing_names(), ", ") +
+                         "; or a file of moe --record (with / or . in its name)");
+  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)");
+  command.add_option("--num-topk-groups", request.top_groups,
+                     "grouped: groups that a token chooses first (default 4)");
+  command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
+      ->check(CLI::Range(0, 100));
+  command.add_flag("--uneven", request.uneven,
+                   "Rank 0 of a group has all tokens, the last one none, the others some");
+  command
+      .add_option("--mode", request.mode,
+                  "ht: one row per token and node, handed on there (hybrid); ll: rows go straight")
+      ->check(CLI::IsMember({"ht", "ll"}));
+  command.add_flag("--flat", request.flat, "ht: one row per token and rank, straight");
+  command.add_option("--dtype", request.dtype, "What a dispatch carries; a combine is bf16")
+      ->check(CLI::IsMember({"bf16", "fp8"}));
+  command
+      .add_option("--combine", request.combine,
+                  "ll: a row comes back per choice (weighted) or per rank (partial)")
+      ->check(CLI::IsMember({"weighted", "partial"}));
+  command
+      .add_option("--copies", request.copies,
+                  "ll: a row goes there per rank, as in moe, or per choice, as in DeepEP")
+      ->check(CLI::IsMember({"rank", "choice"}));
+}
+
+void add_effort_flags(CLI::App& command, SimFlags& flags) {
+  sim::Request& request = flags.request;
+  command.add_option("--seed", request.seed, "Of all that is drawn (default 1)");
+  command
+      .add_option("--steps", request.steps,
+                  "Steps that are drawn (default 64); 0: only what is expected")
+      ->check(CLI::Range(0, 1 << 20));
+  command
+      .add_option("--sample", request.sample,
+                  "tokens: every token's choices, step 0 those of moe with this seed; counts: "
+                  "tokens per node; auto")
+      ->check(CLI::IsMember({"auto", "tokens", "counts"}));
+  command
+      .add_option("--kill-nic", request.kill_nics,
+                  "What if this NIC were dead: [NODE/]NAME[:PORT]; may be repeated")
+      ->type_name("NIC");
+  command
+      .add_option("--slow-nic", request.slow_nics,
+                  "What if a share of its rate were left: [NODE/]NAME[:PORT]=0.5")
+      ->type_name("NIC=SHARE");
+  command
+      .add_option("--move-expert", request.move_experts,
+                  "What if this expert were on that rank of each group")
+      ->type_name("EXPERT:RANK");
+  command.add_option("--top", flags.top, "NICs, nodes and switches that are listed (default 8)")
+      ->check(CLI::Range(1, 1 << 20));
+  command.add_flag("--all", flags.all, "List all of them");
+}
+
+} // namespace
+
+void add_sim(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "sim", "What each NIC of a cluster would carry, and how long a step would take");
+  command->footer(
+      "A cluster is NODES times one topology (--from, or this machine). Nothing is moved: times "
+      "are\nwhat the bytes take on the busiest link, and no less is possible (docs/sim.md).\n"
+      "Examples:\n"
+      "  shmemctl sim --from topo.xml --nodes 8 --num-tokens 4096 --dtype fp8\n"
+      "  shmemctl sim --from topo.xml --nodes 2048 --ep-ranks 256 --steps 1024 --world deepep-ht\n"
+      "  shmemctl sim --from topo.xml --nodes 32 --routing zipf --mode ll --kill-nic 3/mlx5_0\n"
+      "  shmemctl sim --nodes 16 --pattern all-to-all --fabric fat-tree --oversubscription 4\n"
+      "  shmemctl sim --from topo.xml --nodes 4 --slow-nic 0/mlx5_2=0.5 --move-expert 7:31");
+  auto flags = std::make_shared<SimFlags>();
+  auto source = std::shared_ptr<SourceFlags>(flags, &flags->source);
+  add_source_flags(*command, context, source);
+  add_cluster_flags(*command, flags->request);
+  add_traffic_flags(*command, flags->request);
+  add_effort_flags(*command, *flags);
+  add_mapping_flags(*command, context);
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) {
+      return with_session(run_context, [&](Session& session, const Options& options) {
+        return run_sim(*flags, session, options);
+      });
+    };
+  });
+}
+
+} // namespace shmemctl

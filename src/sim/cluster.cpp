@@ -1,0 +1,181 @@
+#include "src/sim/cluster.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "src/topo/mapping/ports.h"
+
+namespace shmemctl::sim {
+
+namespace {
+
+constexpr int most_nodes = 1 << 16;
+
+Error unfit(const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, "the cluster", "build", problem, fix};
+}
+
+void check(const Node& node, const ClusterRequest& request) {
+  if (request.nodes < 1 || request.nodes > most_nodes)
+    throw unfit(
+        fmt::format("nodes must be from 1 to {} (they are {})", most_nodes, request.nodes),
+        fmt::format("nearest legal value: --nodes {}", std::clamp(request.nodes, 1, most_nodes)));
+  if (request.fabric.leaf_nodes < 1)
+    throw unfit(fmt::format("{} nodes cannot share a leaf switch", request.fabric.leaf_nodes),
+                "nearest legal value: --leaf-nodes 1");
+  if (!(request.fabric.oversubscription >= 1))
+    throw unfit(fmt::format("an oversubscription of {} is none: leaf switches have at most as much "
+                            "upwards as downwards",
+                            request.fabric.oversubscription),
+                "nearest legal value: --oversubscription 1");
+  if (request.mapping.gpus.empty() || node.gpus.empty())
+    throw unfit("the topology has no GPU", "give the topology of a node with GPUs by --from FILE");
+  if (usable_ports(node).empty())
+    throw unfit("the topology has no NIC that could carry traffic",
+                "give the topology of a node with RDMA NICs by --from FILE; shmemctl topo shows "
+                "what one holds");
+}
+
+/// The node with its dead ports down.
+Node without_dead(Node node, const std::vector<NicChange>& changes) {
+  for (const NicChange& change : changes)
+    for (Nic& nic : node.nics) {
+      if (change.rate_share > 0 || nic.name != change.device)
+        continue;
+      if (nic.ports.empty())
+        nic.ports.emplace_back();
+      for (NicPort& port : nic.ports)
+        if (port.number == change.port.value_or(port.number))
+          port.state = known(PortState::down, "what if");
+    }
+  return node;
+}
+
+double rate_of(const Node& node, const NicUse& use, const std::optional<double>& given_Gbps) {
+  if (given_Gbps)
+    return *given_Gbps / 8;
+  const NicPort* const port = find_port(node, use.nic, use.port);
+  return port != nullptr && port->rate_Gbps ? *port->rate_Gbps / 8 : 0;
+}
+
+std::vector<Port> ports_of(const Node& node, const ClusterRequest& request) {
+  const std::vector<NicUse> fabric = candidate_ports(node);
+  std::vector<Port> ports;
+  for (const NicUse& use : usable_ports(node))
+    ports.push_back({use.nic, use.port, node.nics[static_cast<std::size_t>(use.nic)].name,
+                     rate_of(node, use, request.nic_Gbps),
+                     std::find(fabric.begin(), fabric.end(), use) != fabric.end()});
+  return ports;
+}
+
+int rail_of(std::vector<Port>& ports, const Node& node, const NicUse& use,
+            const ClusterRequest& request) {
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    if (ports[i].nic == use.nic && ports[i].number == use.port)
+      return static_cast<int>(i);
+  ports.push_back({use.nic, use.port, node.nics[static_cast<std::size_t>(use.nic)].name,
+                   rate_of(node, use, request.nic_Gbps), false});
+  return static_cast<int>(ports.size()) - 1;
+}
+
+NodeKind kind_of(const Node& node, const Mapping& mapping, const ClusterRequest& request,
+                 const std::vector<NicChange>& changes, std::vector<Port>& ports) {
+  NodeKind kind;
+  for (const PeMapping& pe : mapping.pes) {
+    std::vector<int> used;
+    for (int i = 0; i < std::min(pe.used, static_cast<int>(pe.nics.size())); ++i)
+      used.push_back(rail_of(ports, node, pe.nics[static_cast<std::size_t>(i)], request));
+    if (used.empty())
+      throw unfit(fmt::format("PE {} of a node has no NIC{}{}", pe.pe,
+                              pe.reason.empty() ? "" : ": ", pe.reason),
+                  "leave one NIC to each PE; shmemctl topo shows which they get");
+    for (const int port : used)
+      if (!(ports[static_cast<std::size_t>(port)].rate_GBps > 0))
+        throw unfit(fmt::format("the topology does not tell the rate of {}",
+                                to_string(ports[static_cast<std::size_t>(port)])),
+                    "give it: --nic-gbits 400");
+    kind.ports_of_pe.push_back(std::move(used));
+  }
+  for (const Port& port : ports) {
+    double rate = port.rate_GBps;
+    for (const NicChange& change : changes)
+      if (change.device == port.device && change.port.value_or(port.number) == port.number)
+        rate *= change.rate_share;
+    kind.rate_GBps.push_back(rate);
+  }
+  return kind;
+}
+
+double link_rate(const Gpu& gpu) {
+  double rate = 0;
+  for (const GpuLink& link : gpu.links)
+    if (link.target != LinkTarget::cpu && link.bandwidth_GBps)
+      rate += *link.bandwidth_GBps * link.count;
+  return rate;
+}
+
+std::vector<double> link_rates(const Node& node, const ClusterRequest& request) {
+  std::vector<double> rates;
+  const std::vector<int>& gpus = request.mapping.gpus;
+  for (const int gpu : gpus) {
+    const double rate = request.link_GBps.value_or(
+        gpu < 0 ? 0 : link_rate(node.gpus[static_cast<std::size_t>(gpu)]));
+    rates.push_back(rate / static_cast<double>(std::count(gpus.begin(), gpus.end(), gpu)));
+  }
+  return rates;
+}
+
+} // namespace
+
+const char* to_string(FabricKind kind) {
+  return kind == FabricKind::rail ? "rail" : "fat-tree";
+}
+
+std::string to_string(const Port& port) {
+  return port.device + "/" + std::to_string(port.number);
+}
+
+int Cluster::fabric_ports() const {
+  return static_cast<int>(
+      std::count_if(ports.begin(), ports.end(), [](const Port& port) { return port.on_fabric; }));
+}
+
+Cluster build_cluster(const Node& node, const ClusterRequest& request) {
+  check(node, request);
+  for (const NicChange& change : request.changes)
+    require_known(change, node, request.nodes);
+  Cluster cluster;
+  cluster.nodes = request.nodes;
+  cluster.node_pes = static_cast<int>(request.mapping.gpus.size());
+  cluster.fabric = request.fabric;
+  cluster.ports = ports_of(node, request);
+  cluster.link_GBps = link_rates(node, request);
+  cluster.mapping = map_nics(node, request.mapping);
+  std::map<std::vector<std::size_t>, int> kinds{{{}, 0}};
+  cluster.kinds.push_back(kind_of(node, cluster.mapping, request, {}, cluster.ports));
+  for (int n = 0; n < request.nodes; ++n) {
+    std::vector<std::size_t> concerning;
+    std::vector<NicChange> changes;
+    for (std::size_t i = 0; i < request.changes.size(); ++i)
+      if (request.changes[i].concerns(n)) {
+        concerning.push_back(i);
+        changes.push_back(request.changes[i]);
+      }
+    const auto [kind, is_new] = kinds.try_emplace(concerning, static_cast<int>(kinds.size()));
+    if (is_new) {
+      const Node changed = without_dead(node, changes);
+      const Mapping mapping = map_nics(changed, request.mapping);
+      cluster.kinds.push_back(kind_of(changed, mapping, request, changes, cluster.ports));
+    }
+    cluster.kind_of_node.push_back(kind->second);
+  }
+  for (NodeKind& kind : cluster.kinds) // ports that only a later kind uses
+    for (std::size_t i = kind.rate_GBps.size(); i < cluster.ports.size(); ++i)
+      kind.rate_GBps.push_back(cluster.ports[i].rate_GBps);
+  return cluster;
+}
+
+} // namespace shmemctl::sim

@@ -1,0 +1,255 @@
+#include "src/sim/request.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "src/base/text.h"
+#include "src/base/units.h"
+#include "src/moe/shape_rules.h"
+#include "src/sim/expected.h"
+#include "src/sim/node_counts.h"
+
+namespace shmemctl::sim {
+
+namespace {
+
+Error bad(const std::string& flag, const std::string& problem, const std::string& fix) {
+  return {ExitCode::usage, flag, "use", problem, fix};
+}
+
+void refuse(bool idle, const char* flag, const char* why, const char* fix) {
+  if (idle)
+    throw bad(flag, why, fix);
+}
+
+/// Flags that would do nothing: somebody thinks that they do.
+void refuse_idle_flags(const Request& request) {
+  const Request untouched;
+  const bool low = request.mode == "ll", file = request.from_file();
+  const bool moe = request.pattern == "moe";
+  refuse(moe && request.size != untouched.size, "--bytes", "a row's size follows from --hidden",
+         "leave it out, or use another --pattern");
+  refuse(!moe && !request.move_experts.empty(), "--move-expert", "only moe has experts",
+         "leave it out, or use --pattern moe");
+  refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
+         "leave it out, or use --mode ht");
+  refuse(request.combine != untouched.combine && !low, "--combine",
+         "high throughput has one model, rows", "leave it out, or use --mode ll");
+  refuse(request.copies != untouched.copies && !low, "--copies",
+         "high throughput sends a row per rank or node", "leave it out, or use --mode ll");
+  refuse((request.groups != untouched.groups || request.top_groups != untouched.top_groups) &&
+             request.routing != moe::to_string(moe::RoutingKind::grouped),
+         "--num-groups", "only one routing has groups", "use --routing grouped");
+  refuse((request.uneven || request.masked_percent > 0 || request.tokens || request.top_k ||
+          request.experts) &&
+             file,
+         "--routing", "a file says tokens, experts and all choices itself",
+         "leave --num-tokens, --num-topk, --num-experts, --uneven and --masked out");
+}
+
+/// Groups of whole nodes, all alike, that share the experts evenly; nearest to `wanted`.
+std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted) {
+  std::optional<int> nearest;
+  for (int nodes = 1; nodes <= cluster.nodes; ++nodes) {
+    const int ranks = nodes * cluster.node_pes;
+    if (cluster.nodes % nodes != 0 || experts % ranks != 0)
+      continue;
+    if (!nearest || std::abs(ranks - wanted) < std::abs(*nearest - wanted))
+      nearest = ranks;
+  }
+  return nearest;
+}
+
+void check_group(const Cluster& cluster, int experts, int ranks) {
+  std::string problem;
+  if (ranks < 1 || ranks % cluster.node_pes != 0)
+    problem =
+        fmt::format("{} ranks are not a whole number of nodes of {}", ranks, cluster.node_pes);
+  else if (cluster.ranks() % ranks != 0)
+    problem = fmt::format("{} ranks cannot be put into groups of {}", cluster.ranks(), ranks);
+  else if (experts % ranks != 0)
+    problem = fmt::format("{} experts cannot be shared evenly by {} ranks", experts, ranks);
+  if (problem.empty())
+    return;
+  if (const auto nearest = nearest_group(cluster, experts, ranks))
+    throw bad("--ep-ranks", problem, fmt::format("nearest legal value: --ep-ranks {}", *nearest));
+  const int node = cluster.node_pes;
+  throw bad("--num-experts", problem,
+            fmt::format("nearest legal value: --num-experts {} with --ep-ranks {}",
+                        std::max(1, (experts + node / 2) / node) * node, node));
+}
+
+std::vector<std::int32_t> experts_in_order(const moe::Shape& shape) {
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t expert = 0; expert < shape.n_experts; ++expert)
+    ranks.push_back(shape.rank_of_expert(expert));
+  return ranks;
+}
+
+moe::RoutingRequest routing_request(const Request& request) {
+  moe::RoutingRequest routing;
+  routing.kind = moe::parse_routing_kind(request.routing);
+  routing.seed = request.seed;
+  routing.tokens = request.tokens.value_or(128);
+  routing.uneven = request.uneven;
+  routing.masked_percent = request.masked_percent;
+  if (routing.kind == moe::RoutingKind::grouped) {
+    routing.groups = request.groups;
+    routing.top_groups = request.top_groups;
+  }
+  return routing;
+}
+
+MoeTraffic moe_traffic(const Request& request, const Cluster& cluster,
+                       const std::optional<moe::RecordedRouting>& recorded) {
+  MoeTraffic traffic;
+  moe::Shape& shape = traffic.shape;
+  shape.n_experts = request.experts.value_or(256);
+  shape.top_k = request.top_k.value_or(8);
+  shape.max_tokens = request.tokens.value_or(128);
+  shape.n_ranks = request.ep_ranks > 0 ? request.ep_ranks : cluster.ranks();
+  if (recorded) {
+    if (request.ep_ranks > 0 && request.ep_ranks != recorded->shape.n_ranks)
+      throw bad(printable(request.routing),
+                fmt::format("it is of {} ranks, and a group has {}", recorded->shape.n_ranks,
+                            request.ep_ranks),
+                fmt::format("nearest legal value: --ep-ranks {}", recorded->shape.n_ranks));
+    shape = recorded->shape;
+    traffic.replay = recorded->routing;
+  }
+  check_group(cluster, shape.n_experts, shape.n_ranks);
+  shape.hidden = request.hidden;
+  traffic.format = request.dtype == "fp8" ? moe::Format::fp8 : moe::Format::bf16;
+  moe::validate(shape, traffic.format, cluster.ranks());
+  if (!recorded) {
+    traffic.routing = routing_request(request);
+    moe::RoutingRequest none = traffic.routing; // groups that do not fit throw
+    none.tokens = 0;
+    moe::make_rank_routing(shape, none, 0);
+  }
+  traffic.node_ranks = cluster.node_pes;
+  const bool low = request.mode == "ll";
+  traffic.mode = low            ? MoeMode::low_latency
+                 : request.flat ? MoeMode::high_throughput
+                                : MoeMode::hybrid;
+  traffic.partial = low && request.combine == "partial";
+  traffic.per_choice = low && request.copies == "choice";
+  traffic.rank_of_expert = experts_in_order(shape);
+  return traffic;
+}
+
+} // namespace
+
+WhatIf what_if_of(const Request& request) {
+  WhatIf what_if;
+  for (const std::string& text : request.kill_nics)
+    what_if.nics.push_back(parse_dead_nic(text));
+  for (const std::string& text : request.slow_nics)
+    what_if.nics.push_back(parse_slow_nic(text));
+  for (const std::string& text : request.move_experts)
+    what_if.moves.push_back(parse_expert_move(text));
+  return what_if;
+}
+
+ClusterRequest cluster_of(const Request& request, const MappingRequest& mapping) {
+  ClusterRequest cluster;
+  cluster.nodes = request.nodes;
+  cluster.mapping = mapping;
+  cluster.fabric = {request.fabric == "fat-tree" ? FabricKind::fat_tree : FabricKind::rail,
+                    request.leaf_nodes, request.oversubscription};
+  cluster.nic_Gbps = request.nic_Gbps;
+  cluster.link_GBps = request.link_GBps;
+  return cluster;
+}
+
+Traffic traffic_of(const Request& request, const Cluster& cluster,
+                   const std::optional<moe::RecordedRouting>& recorded) {
+  refuse_idle_flags(request);
+  Traffic traffic;
+  traffic.pattern = parse_pattern(request.pattern);
+  if (traffic.pattern == Pattern::moe) {
+    traffic.moe = moe_traffic(request, cluster, recorded);
+    return traffic;
+  }
+  const auto size_bytes = parse_size_bytes(request.size);
+  if (!size_bytes)
+    throw bad("--bytes " + printable(request.size), "it is no size", "write 4096, 64K or 1M");
+  traffic.size_bytes = static_cast<double>(*size_bytes);
+  return traffic;
+}
+
+Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
+  if (!traffic.moe)
+    return traffic;
+  const moe::Shape& shape = traffic.moe->shape;
+  for (const ExpertMove& move : moves) {
+    if (move.expert >= shape.n_experts)
+      throw bad("--move-expert", fmt::format("there is no expert {}", move.expert),
+                fmt::format("nearest legal value: {}:{}", shape.n_experts - 1, move.rank));
+    if (move.rank >= shape.n_ranks)
+      throw bad("--move-expert", fmt::format("a group has no rank {}", move.rank),
+                fmt::format("nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));
+    traffic.moe->rank_of_expert[static_cast<std::size_t>(move.expert)] = move.rank;
+  }
+  return traffic;
+}
+
+Effort effort_of(const Request& request, const Traffic& traffic) {
+  Effort effort;
+  effort.steps = request.steps;
+  effort.seed = request.seed;
+  effort.sampling = request.sample == "tokens"   ? Sampling::tokens
+                    : request.sample == "counts" ? Sampling::counts
+                                                 : Sampling::automatic;
+  if (traffic.fixed())
+    return effort;
+  if (effort.steps == 0 && !Expectation::known_for(*traffic.moe))
+    throw bad("--steps 0", "no formula says what this routing moves: it has to be drawn",
+              "nearest legal value: --steps 1");
+  if (effort.sampling == Sampling::counts && !NodeCounts::can_draw(*traffic.moe))
+    throw bad("--sample counts",
+              "counts can be drawn of uniform routing in --mode ht over nodes that have as many "
+              "experts each",
+              "use --sample tokens");
+  return effort;
+}
+
+Variants simulate_variants(const Node& node, const Request& request, const MappingRequest& mapping,
+                           const Traffic& traffic) {
+  const WhatIf what_if = what_if_of(request);
+  const Effort effort = effort_of(request, traffic);
+  const Traffic changed = moved(traffic, what_if.moves);
+  Variants variants;
+  ClusterRequest given = cluster_of(request, mapping);
+  variants.names.emplace_back("given");
+  variants.clusters.push_back(build_cluster(node, given));
+  if (mapping.policy != Policy::optimal) {
+    ClusterRequest best = given;
+    best.mapping.policy = Policy::optimal;
+    variants.names.emplace_back("optimal");
+    variants.clusters.push_back(build_cluster(node, best));
+  }
+  const std::size_t plain = variants.clusters.size();
+  if (what_if.any()) {
+    given.changes = what_if.nics;
+    variants.names.emplace_back("what-if");
+    variants.clusters.push_back(build_cluster(node, given));
+  }
+  const bool apart = !what_if.moves.empty(); // other rows go elsewhere
+  std::vector<const Cluster*> together;
+  for (std::size_t i = 0; i < (apart ? plain : variants.clusters.size()); ++i)
+    together.push_back(&variants.clusters[i]);
+  variants.results = simulate(together, traffic, effort);
+  if (apart) {
+    Effort again = effort;
+    if (!changed.fixed() && !NodeCounts::can_draw(*changed.moe))
+      again.sampling = Sampling::tokens;
+    variants.results.push_back(simulate({&variants.clusters.back()}, changed, again).front());
+  }
+  return variants;
+}
+
+} // namespace shmemctl::sim

@@ -1,0 +1,197 @@
+"""`sim`: its report, its text, its refusals, and real runs whose bytes it has to tell beforehand."""
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from job_support import default_signals
+from support import BINARY, CliTest, DATA, clean_environment, run
+from test_transports import missing
+
+HGX = DATA / "nccl" / "hgx-8gpu-8nic.xml"
+PAIRS = DATA / "nccl" / "pairs-8gpu-8nic.xml"
+#: Two nodes of two ranks, as the real runs below.
+FOUR_RANKS = ("--from", HGX, "--nodes", 2, "--pes-per-node", 2, "--sample", "tokens", "--steps", 1)
+SHAPE = ("--num-experts", 32, "--hidden", 256, "--num-tokens", 33, "--num-topk", 4)
+TCP = {"SHMEMCTL_SYMMETRIC_SIZE": "64M", "SHMEMCTL_REMOTE_TRANSPORT": "libfabric",
+       "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
+
+
+class SimTest(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sim-")
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def sim(self, *arguments):
+        path = self.path / "sim.json"
+        code, out, err = run("sim", *arguments, "--json", path, "--force")
+        self.assertEqual(code, 0, err)
+        valid, text, problem = run("report", "validate", path)
+        self.assertEqual(valid, 0, text + problem)
+        return json.loads(path.read_text()), out
+
+    @staticmethod
+    def variant(document, name="given"):
+        found, = [v for v in document["simulation"]["variants"] if v["name"] == name]
+        return found
+
+    def operation(self, document, name, variant="given"):
+        found, = [o for o in self.variant(document, variant)["operations"] if o["operation"] == name]
+        return found
+
+
+class Answers(SimTest):
+    def test_the_verdict_comes_first_and_the_report_is_whole(self):
+        document, out = self.sim("--from", PAIRS, "--nodes", 4, "--world", "deepep-ht", "--num-tokens", 512,
+                                 "--steps", 40)
+        self.assertTrue(out.startswith("busiest NIC: node "), out)
+        self.assertIn("2 times the even share", out.splitlines()[0])
+        self.assertIn("limited by", out.splitlines()[0])
+        simulation = document["simulation"]
+        self.assertEqual((simulation["bytes"], simulation["times"], simulation["steps"]), ("exact", "sampled", 40))
+        self.assertAlmostEqual(simulation["price_of_mapping"], 2, delta=0.1)
+        self.assertEqual([f["id"] for f in document["findings"]], ["nic-hotspot-predicted"])
+        rows = {(r["case"], r["params"]["variant"]): r for r in document["results"]}
+        self.assertEqual({case for case, _ in rows}, {"sim-dispatch", "sim-combine", "sim-step"})
+        self.assertEqual(rows["sim-step", "given"]["stats"]["n"], 40)
+        self.assertEqual(document["job"], {"pes": 32, "nodes": 4, "bootstrap": "none", "launcher": "none"})
+        self.assertEqual(len(self.variant(document)["nics"]), 8)
+        everything, _ = self.sim("--from", PAIRS, "--nodes", 4, "--steps", 0, "--all")
+        nics = self.variant(everything)["nics"]
+        self.assertEqual([(n["node"], n["device"]) for n in nics[:2]], [(0, "mlx5_0"), (0, "mlx5_1")])
+        self.assertEqual(len(nics), 32)
+        self.assertEqual(everything["simulation"]["times"], "expected")
+
+    def test_expected_bytes_are_the_formula(self):
+        # 8 nodes of 8 ranks, 256 experts, 8 of them chosen: a node is missed as C(224, 8) / C(256, 8).
+        document, _ = self.sim("--from", HGX, "--nodes", 8, "--num-tokens", 4096, "--steps", 0, "--dtype", "fp8")
+        missed = 1.0
+        for i in range(8):
+            missed *= (224 - i) / (256 - i)
+        rows = 4096 * (1 - missed) * 7
+        dispatch = self.operation(document, "dispatch")
+        self.assertAlmostEqual(dispatch["crossing_bytes_per_rank"] / (rows * (7168 + 56 * 4)), 1, places=12)
+        self.assertAlmostEqual(self.variant(document)["busiest"]["over_even"], 1, places=9)
+
+    def test_what_if(self):
+        document, out = self.sim("--from", HGX, "--nodes", 4, "--num-tokens", 256, "--kill-nic", "1/mlx5_0",
+                                 "--slow-nic", "2/mlx5_3=0.5", "--steps", 20)
+        self.assertGreater(document["simulation"]["what_if_factor"], 1.8)
+        self.assertEqual(document["simulation"]["changes"], ["--kill-nic 1/mlx5_0", "--slow-nic 2/mlx5_3=0.5"])
+        dead = [n for n in self.variant(document, "what-if")["nics"] if (n["node"], n["device"]) == (1, "mlx5_0")]
+        self.assertEqual(dead, [])
+        self.assertIn("with the changes", out)
+        moved, _ = self.sim("--from", HGX, "--nodes", 4, "--move-expert", "0:31", "--steps", 5)
+        self.assertIn("what_if_factor", moved["simulation"])
+
+    def test_patterns_and_fabrics(self):
+        document, _ = self.sim("--from", HGX, "--nodes", 8, "--pattern", "all-to-all", "--bytes", "4K",
+                               "--fabric", "fat-tree", "--leaf-nodes", 2, "--oversubscription", 8)
+        transfer = self.operation(document, "transfer")
+        self.assertEqual(transfer["crossing_bytes_per_rank"], 7 * 8 * 4096)
+        self.assertIn("leaf switch", transfer["limited_by"])
+        self.assertEqual(document["simulation"]["times"], "exact")
+        for pattern in ("put-ring", "put-pairs", "put-incast"):
+            document, _ = self.sim("--from", HGX, "--nodes", 8, "--pattern", pattern)
+            self.assertGreater(self.operation(document, "transfer")["time_us"]["mean"], 0)
+
+    def test_a_hot_expert_is_found_and_the_same_seed_gives_the_same(self):
+        arguments = ("--from", HGX, "--nodes", 4, "--routing", "zipf", "--steps", 10, "--seed", 7)
+        document, _ = self.sim(*arguments)
+        again, _ = self.sim(*arguments)
+        other, _ = self.sim(*arguments[:-1], 8)
+        self.assertEqual(document["simulation"], again["simulation"])
+        self.assertNotEqual(document["simulation"], other["simulation"])
+        self.assertEqual(document["simulation"]["bytes"], "sampled")
+        self.assertIn("out_margin95_bytes", self.variant(document)["nics"][0])
+
+    def test_refusals(self):
+        for arguments, words in (
+                (("--nodes", 3), "256 experts cannot be shared evenly by 24 ranks"),
+                (("--nodes", 0), "nodes must be from 1"),
+                (("--kill-nic", "mlx5_77"), "the topology has no such NIC"),
+                (("--kill-nic", "9/mlx5_0"), "nodes 0 to 1"),
+                (("--oversubscription", 0.5), "oversubscription"),
+                (("--routing", "./missing"), "missing"),
+                (("--num-topk", 33), "num-topk"),
+                (("--policy", "best"), "best")):
+            with self.subTest(arguments=arguments):
+                err = self.assert_refused(run("sim", "--from", HGX, *arguments))
+                self.assertIn(words, err)
+        err = self.assert_refused(run("sim", "--from", DATA / "nvidia-smi" / "session.txt"))
+        self.assertIn("--nic-gbits", err)
+        routing = self.path / "of-two.txt"
+        routing.write_text("shmemctl-routing 1\nranks 2 experts 4 topk 2\nrank 0 tokens 1\n3 -1\n"
+                           "rank 1 tokens 0\nend -\n", encoding="ascii")
+        err = self.assert_refused(run("sim", "--from", HGX, "--routing", routing, "--ep-ranks", 16))
+        self.assertIn("it is of 2 ranks", err)
+        routing.write_text("shmemctl-routing 1\nranks 2 experts", encoding="ascii")
+        self.assertIn("line 2", self.assert_refused(run("sim", "--from", HGX, "--routing", routing)))
+
+
+class RealRuns(SimTest):
+    """`moe` counts the bytes of its rows while it moves them; `sim` has to know them without."""
+
+    def moe(self, *arguments, pes=4):
+        path = self.path / "moe.json"
+        done = subprocess.run([BINARY, "run", "-n", str(pes), "--nodes", "2", "moe",
+                               *map(str, SHAPE + arguments), "-n", "2", "-w", "1", "--json", str(path), "--force"],
+                              check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=300,
+                              preexec_fn=default_signals, env=clean_environment(**TCP))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        point, = json.loads(path.read_text())["moe"]
+        return point
+
+    def assert_same_bytes(self, point, document):
+        """Rank r of a node has a NIC of its own: what the rank sends to other nodes, its NIC sends."""
+        for operation in ("dispatch", "combine"):
+            crossing = point[operation]["crossing_bytes"]
+            self.assertGreater(sum(crossing), 0)
+            self.assertEqual(self.operation(document, operation)["crossing_bytes_per_rank"] * 4, sum(crossing))
+        nics = {(nic["node"], nic["device"]): nic["out_bytes"] for nic in self.variant(document)["nics"]}
+        for rank in range(4):
+            sent = sum(point[operation]["crossing_bytes"][rank] for operation in ("dispatch", "combine"))
+            self.assertEqual(nics[rank // 2, f"mlx5_{rank % 2}"], sent, rank)
+
+    def test_the_same_seed_moves_the_same_bytes(self):
+        if reason := missing(TCP, "--nodes", 2):
+            self.skipTest(reason)
+        way = ("--routing", "zipf", "--seed", 11)
+        document, _ = self.sim(*FOUR_RANKS, *SHAPE, *way, "--all")
+        self.assert_same_bytes(self.moe(*way), document)
+
+    def test_rows_that_are_not_handed_on(self):
+        # A flat run takes all ranks for one node, so its own count is of all other ranks: one a node.
+        if reason := missing(TCP, "--nodes", 2):
+            self.skipTest(reason)
+        record = self.path / "routing.txt"
+        point = self.moe("--flat", "--routing", "grouped", "--record", record, pes=2)
+        document, _ = self.sim("--from", HGX, "--nodes", 2, "--pes-per-node", 1, "--flat", "--hidden", 256,
+                               "--routing", record, "--all")
+        nics = {nic["node"]: nic["out_bytes"] for nic in self.variant(document)["nics"] if nic["device"] == "mlx5_0"}
+        for rank in range(2):
+            sent = sum(point[operation]["sent_bytes"][rank] for operation in ("dispatch", "combine"))
+            self.assertGreater(sent, 0)
+            self.assertEqual(nics[rank], sent)
+
+    def test_a_replayed_routing_moves_the_same_bytes(self):
+        if reason := missing(TCP, "--nodes", 2):
+            self.skipTest(reason)
+        record = self.path / "routing.txt"
+        for mode, routing in ((("--mode", "ht"), ("--uneven",)),
+                              (("--mode", "ht"), ("--routing", "grouped")),
+                              (("--mode", "ht", "--dtype", "fp8"), ("--routing", "hot-expert")),
+                              (("--mode", "ll"), ("--masked", 20)),
+                              (("--mode", "ll", "--combine", "partial"), ("--routing", "empty-ranks"))):
+            with self.subTest(mode=mode, routing=routing):
+                record.unlink(missing_ok=True)
+                point = self.moe(*mode, *routing, "--record", record)
+                document, _ = self.sim(*FOUR_RANKS, *mode, "--hidden", 256, "--routing", record, "--all")
+                self.assertEqual(document["simulation"]["times"], "exact")
+                self.assert_same_bytes(point, document)
+
+
+if __name__ == "__main__":
+    unittest.main()
