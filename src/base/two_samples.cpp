@@ -5,6 +5,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace shmemctl {
 
@@ -98,16 +99,47 @@ double differences_up_to(const std::vector<double>& first, const std::vector<dou
   return count;
 }
 
+/// Those above `low` and up to `high`. Both sets are sorted.
+std::vector<double> differences_between(const std::vector<double>& first,
+                                        const std::vector<double>& second, double low,
+                                        double high) {
+  std::vector<double> differences;
+  std::size_t begin = second.size(), end = second.size();
+  for (auto value = first.rbegin(); value != first.rend(); ++value) { // larger ones only grow
+    while (begin > 0 && second[begin - 1] - *value > low)
+      --begin;
+    while (end > 0 && second[end - 1] - *value > high)
+      --end;
+    for (std::size_t j = begin; j < end; ++j)
+      differences.push_back(second[j] - *value);
+  }
+  return differences;
+}
+
 /// The rank-th smallest (from 1) of all differences, without making them: by halving the range
-/// until it is ten millionths of a unit wide: far below what any measurement tells.
+/// until it is ten millionths of a unit wide: far below what any measurement tells. Once few are
+/// left in the range, the one that is looked for is known, and counts no longer tell more.
 double difference_at(const std::vector<double>& first, const std::vector<double>& second,
                      double rank) {
+  constexpr double few = 256;
   double low = second.front() - first.back(), high = second.back() - first.front();
-  if (differences_up_to(first, second, low) >= rank)
+  double below = differences_up_to(first, second, low);
+  if (below >= rank)
     return low;
+  double up_to = static_cast<double>(first.size()) * static_cast<double>(second.size());
+  std::optional<double> found;
   while (high - low > 1e-7 * std::max({1.0, std::abs(low), std::abs(high)})) {
+    if (!found && up_to - below <= few) {
+      std::vector<double> rest = differences_between(first, second, low, high);
+      const auto at = rest.begin() + static_cast<std::ptrdiff_t>(rank - below) - 1;
+      std::nth_element(rest.begin(), at, rest.end());
+      found = *at;
+    }
     const double middle = low + (high - low) / 2;
-    (differences_up_to(first, second, middle) >= rank ? high : low) = middle;
+    const double count = found ? 0 : differences_up_to(first, second, middle);
+    const bool enough = found ? *found <= middle : count >= rank;
+    (enough ? high : low) = middle;
+    (enough ? up_to : below) = count;
   }
   return high;
 }
