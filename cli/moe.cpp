@@ -11,12 +11,12 @@
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
-#include "src/bench/nic_watch.h"
 #include "src/bench/pinning.h"
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
+#include "src/watch/nic_watch.h"
 
 namespace shmemctl {
 
@@ -229,16 +229,15 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   session.step("gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   describe_job(runtime, context, options, pinning, session.report());
-  bench::NicWatch nics(runtime);
+  NicWatch nics(runtime, options);
   const TextStyle style = text_style(context, options);
   bool right = true;
   for (const moe::PointRequest& point : points)
     right = measure_point(flags, point, recorded, session, runtime, options, style) && right;
-  session.step("gathering the verdict");
-  Report& report = session.report();
-  const bool elsewhere = nics.end(report);
-  const ExitCode code = right && !elsewhere ? ExitCode::ok : ExitCode::finding;
-  return session.conclude(code);
+  session.step("gathering the NIC counters of all hosts");
+  const bool nics_wrong = nics.end(session.report(), true);
+  session.show_nics();
+  return session.conclude(right && !nics_wrong ? ExitCode::ok : ExitCode::finding);
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {

@@ -1,74 +1,54 @@
-#include "src/bench/nic_watch.h"
+#include "src/watch/nic_watch.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/base/whole_number.h"
-#include "src/bench/nic_pace.h"
+#include "src/runtime/nic_choice.h"
+#include "src/runtime/nic_traffic.h"
+#include "src/topo/hotspots/totals_json.h"
+#include "src/topo/mapping/request.h"
+#include "src/topo/readers/reader.h"
+#include "src/watch/gathered_text.h"
+#include "src/watch/hotspot_watch.h"
+#include "src/watch/nic_pace.h"
 
-namespace shmemctl::bench {
+namespace shmemctl {
 
 namespace {
 
 using nlohmann::json;
 
-bool is_first_of_its_machine(const Runtime& runtime) {
-  const auto& hosts = runtime.placement().hosts;
-  const auto mine = hosts[static_cast<std::size_t>(runtime.pe())].machine_id;
-  for (int pe = 0; pe < runtime.pe(); ++pe)
-    if (hosts[static_cast<std::size_t>(pe)].machine_id == mine)
-      return false;
-  return true;
+json claim_json(const NicTraffic& claim) {
+  return {claim.nic.device, claim.nic.port,   claim.put_bytes, claim.get_bytes,
+          claim.operations, claim.long_bytes, claim.long_ns};
 }
 
-NicTraffic since(const NicTraffic& now, const std::vector<NicTraffic>& before) {
-  NicTraffic moved = now;
-  for (const NicTraffic& then : before)
-    if (then.nic == now.nic) {
-      moved.put_bytes -= std::min(moved.put_bytes, then.put_bytes);
-      moved.get_bytes -= std::min(moved.get_bytes, then.get_bytes);
-      moved.operations -= std::min(moved.operations, then.operations);
-      moved.long_bytes -= std::min(moved.long_bytes, then.long_bytes);
-      moved.long_ns -= std::min(moved.long_ns, then.long_ns);
-    }
-  return moved;
+HcaPort port_from(const json& row) {
+  return {row.at(0), require_whole_number<int>(row.at(1))};
 }
 
-template <class T>
-json optional_json(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
+NicTraffic claim_from(const json& row) {
+  NicTraffic claim{port_from(row)};
+  claim.put_bytes = require_whole_number<std::uint64_t>(row.at(2));
+  claim.get_bytes = require_whole_number<std::uint64_t>(row.at(3));
+  claim.operations = require_whole_number<std::uint64_t>(row.at(4));
+  claim.long_bytes = require_whole_number<std::uint64_t>(row.at(5));
+  claim.long_ns = require_whole_number<std::uint64_t>(row.at(6));
+  return claim;
 }
 
-template <class T>
-std::optional<T> optional_at(const json& row, std::size_t at) {
-  return row.at(at).is_null() ? std::nullopt
-                              : std::optional<T>(require_whole_number<T>(row.at(at)));
-}
-
-void read_rows(const std::string& text, const std::string& host, std::vector<NicCounter>& counters,
-               std::vector<PortClaim>& claims) {
-  const json object = json::parse(text);
-  for (const json& row : object.at("counters")) {
-    NicCounter counter;
-    counter.host = host;
-    counter.device = row.at(0);
-    counter.port = require_whole_number<int>(row.at(1));
-    counter.counter = row.at(2);
-    counter.before = optional_at<std::uint64_t>(row, 3);
-    counter.after = optional_at<std::uint64_t>(row, 4);
-    counter.delta = optional_at<std::int64_t>(row, 5);
-    counters.push_back(std::move(counter));
-  }
-  for (const json& row : object.at("claims")) {
-    PortClaim claim{host, {{row.at(0), require_whole_number<int>(row.at(1))}}};
-    claim.traffic.put_bytes = require_whole_number<std::uint64_t>(row.at(2));
-    claim.traffic.get_bytes = require_whole_number<std::uint64_t>(row.at(3));
-    claim.traffic.operations = require_whole_number<std::uint64_t>(row.at(4));
-    claim.traffic.long_bytes = require_whole_number<std::uint64_t>(row.at(5));
-    claim.traffic.long_ns = require_whole_number<std::uint64_t>(row.at(6));
-    claims.push_back(std::move(claim));
-  }
+WatchPart part_from(const json& object) {
+  WatchPart part;
+  part.leads = object.contains("totals");
+  if (part.leads)
+    part.totals = totals_from_json(object.at("totals"), part.left_out);
+  for (const json& row : object.at("claims"))
+    part.claims.push_back(claim_from(row));
+  for (const json& row : object.at("mapped"))
+    part.mapped.push_back(port_from(row));
+  return part;
 }
 
 /// One for each port, in order of appearance.
@@ -88,52 +68,53 @@ std::vector<PortClaim> summed(const std::vector<PortClaim>& claims) {
   return sums;
 }
 
+const PortTotals* totals_of(const std::vector<HostTotals>& hosts, const std::string& host,
+                            const HcaPort& nic) {
+  for (const HostTotals& one : hosts)
+    if (one.host == host)
+      for (const PortTotals& port : one.totals.ports())
+        if (port.port.device == nic.device && port.port.port == nic.port)
+          return &port;
+  return nullptr;
+}
+
+void add(Findings& to, Findings more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+/// A host whose NICs nobody could look at, in a job whose others have some.
+Findings hosts_without_counters(const std::vector<HostTotals>& hosts) {
+  Findings findings;
+  const auto counts = [](const HostTotals& host) { return !host.totals.ports().empty(); };
+  if (std::none_of(hosts.begin(), hosts.end(), counts))
+    return findings;
+  for (const HostTotals& host : hosts)
+    if (!counts(host))
+      findings.push_back({"counters-unavailable", Severity::info, host.host,
+                          host.host + " has no RDMA port, so nothing of it was counted",
+                          "shmemctl topo on that host shows its NICs"});
+  return findings;
+}
+
+/// Where a job uses no network, what NICs carry is not its doing.
+void keep_signs(Findings& findings, bool networked) {
+  if (!networked)
+    std::erase_if(findings, [](const Finding& finding) {
+      return finding.id == "nic-hotspot-measured" || finding.id == "counters-unavailable";
+    });
+}
+
 } // namespace
 
-std::vector<NicTraffic> traffic_of(Runtime& runtime) {
-  std::vector<NicTraffic> all;
-  for (const TransportEntry& entry : runtime.transports())
-    for (const NicTraffic& traffic : entry.transport->traffic())
-      all.push_back(traffic);
-  return all;
-}
-
-std::string watch_text(const std::vector<CounterChange>& changes,
-                       const std::vector<NicTraffic>& claims) {
-  json object{{"counters", json::array()}, {"claims", json::array()}};
-  for (const CounterChange& change : changes)
-    object["counters"].push_back({change.device, change.port, change.counter,
-                                  optional_json(change.before), optional_json(change.after),
-                                  optional_json(change.delta)});
-  for (const NicTraffic& claim : claims)
-    object["claims"].push_back({claim.nic.device, claim.nic.port, claim.put_bytes, claim.get_bytes,
-                                claim.operations, claim.long_bytes, claim.long_ns});
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-void read_watch_text(const std::string& text, const std::string& host,
-                     std::vector<NicCounter>& counters, std::vector<PortClaim>& claims) {
-  try {
-    read_rows(text, host, counters, claims);
-  } catch (const std::exception&) { // of the JSON library, or a number out of range
-    throw Error(ExitCode::unavailable, "NIC counters of " + host, "read",
-                "what a PE sent is not understood",
-                "start all PEs with the same version of this tool");
-  }
-}
-
-Findings judge_claims(const std::vector<NicCounter>& counters,
-                      const std::vector<PortClaim>& claims) {
+Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<PortClaim>& claims) {
   Findings findings;
   for (const PortClaim& claim : summed(claims)) {
     const HcaPort& nic = claim.traffic.nic;
-    std::vector<CounterChange> changes;
-    for (const NicCounter& counter : counters)
-      if (counter.host == claim.host)
-        changes.push_back({counter.device, counter.port, counter.counter, counter.before,
-                           counter.after, counter.delta});
+    const PortTotals* totals = totals_of(hosts, claim.host, nic);
+    if (!totals)
+      continue;
     const auto judge = [&](WireDirection direction, std::uint64_t claimed, const char* verb) {
-      const auto moved = moved_bytes(changes, nic.device, nic.port, direction);
+      const auto moved = moved_bytes(*totals, direction);
       if (!moved || moved->at_most >= claimed)
         return;
       findings.push_back(
@@ -151,33 +132,129 @@ Findings judge_claims(const std::vector<NicCounter>& counters,
   return findings;
 }
 
-NicWatch::NicWatch(Runtime& runtime)
-    : runtime_(runtime), reads_(is_first_of_its_machine(runtime)),
-      claimed_before_(traffic_of(runtime)) {
-  if (reads_)
-    before_ = read_nic_counters(Sysroot("/"), runtime.node());
+std::string watch_text(const WatchPart& part, std::size_t most_bytes) {
+  json object{{"claims", json::array()}, {"mapped", json::array()}};
+  for (const NicTraffic& claim : part.claims)
+    object["claims"].push_back(claim_json(claim));
+  for (const HcaPort& port : part.mapped)
+    object["mapped"].push_back({port.device, port.port});
+  return part.leads ? with_totals(std::move(object), part.totals, most_bytes) : dumped(object);
 }
 
-bool NicWatch::end(Report& report) {
-  std::vector<CounterChange> changes;
-  if (reads_)
-    changes = nic_counter_changes(before_, read_nic_counters(Sysroot("/"), runtime_.node()));
-  std::vector<NicTraffic> claims;
-  for (const NicTraffic& now : traffic_of(runtime_))
-    claims.push_back(since(now, claimed_before_));
-  const std::vector<std::string> texts = runtime_.gather_text(watch_text(changes, claims));
-  std::vector<NicCounter> counters;
-  std::vector<PortClaim> all;
-  for (std::size_t pe = 0; pe < texts.size(); ++pe)
-    read_watch_text(texts[pe], runtime_.placement().hosts[pe].host_name, counters, all);
-  const Findings findings = judge_claims(counters, all);
-  if (runtime_.pe() == 0) {
-    report.findings.insert(report.findings.end(), findings.begin(), findings.end());
-    const Findings slow = judge_paces(all);
-    report.findings.insert(report.findings.end(), slow.begin(), slow.end());
-    report.nic_counters = std::move(counters);
+WatchPart read_watch_text(const std::string& text, const std::string& host) {
+  try {
+    return part_from(json::parse(text));
+  } catch (const std::exception&) { // of the JSON library, or a number out of range
+    throw bad_part(host);
   }
-  return !findings.empty();
 }
 
-} // namespace shmemctl::bench
+WatchVerdict judge_watch(const std::vector<WatchPart>& parts, const std::vector<JobHost>& hosts,
+                         const NicThresholds& thresholds, bool alike, bool networked) {
+  WatchVerdict verdict;
+  std::vector<PortUser> users;
+  std::vector<PortClaim> claims;
+  for (const JobHost& host : hosts) {
+    const WatchPart& leader = parts.at(static_cast<std::size_t>(host.leader));
+    verdict.hosts.push_back({host.name, leader.totals, leader.left_out});
+    for (const int pe : host.pes) {
+      const WatchPart& part = parts.at(static_cast<std::size_t>(pe));
+      for (const NicTraffic& claim : part.claims) {
+        claims.push_back({host.name, claim});
+        users.push_back({host.name, claim.nic.device, claim.nic.port,
+                         PeBytes{pe, claim.put_bytes, claim.get_bytes}, true});
+      }
+      if (part.claims.empty()) // transports that choose NICs themselves do not tell them
+        for (const HcaPort& port : part.mapped)
+          users.push_back({host.name, port.device, port.port, PeBytes{pe, 0, 0}, false});
+    }
+  }
+  const OutlierSettings outliers = over_a_job(thresholds.outliers);
+  verdict.hotspots =
+      hotspots_of_job(verdict.hosts, users, thresholds, alike && networked ? &outliers : nullptr);
+  add(verdict.findings, judge_claims(verdict.hosts, claims));
+  add(verdict.findings, judge_paces(claims));
+  Findings of_counters = hotspot_findings(verdict.hotspots, thresholds);
+  add(of_counters, hosts_without_counters(verdict.hosts));
+  keep_signs(of_counters, networked);
+  add(verdict.findings, std::move(of_counters));
+  return verdict;
+}
+
+void put_job_watch(Report& report, const WatchVerdict& verdict, const NicThresholds& thresholds) {
+  for (const HostTotals& host : verdict.hosts)
+    for (NicCounter& row : counter_rows(host.totals, host.host))
+      report.nic_counters.push_back(std::move(row));
+  if (!verdict.hotspots.loads.empty()) {
+    WatchFacts facts;
+    facts.mode = "job";
+    facts.samples = 2;
+    put_section(report, verdict.hotspots, thresholds, facts);
+  }
+  report.findings.insert(report.findings.end(), verdict.findings.begin(), verdict.findings.end());
+}
+
+NicWatch::NicWatch(Runtime& runtime, const Options& options)
+    : runtime_(runtime), claimed_before_(traffic_of(runtime)) {
+  const std::string root = options.text("SYSROOT");
+  const Sysroot sysroot(root.empty() ? "/" : root);
+  const Placement& placement = runtime.placement();
+  const auto me = static_cast<std::size_t>(placement.pe);
+  PeMachine mine{placement.hosts[me].machine_id, placement.hosts[me].host_name};
+  if (!sysroot.live()) {
+    const HostIdentity identity = read_machine_identity(sysroot);
+    mine = {identity.machine_id, identity.host_name};
+  }
+  const auto machines = machines_from(runtime.gather_text(machine_text(mine)));
+  hosts_ = job_hosts(machines);
+  const JobHost& host = hosts_[host_of_pes(hosts_, machines.size())[me]];
+  Node node = sysroot.live() ? runtime.node() : read_machine(sysroot);
+  if (sysroot.live()) {
+    mapped_ = ports_of_pe(node, runtime.nics(), static_cast<std::size_t>(placement.my_local_pe()),
+                          placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
+  } else {
+    MappingRequest request = mapping_request(options, node);
+    request.gpus = assign_gpus(node, static_cast<int>(host.pes.size()), {});
+    const auto at = std::find(host.pes.begin(), host.pes.end(), placement.pe) - host.pes.begin();
+    mapped_ =
+        ports_of_pe(node, map_nics(node, request), static_cast<std::size_t>(at), host.pes.size());
+  }
+  if (host.leader != placement.pe)
+    return;
+  std::erase_if(node.nics, [](const Nic& nic) { return !nic.rdma.value.value_or(false); });
+  sampler_.emplace(sysroot, node, KeepFiles::closed);
+  totals_.emplace(sampler_->ports());
+  sample();
+}
+
+void NicWatch::sample() {
+  sampler_->read(last_, SampleDepth::all, monotonic_s);
+  totals_->add(last_);
+}
+
+bool NicWatch::end(Report& report, bool alike) {
+  WatchPart mine;
+  mine.leads = sampler_.has_value();
+  if (mine.leads) {
+    sample();
+    mine.totals = *totals_;
+  }
+  mine.claims = traffic_since(claimed_before_, traffic_of(runtime_));
+  mine.mapped = mapped_;
+  const std::vector<std::string> texts =
+      runtime_.gather_text(watch_text(mine, most_part_bytes(runtime_.n_pes())));
+  bool wrong = false;
+  if (runtime_.pe() == 0) {
+    std::vector<WatchPart> parts;
+    for (std::size_t pe = 0; pe < texts.size(); ++pe)
+      parts.push_back(read_watch_text(texts[pe], runtime_.placement().hosts[pe].host_name));
+    const NicThresholds thresholds = parse_nic_thresholds(nic_thresholds_text(), "built in");
+    const WatchVerdict verdict =
+        judge_watch(parts, hosts_, thresholds, alike, runtime_.placement().n_nodes() > 1);
+    put_job_watch(report, verdict, thresholds);
+    wrong = has_error(verdict.findings);
+  }
+  return !runtime_.gather_text(wrong ? "wrong" : "").front().empty();
+}
+
+} // namespace shmemctl
