@@ -11,13 +11,13 @@
 #include "src/base/units.h"
 #include "src/bench/engine.h"
 #include "src/bench/list.h"
-#include "src/bench/nic_watch.h"
 #include "src/bench/pinning.h"
 #include "src/bench/self_test.h"
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
+#include "src/watch/nic_watch.h"
 
 namespace shmemctl {
 
@@ -202,7 +202,7 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
       runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
-  NicWatch nics(runtime);
+  NicWatch nics(runtime, options);
   Rows rows(session, context, options);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;
@@ -218,10 +218,12 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
     rows.end_case(measure_case(runtime, cases[i], points[i], effort_of(flags), flags.seed,
                                callbacks, report.findings));
   }
+  session.step("gathering the NIC counters of all hosts");
+  const bool nics_wrong = nics.end(report, loads_alike(points));
+  session.show_nics();
   session.step("gathering the verdict");
-  const bool elsewhere = nics.end(report);
-  return session.conclude(any_failed(runtime, rows.all()) || elsewhere ? ExitCode::finding
-                                                                       : ExitCode::ok);
+  return session.conclude(any_failed(runtime, rows.all()) || nics_wrong ? ExitCode::finding
+                                                                        : ExitCode::ok);
 }
 
 ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession& session,

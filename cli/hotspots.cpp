@@ -2,80 +2,31 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iostream>
-#include <thread>
 #include <unistd.h>
 
-#include "cli/session.h"
+#include "cli/hotspots.h"
 #include "reports/text.h"
-#include "src/base/input.h"
 #include "src/base/text.h"
-#include "src/check/hotspot_log.h"
-#include "src/check/hotspot_watch.h"
 #include "src/launch/program.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
-#include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 #include "src/topo/writers/writer.h"
+#include "src/watch/hotspot_log.h"
 
 namespace shmemctl {
 
 namespace {
 
-constexpr double usual_duration_s = 2;
-constexpr std::chrono::milliseconds look_at_command{5};
-constexpr double all_counters_s = 1; ///< how often `ethtool -S` is asked, which may be dear
+constexpr double look_at_time_s = 0.1; ///< how late --timeout may end a command
+constexpr double report_every_s = 1;   ///< how often what there is is kept, should the run die
 
-struct HotspotFlags {
-  std::string sysroot_after, thresholds;
-  std::optional<double> watch_s, duration_s, window_s;
-  double interval_s = 0.1;
-  bool during = false;
-};
-
-Error bad(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "hotspots", "start", problem, fix};
-}
-
-/// What all kinds of runs share.
-struct Run {
-  Session& session;
-  const Context& context;
-  const Options& options;
-  const HotspotFlags& flags;
-  NicThresholds thresholds;
-  NodeSource source;
-  std::string host;
-  Mapping mapping;
-};
-
-/// Of this machine, or of the one whose tree it is.
-std::string host_name(const Sysroot& sysroot) {
-  if (!sysroot.live()) {
-    const auto recorded = sysroot.read_line("/proc/sys/kernel/hostname");
-    return recorded && !recorded->empty() ? *recorded : "recorded";
-  }
-  std::string name(256, '\0');
-  if (::gethostname(name.data(), name.size() - 1) != 0)
-    return "localhost";
-  name.resize(name.find('\0'));
-  return name;
-}
-
-NicThresholds read_thresholds(const std::string& file) {
-  return file.empty() ? parse_nic_thresholds(nic_thresholds_text(), "built in")
-                      : parse_nic_thresholds(read_input(file), file);
-}
-
-/// The node, its mapping, and both in the report.
-void describe(Run& run) {
-  run.source = run.session.load({});
+/// The node and its mapping into the report.
+void describe(HotspotRun& run) {
+  read_node(run);
   const Node& node = run.source.node;
-  run.host = node.hostname.empty() ? host_name(*run.source.sysroot) : node.hostname;
-  run.session.phase("mapping PEs to NICs");
-  MappingRequest request = mapping_request(run.options, node);
-  run.mapping = map_nics(node, request);
+  MappingRequest request = run.mapping.request;
   request.policy = Policy::optimal;
   Report& report = run.session.report();
   report.job.pes = static_cast<int>(run.mapping.pes.size());
@@ -84,7 +35,7 @@ void describe(Run& run) {
   report.mapping = mapping_json(node, run.mapping, advise(node, map_nics(node, request)));
 }
 
-Hotspots hotspots_of(const Run& run, const NodeTotals& totals) {
+Hotspots hotspots_of(const HotspotRun& run, const NodeTotals& totals) {
   Hotspots hotspots = read_hotspots(totals, run.host, run.thresholds);
   attribute(hotspots, run.host, run.source.node, run.mapping);
   judge_groups(hotspots, run.thresholds.outliers);
@@ -92,7 +43,7 @@ Hotspots hotspots_of(const Run& run, const NodeTotals& totals) {
 }
 
 /// The report as it would be if the run ended now.
-void put(Run& run, const NodeTotals& totals, const WatchFacts& facts) {
+void put(HotspotRun& run, const NodeTotals& totals, const WatchFacts& facts) {
   Report& report = run.session.report();
   report.findings.clear();
   report.nic_counters = counter_rows(totals, run.host);
@@ -100,16 +51,7 @@ void put(Run& run, const NodeTotals& totals, const WatchFacts& facts) {
   run.session.checkpoint();
 }
 
-WatchFacts facts_of(const Run& run, const HotspotWatch& watch, const char* mode) {
-  WatchFacts facts;
-  facts.mode = mode;
-  facts.samples = watch.samples();
-  facts.interval_s = run.flags.interval_s;
-  facts.core_share = watch.core_share();
-  return facts;
-}
-
-ExitCode compare(Run& run) {
+ExitCode compare(HotspotRun& run) {
   run.session.phase("reading the trees");
   const Sysroot after(run.flags.sysroot_after);
   const NodeTotals totals = compare_trees(*run.source.sysroot, run.source.node, after,
@@ -121,73 +63,30 @@ ExitCode compare(Run& run) {
   return run.session.finish();
 }
 
-/// Samples at the set interval until `done` says so, which is asked every few milliseconds;
-/// `tick` comes after each sample.
-template <class Done, class Tick>
-void sample_until(HotspotWatch& watch, double interval_s, Done&& done, Tick&& tick) {
-  double next_s = monotonic_s() + interval_s;
-  double next_all_s = monotonic_s() + all_counters_s;
-  while (!done()) {
-    const double now_s = monotonic_s();
-    if (now_s < next_s) {
-      const std::chrono::duration<double> rest(next_s - now_s);
-      std::this_thread::sleep_for(std::min<std::chrono::duration<double>>(rest, look_at_command));
-      continue;
-    }
-    const bool all = now_s >= next_all_s;
-    watch.sample(all ? SampleDepth::all : SampleDepth::files);
-    if (all)
-      next_all_s = now_s + all_counters_s;
-    next_s = std::max(next_s + interval_s, now_s); // a late one is not made up for
-    tick();
-  }
-  watch.sample(SampleDepth::all);
-}
-
-std::unique_ptr<HotspotWatch> begin(Run& run) {
-  run.session.phase("opening the counters");
-  const ManyFiles many;
-  auto watch = std::make_unique<HotspotWatch>(*run.source.sysroot, run.source.node);
-  watch->sample(SampleDepth::all);
-  return watch;
-}
-
-ExitCode watch_for(Run& run) {
-  const double duration_s = run.flags.duration_s.value_or(usual_duration_s);
+ExitCode watch_for(HotspotRun& run) {
+  const double duration_s = run.flags.duration();
   run.session.set_deadline(duration_s + run.options.number("TIMEOUT"));
-  const auto watch = begin(run);
+  const auto watch = begin_watch(run);
   run.session.phase("sampling the counters");
-  const double end_s = monotonic_s() + duration_s;
-  sample_until(
-      *watch, std::min(run.flags.interval_s, duration_s),
-      [end_s] { return monotonic_s() >= end_s; }, [] {});
+  sample_for(*watch, std::min(run.flags.interval_s, duration_s), duration_s);
+  watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "time"));
   return run.session.finish();
 }
 
-ExitCode watch_again_and_again(Run& run) {
-  const double every_s = *run.flags.watch_s;
-  const double interval_s = std::min(run.flags.interval_s, every_s);
-  const auto watch = begin(run);
-  watch->begin_interval();
+ExitCode watch_again_and_again(HotspotRun& run) {
+  const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
   const TextStyle style = text_style(run.context, run.options);
   HotspotLog log(std::cout, style, !run.context.no_progress && ::isatty(STDOUT_FILENO) == 1);
-  const double start_s = monotonic_s();
-  double next_s = start_s + every_s;
-  const auto done = [&] {
-    return run.flags.duration_s && monotonic_s() >= start_s + *run.flags.duration_s;
-  };
-  sample_until(*watch, interval_s, done, [&] {
-    if (monotonic_s() < next_s)
-      return;
-    next_s += every_s;
-    const Hotspots now = hotspots_of(run, watch->interval());
+  for (WatchRounds rounds(run.flags); rounds.next();) {
     watch->begin_interval();
+    sample_for(*watch, std::min(run.flags.interval_s, rounds.length_s()), rounds.length_s());
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
-      log.show(now, run.thresholds);
-  });
+      log.show(hotspots_of(run, watch->interval()), run.thresholds);
+  }
+  watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));
   return run.session.finish();
 }
@@ -204,14 +103,14 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
                              "run it without hotspots, and look at what it says"});
 }
 
-ExitCode watch_command(Run& run) {
+ExitCode watch_command(HotspotRun& run) {
   const std::vector<std::string>& words = run.context.watched_command;
   const std::string program =
       run.context.watches_itself ? own_program() : find_program(words[0], run.context.environment);
   const auto given = run.context.command_line.find("TIMEOUT");
   const double timeout_s =
       given == run.context.command_line.end() ? 0 : parse_number(given->second).value_or(0);
-  const auto watch = begin(run);
+  const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt);
   std::vector<std::string> argv = words;
   if (run.context.watches_itself)
@@ -237,12 +136,16 @@ ExitCode watch_command(Run& run) {
       command.time_out();
     return command.ended();
   };
-  sample_until(*watch, run.flags.interval_s, done, [&] {
-    if (monotonic_s() < next_s)
-      return;
-    next_s = monotonic_s() + all_counters_s;
-    put(run, watch->totals(), facts_now());
-  });
+  sample_until(
+      *watch, run.flags.interval_s, done,
+      [&command](double rest_s) { command.wait(std::min(rest_s, look_at_time_s)); },
+      [&] {
+        if (monotonic_s() < next_s)
+          return;
+        next_s = monotonic_s() + report_every_s;
+        put(run, watch->totals(), facts_now());
+      });
+  watch->sample(SampleDepth::all);
   run.session.output().ask_before_ending({});
   put(run, watch->totals(), facts_now());
   add_command_finding(run.session.report(), words, command.end());
@@ -255,23 +158,28 @@ ExitCode watch_command(Run& run) {
 
 void check_flags(const Context& context, const Options& options, const HotspotFlags& flags) {
   if (flags.during && context.watched_command.empty())
-    throw bad("--during names no command", "write shmemctl hotspots --during CMD ARGS...");
+    throw bad_hotspots("--during names no command", "write shmemctl hotspots --during CMD ARGS...");
   if (flags.during && (flags.watch_s || flags.duration_s))
-    throw bad("--during lasts as long as its command",
-              "leave out --watch and --duration; --timeout S bounds the command");
+    throw bad_hotspots("--during lasts as long as its command",
+                       "leave out --watch and --duration; --timeout S bounds the command");
   if (!flags.sysroot_after.empty() && options.text("SYSROOT").empty())
-    throw bad("--sysroot-after needs the tree before", "give it with --sysroot");
+    throw bad_hotspots("--sysroot-after needs the tree before", "give it with --sysroot");
   if (!flags.sysroot_after.empty() && (flags.during || flags.watch_s || flags.duration_s))
-    throw bad("two recorded trees do not change", "leave out --during, --watch and --duration");
+    throw bad_hotspots("two recorded trees do not change",
+                       "leave out --during, --watch and --duration");
   if (flags.window_s && flags.sysroot_after.empty())
-    throw bad("--window is the time between two recorded trees",
-              "give --sysroot and --sysroot-after, or use --duration");
+    throw bad_hotspots("--window is the time between two recorded trees",
+                       "give --sysroot and --sysroot-after, or use --duration");
 }
 
 ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
+  if (watches_as_job(context, flags)) {
+    check_flags(context, context.options(), flags);
+    return run_hotspots_job(context, flags);
+  }
   return with_session(context, [&](Session& session, const Options& options) {
     check_flags(context, options, flags);
-    Run run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
+    HotspotRun run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
     describe(run);
     if (!flags.sysroot_after.empty())
       return compare(run);
@@ -340,12 +248,14 @@ void add_hotspots(CLI::App& app, Context& context) {
       "Reads the counters of every RDMA port, network interface and EFA device of this machine.\n"
       "The exit code is 1 if there is a finding of severity error, or the command failed; the\n"
       "command's own exit code is in the report. The name of a subcommand behind --during means\n"
-      "this program itself.\n"
+      "this program itself. Started as a job by mpirun, srun or shmemctl run, one process of each\n"
+      "machine reads, and PE 0 shows them all.\n"
       "Examples:\n"
       "  shmemctl hotspots\n"
       "  shmemctl hotspots --watch 1\n"
       "  shmemctl hotspots --json nics.json --during mpirun -n 16 ./job\n"
       "  shmemctl hotspots --during run -n 8 moe\n"
+      "  srun -N 16 --ntasks-per-node=1 shmemctl hotspots -D 30\n"
       "  shmemctl hotspots --sysroot before --sysroot-after after");
   auto flags = std::make_shared<HotspotFlags>();
   add_hotspot_flags(*command, *flags);

@@ -6,6 +6,7 @@
 
 #include "cli/session.h"
 #include "reports/text.h"
+#include "reports/text_hotspots.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -53,6 +54,14 @@ void JobSession::print_end() {
   if (const std::string findings = findings_text(report_.findings, style); !findings.empty())
     std::cout << findings << '\n';
   std::cout << summary_text(report_) << std::flush;
+}
+
+void JobSession::show_nics() const {
+  if (!wants_text())
+    return;
+  const std::string text = job_nics_text(report_.hotspots, text_style(context_, options_));
+  if (!text.empty())
+    std::cout << text << '\n' << std::flush;
 }
 
 ExitCode JobSession::conclude(ExitCode code) {

@@ -35,6 +35,8 @@ public:
   Report& report() { return report_; }
   /// The report as it is written if the run dies now.
   void checkpoint() { output_.update(report_); }
+  /// PE 0: what the NICs of all hosts carried, in short, where text is wanted.
+  void show_nics() const;
   /// How each of them ends. PE 0 says what was found, in text where that is wanted, and writes the
   /// report as complete. Others: nothing. Throws Error.
   ExitCode conclude(ExitCode code);

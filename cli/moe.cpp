@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/job_session.h"
+#include "cli/moe_flags.h"
 #include "cli/session.h"
 #include "reports/text.h"
 #include "src/base/atomic_file.h"
@@ -11,45 +12,16 @@
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
-#include "src/bench/nic_watch.h"
 #include "src/bench/pinning.h"
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/runtime/fault.h"
+#include "src/watch/nic_watch.h"
 
 namespace shmemctl {
 
 namespace {
-
-struct MoeFlags {
-  moe::Request request;
-  moe::Effort effort;
-  std::string backend = "host", record, straggler, pin = "auto";
-  std::string dispatch_settings, combine_settings;
-  bool no_verify = false, tune = false;
-
-  moe::BackendKind kind() const {
-    return backend == "gpu" ? moe::BackendKind::gpu : moe::BackendKind::host;
-  }
-};
-
-Error bad(const std::string& problem, const std::string& fix) {
-  return {ExitCode::usage, "moe", "start", problem, fix};
-}
-
-/// "2:500": PE 2 begins each call 500 us late.
-std::optional<std::pair<int, double>> straggler_flag(const std::string& text) {
-  if (text.empty())
-    return std::nullopt;
-  const std::vector<std::string> parts = split(text, ':');
-  const auto pe = parse_integer(parts[0]);
-  const auto late_us = parts.size() == 2 ? parse_number(parts[1]) : std::nullopt;
-  if (!pe || !late_us || *pe < 0 || *pe >= moe::max_ranks || *late_us < 0 || *late_us > 1e6)
-    throw bad("--straggler " + printable(text) + " is not PE:MICROSECONDS",
-              "write --straggler 2:500");
-  return std::pair{static_cast<int>(*pe), *late_us};
-}
 
 /// Ranks of a node, where nodes have equally many that follow each other; rows that cross nodes are
 /// handed on by ranks with the same place on theirs.
@@ -57,8 +29,8 @@ int node_ranks_of(const Placement& placement, bool flat) {
   if (flat || placement.n_nodes() == 1)
     return placement.n_pes;
   if (!placement.equal_pes_per_node || placement.distribution != Distribution::block)
-    throw bad("rows that cross nodes need nodes with equally many PEs that follow each other",
-              "start as many PEs on each node, in blocks; or give --flat");
+    throw bad_moe("rows that cross nodes need nodes with equally many PEs that follow each other",
+                  "start as many PEs on each node, in blocks; or give --flat");
   return placement.n_pes / placement.n_nodes();
 }
 
@@ -66,11 +38,11 @@ int node_ranks_of(const Placement& placement, bool flat) {
 void require_absent(const MoeFlags& flags, int n_pes) {
   const std::optional<int> absent = flags.effort.absent;
   if (absent && flags.request.patience_us <= 0)
-    throw bad("--absent without --patience-us: the others would wait for it",
-              "add --mode ll --patience-us 100000");
+    throw bad_moe("--absent without --patience-us: the others would wait for it",
+                  "add --mode ll --patience-us 100000");
   if (absent && (*absent < 0 || *absent >= n_pes || n_pes < 2))
-    throw bad(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
-              n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
+    throw bad_moe(fmt::format("--absent names PE {}, and the job has {}", *absent, n_pes),
+                  n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
 }
 
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
@@ -109,24 +81,15 @@ std::string words_of(const moe::Setup& setup) {
                      setup.shape.top_k, setup.shape.n_experts);
 }
 
-moe::DirectionSettings settings_of(const MoeFlags& flags) {
-  moe::DirectionSettings all;
-  if (!flags.dispatch_settings.empty())
-    all.dispatch = moe::parse_settings("--dispatch-settings", flags.dispatch_settings);
-  if (!flags.combine_settings.empty())
-    all.combine = moe::parse_settings("--combine-settings", flags.combine_settings);
-  return all;
-}
-
 /// Puts the backend to what was asked for. Throws Error (usage) for what it cannot do.
 void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
     if (const std::string problem = backend.cannot_use(direction, given.of(direction));
         !problem.empty())
-      throw bad(fmt::format("--{}-settings {} does not go with --backend {}: {}",
-                            moe::to_string(direction), to_text(given.of(direction)), backend.name(),
-                            problem),
-                "leave it out, or let --tune find some");
+      throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}: {}",
+                                moe::to_string(direction), to_text(given.of(direction)),
+                                backend.name(), problem),
+                    "leave it out, or let --tune find some");
   backend.use(given);
 }
 
@@ -218,9 +181,9 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
       node_ranks_of(runtime.placement(), flags.request.flat), moe::ranks_limit(flags.kind()));
   if (const auto straggler = straggler_flag(flags.straggler);
       straggler && straggler->first >= runtime.n_pes())
-    throw bad(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
-                          runtime.n_pes()),
-              fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
+    throw bad_moe(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,
+                              runtime.n_pes()),
+                  fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
@@ -229,16 +192,15 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   session.step("gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   describe_job(runtime, context, options, pinning, session.report());
-  bench::NicWatch nics(runtime);
+  NicWatch nics(runtime, options);
   const TextStyle style = text_style(context, options);
   bool right = true;
   for (const moe::PointRequest& point : points)
     right = measure_point(flags, point, recorded, session, runtime, options, style) && right;
-  session.step("gathering the verdict");
-  Report& report = session.report();
-  const bool elsewhere = nics.end(report);
-  const ExitCode code = right && !elsewhere ? ExitCode::ok : ExitCode::finding;
-  return session.conclude(code);
+  session.step("gathering the NIC counters of all hosts");
+  const bool nics_wrong = nics.end(session.report(), true);
+  session.show_nics();
+  return session.conclude(right && !nics_wrong ? ExitCode::ok : ExitCode::finding);
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
@@ -246,13 +208,13 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   straggler_flag(flags.straggler);
   settings_of(flags);
   if (flags.tune && !(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad("--tune looks for the settings that are given here",
-              "leave --dispatch-settings and --combine-settings out, or --tune");
+    throw bad_moe("--tune looks for the settings that are given here",
+                  "leave --dispatch-settings and --combine-settings out, or --tune");
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
                 "use --backend host");
   if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
-    throw bad("--num-sms is for kernels", "leave it out, or use --backend gpu");
+    throw bad_moe("--num-sms is for kernels", "leave it out, or use --backend gpu");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);
@@ -263,9 +225,9 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   const auto points =
       points_of(flags.request, recorded, ranks, ranks, moe::ranks_limit(flags.kind()));
   if (!flags.record.empty() && points.size() > 1)
-    throw bad("--record writes one routing, and this is a sweep of " +
-                  std::to_string(points.size()) + " points",
-              "give one number of tokens, hidden, experts and choices");
+    throw bad_moe("--record writes one routing, and this is a sweep of " +
+                      std::to_string(points.size()) + " points",
+                  "give one number of tokens, hidden, experts and choices");
   RuntimeRequest request;
   if (flags.kind() == moe::BackendKind::gpu)
     request.gpu = GpuUse::required;
@@ -273,105 +235,6 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
                   [&](JobSession& session, Runtime& runtime, const Options& options) {
                     return measure_all(context, flags, recorded, session, runtime, options);
                   });
-}
-
-void add_shape_flags(CLI::App& command, moe::Request& request) {
-  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)")
-      ->type_name("N[,N...]");
-  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)")
-      ->type_name("N[,N...]");
-  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)")
-      ->type_name("N[,N...]");
-  command.add_option("--num-experts", request.experts, "Experts of all ranks (default 256)")
-      ->type_name("N[,N...]");
-  command.add_option("--expert-alignment", request.expert_alignment,
-                     "Counts per expert are rounded up to a multiple of it");
-  command.add_option("--seed", request.seed, "Of routing and data (default 1)");
-}
-
-void add_routing_flags(CLI::App& command, MoeFlags& flags) {
-  moe::Request& request = flags.request;
-  command.add_option("--routing", request.routing,
-                     "Who chooses whom: " + join(moe::routing_names(), ", ") +
-                         "; or a file of --record (with / or . in its name)");
-  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)");
-  command.add_option("--num-topk-groups", request.top_groups,
-                     "grouped: groups that a token chooses first (default 4)");
-  command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
-      ->check(CLI::Range(0, 100));
-  command.add_flag("--uneven", request.uneven,
-                   "Rank 0 has all tokens, the last rank none, the others some");
-  command.add_option("--record", flags.record, "Write the routing to this file")->type_name("FILE");
-}
-
-void add_mode_flags(CLI::App& command, MoeFlags& flags) {
-  moe::Request& request = flags.request;
-  command
-      .add_option("--mode", request.mode,
-                  "ht: counts first, rows without gaps; ll: fixed slots, nothing goes ahead")
-      ->check(CLI::IsMember({"ht", "ll"}));
-  command.add_option("--dtype", request.dtype, "What a dispatch carries; a combine is bf16")
-      ->check(CLI::IsMember({"bf16", "fp8"}));
-  command.add_option("--scales", request.scales, "fp8: scales as FP32 or powers of two")
-      ->check(CLI::IsMember({"float", "ue8m0"}));
-  command
-      .add_option("--combine", request.combine,
-                  "ll: weighted adds a row per choice at home, partial a row per rank")
-      ->check(CLI::IsMember({"weighted", "partial"}));
-  command
-      .add_option("--layout", request.layout,
-                  "ll: received rows by source rank, or packed per expert besides")
-      ->check(CLI::IsMember({"source", "expert"}));
-  command.add_flag("--topk-weights", request.weights_home,
-                   "ht: combine brings the weights of the choices home as well");
-  command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
-  command.add_flag("--flat", request.flat,
-                   "Several nodes: every row goes straight, none is handed on");
-  command.add_option("--backend", flags.backend, "Who moves the rows")
-      ->check(CLI::IsMember({"host", "gpu"}));
-  command
-      .add_option("--num-sms", request.num_sms,
-                  "gpu: SMs that a kernel takes (default, and 0: its own)")
-      ->type_name("N[,N...]");
-}
-
-void add_settings_flags(CLI::App& command, MoeFlags& flags) {
-  command.add_flag("--tune", flags.tune,
-                   "Try settings, verify each, say what was tried, and go on with the best");
-  const char* const names = "sms, warps, stages, kept, self_sms, chunk_bytes (host: chunk_bytes)";
-  command
-      .add_option("--dispatch-settings", flags.dispatch_settings,
-                  std::string("Of a dispatch, as --tune prints them: ") + names)
-      ->type_name("NAME=N[,...]");
-  command.add_option("--combine-settings", flags.combine_settings, "Of a combine, in the same way")
-      ->type_name("NAME=N[,...]");
-}
-
-void add_effort_flags(CLI::App& command, MoeFlags& flags) {
-  moe::Effort& effort = flags.effort;
-  command.add_option("-n,--iters", effort.iterations, "Timed calls of each operation (default 20)")
-      ->check(CLI::Range(1, 1 << 20));
-  command.add_option("-w,--warmup", effort.warmup, "Calls before (default 3)")
-      ->check(CLI::Range(0, 1 << 20));
-  command
-      .add_option("--verify-every", effort.verify_every,
-                  "Verify every Nth iteration too (default: the first and the last)")
-      ->check(CLI::Range(1, 1 << 20));
-  command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
-  command
-      .add_option("--max-delay-us", effort.most_delay_us,
-                  "Each PE comes so much later at most, at random")
-      ->check(CLI::Range(0, 1'000'000));
-  command
-      .add_option("--patience-us", flags.request.patience_us,
-                  "ll: a rank that does not come in that time is masked, and the rest go on")
-      ->check(CLI::Range(1.0, 1e9));
-  command.add_option("--absent", effort.absent,
-                     "ll, with --patience-us: at the end this PE stays away from some more calls");
-  command.add_option("--straggler", flags.straggler, "This PE comes so many us late, always")
-      ->type_name("PE:US");
-  command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
-      ->type_name("CPUS");
 }
 
 } // namespace
@@ -390,11 +253,7 @@ void add_moe(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 moe --routing grouped --record routing.txt\n"
       "  shmemctl run -n 2 moe --backend gpu --num-tokens 4096 --tune");
   auto flags = std::make_shared<MoeFlags>();
-  add_shape_flags(*command, flags->request);
-  add_routing_flags(*command, *flags);
-  add_mode_flags(*command, *flags);
-  add_settings_flags(*command, *flags);
-  add_effort_flags(*command, *flags);
+  add_moe_flags(*command, *flags);
   add_measuring_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_moe(run_context, *flags); };

@@ -1,4 +1,6 @@
 // What the NICs carried, one line for each link.
+#include "reports/text_hotspots.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -33,6 +35,17 @@ std::string pes_cell(const json& port) {
   for (const json& pe : pes)
     cell += (cell.empty() ? "" : ",") + view::scalar(pe).value_or("?");
   return cell.empty() ? "-" : cell;
+}
+
+/// GB/s in the busier direction; where that is not known, packets/s of at most some KB.
+double busiest(const json& port) {
+  double most = 0;
+  for (const char* way : {"sent", "received"}) {
+    const json& direction = view::member(port, way);
+    const double guess = view::number(direction, "packets_per_s").value_or(0) * 1e-6;
+    most = std::max(most, view::number(direction, "GBps").value_or(guess));
+  }
+  return most;
 }
 
 std::string group_line(const json& group) {
@@ -101,6 +114,35 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
   out += table.text(style);
   for (const json& group : view::list(hotspots, "groups"))
     out += group_line(group);
+  return out;
+}
+
+std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style) {
+  constexpr std::size_t most_shown = 8;
+  if (!hotspots.is_object())
+    return "";
+  std::vector<const json*> busy;
+  for (const json& port : view::list(hotspots, "ports"))
+    if (view::member(port, "hot") == true || busiest(port) > 0)
+      busy.push_back(&port);
+  if (busy.empty())
+    return "";
+  std::stable_sort(busy.begin(), busy.end(),
+                   [](const json* a, const json* b) { return busiest(*a) > busiest(*b); });
+  Table table(
+      {{"host"}, {"NIC"}, {"sent", Align::right}, {"received", Align::right}, {"PEs"}, {""}});
+  for (std::size_t i = 0; i < std::min(busy.size(), most_shown); ++i) {
+    const json& port = *busy[i];
+    table.add({view::text(port, "host"),
+               view::text(port, "device") + ":" + view::text(port, "port"),
+               load_cell(view::member(port, "sent")), load_cell(view::member(port, "received")),
+               pes_cell(port), view::member(port, "hot") == true ? "HOT" : ""});
+  }
+  std::string out = fmt::format("NICs over the whole run ({} s), busiest first:\n",
+                                view::decimal(view::number(hotspots, "window_s").value_or(0), 3)) +
+                    table.text(style);
+  if (busy.size() > most_shown)
+    out += fmt::format("and {} more that carried less\n", busy.size() - most_shown);
   return out;
 }
 

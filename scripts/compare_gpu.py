@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-from compare import gpu_report
+from compare import gpu_report, gpu_table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "tests" / "peers"
@@ -311,25 +311,6 @@ def ratios_of(row):
     return ratios
 
 
-def size_text(size_bytes):
-    for unit, name in ((1 << 20, "M"), (1 << 10, "K")):
-        if size_bytes >= unit and size_bytes % unit == 0:
-            return f"{size_bytes // unit}{name}"
-    return str(size_bytes) if size_bytes else "-"
-
-
-def table(rows):
-    lines = ["| case | size | unit | program | median | min to max | ours is as good as theirs times |",
-             "| --- | ---: | --- | --- | ---: | --- | --- |"]
-    for row in rows:
-        for name, figure in row["programs"].items():
-            ratios = ", ".join(f"{ratio:.2f} ({peer.split(' / ')[1]})" for peer, ratio in row["better_than"].items()
-                               if peer.startswith(name + " / "))
-            lines.append(f"| {row['case']} | {size_text(row['size_bytes'])} | {row['unit']} | {name} | "
-                         f"{figure['median']:.4g} | {figure['min']:.4g} to {figure['max']:.4g} | {ratios or '-'} |")
-    return "\n".join(lines)
-
-
 def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="of: " + ", ".join(NAMES))
@@ -390,7 +371,7 @@ def main():
     versions = {program.name: program.version for program in programs}
     print(f"{'; '.join(devices)}. {', '.join(f'{name} {version}' for name, version in versions.items())}. "
           f"Medians of {flags.rounds} rounds, programs in turns.\n")
-    print(table(rows))
+    print(gpu_table.table(rows))
     for name, shape in SHAPES.items():
         print(f"- {name}: {shape}")
     for name, reason in reasons.items():

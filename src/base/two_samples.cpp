@@ -5,6 +5,8 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace shmemctl {
 
@@ -85,32 +87,75 @@ double rank_p(const std::vector<double>& first, const std::vector<double>& secon
   return variance <= 0 || distance <= 0 ? 1 : normal_p(distance / std::sqrt(variance));
 }
 
-/// Differences second - first that are `limit` or less. Both sets are sorted.
-double differences_up_to(const std::vector<double>& first, const std::vector<double>& second,
-                         double limit) {
-  double count = 0;
-  std::size_t j = 0;
-  for (const double value : first) { // what is small enough only grows
-    while (j < second.size() && second[j] - value <= limit)
-      ++j;
-    count += static_cast<double>(j);
-  }
-  return count;
-}
+/// All differences second - first of two sorted sets, by rank, without making them.
+class Differences {
+public:
+  Differences(const std::vector<double>& first, const std::vector<double>& second)
+      : first_(first), second_(second), least_(second.front() - first.back()),
+        most_(second.back() - first.front()) {}
 
-/// The rank-th smallest (from 1) of all differences, without making them: by halving the range
-/// until it is ten millionths of a unit wide: far below what any measurement tells.
-double difference_at(const std::vector<double>& first, const std::vector<double>& second,
-                     double rank) {
-  double low = second.front() - first.back(), high = second.back() - first.front();
-  if (differences_up_to(first, second, low) >= rank)
-    return low;
-  while (high - low > 1e-7 * std::max({1.0, std::abs(low), std::abs(high)})) {
-    const double middle = low + (high - low) / 2;
-    (differences_up_to(first, second, middle) >= rank ? high : low) = middle;
+  /// The rank-th smallest (from 1), by halving the range until it is ten millionths of a unit wide:
+  /// far below what any measurement tells. Once few are left in the range, the one that is looked
+  /// for is known, and counts no longer tell more.
+  double at(double rank) {
+    constexpr double few = 64;
+    double low = least_, high = most_;
+    double below = up_to(low);
+    if (below >= rank)
+      return low;
+    double to_high = static_cast<double>(first_.size()) * static_cast<double>(second_.size());
+    std::optional<double> found;
+    while (high - low > 1e-7 * std::max({1.0, std::abs(low), std::abs(high)})) {
+      if (!found && to_high - below <= few)
+        found = ranked(low, high, rank - below);
+      const double middle = low + (high - low) / 2;
+      const double count = found ? 0 : up_to(middle);
+      const bool enough = found ? *found <= middle : count >= rank;
+      (enough ? high : low) = middle;
+      (enough ? to_high : below) = count;
+    }
+    return high;
   }
-  return high;
-}
+
+private:
+  /// How many are `limit` or less. Searches for several ranks begin with the same limits.
+  double up_to(double limit) {
+    for (const auto& [known, count] : counts_)
+      if (known == limit)
+        return count;
+    double count = 0;
+    std::size_t j = 0;
+    for (const double value : first_) { // what is small enough only grows
+      while (j < second_.size() && second_[j] - value <= limit)
+        ++j;
+      count += static_cast<double>(j);
+    }
+    counts_.emplace_back(limit, count);
+    return count;
+  }
+
+  /// The rank-th smallest of those above `low` and up to `high`.
+  double ranked(double low, double high, double rank) {
+    rest_.clear();
+    std::size_t begin = second_.size(), end = second_.size();
+    for (auto value = first_.rbegin(); value != first_.rend(); ++value) {
+      while (begin > 0 && second_[begin - 1] - *value > low)
+        --begin;
+      while (end > 0 && second_[end - 1] - *value > high)
+        --end;
+      for (std::size_t j = begin; j < end; ++j)
+        rest_.push_back(second_[j] - *value);
+    }
+    const auto at = rest_.begin() + static_cast<std::ptrdiff_t>(rank) - 1;
+    std::nth_element(rest_.begin(), at, rest_.end());
+    return *at;
+  }
+
+  const std::vector<double>&first_, &second_;
+  double least_, most_;
+  std::vector<std::pair<double, double>> counts_; ///< limit and count
+  std::vector<double> rest_;
+};
 
 Shift shift_of_t(double estimate, double error, double freedom, double confidence) {
   if (!(error > 0))
@@ -141,11 +186,12 @@ Shift rank_shift(const std::vector<double>& first, const std::vector<double>& se
   const double skipped =
       std::max(1.0, std::floor(pairs / 2 - z * std::sqrt(pairs * (n + m + 1) / 12)));
   Shift shift;
-  shift.estimate = (difference_at(first, second, std::floor((pairs + 1) / 2)) +
-                    difference_at(first, second, std::ceil((pairs + 1) / 2))) /
-                   2;
-  shift.low = difference_at(first, second, skipped);
-  shift.high = difference_at(first, second, pairs - skipped + 1);
+  Differences differences(first, second);
+  shift.estimate =
+      (differences.at(std::floor((pairs + 1) / 2)) + differences.at(std::ceil((pairs + 1) / 2))) /
+      2;
+  shift.low = differences.at(skipped);
+  shift.high = differences.at(pairs - skipped + 1);
   shift.p = rank_p(first, second);
   return shift;
 }

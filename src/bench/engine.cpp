@@ -11,11 +11,11 @@
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/link_limit.h"
-#include "src/bench/nic_watch.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/nic_traffic.h"
 
 namespace shmemctl::bench {
 

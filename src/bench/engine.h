@@ -34,6 +34,9 @@ struct Sweep {
 };
 /// Throws Error (usage), naming the legal range, for a sweep that the case cannot do.
 std::vector<Point> points_of(const CaseInfo& info, const Sweep& sweep, int n_pes);
+/// Whether all PEs send and receive as much as each other at every point: then their NICs ought to
+/// as well.
+bool loads_alike(const std::vector<std::vector<Point>>& points);
 
 /// Called on every PE after each point: `rows` so far (filled on PE 0 only).
 using PointDone = std::function<void(const std::vector<ResultRow>& rows)>;

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "src/bench/nic_watch.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
 #include "src/launch/processes.h"
 #include "src/runtime/fault.h"
+#include "src/watch/nic_watch.h"
 
 namespace {
 
@@ -54,10 +54,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   survive([&] { connections_for_people(merge_connections({text, "[]"})); });
   survive([&] { gpu_rows_text(merge_gpu_sites({text, text}, {"a", "b"}).rows); });
   survive([&] {
-    std::vector<NicCounter> counters;
-    std::vector<bench::PortClaim> claims;
-    bench::read_watch_text(text, "host", counters, claims);
-    bench::judge_claims(counters, claims);
+    const WatchPart part = read_watch_text(text, "host");
+    // What was understood is understood again, and can be judged.
+    const std::size_t room = text.size() * 8 + 65536;
+    const WatchPart again = read_watch_text(watch_text(part, room), "host");
+    require(again.claims.size() == part.claims.size());
+    require(again.totals.ports().size() == part.totals.ports().size());
+    judge_watch({again}, {{"host", 0, {0}}},
+                parse_nic_thresholds(nic_thresholds_text(), "built in"), true, true);
   });
   survive([&] {
     if (const auto fault = parse_fault(text))

@@ -2,9 +2,11 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -278,6 +280,98 @@ class Watching(HotspotsTest):
         self.assertIn(code, (0, 1))
         self.assertEqual(report["hotspots"]["mode"], "time")
         self.assertGreaterEqual(report["hotspots"]["samples"], 2)
+
+
+class Traffic(threading.Thread):
+    """What a HCA of a tree sends, at a rate, until somebody leaves the block."""
+
+    def __init__(self, tree, index, GBps):
+        super().__init__(daemon=True)
+        self.files = [(open(tree.folder / f"sys/class/infiniband/mlx5_{index}/ports/1/counters/{name}", "r+b",
+                            buffering=0), bytes_each)
+                      for name, bytes_each in (("port_xmit_packets", 4096), ("port_xmit_data", 4))]
+        self.GBps, self.over = GBps, threading.Event()
+
+    def run(self):
+        start = time.monotonic()
+        while not self.over.wait(0.01):
+            sent_bytes = (time.monotonic() - start) * self.GBps * GB
+            for file, bytes_each in self.files:  # in place: an empty file would be no counter
+                os.pwrite(file.fileno(), f"{int(sent_bytes / bytes_each)}\n".encode(), 0)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+        for file, _ in self.files:
+            file.close()
+
+
+class Jobs(HotspotsTest):
+    """PEs with trees of their own, as if they ran on several machines."""
+
+    def setUp(self):
+        super().setUp()
+        self.trees = [Tree(self.folder / name, hostname=name) for name in ("nodea", "nodeb", "nodec")]
+
+    def job(self, tree_of_pe, *arguments, before="", timeout="60"):
+        """`shmemctl run` of PEs that each see the tree of that number."""
+        choose = " ".join(f"{pe}) tree={self.trees[tree].folder};;" for pe, tree in enumerate(tree_of_pe))
+        words = f"case $SHMEMCTL_LOCAL_RANK in {choose} esac; {before} SHMEMCTL_SYSROOT=$tree exec \"$0\" \"$@\""
+        return run("run", "-n", len(tree_of_pe), "sh", "-c", words, BINARY, *arguments, "--timeout", timeout)
+
+    def test_all_hosts_are_joined_and_each_is_read_once(self):
+        shutil.rmtree(self.trees[2].folder / "sys/devices/pci0000:19/0000:19:00.0/infiniband/mlx5_1/ports/1/counters")
+        file = self.folder / "report.json"
+        with Traffic(self.trees[1], 3, 20):
+            code, out, err = self.job([0, 0, 1, 2], "hotspots", "-D", "2", "--json", file)
+        self.assertEqual(code, 0, err)
+        self.assertIn("HOT", out)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (4, 3))
+        self.assertEqual([host["name"] for host in report["hosts"]], ["nodea", "nodeb", "nodec"])
+        rows = [(row["host"], row["device"], row["counter"]) for row in report["nic_counters"]]
+        self.assertEqual(len(rows), len(set(rows)))
+        self.assertEqual({row[0] for row in rows}, {"nodea", "nodeb", "nodec"})
+        self.assertEqual(set(self.ids(report)), {("nic-hotspot-measured", "nodeb mlx5_3:1"),
+                                                 ("counters-unavailable", "nodec mlx5_1:1")})
+        message = next(f["message"] for f in report["findings"] if f["id"] == "nic-hotspot-measured")
+        self.assertIn("the 4 fabric ports of nodeb", message)
+        self.assertIn("rail 3 of 3 hosts", message)
+        hot = [port for port in report["hotspots"]["ports"] if port["hot"]]
+        self.assertEqual([(port["host"], port["device"]) for port in hot], [("nodeb", "mlx5_3")])
+        self.assertAlmostEqual(hot[0]["sent"]["GBps"], 20, delta=12)  # on a busy machine
+
+    def test_again_and_again(self):
+        code, out, err = self.job([0, 1], "hotspots", "--watch", "0.3", "-D", "0.6")
+        self.assertEqual(code, 0, err)
+        for node in ("nodea", "nodeb"):
+            self.assertEqual(len([line for line in out.splitlines() if f"Z {node} mlx5_0:1 sent " in line]), 2, out)
+
+    def test_a_pe_that_dies_ends_the_job_and_what_there_is_is_written(self):
+        file = self.folder / "report.json"
+        dies = "if [ $SHMEMCTL_LOCAL_RANK = 1 ]; then (sleep 1; kill -9 $$) & fi;"
+        code, _, err = self.job([0, 1], "hotspots", "-D", "600", "--json", file, before=dies)
+        self.assertNotIn(code, (0, 1), err)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(report["status"], "incomplete")
+
+    def test_what_a_measuring_job_does_to_the_nics_of_its_hosts(self):
+        file = self.folder / "report.json"
+        code, _, err = self.job([0, 1], "bench", "put", "-b", "8", "-e", "8", "-n", "100", "--json", file)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(run("report", "validate", file)[0], 0)
+        report = json.loads(file.read_text(encoding="utf-8"))
+        self.assertEqual(report["hotspots"]["mode"], "job")
+        ports = {(port["host"], port["device"]): port for port in report["hotspots"]["ports"]}
+        self.assertEqual(len(ports), 8)
+        self.assertEqual(ports["nodea", "mlx5_0"]["pes"], [0])
+        self.assertEqual(ports["nodeb", "mlx5_0"]["pes"], [1])
+        self.assertEqual({row["host"] for row in report["nic_counters"]}, {"nodea", "nodeb"})
 
 
 if __name__ == "__main__":

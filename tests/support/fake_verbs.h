@@ -192,4 +192,5 @@ private:
 } // namespace shmemctl::test
 
 #include "tests/support/fake_verbs_engine.h"
+#include "tests/support/fake_verbs_queues.h"
 #include "tests/support/fake_verbs_table.h"

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/bench/nic_watch.h"
 #include "src/runtime/gpu/gpu.h"
+#include "src/runtime/nic_traffic.h"
 
 namespace shmemctl::moe {
 
@@ -179,10 +179,10 @@ bool rows_stay_on_gpu_links(Runtime& runtime) {
 
 LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels)
     : runtime_(runtime), on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)),
-      before_(bench::traffic_of(runtime)) {}
+      before_(traffic_of(runtime)) {}
 
 Links LinkWatch::end() {
-  const std::vector<NicTraffic> after = bench::traffic_of(runtime_);
+  const std::vector<NicTraffic> after = traffic_of(runtime_);
   const std::vector<PeHost>& hosts = runtime_.placement().hosts;
   Links links;
   for (const PeHost& host : hosts)

@@ -24,9 +24,12 @@ double least_distance(const LoadGroup& group, const PortLoad& load, const Usual&
                       const OutlierSettings& settings) {
   double least =
       std::max(settings.mads * usual.mad, group.packets ? settings.packets_per_s : settings.GBps);
-  if (!group.packets && load.link_Gbps)
-    return std::max(least, settings.link_share * *load.link_Gbps / 8);
-  return std::max(least, (settings.ratio - 1) * usual.median);
+  const bool by_link = !group.packets && load.link_Gbps;
+  if (by_link)
+    least = std::max(least, settings.link_share * *load.link_Gbps / 8);
+  if (!by_link || settings.ratio_too)
+    least = std::max(least, (settings.ratio - 1) * usual.median);
+  return least;
 }
 
 std::vector<double> values_of(const LoadGroup& group, const std::vector<PortLoad>& loads,
@@ -82,6 +85,12 @@ void choose_unit(LoadGroup& group, const std::vector<PortLoad>& loads,
 }
 
 } // namespace
+
+OutlierSettings over_a_job(OutlierSettings settings) {
+  settings.link_share /= 10;
+  settings.ratio_too = true;
+  return settings;
+}
 
 double load_in(const LoadGroup& group, const PortLoad& load) {
   const DirectionLoad& direction = load.in(group.direction);

@@ -15,7 +15,11 @@ struct OutlierSettings {
   double ratio = 2;           ///< and so many times it, where no link rate is known
   double GBps = 0.001;        ///< and so much above it, whatever the link
   double packets_per_s = 100; ///< the same where packets are all that can be told
+  bool ratio_too = false;     ///< `ratio` counts where the link's rate is known as well
 };
+/// For loads that are means over a job with its pauses: a tenth of the share of the link, but
+/// `ratio` times the median in any case.
+OutlierSettings over_a_job(OutlierSettings settings);
 
 /// Ports that ought to carry alike, in one direction: those of the fabric of one host (kind
 /// "node"), or those in the same place on all hosts (kind "rail").

@@ -10,6 +10,7 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t most_named = 4;
+constexpr double GB = 1e9;
 
 std::string some_of(std::vector<std::string> names, const char* separator = ", ") {
   if (names.size() > most_named) {
@@ -39,6 +40,12 @@ std::string pes_text(const PortLoad& load) {
   if (load.pes.empty())
     return "; no PE is mapped to it";
   std::vector<std::string> names;
+  for (const PeBytes& one : load.moved_by)
+    names.push_back(fmt::format("{} ({:.3g} GB)", one.pe,
+                                static_cast<double>(one.put_bytes + one.get_bytes) / GB));
+  if (!names.empty())
+    return std::string("; put and got through it: ") + (names.size() == 1 ? "PE " : "PEs ") +
+           some_of(names);
   for (int pe : load.pes)
     names.push_back(std::to_string(pe));
   return std::string("; mapped to it: ") + (names.size() == 1 ? "PE " : "PEs ") + some_of(names);

@@ -67,6 +67,9 @@ json port_json(const PortLoad& load) {
     object["pes"] = load.pes;
   else
     object = unknown_json(object, "pes", load.pes_reason);
+  for (const PeBytes& one : load.moved_by)
+    object["moved_by"].push_back(
+        {{"pe", one.pe}, {"put_bytes", one.put_bytes}, {"get_bytes", one.get_bytes}});
   return object;
 }
 

@@ -14,6 +14,7 @@ constexpr double idle_GBps = 0.001;   ///< where the link's rate is not known
 constexpr double least_packets = 100; ///< from which on bytes have to be there too
 /// What the clock, the driver's own interval and headers that the rate leaves out may add.
 constexpr double measuring_error = 0.02;
+constexpr std::uint64_t soft_roce_payload_bytes = 4096;
 
 /// Names of one kind of counters, for both directions.
 struct Source {
@@ -186,6 +187,38 @@ std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host
   for (const PortTotals& port : totals.ports())
     loads.push_back(load_of(port, host));
   return loads;
+}
+
+std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction) {
+  struct Teller {
+    std::array<const char*, 2> names;
+    std::uint64_t bytes_each;
+    bool of_interface = false;
+  };
+  static constexpr std::array<Teller, 4> best_first = {{
+      {{"port_xmit_data_bytes", "port_rcv_data_bytes"}, 1},
+      {{"tx_bytes", "rx_bytes"}, 1},
+      {{"sent_pkts", "rcvd_pkts"}, soft_roce_payload_bytes},
+      {{"netdev_tx_bytes", "netdev_rx_bytes"}, 1, true},
+  }};
+  for (const Teller& teller : best_first) {
+    const CounterTotal* total = totals.find(teller.names[index_of(direction)]);
+    const bool passed_by = teller.of_interface && totals.port.rdma && !totals.port.software;
+    if (total && total->delta && !passed_by)
+      return MovedBytes{static_cast<std::uint64_t>(std::max<std::int64_t>(*total->delta, 0)) *
+                            teller.bytes_each,
+                        total->counter};
+  }
+  return std::nullopt;
+}
+
+bool tells_load(const std::string& counter) {
+  if (counter == "sent_pkts" || counter == "rcvd_pkts")
+    return true;
+  return std::any_of(sources.begin(), sources.end(), [&counter](const Source& source) {
+    return counter == source.bytes[0] || counter == source.bytes[1] ||
+           counter == source.packets[0] || counter == source.packets[1];
+  });
 }
 
 } // namespace shmemctl

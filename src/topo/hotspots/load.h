@@ -20,6 +20,12 @@ struct DirectionLoad {
   std::string reason;  ///< why there is no GBps
 };
 
+/// What one PE's transports say that they moved through a port: payload.
+struct PeBytes {
+  int pe = 0;
+  std::uint64_t put_bytes = 0, get_bytes = 0;
+};
+
 struct PortLoad {
   std::string host, device, netdev;
   int port = 1;
@@ -31,6 +37,7 @@ struct PortLoad {
   DirectionLoad sent, received;
   std::vector<int> pes;                                ///< that use it, by the mapping
   std::string pes_reason = "no mapping was asked for"; ///< why that is not known; "" if it is
+  std::vector<PeBytes> moved_by;                       ///< by PE, where a job's transports tell it
   bool hot = false;
 
   std::string name() const { return device + ":" + std::to_string(port); }
@@ -48,5 +55,19 @@ struct PortLoad {
 /// was read twice within the time in which its driver repeats itself.
 PortLoad load_of(const PortTotals& totals, const std::string& host);
 std::vector<PortLoad> loads_of(const NodeTotals& totals, const std::string& host);
+
+/// What a port has moved at most, payload and headers.
+struct MovedBytes {
+  std::uint64_t at_most = 0;
+  std::string by; ///< the counter that says so
+};
+/// By the best counter that tells: the port's data, the device's own bytes (EFA), Soft-RoCE's
+/// packets (of at most 4 KiB payload each), and, but for hardware RDMA, which passes it by, the
+/// interface's bytes. Nothing if there is none of them.
+std::optional<MovedBytes> moved_bytes(const PortTotals& totals, WireDirection direction);
+
+/// Whether a counter of that name may be the one that tells how much a port carries: its bytes, or
+/// its packets.
+bool tells_load(const std::string& counter);
 
 } // namespace shmemctl

@@ -10,6 +10,7 @@
 
 #include "src/base/text.h"
 #include "src/topo/hotspots/ethtool.h"
+#include "src/topo/hotspots/load.h"
 
 namespace shmemctl {
 
@@ -61,10 +62,14 @@ double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-CounterSampler::CounterSampler(const Sysroot& sysroot, const Node& node)
-    : sysroot_(sysroot), ports_(measured_ports(sysroot, node)) {
+CounterSampler::CounterSampler(const Sysroot& sysroot, const Node& node, KeepFiles keep)
+    : sysroot_(sysroot), keep_(keep), ports_(measured_ports(sysroot, node)) {
   for (MeasuredPort& port : ports_) {
     first_of_interface_.push_back(port.counters.size());
+    std::vector<std::size_t>& of_load = of_load_.emplace_back();
+    for (std::size_t i = 0; i < port.counters.size(); ++i)
+      if (tells_load(port.counters[i].counter))
+        of_load.push_back(i);
     files_.emplace_back(port.counters.size());
     add_interface_counters(port, ask_interface(port));
   }
@@ -97,11 +102,12 @@ void CounterSampler::read_file(std::size_t port, std::size_t counter, CounterTex
   }
   std::array<char, 128> buffer;
   const ssize_t count = ::pread(file.get(), buffer.data(), buffer.size(), 0);
-  if (count < 0) {
+  if (count < 0)
     value = {std::nullopt, std::string("cannot be read: ") + std::strerror(errno)};
+  if (count < 0 || keep_ == KeepFiles::closed)
     file.reset(); // the device may have gone: opened anew, it may be there again
+  if (count < 0)
     return;
-  }
   value = parse_counter_text({buffer.data(), static_cast<std::size_t>(count)});
   if (value.value && *value.value > static_cast<std::uint64_t>(INT64_MAX) / source.scale)
     value = {std::nullopt, "is more than any count"};
@@ -135,15 +141,19 @@ void CounterSampler::read(NodeSample& sample, SampleDepth depth, double (*now_s)
     PortSample& into = sample[port];
     const std::size_t count = ports_[port].counters.size();
     into.values.resize(count);
-    into.skipped.assign(count, false);
     into.at_s = now_s();
+    if (depth == SampleDepth::load) {
+      into.skipped.assign(count, true);
+      for (const std::size_t i : of_load_[port]) {
+        read_file(port, i, into.values[i]);
+        into.skipped[i] = false;
+      }
+      continue;
+    }
+    into.skipped.assign(count, false);
     for (std::size_t i = 0; i < first_of_interface_[port]; ++i)
       read_file(port, i, into.values[i]);
-    if (depth == SampleDepth::all)
-      read_interface(port, into);
-    else
-      std::fill(into.skipped.begin() + static_cast<std::ptrdiff_t>(first_of_interface_[port]),
-                into.skipped.end(), true);
+    read_interface(port, into);
   }
 }
 

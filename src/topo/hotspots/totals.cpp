@@ -183,6 +183,24 @@ void NodeTotals::add(const NodeSample& sample) {
   }
 }
 
+NodeTotals NodeTotals::from_here() const {
+  NodeTotals fresh(*this);
+  for (PortTotals& port : fresh.ports_)
+    for (CounterTotal& total : port.counters) {
+      CounterTotal next;
+      next.counter = std::move(total.counter);
+      next.before = next.after = total.after;
+      if (total.after)
+        next.delta = 0;
+      else
+        next.problem = std::move(total.problem);
+      next.readings = total.read() ? 1 : 0;
+      next.first_s = next.last_s = total.last_s;
+      total = std::move(next);
+    }
+  return fresh;
+}
+
 void NodeTotals::spoil(const std::string& problem) {
   for (PortTotals& port : ports_)
     for (CounterTotal& total : port.counters) {

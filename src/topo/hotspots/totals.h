@@ -39,8 +39,12 @@ struct PortTotals {
 class NodeTotals {
 public:
   explicit NodeTotals(const std::vector<MeasuredPort>& ports);
+  /// As another host added them up.
+  explicit NodeTotals(std::vector<PortTotals> ports) : ports_(std::move(ports)) {}
   /// @param sample of these ports, with their counters
   void add(const NodeSample& sample);
+  /// Totals that begin with what was read last.
+  NodeTotals from_here() const;
   /// Nothing that was counted can be compared: all counters get this problem.
   void spoil(const std::string& problem);
   const std::vector<PortTotals>& ports() const { return ports_; }

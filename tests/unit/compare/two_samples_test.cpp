@@ -116,6 +116,50 @@ TEST(RankShift, FarApartAndHugeSets) {
   EXPECT_LT(shift.p, 1e-300);
 }
 
+/// The rank-th smallest difference as it is defined: the range is halved by counting all pairs.
+double halved(const std::vector<double>& first, const std::vector<double>& second, double rank) {
+  const auto up_to = [&](double limit) {
+    double count = 0;
+    for (const double a : first)
+      for (const double b : second)
+        count += b - a <= limit ? 1 : 0;
+    return count;
+  };
+  double low = second.front() - first.back(), high = second.back() - first.front();
+  if (up_to(low) >= rank)
+    return low;
+  while (high - low > 1e-7 * std::max({1.0, std::abs(low), std::abs(high)})) {
+    const double middle = low + (high - low) / 2;
+    (up_to(middle) >= rank ? high : low) = middle;
+  }
+  return high;
+}
+
+TEST(RankShift, ShortCutsChangeNoBit) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<double> first(1 + random() % 40), second(1 + random() % 40);
+    std::normal_distribution<double> noise(round % 3, 0.1);
+    const bool ties = round % 4 == 0; // as a clock of coarse steps gives them
+    for (std::vector<double>* side : {&first, &second}) {
+      for (double& value : *side)
+        value = ties ? std::round(noise(random) * 20) / 20 : noise(random);
+      std::sort(side->begin(), side->end());
+    }
+    const Shift shift = rank_shift(first, second, 0.95);
+    const auto n = static_cast<double>(first.size()), m = static_cast<double>(second.size());
+    const double pairs = n * m;
+    const double skipped = std::max(
+        1.0, std::floor(pairs / 2 - 1.959963984540054 * std::sqrt(pairs * (n + m + 1) / 12)));
+    EXPECT_EQ(shift.low, halved(first, second, skipped)) << round;
+    EXPECT_EQ(shift.high, halved(first, second, pairs - skipped + 1)) << round;
+    EXPECT_EQ(shift.estimate, (halved(first, second, std::floor((pairs + 1) / 2)) +
+                               halved(first, second, std::ceil((pairs + 1) / 2))) /
+                                  2)
+        << round;
+  }
+}
+
 TEST(StudentShift, SleepData) {
   const Shift shift = student_shift({0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0},
                                     {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}, 0.95);

@@ -1,75 +1,21 @@
-// Counters as files, as changes, and as what a port has moved.
+// Counters as changes, as what a port has moved, and as what the machines of a job did.
 #include "src/topo/nic_counters.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "reports/text_hotspots.h"
+#include "reports/validate.h"
 #include "src/base/error.h"
-#include "src/bench/nic_watch.h"
-#include "tests/support/temporary_folder.h"
+#include "src/watch/nic_watch.h"
 
 using namespace shmemctl;
 
 namespace {
 
-Node node_with(const std::string& name, const std::string& netdev) {
-  Node node;
-  Nic nic;
-  nic.name = name;
-  nic.rdma = known(true, "test");
-  NicPort port;
-  port.netdev = known(netdev, "test");
-  nic.ports = {port};
-  node.nics = {nic};
-  return node;
-}
-
-std::optional<std::uint64_t> value_of(const std::vector<CounterReading>& readings,
-                                      const std::string& counter) {
-  for (const CounterReading& reading : readings)
-    if (reading.counter == counter)
-      return reading.value;
-  ADD_FAILURE() << "no " << counter;
-  return std::nullopt;
-}
-
-TEST(NicCounters, WordsAreBytesAndUnreadableOnesAreUnknown) {
-  TemporaryFolder root;
-  const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";
-  root.write(port + "counters/port_xmit_data", "100\n");
-  root.write(port + "counters/port_rcv_data", "N/A (no PMA)\n");
-  root.write(port + "counters/link_downed", "3\n");
-  root.write(port + "hw_counters/lifespan", "10\n");
-  root.write(port + "hw_counters/out_of_sequence", "7\n");
-  root.write("sys/class/net/eth0/statistics/tx_bytes", "5\n");
-  const auto readings = read_nic_counters(Sysroot(root.path()), node_with("mlx5_0", "eth0"));
-  EXPECT_EQ(value_of(readings, "port_xmit_data_bytes"), 400u);
-  EXPECT_EQ(value_of(readings, "port_rcv_data_bytes"), std::nullopt);
-  EXPECT_EQ(value_of(readings, "link_downed"), 3u);
-  EXPECT_EQ(value_of(readings, "out_of_sequence"), 7u);
-  EXPECT_EQ(readings.size(), 4u); // no lifespan, and no interface beside the port's own counters
-}
-
-TEST(NicCounters, APortWithoutCountersHasItsInterfaces) {
-  TemporaryFolder root;
-  root.write("sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts", "12\n");
-  root.write("sys/class/net/eth0/statistics/tx_bytes", "5000\n");
-  const auto readings = read_nic_counters(Sysroot(root.path()), node_with("rxe0", "eth0"));
-  EXPECT_EQ(value_of(readings, "sent_pkts"), 12u);
-  EXPECT_EQ(value_of(readings, "netdev_tx_bytes"), 5000u);
-  EXPECT_EQ(value_of(readings, "netdev_rx_bytes"), std::nullopt);
-}
-
-TEST(NicCounters, TheDevicesOwnWhereThePortHasNone) {
-  TemporaryFolder root;
-  root.write("sys/class/infiniband/efa_0/hw_counters/tx_bytes", "77\n");
-  root.write("sys/class/infiniband/efa_0/ports/1/state", "4: ACTIVE\n");
-  const auto readings = read_nic_counters(Sysroot(root.path()), node_with("efa_0", "eth0"));
-  EXPECT_EQ(value_of(readings, "tx_bytes"), 77u);
-}
-
 std::optional<std::int64_t> delta(const std::string& counter, std::uint64_t before,
                                   std::uint64_t after) {
-  return nic_counter_changes({{"d", 1, counter, before}}, {{"d", 1, counter, after}}).at(0).delta;
+  return counter_step(counter, before, after).delta;
 }
 
 TEST(NicCounters, RoundsResetsAndStuckOnes) {
@@ -83,71 +29,158 @@ TEST(NicCounters, RoundsResetsAndStuckOnes) {
   EXPECT_EQ(delta("sent_pkts", 0x1'0000'0005ull, 0x1'0000'0006ull), 1);
 }
 
-TEST(NicCounters, WhatComesAndGoesIsUnknown) {
-  const auto changes = nic_counter_changes({{"d", 1, "old", 5}}, {{"d", 1, "new", 6}});
-  ASSERT_EQ(changes.size(), 2u);
-  EXPECT_EQ(changes[0].counter, "new");
-  EXPECT_EQ(changes[0].delta, std::nullopt);
-  EXPECT_EQ(changes[1].before, 5u);
-  EXPECT_EQ(changes[1].delta, std::nullopt);
+CounterTotal total(const std::string& counter, std::int64_t delta) {
+  CounterTotal total;
+  total.counter = counter;
+  total.before = 0;
+  total.after = static_cast<std::uint64_t>(delta);
+  total.delta = delta;
+  total.readings = 2;
+  return total;
+}
+
+PortTotals port(const std::string& device, std::vector<CounterTotal> counters,
+                bool software = false) {
+  PortTotals totals;
+  totals.port.device = device;
+  totals.port.rdma = true;
+  totals.port.software = software;
+  totals.counters = std::move(counters);
+  return totals;
 }
 
 TEST(NicCounters, TheBestCounterTells) {
-  const std::vector<CounterChange> changes = {{"d", 1, "netdev_tx_bytes", 0, 10, 10},
-                                              {"d", 1, "sent_pkts", 0, 2, 2},
-                                              {"d", 2, "port_xmit_data_bytes", 0, 400, 400},
-                                              {"d", 2, "sent_pkts", 0, 2, 2}};
-  EXPECT_EQ(moved_bytes(changes, "d", 1, WireDirection::sent)->at_most, 8192u);
-  EXPECT_EQ(moved_bytes(changes, "d", 2, WireDirection::sent)->at_most, 400u);
-  EXPECT_EQ(moved_bytes(changes, "d", 2, WireDirection::sent)->by, "port_xmit_data_bytes");
-  EXPECT_FALSE(moved_bytes(changes, "d", 1, WireDirection::received));
-  EXPECT_FALSE(moved_bytes(changes, "e", 1, WireDirection::sent));
+  const PortTotals soft = port("rxe0", {total("netdev_tx_bytes", 10), total("sent_pkts", 2)}, true);
+  EXPECT_EQ(moved_bytes(soft, WireDirection::sent)->at_most, 8192u);
+  EXPECT_FALSE(moved_bytes(soft, WireDirection::received));
+  const PortTotals hca =
+      port("mlx5_0", {total("port_xmit_data_bytes", 400), total("sent_pkts", 2)});
+  EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->at_most, 400u);
+  EXPECT_EQ(moved_bytes(hca, WireDirection::sent)->by, "port_xmit_data_bytes");
+  // RDMA passes the interface by: what that counts says nothing.
+  EXPECT_FALSE(moved_bytes(port("mlx5_0", {total("netdev_tx_bytes", 10)}), WireDirection::sent));
 }
 
-NicCounter counter_of(const std::string& host, const std::string& name, std::int64_t delta) {
-  return {host, "mlx5_0", name, 1, 0, static_cast<std::uint64_t>(delta), delta};
+HostTotals host(const std::string& name, std::int64_t sent, std::int64_t received) {
+  return {
+      name,
+      NodeTotals(std::vector<PortTotals>{port("mlx5_0", {total("port_xmit_data_bytes", sent),
+                                                         total("port_rcv_data_bytes", received)})}),
+      0};
+}
+
+NicTraffic claim(std::uint64_t put_bytes, std::uint64_t get_bytes) {
+  NicTraffic traffic{{"mlx5_0", 1}};
+  traffic.put_bytes = put_bytes;
+  traffic.get_bytes = get_bytes;
+  traffic.operations = 1;
+  return traffic;
 }
 
 TEST(NicWatch, TrafficThatWentElsewhereIsFound) {
-  using bench::PortClaim;
-  const std::vector<NicCounter> counters = {counter_of("a", "port_xmit_data_bytes", 1000),
-                                            counter_of("a", "port_rcv_data_bytes", 50),
-                                            counter_of("b", "port_xmit_data_bytes", 10)};
+  const std::vector<HostTotals> hosts = {host("a", 1000, 50), host("b", 10, 0)};
   // Two PEs of one host share the port.
-  EXPECT_TRUE(bench::judge_claims(counters, {PortClaim{"a", {{"mlx5_0", 1}, 600, 20, 1}},
-                                             PortClaim{"a", {{"mlx5_0", 1}, 400, 30, 1}}})
-                  .empty());
+  EXPECT_TRUE(judge_claims(hosts, {{"a", claim(600, 20)}, {"a", claim(400, 30)}}).empty());
   const Findings findings =
-      bench::judge_claims(counters, {PortClaim{"a", {{"mlx5_0", 1}, 600, 20, 1}},
-                                     PortClaim{"a", {{"mlx5_0", 1}, 401, 31, 1}},
-                                     PortClaim{"b", {{"mlx5_0", 1}, 10, 0, 1}}});
+      judge_claims(hosts, {{"a", claim(600, 20)}, {"a", claim(401, 31)}, {"b", claim(10, 0)}});
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].id, "traffic-elsewhere");
   EXPECT_EQ(findings[0].subject, "a mlx5_0:1");
   EXPECT_NE(findings[0].message.find("sent 1001 bytes"), std::string::npos) << findings[0].message;
   EXPECT_NE(findings[1].message.find("received 51 bytes"), std::string::npos);
   // A port that counts nothing tells nothing.
-  EXPECT_TRUE(bench::judge_claims({}, {PortClaim{"a", {{"mlx5_0", 1}, 600, 20, 1}}}).empty());
+  EXPECT_TRUE(judge_claims({}, {{"a", claim(600, 20)}}).empty());
 }
 
 TEST(NicWatch, TextsComeBack) {
-  const std::vector<CounterChange> changes = {{"mlx5_0", 1, "sent_pkts", 1, 4, 3},
-                                              {"mlx5_0", 1, "odd", std::nullopt, 4, std::nullopt}};
-  const std::vector<NicTraffic> claims = {{{"mlx5_0", 1}, 5, 6, 7, 8, 9}};
-  std::vector<NicCounter> counters;
-  std::vector<bench::PortClaim> read;
-  bench::read_watch_text(bench::watch_text(changes, claims), "a", counters, read);
-  ASSERT_EQ(counters.size(), 2u);
-  EXPECT_EQ(counters[0].delta, 3);
-  EXPECT_EQ(counters[1].before, std::nullopt);
-  ASSERT_EQ(read.size(), 1u);
-  EXPECT_EQ(read[0].traffic.get_bytes, 6u);
-  EXPECT_EQ(read[0].traffic.long_bytes, 8u);
-  EXPECT_EQ(read[0].traffic.long_ns, 9u);
-  for (const std::string text : {"", "[]", "{\"counters\":[[1]],\"claims\":[]}",
-                                 "{\"counters\":[],\"claims\":[[\"d\",1,0,0,0]]}",
-                                 "{\"counters\":[],\"claims\":[[\"d\",1,-1,0,0,0,0]]}"})
-    EXPECT_THROW(bench::read_watch_text(text, "a", counters, read), Error) << text;
+  WatchPart part;
+  part.claims = {{{"mlx5_0", 1}, 5, 6, 7, 8, 9}};
+  part.mapped = {{"mlx5_1", 2}};
+  WatchPart back = read_watch_text(watch_text(part, 4096), "a");
+  EXPECT_FALSE(back.leads);
+  ASSERT_EQ(back.claims.size(), 1u);
+  EXPECT_EQ(back.claims[0].get_bytes, 6u);
+  EXPECT_EQ(back.claims[0].long_bytes, 8u);
+  EXPECT_EQ(back.claims[0].long_ns, 9u);
+  EXPECT_EQ(back.mapped.at(0).device, "mlx5_1");
+  part.leads = true;
+  part.totals = host("a", 40, 4).totals;
+  back = read_watch_text(watch_text(part, 4096), "a");
+  EXPECT_TRUE(back.leads);
+  EXPECT_EQ(back.totals.ports().at(0).counters.at(0).delta, 40);
+  for (const std::string text :
+       {"", "[]", "{\"claims\":[]}", "{\"claims\":[[\"d\",1,0,0,0]],\"mapped\":[]}",
+        "{\"claims\":[[\"d\",1,-1,0,0,0,0]],\"mapped\":[]}",
+        "{\"claims\":[],\"mapped\":[],\"totals\":{\"names\":[],\"ports\":3,\"left_out\":0}}"})
+    EXPECT_THROW(read_watch_text(text, "a"), Error) << text;
+}
+
+/// Two hosts of two PEs, each with two HCAs that carry so many bytes in a second.
+std::vector<WatchPart> parts_of(const std::vector<std::int64_t>& sent_bytes) {
+  std::vector<WatchPart> parts(4);
+  for (std::size_t pe = 0; pe < parts.size(); ++pe) {
+    parts[pe].claims = {claim(0, 0)};
+    parts[pe].claims[0].nic.device = pe % 2 == 0 ? "mlx5_0" : "mlx5_1";
+    parts[pe].claims[0].put_bytes = static_cast<std::uint64_t>(sent_bytes[pe]);
+    if (pe % 2 == 1)
+      continue;
+    std::vector<PortTotals> ports;
+    for (std::size_t nic = 0; nic < 2; ++nic) {
+      PortTotals& one = ports.emplace_back(
+          port("mlx5_" + std::to_string(nic), {total("port_xmit_data_bytes", sent_bytes[pe + nic]),
+                                               total("port_rcv_data_bytes", 0)}));
+      one.port.fabric = true;
+      one.port.rail = static_cast<int>(nic);
+      one.port.link_Gbps = known(400.0, "test");
+      for (CounterTotal& counter : one.counters)
+        counter.window_s = 1;
+    }
+    parts[pe].leads = true;
+    parts[pe].totals = NodeTotals(std::move(ports));
+  }
+  return parts;
+}
+
+TEST(NicWatch, OneFindingNamesHostNicPortAndPes) {
+  const std::vector<JobHost> hosts = {{"a", 0, {0, 1}}, {"b", 2, {2, 3}}};
+  const NicThresholds thresholds = parse_nic_thresholds(nic_thresholds_text(), "built in");
+  constexpr std::int64_t GB = 1'000'000'000;
+  const std::vector<WatchPart> parts = parts_of({2 * GB, 2 * GB, 2 * GB, 9 * GB});
+  const WatchVerdict verdict = judge_watch(parts, hosts, thresholds, true, true);
+  ASSERT_EQ(verdict.findings.size(), 1u);
+  EXPECT_EQ(verdict.findings[0].id, "nic-hotspot-measured");
+  EXPECT_EQ(verdict.findings[0].subject, "b mlx5_1:1");
+  EXPECT_EQ(verdict.findings[0].message,
+            "mlx5_1:1 of b sent 9 GB/s (18% of its link), and the median of the 2 fabric ports of "
+            "b is 5.5 GB/s; sent 9 GB/s (18% of its link), and the median of rail 1 of 2 hosts is "
+            "5.5 GB/s; put and got through it: PE 3 (9 GB)");
+  EXPECT_EQ(verdict.hotspots.loads.at(3).pes, std::vector<int>{3});
+  Report report;
+  report.started_at = report.finished_at = "2026-11-23T00:00:00Z";
+  put_job_watch(report, verdict, thresholds);
+  EXPECT_EQ(report.nic_counters.size(), 8u);
+  for (const SchemaViolation& violation : validate_report(to_json(report)))
+    ADD_FAILURE() << violation.pointer << ": " << violation.message;
+  EXPECT_EQ(report.hotspots["mode"], "job");
+  EXPECT_EQ(report.hotspots["ports"][3]["moved_by"][0]["put_bytes"], 9 * GB);
+  const std::string text = job_nics_text(report.hotspots, {});
+  EXPECT_NE(text.find("9 GB/s 18%"), std::string::npos) << text;
+  EXPECT_NE(text.find("HOT"), std::string::npos) << text;
+  // Who need not send alike, or sends nothing at all, has no hot NIC.
+  EXPECT_TRUE(judge_watch(parts, hosts, thresholds, false, true).findings.empty());
+  EXPECT_TRUE(judge_watch(parts, hosts, thresholds, true, false).findings.empty());
+}
+
+TEST(NicWatch, AHostWithoutNicsIsSaid) {
+  std::vector<WatchPart> parts = parts_of({5, 5, 5, 5});
+  parts[2].totals = NodeTotals(std::vector<PortTotals>());
+  const NicThresholds thresholds = parse_nic_thresholds(nic_thresholds_text(), "built in");
+  const Findings findings =
+      judge_watch(parts, {{"a", 0, {0, 1}}, {"b", 2, {2, 3}}}, thresholds, true, true).findings;
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "counters-unavailable");
+  EXPECT_EQ(findings[0].subject, "b");
+  EXPECT_EQ(findings[0].severity, Severity::info);
 }
 
 } // namespace

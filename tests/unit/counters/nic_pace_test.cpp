@@ -1,11 +1,9 @@
 // Which NIC is slower than its siblings.
-#include "src/bench/nic_pace.h"
+#include "src/watch/nic_pace.h"
 
 #include <gtest/gtest.h>
 
 using namespace shmemctl;
-using bench::judge_paces;
-using bench::PortClaim;
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include "reports/report.h"
 #include "reports/text.h"
 #include "reports/validate.h"
-#include "src/check/hotspot_log.h"
-#include "src/check/hotspot_watch.h"
+#include "src/watch/hotspot_log.h"
+#include "src/watch/hotspot_watch.h"
 #include "tests/unit/hotspots/counter_tree.h"
 
 using namespace shmemctl;

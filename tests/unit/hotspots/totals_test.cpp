@@ -126,11 +126,54 @@ TEST(CounterTotals, OneThatWasNotAskedForIsNotMissing) {
   node.nics[0].ports[0].netdev = known(std::string("eth0"), "test");
   Samples samples(tree, node);
   samples.take(0);
-  samples.take(1, SampleDepth::files);
+  samples.take(1, SampleDepth::load);
   tree.folder().write("ethtool-S/eth0", "  other: 3\n  rx_prio0_pause: 9\n");
   samples.take(2);
   EXPECT_EQ(samples.of("ethtool_rx_prio0_pause").delta, 4);
   EXPECT_DOUBLE_EQ(samples.of("ethtool_rx_prio0_pause").window_s, 2);
+}
+
+TEST(CounterTotals, WhatTellsTheLoadIsReadMoreOften) {
+  const CounterTree tree;
+  tree.traffic("mlx5_0", 4000, 0);
+  tree.set("mlx5_0", counter_file, "1");
+  tree.set("mlx5_0", "counters/link_downed", "1");
+  Samples samples(tree, hca_node(1));
+  samples.take(0);
+  tree.traffic("mlx5_0", 8000, 0);
+  tree.set("mlx5_0", counter_file, "2");
+  tree.set("mlx5_0", "counters/link_downed", "2");
+  samples.take(1, SampleDepth::load);
+  EXPECT_EQ(samples.of("port_xmit_data_bytes").delta, 4000);
+  EXPECT_EQ(samples.of("sent_pkts").delta, 1);
+  EXPECT_EQ(samples.of("link_downed").delta, 0);
+  samples.take(2);
+  EXPECT_EQ(samples.of("link_downed").delta, 1);
+}
+
+TEST(CounterTotals, AnotherStretchBeginsWithTheLastReading) {
+  const CounterTree tree;
+  tree.traffic("mlx5_0", 4000, 0);
+  tree.set("mlx5_0", "counters/link_downed", "1");
+  CounterSampler sampler(tree.sysroot(), hca_node(1), KeepFiles::closed);
+  NodeSample sample;
+  NodeTotals whole(sampler.ports());
+  const auto take = [&](NodeTotals& into, double at_s, SampleDepth depth) {
+    clock_s = at_s;
+    sampler.read(sample, depth, made_up_clock);
+    into.add(sample);
+  };
+  take(whole, 0, SampleDepth::all);
+  tree.traffic("mlx5_0", 8000, 0);
+  tree.set("mlx5_0", "counters/link_downed", "3");
+  take(whole, 1, SampleDepth::load);
+  NodeTotals stretch = whole.from_here();
+  tree.traffic("mlx5_0", 9000, 0);
+  take(stretch, 2, SampleDepth::all);
+  EXPECT_EQ(total_of(stretch, "port_xmit_data_bytes").delta, 1000);
+  EXPECT_DOUBLE_EQ(total_of(stretch, "port_xmit_data_bytes").window_s, 1);
+  EXPECT_EQ(total_of(stretch, "link_downed").delta, 2); // read last before the stretch
+  EXPECT_DOUBLE_EQ(total_of(stretch, "link_downed").window_s, 2);
 }
 
 TEST(CompareTrees, RatesByTheUptimeOfBoth) {

@@ -1,12 +1,15 @@
-#include "src/check/hotspot_watch.h"
+#include "src/watch/hotspot_watch.h"
 
 #include <algorithm>
 #include <ctime>
 #include <sys/resource.h>
+#include <thread>
 
 namespace shmemctl {
 
 namespace {
+
+constexpr double all_counters_s = 1; ///< how often all counters are read, some of which are dear
 
 double thread_cpu_s() {
   std::timespec time{};
@@ -42,13 +45,41 @@ void HotspotWatch::sample(SampleDepth depth) {
   totals_.add(last_);
   if (interval_)
     interval_->add(last_);
+  if (depth == SampleDepth::all)
+    last_all_s_ = monotonic_s();
   if (samples_ > 1)
     cpu_s_ += thread_cpu_s() - before_s;
 }
 
-void HotspotWatch::begin_interval() {
-  interval_.emplace(sampler_.ports());
-  interval_->add(last_);
+void HotspotWatch::sample() {
+  sample(monotonic_s() >= last_all_s_ + all_counters_s ? SampleDepth::all : SampleDepth::load);
+}
+
+void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,
+                  const std::function<void(double)>& pause, const std::function<void()>& tick) {
+  double next_s = monotonic_s() + interval_s;
+  while (!done()) {
+    const double now_s = monotonic_s();
+    if (now_s < next_s) {
+      pause(next_s - now_s);
+      continue;
+    }
+    watch.sample();
+    next_s = std::max(next_s + interval_s, now_s); // a late one is not made up for
+    tick();
+  }
+}
+
+void sample_for(HotspotWatch& watch, double interval_s, double duration_s) {
+  const double end_s = monotonic_s() + duration_s;
+  sample_until(
+      watch, interval_s, [end_s] { return monotonic_s() >= end_s; },
+      [end_s](double rest_s) {
+        const double until_end_s = std::max(end_s - monotonic_s(), 0.0);
+        std::this_thread::sleep_for(std::chrono::duration<double>(std::min(rest_s, until_end_s)));
+      },
+      [] {});
+  watch.sample();
 }
 
 std::optional<double> HotspotWatch::core_share() const {
@@ -67,8 +98,8 @@ std::vector<NicCounter> counter_rows(const NodeTotals& totals, const std::string
   return rows;
 }
 
-void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
-                  const WatchFacts& facts) {
+void put_section(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
+                 const WatchFacts& facts) {
   nlohmann::json object = hotspots_json(hotspots, thresholds);
   object["mode"] = facts.mode;
   object["samples"] = facts.samples;
@@ -90,6 +121,11 @@ void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds&
   if (facts.command)
     object["command"] = command_json(facts);
   report.hotspots = std::move(object);
+}
+
+void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
+                  const WatchFacts& facts) {
+  put_section(report, hotspots, thresholds, facts);
   for (Finding& finding : hotspot_findings(hotspots, thresholds))
     report.findings.push_back(std::move(finding));
 }

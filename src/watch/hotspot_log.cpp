@@ -1,4 +1,4 @@
-#include "src/check/hotspot_log.h"
+#include "src/watch/hotspot_log.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "src/bench/nic_pace.h"
+#include "src/watch/nic_pace.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include "src/base/quantiles.h"
 #include "src/base/text.h"
 
-namespace shmemctl::bench {
+namespace shmemctl {
 
 namespace {
 
@@ -94,4 +94,4 @@ Findings judge_paces(const std::vector<PortClaim>& claims) {
   return findings;
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "src/bench/nic_watch.h"
+#include "src/watch/nic_watch.h"
 
-namespace shmemctl::bench {
+namespace shmemctl {
 
 /// `slow-nic` for each port through which long transfers went at less than 0.6 times the median
 /// rate of the other ports of its host or, where it is the only one there, of all other ports. A
@@ -13,4 +13,4 @@ namespace shmemctl::bench {
 /// less than 4 MiB of long transfers tells nothing.
 Findings judge_paces(const std::vector<PortClaim>& claims);
 
-} // namespace shmemctl::bench
+} // namespace shmemctl

@@ -1,10 +1,14 @@
-#include "src/check/watched_command.h"
+#include "src/watch/watched_command.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "src/base/error.h"
@@ -36,6 +40,7 @@ WatchedCommand::WatchedCommand(const std::string& program, const std::vector<std
                        "look at the limits of processes and memory (ulimit -u, ulimit -v)");
   if (failed != 0)
     throw cannot_run(program, failed);
+  pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 
 WatchedCommand::~WatchedCommand() {
@@ -50,6 +55,17 @@ WatchedCommand::~WatchedCommand() {
 void WatchedCommand::send(int signal) const {
   if (alive_)
     ::kill(own_group_ ? -pid_ : pid_, signal);
+}
+
+void WatchedCommand::wait(double most_s) const {
+  constexpr double look_again_s = 0.005;
+  if (!pidfd_) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(most_s, look_again_s)));
+    return;
+  }
+  pollfd end{pidfd_.get(), POLLIN, 0};
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(most_s));
+  ::poll(&end, 1, deadline.poll_ms());
 }
 
 bool WatchedCommand::ended() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/deadline.h"
+#include "src/base/file_descriptor.h"
 #include "src/base/options.h"
 
 namespace shmemctl {
@@ -36,6 +37,8 @@ public:
 
   /// True once it has ended; never waits.
   bool ended();
+  /// Waits for its end, at most so long.
+  void wait(double most_s) const;
   /// How it ended. Only after ended().
   const CommandEnd& end() const { return end_; }
   /// Its time is over: SIGTERM, and SIGKILL 3 s later. To be called again and again until ended().
@@ -50,6 +53,7 @@ private:
   void send(int signal) const;
 
   pid_t pid_ = -1;
+  FileDescriptor pidfd_; ///< none on kernels before 5.3
   bool own_group_ = false;
   bool ended_ = false;
   std::atomic<int> interruptions_{0};

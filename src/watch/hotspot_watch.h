@@ -1,12 +1,13 @@
 // Samples the NICs of this machine and puts what they say into a report.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "reports/report.h"
-#include "src/check/watched_command.h"
 #include "src/topo/hotspots/hotspots.h"
+#include "src/watch/watched_command.h"
 
 namespace shmemctl {
 
@@ -24,8 +25,10 @@ class HotspotWatch {
 public:
   HotspotWatch(const Sysroot& sysroot, const Node& node);
   void sample(SampleDepth depth);
+  /// What tells the load; once a second everything.
+  void sample();
   /// From now on interval() is the time since the last sample before.
-  void begin_interval();
+  void begin_interval() { interval_ = totals_.from_here(); }
   const NodeTotals& totals() const { return totals_; }
   /// Only after begin_interval().
   const NodeTotals& interval() const { return *interval_; }
@@ -40,13 +43,24 @@ private:
   NodeTotals totals_;
   std::optional<NodeTotals> interval_;
   int samples_ = 0;
-  double first_s_ = 0, cpu_s_ = 0;
+  double first_s_ = 0, last_all_s_ = 0, cpu_s_ = 0;
 };
+
+/// Samples at that interval until `done` says so, which is asked after each pause.
+/// @param pause waits for at most so many seconds
+/// @param tick  comes after each sample
+void sample_until(HotspotWatch& watch, double interval_s, const std::function<bool()>& done,
+                  const std::function<void(double)>& pause, const std::function<void()>& tick);
+/// The same for a time; the last sample is at its end.
+void sample_for(HotspotWatch& watch, double interval_s, double duration_s);
 
 /// Rows for the report's `nic_counters`.
 std::vector<NicCounter> counter_rows(const NodeTotals& totals, const std::string& host);
 
-/// Sets `hotspots` and adds the findings.
+/// Sets `hotspots`.
+void put_section(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
+                 const WatchFacts& facts);
+/// The same, and adds the findings.
 void put_hotspots(Report& report, const Hotspots& hotspots, const NicThresholds& thresholds,
                   const WatchFacts& facts);
 

@@ -1,0 +1,37 @@
+// The flags of `shmemctl moe`, and what their words mean.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/bench/moe/measure.h"
+#include "src/bench/moe/open_backend.h"
+#include "src/bench/moe/request.h"
+
+namespace shmemctl {
+
+struct MoeFlags {
+  moe::Request request;
+  moe::Effort effort;
+  std::string backend = "host", record, straggler, pin = "auto";
+  std::string dispatch_settings, combine_settings;
+  bool no_verify = false, tune = false;
+
+  moe::BackendKind kind() const {
+    return backend == "gpu" ? moe::BackendKind::gpu : moe::BackendKind::host;
+  }
+};
+
+void add_moe_flags(CLI::App& command, MoeFlags& flags);
+
+/// A bad invocation of moe.
+Error bad_moe(const std::string& problem, const std::string& fix);
+/// "2:500": PE 2 begins each call 500 us late. Throws Error (usage).
+std::optional<std::pair<int, double>> straggler_flag(const std::string& text);
+/// Those given; throws Error (usage) for what is none.
+moe::DirectionSettings settings_of(const MoeFlags& flags);
+
+} // namespace shmemctl
