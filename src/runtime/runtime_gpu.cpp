@@ -284,6 +284,7 @@ void Runtime::Impl::make_gpu_direct() {
   };
   settings.memory = gpu->device_memory();
   settings.way = gpu_memory_way;
+  settings.nics_signal = gpu_memory_user().signals_device_memory();
   auto made = std::make_unique<GpuDirectTransport>(std::move(settings));
   gpu_direct = made.get();
   gpu_transports.push_back(std::move(made));
