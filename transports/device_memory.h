@@ -38,6 +38,7 @@ public:
   /// already. To be called between a NIC's completion that the host has seen and the word by which
   /// the host tells a kernel of it: these two take different ways. Throws Error (unavailable).
   virtual void flush() const = 0;
+  virtual int ordinal() const { return 0; } ///< the driver's number of it in this process
 };
 
 /// Whether and how a transport's NICs reach memory of a device.
@@ -59,6 +60,9 @@ public:
   virtual void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) = 0;
   /// Takes back what was registered of it: the memory goes. No operation is under way.
   virtual void drop_device_region(int region) = 0;
+  /// Whether its NICs write a signal behind its payload there by themselves. Otherwise signals on
+  /// such memory are not asked for either.
+  virtual bool signals_device_memory() const { return true; }
 };
 
 } // namespace shmemctl

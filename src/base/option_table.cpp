@@ -76,7 +76,9 @@ std::vector<OptionSpec> make_table() {
              "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
              in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
-       "Post work requests to the HCA from the GPU (IBGDA).", in_nvshmem},
+       "Kernels post to the HCA themselves (IBGDA) where they cannot load and store; with "
+       "DEVICE_PATH=auto, and ibgda among the transports.",
+       in_nvshmem},
       {"IBGDA_ENABLE_MULTI_PORT", OptionType::boolean, "0",
        "Let IBGDA use every NIC that a PE was given, not only the first.", in_nvshmem},
   };

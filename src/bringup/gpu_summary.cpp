@@ -4,12 +4,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "reports/table.h"
 #include "src/base/counted.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 #include "src/bringup/gpu_pairs.h"
+#include "transports/host_memory_only.h"
 
 namespace shmemctl {
 
@@ -94,12 +96,27 @@ CheckRow heap_row(const std::vector<Site>& sites) {
                 "SHMEMCTL_HEAP");
 }
 
+/// Whether NICs are among those that have answered. Transports without such say that they reach
+/// memory of the host.
+bool names_nics(const std::string& answers) {
+  static constexpr std::string_view names[] = {"ibrc: ", "ibdevx: ", "ibgda: ", "libfabric: "};
+  return std::any_of(std::begin(names), std::end(names), [&](std::string_view name) {
+    const std::size_t begin = answers.find(name);
+    if (begin == std::string::npos)
+      return false;
+    std::size_t end = answers.size(); // of its clause
+    for (const std::string_view other : names)
+      end = std::min(end, answers.find(other, begin + name.size()));
+    return answers.substr(begin, end - begin).find(host_memory_only) == std::string::npos;
+  });
+}
+
 /// A job that has NICs and whose GPU memory goes through the host all the same, with what its NICs
 /// have answered. Where nobody wants them (GPUDIRECT=off), or there are none, that is no finding.
 void add_staged(const std::string& reason, Findings& findings) {
   const std::string marker = "proxy over staged: ";
   const std::size_t at = reason.find(marker);
-  if (at == std::string::npos || reason.find("ibrc: ", at) == std::string::npos)
+  if (at == std::string::npos || !names_nics(reason.substr(at + marker.size())))
     return;
   const std::string message = "no NIC reads or writes GPU memory itself, so all of it goes through "
                               "memory of the host: " +

@@ -9,6 +9,7 @@ public:
   explicit CudaDeviceMemory(std::shared_ptr<const Device> device) : device_(std::move(device)) {}
 
   std::string text() const override { return device_->text(); }
+  int ordinal() const override { return device_->info().ordinal; }
   std::string why_no_dma_buf() const override {
     return device_->info().dma_buf ? ""
                                    : device_->text() + " has no DMA_BUF_SUPPORTED (the driver's "

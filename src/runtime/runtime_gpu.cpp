@@ -8,6 +8,7 @@
 #include "src/runtime/gpu/way_by_pe.h"
 #include "src/runtime/proxy/proxy_context.h"
 #include "src/runtime/runtime_impl.h"
+#include "transports/direct/direct_transport.h"
 #include "transports/gpudirect/gpudirect.h"
 #include "transports/p2p/p2p.h"
 #include "transports/staged/staged.h"
@@ -84,12 +85,17 @@ void Runtime::Impl::enter_gpu() {
 void Runtime::Impl::undo_gpu() {
   if (gpu)
     gpu->leave_network();
+  // First: what an HCA in software executes goes by those.
+  for (const int region : {region::gpu_heap, region::gpu_cells}) {
+    if (gpu_queues)
+      gpu_queues->drop_device_region(region);
+    if (gpu_network)
+      gpu_memory_user().drop_device_region(region);
+  }
   gpu_direct = nullptr;
   staged = nullptr;
   gpu_transports.clear();
-  if (gpu_network)
-    for (const int region : {region::gpu_heap, region::gpu_cells})
-      gpu_memory_user().drop_device_region(region);
+  gpu_queues = nullptr;
   gpu_network.reset();
   gpu.reset();
 }
@@ -106,6 +112,7 @@ std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
   std::vector<Transport*> by_network(count(), nullptr);
   if (need_gpu_network(heap_view)) {
     choose_gpu_network(heap_view);
+    choose_gpu_queues();
     make_staged();
     if (gpu_network)
       make_gpu_direct();
@@ -158,8 +165,62 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
     log(LogLevel::info, "gpu", "networks and GPU memory: " + choice.text);
 }
 
+direct::DirectTransport* Runtime::Impl::wanted_queues() const {
+  std::vector<Transport*> all;
+  for (const TransportEntry& entry : transports)
+    all.push_back(entry.transport.get());
+  return find_ibgda(all);
+}
+
+/// An HCA in software cannot wait for itself: what it stages takes the way below it.
+std::vector<Transport*> Runtime::Impl::staging_ways() const {
+  std::vector<Transport*> base = ways();
+  if (gpu_queues && gpu_queues->carrier())
+    std::replace(base.begin(), base.end(), static_cast<Transport*>(gpu_queues),
+                 gpu_queues->carrier());
+  return base;
+}
+
+std::string Runtime::Impl::why_no_gpu_queues(direct::DirectTransport& ibgda) {
+  if (!ibgda.is_connected())
+    return "ibgda reaches nobody";
+  if (ibgda.is_software()) {
+    const std::vector<Transport*> base = ways();
+    if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
+      return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
+             "SHMEMCTL_TRANSPORT=shm,ibgda";
+    gpu_queues_text = "the HCA in software stages GPU memory";
+    return {};
+  }
+  if (options.text("GPUDIRECT") == "off")
+    return "SHMEMCTL_GPUDIRECT=off";
+  if (const std::string why = gpu->device_memory()->why_unordered(); !why.empty())
+    return why;
+  const RegionView sample = gpu->views().back(); // the cells: of a fixed size
+  const DeviceReach reach =
+      ibgda.try_device_memory(gpu->device_memory(), sample.base, sample.size_bytes);
+  gpu_queues_text = "GPUDirect RDMA by " + reach.way +
+                    ", and atomics of the NIC, which are atomic with each other only";
+  return reach.way.empty() ? reach.reason : "";
+}
+
+void Runtime::Impl::choose_gpu_queues() {
+  direct::DirectTransport* const ibgda = wanted_queues();
+  const std::string mine = ibgda ? why_no_gpu_queues(*ibgda) : "it has no such transport";
+  const std::vector<std::string> all = allgather_text(*bootstrap, mine, deadline());
+  const auto without =
+      std::find_if(all.begin(), all.end(), [](const std::string& why) { return !why.empty(); });
+  if (without != all.end()) {
+    gpu_queues_text = "PE " + std::to_string(without - all.begin()) + ": " + *without;
+    return;
+  }
+  gpu_queues = ibgda;
+  for (const int region : {region::gpu_heap, region::gpu_cells})
+    gpu_queues->set_device_region(region, gpu->device_memory());
+}
+
 void Runtime::Impl::make_staged() {
-  const std::vector<Transport*> base = ways();
+  const std::vector<Transport*> base = staging_ways();
   if (options.integer("PROXY_THREADS") > most_proxy_threads - staged_contexts)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
                 "stage transfers of GPU memory beside",
@@ -183,13 +244,16 @@ void Runtime::Impl::make_staged() {
   settings.agent_context = staged_agent_context;
   settings.copies = std::shared_ptr<CopyEngine>(&gpu->copies(), not_owned);
   settings.agent_copies = gpu->agent_copies();
-  if (gpu_network)
+  if (gpu_network || (gpu_queues && !gpu_queues->is_software()))
     settings.written_by_nics = gpu->device_memory();
   auto made = std::make_unique<StagedTransport>(transport_setup(), std::move(settings));
   BootstrapExchange exchange(*bootstrap, deadline());
   made->start(exchange);
   staged = made.get();
   gpu_transports.push_back(std::move(made));
+  // Callers name their own contexts to it, so that of its messages is free there.
+  if (gpu_queues && gpu_queues->is_software())
+    gpu_queues->use_for_gpu_memory(*staged, staged_send_context);
 }
 
 /// Of host-initiated operations on the GPU's heap.
@@ -220,15 +284,13 @@ void Runtime::Impl::make_gpu_direct() {
   };
   settings.memory = gpu->device_memory();
   settings.way = gpu_memory_way;
+  settings.nics_signal = gpu_memory_user().signals_device_memory();
   auto made = std::make_unique<GpuDirectTransport>(std::move(settings));
   gpu_direct = made.get();
   gpu_transports.push_back(std::move(made));
 }
 
 DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
-  std::vector<Transport*> all;
-  for (const TransportEntry& entry : transports)
-    all.push_back(entry.transport.get());
   DeviceNetworkInputs inputs;
   inputs.ways = ways();
   if (staged) {
@@ -239,7 +301,12 @@ DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
     inputs.gpu_memory_way = gpu_memory_way;
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }
-  inputs.ibgda = find_ibgda(all);
+  inputs.ibgda = wanted_queues();
+  inputs.far_by_queues = direct::kernels_post(options);
+  if (staged) {
+    inputs.no_gpu_queues = gpu_queues ? "" : gpu_queues_text;
+    inputs.gpu_queues_way = gpu_queues ? gpu_queues_text : "";
+  }
   inputs.proxy = proxy_options(options, placement, cpus_at_start, timeout_s);
   return inputs;
 }
@@ -252,6 +319,8 @@ std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
       all.push_back(transport.get());
     if (gpu_network)
       all.push_back(transports[*gpu_network].transport.get());
+    if (gpu_queues && std::find(all.begin(), all.end(), gpu_queues) == all.end())
+      all.push_back(gpu_queues);
     return all;
   }
   for (const TransportEntry& entry : transports)

@@ -88,7 +88,10 @@ struct Runtime::Impl {
   GpuDirectTransport* gpu_direct = nullptr; ///< one of those, over it; none if NICs cannot
   std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
   std::string gpu_memory_way;               ///< DeviceNetworkInputs
-  std::unique_ptr<Proxy> proxy;             ///< none until it is asked for
+  /// To whose queues kernels post on GPU memory; none: gpu_queues_text says why. Else it says how.
+  direct::DirectTransport* gpu_queues = nullptr;
+  std::string gpu_queues_text;
+  std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
@@ -133,6 +136,12 @@ private:
   /// Collective.
   void make_staged();
   void make_gpu_direct();
+  /// Collective: whether kernels post to an HCA's queues on GPU memory.
+  void choose_gpu_queues();
+  std::string why_no_gpu_queues(direct::DirectTransport& ibgda);
+  /// What staged transfers go over: by PE.
+  std::vector<Transport*> staging_ways() const;
+  direct::DirectTransport* wanted_queues() const;
   DeviceMemoryUser& gpu_memory_user() const;
   DeviceNetworkInputs gpu_network_inputs();
   /// Those that are told of a region.

@@ -96,6 +96,8 @@ std::vector<std::string> choose_transports(const Options& options, int n_nodes) 
   const bool needed = n_nodes > 1 || options.value("REMOTE_TRANSPORT").set();
   if (needed && remote != "none" && find_transport(remote))
     chosen.push_back(remote);
+  if (needed && options.boolean("IB_ENABLE_IBGDA"))
+    chosen.emplace_back("ibgda"); // beside the other one, as in NVSHMEM
   return chosen;
 }
 

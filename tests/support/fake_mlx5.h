@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "tests/support/hidden_memory.h"
 #include "transports/direct/settings.h"
 #include "transports/mlx5/soft/mapped_executor.h"
 #include "transports/mlx5/soft/soft_hca.h"
@@ -77,8 +78,9 @@ private:
 
   class Memory final : public mlx5::HcaMemory {
   public:
-    Memory(FakeFabric& fabric, std::uint64_t device, std::unique_ptr<mlx5::HcaMemory> memory)
-        : fabric_(fabric), device_(device), memory_(std::move(memory)) {
+    Memory(FakeFabric& fabric, std::uint64_t device, std::unique_ptr<mlx5::HcaMemory> memory,
+           std::string way)
+        : fabric_(fabric), device_(device), memory_(std::move(memory)), way_(std::move(way)) {
       tell(window());
     }
     ~Memory() override {
@@ -90,6 +92,7 @@ private:
     Memory& operator=(const Memory&) = delete;
     std::uint32_t lkey() const override { return memory_->lkey(); }
     std::uint32_t rkey() const override { return memory_->rkey(); }
+    std::string way() const override { return way_; }
 
   private:
     const mlx5::KeyWindow& window() const {
@@ -102,6 +105,7 @@ private:
     FakeFabric& fabric_;
     std::uint64_t device_;
     std::unique_ptr<mlx5::HcaMemory> memory_;
+    std::string way_;
   };
 
   class Hca final : public mlx5::Hca {
@@ -116,7 +120,17 @@ private:
     }
     const mlx5::HcaInfo& info() const override { return info_; }
     std::unique_ptr<mlx5::HcaMemory> register_memory(const mlx5::MemoryRequest& request) override {
-      return std::make_unique<Memory>(fabric_, device_, soft_.register_memory(request));
+      const auto* const hidden = dynamic_cast<const HiddenMemory*>(request.gpu.get());
+      if (!hidden)
+        return std::make_unique<Memory>(fabric_, device_, soft_.register_memory(request), "");
+      if (!hidden->refusal.empty())
+        throw Error(ExitCode::unavailable, "GPU memory", "register", hidden->refusal, "none",
+                    {{}, {}, info_.device, info_.port});
+      return std::make_unique<Memory>(
+          fabric_, device_,
+          soft_.register_mapped({request.base, request.size_bytes, request.access},
+                                hidden->reach(static_cast<std::byte*>(request.base))),
+          "dma-buf");
     }
     std::unique_ptr<mlx5::HcaQueue> create_queue(const mlx5::QueueOptions& options) override {
       return soft_.create_queue(options);

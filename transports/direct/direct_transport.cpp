@@ -4,6 +4,7 @@
 
 #include "transports/direct/connect.h"
 #include "transports/direct/direct.h"
+#include "transports/host_memory_only.h"
 
 namespace shmemctl {
 
@@ -94,10 +95,15 @@ TableImage DirectTransport::queue_table() const {
 
 // Memory.
 
+/// What is below reaches memory of the host only.
+Transport* DirectTransport::carrier_of(int region) const {
+  return local_ && local_->devices().has(region) ? nullptr : devices_.below();
+}
+
 std::string DirectTransport::set_region(const RegionView& region) {
   SegmentKey key;
   std::string below_key;
-  if (Transport* below = devices_.below())
+  if (Transport* below = carrier_of(region.region))
     below_key = below->set_region(region);
   regions_.set(region);
   if (local_) {
@@ -131,7 +137,7 @@ void DirectTransport::set_keys(int region, const std::vector<std::string>& keys)
     below_keys[pe] = key->below;
     decoded[pe] = std::move(*key);
   }
-  if (Transport* below = devices_.below(); below && below->has_keys())
+  if (Transport* below = carrier_of(region); below && below->has_keys())
     below->set_keys(region, below_keys);
   if (lanes_.empty())
     return;
@@ -156,7 +162,9 @@ void DirectTransport::add_keys(int pe, int region, const SegmentKey& key) {
     window.access = mlx5::access_all;
     window.region = region;
     window.region_offset_bytes = key.offset_bytes;
-    window.mapped = devices_.below() ? nullptr : mapped_at(pe, region, key.offset_bytes);
+    window.is_gpu = local_->devices().has(region);
+    window.mapped =
+        devices_.below() || window.is_gpu ? nullptr : mapped_at(pe, region, key.offset_bytes);
     const auto held = job_.ports[port].soft->hold();
     for (std::size_t there = 0; there < key.keys.size(); ++there) {
       window.key = key.keys[there];
@@ -190,6 +198,46 @@ void DirectTransport::remove_local(void* base) {
     local_->remove(base);
   if (Transport* below = devices_.below())
     below->remove_local(base);
+}
+
+// Memory of GPUs.
+
+DeviceReach DirectTransport::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                               std::byte* base, std::size_t size_bytes) {
+  if (devices_.software())
+    return {"", std::string("its HCA is software, which ") + host_memory_only};
+  if (!local_)
+    return {"", devices_.reason().empty() ? "this PE is not connected" : devices_.reason()};
+  const std::lock_guard lock(mutex_);
+  return local_->try_device_memory(memory, base, size_bytes);
+}
+
+void DirectTransport::set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) {
+  if (local_)
+    local_->devices().add(region, std::move(memory));
+}
+
+void DirectTransport::drop_device_region(int region) {
+  set_gpu_way(nullptr, 0);
+  const std::lock_guard lock(mutex_);
+  if (!local_)
+    return;
+  for (const LocalSegment& segment : local_->segments_of(region))
+    builder_->remove_local(segment.begin);
+  builder_->remove_remote(static_cast<std::uint32_t>(region));
+  publish_table();
+  local_->drop_device_region(region);
+}
+
+void DirectTransport::use_for_gpu_memory(Transport& way, int context) {
+  set_gpu_way(&way, context);
+}
+
+void DirectTransport::set_gpu_way(Transport* way, int context) {
+  for (std::size_t port = 0; devices_.software() && port < job_.ports.size(); ++port) {
+    const auto held = job_.ports[port].soft->hold();
+    devices_.ways(port).use_for_gpu(way, context);
+  }
 }
 
 // Operations.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/device_memory.h"
 #include "transports/direct/devices.h"
 #include "transports/direct/lane.h"
 #include "transports/direct/local_memory.h"
@@ -19,7 +20,7 @@
 
 namespace shmemctl::direct {
 
-class DirectTransport final : public Transport {
+class DirectTransport final : public Transport, public DeviceMemoryUser {
 public:
   DirectTransport(const TransportSetup& setup, const Settings& settings);
   ~DirectTransport() override;
@@ -66,6 +67,22 @@ public:
   std::vector<NicTraffic> traffic() const override;
   std::string connection(int pe) const override;
 
+  // Memory of GPUs.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) override;
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override;
+  void drop_device_region(int region) override;
+  bool is_software() const { return devices_.software(); }
+  bool is_connected() const { return local_ != nullptr; }
+  /// The transport that carries what the software HCA executes; nullptr: memory that is mapped
+  /// here, or a real HCA.
+  Transport* carrier() const { return devices_.below(); }
+  /// Of a software HCA, which reaches memory of the host only: what it executes on regions of GPU
+  /// memory goes by this transport, which takes local memory of any kind. Before such regions are
+  /// set, and until they are dropped.
+  /// @param context of `way`; nobody else uses it. Who serves the HCA makes the calls
+  void use_for_gpu_memory(Transport& way, int context);
+
   // For kernels.
   /// Whether they have lanes of their own, to whose queues the host never posts.
   bool has_kernel_lane() const { return settings_.kernel_lanes > 0; }
@@ -98,7 +115,10 @@ private:
   }
   [[noreturn]] void throw_unconnected() const;
   void publish_table();
+  void set_gpu_way(Transport* way, int context);
   void add_keys(int pe, int region, const SegmentKey& key);
+  /// The transport below, if it has a part in that region.
+  Transport* carrier_of(int region) const;
   std::byte* mapped_at(int pe, int region, std::uint64_t offset_bytes) const;
   Error damaged_key(int pe) const;
 

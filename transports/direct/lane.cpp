@@ -145,14 +145,14 @@ Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std
   whole.remote = target;
   whole.local = static_cast<std::byte*>(const_cast<void*>(source));
   whole.size_bytes = size_bytes;
-  whole.stage = blocking && size_bytes <= copied_bytes;
+  whole.stage = blocking && size_bytes <= copied_bytes && !local_.devices().hold(source);
   whole.await = blocking && !whole.stage;
   return whole;
 }
 
 bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* source,
                       std::size_t size_bytes, Bell bell) {
-  if (size_bytes > mlx5::HostQueue::most_inline)
+  if (size_bytes > mlx5::HostQueue::most_inline || local_.devices().hold(source))
     return false;
   const RemoteSegment& segment = segment_of(target);
   if (size_bytes > segment.left_at(target.offset_bytes))
@@ -164,8 +164,10 @@ bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* sourc
   return true;
 }
 
+/// Never in a GPU: the order of two NICs' writes there is nobody's promise.
 bool Lane::is_striped(const Transfer& whole) const {
-  return whole.size_bytes >= striped_bytes && rails_to(whole.remote.pe) > 1;
+  return whole.size_bytes >= striped_bytes && rails_to(whole.remote.pe) > 1 &&
+         !local_.devices().has(whole.remote.region) && !local_.devices().hold(whole.local);
 }
 
 void Lane::transfer(const Transfer& whole) {

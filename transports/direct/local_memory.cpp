@@ -27,14 +27,14 @@ const char* region_name(int region) {
 
 } // namespace
 
-Registration register_range(const JobView& job, void* base, std::size_t size_bytes,
+Registration register_range(const JobView& job, const mlx5::MemoryRequest& memory,
                             const std::string& what) {
   Registration registration;
-  registration.segment.begin = reinterpret_cast<std::uint64_t>(base);
-  registration.segment.end = registration.segment.begin + size_bytes;
+  registration.segment.begin = reinterpret_cast<std::uint64_t>(memory.base);
+  registration.segment.end = registration.segment.begin + memory.size_bytes;
   for (std::size_t port = 0; port < job.ports.size(); ++port) {
     try {
-      registration.handles.push_back(job.ports[port].hca->register_memory({base, size_bytes}));
+      registration.handles.push_back(job.ports[port].hca->register_memory(memory));
     } catch (const Error& error) {
       throw Error(error.code(), error.subject(), error.attempted() + " (" + what + ")",
                   error.system_message(), error.fix(), job.where(job.ports[port]));
@@ -49,10 +49,12 @@ std::optional<LocalMemory::Growth> LocalMemory::set_region(const RegionView& reg
   const std::size_t before = region.base == known.base ? known.size_bytes : 0;
   if (region.size_bytes <= before)
     return std::nullopt;
-  regions_.push_back(register_range(job_, region.base + before, region.size_bytes - before,
-                                    region_name(region.region)));
+  const mlx5::MemoryRequest memory{region.base + before, region.size_bytes - before,
+                                   mlx5::access_all, devices_.learn(region)};
+  regions_.push_back(register_range(job_, memory, region_name(region.region)));
   known = {region.base, region.size_bytes};
-  const Registration& made = regions_.back();
+  Registration& made = regions_.back();
+  made.region = region.region;
   Growth growth;
   growth.segment = made.segment;
   growth.key.offset_bytes = before;
@@ -63,10 +65,36 @@ std::optional<LocalMemory::Growth> LocalMemory::set_region(const RegionView& reg
   return growth;
 }
 
+std::vector<LocalSegment> LocalMemory::segments_of(int region) const {
+  std::vector<LocalSegment> segments;
+  for (const Registration& made : regions_)
+    if (made.region == region)
+      segments.push_back(made.segment);
+  return segments;
+}
+
+void LocalMemory::drop_device_region(int region) {
+  std::erase_if(regions_, [&](const Registration& made) { return made.region == region; });
+  extents_.erase(region);
+  devices_.drop(region);
+}
+
+DeviceReach LocalMemory::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                           std::byte* base, std::size_t size_bytes) const {
+  try {
+    const Registration made =
+        register_range(job_, {base, size_bytes, mlx5::access_all, memory}, "GPU memory");
+    return {made.handles.empty() ? "" : made.handles.back()->way(), ""};
+  } catch (const Error& error) {
+    return {"", (error.where().device.empty() ? "" : error.where().device + ": ") +
+                    error.system_message()};
+  }
+}
+
 void LocalMemory::add(void* base, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;
-  Registration made = register_range(job_, base, size_bytes, "a buffer");
+  Registration made = register_range(job_, {base, size_bytes}, "a buffer");
   const std::unique_lock lock(mutex_);
   const std::uint64_t begin = made.segment.begin;
   added_.emplace(begin, std::move(made));

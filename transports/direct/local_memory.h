@@ -10,6 +10,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "transports/device_regions.h"
 #include "transports/direct/job_view.h"
 #include "transports/direct/queue_table.h"
 #include "transports/direct/wire.h"
@@ -20,11 +21,12 @@ namespace shmemctl::direct {
 /// Memory with keys of every port.
 struct Registration {
   LocalSegment segment{};
+  int region = -1;                                       ///< -1: of none
   std::vector<std::unique_ptr<mlx5::HcaMemory>> handles; ///< by port
 };
 
 /// Throws Error (unavailable) that names the port and `what`.
-Registration register_range(const JobView& job, void* base, std::size_t size_bytes,
+Registration register_range(const JobView& job, const mlx5::MemoryRequest& memory,
                             const std::string& what);
 
 class LocalMemory {
@@ -38,6 +40,15 @@ public:
     SegmentKey key;
   };
   std::optional<Growth> set_region(const RegionView& region);
+  std::vector<LocalSegment> segments_of(int region) const;
+  /// What was registered of it goes, and is in no table any more. One thread at a time, as above.
+  void drop_device_region(int region);
+  /// As in DeviceMemoryUser.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) const;
+  /// Those of GPUs.
+  DeviceRegions& devices() { return devices_; }
+  const DeviceRegions& devices() const { return devices_; }
 
   // What add_local() names; thread safe.
   void add(void* base, std::size_t size_bytes);
@@ -54,6 +65,7 @@ private:
 
   const JobView& job_;
   std::deque<Registration> regions_;
+  DeviceRegions devices_;
   std::map<int, Extent> extents_; ///< by region: what is registered
   mutable std::shared_mutex mutex_;
   std::multimap<std::uint64_t, Registration> added_; ///< by begin

@@ -28,12 +28,17 @@ mlx5::QueueOptions queue_options(Flavour flavour, const Options& options) {
 
 } // namespace
 
+bool kernels_post(const Options& options) {
+  const std::string path = options.text("DEVICE_PATH");
+  return path == "ibgda" || (path == "auto" && options.boolean("IB_ENABLE_IBGDA"));
+}
+
 Settings read_settings(Flavour flavour, const Options& options) {
   options.require_valid({"MLX5_DEVICE", "SOFT_HCA_OVER", "QP_DEPTH", "IB_NUM_RC_PER_DEVICE",
                          "IBGDA_NUM_RC_PER_PE", "IBGDA_NUM_REQUESTS_IN_BATCH",
                          "IBGDA_ENABLE_MULTI_PORT", "IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL",
                          "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_TIMEOUT",
-                         "IB_RETRY_COUNT", "DEVICE_PATH", "IBGDA_RC_MAP_BY"});
+                         "IB_RETRY_COUNT", "DEVICE_PATH", "IBGDA_RC_MAP_BY", "IB_ENABLE_IBGDA"});
   Settings settings;
   settings.flavour = flavour;
   const std::string device = options.text("MLX5_DEVICE");
@@ -45,7 +50,7 @@ Settings read_settings(Flavour flavour, const Options& options) {
   const bool gda = flavour == Flavour::gda;
   settings.lanes = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
                        : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
-  settings.kernel_lanes = gda && options.text("DEVICE_PATH") == "ibgda" ? settings.lanes : 0;
+  settings.kernel_lanes = gda && kernels_post(options) ? settings.lanes : 0;
   settings.kernel_queues_by_warp = options.text("IBGDA_RC_MAP_BY") == "warp";
   settings.all_ports = !gda || options.boolean("IBGDA_ENABLE_MULTI_PORT");
   settings.queue = queue_options(flavour, options);
@@ -54,6 +59,7 @@ Settings read_settings(Flavour flavour, const Options& options) {
   devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
   devices.address_range = options.text("IB_ADDR_RANGE");
   devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  devices.options = options;
   settings.list_devices = [devices](std::string& why) { return mlx5::devx_devices(devices, why); };
   settings.open_device = [devices](const std::string& name, int port) {
     return mlx5::open_devx_hca(name, port, devices);

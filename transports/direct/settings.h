@@ -38,6 +38,10 @@ struct Settings {
   const char* name() const { return flavour == Flavour::devx ? "ibdevx" : "ibgda"; }
 };
 
+/// Whether kernels shall post to an HCA's queues themselves: to all PEs (DEVICE_PATH=ibgda), or to
+/// those whose memory they do not map (DEVICE_PATH=auto and IB_ENABLE_IBGDA).
+bool kernels_post(const Options& options);
+
 /// Throws Error (usage) for options that are not valid.
 Settings read_settings(Flavour flavour, const Options& options);
 

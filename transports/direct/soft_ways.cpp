@@ -10,20 +10,35 @@ std::uint64_t soft_device_id(int pe, std::size_t port) {
   return static_cast<std::uint64_t>(pe) * wire_limits::ports + port + 1;
 }
 
+namespace {
+
+int pe_of(std::uint64_t device_id) {
+  return static_cast<int>((device_id - 1) / wire_limits::ports);
+}
+
+} // namespace
+
+std::unique_ptr<mlx5::TransportExecutor> SoftWays::gpu_way_to(std::uint64_t device_id) const {
+  if (!gpu_way_)
+    return nullptr;
+  return std::make_unique<mlx5::TransportExecutor>(*gpu_way_, gpu_context_, pe_of(device_id),
+                                                   mlx5::TransportExecutor::Reaches::gpus);
+}
+
 SoftWays::Way& SoftWays::way_to(std::uint64_t device_id) {
   Way& way = ways_[device_id];
   if (way.executor)
     return way;
   if (below_) {
-    const auto pe = static_cast<int>((device_id - 1) / wire_limits::ports);
-    auto executor = std::make_shared<mlx5::TransportExecutor>(*below_, context_, pe);
+    auto executor = std::make_unique<mlx5::TransportExecutor>(*below_, context_, pe_of(device_id));
     way.add = [raw = executor.get()](const mlx5::KeyWindow& window) { raw->add(window); };
-    way.executor = std::move(executor);
+    way.executor = std::make_shared<mlx5::SplitExecutor>(std::move(executor));
   } else {
-    auto executor = std::make_shared<mlx5::MappedExecutor>();
+    auto executor = std::make_unique<mlx5::MappedExecutor>();
     way.add = [raw = executor.get()](const mlx5::KeyWindow& window) { raw->add(window); };
-    way.executor = std::move(executor);
+    way.executor = std::make_shared<mlx5::SplitExecutor>(std::move(executor));
   }
+  way.executor->use_for_gpu(gpu_way_to(device_id));
   return way;
 }
 
@@ -34,7 +49,20 @@ std::shared_ptr<mlx5::Executor> SoftWays::to(std::uint64_t device_id) {
 
 void SoftWays::add(std::uint64_t device_id, const mlx5::KeyWindow& window) {
   const std::lock_guard lock(mutex_);
-  way_to(device_id).add(window);
+  Way& way = way_to(device_id);
+  if (!window.is_gpu)
+    way.add(window);
+  else if (mlx5::TransportExecutor* const gpu = way.executor->for_gpu())
+    gpu->add(window);
+}
+
+void SoftWays::use_for_gpu(Transport* way, int context) {
+  const std::lock_guard lock(mutex_);
+  gpu_way_ = way;
+  gpu_context_ = context;
+  for (auto& [device_id, each] : ways_)
+    if (each.executor)
+      each.executor->use_for_gpu(gpu_way_to(device_id));
 }
 
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "transports/mlx5/soft/soft_hca.h"
+#include "transports/mlx5/soft/split_executor.h"
 #include "transports/transport.h"
 
 namespace shmemctl::direct {
@@ -25,16 +26,23 @@ public:
   std::shared_ptr<mlx5::Executor> to(std::uint64_t device_id);
   /// What that one has registered. While the HCA is held.
   void add(std::uint64_t device_id, const mlx5::KeyWindow& window);
+  /// Memory of GPUs is reached by this transport, which takes local memory of any kind; nullptr: it
+  /// is not reached any more, and keys of such memory are unknown. While the HCA is held.
+  /// @param context of `way`; nobody else uses it
+  void use_for_gpu(Transport* way, int context);
 
 private:
   struct Way {
-    std::shared_ptr<mlx5::Executor> executor;
+    std::shared_ptr<mlx5::SplitExecutor> executor;
     std::function<void(const mlx5::KeyWindow&)> add;
   };
   Way& way_to(std::uint64_t device_id);
+  std::unique_ptr<mlx5::TransportExecutor> gpu_way_to(std::uint64_t device_id) const;
 
   Transport* below_;
   int context_;
+  Transport* gpu_way_ = nullptr;
+  int gpu_context_ = 0;
   std::mutex mutex_;
   std::map<std::uint64_t, Way> ways_;
 };

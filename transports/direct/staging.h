@@ -25,7 +25,8 @@ public:
     if (memory == MAP_FAILED)
       throw system_error("memory for staged transfers", "map", errno, "free memory on this host");
     memory_.reset(static_cast<std::byte*>(memory));
-    registration_ = register_range(job, memory, slots * slot_bytes, "memory for staged transfers");
+    registration_ =
+        register_range(job, {memory, slots * slot_bytes}, "memory for staged transfers");
     for (std::int16_t slot = slots; slot-- > 0;)
       free_.push_back(slot);
   }

@@ -21,6 +21,15 @@ void TableBuilder::add_remote(std::uint32_t pe, std::uint32_t region,
     remote_[pe * n_regions + region].push_front(segment);
 }
 
+void TableBuilder::remove_local(std::uint64_t begin) {
+  std::erase_if(local_, [&](const LocalSegment& segment) { return segment.begin == begin; });
+}
+
+void TableBuilder::remove_remote(std::uint32_t region) {
+  for (std::size_t pe = 0; pe < n_pes_ && region < n_regions; ++pe)
+    remote_[pe * n_regions + region].clear();
+}
+
 TableImage TableBuilder::build(const std::vector<LocalSegment>& more) const {
   std::vector<std::uint32_t> rails(n_pes_);
   for (std::size_t pe = 0; pe < n_pes_; ++pe)

@@ -40,6 +40,10 @@ public:
   /// Found before those that were added earlier.
   void add_local(const LocalSegment& segment);
   void add_remote(std::uint32_t pe, std::uint32_t region, const RemoteSegment& segment);
+  /// What begins there.
+  void remove_local(std::uint64_t begin);
+  /// All PEs' parts of it.
+  void remove_remote(std::uint32_t region);
 
   /// @param more local memory beside what was added
   TableImage build(const std::vector<LocalSegment>& more = {}) const;

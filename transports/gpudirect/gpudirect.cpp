@@ -129,12 +129,12 @@ void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddr
   if (kind == Local::other_gpu)
     return staged(context).put_signal(context, target, source, size_bytes, signal, signal_value, op,
                                       blocking);
-  if (op == SignalOp::set)
+  if (op == SignalOp::set && settings_.nics_signal)
     return direct(context).put_signal(context, target, source, size_bytes, signal, signal_value, op,
                                       blocking);
   if (size_bytes > 0) {
     direct(context).put(context, target, source, size_bytes, blocking);
-    quiet_direct(context); // the agent's addition must not overtake it
+    quiet_direct(context); // the agent's signal must not overtake it
   }
   staged(context).put_signal(context, target, nullptr, 0, signal, signal_value, op, blocking);
 }

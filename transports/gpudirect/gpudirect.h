@@ -22,6 +22,8 @@ struct GpuDirectSettings {
   std::function<bool(const void*)> is_device_memory;
   std::shared_ptr<const DeviceMemory> memory; ///< of this PE's regions
   std::string way;                            ///< "GPUDirect RDMA by dma-buf over ibrc"
+  /// DeviceMemoryUser::signals_device_memory(); else signals are the agents'.
+  bool nics_signal = true;
 };
 
 /// Puts, gets and signals that are set are the NICs'. Atomics and signals that are added are those

@@ -42,20 +42,6 @@ std::string nic_name(const fi_info& info) {
   return name;
 }
 
-Info hints_for(const Library& library, const ProviderChoice& choice) {
-  Info hints = library.new_info();
-  if (!hints)
-    return hints;
-  hints->caps = choice.profile.capabilities;
-  hints->mode = choice.profile.modes;
-  hints->ep_attr->type = FI_EP_RDM;
-  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
-  hints->domain_attr->mr_mode = choice.profile.mr_mode;
-  hints->domain_attr->threading = FI_THREAD_SAFE;
-  hints->fabric_attr->prov_name = ::strdup(choice.provider.c_str()); // freed with the hints
-  return hints;
-}
-
 std::string list_of(const std::vector<Device>& devices) {
   std::string names;
   for (const Device& device : devices)
@@ -90,6 +76,35 @@ std::vector<Device> devices_of(const Library& library, const fi_info* list,
   return devices;
 }
 
+Info hints_for(const Library& library, const ProviderChoice& choice, bool gpu_memory) {
+  Info hints = library.new_info();
+  if (!hints)
+    return hints;
+  hints->caps = choice.profile.capabilities | (gpu_memory ? FI_HMEM : 0);
+  hints->mode = choice.profile.modes;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+  hints->domain_attr->mr_mode = choice.profile.mr_mode | (gpu_memory ? FI_MR_HMEM : 0);
+  hints->domain_attr->threading = FI_THREAD_SAFE;
+  hints->fabric_attr->prov_name = ::strdup(choice.provider.c_str()); // freed with the hints
+  return hints;
+}
+
+/// What the provider has; first for devices that reach memory of GPUs, if such are wanted.
+static std::vector<Device> ask(const Library& library, const ProviderChoice& choice,
+                               bool gpu_memory, int& error) {
+  for (const bool hmem : {true, false}) {
+    if (hmem && !(gpu_memory && choice.profile.may_reach_gpus))
+      continue;
+    const Info hints = hints_for(library, choice, hmem);
+    const Info list = hints ? library.find(*hints, error) : Info(nullptr, {});
+    std::vector<Device> devices = devices_of(library, list.get(), choice.provider);
+    if (!devices.empty())
+      return devices;
+  }
+  return {};
+}
+
 bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem) {
   const std::vector<ProviderChoice> choices = provider_choices(request.provider, request.profile);
   std::string environment;
@@ -107,10 +122,10 @@ bool find_provider(const ProviderRequest& request, Provider& found, Unavailable&
   std::string tried;
   for (const ProviderChoice& choice : choices) {
     const std::string wrong = prepare_environment(choice.profile, request.n_pes);
-    const Info hints = hints_for(*library, choice);
     int error = 0;
-    const Info list = hints && wrong.empty() ? library->find(*hints, error) : Info(nullptr, {});
-    std::vector<Device> devices = devices_of(*library, list.get(), choice.provider);
+    std::vector<Device> devices;
+    if (wrong.empty())
+      devices = ask(*library, choice, request.gpu_memory, error);
     const std::string all = list_of(devices);
     if (!request.interface.empty())
       devices.erase(std::remove_if(devices.begin(), devices.end(),

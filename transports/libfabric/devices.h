@@ -36,6 +36,9 @@ struct Unavailable {
 /// fills `problem` if there is none.
 bool find_provider(const ProviderRequest& request, Provider& found, Unavailable& problem);
 
+/// What fi_getinfo() is asked. @param gpu_memory for devices that reach memory of GPUs only
+Info hints_for(const Library& library, const ProviderChoice& choice, bool gpu_memory);
+
 /// The devices of one list of fi_getinfo(), each once, without link-local addresses (they hold on
 /// one link only).
 std::vector<Device> devices_of(const Library& library, const fi_info* list,

@@ -44,6 +44,7 @@ Promises promises_of(const fi_info& info, const Profile& profile) {
   promises.fence_flag = (info.caps & FI_FENCE) != 0;
   promises.manual_progress = info.domain_attr->data_progress != FI_PROGRESS_AUTO ||
                              info.domain_attr->control_progress != FI_PROGRESS_AUTO;
+  promises.gpu_memory = (info.caps & FI_HMEM) != 0 && profile.may_reach_gpus;
   promises.inject_bytes = info.tx_attr->inject_size;
   promises.max_message_bytes = std::max<std::size_t>(info.ep_attr->max_msg_size, 1);
   if (profile.in_order)
@@ -53,22 +54,33 @@ Promises promises_of(const fi_info& info, const Profile& profile) {
   return promises;
 }
 
-Registration::Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes) {
-  // Where the caller chooses keys, each is used once in the process.
-  static std::atomic<std::uint64_t> next_key{1};
-  iovec area{base, size_bytes};
+fi_mr_attr registration_of(const iovec& area, const DeviceMemory* gpu) {
   fi_mr_attr attributes{};
   attributes.mr_iov = &area;
   attributes.iov_count = 1;
   attributes.access = access_bits;
-  attributes.iface = FI_HMEM_SYSTEM;
+  attributes.iface = gpu ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
+  if (gpu)
+    attributes.device.cuda = gpu->ordinal();
+  return attributes;
+}
+
+Registration::Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes,
+                           const DeviceMemory* gpu) {
+  // Where the caller chooses keys, each is used once in the process.
+  static std::atomic<std::uint64_t> next_key{1};
+  const iovec area{base, size_bytes};
+  fi_mr_attr attributes = registration_of(area, gpu);
   const bool provider_keys = endpoint.promises().provider_keys;
   attributes.requested_key = provider_keys ? 0 : next_key.fetch_add(1, std::memory_order_relaxed);
   const auto require = [&](int status) {
     if (status != 0)
-      throw endpoint.error("register " + std::to_string(size_bytes) + " bytes of memory with",
-                           endpoint.library().error_text(status),
-                           "raise the limit of locked memory (ulimit -l), or use a smaller heap");
+      throw endpoint.error(
+          "register " + std::to_string(size_bytes) + " bytes of " +
+              (gpu ? gpu->text() + "'s " : "") + "memory with",
+          endpoint.library().error_text(status),
+          gpu ? "FI_LOG_LEVEL=warn says what the provider lacks; or set SHMEMCTL_GPUDIRECT=off"
+              : "raise the limit of locked memory (ulimit -l), or use a smaller heap");
   };
   require(make(handle_,
                [&](fid_mr** mr) { return fi_mr_regattr(endpoint.domain(), &attributes, 0, mr); }));

@@ -12,6 +12,7 @@
 #include <rdma/fi_eq.h>
 
 #include "src/base/error.h"
+#include "transports/device_memory.h"
 #include "transports/libfabric/devices.h"
 #include "transports/transport.h"
 
@@ -26,11 +27,15 @@ struct Promises {
   bool immediate_data = false;        ///< 4 bytes or more with a write
   bool fence_flag = false;            ///< FI_FENCE
   bool manual_progress = false;       ///< nothing moves unless somebody polls
+  bool gpu_memory = false;            ///< FI_HMEM: memory of GPUs may be registered
   std::size_t inject_bytes = 0;
   std::size_t max_message_bytes = 0;
   std::size_t ordered_bytes = 0; ///< writes and atomics up to it are seen in order
 };
 Promises promises_of(const fi_info& info, const Profile& profile);
+
+/// As fi_mr_regattr() takes it. `area` has to outlive the result, and the key is not set.
+fi_mr_attr registration_of(const iovec& area, const DeviceMemory* gpu);
 
 class Endpoint;
 
@@ -38,8 +43,10 @@ class Endpoint;
 class Registration {
 public:
   Registration() = default;
+  /// @param gpu whose memory it is; nullptr: the host's
   /// Throws Error.
-  Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes);
+  Registration(const Endpoint& endpoint, void* base, std::size_t size_bytes,
+               const DeviceMemory* gpu = nullptr);
 
   void* descriptor() const { return handle_ ? fi_mr_desc(handle_.get()) : nullptr; }
   std::uint64_t key() const { return handle_ ? fi_mr_key(handle_.get()) : 0; }

@@ -34,7 +34,7 @@ LibfabricTransport::Way LibfabricTransport::way(int context, const char* step) {
 }
 
 std::byte* LibfabricTransport::own_memory(const RemoteAddress& address) const {
-  if (address.pe != setup_.pe)
+  if (address.pe != setup_.pe || memory_.devices().has(address.region))
     return nullptr;
   const RegionView& region = memory_.region(static_cast<std::size_t>(address.region));
   return region.base ? region.base + address.offset_bytes : nullptr;
@@ -42,9 +42,10 @@ std::byte* LibfabricTransport::own_memory(const RemoteAddress& address) const {
 
 template <class Part>
 void LibfabricTransport::in_stripes(int context, const char* step, std::size_t size_bytes,
-                                    Part&& part) {
+                                    bool of_gpu, Part&& part) {
   const std::size_t count = rails_.size();
-  if (count == 1 || size_bytes < 2 * stripe_bytes)
+  // The order of two NICs' writes in a GPU is nobody's promise.
+  if (count == 1 || size_bytes < 2 * stripe_bytes || of_gpu)
     return part(way(context, step), std::size_t{0}, size_bytes);
   const std::size_t each = (size_bytes / count + 4095) / 4096 * 4096;
   for (std::size_t i = 0, at = 0; at < size_bytes; ++i, at += each)
@@ -58,14 +59,15 @@ void LibfabricTransport::put(int context, const RemoteAddress& target, const voi
   if (std::byte* const own = own_memory(target))
     return copy_to_shared(own, source, size_bytes);
   check_peer(target.pe);
-  if (provider_.profile.words_may_tear && is_word(target.offset_bytes, size_bytes)) {
+  const bool of_gpu = memory_.devices().has(target.region) || memory_.devices().hold(source);
+  if (!of_gpu && provider_.profile.words_may_tear && is_word(target.offset_bytes, size_bytes)) {
     std::uint64_t value = 0;
     std::memcpy(&value, source, size_bytes);
     return put_word(way(context, "put"), target,
                     {AtomicOp::set, static_cast<std::uint8_t>(size_bytes), value});
   }
   const auto* const bytes = static_cast<const std::byte*>(source);
-  in_stripes(context, "put", size_bytes,
+  in_stripes(context, "put", size_bytes, of_gpu,
              [&](const Way& way, std::size_t at, std::size_t part_bytes) {
                put_on(way, behind(target, at), bytes + at, part_bytes, blocking);
              });
@@ -98,11 +100,12 @@ std::size_t LibfabricTransport::put_part(const Way& way, const RemoteAddress& ta
       memory_.remote(way.rail_index, target, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   std::uint64_t flags = 0;
-  bool staged = blocking && remote.size_bytes <= way.rail.pool().bounce_bytes();
-  if (remote.size_bytes <= promises.inject_bytes) {
+  const bool of_gpu = memory_.devices().hold(source); // no processor copies it
+  bool staged = blocking && !of_gpu && remote.size_bytes <= way.rail.pool().bounce_bytes();
+  if (remote.size_bytes <= promises.inject_bytes && !of_gpu) {
     flags = FI_INJECT;
     staged = false;
-  } else if (promises.local_registration && !staged) {
+  } else if ((promises.local_registration || of_gpu) && !staged) {
     const LocalPart local = memory_.local(way.rail_index, source, remote.size_bytes);
     remote.size_bytes = local.size_bytes;
     descriptor = local.descriptor;
@@ -144,7 +147,8 @@ void LibfabricTransport::get(int context, void* target, const RemoteAddress& sou
     return copy_from_shared(target, own, size_bytes);
   check_peer(source.pe);
   auto* const bytes = static_cast<std::byte*>(target);
-  in_stripes(context, "get", size_bytes,
+  const bool of_gpu = memory_.devices().has(source.region) || memory_.devices().hold(target);
+  in_stripes(context, "get", size_bytes, of_gpu,
              [&](const Way& way, std::size_t at, std::size_t part_bytes) {
                get_on(way, bytes + at, behind(source, at), part_bytes, blocking);
              });
@@ -164,7 +168,7 @@ std::size_t LibfabricTransport::get_part(const Way& way, std::byte* target,
       memory_.remote(way.rail_index, source, std::min(size_bytes, promises.max_message_bytes));
   void* descriptor = nullptr;
   bool staged = false;
-  if (promises.local_registration) {
+  if (promises.local_registration || memory_.devices().hold(target)) {
     const LocalPart local = memory_.local(way.rail_index, target, remote.size_bytes);
     remote.size_bytes = local.size_bytes;
     descriptor = local.descriptor;

@@ -1,17 +1,30 @@
 // How the transport comes to be: provider, devices, addresses, keys.
 #include <algorithm>
+#include <unistd.h>
 
+#include "transports/host_memory_only.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/libfabric/libfabric_transport.h"
 
 namespace shmemctl::fabric {
+
+namespace {
+
+/// Asking for FI_HMEM makes a provider look for CUDA, and may change what it offers.
+bool wants_gpu_memory(const Options& options) {
+  const std::string heap = options.text("HEAP");
+  return options.text("GPUDIRECT") != "off" && heap != "host" && heap != "none" &&
+         ::access("/dev/nvidiactl", F_OK) == 0;
+}
+
+} // namespace
 
 LibfabricTransport::LibfabricTransport(const TransportSetup& setup)
     : setup_(setup), immediates_(setup.n_pes), failures_(setup.n_pes), memory_(setup.n_pes) {
   const Options& options = *setup.options;
   find_provider({options.text("LIBFABRIC_LIBRARY"), options.text("LIBFABRIC_PROVIDER"),
                  options.text("LIBFABRIC_PROFILE"), options.text("LIBFABRIC_INTERFACE"),
-                 setup.n_pes},
+                 setup.n_pes, wants_gpu_memory(options)},
                 provider_, problem_);
 }
 
@@ -120,6 +133,29 @@ void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,
       names[static_cast<std::size_t>(peer.pe)] = all[static_cast<std::size_t>(peer.pe)][i];
     rails_[i]->set_peers(std::move(names));
   }
+}
+
+DeviceReach LibfabricTransport::try_device_memory(const std::shared_ptr<const DeviceMemory>& memory,
+                                                  std::byte* base, std::size_t size_bytes) {
+  if (!problem_.reason.empty())
+    return {"", problem_.reason};
+  if (rails_.empty())
+    return {"", "this PE is not connected"};
+  const std::string name = "libfabric's " + provider_.name;
+  if (!provider_.profile.may_reach_gpus)
+    return {"", name + " " + host_memory_only};
+  const std::string wanted = setup_.options->text("GPUDIRECT");
+  if (wanted != "auto")
+    return {"", "GPUDIRECT=" + wanted + " is set, and " + name + " chooses the way itself"};
+  for (const auto& rail : rails_)
+    if (!rail->endpoint().promises().gpu_memory)
+      return {"", rail->endpoint().device() + ": " + name + " offers no FI_HMEM"};
+  try {
+    memory_.try_register(base, size_bytes, *memory);
+  } catch (const Error& error) {
+    return {"", error.where().device + ": " + name + ": " + error.system_message()};
+  }
+  return {"FI_HMEM", ""};
 }
 
 std::string LibfabricTransport::set_region(const RegionView& region) {

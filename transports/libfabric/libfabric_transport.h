@@ -12,13 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "transports/device_memory.h"
 #include "transports/libfabric/devices.h"
 #include "transports/libfabric/failures.h"
 #include "transports/libfabric/rail.h"
 
 namespace shmemctl::fabric {
 
-class LibfabricTransport final : public Transport {
+class LibfabricTransport final : public Transport, public DeviceMemoryUser {
 public:
   explicit LibfabricTransport(const TransportSetup& setup);
   ~LibfabricTransport() override;
@@ -48,6 +49,16 @@ public:
   void fence(int context) override;
   void quiet(int context) override;
   void progress() override;
+
+  // Memory of GPUs, where the provider offers FI_HMEM.
+  DeviceReach try_device_memory(const std::shared_ptr<const DeviceMemory>& memory, std::byte* base,
+                                std::size_t size_bytes) override;
+  void set_device_region(int region, std::shared_ptr<const DeviceMemory> memory) override {
+    memory_.devices().add(region, std::move(memory));
+  }
+  void drop_device_region(int region) override { memory_.drop_device_region(region); }
+  /// Some providers keep no order, and others' signals are a processor's.
+  bool signals_device_memory() const override { return false; }
 
   bool atomics_meet_cpu() const override;
   std::vector<NicTraffic> traffic() const override;
@@ -95,8 +106,8 @@ private:
                        std::size_t size_bytes, bool blocking);
   /// Calls `part(rail, offset, bytes)` for the whole, or for equal parts by all endpoints.
   template <class Part>
-  void in_stripes(int context, const char* step, std::size_t size_bytes, Part&& part);
-  /// This PE's own memory; nullptr if the address is another PE's.
+  void in_stripes(int context, const char* step, std::size_t size_bytes, bool of_gpu, Part&& part);
+  /// This PE's own memory; nullptr if the address is another PE's, or its GPU's.
   std::byte* own_memory(const RemoteAddress& address) const;
 
   // Atomic operations and signals.

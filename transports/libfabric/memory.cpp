@@ -13,10 +13,11 @@ Error no_key(int pe, const std::string& what) {
 
 } // namespace
 
-MemoryMap::Registrations MemoryMap::register_area(std::byte* base, std::size_t size_bytes) const {
+MemoryMap::Registrations MemoryMap::register_area(std::byte* base, std::size_t size_bytes,
+                                                  const DeviceMemory* gpu) const {
   Registrations registrations;
   for (const Endpoint* endpoint : endpoints_)
-    registrations.emplace_back(*endpoint, base, size_bytes);
+    registrations.emplace_back(*endpoint, base, size_bytes, gpu);
   return registrations;
 }
 
@@ -29,7 +30,10 @@ std::string MemoryMap::set_region(const RegionView& region) {
   if (key.size_bytes > 0) {
     std::byte* const base = region.base + key.offset_bytes;
     const auto size_bytes = static_cast<std::size_t>(key.size_bytes);
-    Registrations registrations = register_area(base, size_bytes);
+    const std::shared_ptr<const DeviceMemory> gpu = devices_.learn(region);
+    Registrations registrations = register_area(base, size_bytes, gpu.get());
+    if (gpu)
+      gpu_pieces_[region.region].push_back(base);
     for (std::size_t i = 0; i < endpoints_.size(); ++i)
       key.ways.push_back({registrations[i].key(), endpoints_[i]->promises().virtual_addresses
                                                       ? reinterpret_cast<std::uint64_t>(base)
@@ -59,6 +63,20 @@ void MemoryMap::set_keys(int region, const std::vector<std::string>& keys) {
   }
   tables_.push_back(std::move(after));
   current.store(&tables_.back(), std::memory_order_release);
+}
+
+void MemoryMap::drop_device_region(int region) {
+  {
+    const std::unique_lock lock(areas_mutex_);
+    for (const std::byte* base : gpu_pieces_[region])
+      areas_.remove(base);
+    gpu_pieces_.erase(region);
+  }
+  regions_.set({region, nullptr, 0, {}});
+  devices_.drop(region);
+  const std::lock_guard lock(keys_mutex_);
+  tables_.emplace_back(n_pes_);
+  current_[static_cast<std::size_t>(region)].store(&tables_.back(), std::memory_order_release);
 }
 
 void MemoryMap::add_local(void* base, std::size_t size_bytes) {

@@ -7,12 +7,14 @@
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "transports/device_regions.h"
 #include "transports/libfabric/areas.h"
 #include "transports/libfabric/endpoint.h"
 #include "transports/libfabric/wire.h"
@@ -47,6 +49,16 @@ public:
   /// This PE's own part.
   const RegionView& region(std::size_t number) const { return regions_[number]; }
 
+  // Memory of GPUs.
+  DeviceRegions& devices() { return devices_; }
+  const DeviceRegions& devices() const { return devices_; }
+  /// Registers it with each endpoint, and takes that back. Throws Error.
+  void try_register(std::byte* base, std::size_t size_bytes, const DeviceMemory& gpu) const {
+    register_area(base, size_bytes, &gpu);
+  }
+  /// What was registered of that region goes, and the keys of the peers' parts.
+  void drop_device_region(int region);
+
   /// Areas may overlap, and begin at one place.
   void add_local(void* base, std::size_t size_bytes);
   /// The youngest that begins there.
@@ -63,11 +75,15 @@ private:
   /// By PE, the pieces in their order.
   using RemotePieces = std::vector<std::vector<PieceKey>>;
 
-  Registrations register_area(std::byte* base, std::size_t size_bytes) const;
+  /// @param gpu whose memory it is; nullptr: the host's
+  Registrations register_area(std::byte* base, std::size_t size_bytes,
+                              const DeviceMemory* gpu = nullptr) const;
 
   std::size_t n_pes_;
   std::vector<const Endpoint*> endpoints_;
   RegionTable regions_;
+  DeviceRegions devices_;
+  std::map<int, std::vector<std::byte*>> gpu_pieces_; ///< by region; where they begin
 
   mutable std::shared_mutex areas_mutex_;
   Areas<Registrations> areas_;

@@ -28,6 +28,8 @@ struct ProviderRequest {
   std::string library_file;                 ///< "libfabric.so.1"
   std::string provider, profile, interface; ///< the options; "" is any
   int n_pes = 1;
+  /// NICs that reach memory of GPUs (FI_HMEM) are preferred to those that do not.
+  bool gpu_memory = false;
 };
 
 struct ProviderPresence {

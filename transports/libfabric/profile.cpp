@@ -40,6 +40,7 @@ Profile verbs() {
   Profile profile = generic();
   profile.name = "verbs";
   profile.providers = {"verbs;ofi_rxm"};
+  profile.may_reach_gpus = true;
   profile.words_may_tear = false;
   profile.provider_atomics_by_cpu = true;
   // MLX5_SCATTER_TO_CQE=0 is NVSHMEM's. The universe sizes ofi_rxm's completion queues, which soft
@@ -57,6 +58,7 @@ Profile efa() {
   Profile profile;
   profile.name = "efa";
   profile.providers = {"efa"};
+  profile.may_reach_gpus = true;
   profile.capabilities = FI_RMA | FI_MSG;
   profile.modes = FI_CONTEXT2;
   profile.mr_mode = all_mr_modes | FI_MR_HMEM;
@@ -83,6 +85,7 @@ Profile cxi() {
   Profile profile = generic();
   profile.name = "cxi";
   profile.providers = {"cxi"};
+  profile.may_reach_gpus = true;
   profile.mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   profile.words_may_tear = false;
   profile.variables = {{"FI_CXI_DISABLE_HMEM_DEV_REGISTER", "1"},
@@ -91,11 +94,13 @@ Profile cxi() {
   return profile;
 }
 
-/// Other rules for a provider do not change how its endpoints are reached and how it writes words.
+/// Other rules for a provider do not change how its endpoints are reached, whether its NICs reach
+/// GPUs, and how it writes words.
 ProviderChoice choice_of(const std::string& provider, const Profile& own, const Profile* rules) {
   ProviderChoice choice{provider, rules ? *rules : own};
   choice.profile.listens_on_tcp = own.listens_on_tcp;
   choice.profile.words_may_tear = own.words_may_tear;
+  choice.profile.may_reach_gpus = own.may_reach_gpus;
   return choice;
 }
 

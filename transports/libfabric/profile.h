@@ -49,6 +49,8 @@ struct Profile {
   std::size_t bounce_bytes = std::size_t{64} << 10;
 
   std::vector<ProviderVariable> variables;
+  /// Its NICs may reach memory of GPUs: FI_HMEM is asked for, where there are GPUs.
+  bool may_reach_gpus = false;
   /// Device memory is read and written by the CPU: GDRCopy must be there if there are GPUs.
   bool needs_gdrcopy = false;
 };

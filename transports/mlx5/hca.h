@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "transports/device_memory.h"
 #include "transports/mlx5/queue_view.h"
 
 namespace shmemctl::mlx5 {
@@ -67,15 +68,15 @@ public:
   virtual ~HcaMemory() = default;
   virtual std::uint32_t lkey() const = 0; ///< for this side's entries
   virtual std::uint32_t rkey() const = 0; ///< for the peers' entries
+  /// By what the device reaches a GPU's memory: "dma-buf", "peer memory"; "" of the host's.
+  virtual std::string way() const { return {}; }
 };
 
 struct MemoryRequest {
   void* base = nullptr;
   std::size_t size_bytes = 0;
   unsigned access = access_all;
-  /// GPU memory: a dma-buf of it, and where `base` is in it; -1 for host memory.
-  int dmabuf_descriptor = -1;
-  std::uint64_t dmabuf_offset_bytes = 0;
+  std::shared_ptr<const DeviceMemory> gpu = nullptr; ///< whose memory it is; nullptr: the host's
 };
 
 /// How the wire is used; ignored by the software HCA.

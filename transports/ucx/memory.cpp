@@ -4,6 +4,10 @@
 
 #include "transports/ucx/memory.h"
 
+#include <iterator>
+#include <tuple>
+#include <utility>
+
 namespace shmemctl {
 
 namespace {
@@ -63,12 +67,15 @@ UcxMemory::Pieces UcxMemory::pieces(int region, int pe) const {
 
 void UcxMemory::add_local(void* base, std::size_t size_bytes) {
   const std::lock_guard lock(mutex_);
-  local_.try_emplace(base, context_, base, size_bytes);
+  local_.emplace(std::piecewise_construct, std::forward_as_tuple(base),
+                 std::forward_as_tuple(context_, base, size_bytes));
 }
 
 void UcxMemory::remove_local(void* base) {
   const std::lock_guard lock(mutex_);
-  local_.erase(base);
+  const auto next = local_.upper_bound(base);
+  if (next != local_.begin() && std::prev(next)->first == base)
+    local_.erase(std::prev(next));
 }
 
 } // namespace shmemctl

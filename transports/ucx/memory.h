@@ -30,7 +30,9 @@ public:
   /// What that PE's part of a region consists of; nothing if it is not known.
   Pieces pieces(int region, int pe) const;
 
+  /// Areas may overlap, and begin at one place.
   void add_local(void* base, std::size_t size_bytes);
+  /// The youngest that begins there; nothing happens if there is none.
   void remove_local(void* base);
 
 private:
@@ -46,7 +48,7 @@ private:
   std::shared_ptr<const UcxContext> context_;
   std::deque<UcxMapping> mappings_; ///< all of regions: what a region was before stays usable
   std::map<int, Region> regions_;
-  std::map<void*, UcxMapping> local_;
+  std::multimap<void*, UcxMapping> local_;  ///< of one place in the order of their coming
   std::map<int, std::vector<Pieces>> keys_; ///< by region and PE
   std::atomic<std::uint64_t> version_{0};
 };

@@ -22,7 +22,7 @@ struct DeviceNetworkPart::Impl {
   explicit Impl(DeviceNetworkInputs wanted)
       : inputs(std::move(wanted)), ranges(inputs.host_memory) {
     ways.resize(static_cast<std::size_t>(inputs.n_pes));
-    if (inputs.ibgda && inputs.reachable == DeviceNetworkInputs::Reachable::host_memory)
+    if (inputs.ibgda && (is_host_memory() || inputs.no_gpu_queues.empty()))
       queues = std::make_unique<DeviceQueues>(*inputs.ibgda, inputs.memory, inputs.n_pes);
     for (std::size_t pe = 0; pe < ways.size(); ++pe)
       ways[pe] = choose(pe);
@@ -42,6 +42,11 @@ struct DeviceNetworkPart::Impl {
     path_of_pe.emplace(inputs.memory, paths);
   }
 
+  bool is_host_memory() const {
+    return inputs.reachable == DeviceNetworkInputs::Reachable::host_memory;
+  }
+  bool wants_queues() const { return inputs.wanted == "ibgda" || inputs.far_by_queues; }
+
   GpuWay choose(std::size_t pe) const {
     const bool is_mapped = inputs.mapped[pe];
     const bool by_network = inputs.wanted == "proxy" || inputs.wanted == "ibgda";
@@ -56,10 +61,11 @@ struct DeviceNetworkPart::Impl {
       return {DevicePath::none, why + ", and no transport reaches it"};
     if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
       return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
-    if (inputs.wanted == "ibgda" && queues && queues->reaches(static_cast<int>(pe)))
-      return {DevicePath::ibgda,
-              why + ": queues of " + inputs.ibgda->connection(static_cast<int>(pe))};
-    const std::string no_queues = inputs.wanted == "ibgda" ? why_no_queues(pe) : "";
+    if (wants_queues() && queues && queues->reaches(static_cast<int>(pe)))
+      return {DevicePath::ibgda, why + ": queues of " +
+                                     inputs.ibgda->connection(static_cast<int>(pe)) +
+                                     (is_host_memory() ? "" : "; " + inputs.gpu_queues_way)};
+    const std::string no_queues = wants_queues() ? why_no_queues(pe) : "";
     return {DevicePath::proxy,
             why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " +
                 (inputs.gpu_memory_way.empty() ? way->name() : inputs.gpu_memory_way)};
@@ -69,14 +75,14 @@ struct DeviceNetworkPart::Impl {
   std::string why_no_queues(std::size_t pe) const {
     if (!inputs.ibgda)
       return "but ibgda is not among the job's transports";
-    if (inputs.reachable != DeviceNetworkInputs::Reachable::host_memory)
-      return "but the HCA reaches memory of the host only";
+    if (!is_host_memory() && !inputs.no_gpu_queues.empty())
+      return "but " + inputs.no_gpu_queues;
     return queues && queues->reaches(static_cast<int>(pe)) ? "" : "but ibgda has no queue to it";
   }
 
   void make_proxy() {
     std::vector<Transport*> below = inputs.ways;
-    if (inputs.reachable == DeviceNetworkInputs::Reachable::host_memory)
+    if (is_host_memory())
       for (Transport*& way : below)
         way = way ? reachable_way(*way) : nullptr;
     proxy = std::make_unique<KernelProxy>(std::move(below), *inputs.health, inputs.proxy,

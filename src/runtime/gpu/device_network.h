@@ -11,6 +11,7 @@
 #include "src/runtime/gpu/host_reachable_way.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
+#include "transports/host_memory_only.h"
 
 namespace shmemctl {
 
@@ -30,6 +31,11 @@ struct DeviceNetworkInputs {
   std::vector<Transport*> ways;
   /// The direct transport for GPUs, if the job has it; see find_ibgda().
   direct::DirectTransport* ibgda = nullptr;
+  /// With "auto": kernels post to its queues where they map nothing, rather than to the proxy.
+  bool far_by_queues = false;
+  /// Why its HCA does not take heaps of GPU memory, on all PEs: one clause; "" if it does.
+  std::string no_gpu_queues = std::string("the HCA ") + host_memory_only;
+  std::string gpu_queues_way; ///< how it does: one clause
   /// What transports reach of the regions gpu_heap and gpu_cells.
   enum class Reachable {
     nothing,     ///< `unreachable_reason` says why: no PE has a path by network

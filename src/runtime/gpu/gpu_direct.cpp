@@ -5,6 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "transports/host_memory_only.h"
 
 namespace shmemctl {
 
@@ -32,7 +33,7 @@ GpuDirectOffer offer_of(const GpuDirectCandidate& candidate, const std::vector<b
   if (!offer.reason.empty())
     return offer;
   auto* const user = dynamic_cast<DeviceMemoryUser*>(candidate.transport);
-  offer.reason = user ? memory->why_unordered() : "it reaches memory of the host only";
+  offer.reason = user ? memory->why_unordered() : std::string("it ") + host_memory_only;
   if (!offer.reason.empty())
     return offer;
   const DeviceReach reach = user->try_device_memory(memory, sample.base, sample.size_bytes);

@@ -59,8 +59,9 @@ CUresult memcpy_async(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstre
 
 /// Maps the file for the devices; with FAKE_CUDA_STRICT for nobody else.
 CUresult add_allocation(CUdeviceptr* at, Allocation* memory, bool imported) {
-  void* const place = ::mmap(nullptr, memory->size, strict() ? PROT_NONE : PROT_READ | PROT_WRITE,
-                             MAP_SHARED, memory->file, 0);
+  void* const place =
+      ::mmap(nullptr, memory->size, strict_everywhere() ? PROT_NONE : PROT_READ | PROT_WRITE,
+             MAP_SHARED, memory->file, 0);
   std::byte* const alias = make_alias(memory->file, memory->size);
   if (place == MAP_FAILED || !alias)
     return CUDA_ERROR_OPERATING_SYSTEM;

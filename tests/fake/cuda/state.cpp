@@ -30,6 +30,9 @@ std::condition_variable let_go_on;
 bool strict() {
   return std::getenv("FAKE_CUDA_STRICT") != nullptr;
 }
+bool strict_everywhere() {
+  return strict() && std::strcmp(std::getenv("FAKE_CUDA_STRICT"), "vmm") != 0;
+}
 
 long number(const char* name, long otherwise) {
   const char* text = std::getenv(name);

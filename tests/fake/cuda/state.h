@@ -64,7 +64,10 @@ extern bool blocking; // nor does a question about them return
 extern int blocked;   // that do not return now
 extern std::condition_variable let_go_on;
 
+/// Processors reach no memory of devices (FAKE_CUDA_STRICT); with "vmm" only that of cuMemCreate,
+/// so that threads in a kernel's place have the rest.
 bool strict();
+bool strict_everywhere();
 /// A number out of the environment.
 long number(const char* name, long otherwise);
 int devices();

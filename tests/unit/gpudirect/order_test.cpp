@@ -11,8 +11,10 @@ namespace {
 
 class GpuDirect : public ::testing::Test {
 protected:
-  GpuDirect() {
+  GpuDirect() { make(true); }
+  void make(bool nics_signal) {
     GpuDirectSettings settings;
+    settings.nics_signal = nics_signal;
     settings.network = &nic_;
     settings.staged = &agent_;
     settings.is_device_memory = [this](const void* address) {
@@ -85,6 +87,17 @@ TEST_F(GpuDirect, AnAddedSignalWaitsForItsPayload) {
   expect_log({"nic put 8", "nic quiet", "agent put_signal add 0"});
   transport->put_signal(0, there, nullptr, 0, there, 1, SignalOp::add, false);
   expect_log({"agent put_signal add 0"});
+}
+
+/// Of a provider that keeps no order, or whose signals are a processor's.
+TEST_F(GpuDirect, SignalsAreTheAgentsIfNicsMakeNone) {
+  make(false);
+  transport->put_signal(0, there, heap.data(), 8, there, 1, SignalOp::set, false);
+  expect_log({"nic put 8", "nic quiet", "agent put_signal set 0"});
+  transport->for_host_memory().put_signal(0, there, host.data(), 8, there, 1, SignalOp::set, true);
+  expect_log({"nic put 8", "nic quiet", "agent put_signal set 0"});
+  transport->put_signal(0, there, nullptr, 0, there, 1, SignalOp::set, false);
+  expect_log({"agent put_signal set 0"});
 }
 
 TEST_F(GpuDirect, AFenceStandsBetweenTheTwoWays) {

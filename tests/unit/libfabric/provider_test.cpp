@@ -11,7 +11,9 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/set_variable.h"
 #include "transports/libfabric/devices.h"
+#include "transports/libfabric/endpoint.h"
 #include "transports/libfabric/libfabric.h"
+#include "transports/libfabric/memory.h"
 
 namespace shmemctl::fabric {
 namespace {
@@ -49,6 +51,59 @@ TEST(FabricProfile, RulesOfEfa) {
   EXPECT_TRUE(efa.needs_gdrcopy);
   EXPECT_EQ(efa.cq_format, FI_CQ_FORMAT_DATA);
   EXPECT_EQ(efa.mr_mode & FI_MR_LOCAL, FI_MR_LOCAL);
+}
+
+TEST(FabricProfile, NicsThatMayReachGpus) {
+  for (const Profile& profile : profiles())
+    EXPECT_EQ(profile.may_reach_gpus, profile.name != "tcp") << profile.name;
+  EXPECT_FALSE(provider_choices("tcp", "efa").front().profile.may_reach_gpus);
+  EXPECT_TRUE(provider_choices("efa", "tcp").front().profile.may_reach_gpus);
+  EXPECT_FALSE(provider_choices("sockets", "").front().profile.may_reach_gpus);
+}
+
+class GpuSeven final : public DeviceMemory {
+public:
+  std::string text() const override { return "GPU 7"; }
+  int ordinal() const override { return 7; }
+  std::string why_no_dma_buf() const override { return "it makes none"; }
+  std::optional<DmaBuf> export_dma_buf(std::uintptr_t, std::size_t, std::string&) const override {
+    return std::nullopt;
+  }
+  std::string why_unordered() const override { return {}; }
+  bool needs_flush() const override { return true; }
+  void flush() const override {}
+};
+
+TEST(FabricRegistration, NamesWhoseMemoryItIs) {
+  std::byte memory[64];
+  const iovec area{memory, sizeof memory};
+  const fi_mr_attr host = registration_of(area, nullptr);
+  EXPECT_EQ(host.iface, FI_HMEM_SYSTEM);
+  EXPECT_EQ(host.mr_iov->iov_base, memory);
+  const GpuSeven gpu;
+  const fi_mr_attr device = registration_of(area, &gpu);
+  EXPECT_EQ(device.iface, FI_HMEM_CUDA);
+  EXPECT_EQ(device.device.cuda, 7);
+  EXPECT_EQ(device.access, host.access);
+}
+
+/// What a region was before it goes is not found any more.
+TEST(FabricMemory, ForgetsARegionOfAGpu) {
+  MemoryMap map(2);
+  map.use({});
+  std::byte memory[64];
+  map.devices().add(3, std::make_shared<GpuSeven>());
+  const std::string key = map.set_region({3, memory, sizeof memory, {}});
+  EXPECT_TRUE(map.devices().hold(memory + 63));
+  EXPECT_FALSE(map.devices().hold(memory + 64));
+  map.set_keys(3, {key, key});
+  map.drop_device_region(3);
+  EXPECT_FALSE(map.devices().hold(memory));
+  EXPECT_FALSE(map.devices().has(3));
+  EXPECT_EQ(map.region(3).base, nullptr);
+  test::expect_error(ExitCode::unavailable, {"PE 1", "region 3"}, [&] {
+    map.remote(0, {1, 3, 0}, 8);
+  });
 }
 
 TEST(FabricProfile, RequiredVariables) {
@@ -175,6 +230,23 @@ TEST_F(FabricProviderHere, DevicesOfAList) {
   EXPECT_EQ(devices[2].name, "lo") << "behind those that reach other machines";
   EXPECT_TRUE(devices_of(*library_, list.get(), "efa").empty());
   EXPECT_TRUE(devices_of(*library_, nullptr, "tcp;ofi_rxm").empty());
+}
+
+TEST_F(FabricProviderHere, GpuMemoryIsAskedForWhereItMayBeReached) {
+  const ProviderChoice efa = provider_choices("efa", "").front();
+  const Info with = hints_for(*library_, efa, true), without = hints_for(*library_, efa, false);
+  EXPECT_NE(with->caps & FI_HMEM, 0u);
+  EXPECT_NE(with->domain_attr->mr_mode & FI_MR_HMEM, 0);
+  EXPECT_EQ(without->caps & FI_HMEM, 0u);
+  with->caps |= FI_HMEM; // as the provider would answer
+  EXPECT_TRUE(promises_of(*with, efa.profile).gpu_memory);
+  EXPECT_FALSE(promises_of(*without, efa.profile).gpu_memory);
+  EXPECT_FALSE(promises_of(*with, *find_profile("tcp")).gpu_memory) << "it copies by the processor";
+  // A provider without it is taken as it is.
+  Provider found;
+  Unavailable problem;
+  EXPECT_TRUE(find_provider({"libfabric.so.1", "tcp", "", "lo", 1, true}, found, problem))
+      << problem.reason;
 }
 
 class FabricReach : public FabricHere {

@@ -239,10 +239,6 @@ TEST(Mlx5Devx, WhatCannotBe) {
                 hca->register_memory({&device, 64});
               }).find("ulimit -l"),
               std::string::npos);
-    MemoryRequest gpu{&device, 64};
-    gpu.dmabuf_descriptor = 9;
-    EXPECT_NE(message_of([&] { hca->register_memory(gpu); }).find("rdma-core 34"),
-              std::string::npos);
   }
   {
     FakeDevice device; // without any GID
@@ -266,6 +262,68 @@ TEST(Mlx5Devx, WhatCannotBe) {
     EXPECT_NE(message_of([&] { open_fake(device); }).find("not of the mlx5 family"),
               std::string::npos);
   }
+}
+
+/// Of a GPU whose driver makes files of it, of which the memory begins 0x20000 bytes in.
+class ExportedMemory final : public DeviceMemory {
+public:
+  std::string text() const override { return "GPU 0"; }
+  std::string why_no_dma_buf() const override { return {}; }
+  std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
+                                       std::string&) const override {
+    begin = address;
+    exported_bytes = size_bytes;
+    return DmaBuf{FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)), 0x20000};
+  }
+  std::string why_unordered() const override { return {}; }
+  bool needs_flush() const override { return true; }
+  void flush() const override {}
+
+  mutable std::uintptr_t begin = 0;
+  mutable std::size_t exported_bytes = 0;
+};
+
+/// The same way as ibrc's: transports/verbs/registration.h.
+TEST(Mlx5Devx, GpuMemoryIsRegisteredByDmaBuf) {
+  FakeDevice device;
+  make_ethernet(device);
+  device.has_dma_bufs = true;
+  const auto hca = open_fake(device);
+  const auto memory = std::make_shared<ExportedMemory>();
+  const MemoryRequest request{reinterpret_cast<void*>(0x7000001100), 8192, access_all, memory};
+  const auto registered = hca->register_memory(request);
+  EXPECT_EQ(registered->way(), "dma-buf");
+  EXPECT_NE(registered->lkey(), registered->rkey());
+  EXPECT_EQ(memory->begin, 0x7000001000u);
+  EXPECT_EQ(memory->exported_bytes, 3u * 4096);
+  EXPECT_EQ(device.dma_buf.offset_bytes, 0x20100u);
+  EXPECT_EQ(device.dma_buf.size_bytes, 8192u);
+  EXPECT_EQ(device.dma_buf.address, 0x7000001100u) << "entries name it as kernels do";
+  EXPECT_GE(device.dma_buf.file, 0);
+  EXPECT_EQ(::fcntl(device.dma_buf.file, F_GETFD), -1) << "needed for the call only";
+  EXPECT_EQ(device.dma_buf.access & IBV_ACCESS_RELAXED_ORDERING, 0) << "signals stay behind data";
+}
+
+TEST(Mlx5Devx, WhatEachWayToGpuMemoryAnswered) {
+  const auto why_not = [](bool has_dma_bufs, const std::string& wanted) {
+    FakeDevice device;
+    make_ethernet(device);
+    device.has_dma_bufs = has_dma_bufs;
+    device.failing_call = "reg_dmabuf_mr";
+    DevxSettings settings;
+    settings.options = Options({}, {{"GPUDIRECT", wanted}});
+    const auto hca = open_devx_hca(device.libraries(), "mlx5_7", 1, settings);
+    return message_of([&] {
+      hca->register_memory({reinterpret_cast<void*>(0x7000001000), 4096, access_all,
+                            std::make_shared<ExportedMemory>()});
+    });
+  };
+  EXPECT_NE(why_not(true, "dmabuf").find("dma-buf: Operation not permitted"), std::string::npos);
+  EXPECT_NE(why_not(false, "dmabuf").find("dma-buf: libibverbs has no ibv_reg_dmabuf_mr"),
+            std::string::npos);
+  const std::string off = why_not(true, "off");
+  EXPECT_NE(off.find("dma-buf: GPUDIRECT=off is set"), std::string::npos) << off;
+  EXPECT_NE(off.find("peer memory: GPUDIRECT=off is set"), std::string::npos) << off;
 }
 
 TEST(Mlx5Devx, LibrariesOfTheSystem) {

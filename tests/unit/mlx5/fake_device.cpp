@@ -226,6 +226,17 @@ DirectLibraries FakeDevice::libraries() {
     now().keys.add(window);
     return region;
   };
+  if (has_dma_bufs)
+    verbs->reg_dmabuf_mr = [](ibv_pd*, std::uint64_t offset, std::size_t size,
+                              std::uint64_t address, int file, int access) -> ibv_mr* {
+      if (now().fails("reg_dmabuf_mr"))
+        return nullptr;
+      now().dma_buf = {offset, size, address, file, access};
+      auto* region = new ibv_mr{};
+      region->lkey = now().next_key_++;
+      region->rkey = region->lkey + 0x80000;
+      return region;
+    };
   verbs->dereg_mr = [](ibv_mr* region) {
     {
       const std::lock_guard lock(now().mutex_);

@@ -45,6 +45,7 @@ public:
   /// The command that fails: its code, or 0.
   std::uint16_t failing_command = 0;
   std::string failing_call;
+  bool has_dma_bufs = false; ///< its library has ibv_reg_dmabuf_mr
 
   // What it has seen.
   std::vector<std::uint16_t> commands;
@@ -53,6 +54,10 @@ public:
   std::string closed;                    ///< in order of their end
   std::shared_ptr<Executor> peer;
   KeyTable keys;
+  struct {
+    std::uint64_t offset_bytes = 0, size_bytes = 0, address = 0;
+    int file = -1, access = 0;
+  } dma_buf; ///< the last one
 
   DirectLibraries libraries();
   /// Serves the queues in a thread of its own, until stop().

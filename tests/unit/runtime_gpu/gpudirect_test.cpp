@@ -207,6 +207,15 @@ TEST_F(GpuDirectJobs, OffIsStaged) {
               "proxy over staged: SHMEMCTL_GPUDIRECT=off");
 }
 
+#if __has_include(<rdma/fabric.h>)
+TEST_F(GpuDirectJobs, AProviderWithoutNicsForItIsStaged) {
+  expect_text(
+      two_nodes({{"SHMEMCTL_TRANSPORT", "shm,libfabric"}, {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}}),
+      "proxy over staged: libfabric: PE 0: libfabric's tcp;ofi_rxm reaches memory of the "
+      "host only (so on 2 of 2 PEs)");
+}
+#endif
+
 TEST_F(GpuDirectJobs, OneRefusedRegistrationIsEnoughForAll) {
   ForkJob job = two_nodes();
   job.of_pe = [](int pe, Environment&) {

@@ -135,6 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
     OneNode, NetworkOfKernels,
     ::testing::Values(Way{"proxy_shm", "shm", "host", "proxy", DevicePath::proxy, 1},
                       Way{"ibgda", "shm,ibgda", "host", "ibgda", DevicePath::ibgda, 1},
+                      Way{"ibgda_gpu_memory", "shm,ibgda", "vmm", "ibgda", DevicePath::ibgda, 1},
                       Way{"proxy_staged", "shm", "vmm", "proxy", DevicePath::proxy, 1}),
     name_of);
 

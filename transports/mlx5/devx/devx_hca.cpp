@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "transports/mlx5/devx/devx_open.h"
 #include "transports/mlx5/devx/devx_queue.h"
+#include "transports/verbs/registration.h"
 
 namespace shmemctl::mlx5 {
 
@@ -14,12 +15,15 @@ namespace {
 
 class DevxMemory final : public HcaMemory {
 public:
-  explicit DevxMemory(verbs::MemoryRegion region) : region_(std::move(region)) {}
+  explicit DevxMemory(verbs::MemoryRegion region, std::string way = {})
+      : region_(std::move(region)), way_(std::move(way)) {}
   std::uint32_t lkey() const override { return region_->lkey; }
   std::uint32_t rkey() const override { return region_->rkey; }
+  std::string way() const override { return way_; }
 
 private:
   verbs::MemoryRegion region_;
+  std::string way_;
 };
 
 std::string why_unfit(const DirectDevice& device, const DeviceLimits& limits) {
@@ -36,8 +40,8 @@ class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidWish& wish)
-      : port_(std::move(verbs), std::move(direct), ibv, port, wish) {
+          const verbs::GidWish& wish, const Options& options)
+      : options_(options), port_(std::move(verbs), std::move(direct), ibv, port, wish) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
@@ -52,22 +56,15 @@ public:
   const HcaInfo& info() const override { return info_; }
 
   std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
+    if (request.gpu)
+      return register_gpu_memory(request);
     verbs::Device& device = port_.device.verbs();
     const verbs::Functions& functions = device.functions();
     // The numbers of Access are the library's.
     const int access = static_cast<int>(request.access);
-    const bool is_dmabuf = request.dmabuf_descriptor >= 0;
-    if (is_dmabuf && !functions.reg_dmabuf_mr)
-      port_.device.fail("register GPU memory", "libibverbs is older than rdma-core 34",
-                        "update rdma-core, or load nvidia_peermem");
     errno = 0;
-    ibv_mr* region = is_dmabuf
-                         ? functions.reg_dmabuf_mr(device.protection_domain(),
-                                                   request.dmabuf_offset_bytes, request.size_bytes,
-                                                   reinterpret_cast<std::uint64_t>(request.base),
-                                                   request.dmabuf_descriptor, access)
-                         : functions.reg_mr(device.protection_domain(), request.base,
-                                            request.size_bytes, access);
+    ibv_mr* region =
+        functions.reg_mr(device.protection_domain(), request.base, request.size_bytes, access);
     if (!region)
       port_.device.fail("register " + std::to_string(request.size_bytes) + " bytes of memory",
                         std::strerror(errno),
@@ -85,6 +82,18 @@ public:
   }
 
 private:
+  /// By the ways of ibrc, in its order.
+  std::unique_ptr<HcaMemory> register_gpu_memory(const MemoryRequest& request) {
+    verbs::Device& device = port_.device.verbs();
+    verbs::Way way = verbs::Way::dma_buf;
+    verbs::MemoryRegion region =
+        verbs::register_memory(device, request.base, request.size_bytes, verbs::MemoryKind::cuda,
+                               verbs::ways_to(request.gpu, device.functions(), options_),
+                               "memory of " + request.gpu->text(), &way);
+    return std::make_unique<DevxMemory>(std::move(region), verbs::to_string(way));
+  }
+
+  Options options_;
   DirectPort port_;
   HcaInfo info_;
 };
@@ -140,7 +149,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       throw Error(ExitCode::unavailable, "an mlx5 device", "open", "it is not of the mlx5 family",
                   "use TRANSPORT=ibrc with it, or set MLX5_DEVICE=soft", {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
-                                     wish_of(settings));
+                                     wish_of(settings), settings.options);
   }
   throw Error(ExitCode::unavailable, "an mlx5 device", "open", "there is no device of that name",
               "look at the names: ls /sys/class/infiniband", {{}, {}, name, port});

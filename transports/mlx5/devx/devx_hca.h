@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/options.h"
 #include "transports/mlx5/hca.h"
 
 namespace shmemctl::mlx5 {
@@ -17,6 +18,7 @@ struct DevxSettings {
   bool ipv6 = false;
   std::string address_range;
   int roce_version = 2;
+  Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: the ways to memory of GPUs
 };
 
 /// The devices that could be opened, by name; none, with `why`, if there are none or the libraries

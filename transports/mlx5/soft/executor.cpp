@@ -1,5 +1,7 @@
 #include "transports/mlx5/soft/executor.h"
 
+#include <algorithm>
+
 namespace shmemctl::mlx5 {
 
 namespace {
@@ -12,6 +14,11 @@ std::uint64_t add_in_fields(std::uint64_t old, std::uint64_t value, std::uint64_
 }
 
 } // namespace
+
+bool any_of_gpu(std::span<const BytePiece> pieces) {
+  return std::any_of(pieces.begin(), pieces.end(),
+                     [](const BytePiece& piece) { return piece.is_gpu; });
+}
 
 std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old) {
   const std::uint64_t bits = all_bits(fields.size_bytes);

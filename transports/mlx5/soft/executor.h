@@ -15,6 +15,7 @@ namespace shmemctl::mlx5 {
 struct BytePiece {
   std::byte* bytes;
   std::size_t size_bytes;
+  bool is_gpu = false; ///< memory of a GPU: only who can copy it may touch it
 };
 
 /// Carries out the operations of one queue at its peer, in the order of the calls: a later
@@ -36,6 +37,9 @@ public:
   /// written.
   virtual Outcome finish() { return {}; }
 };
+
+/// Whether any of these is a GPU's.
+bool any_of_gpu(std::span<const BytePiece> pieces);
 
 /// What a masked or plain atomic makes of `old`.
 std::uint64_t new_value(const AtomicFields& fields, std::uint64_t old);

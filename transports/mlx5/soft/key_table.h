@@ -17,6 +17,7 @@ struct KeyWindow {
   unsigned access = 0; ///< Access
   /// Where it is mapped here; nullptr if it is reached by a transport.
   std::byte* mapped = nullptr;
+  bool is_gpu = false; ///< memory of a GPU: no processor touches it, mapped or not
   /// For transports: the region's number, and where the memory begins in it.
   int region = 0;
   std::uint64_t region_offset_bytes = 0;
@@ -35,6 +36,7 @@ public:
   /// Replaces what the key stood for before.
   void add(const KeyWindow& window);
   void remove(std::uint32_t key);
+  bool knows(std::uint32_t key) const { return find(key) != nullptr; }
 
   /// The piece must lie in the key's memory as a whole, and all bits of `access` be allowed.
   KeyMatch find_local(std::uint32_t lkey, std::uint64_t address, std::uint64_t size_bytes,

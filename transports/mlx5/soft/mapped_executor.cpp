@@ -26,7 +26,7 @@ std::uint64_t apply(std::byte* target, const AtomicFields& fields) {
 } // namespace
 
 void MappedExecutor::add(const KeyWindow& window) {
-  if (!window.mapped)
+  if (!window.mapped || window.is_gpu)
     throw Error(ExitCode::usage, "soft-mlx5", "add memory of a peer", "it is not mapped here",
                 "this is a bug of shmemctl: please report it with the command");
   keys_.add(window);
@@ -38,6 +38,8 @@ Outcome MappedExecutor::write(const RemotePiece& remote, std::span<const BytePie
       keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_write);
   if (match.outcome)
     return match.outcome;
+  if (any_of_gpu(pieces))
+    return {Syndrome::local_protection, SoftCause::gpu_memory};
   std::byte* target = match.window->mapped + match.offset_bytes;
   for (const BytePiece& piece : pieces) {
     copy_to_shared(target, piece.bytes, piece.size_bytes);
@@ -54,6 +56,8 @@ Outcome MappedExecutor::read(const RemotePiece& remote, std::span<const BytePiec
       keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_read);
   if (match.outcome)
     return match.outcome;
+  if (any_of_gpu(pieces))
+    return {Syndrome::local_protection, SoftCause::gpu_memory};
   // Behind a write of this queue, to wherever it went, nothing older is read.
   full_fence();
   std::byte* source = match.window->mapped + match.offset_bytes;

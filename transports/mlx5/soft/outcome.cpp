@@ -44,6 +44,8 @@ const char* text_of(SoftCause cause) {
     return "the queue is not connected";
   case SoftCause::transport:
     return "the transport below failed";
+  case SoftCause::gpu_memory:
+    return "memory of a GPU, which the software does not reach here";
   case SoftCause::injected:
     return "a failure that was asked for";
   case SoftCause::flushed:

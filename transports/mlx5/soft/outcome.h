@@ -27,6 +27,7 @@ enum class SoftCause : std::uint8_t {
   queue_overrun,
   not_connected,
   transport,
+  gpu_memory,
   injected,
   flushed
 };

@@ -171,11 +171,8 @@ SoftHca::~SoftHca() {
     thread_.join();
 }
 
-std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request) {
-  if (request.dmabuf_descriptor >= 0)
-    throw Error(ExitCode::unavailable, info_.device, "register memory",
-                "it is software: it does not reach the memory of a GPU",
-                "use memory of the host, or a real device");
+std::unique_ptr<HcaMemory> SoftHca::register_mapped(const MemoryRequest& request,
+                                                    std::byte* mapped) {
   const Held held(*this);
   KeyWindow window;
   // An index, and a tag below it, as on a device.
@@ -184,7 +181,8 @@ std::unique_ptr<HcaMemory> SoftHca::register_memory(const MemoryRequest& request
   window.address = reinterpret_cast<std::uint64_t>(request.base);
   window.size_bytes = request.size_bytes;
   window.access = request.access;
-  window.mapped = static_cast<std::byte*>(request.base);
+  window.mapped = mapped;
+  window.is_gpu = request.gpu != nullptr; // executors know who copies it, or refuse
   keys_.add(window);
   return std::make_unique<SoftMemory>(*this, window);
 }

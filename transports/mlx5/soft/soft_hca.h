@@ -94,7 +94,11 @@ public:
   SoftHca& operator=(const SoftHca&) = delete;
 
   const HcaInfo& info() const override { return info_; }
-  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override;
+  std::unique_ptr<HcaMemory> register_memory(const MemoryRequest& request) override {
+    return register_mapped(request, static_cast<std::byte*>(request.base));
+  }
+  /// The same for memory that entries call by another address than processors of this process.
+  std::unique_ptr<HcaMemory> register_mapped(const MemoryRequest& request, std::byte* mapped);
   std::unique_ptr<HcaQueue> create_queue(const QueueOptions& options) override;
 
   /// One look at every queue; returns how many entries were carried out. Thread safe, but for an

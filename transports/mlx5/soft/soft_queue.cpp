@@ -156,7 +156,8 @@ Outcome SoftQueue::gather(unsigned access) {
     const KeyMatch match = keys_.find_local(piece.lkey, piece.address, piece.size_bytes, access);
     if (match.outcome)
       return match.outcome;
-    pieces_[i] = {match.window->mapped + match.offset_bytes, piece.size_bytes};
+    pieces_[i] = {match.window->mapped + match.offset_bytes, piece.size_bytes,
+                  match.window->is_gpu};
   }
   return {};
 }
@@ -164,6 +165,8 @@ Outcome SoftQueue::gather(unsigned access) {
 Outcome SoftQueue::execute_atomic() {
   if (const Outcome outcome = check_alignment(entry_.remote, entry_.atomic))
     return outcome;
+  if (pieces_[0].is_gpu) // kernels have their results in memory of the host
+    return {Syndrome::local_protection, SoftCause::gpu_memory};
   std::uint64_t old = 0;
   if (const Outcome outcome = peer_->atomic(entry_.remote, entry_.atomic, old))
     return outcome;

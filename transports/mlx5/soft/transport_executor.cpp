@@ -1,5 +1,6 @@
 #include "transports/mlx5/soft/transport_executor.h"
 
+#include <cstring>
 #include <optional>
 
 #include "transports/mlx5/hca.h"
@@ -54,17 +55,32 @@ void TransportExecutor::come_after(bool reads) {
   }
 }
 
+/// Blocking: inline data is gone when the caller returns.
+void TransportExecutor::write_piece(const RemoteAddress& target, const BytePiece& piece) {
+  std::uint64_t word = 0;
+  const bool is_word =
+      !piece.is_gpu && piece.size_bytes == sizeof word && target.offset_bytes % sizeof word == 0;
+  // What may be a signal is stored whole: a copy into a GPU promises less.
+  if (reaches_ == Reaches::gpus && is_word) {
+    std::memcpy(&word, piece.bytes, sizeof word);
+    transport_.put_signal(context_, target, nullptr, 0, target, word, SignalOp::set, true);
+    return;
+  }
+  transport_.put(context_, target, piece.bytes, piece.size_bytes, true);
+}
+
 Outcome TransportExecutor::write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                                  std::uint64_t size_bytes) {
   const KeyMatch match =
       keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_write);
   if (match.outcome)
     return match.outcome;
+  if (refuses(pieces))
+    return {Syndrome::local_protection, SoftCause::gpu_memory};
   come_after(false);
   RemoteAddress target = place(match);
   for (const BytePiece& piece : pieces) {
-    // Blocking: inline data is gone when this returns.
-    transport_.put(context_, target, piece.bytes, piece.size_bytes, true);
+    write_piece(target, piece);
     target.offset_bytes += piece.size_bytes;
   }
   wrote_ = true;
@@ -77,6 +93,8 @@ Outcome TransportExecutor::read(const RemotePiece& remote, std::span<const ByteP
       keys_.find_remote(remote.rkey, remote.address, size_bytes, access_remote_read);
   if (match.outcome)
     return match.outcome;
+  if (refuses(pieces))
+    return {Syndrome::local_protection, SoftCause::gpu_memory};
   come_after(true);
   RemoteAddress source = place(match);
   for (const BytePiece& piece : pieces) {
