@@ -132,8 +132,9 @@ void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
-                   const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
-                   Runtime& runtime, const Options& options, const TextStyle& style) {
+                   const std::optional<moe::RecordedRouting>& recorded,
+                   const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
+                   const Options& options, const TextStyle& style) {
   const moe::Routing routing = routing_of(request, recorded);
   moe::Setup setup = request.setup;
   setup.routing = &routing;
@@ -154,7 +155,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
-  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu);
+  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu, link);
   const moe::PointResult result = measure(backend, setup, effort, rank);
   const moe::Point point{
       setup,
@@ -233,7 +234,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   const TextStyle style = text_style(context, options);
   bool right = true;
   for (const moe::PointRequest& point : points)
-    right = measure_point(flags, point, recorded, session, runtime, options, style) && right;
+    right = measure_point(flags, point, recorded, link, session, runtime, options, style) && right;
   session.step("gathering the verdict");
   Report& report = session.report();
   const bool elsewhere = nics.end(report);
@@ -242,6 +243,12 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
+  session.step("measuring the links between the GPUs");
+  bench::Point exchange; // every rank to all the others, as rows go
+  exchange.traffic = bench::Traffic::all_to_all;
+  bench::LinkMeter meter(runtime);
+  const bench::LinkMeasurement link =
+      flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
   straggler_flag(flags.straggler);
   settings_of(flags);
