@@ -42,8 +42,10 @@ void round_trip(MoeRank& rank, const Case& one, const std::string& where) {
   rank.experts();
   for (const bool with_bias : {false, true}) {
     rank.poison_results();
-    rank.combine(one.tuning, one.chunk_bytes, with_bias);
+    rank.combine(one.tuning, one.chunk_bytes, with_bias, with_bias);
     must(rank.check_combined(with_bias), where + (with_bias ? ", bias" : ""));
+    if (with_bias)
+      must(rank.check_weights(), where);
   }
   rank.pe().barrier();
 }
@@ -103,9 +105,11 @@ TEST_P(Moe, ThreeHundredTimes) {
                          rank.experts();
                          dawdle(random);
                          rank.poison_results();
-                         rank.combine({sms, 14, 2}, 3584);
+                         rank.combine({sms, 14, 2}, 3584, false, i % 2 == 0);
                          must(rank.check_combined(), where);
                          pe.barrier();
+                         if (i % 2 == 0)
+                           must(rank.check_weights(), where);
                        }
                        must(rank.check_records(), "last repetition");
                      }),
