@@ -73,6 +73,19 @@ void require_absent(const MoeFlags& flags, int n_pes) {
               n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
 }
 
+/// Settings that are given, and delays that are not the backend's, leave nothing to look for.
+void require_tunable(const MoeFlags& flags) {
+  if (!flags.tune)
+    return;
+  if (!(flags.dispatch_settings + flags.combine_settings).empty())
+    throw bad("--tune looks for the settings that are given here",
+              "leave --dispatch-settings and --combine-settings out, or --tune");
+  if (!flags.straggler.empty() || flags.effort.most_delay_us > 0)
+    throw bad("--tune looks for the fastest settings, and knows no --straggler and no "
+              "--max-delay-us",
+              "tune without them, then give the settings that it prints");
+}
+
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
   if (!request.from_file())
     return std::nullopt;
@@ -230,6 +243,12 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   session.step("gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   describe_job(runtime, context, options, pinning, session.report());
+  session.step("measuring the links between the GPUs");
+  bench::Point exchange; // every rank to all the others, as rows go
+  exchange.traffic = bench::Traffic::all_to_all;
+  bench::LinkMeter meter(runtime);
+  const bench::LinkMeasurement link =
+      flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   bench::NicWatch nics(runtime);
   const TextStyle style = text_style(context, options);
   bool right = true;
@@ -243,18 +262,10 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
-  session.step("measuring the links between the GPUs");
-  bench::Point exchange; // every rank to all the others, as rows go
-  exchange.traffic = bench::Traffic::all_to_all;
-  bench::LinkMeter meter(runtime);
-  const bench::LinkMeasurement link =
-      flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
   straggler_flag(flags.straggler);
   settings_of(flags);
-  if (flags.tune && !(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad("--tune looks for the settings that are given here",
-              "leave --dispatch-settings and --combine-settings out, or --tune");
+  require_tunable(flags);
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
                 "use --backend host");
