@@ -203,9 +203,11 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
+  LinkMeter links(runtime);
   Rows rows(session, context, options);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EngineCallbacks callbacks;
+    callbacks.links = &links;
     callbacks.begins = [&](const std::string& words) {
       session.step(words);
       inject_fault(options, runtime.pe(), "bench-" + cases[i].info.name);

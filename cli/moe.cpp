@@ -45,6 +45,19 @@ void require_absent(const MoeFlags& flags, int n_pes) {
                   n_pes < 2 ? "start two PEs or more" : fmt::format("name PE 0 to {}", n_pes - 1));
 }
 
+/// Settings that are given, and delays that are not the backend's, leave nothing to look for.
+void require_tunable(const MoeFlags& flags) {
+  if (!flags.tune)
+    return;
+  if (!(flags.dispatch_settings + flags.combine_settings).empty())
+    throw bad_moe("--tune looks for the settings that are given here",
+                  "leave --dispatch-settings and --combine-settings out, or --tune");
+  if (!flags.straggler.empty() || flags.effort.most_delay_us > 0)
+    throw bad_moe("--tune looks for the fastest settings, and knows no --straggler and no "
+                  "--max-delay-us",
+                  "tune without them, then give the settings that it prints");
+}
+
 std::optional<moe::RecordedRouting> read_recorded(const moe::Request& request) {
   if (!request.from_file())
     return std::nullopt;
@@ -95,8 +108,9 @@ void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
-                   const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
-                   Runtime& runtime, const Options& options, const TextStyle& style) {
+                   const std::optional<moe::RecordedRouting>& recorded,
+                   const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
+                   const Options& options, const TextStyle& style) {
   const moe::Routing routing = routing_of(request, recorded);
   moe::Setup setup = request.setup;
   setup.routing = &routing;
@@ -117,7 +131,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
-  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu);
+  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu, link);
   const moe::PointResult result = measure(backend, setup, effort, rank);
   const moe::Point point{
       setup,
@@ -192,11 +206,17 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   session.step("gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   describe_job(runtime, context, options, pinning, session.report());
+  session.step("measuring the links between the GPUs");
+  bench::Point exchange; // every rank to all the others, as rows go
+  exchange.traffic = bench::Traffic::all_to_all;
+  bench::LinkMeter meter(runtime);
+  const bench::LinkMeasurement link =
+      flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   NicWatch nics(runtime, options);
   const TextStyle style = text_style(context, options);
   bool right = true;
   for (const moe::PointRequest& point : points)
-    right = measure_point(flags, point, recorded, session, runtime, options, style) && right;
+    right = measure_point(flags, point, recorded, link, session, runtime, options, style) && right;
   session.step("gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);
   session.show_nics();
@@ -207,9 +227,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
   bench::parse_pin_choice(flags.pin); // words are looked at before anything is started
   straggler_flag(flags.straggler);
   settings_of(flags);
-  if (flags.tune && !(flags.dispatch_settings + flags.combine_settings).empty())
-    throw bad_moe("--tune looks for the settings that are given here",
-                  "leave --dispatch-settings and --combine-settings out, or --tune");
+  require_tunable(flags);
   if (const std::string reason = moe::backend_missing(flags.kind()); !reason.empty())
     throw Error(ExitCode::unavailable, "--backend " + flags.backend, "start moe", reason,
                 "use --backend host");

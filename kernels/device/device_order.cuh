@@ -10,9 +10,6 @@
 
 namespace shmemctl::device {
 
-/// Among threads of this GPU (PTX scope .gpu): words that no other GPU and no host looks at. A
-/// release does not wait until stores have arrived over PCIe or NVLink, which one of scope .sys
-/// does.
 __device__ inline std::uint64_t load_relaxed_device(const std::uint64_t* at) {
   std::uint64_t value;
   asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");

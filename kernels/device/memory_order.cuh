@@ -90,15 +90,7 @@ __device__ inline void store_whole_relaxed(std::uint64_t* at, WordPair pair) {
 #endif
 }
 
-/// What locks and queues take their turns by. Sixty-four bits.
-__device__ inline std::uint64_t swap_acquire(std::uint64_t* at, std::uint64_t value) {
-  std::uint64_t old;
-  asm volatile("atom.acquire.sys.global.exch.b64 %0, [%1], %2;"
-               : "=l"(old)
-               : "l"(at), "l"(value)
-               : "memory");
-  return old;
-}
+/// What rings take their turns by. Sixty-four bits.
 __device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uint64_t expected,
                                                      std::uint64_t desired) {
   std::uint64_t old;
@@ -107,9 +99,6 @@ __device__ inline std::uint64_t compare_swap_acquire(std::uint64_t* at, std::uin
                : "l"(at), "l"(expected), "l"(desired)
                : "memory");
   return old;
-}
-__device__ inline void max_release(std::uint64_t* at, std::uint64_t value) {
-  asm volatile("red.release.sys.global.max.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
 /// Read-modify-writes of 4 or 8 bytes, without an order.

@@ -155,6 +155,10 @@ __device__ void play_row(const ExpertArguments& all, const RecordLayout& layout,
   const Shape& shape = all.shape;
   const std::uint32_t* const record = record_of(all.received, layout, row);
   const ExpertsOfRow chosen(shape, layout, record, all.rank);
+  if (all.weights_back != nullptr)
+    for (std::int32_t k = lane_of_warp(); k < shape.top_k; k += 32)
+      all.weights_back[row * shape.top_k + k] =
+          chosen.experts[k] == no_expert ? 0 : weight_back(chosen.weights[k], chosen.experts[k]);
   const bool packed = all.expert != no_expert;
   const float factor = packed ? expert_factor(shape.first_expert(all.rank) + all.expert)
                               : rank_factor(shape, chosen.experts, all.rank);

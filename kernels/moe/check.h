@@ -53,6 +53,7 @@ struct ExpertArguments {
   std::uint16_t* outputs; ///< [count][hidden] BF16; weighted: [count][top_k][hidden]
   /// Rows that are packed by expert: whose they all are, on this rank; outputs are [count][hidden].
   std::int32_t expert = no_expert;
+  float* weights_back = nullptr; ///< [count][top_k]: weight_back(); nullptr: not wanted
 };
 /// Plays the experts, as src/moe/payload.h says.
 std::string launch_experts(const ExpertArguments& arguments, void* stream);

@@ -12,6 +12,36 @@ SHMEMCTL_HOST_DEVICE inline GatherShape gather_shape(const CombineArguments& all
           all.bias,   all.results};
 }
 
+/// By all threads of the grid, when the rows are there: for each choice of my tokens the sum of
+/// what the ranks give back.
+template <int most_ranks>
+__device__ inline void bring_weights_home(const DeviceJob& job, const CombineArguments& all) {
+  const std::int32_t top_k = all.shape.top_k, n_ranks = all.shape.n_ranks;
+  const std::int32_t choices = all.tokens * top_k;
+  const auto step = static_cast<std::int32_t>(gridDim.x * blockDim.x);
+  for (auto i = static_cast<std::int32_t>(blockIdx.x * blockDim.x + threadIdx.x); i < choices;
+       i += step) {
+    const std::int32_t token = i / top_k, choice = i % top_k;
+    float given[most_ranks]; // all loads are on the way at once
+#pragma unroll
+    for (int rank = 0; rank < most_ranks; ++rank) {
+      const std::int32_t slot =
+          rank < n_ranks ? all.plan.slots[static_cast<std::int64_t>(token) * n_ranks + rank] : -1;
+      given[rank] =
+          slot < 0
+              ? 0
+              : device::pointer_to(
+                    job, all.weights_back,
+                    rank)[static_cast<std::int64_t>(all.plan.bases[rank] + slot) * top_k + choice];
+    }
+    float total = 0;
+#pragma unroll
+    for (int rank = 0; rank < most_ranks; ++rank)
+      total += given[rank];
+    all.weights_home[i] = total;
+  }
+}
+
 template <int most_ranks>
 __global__ void __launch_bounds__(gather_threads, 1)
     combine(const __grid_constant__ DeviceJob job, const __grid_constant__ CombineArguments all) {
@@ -24,8 +54,11 @@ __global__ void __launch_bounds__(gather_threads, 1)
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
   Gatherer<RowsOfRanks, most_ranks> gatherer(shape, rows, shared);
   gatherer.prepare();
-  if (call.wait_for_all())
+  if (call.wait_for_all()) {
     gatherer.run();
+    if (all.weights_home != nullptr)
+      bring_weights_home<most_ranks>(job, all);
+  }
   call.finish();
 }
 

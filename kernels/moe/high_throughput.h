@@ -119,8 +119,13 @@ struct CombineArguments {
   std::uint16_t* results;    ///< [tokens][hidden] BF16
   Tuning tuning;
   std::int32_t chunk_bytes; ///< of a row at a time: a multiple of 16
+  /// Symmetric, [max_rows][top_k]: what this rank gives back of each row's weights, 0 for choices
+  /// of others. nullptr: weights stay.
+  const float* weights_back = nullptr;
+  float* weights_home = nullptr; ///< [tokens][top_k]; with weights_back
 };
-/// For each of my tokens: bf16(bias + the outputs of the ranks it went to), FP32, in rank order.
+/// For each of my tokens: bf16(bias + the outputs of the ranks it went to), FP32, in rank order;
+/// and of each of its choices the sum of what these ranks give back, in the same way.
 std::string launch_combine(const DeviceJob& job, const CombineArguments& arguments, void* stream);
 
 } // namespace shmemctl::moe

@@ -77,8 +77,12 @@ struct HybridCombine {
   const std::uint16_t* bias; ///< [tokens][hidden] BF16, or nullptr
   std::uint16_t* results;    ///< [tokens][hidden] BF16
   int sms;
+  // As of CombineArguments; where HybridShape::weights_home.
+  const float* weights_back = nullptr;
+  float* weights_home = nullptr;
 };
 /// For each of my tokens: bf16(bias + the nodes' sums), each of them bf16(its ranks' outputs).
+/// Weights are added up in the same order, in FP32.
 std::string launch_hybrid_combine(const DeviceJob& job, const HybridCombine& arguments,
                                   void* stream);
 

@@ -60,7 +60,8 @@ public:
                          std::uint64_t epoch)
       : job_(job), all_(all), shape_(all.shape), rails_(rails), epoch_(epoch),
         n_(all.shape.shape.n_ranks), first_mate_(all.shape.first_mate(job.pe)),
-        pieces_(all.shape.sum_bytes() / 16), warp_(device::Block::rank() / device::Warp::size()),
+        pieces_(all.shape.output_bytes() / 16), sum_pieces_(all.shape.sum_bytes() / 16),
+        warp_(device::Block::rank() / device::Warp::size()),
         warps_(device::Block::size() / device::Warp::size()) {}
 
   /// By a block: its share of the sums for the rail's other ranks.
@@ -112,9 +113,32 @@ private:
         continue;
       const std::int32_t rank = first_mate_ + mate;
       const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[mate];
-      rows.add(device::pointer_to(job_, all_.memory.node.outputs, rank) + row * shape_.sum_bytes());
+      rows.add(device::pointer_to(job_, all_.memory.node.outputs, rank) +
+               row * shape_.output_bytes());
     }
     return rows;
+  }
+  /// By a warp: calls act(choice, sum) with what this node's ranks give back of a row's weights.
+  template <class Act>
+  __device__ void each_weight(std::int32_t source, const std::int32_t* slots,
+                              const Act& act) const {
+    const std::int32_t top_k = shape_.shape.top_k;
+    for (std::int32_t choice = device::Warp::rank(); choice < top_k;
+         choice += device::Warp::size()) {
+      float total = 0;
+      for (std::int32_t mate = 0; mate < shape_.node_ranks; ++mate) {
+        if (slots[mate] < 0)
+          continue;
+        const std::int32_t rank = first_mate_ + mate;
+        const std::int64_t row = all_.plan.bases[source * n_ + rank] + slots[mate];
+        total += device::pointer_to(job_, all_.weights_back, rank)[row * top_k + choice];
+      }
+      act(choice, total);
+    }
+  }
+  /// Of a sum that crosses.
+  __device__ float* weights_of(std::byte* sums, std::int64_t row) const {
+    return reinterpret_cast<float*>(sums + row * shape_.sum_bytes() + shape_.output_bytes());
   }
   __device__ void add_up_for(std::int32_t home, std::int64_t row) const {
     // What came with the row in the dispatch lies here still.
@@ -125,6 +149,10 @@ private:
         .each_sum(pieces_, [&](std::int32_t piece, const EightFloats& total) {
           sum[piece] = total.rounded();
         });
+    if (shape_.weights_home)
+      each_weight(home, words + shape_.crossing_slots(), [&](std::int32_t choice, float weight) {
+        weights_of(all_.memory.sums_out, row)[choice] = weight;
+      });
   }
   __device__ void send_chunk(std::int32_t place, std::int32_t chunk, std::int32_t begin,
                              std::int32_t rows) const {
@@ -163,8 +191,9 @@ private:
     return device::Block::all(came);
   }
   __device__ void add_up_token(std::int32_t token) const {
-    const RowsToAdd<most_mates> rows =
-        rows_here(job_.pe, all_.plan.slots + static_cast<std::int64_t>(token) * n_ + first_mate_);
+    const std::int32_t* const slots =
+        all_.plan.slots + static_cast<std::int64_t>(token) * n_ + first_mate_;
+    const RowsToAdd<most_mates> rows = rows_here(job_.pe, slots);
     const std::int32_t* const crossing = crossing_slots(token);
     const std::int64_t at = static_cast<std::int64_t>(token) * pieces_;
     rows.each_sum(pieces_, [&](std::int32_t piece, const EightFloats& here) {
@@ -179,9 +208,26 @@ private:
         } else if (crossing[node] >= 0) {
           const std::int64_t row =
               shape_.crossing_row(shape_.place_of(rails_.node(), node), crossing[node]);
-          total.add(reinterpret_cast<const uint4*>(all_.memory.sums_in)[row * pieces_ + piece]);
+          total.add(reinterpret_cast<const uint4*>(all_.memory.sums_in)[row * sum_pieces_ + piece]);
         }
       reinterpret_cast<uint4*>(all_.results)[at + piece] = total.rounded();
+    });
+    if (shape_.weights_home)
+      add_up_weights(token, slots);
+  }
+  __device__ void add_up_weights(std::int32_t token, const std::int32_t* slots) const {
+    const std::int32_t* const crossing = crossing_slots(token);
+    float* const home = all_.weights_home + static_cast<std::int64_t>(token) * shape_.shape.top_k;
+    each_weight(job_.pe, slots, [&](std::int32_t choice, float here) {
+      float total = 0;
+      for (std::int32_t node = 0; node < shape_.n_nodes(); ++node)
+        if (node == rails_.node())
+          total += here;
+        else if (crossing[node] >= 0)
+          total += weights_of(
+              all_.memory.sums_in,
+              shape_.crossing_row(shape_.place_of(rails_.node(), node), crossing[node]))[choice];
+      home[choice] = total;
     });
   }
 
@@ -190,7 +236,7 @@ private:
   const HybridShape& shape_;
   const Rails& rails_;
   std::uint64_t epoch_;
-  std::int32_t n_, first_mate_, pieces_, warp_, warps_;
+  std::int32_t n_, first_mate_, pieces_, sum_pieces_, warp_, warps_;
 };
 
 /// By all threads of the grid.

@@ -17,8 +17,9 @@ namespace shmemctl::moe {
 struct HybridShape {
   Shape shape;
   Format format;
-  std::int32_t node_ranks; ///< ranks of a node; 1: each row goes straight to its rank
-  std::int32_t chunk_rows; ///< rows that cross in one message, with one signal
+  std::int32_t node_ranks;   ///< ranks of a node; 1: each row goes straight to its rank
+  std::int32_t chunk_rows;   ///< rows that cross in one message, with one signal
+  bool weights_home = false; ///< the weights of the choices come back with the rows
 
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t other_nodes() const { return n_nodes() - 1; }
@@ -61,7 +62,11 @@ struct HybridShape {
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t value_bytes() const {
     return shape.value_bytes(format);
   }
-  SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const { return shape.hidden * 2; }
+  /// Of a row that comes back, and of a sum of such rows as it crosses: with its weights.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t output_bytes() const { return shape.hidden * 2; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const {
+    return output_bytes() + (weights_home ? (shape.top_k + 3) / 4 * 16 : 0);
+  }
   // As it crosses: values, scales, choices (of all ranks), weights, its token, and by rank of the
   // node how many rows of its source lie there before it (-1: it does not go there).
   SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_token() const {

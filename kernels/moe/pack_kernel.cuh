@@ -45,14 +45,17 @@ public:
 
   __device__ void run() {
     find_sources();
+    const auto blocks = static_cast<std::int32_t>(gridDim.x);
+    auto row = static_cast<std::int32_t>(blockIdx.x);
+    prefetch(row); // on its way while choices are counted
     count_choices();
     find_offsets();
-    const auto blocks = static_cast<std::int32_t>(gridDim.x);
-    for (auto row = static_cast<std::int32_t>(blockIdx.x); row < rows(); row += blocks) {
-      prefetch(row);
+    while (row < rows()) {
       find_places(row);
       copy(row);
       __syncthreads(); // all have read where it goes
+      row += blocks;
+      prefetch(row);
     }
   }
 
@@ -77,60 +80,78 @@ private:
   }
 
   __device__ void find_sources() {
-    if (thread_ == 0) {
-      std::int32_t sum = 0;
-      for (std::int32_t source = 0; source < all_.shape.n_ranks; ++source) {
-        shared_.first[source] = sum;
-        sum += all_.counts[source] > 0 ? all_.counts[source] : 0;
-      }
-      shared_.first[all_.shape.n_ranks] = sum;
+    if (thread_ < 32) { // by a lane each: loads that wait for each other take a microsecond
+      const std::int32_t n_ranks = all_.shape.n_ranks;
+      const std::int32_t told = thread_ < n_ranks ? all_.counts[thread_] : 0;
+      const std::int32_t mine = told > 0 ? told : 0;
+      const std::int32_t sum = sum_up_to(mine);
+      if (thread_ < n_ranks)
+        shared_.first[thread_] = sum - mine;
+      if (thread_ == n_ranks)
+        shared_.first[n_ranks] = sum;
     }
     for (std::int32_t expert = thread_; expert < local_; expert += threads_)
       offsets_[expert] = choice_[expert] = 0;
     __syncthreads();
   }
+  /// A thread has the same choice of every so many rows: there is no division on the way.
   __device__ void count_choices() {
+    const std::int32_t top_k = all_.shape.top_k, at_once = threads_ / top_k;
+    const std::int32_t first = thread_ / top_k, choice = thread_ % top_k;
 #pragma unroll 4
-    for (std::int32_t i = thread_; i < rows() * all_.shape.top_k; i += threads_) {
-      const std::int32_t expert = read_expert(i);
-      if (i < kept_choices)
+    for (std::int32_t row = first < at_once ? first : rows(); row < rows(); row += at_once) {
+      const auto expert = static_cast<std::int32_t>(record_of(row)[layout_.experts() + choice]);
+      if (const std::int32_t i = row * top_k + choice; i < kept_choices)
         kept_[i] = static_cast<std::int16_t>(expert);
       if (expert != no_expert)
         atomicAdd(&offsets_[expert], 1);
     }
     __syncthreads();
   }
-  /// Makes of the counts the sums of those before; the first block tells of both.
+  /// By a warp: of this lane and those before.
+  __device__ std::int32_t sum_up_to(std::int32_t mine) const {
+    std::int32_t sum = mine;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const std::int32_t other = __shfl_up_sync(0xffffffffu, sum, distance);
+      sum += thread_ >= distance ? other : 0;
+    }
+    return sum;
+  }
+  __device__ std::int32_t aligned(std::int32_t count) const {
+    const std::int32_t alignment = all_.shape.expert_alignment;
+    return alignment == 1 ? count : aligned_count(count, alignment);
+  }
+  /// Makes of the counts the sums of those before, a lane of the first warp neighbouring experts;
+  /// the first block tells of both.
   __device__ void find_offsets() {
     if (thread_ < 32) {
-      std::int32_t before = 0;
-      for (std::int32_t first = 0; first < local_; first += 32) {
-        const std::int32_t expert = first + thread_;
-        const std::int32_t count = expert < local_ ? offsets_[expert] : 0;
-        const std::int32_t mine = aligned_count(count, all_.shape.expert_alignment);
-        std::int32_t sum = mine;
-#pragma unroll
-        for (int distance = 1; distance < 32; distance *= 2) {
-          const std::int32_t other = __shfl_up_sync(0xffffffffu, sum, distance);
-          sum += thread_ >= distance ? other : 0;
+      const std::int32_t each = (local_ + 31) / 32, begin = thread_ * each;
+      const std::int32_t end = begin + each < local_ ? begin + each : local_;
+      std::int32_t mine = 0;
+      for (std::int32_t expert = begin; expert < end; ++expert)
+        mine += aligned(offsets_[expert]);
+      const std::int32_t sum = sum_up_to(mine);
+      std::int32_t before = sum - mine;
+      for (std::int32_t expert = begin; expert < end; ++expert) {
+        const std::int32_t count = offsets_[expert];
+        offsets_[expert] = before;
+        if (blockIdx.x == 0) {
+          all_.packed.counts[expert] = count;
+          all_.packed.offsets[expert] = before;
         }
-        if (expert < local_) {
-          offsets_[expert] = before + sum - mine;
-          if (blockIdx.x == 0) {
-            all_.packed.counts[expert] = count;
-            all_.packed.offsets[expert] = before + sum - mine;
-          }
-        }
-        before += __shfl_sync(0xffffffffu, sum, 31);
+        before += aligned(count);
       }
-      if (blockIdx.x == 0 && thread_ == 0)
-        all_.packed.offsets[local_] = before;
+      if (blockIdx.x == 0 && thread_ == 31)
+        all_.packed.offsets[local_] = sum;
     }
     __syncthreads();
   }
   /// What does not wait for the row's places: its first piece, and where its home wants to know
   /// them.
   __device__ void prefetch(std::int32_t row) {
+    if (row >= rows())
+      return;
     if (thread_ < all_.shape.value_bytes(format_of(all_.scales)) / 16)
       first_ = values_of(row)[thread_];
     if (thread_ < all_.shape.top_k) {

@@ -18,7 +18,7 @@ ArenaMemory::ArenaMemory(Runtime& runtime, MemoryKind kind, std::size_t size_byt
   if (!runtime.gpu())
     throw Error(ExitCode::unavailable, "PE " + std::to_string(runtime.pe()), "use its GPU heap",
                 "it has none", "start it on a node with a GPU");
-  address_ = static_cast<std::byte*>(runtime.gpu()->allocate(size_bytes, 4096));
+  address_ = allocate_on_gpu(*runtime.gpu(), size_bytes, purpose);
 }
 
 void ArenaMemory::clear(std::size_t size_bytes) {

@@ -142,7 +142,11 @@ private:
     std::vector<GpuSeatPlace> places;
     for (std::size_t pe = 0; pe < addresses.size(); ++pe)
       places.push_back({runtime_.placement().hosts[pe].machine_id, addresses[pe]});
-    return gpu_link_limit(runtime_.node(), point, places);
+    const std::optional<LinkLimit> model = gpu_link_limit(runtime_.node(), point, places);
+    // What a copy engine moves, multiprocessors need not reach.
+    if (!model || !callbacks_.links || point.launch.initiator != Initiator::gpu)
+      return model;
+    return bench::limit_of(callbacks_.links->of(point), model);
   }
 
   Usage usage() const {

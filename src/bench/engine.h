@@ -8,6 +8,7 @@
 
 #include "reports/report.h"
 #include "src/bench/case.h"
+#include "src/bench/measured_link.h"
 #include "src/bench/timer.h"
 
 namespace shmemctl::bench {
@@ -50,6 +51,8 @@ struct EngineCallbacks {
   PointBegins begins;
   PointDone done;
   BeforeVerification before_verification;
+  /// Of the job; measures what kernels' rows are compared with. nullptr: that is the model's.
+  LinkMeter* links = nullptr;
 };
 
 /// Collective: measures one case at all points. Returns the rows on PE 0 (empty elsewhere); adds

@@ -106,9 +106,9 @@ std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
   }
   if (senders == 0)
     return std::nullopt;
-  all.name = senders == 1 ? fmt::format("{}: {:.0f} GB/s", all.name, all.rate_GBps)
-                          : fmt::format("{} GPUs' {}: {:.0f} GB/s together", senders, all.name,
-                                        all.rate_GBps);
+  all.name = senders == 1 ? fmt::format("{}: {:.0f} GB/s by the model", all.name, all.rate_GBps)
+                          : fmt::format("{} GPUs' {}: {:.0f} GB/s together by the model", senders,
+                                        all.name, all.rate_GBps);
   return all;
 }
 

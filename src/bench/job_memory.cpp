@@ -16,16 +16,28 @@ std::string heap_for(std::size_t size_bytes) {
   return format_size_bytes(size);
 }
 
+/// What a heap gave, if it had as much.
+std::byte* required(void* address, const char* heap, std::size_t size_bytes, const char* purpose,
+                    const char* instead) {
+  if (!address)
+    throw Error(ExitCode::unavailable, heap, "allocate",
+                std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
+                "give --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
+  return static_cast<std::byte*>(address);
+}
+
 } // namespace
 
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
                               const char* instead) {
-  auto* address = static_cast<std::byte*>(runtime.allocate(size_bytes, 4096));
-  if (!address)
-    throw Error(ExitCode::unavailable, "symmetric heap", "allocate",
-                std::string(purpose) + " takes " + std::to_string(size_bytes) + " bytes on each PE",
-                "give --symmetric-size " + heap_for(size_bytes) + " or more, or " + instead);
-  return address;
+  return required(runtime.allocate(size_bytes, 4096), "symmetric heap", size_bytes, purpose,
+                  instead);
+}
+
+std::byte* allocate_on_gpu(PeGpu& gpu, std::size_t size_bytes, const char* purpose,
+                           const char* instead) {
+  return required(gpu.allocate(size_bytes, 4096), "symmetric heap of the GPUs", size_bytes, purpose,
+                  instead);
 }
 
 SymmetricBlock::SymmetricBlock(Runtime& runtime, std::size_t size_bytes, const char* purpose,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/runtime/gpu/gpu.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl::bench {
@@ -15,6 +16,10 @@ namespace shmemctl::bench {
 /// @param instead what would take less
 std::byte* allocate_symmetric(Runtime& runtime, std::size_t size_bytes, const char* purpose,
                               const char* instead = "-e a smaller size");
+
+/// The same of a PE's GPU heap.
+std::byte* allocate_on_gpu(PeGpu& gpu, std::size_t size_bytes, const char* purpose,
+                           const char* instead = "-e a smaller size");
 
 /// Symmetric memory. Given back by free(), which is collective, and by no destructor: after an
 /// Error the others do not take part.

@@ -44,7 +44,7 @@ std::vector<float> expected_weights(std::uint32_t key, std::int32_t top_k);
 /// What a rank gives back as the weight of a choice of one of its experts, if weights come home
 /// (high throughput); it gives 0 for those of other ranks. Home adds up what its ranks give, in
 /// FP32 in rank order, and over nodes in order of nodes: all but one are 0.
-inline float weight_back(float weight, std::int32_t expert) {
+SHMEMCTL_HOST_DEVICE inline float weight_back(float weight, std::int32_t expert) {
   return multiply(weight, expert_factor(expert));
 }
 /// What a token's home must get of its weights; 0 for a choice that is masked.

@@ -37,7 +37,8 @@ public:
     return sizeof(moe::Cells) + sizeof(moe::RailCells) +
            size(16 * std::int64_t{shape.shape.n_ranks} * shape.message_words()) +
            size(16 * std::int64_t{shape.other_nodes()} * shape.chunks()) +
-           size(rows * (shape.value_bytes() + shape.record().bytes() + shape.sum_bytes())) +
+           size(rows * (shape.value_bytes() + shape.record().bytes() + shape.output_bytes() +
+                        4 * shape.shape.top_k)) +
            size(2 * crossing * (shape.crossing_bytes() + shape.sum_bytes())) + 16 * canary_bytes +
            16384;
   }
@@ -57,13 +58,16 @@ public:
   }
   void experts() {
     launch_must(moe::launch_experts({shape_, scale_kind_, combine_, pe_.job.pe, received(),
-                                     reinterpret_cast<std::uint16_t*>(memory_.node.outputs)},
+                                     reinterpret_cast<std::uint16_t*>(memory_.node.outputs),
+                                     moe::no_expert, weights_back_},
                                     pe_.stream));
   }
   void combine(int sms, bool with_bias = false) {
-    launch_must(moe::launch_hybrid_combine(
-        pe_.job, {hybrid_, memory_, plan_, tokens(), bias(with_bias), results_.data(), sms},
-        pe_.stream));
+    launch_must(
+        moe::launch_hybrid_combine(pe_.job,
+                                   {hybrid_, memory_, plan_, tokens(), bias(with_bias),
+                                    results_.data(), sms, weights_back_, weights_home_.data()},
+                                   pe_.stream));
   }
 
   /// What is received, before a verified dispatch, on every rank, with a barrier before (what a
@@ -109,6 +113,8 @@ public:
   std::string check_results(bool with_bias = false) {
     if (const std::string wrong = check_combined(with_bias, hybrid_.node_ranks); !wrong.empty())
       return wrong;
+    if (const std::string wrong = hybrid_.weights_home ? check_weights() : ""; !wrong.empty())
+      return wrong;
     clear_wrong();
     for (std::byte* const part : {memory_.rows_in, memory_.rows_out})
       look_at_canaries(part, crossing_bytes());
@@ -143,6 +149,7 @@ private:
     memory_.node.rows = guarded(rows_bytes());
     memory_.node.records = guarded(records_bytes());
     memory_.node.outputs = pe_.take(count(shape_.max_rows()) * hidden() * 2);
+    weights_back_ = words<float>(count(shape_.max_rows()) * count(shape_.top_k));
     memory_.rows_out = guarded(crossing_bytes());
     memory_.rows_in = guarded(crossing_bytes());
     memory_.sums_out = guarded(sums_bytes());
@@ -159,6 +166,7 @@ private:
   GpuArray<std::int32_t> counts_, bases_, expert_counts_, crossing_slots_, crossing_tokens_,
       crossing_counts_;
   moe::HybridMemory memory_{};
+  float* weights_back_ = nullptr;
   moe::HybridPlan plan_{};
 };
 

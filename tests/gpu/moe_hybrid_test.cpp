@@ -9,8 +9,9 @@ namespace shmemctl::test {
 namespace {
 
 moe::HybridShape nodes_of(const moe::Shape& shape, std::int32_t node_ranks, moe::Format format,
-                          std::int32_t chunk_rows) {
+                          std::int32_t chunk_rows, bool weights_home = false) {
   moe::HybridShape all{};
+  all.weights_home = weights_home;
   all.shape = shape;
   all.format = format;
   all.node_ranks = node_ranks;
@@ -32,11 +33,11 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
   const std::vector<moe::HybridShape> shapes = {
-      nodes_of(shape_of(4, 256, 8, 7168, 100), 2, GetParam(), 16),
+      nodes_of(shape_of(4, 256, 8, 7168, 100), 2, GetParam(), 16, true),
       nodes_of(shape_of(2, 8, 1, 4096, 77), 1, GetParam(), 5),
       nodes_of(shape_of(8, 64, 16, 2048, 150), 4, GetParam(), 32),
-      nodes_of(shape_of(6, 12, 5, 2176, 129), 2, GetParam(), 1)};
-  for (const moe::HybridShape& shape : shapes)
+      nodes_of(shape_of(6, 12, 5, 2176, 129), 2, GetParam(), 1, true)};
+  for (const moe::HybridShape& shape : reduced(shapes))
     for (const NamedRouting& routing : all_routings(shape.shape)) {
       if (!can_run(shape.shape.n_ranks))
         continue;
@@ -68,7 +69,7 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 1024), 2, GetParam(), 16);
+  const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 1024), 2, GetParam(), 16, true);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   ThreadGpus gpus(4);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");

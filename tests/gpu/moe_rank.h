@@ -24,6 +24,8 @@ public:
     memory_.rows = guarded(rows_bytes());
     memory_.records = guarded(records_bytes());
     memory_.outputs = pe.take(rows * hidden() * 2);
+    weights_back_ =
+        reinterpret_cast<float*>(pe.take(rows * static_cast<std::size_t>(shape.top_k) * 4));
     plan_ = {slots_.data(), bases_.data(), counts_.data(), expert_counts_.data()};
     if (format() == moe::Format::fp8)
       launch_must(moe::launch_cast({shape.hidden, tokens(), values_.data(), casts_.data(),
@@ -35,7 +37,7 @@ public:
     const auto rows = static_cast<std::size_t>(shape.max_rows());
     return sizeof(moe::Cells) + 16 * static_cast<std::size_t>(shape.n_experts) +
            rows * static_cast<std::size_t>(shape.value_bytes(moe::format_of(scales)) +
-                                           shape.hidden * 2 +
+                                           shape.hidden * 2 + shape.top_k * 4 +
                                            moe::RecordLayout(shape, scales).bytes()) +
            4 * canary_bytes + 16384;
   }
@@ -59,13 +61,17 @@ public:
   }
   void experts() {
     launch_must(moe::launch_experts({shape_, scale_kind_, combine_, pe_.job.pe, received(),
-                                     reinterpret_cast<std::uint16_t*>(memory_.outputs)},
+                                     reinterpret_cast<std::uint16_t*>(memory_.outputs),
+                                     moe::no_expert, weights_back_},
                                     pe_.stream));
   }
-  void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, bool with_bias = false) {
+  /// @param with_weights these come home, too
+  void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, bool with_bias = false,
+               bool with_weights = false) {
     launch_must(moe::launch_combine(
         pe_.job,
-        {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes},
+        {shape_, memory_, plan_, tokens(), bias(with_bias), results_.data(), tuning, chunk_bytes,
+         with_weights ? weights_back_ : nullptr, with_weights ? weights_home_.data() : nullptr},
         pe_.stream));
   }
 
@@ -141,6 +147,7 @@ private:
   GpuArray<float> scales_;
   GpuArray<std::int32_t> bases_, counts_, expert_counts_;
   moe::HighThroughputMemory memory_{};
+  float* weights_back_ = nullptr;
   moe::Plan plan_{};
   std::int32_t rows_ = -1;
 };

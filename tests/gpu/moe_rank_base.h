@@ -20,7 +20,7 @@ public:
               const moe::Routing& routing, moe::Combine combine)
       : pe_(pe), shape_(shape), scale_kind_(scales), combine_(combine), routing_(routing),
         mine_(routing[static_cast<std::size_t>(pe.job.pe)]), layout_(shape, scales),
-        experts_(mine_.experts), weights_(all_weights()),
+        experts_(mine_.experts), weights_(all_weights()), weights_home_(experts_.count()),
         values_(static_cast<std::size_t>(tokens()) * hidden()),
         results_(static_cast<std::size_t>(tokens()) * hidden()),
         slots_(static_cast<std::size_t>(tokens() * shape.n_ranks)), wrong_(1) {
@@ -37,6 +37,24 @@ public:
   void poison_results() {
     cuda_must(cudaMemsetAsync(results_.data(), poison_byte, results_.count() * 2, pe_.stream),
               "poison");
+    cuda_must(
+        cudaMemsetAsync(weights_home_.data(), poison_byte, weights_home_.count() * 4, pe_.stream),
+        "poison");
+  }
+  /// "" or what is wrong with the weights that came home.
+  std::string check_weights() {
+    pe_.synchronize();
+    const std::vector<float> found = weights_home_.values();
+    const auto top_k = static_cast<std::size_t>(shape_.top_k);
+    for (std::int32_t token = 0; token < tokens(); ++token) {
+      const std::vector<float> expected = moe::expected_weights_home(
+          shape_, mine_.choices(token), moe::row_key(moe_seed, pe_.job.pe, token));
+      for (std::size_t k = 0; k < top_k; ++k)
+        if (moe::bits_of(found[static_cast<std::size_t>(token) * top_k + k]) !=
+            moe::bits_of(expected[k]))
+          return "weight " + std::to_string(k) + " of token " + std::to_string(token);
+    }
+    return "";
   }
   /// "" or what is wrong.
   /// @param node_ranks of a combine across nodes
@@ -117,7 +135,7 @@ protected:
   const moe::RankRouting& mine_;
   moe::RecordLayout layout_;
   GpuArray<std::int32_t> experts_;
-  GpuArray<float> weights_;
+  GpuArray<float> weights_, weights_home_;
   GpuArray<std::uint16_t> values_, results_;
   GpuArray<std::int32_t> slots_;
   GpuArray<moe::Wrong> wrong_;

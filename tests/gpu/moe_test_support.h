@@ -1,11 +1,13 @@
 // What the tests of dispatch and combine on GPUs have in common.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include "src/moe/shape.h"
 #include "tests/gpu/moe_world.h"
@@ -37,6 +39,16 @@ inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t n_experts, std::in
   shape.hidden = hidden;
   shape.max_tokens = max_tokens;
   return shape;
+}
+
+/// The same cases; under such tools with few tokens, but with all their other sizes.
+template <class Case>
+std::vector<Case> reduced(std::vector<Case> cases) {
+  constexpr std::int32_t few_tokens = 24;
+  for (Case& one : cases)
+    if (is_reduced())
+      one.shape.max_tokens = std::min(one.shape.max_tokens, few_tokens);
+  return cases;
 }
 
 inline void must(const std::string& wrong, const std::string& where) {

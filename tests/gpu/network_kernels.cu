@@ -169,7 +169,106 @@ __global__ void build_entries(DeviceJob job, int peer, std::uint64_t each, Netwo
   }
 }
 
+/// GpuMemory with a clock around each step.
+struct TimedMemory : GpuMemory {
+  using Parts = NetworkEntryParts;
+  /// In shared memory, where fences do not matter.
+  static __device__ Parts* parts() {
+    __shared__ Parts all;
+    return &all;
+  }
+  /// A value that was loaded is there.
+  static __device__ void use(std::uint64_t value) {
+    asm volatile("{\n\t.reg .pred never;\n\tsetp.eq.u64 never, %0, 0x7fedcba987654321;\n\t"
+                 "@never trap;\n\t}" ::"l"(value)
+                 : "memory");
+  }
+  template <class Step>
+  static __device__ auto timed(Parts::Part part, const Step& step) -> decltype(step()) {
+    const long long begin = clock64();
+    const auto value = step();
+    use(static_cast<std::uint64_t>(value));
+    parts()->cycles[part] += static_cast<std::uint64_t>(clock64() - begin);
+    ++parts()->times[part];
+    return value;
+  }
+  template <class Step>
+  static __device__ void timed_alone(Parts::Part part, const Step& step) {
+    timed(part, [&] {
+      step();
+      return 0;
+    });
+  }
+
+  static __device__ std::uint64_t load(const std::uint64_t* word) {
+    return timed(Parts::load, [&] { return GpuMemory::load(word); });
+  }
+  static __device__ std::uint64_t load_turn(const std::uint64_t* word) { return load(word); }
+  static __device__ std::uint64_t load_acquire(const std::uint64_t* word) {
+    return timed(Parts::acquire, [&] { return GpuMemory::load_acquire(word); });
+  }
+  static __device__ void store(std::uint64_t* word, std::uint64_t value) {
+    timed_alone(Parts::store, [&] { GpuMemory::store(word, value); });
+  }
+  static __device__ void store_plain(std::uint64_t* word, std::uint64_t value) {
+    timed_alone(Parts::store, [&] { GpuMemory::store_plain(word, value); });
+  }
+  static __device__ void store_release(std::uint64_t* word, std::uint64_t value) {
+    timed_alone(Parts::release, [&] { GpuMemory::store_release(word, value); });
+  }
+  static __device__ std::uint64_t fetch_add(std::uint64_t* word, std::uint64_t value) {
+    return timed(Parts::read_modify_write, [&] { return GpuMemory::fetch_add(word, value); });
+  }
+  static __device__ bool compare_exchange_acquire(std::uint64_t* word, std::uint64_t expected,
+                                                  std::uint64_t desired) {
+    return timed(Parts::read_modify_write,
+                 [&] { return GpuMemory::compare_exchange_acquire(word, expected, desired); });
+  }
+  static __device__ void pass_turn(std::uint64_t* word, std::uint64_t from, std::uint64_t to) {
+    timed_alone(Parts::read_modify_write, [&] { GpuMemory::pass_turn(word, from, to); });
+  }
+  static __device__ void entries_written() {
+    timed_alone(Parts::fence, [] { GpuMemory::entries_written(); });
+  }
+  static __device__ void store_record(std::uint32_t* record, std::uint32_t value) {
+    timed_alone(Parts::record, [&] { GpuMemory::store_record(record, value); });
+  }
+  static __device__ void store_doorbell(std::uint64_t* doorbell, std::uint64_t value,
+                                        std::uint32_t write_combining) {
+    timed_alone(Parts::doorbell,
+                [&] { GpuMemory::store_doorbell(doorbell, value, write_combining); });
+  }
+};
+
+__global__ void time_entry_parts(DeviceJob job, int peer, std::uint64_t each,
+                                 NetworkEntryParts* parts, NetworkFindings* findings) {
+  const Expect expect(findings);
+  NetworkEntryParts* const mine = TimedMemory::parts();
+  *mine = {};
+  const auto place = detail::queue_place(heap_place(NetworkHeap::slots));
+  const auto to = static_cast<std::uint32_t>(peer);
+  const long long empty = clock64();
+  mine->clock = static_cast<std::uint64_t>(clock64() - empty);
+  const long long begin = clock64();
+  for (std::uint64_t value = 1; value <= each; ++value) {
+    detail::NetworkWait wait(job);
+    QueueClient<TimedMemory, detail::NetworkWait> queue(
+        job.network, to, queue_of(job.network, to, detail::queue_caller(job)), 0, wait);
+    if (!expect(27, queue.put_value(place, value, 8)))
+      return;
+  }
+  mine->whole = static_cast<std::uint64_t>(clock64() - begin);
+  expect(27, network_quiet(job));
+  *parts = *mine;
+}
+
 } // namespace
+
+void launch_network_entry_parts(cudaStream_t stream, const DeviceJob& job, int peer,
+                                std::uint64_t each, NetworkEntryParts* parts,
+                                NetworkFindings* findings) {
+  time_entry_parts<<<1, 1, 0, stream>>>(job, peer, each, parts, findings);
+}
 
 void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,
                         NetworkFindings* findings) {

@@ -25,7 +25,7 @@ struct NetworkShape {
 
 /// Which expectation was not met, and how often: zero all.
 struct NetworkFindings {
-  static constexpr int count = 27;
+  static constexpr int count = 28;
   std::uint32_t wrong[count];
 };
 
@@ -55,5 +55,18 @@ struct NetworkRate {
 void launch_network_entries(cudaStream_t stream, const DeviceJob& job, int peer, int blocks,
                             int threads, std::uint64_t each, NetworkRate* rate,
                             NetworkFindings* findings);
+
+/// Where the cycles of a lone entry go, as sums: zero all before. What the parts leave of `whole`
+/// is arithmetic, look-ups in the queue table, and the clock's own reading.
+struct NetworkEntryParts {
+  enum Part { load, acquire, store, read_modify_write, fence, record, doorbell, release, count };
+  std::uint64_t whole, clock; ///< of all entries; of one reading of the clock
+  std::uint64_t cycles[count], times[count];
+};
+/// One thread puts 1, 2, ..., `each` into the first slot, over ibgda; each step of a queue is
+/// timed.
+void launch_network_entry_parts(cudaStream_t stream, const DeviceJob& job, int peer,
+                                std::uint64_t each, NetworkEntryParts* parts,
+                                NetworkFindings* findings);
 
 } // namespace shmemctl::test

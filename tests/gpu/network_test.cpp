@@ -142,6 +142,36 @@ public:
                   static_cast<double>(took.cycles) / static_cast<double>(each));
     std::fflush(stdout);
   }
+  /// PE 0's: prints where the cycles of a lone entry go.
+  void run_entry_parts(std::uint64_t each) {
+    DeviceArray<NetworkEntryParts> parts(1);
+    const std::uint64_t mine = pe_ == 0 ? each : 0;
+    launch([&](cudaStream_t stream, NetworkFindings* findings) {
+      launch_network_entry_parts(stream, job_, 1 - pe_, mine, parts.data(), findings);
+    });
+    if (pe_ != 0)
+      return;
+    const NetworkEntryParts took = parts.values()[0];
+    const auto of_one = [each](std::uint64_t sum) {
+      return static_cast<double>(sum) / static_cast<double>(each);
+    };
+    std::printf("a lone entry, steps timed: %.0f cycles (a reading of the clock %.0f)",
+                of_one(took.whole), static_cast<double>(took.clock));
+    const char* const names[NetworkEntryParts::count] = {
+        "loads", "acquires", "stores",   "read-modify-writes",
+        "fence", "record",   "doorbell", "releases"};
+    std::uint64_t steps = 0;
+    for (int part = 0; part < NetworkEntryParts::count; ++part) {
+      std::printf("; %s %.1f x %.0f", names[part], of_one(took.times[part]),
+                  static_cast<double>(took.cycles[part]) /
+                      static_cast<double>(std::max<std::uint64_t>(took.times[part], 1)));
+      steps += took.cycles[part];
+    }
+    std::printf("; the rest %.0f\n", of_one(took.whole - steps));
+    std::fflush(stdout);
+    require(took.whole > steps && took.times[NetworkEntryParts::doorbell] > 0,
+            "times of the parts");
+  }
   void stop() { part_->stop(); }
 
 private:
@@ -336,6 +366,7 @@ TEST(KernelsOverIbgda, EntriesPerSecond) {
     EXPECT_EQ(run_network_pes({"ibgda_software", make_ibgda_transport, "ibgda", options},
                               [](NetworkPe& me) {
                                 me.run_entries("one thread", 1, 1, share_of(std::uint64_t{4000}));
+                                me.run_entry_parts(share_of(std::uint64_t{4000}));
                                 me.run_entries("one warp", 1, 32, share_of(std::uint64_t{400}));
                                 me.run_entries("all multiprocessors, a thread", 132, 1,
                                                share_of(std::uint64_t{120}));

@@ -59,7 +59,9 @@ public:
                                  tokens(job.pe),
                                  with_bias ? at<std::uint16_t>(job, lies_.bias) : nullptr,
                                  at<std::uint16_t>(job, lies_.results),
-                                 0};
+                                 0,
+                                 at<float>(job, lies_.weights_back),
+                                 at<float>(job, lies_.weights_home)};
     moe::run_hybrid_combine<4>(job, all);
   }
   /// What was received and what comes back, before a dispatch.
@@ -74,7 +76,15 @@ public:
     for (std::int32_t rank = 0; rank < shape_.shape.n_ranks; ++rank) {
       const std::vector<moe::RowSource> rows = moe::expected_rows(shape_.shape, routing_, rank);
       auto* out = at<std::uint16_t>(job(rank), lies_.outputs);
+      auto* back = at<float>(job(rank), lies_.weights_back);
       for (const moe::RowSource& row : rows) {
+        const auto weights = moe::expected_weights(key(row), shape_.shape.top_k);
+        for (std::size_t k = 0; k < weights.size(); ++k) {
+          const std::int32_t expert = choices(row)[k];
+          *back++ = shape_.shape.local_expert(expert, rank) == moe::no_expert
+                        ? 0
+                        : moe::weight_back(weights[k], expert);
+        }
         const float factor = moe::rank_factor(shape_.shape, choices(row), rank);
         for (const std::uint16_t value : read(row))
           *out++ = moe::transformed(value, factor);
@@ -127,10 +137,22 @@ public:
                ": another result";
       result += expected.size();
     }
-    return "";
+    return shape_.weights_home ? wrong_weights(rank) : "";
   }
 
 private:
+  std::string wrong_weights(std::int32_t rank) {
+    const auto* weight = at<float>(job(rank), lies_.weights_home);
+    for (std::int32_t token = 0; token < tokens(rank); ++token) {
+      const moe::RowSource row{rank, token};
+      for (const float expected : moe::expected_weights_home(shape_.shape, choices(row), key(row)))
+        if (moe::bits_of(*weight++) != moe::bits_of(expected))
+          return "rank " + std::to_string(rank) + ", token " + std::to_string(token) +
+                 ": another weight";
+    }
+    return "";
+  }
+
   struct Lies {
     explicit Lies(const moe::HybridShape& shape) {
       const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
@@ -152,8 +174,9 @@ private:
       weights = add(size(4 * tokens * all.top_k));
       values = add(size(tokens * shape.value_bytes()));
       scales = add(size(4 * tokens * all.scales_per_row()));
-      bias = add(size(tokens * shape.sum_bytes()));
-      outputs = add(size(static_cast<std::int64_t>(all.max_rows()) * shape.sum_bytes()));
+      bias = add(size(tokens * shape.output_bytes()));
+      outputs = add(size(static_cast<std::int64_t>(all.max_rows()) * shape.output_bytes()));
+      weights_back = add(size(static_cast<std::int64_t>(all.max_rows()) * all.top_k * 4));
       slots = add(size(4 * tokens * n));
       counts = add(size(4 * n * n));
       bases = add(size(4 * n * n));
@@ -161,12 +184,14 @@ private:
       crossing_slots = add(size(4 * tokens * shape.n_nodes()));
       crossing_tokens = add(size(4 * tokens * shape.n_nodes()));
       crossing_counts = add(size(4 * n * shape.n_nodes()));
-      results = add(size(tokens * shape.sum_bytes()));
+      results = add(size(tokens * shape.output_bytes()));
+      weights_home = add(size(4 * tokens * all.top_k));
       shared = add(size(4 * moe::hybrid_notify_words(shape, counting.threads)));
     }
     std::size_t cells, rails, counts_out, counts_in, row_words, sum_words, rows, records, rows_out,
         rows_in, sums_out, sums_in, experts, weights, values, scales, bias, outputs, slots, counts,
-        bases, expert_counts, crossing_slots, crossing_tokens, crossing_counts, results, shared;
+        bases, expert_counts, crossing_slots, crossing_tokens, crossing_counts, results,
+        weights_back, weights_home, shared;
     std::size_t size_bytes = 0;
 
   private:

@@ -20,6 +20,8 @@ void GpuBackend::fill() {
   // What experts write is theirs, so only what lies around it is looked at.
   gpu_.fill(memory_ + lies_.outputs.offset - gpu_guard_bytes, gpu_poison,
             lies_.outputs.size_bytes + 2 * gpu_guard_bytes);
+  gpu_.fill(memory_ + lies_.weights_back.offset - gpu_guard_bytes, gpu_poison,
+            lies_.weights_back.size_bytes + 2 * gpu_guard_bytes);
   gpu_.copy(at<float>(lies_.weights), weights.data(), weights.size() * sizeof(float));
   gpu_.copy(at<std::int32_t>(lies_.experts), mine_.experts.data(),
             mine_.experts.size() * sizeof(std::int32_t));
@@ -39,8 +41,8 @@ void GpuBackend::fill() {
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
   if (setup.shape.n_ranks > max_ranks_of_kernels)
     return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
-  if (setup.weights_home)
-    return "kernels do not bring weights home yet";
+  if (setup.weights_home && setup.mode == Mode::low_latency)
+    return "low latency applies the weights, and does not send them back";
   if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
     return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
   if (setup.by_expert && crossing_node_ranks(gpu, setup) != 0)

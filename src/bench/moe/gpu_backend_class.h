@@ -204,6 +204,12 @@ protected:
   const std::uint16_t* bias() const {
     return setup_.bias ? at<std::uint16_t>(lies_.bias) : nullptr;
   }
+  float* weights_back() const {
+    return setup_.weights_home ? at<float>(lies_.weights_back) : nullptr;
+  }
+  float* weights_home() const {
+    return setup_.weights_home ? at<float>(lies_.weights_home) : nullptr;
+  }
   CombineArguments combine_arguments() const {
     const Settings chosen = settings(Direction::combine);
     return {setup_.shape,
@@ -213,7 +219,9 @@ protected:
             bias(),
             at<std::uint16_t>(lies_.results),
             tuning_of(chosen),
-            *chosen.chunk_bytes};
+            *chosen.chunk_bytes,
+            weights_back(),
+            weights_home()};
   }
   LowLatencyMemory low_latency() const {
     return {at<LowLatencyCells>(lies_.cells), at<std::byte>(lies_.rows),
@@ -277,6 +285,14 @@ protected:
   }
   std::int32_t rows_from(std::int32_t source) const {
     return row_counts_[static_cast<std::size_t>(source * setup_.shape.n_ranks + me_)];
+  }
+  /// High throughput: what this rank gives back of the weights of a source's rows.
+  float* weights_back_of(std::int32_t source) const {
+    return setup_.weights_home
+               ? weights_back() +
+                     std::int64_t{base_of(row_counts_.data(), setup_.shape.n_ranks, source, me_)} *
+                         setup_.shape.top_k
+               : nullptr;
   }
   std::byte* outputs_of(std::int32_t source) const {
     std::int64_t row = fixed_slot(setup_.shape, source, 0);
@@ -357,6 +373,7 @@ protected:
   std::optional<std::string> wrong_rows();
   std::optional<std::string> wrong_records(const RowSource* rows, const Received& received);
   std::optional<std::string> wrong_packed();
+  std::optional<std::string> wrong_weights_home();
   std::optional<std::string> wrong_untouched();
   void look_behind_rows();
   void look_between_slots();

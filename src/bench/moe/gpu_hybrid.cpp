@@ -32,11 +32,11 @@ private:
                                     stream()));
   }
   void enqueue_combine() override {
-    launched(
-        launch_hybrid_combine(gpu_.job(),
-                              {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(), bias(),
-                               at<std::uint16_t>(lies_.results), sms(Direction::combine)},
-                              stream()));
+    launched(launch_hybrid_combine(gpu_.job(),
+                                   {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
+                                    bias(), at<std::uint16_t>(lies_.results),
+                                    sms(Direction::combine), weights_back(), weights_home()},
+                                   stream()));
   }
 
   const std::int32_t* experts() const { return at<std::int32_t>(lies_.experts); }

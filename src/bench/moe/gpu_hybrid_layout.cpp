@@ -10,7 +10,8 @@ constexpr std::int32_t rows_of_chunk = 16;
 } // namespace
 
 HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
-    : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, rows_of_chunk} {
+    : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, rows_of_chunk,
+                              setup.weights_home} {
   const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
   const std::size_t ranks = count(shape.shape.n_ranks), nodes = count(shape.n_nodes());
   const std::size_t tokens = count(shape.shape.max_tokens), others = count(shape.other_nodes());
@@ -40,7 +41,11 @@ HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
                   "top_k + 1 + ranks of a node), filled up to 16 B)",
                   2 * rows_in.size_bytes});
   uses.push_back(
-      {"sums that cross", "2 * (nodes - 1) * max_tokens * hidden * 2 B", 2 * sums_in.size_bytes});
+      {"sums that cross",
+       setup.weights_home
+           ? "2 * (nodes - 1) * max_tokens * (hidden * 2 B + 4 B * top_k, filled up to 16 B)"
+           : "2 * (nodes - 1) * max_tokens * hidden * 2 B",
+       2 * sums_in.size_bytes});
 }
 
 } // namespace shmemctl::moe

@@ -65,6 +65,12 @@ GpuLayout::GpuLayout(const Setup& setup) {
   expert_counts = add(count(shape.local_experts()) * sizeof(std::int32_t));
   wrong = add(sizeof(Wrong));
   uses.push_back({"slots of tokens", "max_tokens * ranks * 4 B", slots.size_bytes});
+  const std::size_t choices = setup.weights_home ? count(shape.top_k) * sizeof(float) : 0;
+  weights_back = add(count(shape.max_rows()) * choices);
+  weights_home = add(tokens * choices);
+  if (setup.weights_home)
+    uses.push_back({"weights that come back", "(ranks + 1) * max_tokens * top_k * 4 B",
+                    weights_back.size_bytes + weights_home.size_bytes});
   if (!setup.by_expert)
     return;
   places = add(tokens * count(shape.top_k) * sizeof(std::int32_t));

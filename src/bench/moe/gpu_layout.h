@@ -28,7 +28,8 @@ struct GpuLayout {
   GpuPart rows, records, outputs; ///< symmetric; rows and records of low latency: both halves
   GpuPart values, casts, scales, experts, weights, bias, results; ///< of this rank
   GpuPart slots, bases, counts, expert_counts, wrong;
-  GpuPart places;                                                     ///< symmetric; by expert
+  GpuPart weights_back, weights_home; ///< the first one symmetric; where weights come home
+  GpuPart places;                     ///< symmetric; by expert
   GpuPart packed_rows, packed_records, packed_counts, packed_offsets; ///< by expert
   std::size_t size_bytes = 0;
   std::vector<MemoryUse> uses; ///< what a program that calls the kernels would need

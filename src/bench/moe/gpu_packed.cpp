@@ -8,7 +8,8 @@ namespace shmemctl::moe {
 void GpuBackend::run_experts_of_rows() {
   each_source([&](std::int32_t source, const Received& received) {
     launched(launch_experts({setup_.shape, record_scales(), setup_.combine, me_, received,
-                             reinterpret_cast<std::uint16_t*>(outputs_of(source))},
+                             reinterpret_cast<std::uint16_t*>(outputs_of(source)), no_expert,
+                             weights_back_of(source)},
                             stream()));
   });
 }

@@ -49,7 +49,8 @@ std::optional<std::string> GpuBackend::wrong_counts() {
 }
 
 std::vector<const GpuPart*> GpuBackend::written_parts() const {
-  std::vector<const GpuPart*> parts = {&lies_.rows, &lies_.records, &lies_.results};
+  std::vector<const GpuPart*> parts = {&lies_.rows, &lies_.records, &lies_.results,
+                                       &lies_.weights_home};
   if (setup_.by_expert)
     parts.insert(parts.end(), {&lies_.packed_rows, &lies_.packed_records});
   return parts;
@@ -57,7 +58,8 @@ std::vector<const GpuPart*> GpuBackend::written_parts() const {
 
 std::vector<const GpuPart*> GpuBackend::guarded_parts() const {
   std::vector<const GpuPart*> parts = written_parts();
-  parts.push_back(&lies_.outputs); // experts write it; only what lies around it is looked at
+  // Experts write these; only what lies around is looked at.
+  parts.insert(parts.end(), {&lies_.outputs, &lies_.weights_back});
   return parts;
 }
 
@@ -170,8 +172,20 @@ std::optional<std::string> GpuBackend::verify_combine() {
                        me_, wrong.rows, wrong.row_and_word >> 32,
                        static_cast<std::int32_t>(wrong.row_and_word) - 1, wrong.expected,
                        wrong.found);
-  if (const auto written = wrong_untouched())
-    return fmt::format("rank {}: {}", me_, *written);
+  for (const auto look : {&GpuBackend::wrong_weights_home, &GpuBackend::wrong_untouched})
+    if (const auto wrong_there = (this->*look)())
+      return fmt::format("rank {}: {}", me_, *wrong_there);
+  return std::nullopt;
+}
+
+std::optional<std::string> GpuBackend::wrong_weights_home() {
+  const auto top_k = static_cast<std::size_t>(setup_.shape.top_k);
+  const auto count = static_cast<std::size_t>(setup_.weights_home ? tokens() : 0);
+  const auto weights = read<float>(lies_.weights_home, count * top_k);
+  for (std::size_t token = 0; token < count; ++token)
+    if (const auto wrong = wrong_weights(setup_, me_, static_cast<std::int32_t>(token),
+                                         weights.data() + token * top_k))
+      return wrong;
   return std::nullopt;
 }
 

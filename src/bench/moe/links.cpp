@@ -62,6 +62,14 @@ std::vector<NicUse> nics_used(const std::vector<NicTraffic>& before,
   return used;
 }
 
+void take_measured(const bench::MeasuredLink& measured, GpuLinks& links) {
+  const auto pe = static_cast<std::size_t>(links.ranks.front());
+  links.limit.rate_GBps = measured.limit_GBps(pe);
+  links.basis = "measured (" + measured.conditions(pe) + ")";
+  links.stores_GBps = measured.stores_GBps.at(pe);
+  links.loads_GBps = measured.loads_GBps.at(pe);
+}
+
 /// PEs of one host may share a port.
 void add_use(const NicUse& use, std::vector<NicUse>& all) {
   for (NicUse& known : all)
@@ -74,7 +82,8 @@ void add_use(const NicUse& use, std::vector<NicUse>& all) {
 
 } // namespace
 
-std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank) {
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank,
+                                const bench::LinkMeasurement& measured) {
   std::vector<GpuLinks> all;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     const bench::GpuSeatPlace& place = by_rank[rank];
@@ -83,20 +92,29 @@ std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSe
     const auto known = std::find_if(all.begin(), all.end(), [&](const GpuLinks& links) {
       return links.gpu == place.pci_address;
     });
-    if (known != all.end())
+    if (known != all.end()) {
       known->ranks.push_back(static_cast<std::int32_t>(rank));
-    else
-      all.push_back({{static_cast<std::int32_t>(rank)}, place.pci_address, {}});
+      continue;
+    }
+    GpuLinks links;
+    links.ranks = {static_cast<std::int32_t>(rank)};
+    links.gpu = place.pci_address;
+    all.push_back(std::move(links));
   }
   for (GpuLinks& links : all) {
     std::vector<std::string> others;
     for (const GpuLinks& other : all)
       if (other.gpu != links.gpu)
         others.push_back(other.gpu);
-    const auto limit = bench::gpu_links_limit(node, links.gpu, others);
-    if (!limit)
+    const auto model = bench::gpu_links_limit(node, links.gpu, others);
+    if (others.empty() || (!model && !measured.link))
       return {};
-    links.limit = *limit;
+    links.limit = model.value_or(bench::LinkLimit{0, "links between the GPUs", 0});
+    if (model)
+      links.model_GBps = model->rate_GBps;
+    links.basis = "by the model";
+    if (measured.link)
+      take_measured(*measured.link, links);
   }
   return all;
 }
@@ -123,8 +141,9 @@ std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, do
     const std::uint64_t most = std::max(bytes.out, bytes.in);
     const double fraction = rate_of(most, call_us) / gpu.limit.rate_GBps;
     if (most > 0 && (!busiest || fraction > busiest->fraction))
-      busiest = LinkShare{fraction, fmt::format("{}: {:.0f} GB/s in each direction, GPU {}",
-                                                gpu.limit.name, gpu.limit.rate_GBps, gpu.gpu)};
+      busiest =
+          LinkShare{fraction, fmt::format("{}: {:.0f} GB/s in each direction, GPU {}, {}",
+                                          gpu.limit.name, gpu.limit.rate_GBps, gpu.gpu, gpu.basis)};
   }
   if (busiest || !links.ports)
     return busiest;
@@ -136,13 +155,24 @@ std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, do
 
 json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine) {
   json all = json::array();
-  for (const GpuLinks& gpu : links.gpus)
-    all.push_back({{"gpu", gpu.gpu},
-                   {"ranks", gpu.ranks},
-                   {"name", gpu.limit.name},
-                   {"rate_GBps", gpu.limit.rate_GBps},
-                   {"dispatch", direction_json(gpu, dispatch)},
-                   {"combine", direction_json(gpu, combine)}});
+  for (const GpuLinks& gpu : links.gpus) {
+    json one{{"gpu", gpu.gpu},
+             {"ranks", gpu.ranks},
+             {"name", gpu.limit.name},
+             {"rate_GBps", gpu.limit.rate_GBps},
+             {"basis", gpu.basis},
+             {"dispatch", direction_json(gpu, dispatch)},
+             {"combine", direction_json(gpu, combine)}};
+    if (gpu.model_GBps)
+      one["model_GBps"] = *gpu.model_GBps;
+    if (gpu.stores_GBps)
+      one["stores_GBps"] = *gpu.stores_GBps;
+    if (gpu.loads_GBps)
+      one["loads_GBps"] = *gpu.loads_GBps;
+    if (!links.unmeasured.empty())
+      one["unmeasured_reason"] = links.unmeasured;
+    all.push_back(std::move(one));
+  }
   return all;
 }
 
@@ -161,11 +191,14 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
   const auto megabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   for (const GpuLinks& gpu : links.gpus) {
     const LinkBytes there = bytes_over(gpu, dispatch), back = bytes_over(gpu, combine);
-    text += fmt::format("GPU {}, {}: out {:.3f} MB and in {:.3f} MB a dispatch, {:.3f} and {:.3f} "
-                        "a combine\n",
-                        gpu.gpu, gpu.limit.name, megabytes(there.out), megabytes(there.in),
-                        megabytes(back.out), megabytes(back.in));
+    text +=
+        fmt::format("GPU {}, {}: {:.1f} GB/s {}; out {:.3f} MB and in {:.3f} MB a dispatch, "
+                    "{:.3f} and {:.3f} a combine\n",
+                    gpu.gpu, gpu.limit.name, gpu.limit.rate_GBps, gpu.basis, megabytes(there.out),
+                    megabytes(there.in), megabytes(back.out), megabytes(back.in));
   }
+  if (!links.gpus.empty() && !links.unmeasured.empty())
+    text += "  links not measured: " + links.unmeasured + "\n";
   for (const NicUse& nic : links.nics)
     text += fmt::format("{}:{} on {}: {:.3f} MB over all calls\n", nic.device, nic.port, nic.host,
                         megabytes(nic.moved_bytes));
@@ -177,9 +210,9 @@ bool rows_stay_on_gpu_links(Runtime& runtime) {
   return gpu && gpu->site().heap_kind != "host" && gpu->job().all_mapped;
 }
 
-LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels)
+LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured)
     : runtime_(runtime), on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)),
-      before_(traffic_of(runtime)) {}
+      measured_(measured), before_(traffic_of(runtime)) {}
 
 Links LinkWatch::end() {
   const std::vector<NicTraffic> after = traffic_of(runtime_);
@@ -212,7 +245,8 @@ Links LinkWatch::end() {
               links.nics);
   }
   if (on_gpu_links_)
-    links.gpus = gpu_links(runtime_.node(), gpus);
+    links.gpus = gpu_links(runtime_.node(), gpus, measured_);
+  links.unmeasured = measured_.reason;
   links.ports = bench::link_limit(ports);
   return links;
 }

@@ -11,6 +11,7 @@
 
 #include "src/bench/gpu_link.h"
 #include "src/bench/link_limit.h"
+#include "src/bench/measured_link.h"
 #include "src/bench/moe/traffic.h"
 #include "src/runtime/runtime.h"
 
@@ -19,8 +20,11 @@ namespace shmemctl::moe {
 /// A GPU's links to all the others of the job, and the ranks on it.
 struct GpuLinks {
   std::vector<std::int32_t> ranks;
-  std::string gpu;        ///< PCI address
-  bench::LinkLimit limit; ///< in each direction
+  std::string gpu;                  ///< PCI address
+  bench::LinkLimit limit;           ///< in each direction
+  std::string basis;                ///< of `limit`: "by the model", or "measured (...)" with how
+  std::optional<double> model_GBps; ///< what the node model says, where it knows
+  std::optional<double> stores_GBps, loads_GBps; ///< measured
 };
 
 /// A port that this run's transports say they moved bytes with, over all calls of a point.
@@ -32,13 +36,16 @@ struct NicUse {
 
 struct Links {
   std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known
+  std::string unmeasured;     ///< why limits of `gpus` are the model's; "": they are not
   std::vector<NicUse> nics;
   std::optional<bench::LinkLimit> ports; ///< of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
 };
 
-/// By GPU; empty where one is not known, or they are linked one to one and are more than two.
-std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank);
+/// By GPU. Limits are what was measured; else the node model's, where it knows all of them: empty
+/// where it does not, or where they are linked one to one and are more than two.
+std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank,
+                                const bench::LinkMeasurement& measured = {});
 
 /// Bytes over a GPU's links, out and in.
 struct LinkBytes {
@@ -68,13 +75,15 @@ bool rows_stay_on_gpu_links(Runtime& runtime);
 class LinkWatch {
 public:
   /// @param by_kernels who moves the rows
-  LinkWatch(Runtime& runtime, bool by_kernels);
+  /// @param measured once in a run, of the links between the job's GPUs; outlives this
+  LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured);
   /// Collective. The same on all PEs of a machine.
   Links end();
 
 private:
   Runtime& runtime_;
   bool on_gpu_links_;
+  const bench::LinkMeasurement& measured_;
   std::vector<NicTraffic> before_;
 };
 

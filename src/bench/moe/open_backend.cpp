@@ -54,7 +54,8 @@ void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
   if (const std::string reason = gpu_backend_cannot(*gpu_, setup); !reason.empty())
     throw cannot_start(BackendKind::gpu, reason);
   const std::size_t size_bytes = gpu_backend_bytes(*gpu_, setup);
-  gpu_memory_ = static_cast<std::byte*>(gpu_->allocate(size_bytes));
+  gpu_memory_ =
+      bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");
   gpu_->fill(gpu_memory_, 0, size_bytes);
   runtime.collectives().barrier(team_world); // nobody writes into what is not zeroed yet
   backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, runtime.pe());

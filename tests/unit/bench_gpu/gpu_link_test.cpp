@@ -73,12 +73,12 @@ TEST_F(GpuLinkTest, BothDirectionsHaveTwiceTheRate) {
   auto limit = gpu_link_limit(built.node, point, places());
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
-  EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s");
+  EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s by the model");
   point.direction = Direction::bi;
   limit = gpu_link_limit(built.node, point, places());
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
-  EXPECT_EQ(limit->name, "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together");
+  EXPECT_EQ(limit->name, "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together by the model");
 }
 
 TEST_F(GpuLinkTest, CollectivesAndOtherMachinesHaveNone) {

@@ -50,6 +50,22 @@ TEST(Hybrid, EveryBitOfEveryRow) {
     }
 }
 
+TEST(Hybrid, WeightsComeHome) {
+  for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}, {6, 2}, {4, 4}}) {
+    moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    shape.weights_home = true;
+    for (const std::int32_t top_k : {3, 4}) { // not a multiple of 16 bytes, and one
+      shape.shape.top_k = top_k;
+      for (const NamedRouting& routing : all_routings(shape.shape)) {
+        HybridWorld world(shape, routing.routing, true);
+        expect_right(world, n_ranks, false,
+                     std::to_string(n_ranks) + " ranks, " + std::to_string(node_ranks) +
+                         " on a node, top " + std::to_string(top_k) + ", " + routing.name);
+      }
+    }
+  }
+}
+
 /// Where kernels load and store everywhere, what crosses goes so too.
 TEST(Hybrid, NodesThatMapEachOther) {
   const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);

@@ -51,12 +51,13 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
     for (const Format format : {Format::bf16, Format::fp8}) {
       moe::Setup setup = some_setup(mode, format, combine);
       setup.by_expert = combine == Combine::weighted;
+      setup.weights_home = mode == Mode::high_throughput;
       const GpuLayout lies(setup);
       std::vector<GpuPart> parts = {
-          lies.cells,         lies.expert_words, lies.rows,   lies.records, lies.outputs,
-          lies.values,        lies.casts,        lies.scales, lies.experts, lies.weights,
-          lies.bias,          lies.results,      lies.slots,  lies.bases,   lies.counts,
-          lies.expert_counts, lies.wrong};
+          lies.cells,         lies.expert_words, lies.rows,         lies.records,     lies.outputs,
+          lies.values,        lies.casts,        lies.scales,       lies.experts,     lies.weights,
+          lies.bias,          lies.results,      lies.slots,        lies.bases,       lies.counts,
+          lies.expert_counts, lies.wrong,        lies.weights_back, lies.weights_home};
       if (setup.by_expert)
         parts.insert(parts.end(), {lies.places, lies.packed_rows, lies.packed_records,
                                    lies.packed_counts, lies.packed_offsets});
@@ -81,6 +82,11 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  setup.weights_home = true;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  setup.mode = Mode::low_latency;
+  EXPECT_NE(gpu_backend_cannot(gpu, setup).find("does not send them back"), std::string::npos);
+  setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   setup.num_sms = 66;
   EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
   setup.num_sms = 67;
@@ -137,6 +143,9 @@ TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
   EXPECT_EQ(lies.rows_in.size_bytes,
             tokens * static_cast<std::size_t>(lies.shape.crossing_bytes()));
   EXPECT_EQ(lies.sums_in.size_bytes, tokens * static_cast<std::size_t>(setup.shape.hidden) * 2);
+  setup.weights_home = true;
+  EXPECT_EQ(HybridLayout(setup, 2).sums_in.size_bytes,
+            tokens * (static_cast<std::size_t>(setup.shape.hidden) * 2 + 16));
 }
 
 /// Each rank finds the others' places as they find its own.

@@ -63,12 +63,58 @@ TEST_F(MoeLinks, TheBusiestLinkCounts) {
   const auto share = share_of(links, some_traffic(), 0.01); // 1000 B in 10 ns are 100 GB/s
   ASSERT_TRUE(share);
   EXPECT_NEAR(share->fraction, 100 / (18 * link_GBps), 1e-9);
-  EXPECT_NE(share->limited_by.find("NVLink, 18 links of 26.5 GB/s: 477 GB/s"), std::string::npos)
+  EXPECT_NE(
+      share->limited_by.find("NVLink, 18 links of 26.5 GB/s: 477 GB/s in each direction, GPU "),
+      std::string::npos)
       << share->limited_by;
+  EXPECT_NE(share->limited_by.find(", by the model"), std::string::npos) << share->limited_by;
   EXPECT_FALSE(share_of(links, some_traffic(), 0));
   Traffic nothing = some_traffic();
   nothing.moved_bytes.assign(16, 0);
   EXPECT_FALSE(share_of(links, nothing, 1));
+}
+
+TEST_F(MoeLinks, WhatWasMeasuredIsTheLimit) {
+  bench::LinkMeasurement measured;
+  measured.link.emplace();
+  measured.link->stores_GBps = {300, 310, 355, 100};
+  measured.link->loads_GBps = {200, 210, 326, 120};
+  measured.link->blocks = 132;
+  measured.link->threads = 1024;
+  measured.link->message_bytes = 16 << 20;
+  measured.link->traffic = "all-to-all";
+  Links links;
+  links.gpus = gpu_links(built.node, places(), measured);
+  ASSERT_EQ(links.gpus.size(), 3U);
+  EXPECT_EQ(links.gpus[1].limit.rate_GBps, 355);
+  EXPECT_EQ(links.gpus[2].limit.rate_GBps, 120);
+  const auto share = share_of(links, some_traffic(), 0.01); // GPU 2: 630 B in 10 ns, of 120 GB/s
+  ASSERT_TRUE(share);
+  EXPECT_NEAR(share->fraction, 63.0 / 120, 1e-9);
+  EXPECT_NE(share->limited_by.find("120 GB/s in each direction, GPU " + addresses[2] +
+                                   ", measured (loads, 132 blocks of 1024 threads, messages of "
+                                   "16M, all-to-all)"),
+            std::string::npos)
+      << share->limited_by;
+  const auto json = links_json(links, some_traffic(), some_traffic());
+  EXPECT_EQ(json.at(1).at("stores_GBps"), 355);
+  EXPECT_EQ(json.at(1).at("loads_GBps"), 326);
+  EXPECT_NEAR(json.at(1).at("model_GBps").get<double>(), 18 * link_GBps, 1e-9);
+  EXPECT_FALSE(json.at(1).contains("unmeasured_reason"));
+  for (Gpu& gpu : built.node.gpus) // no model is needed then
+    gpu.links.clear();
+  EXPECT_EQ(gpu_links(built.node, places(), measured).size(), 3U);
+}
+
+TEST_F(MoeLinks, TheReportSaysWhyNothingWasMeasured) {
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  links.unmeasured = "PEs share a GPU, and take turns on it";
+  const auto json = links_json(links, some_traffic(), some_traffic());
+  EXPECT_EQ(json.at(0).at("basis"), "by the model");
+  EXPECT_EQ(json.at(0).at("unmeasured_reason"), links.unmeasured);
+  EXPECT_NE(links_text(links, some_traffic(), some_traffic()).find(links.unmeasured),
+            std::string::npos);
 }
 
 TEST_F(MoeLinks, TheReportHasBytesOfEachLink) {

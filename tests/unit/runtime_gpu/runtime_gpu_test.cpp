@@ -2,6 +2,8 @@
 #include <cstring>
 #include <thread>
 
+#include "src/bench/arena_memory.h"
+#include "src/bench/measured_link.h"
 #include "src/bench/moe/links.h"
 #include "src/runtime/buffers.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
@@ -78,6 +80,48 @@ TEST_P(RuntimeGpuTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
   };
   stay({}, kind() != "host");
   stay({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, false);
+}
+
+TEST_P(RuntimeGpuTest, LinksAreNotMeasuredWhereThatWouldSayNothing) {
+  const auto say = [this](Environment more, const std::string& wanted, std::size_t taken_bytes) {
+    more["SHMEMCTL_HEAP"] = kind();
+    ForkJob job = gpu_job(
+        2,
+        [wanted, taken_bytes](Runtime& runtime) -> std::string {
+          void* const taken = taken_bytes > 0 ? runtime.gpu()->allocate(taken_bytes) : nullptr;
+          bench::Point exchange;
+          exchange.traffic = bench::Traffic::all_to_all;
+          bench::LinkMeter meter(runtime);
+          const bench::LinkMeasurement& measured = meter.of(exchange);
+          expect(!measured.link && measured.reason == wanted, measured.reason);
+          expect(&meter.of(exchange) == &measured, "once");
+          runtime.gpu()->free(taken);
+          return {};
+        },
+        more);
+    expect_all_well(run_fork_job(job));
+  };
+  const std::string of_host = "the heap is memory of the host";
+  const bool host = kind() == "host";
+  say({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, host ? of_host : "a PE is reached by a network", 0);
+  say({}, host ? of_host : "the heap has no room for it", std::size_t{50} << 20);
+}
+
+TEST_P(RuntimeGpuTest, AHeapThatIsTooSmallSaysWhatItTakes) {
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [](Runtime& runtime) -> std::string {
+        try {
+          bench::ArenaMemory(runtime, bench::MemoryKind::gpu, std::size_t{100} << 20, "the test");
+        } catch (const Error& error) {
+          expect(std::string(error.what()).find("the test takes 104857600 bytes on each PE") !=
+                     std::string::npos,
+                 error.what());
+          return {};
+        }
+        return "nothing was said";
+      },
+      heap())));
 }
 
 // The heap has grown piece by piece when its memory is one array.
