@@ -6,9 +6,8 @@
 #include <system_error>
 
 #include "reports/json_view.h"
+#include "reports/report_file.h"
 #include "src/base/counted.h"
-#include "src/base/input.h"
-#include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -18,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_folder(const std::string& path) {
-  std::error_code ignored; // what cannot be looked at is for read_input() to refuse
+  std::error_code ignored; // what cannot be looked at is for read_report() to refuse
   return path != "-" && fs::is_directory(path, ignored);
 }
 
@@ -61,10 +60,7 @@ void require_known_runs(const LoadedReport& loaded) {
 }
 
 LoadedReport load(const std::string& path) {
-  const nlohmann::json document = parse_json(read_input(path), path);
-  if (const std::string notice = require_report_schema(document, path); !notice.empty())
-    log(LogLevel::warning, "report", path + ": " + notice);
-  LoadedReport loaded{path, report_from_json(document, path)};
+  LoadedReport loaded{path, read_report(path)};
   require_known_runs(loaded);
   return loaded;
 }
