@@ -3,30 +3,29 @@
 
 #include "cli/report_compare.h"
 #include "cli/session.h"
+#include "reports/report_file.h"
 #include "reports/text.h"
-#include "reports/validate.h"
 #include "src/base/input.h"
-#include "src/base/log.h"
-#include "src/base/report_schema.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
 namespace {
 
-ExitCode show(Context& context, const std::string& path) {
+ExitCode show(Context& context, const std::string& path, int width) {
   const Options options = context.options();
-  const Report report = report_from_json(parse_json(read_input(path), path), path);
-  write_text(std::cout, report, text_style(context, options));
+  TextStyle style = text_style(context, options);
+  if (width > 0)
+    style.width = width;
+  style.heat_maps = true;
+  write_text(std::cout, read_report(path), style);
   return ExitCode::ok;
 }
 
 ExitCode validate(const Context& context, const std::vector<std::string>& paths) {
   ExitCode code = ExitCode::ok;
   for (const std::string& path : paths) {
-    const nlohmann::json document = parse_json(read_input(path), path);
-    if (const std::string notice = require_report_schema(document, path); !notice.empty())
-      log(LogLevel::warning, "report", notice);
-    const auto violations = validate_report(document);
+    const auto violations = validate_report_text(read_input(path, max_report_bytes), path);
     for (const SchemaViolation& violation : violations)
       std::cout << printable(path) << ": " << printable(violation.pointer) << ": "
                 << printable(violation.message, 500) << '\n';
@@ -46,9 +45,16 @@ void add_report(CLI::App& app, Context& context) {
   auto paths = std::make_shared<std::vector<std::string>>();
   CLI::App* show_command = command->add_subcommand("show", "Print a report as text");
   auto path = std::make_shared<std::string>();
+  auto width = std::make_shared<int>(0);
   show_command->add_option("file", *path, "The report; - is stdin")->required();
-  show_command->callback([&context, path] {
-    context.run = [path](Context& run_context) { return show(run_context, *path); };
+  show_command
+      ->add_option("--width", *width,
+                   "Break lines and fold heat maps at so many columns; tables keep theirs "
+                   "[the terminal's; without one, lines stay whole and heat maps get 80]")
+      ->check(CLI::Range(20, 10000))
+      ->type_name("COLUMNS");
+  show_command->callback([&context, path, width] {
+    context.run = [=](Context& run_context) { return show(run_context, *path, *width); };
   });
   CLI::App* validate_command = command->add_subcommand(
       "validate", "Check reports against the schema: exit 1 if one is not valid");

@@ -1,34 +1,105 @@
-// `shmemctl report csv|junit|prom`: a report in formats that other programs read.
+// `shmemctl report csv|junit|prom|annotate`: reports in formats that other programs read.
+#include <functional>
 #include <iostream>
 
 #include "cli/report_compare.h"
+#include "reports/annotate/annotate.h"
 #include "reports/csv.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
+#include "reports/report_file.h"
 #include "src/base/atomic_file.h"
-#include "src/base/input.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
 namespace {
 
-using Writer = std::string (*)(const Report&);
+using Writer = std::function<std::string(const Report&)>;
 
-void add_format(CLI::App& report, Context& context, const std::string& name,
-                const std::string& description, const std::string& footer, Writer writer) {
+std::shared_ptr<std::string> add_output_flag(CLI::App& command) {
+  auto output = std::make_shared<std::string>("-");
+  command.add_option("-o,--output", *output, "Write to this file, whole or not at all [stdout]")
+      ->type_name("FILE");
+  return output;
+}
+
+CLI::App* add_format(CLI::App& report, Context& context, const std::string& name,
+                     const std::string& description, const std::string& footer,
+                     const Writer& writer) {
   CLI::App* command = report.add_subcommand(name, description);
   command->footer(footer);
   auto path = std::make_shared<std::string>();
-  auto output = std::make_shared<std::string>("-");
   command->add_option("file", *path, "The report; - is stdin")->required();
-  command->add_option("-o,--output", *output, "Write to this file, whole or not at all [stdout]")
-      ->type_name("FILE");
+  const auto output = add_output_flag(*command);
   command->callback([&context, path, output, writer] {
     context.run = [=](Context& run_context) {
       if (*output != "-")
         check_output_path(*output, run_context.force);
-      const Report read = report_from_json(parse_json(read_input(*path), *path), *path);
-      write_file_atomically(*output, writer(read), run_context.force);
+      write_file_atomically(*output, writer(read_report(*path)), run_context.force);
+      return ExitCode::ok;
+    };
+  });
+  return command;
+}
+
+/// "check=nightly"
+std::pair<std::string, std::string> parse_label(const std::string& text) {
+  const std::size_t sign = text.find('=');
+  const std::string name = text.substr(0, sign);
+  if (sign == std::string::npos || !is_prometheus_label(name))
+    throw input_error("--label", "",
+                      "\"" + printable(text) + "\" is not a label: " +
+                          (sign == std::string::npos ? "it has no =" : "its name cannot be one"),
+                      "write it like suite=nightly, the name of letters, digits and _");
+  return {name, text.substr(sign + 1)};
+}
+
+void add_prom(CLI::App& report, Context& context) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command =
+      add_format(report, context, "prom", "A report as metrics for Prometheus' textfile collector",
+                 "The file appears at once; --force replaces the one of the run before. Where the\n"
+                 "collector's folder has several reports, give each a --label of its own: the\n"
+                 "collector refuses the same series from two files.\n"
+                 "Example: shmemctl report prom r.json --force -o "
+                 "/var/lib/prometheus/node-exporter/shmemctl.prom",
+                 [words](const Report& read) {
+                   PrometheusLabels labels;
+                   for (const std::string& word : *words)
+                     labels.push_back(parse_label(word));
+                   return write_prometheus(read, labels);
+                 });
+  command
+      ->add_option("--label", *words, "A label that every series gets; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_annotate(CLI::App& report, Context& context) {
+  CLI::App* command =
+      report.add_subcommand("annotate", "Findings and regressions for GitHub's and GitLab's pages");
+  command->footer(
+      "github: workflow commands, for a step's stdout. gitlab: the JSON of a code quality report.\n"
+      "markdown: a page, for a step's summary. Also of the report that `report diff` writes.\n"
+      "Examples:\n"
+      "  shmemctl report annotate --format github check.json diff.json\n"
+      "  shmemctl report annotate --format markdown check.json >> \"$GITHUB_STEP_SUMMARY\"\n"
+      "  shmemctl report annotate --format gitlab check.json -o gl-code-quality-report.json");
+  auto paths = std::make_shared<std::vector<std::string>>();
+  auto format = std::make_shared<std::string>();
+  command->add_option("files", *paths, "Reports, or folders of reports; - is stdin")->required();
+  command->add_option("--format", *format, "For whom")
+      ->check(CLI::IsMember({"github", "gitlab", "markdown"}))
+      ->required();
+  const auto output = add_output_flag(*command);
+  command->callback([&context, paths, format, output] {
+    context.run = [=](Context& run_context) {
+      if (*output != "-")
+        check_output_path(*output, run_context.force);
+      const AnnotationFormat kind = parse_annotation_format(*format).value();
+      write_file_atomically(*output, write_annotations(load_reports(*paths), kind),
+                            run_context.force);
       return ExitCode::ok;
     };
   });
@@ -44,11 +115,8 @@ void add_report_formats(CLI::App& report, Context& context) {
              "What makes the report's exit code 1 is a failure there.\n"
              "Example: shmemctl report junit diff.json -o diff.xml",
              write_junit);
-  add_format(report, context, "prom", "A report as metrics for Prometheus' textfile collector",
-             "The file appears at once; --force replaces the one of the run before.\n"
-             "Example: shmemctl report prom r.json --force -o "
-             "/var/lib/prometheus/node-exporter/shmemctl.prom",
-             write_prometheus);
+  add_prom(report, context);
+  add_annotate(report, context);
 }
 
 } // namespace shmemctl

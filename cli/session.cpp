@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "reports/text.h"
@@ -30,6 +31,14 @@ std::map<std::string, std::string> options_set(const Options& options) {
     if (const OptionValue& value = options.value(spec.name); value.set())
       set["SHMEMCTL_" + spec.name] = value.text;
   return set;
+}
+
+/// Columns of the terminal that stdout is; 0 if it is none, or does not say.
+int terminal_width() {
+  winsize size{};
+  return ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
+             ? size.ws_col
+             : 0;
 }
 
 std::string seconds_text(double seconds) {
@@ -60,6 +69,7 @@ TextStyle text_style(const Context& context, const Options& options) {
   style.color = color == "always" || (color == "auto" && ::isatty(STDOUT_FILENO) == 1 &&
                                       variable("NO_COLOR").empty() && variable("TERM") != "dumb");
   style.verbose = context.verbose;
+  style.width = terminal_width();
   std::string locale = variable("LC_ALL");
   if (locale.empty())
     locale = variable("LC_CTYPE");

@@ -17,7 +17,7 @@ namespace shmemctl {
 namespace {
 
 using nlohmann::json;
-using Labels = std::vector<std::pair<std::string, std::string>>;
+using Labels = PrometheusLabels;
 
 /// A label's name: letters, digits and _; anything else is _.
 std::string label_name(const std::string& text) {
@@ -43,6 +43,8 @@ std::string label_value(const std::string& text) {
 /// again is left out, since Prometheus refuses a file with one.
 class Metrics {
 public:
+  explicit Metrics(Labels common) : common_(std::move(common)) {}
+
   void add(const std::string& name, const char* help, const Labels& labels,
            const std::optional<double>& value) {
     if (!value || !std::isfinite(*value))
@@ -52,12 +54,13 @@ public:
       metrics_.push_back({name, help, ""});
     std::string series = name;
     std::set<std::string> used;
-    for (const auto& [label, text] : labels) {
-      std::string clean = label_name(label);
-      while (!used.insert(clean).second)
-        clean += '_';
-      series += (used.size() == 1 ? "{" : ",") + clean + "=\"" + label_value(text) + "\"";
-    }
+    for (const Labels* some : std::initializer_list<const Labels*>{&common_, &labels})
+      for (const auto& [label, text] : *some) {
+        std::string clean = label_name(label);
+        while (!used.insert(clean).second)
+          clean += '_';
+        series += (used.size() == 1 ? "{" : ",") + clean + "=\"" + label_value(text) + "\"";
+      }
     series += used.empty() ? "" : "}";
     if (series_.insert(series).second)
       metrics_[place->second].body += series + " " + json(*value).dump() + "\n";
@@ -75,6 +78,7 @@ private:
   struct Metric {
     std::string name, help, body;
   };
+  Labels common_;
   std::vector<Metric> metrics_;
   std::map<std::string, std::size_t> index_;
   std::set<std::string> series_;
@@ -126,11 +130,12 @@ void add_row(const ResultRow& row, const Report& report, Metrics& metrics) {
   const auto seconds = seconds_in(row.unit);
   if (!seconds || !row.stats)
     return;
-  labels.emplace_back("quantile", "");
-  for (const auto& [quantile, value] :
-       {std::pair{"0.5", row.stats->p50}, std::pair{"0.9", row.stats->p90},
-        std::pair{"0.99", row.stats->p99}}) {
-    labels.back().second = quantile;
+  // Not "quantile": Prometheus keeps that label for summaries.
+  labels.emplace_back("percentile", "");
+  for (const auto& [percentile, value] :
+       {std::pair{"50", row.stats->p50}, std::pair{"90", row.stats->p90},
+        std::pair{"99", row.stats->p99}}) {
+    labels.back().second = percentile;
     metrics.add("shmemctl_latency_seconds", "Time of one operation.", labels,
                 times(value, *seconds));
   }
@@ -166,8 +171,12 @@ void add_comparison(const Report& report, Metrics& metrics) {
 
 } // namespace
 
-std::string write_prometheus(const Report& report) {
-  Metrics metrics;
+bool is_prometheus_label(const std::string& name) {
+  return label_name(name) == name;
+}
+
+std::string write_prometheus(const Report& report, const PrometheusLabels& common) {
+  Metrics metrics(common);
   metrics.add("shmemctl_build_info", "Version and revision of the tool that measured.",
               {{"version", report.tool.version}, {"git_sha", report.tool.git_revision}}, 1.0);
   metrics.add("shmemctl_run_success", "1 if the run was complete and found nothing wrong.", {},
@@ -188,7 +197,7 @@ std::string write_prometheus(const Report& report) {
                   {"port", std::to_string(counter.port)},
                   {"counter", counter.counter}};
     add_run(counter.run, report.runs, labels);
-    metrics.add("shmemctl_nic_counter_delta", "Change of a NIC's counter during the run.", labels,
+    metrics.add("shmemctl_nic_delta", "Change of a NIC's counter during the run.", labels,
                 counter.delta ? std::optional<double>(static_cast<double>(*counter.delta))
                               : std::nullopt);
   }

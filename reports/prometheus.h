@@ -2,13 +2,22 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "reports/report.h"
 
 namespace shmemctl {
 
+using PrometheusLabels = std::vector<std::pair<std::string, std::string>>; ///< name, value
+
+/// Whether a label may be called so: letters, digits and _, no digit first, and not __ first, which
+/// Prometheus keeps for itself.
+bool is_prometheus_label(const std::string& name);
+
 /// The text exposition format, in base units: gauges shmemctl_*, since a report is a snapshot. NIC
 /// counters are deltas with the labels {device,port} of node_exporter; what is unknown is left out.
-std::string write_prometheus(const Report& report);
+/// @param labels that every series gets; is_prometheus_label() holds for their names
+std::string write_prometheus(const Report& report, const PrometheusLabels& labels = {});
 
 } // namespace shmemctl

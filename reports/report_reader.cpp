@@ -1,6 +1,7 @@
 // From a document back to the report model. The schema is checked first, so that what is read here
 // has the right types; only enumerations and ranges of C++ types are left to convert.
 #include "reports/report.h"
+#include "reports/report_file.h"
 #include "reports/validate.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
@@ -222,23 +223,36 @@ Report read_report(const json& document) {
   return report;
 }
 
+/// What `read` returns, if the whole numbers fit: the schema does not bound them.
+template <class Read>
+auto within_range(const std::string& subject, Read read) {
+  try {
+    return read();
+  } catch (const std::out_of_range&) {
+    throw input_error(subject, "", "it holds a whole number that is out of range",
+                      "give a report as shmemctl wrote it");
+  }
+}
+
 } // namespace
+
+Error breaks_schema(const std::vector<SchemaViolation>& violations, const std::string& subject) {
+  const std::string more =
+      violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
+  return input_error(subject, violations[0].pointer, violations[0].message + more,
+                     "run shmemctl report validate on it to see every violation");
+}
+
+ResultRow row_from_json(const json& object, const std::string& subject) {
+  return within_range(subject, [&] { return read_row(object); });
+}
 
 Report report_from_json(const json& document, const std::string& subject) {
   require_report_schema(document, subject);
   const std::vector<SchemaViolation> violations = validate_report(document);
-  if (!violations.empty()) {
-    const std::string more =
-        violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : "";
-    throw input_error(subject, violations[0].pointer, violations[0].message + more,
-                      "run shmemctl report validate on it to see every violation");
-  }
-  try {
-    return read_report(document);
-  } catch (const std::out_of_range&) { // the schema does not bound whole numbers
-    throw input_error(subject, "", "it holds a whole number that is out of range",
-                      "give a report as shmemctl wrote it");
-  }
+  if (!violations.empty())
+    throw breaks_schema(violations, subject);
+  return within_range(subject, [&] { return read_report(document); });
 }
 
 } // namespace shmemctl

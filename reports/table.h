@@ -11,7 +11,8 @@ struct TextStyle {
   bool color = false;
   int width = 0; ///< columns of the terminal; 0: lines are never broken
   bool verbose = false;
-  bool utf8 = true; ///< false: ASCII marks
+  bool utf8 = true;       ///< false: ASCII marks
+  bool heat_maps = false; ///< pairs of PEs and of GPUs as pictures
 };
 
 enum class Align { left, right };

@@ -147,7 +147,7 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         whole ? advice_text(report.mapping, style) : "", options_text(report.options, style),
         phases_text(report.phases, style), checks_text(report.checks, style),
         links_text(report.results, style), simulated ? "" : results_text(report.results, style),
-        hotspots_text(report.hotspots, style),
+        style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
         whole ? counters_text(report.nic_counters, style) : "",
         comparison_text(report.comparison, style), thresholds_text(report.thresholds, style),
         findings_text(beside_checks(report), style)})

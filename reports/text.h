@@ -24,11 +24,15 @@ std::string advice_text(const nlohmann::json& mapping, const TextStyle& style);
 /// Each phase of the start with its time.
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style);
 std::string checks_text(const std::vector<CheckRow>& checks, const TextStyle& style);
-/// All but the rows of links_text(), which are a matrix; with `verbose` these too.
+/// All but the rows of links_text(), which are a matrix; with `verbose` these too. Of more than a
+/// thousand rows those that failed and the first, with `verbose` all.
 std::string results_text(const std::vector<ResultRow>& results, const TextStyle& style);
 /// Rows "gpu-link": from whom to whom at how many GB/s.
 std::string links_text(const std::vector<ResultRow>& results, const TextStyle& style);
 bool is_link_row(const ResultRow& row);
+/// Numbers of pairs of PEs or GPUs as pictures: the darker, the worse; folded to the style's width,
+/// or to 80 columns if it has none; the worst pair is named.
+std::string heat_maps_text(const Report& report, const TextStyle& style);
 std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
 /// What the NICs carried (`hotspots`).
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);

@@ -4,6 +4,7 @@
 
 #include "reports/json_view.h"
 #include "reports/text.h"
+#include "src/base/counted.h"
 #include "src/base/units.h"
 
 namespace shmemctl {
@@ -16,12 +17,12 @@ using nlohmann::json;
 constexpr std::size_t most_parameters = 16;
 
 /// Names of the parameters in order of appearance, size first.
-std::vector<std::string> parameter_names(const std::vector<ResultRow>& results) {
+std::vector<std::string> parameter_names(const std::vector<const ResultRow*>& results) {
   std::vector<std::string> names;
-  for (const ResultRow& row : results) {
-    if (!row.params.is_object())
+  for (const ResultRow* row : results) {
+    if (!row->params.is_object())
       continue;
-    for (const auto& [name, value] : row.params.items()) {
+    for (const auto& [name, value] : row->params.items()) {
       if (names.size() >= most_parameters)
         return names;
       if (std::find(names.begin(), names.end(), name) == names.end())
@@ -61,42 +62,78 @@ std::string verdict(const ResultRow& row) {
 
 } // namespace
 
-std::string results_text(const std::vector<ResultRow>& all, const TextStyle& style) {
-  std::vector<ResultRow> results;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(results),
-               [&style](const ResultRow& row) { return style.verbose || !is_link_row(row); });
-  if (results.empty())
-    return "";
-  const std::vector<std::string> names = parameter_names(results);
-  const std::string unit = results.front().unit;
-  const bool one_unit = std::all_of(results.begin(), results.end(),
-                                    [&unit](const ResultRow& row) { return row.unit == unit; });
-  const bool merged = std::any_of(results.begin(), results.end(),
-                                  [](const ResultRow& row) { return row.run.has_value(); });
-  std::vector<Column> columns;
-  if (merged)
-    columns.push_back({"run", Align::right});
-  columns.push_back({"case"});
-  for (const std::string& name : names)
-    columns.push_back({name == "size_bytes" ? "size" : safe_text(name), Align::right});
-  const std::string suffix = one_unit && !unit.empty() ? " [" + safe_text(unit) + "]" : "";
-  for (const char* header : {"min", "p50", "p99", "max"})
-    columns.push_back({header + suffix, Align::right});
-  if (!one_unit)
-    columns.push_back({"unit"});
-  const bool rates = std::any_of(results.begin(), results.end(),
-                                 [](const ResultRow& row) { return row.rate_Mops.has_value(); });
-  if (rates)
-    columns.push_back({"Mop/s", Align::right});
-  columns.push_back({"GB/s", Align::right});
-  const bool wires = std::any_of(results.begin(), results.end(),
-                                 [](const ResultRow& row) { return row.wire_GBps.has_value(); });
-  if (wires)
-    columns.push_back({"GB/s wire", Align::right});
-  columns.push_back({"of link", Align::right});
-  columns.push_back({"verified"});
-  Table table(std::move(columns));
-  for (const ResultRow& row : results) {
+namespace {
+
+/// Rows that are printed unless --verbose asks for all.
+constexpr std::size_t most_rows = 1000;
+
+using Rows = std::vector<const ResultRow*>;
+
+bool has_failed(const ResultRow& row) {
+  return row.status == RowStatus::fail || row.verified == Verified::failed;
+}
+
+/// The rows that are printed, in their order: failed ones before others if there are too many.
+Rows rows_to_print(const std::vector<ResultRow>& all, const TextStyle& style,
+                   std::size_t& left_out) {
+  Rows rows;
+  std::size_t failed = 0;
+  for (const ResultRow& row : all)
+    if (style.verbose || !is_link_row(row)) {
+      rows.push_back(&row);
+      failed += has_failed(row) ? 1 : 0;
+    }
+  left_out = 0;
+  if (style.verbose || rows.size() <= most_rows)
+    return rows;
+  std::size_t room_for_failed = std::min(failed, most_rows);
+  std::size_t room_for_others = most_rows - room_for_failed;
+  Rows printed;
+  for (const ResultRow* row : rows) {
+    std::size_t& room = has_failed(*row) ? room_for_failed : room_for_others;
+    if (room == 0)
+      continue;
+    --room;
+    printed.push_back(row);
+  }
+  left_out = rows.size() - printed.size();
+  return printed;
+}
+
+/// Which columns the rows need.
+struct Layout {
+  explicit Layout(const Rows& rows) : names(parameter_names(rows)), unit(rows.front()->unit) {
+    for (const ResultRow* row : rows) {
+      one_unit = one_unit && row->unit == unit;
+      merged = merged || row->run;
+      rates = rates || row->rate_Mops;
+      wires = wires || row->wire_GBps;
+    }
+  }
+
+  std::vector<Column> columns() const {
+    std::vector<Column> columns;
+    if (merged)
+      columns.push_back({"run", Align::right});
+    columns.push_back({"case"});
+    for (const std::string& name : names)
+      columns.push_back({name == "size_bytes" ? "size" : safe_text(name), Align::right});
+    const std::string suffix = one_unit && !unit.empty() ? " [" + safe_text(unit) + "]" : "";
+    for (const char* header : {"min", "p50", "p99", "max"})
+      columns.push_back({header + suffix, Align::right});
+    if (!one_unit)
+      columns.push_back({"unit"});
+    if (rates)
+      columns.push_back({"Mop/s", Align::right});
+    columns.push_back({"GB/s", Align::right});
+    if (wires)
+      columns.push_back({"GB/s wire", Align::right});
+    columns.push_back({"of link", Align::right});
+    columns.push_back({"verified"});
+    return columns;
+  }
+
+  std::vector<std::string> cells(const ResultRow& row) const {
     std::vector<std::string> cells;
     if (merged)
       cells.push_back(row.run ? std::to_string(*row.run) : "-");
@@ -115,9 +152,28 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
       cells.push_back(optional_number(row.wire_GBps));
     cells.push_back(link_cell(row));
     cells.push_back(verdict(row));
-    table.add(std::move(cells));
+    return cells;
   }
-  return table.text(style);
+
+  std::vector<std::string> names; ///< of parameters
+  std::string unit;
+  bool one_unit = true, merged = false, rates = false, wires = false;
+};
+
+} // namespace
+
+std::string results_text(const std::vector<ResultRow>& all, const TextStyle& style) {
+  std::size_t left_out = 0;
+  const Rows rows = rows_to_print(all, style, left_out);
+  if (rows.empty())
+    return "";
+  const Layout layout(rows);
+  Table table(layout.columns());
+  for (const ResultRow* row : rows)
+    table.add(layout.cells(*row));
+  return table.text(style) + (left_out > 0 ? "... and " + counted(left_out, "more row") +
+                                                 ": --verbose has all, and so has report csv\n"
+                                           : "");
 }
 
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style) {

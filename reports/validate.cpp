@@ -1,5 +1,6 @@
 #include "reports/validate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "reports/report.h"
 #include "src/base/error.h"
 #include "src/base/report_schema.h"
 #include "src/base/text.h"
@@ -225,7 +227,27 @@ std::vector<SchemaViolation> validate_report(const json& document) {
   thread_local CompiledSchema strict(false);
   if (require_report_schema(document, "").empty())
     return strict.violations(document);
-  return CompiledSchema(true).violations(document);
+  thread_local CompiledSchema open(true);
+  return open.violations(document);
+}
+
+std::vector<SchemaViolation> validate_rows(json rows, std::size_t first, const json& schema) {
+  static const json empty = to_json(Report{});
+  json document = empty;
+  document["schema"] = schema;
+  document["results"] = std::move(rows);
+  std::vector<SchemaViolation> violations = validate_report(document);
+  const std::string list = "/results/";
+  for (SchemaViolation& violation : violations) {
+    if (!starts_with(violation.pointer, list))
+      continue;
+    const std::size_t end =
+        std::min(violation.pointer.find('/', list.size()), violation.pointer.size());
+    const auto place = parse_integer(violation.pointer.substr(list.size(), end - list.size()));
+    violation.pointer = list + std::to_string(first + static_cast<std::size_t>(place.value_or(0))) +
+                        violation.pointer.substr(end);
+  }
+  return violations;
 }
 
 } // namespace shmemctl

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/error.h"
+
 namespace shmemctl {
 
 /// One place where a document breaks the schema.
@@ -20,5 +22,12 @@ std::string report_schema_text();
 /// report. A newer minor version may have keys that this one does not know; a newer major version
 /// is one violation. Never throws for any document.
 std::vector<SchemaViolation> validate_report(const nlohmann::json& document);
+/// The same for some rows of `results`, of a report with this `schema` member.
+/// @param first the place of the first of them, for the pointers
+std::vector<SchemaViolation> validate_rows(nlohmann::json rows, std::size_t first,
+                                           const nlohmann::json& schema);
+
+/// The error of a report with these violations, of which there is at least one.
+Error breaks_schema(const std::vector<SchemaViolation>& violations, const std::string& subject);
 
 } // namespace shmemctl

@@ -5,8 +5,8 @@
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
   libcli11-dev libfmt-dev libvalijson-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
-  python3-jsonschema hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich munge slurmctld slurmd
-  slurm-client slurm-wlm-basic-plugins"
+  python3-jsonschema python3-yaml hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich
+  munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins prometheus prometheus-node-exporter"
 # For virtual machines with Soft-RoCE (docs/lab.md); their kernel is downloaded, never installed.
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
   pciutils zstd"
@@ -38,6 +38,7 @@ install_packages() {
   fi
   echo "scripts: installing" $missing >&2
   $as_root apt-get update -qq >&2
-  DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends \
-    $missing >&2
+  # Tests start what they need: with SYSTEMD_OFFLINE, systemctl starts none of the packages' daemons.
+  $as_root env DEBIAN_FRONTEND=noninteractive SYSTEMD_OFFLINE=1 \
+    apt-get install -y -qq --no-install-recommends $missing >&2
 }

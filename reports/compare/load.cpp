@@ -5,12 +5,9 @@
 #include <map>
 #include <system_error>
 
-#include "reports/compare/sample_arrays.h"
 #include "reports/json_view.h"
+#include "reports/report_file.h"
 #include "src/base/counted.h"
-#include "src/base/error.h"
-#include "src/base/input.h"
-#include "src/base/log.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -20,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_folder(const std::string& path) {
-  std::error_code ignored; // what cannot be looked at is for read_input() to refuse
+  std::error_code ignored; // what cannot be looked at is for read_report() to refuse
   return path != "-" && fs::is_directory(path, ignored);
 }
 
@@ -62,39 +59,8 @@ void require_known_runs(const LoadedReport& loaded) {
       require(static_cast<int>(*run), "moe");
 }
 
-/// @param notice what a reader should be told of the document; "" is nothing
-Report read_report(const std::string& text, const std::string& path, std::string& notice) {
-  const nlohmann::json document = parse_json(text, path);
-  notice = require_report_schema(document, path);
-  return report_from_json(document, path);
-}
-
-/// The same, with the samples read apart: nothing if that did not work out.
-std::optional<Report> read_quickly(const std::string& text, const std::string& path,
-                                   std::string& notice) {
-  std::optional<TakenSamples> taken = take_samples(text);
-  if (!taken)
-    return std::nullopt;
-  try {
-    Report report = read_report(taken->text, path, notice);
-    for (std::size_t row = 0; row < std::min(taken->samples.size(), report.results.size()); ++row)
-      if (!taken->samples[row].empty())
-        report.results[row].samples = std::move(taken->samples[row]);
-    return report;
-  } catch (const Error&) { // the whole text says where
-    return std::nullopt;
-  }
-}
-
 LoadedReport load(const std::string& path) {
-  const std::string text = read_input(path);
-  std::string notice;
-  std::optional<Report> report = read_quickly(text, path, notice);
-  if (!report)
-    report = read_report(text, path, notice);
-  if (!notice.empty())
-    log(LogLevel::warning, "report", path + ": " + notice);
-  LoadedReport loaded{path, std::move(*report)};
+  LoadedReport loaded{path, read_report(path)};
   require_known_runs(loaded);
   return loaded;
 }

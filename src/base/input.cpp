@@ -1,5 +1,6 @@
 #include "src/base/input.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -55,10 +56,20 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
       throw open_error(path, std::strerror(errno));
     descriptor = opened.get();
   }
-  struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode))
-    throw open_error(path, "it is a folder");
+  const auto require_room_for = [&](std::size_t bytes) {
+    if (bytes > max_bytes)
+      throw open_error(path, "larger than the limit of " + format_size_bytes(max_bytes) + "B");
+  };
   std::string text;
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0) {
+    if (S_ISDIR(status.st_mode))
+      throw open_error(path, "it is a folder");
+    if (S_ISREG(status.st_mode) && status.st_size > 0) {
+      require_room_for(static_cast<std::size_t>(status.st_size));
+      text.reserve(static_cast<std::size_t>(status.st_size));
+    }
+  }
   char buffer[1 << 16];
   for (;;) {
     const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
@@ -68,19 +79,22 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
       throw open_error(path, std::strerror(errno));
     if (count == 0)
       return text;
-    if (text.size() + static_cast<std::size_t>(count) > max_bytes)
-      throw open_error(path, "larger than the limit of " + format_size_bytes(max_bytes) + "B");
+    require_room_for(text.size() + static_cast<std::size_t>(count));
     text.append(buffer, static_cast<std::size_t>(count));
   }
 }
 
-nlohmann::json parse_json(const std::string& text, const std::string& subject) {
+namespace {
+
+/// Parses with `parse`, and says what is wrong in our words.
+template <class Parse>
+nlohmann::json parsed_by(const std::string& text, const std::string& subject, Parse parse) {
   const std::string fix = "give a JSON document, as shmemctl --json writes it";
   if (const std::size_t at = too_deep_at(text); at != std::string::npos)
     throw input_error(subject, position_of(text, at),
                       "nested deeper than " + std::to_string(max_nesting) + " levels", fix);
   try {
-    return nlohmann::json::parse(text);
+    return parse();
   } catch (const nlohmann::json::parse_error& error) {
     const std::size_t at = error.byte == 0 ? 0 : error.byte - 1;
     throw input_error(subject, position_of(text, at),
@@ -88,6 +102,81 @@ nlohmann::json parse_json(const std::string& text, const std::string& subject) {
   } catch (const nlohmann::json::exception& error) { // e.g. a number out of range
     throw input_error(subject, "", error.what(), fix);
   }
+}
+
+/// Behind the string that begins at `at`.
+std::size_t end_of_string(const std::string& text, std::size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    at += text[at] == '\\' ? 1 : 0;
+  return std::min(at + 1, text.size());
+}
+
+std::size_t after_blanks(const std::string& text, std::size_t at) {
+  return std::min(text.find_first_not_of(" \t\r\n", at), text.size());
+}
+
+} // namespace
+
+nlohmann::json parse_json(const std::string& text, const std::string& subject) {
+  return parsed_by(text, subject, [&] { return nlohmann::json::parse(text); });
+}
+
+nlohmann::json parse_json_items(const std::string& text, const std::string& subject,
+                                const std::string& key, const std::function<void()>& restart,
+                                const std::function<void(nlohmann::json&&)>& take) {
+  using Event = nlohmann::json::parse_event_t;
+  bool is_next = false, inside = false;
+  const auto filter = [&](int depth, Event event, nlohmann::json& value) {
+    if (depth == 1 && event == Event::key) {
+      is_next = value.get_ref<const std::string&>() == key;
+    } else if (depth == 1 && event == Event::array_start && is_next) {
+      inside = true;
+      restart();
+    } else if (depth == 1 && event == Event::array_end) {
+      inside = false;
+    } else if (depth == 2 && inside &&
+               (event == Event::value || event == Event::object_end || event == Event::array_end)) {
+      take(std::move(value));
+      return false;
+    }
+    return true;
+  };
+  return parsed_by(text, subject, [&] { return nlohmann::json::parse(text, filter); });
+}
+
+std::string json_member_text(const std::string& text, const std::string& key) {
+  const std::string quoted = '"' + key + '"';
+  int depth = 0;
+  std::size_t begin = std::string::npos; // of the value that is being read
+  std::string found;
+  const auto finish = [&](std::size_t end) {
+    if (begin != std::string::npos)
+      found = text.substr(begin, end - begin);
+    begin = std::string::npos;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"') {
+      const std::size_t end = end_of_string(text, at);
+      const std::size_t colon = after_blanks(text, end);
+      if (depth == 1 && begin == std::string::npos && colon < text.size() && text[colon] == ':' &&
+          text.compare(at, end - at, quoted) == 0) {
+        begin = after_blanks(text, colon + 1);
+        at = begin;
+      } else {
+        at = end;
+      }
+      continue;
+    }
+    if (c == '{' || c == '[')
+      ++depth;
+    else if (c == '}' || c == ']')
+      --depth;
+    if ((depth == 1 && c == ',') || (depth == 0 && c == '}'))
+      finish(at);
+    ++at;
+  }
+  return found;
 }
 
 } // namespace shmemctl

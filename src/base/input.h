@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -19,5 +20,14 @@ std::string read_input(const std::string& path, std::size_t max_bytes = max_inpu
 /// Parses JSON with nesting limited to max_nesting. Throws Error (usage) with line and column.
 /// @param subject the file's name, for the message
 nlohmann::json parse_json(const std::string& text, const std::string& subject);
+/// The same for a document with a list so long that it would not fit memory: each item of the list
+/// `key` of the outermost object goes to `take`, in order, and is not in the document. The list may
+/// be there twice, as any key may: the last one counts, and `restart` is called where one begins.
+nlohmann::json parse_json_items(const std::string& text, const std::string& subject,
+                                const std::string& key, const std::function<void()>& restart,
+                                const std::function<void(nlohmann::json&&)>& take);
+/// The value of `key` in the outermost object, found without parsing the rest, of a text that need
+/// not be JSON: "" if there is none. The last one counts.
+std::string json_member_text(const std::string& text, const std::string& key);
 
 } // namespace shmemctl

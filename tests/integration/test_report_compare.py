@@ -119,11 +119,37 @@ class Diff(Compare):
         empty.mkdir()
         self.assertIn("no file in it", self.assert_refused(run("report", "diff", good, empty)))
 
-    def test_a_report_of_a_million_rows_is_refused_in_one_line(self):
-        rows = ",".join(['{"case":"put"}'] * 5_000_000)
-        large = self.write("large.json", '{"results":[' + rows + "]}")
+    def test_large_reports(self):
         good = self.write("good.json", made_up("a", [row(8, 10, 1)]))
-        self.assertIn("larger than the limit", self.assert_refused(run("report", "diff", good, large)))
+        # More than other input may have; its rows are read one by one.
+        text = json.dumps(made_up("b", [row(8, 10, 2), row(64, 10, 3)]))
+        large = self.write("large.json", text.replace('"results": [', '"results": [' + " " * (70 << 20)))
+        code, document = report_of("report", "diff", good, large)
+        self.assertEqual((code, [r["verdict"] for r in document["comparison"]["rows"]]), (0, ["same", "new"]))
+        self.assertEqual(run("report", "validate", large)[:2], (0, f"{large}: valid\n"))
+        # A file with holes: it is refused before it is read.
+        huge = self.folder / "huge.json"
+        with open(huge, "wb") as file:
+            file.truncate((4 << 30) + 1)
+        for arguments in (("show", huge), ("diff", good, huge), ("csv", huge), ("validate", huge)):
+            self.assertIn("larger than the limit of 4GB", self.assert_refused(run("report", *arguments)))
+
+    def test_numbers_that_are_none(self):
+        text = json.dumps(made_up("a", [row(8, 10, 1)]))
+        one = json.loads(text)["results"][0]["bandwidth_GBps"]
+        for words, number in (("not valid JSON", "NaN"), ("not valid JSON", "-Infinity"), ("number overflow", "1e999"),
+                              ("/results/0/bandwidth_GBps", "-1"), ("/results/0/bandwidth_GBps", "1e19"),
+                              ("/results/0/bandwidth_GBps", '"12"'), ("/results/0", "null")):
+            bad = self.write("bad.json", text.replace(f'"bandwidth_GBps": {one}', f'"bandwidth_GBps": {number}'))
+            for command in ("show", "csv", "junit", "prom"):
+                self.assertIn(words, self.assert_refused(run("report", command, bad)), number)
+            self.assertIn(words, self.assert_refused(run("report", "annotate", "--format", "github", bad)), number)
+        missing = json.loads(text)
+        del missing["results"][0]["bandwidth_GBps"]
+        self.assertIn("bandwidth_GBps", self.assert_refused(run("report", "show", self.write("missing.json", missing))))
+        code, out, _ = run("report", "validate", self.folder / "missing.json")
+        self.assertEqual(code, 1)
+        self.assertIn("/results/0", out)
 
     def test_absurd_numbers_are_unclear(self):
         base = self.write("base.json", made_up("a", [row(8, 10, 1)]))
@@ -177,6 +203,58 @@ class Merge(Compare):
         self.assert_refused(run("report", "merge", *paths, "--json", merged))  # it is there
         self.assertIn("the same run", self.assert_refused(run("report", "merge", merged, paths[0])))
         self.assertEqual(run("report", "diff", merged, merged)[0], 0)
+
+
+class Shown(Compare):
+    def matrix(self, pes):
+        rows = []
+        for first in range(pes):
+            for second in range(pes):
+                pair = row(1 << 20, 100, 1)
+                pair["params"].update(first_pe=first, second_pe=second)
+                pair["bandwidth_GBps"] = 20 if (first, second) == (31, 7) else 100
+                rows += [pair] if first != second else []
+        return self.write("matrix.json", made_up("m", rows))
+
+    def test_heat_maps_fit_the_width(self):
+        report = self.matrix(40)
+        code, out, _ = run("report", "show", report, "--width", 30)
+        self.assertEqual(code, 0)
+        lines = out[out.index("rows: from PE"):].splitlines()
+        for words in ("each cell is the worst of 2", "worst: from PE 31 to PE 7: 20", "\u2588"):
+            self.assertIn(words, " ".join(" ".join(lines).split()))
+        self.assertLessEqual(max(map(len, lines[:24])), 34, lines)
+        wide = run("report", "show", report, "--width", 200)[1]
+        self.assertNotIn("each cell is", wide)
+        self.assertIn("\u2588\u2588", wide)
+        plain = run("report", "show", report, env={"LC_ALL": "C"})[1]
+        self.assertTrue(plain.isascii())
+        self.assertIn("\n31 .......#....", plain)
+        self.assertNotIn("\x1b[", plain)
+        self.assertIn("\x1b[31m", run("report", "show", report, "--color", "always")[1])
+        self.assert_refused(run("report", "show", report, "--width", "5"))
+
+    def test_labels_of_metrics(self):
+        report = self.write("r.json", made_up("a", [row(8, 10, 1)]))
+        code, out, _ = run("report", "prom", report, "--label", "suite=nightly", "--label", 'x="')
+        self.assertEqual(code, 0)
+        self.assertIn('shmemctl_run_success{suite="nightly",x="\\""} 1', out)
+        for label in ("suite", "9=a", "__x=a", "a b=c", "=x"):
+            self.assert_refused(run("report", "prom", report, "--label", label))
+
+    def test_annotations(self):
+        report = made_up("a", [row(8, 10, 1)])
+        report["findings"] = [{"id": "nic-hotspot", "severity": "error", "subject": "x::y", "message": "a\n::error::b",
+                               "fix": "100%"}]
+        path = self.write("r.json", report)
+        code, out, _ = run("report", "annotate", "--format", "github", path)
+        self.assertEqual((code, out), (0, "::error title=nic-hotspot (x%3A%3Ay)::a\\x0a::error::b%0Afix: 100%25\n"))
+        quality = self.folder / "quality.json"
+        self.assertEqual(run("report", "annotate", "--format", "gitlab", path, "-o", quality), (0, "", ""))
+        self.assertEqual(json.loads(quality.read_text())[0]["check_name"], "nic-hotspot")
+        self.assert_refused(run("report", "annotate", "--format", "gitlab", path, "-o", quality))  # it is there
+        self.assert_refused(run("report", "annotate", "--format", "teletype", path))
+        self.assert_refused(run("report", "annotate", path))
 
 
 class RealChecks(Compare):

@@ -114,18 +114,18 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
   const std::string labels = "{benchmark=\"put\",scope=\"block\",size_bytes=\"4096\"";
   EXPECT_DOUBLE_EQ(series.at("shmemctl_bandwidth_bytes_per_second" + labels + "}"), 12.5e9);
   EXPECT_DOUBLE_EQ(series.at("shmemctl_operations_per_second" + labels + "}"), 0.625e6);
-  EXPECT_DOUBLE_EQ(series.at("shmemctl_latency_seconds" + labels + ",quantile=\"0.5\"}"), 1.5e-6);
-  EXPECT_EQ(series.count("shmemctl_latency_seconds" + labels + ",quantile=\"0.99\"}"), 0u);
+  EXPECT_DOUBLE_EQ(series.at("shmemctl_latency_seconds" + labels + ",percentile=\"50\"}"), 1.5e-6);
+  EXPECT_EQ(series.count("shmemctl_latency_seconds" + labels + ",percentile=\"99\"}"), 0u);
   EXPECT_EQ(series.at("shmemctl_run_success"), 0); // its exit code is 1
   EXPECT_EQ(series.at("shmemctl_run_timestamp_seconds"), 1795231981);
   EXPECT_EQ(series.at("shmemctl_findings{id=\"nic-hotspot\",severity=\"error\"}"), 1);
-  EXPECT_EQ(series.at("shmemctl_nic_counter_delta{host=\"node7\",device=\"mlx5_0\",port=\"1\","
+  EXPECT_EQ(series.at("shmemctl_nic_delta{host=\"node7\",device=\"mlx5_0\",port=\"1\","
                       "counter=\"port_xmit_data\"}"),
             20);
   // One counter was not read, so there is no number for it.
   int deltas = 0;
   for (const auto& [name, value] : series)
-    deltas += name.rfind("shmemctl_nic_counter_delta", 0) == 0 ? 1 : 0;
+    deltas += name.rfind("shmemctl_nic_delta", 0) == 0 ? 1 : 0;
   EXPECT_EQ(deltas, 1);
 }
 

@@ -2,13 +2,11 @@
 // to_json() gives is accepted.
 #include <gtest/gtest.h>
 #include <random>
-#include <sstream>
 
-#include "reports/csv.h"
-#include "reports/junit.h"
-#include "reports/prometheus.h"
-#include "reports/text.h"
+#include "reports/report_file.h"
 #include "reports/validate.h"
+#include "tests/support/every_writer.h"
+#include "tests/support/schema_sampler.h"
 #include "tests/unit/reports/samples.h"
 
 namespace shmemctl {
@@ -79,21 +77,6 @@ private:
   std::mt19937_64 random_;
 };
 
-void print_every_way(const Report& report) {
-  for (const bool flag : {false, true}) {
-    std::ostringstream out;
-    TextStyle style;
-    style.verbose = flag;
-    style.utf8 = !flag;
-    style.width = flag ? 40 : 0;
-    write_text(out, report, style);
-    EXPECT_FALSE(out.str().empty());
-  }
-  EXPECT_FALSE(write_csv(report).empty());
-  EXPECT_FALSE(write_junit(report).empty());
-  EXPECT_FALSE(write_prometheus(report).empty());
-}
-
 TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
   Mutator mutator(2);
   int accepted = 0;
@@ -110,10 +93,30 @@ TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
     }
     ++accepted;
     const Report report = report_from_json(document, "random");
-    print_every_way(report);
+    EXPECT_EQ(malformed(report), "") << document.dump();
     ASSERT_TRUE(validate_report(to_json(report)).empty()) << document.dump();
   }
   EXPECT_GT(accepted, 40);
+}
+
+TEST(RandomReport, WhatTheSchemaDescribesEveryWriterRenders) {
+  std::mt19937_64 random(7);
+  SchemaSampler sampler(json::parse(report_schema_text()),
+                        [&random](std::uint64_t limit) { return random() % limit; });
+  constexpr int documents = 150;
+  int accepted = 0, with_rows = 0;
+  for (int i = 0; i < documents; ++i) {
+    const json document = sampler.document();
+    if (!validate_report(document).empty())
+      continue;
+    ++accepted;
+    const Report report = report_from_json(document, "made up");
+    with_rows += report.results.empty() ? 0 : 1;
+    ASSERT_EQ(malformed(report), "") << document.dump(2);
+    ASSERT_EQ(to_json(parse_report(to_text(document), "made up")), to_json(report));
+  }
+  EXPECT_GT(accepted, documents * 3 / 4);
+  EXPECT_GT(with_rows, documents / 3);
 }
 
 TEST(RandomReport, SectionsThatNoSchemaSawArePrintedToo) {
@@ -126,7 +129,7 @@ TEST(RandomReport, SectionsThatNoSchemaSawArePrintedToo) {
       mutator.mutate(report.comparison);
       mutator.mutate(report.thresholds);
     }
-    print_every_way(report);
+    EXPECT_EQ(malformed(report), "") << to_json(report).dump();
     report.results.clear();
     report.checks.clear();
     EXPECT_FALSE(write_csv(report).empty());

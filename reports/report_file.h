@@ -1,0 +1,32 @@
+// Reports in files. Their rows are checked and read one after the other, so that a report of a
+// million rows needs little more memory than its text and what is read from it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+#include "reports/validate.h"
+
+namespace shmemctl {
+
+/// A larger report is refused before it is read: 4 GiB, a million rows with all their samples.
+inline constexpr std::size_t max_report_bytes = std::size_t{4} << 30;
+
+/// The report in this file; "-" is stdin. Throws Error (usage) as report_from_json() and
+/// read_input() do. Logs that keys of a newer minor version are ignored.
+Report read_report(const std::string& path);
+/// The same of a text. @param subject its name, for messages
+Report parse_report(const std::string& text, const std::string& subject);
+
+/// One row of `results`, of a document that was found to follow the schema. Throws Error (usage)
+/// for a whole number that its type does not hold.
+ResultRow row_from_json(const nlohmann::json& object, const std::string& subject);
+
+/// As validate_report(), of a text; after a thousand rows with violations it looks no further.
+/// Throws Error (usage) for what is no JSON, or no report of this schema's major version.
+std::vector<SchemaViolation> validate_report_text(const std::string& text,
+                                                  const std::string& subject);
+
+} // namespace shmemctl

@@ -1,0 +1,245 @@
+// Every writer of reports, and what is well-formed of what it writes.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <expat.h>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "reports/annotate/annotate.h"
+#include "reports/csv.h"
+#include "reports/junit.h"
+#include "reports/prometheus.h"
+#include "reports/text.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+
+/// What is wrong with a text; "" if nothing is.
+using Judge = std::function<std::string(const std::string& written)>;
+
+namespace every_writer {
+
+inline std::string lines_problem(const std::string& text, const char* also_allowed) {
+  if (text.empty() || text.back() != '\n')
+    return "does not end with a line end";
+  if (first_non_utf8(text))
+    return "is not UTF-8";
+  for (const char c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 || c == 0x7f) && c != '\n' &&
+        !std::strchr(also_allowed, c))
+      return "has the control character " + std::to_string(static_cast<int>(c));
+  return "";
+}
+
+/// RFC 4180: cells by the header's count in each row; a quote only in quoted cells.
+inline std::string csv_problem(const std::string& text) {
+  std::size_t columns = 0, cells = 1;
+  bool first = true, quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '"' && i + 1 < text.size() && text[i + 1] == '"')
+        ++i;
+      else if (c == '"')
+        quoted = false;
+    } else if (c == '"') {
+      if (i > 0 && text[i - 1] != ',' && text[i - 1] != '\n')
+        return "a quote within a cell";
+      quoted = true;
+    } else if (c == ',') {
+      ++cells;
+    } else if (c == '\n') {
+      if (text[i - 1] != '\r')
+        return "a bare line end";
+      columns = first ? cells : columns;
+      if (cells != columns)
+        return std::to_string(cells) + " cells below " + std::to_string(columns) + " columns";
+      first = false;
+      cells = 1;
+    }
+  }
+  return quoted ? "an open quote" : first ? "no line" : "";
+}
+
+inline std::string xml_problem(const std::string& text) {
+  XML_Parser parser = XML_ParserCreate("UTF-8");
+  const bool good =
+      XML_Parse(parser, text.data(), static_cast<int>(text.size()), 1) == XML_STATUS_OK;
+  const std::string problem = good ? "" : XML_ErrorString(XML_GetErrorCode(parser));
+  XML_ParserFree(parser);
+  return problem;
+}
+
+/// The end of {name="value",...} at `at`, or npos.
+inline std::size_t after_labels(const std::string& line, std::size_t at) {
+  static const char* const name_characters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  std::set<std::string> names;
+  for (++at; at < line.size();) {
+    const std::size_t equals = line.find_first_not_of(name_characters, at);
+    if (equals == std::string::npos || equals == at || (line[at] >= '0' && line[at] <= '9') ||
+        line.compare(equals, 2, "=\"") != 0 || !names.insert(line.substr(at, equals - at)).second)
+      return std::string::npos;
+    std::size_t end = equals + 2;
+    while (end < line.size() && line[end] != '"') {
+      if (line[end] == '\\' && (end + 1 == line.size() || !std::strchr("\\\"n", line[end + 1])))
+        return std::string::npos;
+      end += line[end] == '\\' ? 2 : 1;
+    }
+    if (end + 1 >= line.size())
+      return std::string::npos;
+    if (line[end + 1] == '}')
+      return end + 2;
+    if (line[end + 1] != ',')
+      return std::string::npos;
+    at = end + 2;
+  }
+  return std::string::npos;
+}
+
+/// The text exposition format: a family's lines together, behind its HELP and TYPE; no series
+/// twice.
+inline std::string prometheus_problem(const std::string& text) {
+  std::set<std::string> series, families;
+  std::string family;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (starts_with(line, "# HELP ")) {
+      family = line.substr(7, line.find(' ', 7) - 7);
+      if (!families.insert(family).second)
+        return "the family is there twice: " + family;
+      continue;
+    }
+    if (starts_with(line, "# TYPE ")) {
+      if (line != "# TYPE " + family + " gauge")
+        return line;
+      continue;
+    }
+    std::size_t end = line.find_first_of("{ ");
+    if (family.empty() || line.substr(0, end) != family)
+      return "outside of its family: " + line;
+    if (line[end] == '{')
+      end = after_labels(line, end);
+    if (end == std::string::npos || line[end] != ' ' || !series.insert(line.substr(0, end)).second)
+      return "labels, or a series that is there twice: " + line;
+    char* rest = nullptr;
+    const std::string number = line.substr(end + 1);
+    if (!std::isfinite(std::strtod(number.c_str(), &rest)) || *rest != '\0' || number.empty())
+      return "no number: " + line;
+  }
+  return lines_problem(text, "");
+}
+
+inline std::string github_problem(const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t title = line.find(" title=");
+    const std::string command = line.substr(0, title);
+    if (command != "::error" && command != "::warning" && command != "::notice")
+      return "no command: " + line;
+    const std::size_t end = line.find("::", title);
+    if (end == std::string::npos ||
+        line.substr(title, end - title).find_first_of(":,") != std::string::npos)
+      return "a title that ends early: " + line;
+  }
+  return text.empty() ? "" : lines_problem(text, "");
+}
+
+inline std::string gitlab_problem(const std::string& text) {
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array())
+    return "not a list";
+  std::set<std::string> fingerprints;
+  for (const nlohmann::json& issue : list)
+    if (!fingerprints.insert(issue.at("fingerprint").get<std::string>()).second)
+      return "a fingerprint that is there twice";
+  return "";
+}
+
+/// No markup but our own: headings, tables, <code>.
+inline std::string markdown_problem(const std::string& text) {
+  std::istringstream lines(text);
+  std::ptrdiff_t columns = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto bars = std::count(line.begin(), line.end(), '|');
+    columns = bars == 0 || columns == 0 ? bars : columns;
+    if (bars != columns || (bars > 0 && line.front() != '|'))
+      return "a row of another width: " + line;
+    for (std::size_t at = 0; (at = line.find('<', at)) != std::string::npos; ++at)
+      if (line.compare(at, 6, "<code>") != 0 && line.compare(at, 7, "</code>") != 0)
+        return "a tag: " + line;
+    if (line.find_first_of("`[]()!\\_~@\"'{}$^") != std::string::npos)
+      return "markup: " + line;
+  }
+  return lines_problem(text, "");
+}
+
+struct Writer {
+  const char* name;
+  std::function<std::string(const Report&)> write;
+  Judge problem_of;
+};
+
+inline std::string text_of(const Report& report, const TextStyle& style) {
+  std::ostringstream out;
+  write_text(out, report, style);
+  return out.str();
+}
+
+inline Writer annotations(const char* name, AnnotationFormat format, Judge problem_of) {
+  return {name,
+          [format](const Report& report) {
+            return write_annotations({{"r.json", report}}, format);
+          },
+          std::move(problem_of)};
+}
+
+inline const std::vector<Writer>& all() {
+  static const auto plain = [](const std::string& text) { return lines_problem(text, "\t"); };
+  static const auto coloured = [](const std::string& text) {
+    return lines_problem(text, "\t\x1b");
+  };
+  static const std::vector<Writer> writers = {
+      {"text", [](const Report& report) { return text_of(report, {}); }, plain},
+      {"text, narrow",
+       [](const Report& report) {
+         return text_of(report, {false, 40, true, false, true});
+       },
+       plain},
+      {"text, in colour",
+       [](const Report& report) {
+         return text_of(report, {true, 120, true, true, true});
+       },
+       coloured},
+      {"csv", write_csv, csv_problem},
+      {"junit", write_junit, xml_problem},
+      {"prom", [](const Report& report) { return write_prometheus(report); }, prometheus_problem},
+      {"prom, labels",
+       [](const Report& report) {
+         return write_prometheus(report, {{"id", "a\"b"}});
+       },
+       prometheus_problem},
+      annotations("github", AnnotationFormat::github, github_problem),
+      annotations("gitlab", AnnotationFormat::gitlab, gitlab_problem),
+      annotations("markdown", AnnotationFormat::markdown, markdown_problem),
+  };
+  return writers;
+}
+
+} // namespace every_writer
+
+/// Writes the report every way. What is malformed, with the writer's name; "" if nothing is.
+inline std::string malformed(const Report& report) {
+  for (const every_writer::Writer& writer : every_writer::all())
+    if (const std::string problem = writer.problem_of(writer.write(report)); !problem.empty())
+      return std::string(writer.name) + ": " + problem;
+  return "";
+}
+
+} // namespace shmemctl
