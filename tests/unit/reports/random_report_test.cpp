@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "reports/csv.h"
+#include "reports/html/page_model.h"
+#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/text.h"
@@ -92,6 +94,7 @@ void print_every_way(const Report& report) {
   EXPECT_FALSE(write_csv(report).empty());
   EXPECT_FALSE(write_junit(report).empty());
   EXPECT_FALSE(write_prometheus(report).empty());
+  EXPECT_FALSE(html::script_json(html::page_model({{{"random", report}}, {}})).empty());
 }
 
 TEST(RandomReport, WhatTheSchemaAcceptsIsReadAndPrinted) {
