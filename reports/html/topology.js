@@ -24,7 +24,7 @@ function drawDevice(box) {
     group.append(makeSvg("text", { x: box.x + box.width / 2, y: box.y + 35, "text-anchor": "middle", class: "detail" }, box.detail));
   // Names that are longer than their box are squeezed into it.
   for (const text of group.querySelectorAll("text"))
-    if (text.textContent.length * 7 > box.width - 8) {
+    if (text.textContent.length * (text.classList.contains("name") ? 7.4 : 6.2) > box.width - 6) {
       text.setAttribute("textLength", box.width - 10);
       text.setAttribute("lengthAdjust", "spacingAndGlyphs");
     }
