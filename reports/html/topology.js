@@ -34,7 +34,7 @@ function drawDevice(box) {
 
 function drawLine(line) {
   const [x1, y1] = line.from, [x2, y2] = line.to;
-  const lift = line.kind === "nvlink" && line.label ? Math.min(44, 14 + Math.abs(x2 - x1) / 12) : 0;
+  const lift = line.kind === "nvlink" && line.label ? Math.min(104, 30 + Math.abs(x2 - x1) / 9) : 0;
   const path = lift > 0 ? `M${x1},${y1} C${x1},${y1 - lift} ${x2},${y2 - lift} ${x2},${y2}`
     : `M${x1},${y1} C${x1},${y1 + (y2 - y1) / 2} ${x2},${y1 + (y2 - y1) / 2} ${x2},${y2}`;
   return makeSvg("path", { d: path, class: "line " + line.kind }, makeSvg("title", {}, line.label));
