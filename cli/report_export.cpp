@@ -1,10 +1,13 @@
-// `shmemctl report csv|junit|prom|annotate`: reports in formats that other programs read.
+// `shmemctl report csv|junit|prom|annotate|html`: reports in formats that other programs read.
 #include <functional>
 #include <iostream>
 
 #include "cli/report_compare.h"
 #include "reports/annotate/annotate.h"
+#include "reports/compare/load.h"
 #include "reports/csv.h"
+#include "reports/html/page_model.h"
+#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/report_file.h"
@@ -105,6 +108,44 @@ void add_annotate(CLI::App& report, Context& context) {
   });
 }
 
+struct PageFlags {
+  std::vector<std::string> paths;
+  std::string baseline, output = "-";
+};
+
+ExitCode write_page(const Context& context, const PageFlags& flags) {
+  if (flags.output != "-")
+    check_output_path(flags.output, context.force);
+  html::PageInput input{load_reports(flags.paths), {}};
+  if (!flags.baseline.empty())
+    input.baseline = load_reports({flags.baseline});
+  write_file_atomically(flags.output, html::write_html(html::page_model(std::move(input))),
+                        context.force);
+  return ExitCode::ok;
+}
+
+void add_html(CLI::App& report, Context& context) {
+  CLI::App* command = report.add_subcommand(
+      "html", "Reports as one page for a browser: findings, topology, heat maps, charts, trend");
+  command->footer("The page needs nothing beside it and fetches nothing. Of several reports it "
+                  "shows the newest\n"
+                  "of each command on each set of hosts, and how rows moved over all.\n"
+                  "Example: shmemctl report html runs/*.json --baseline good.json -o page.html");
+  auto flags = std::make_shared<PageFlags>();
+  command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
+      ->required();
+  command
+      ->add_option("--baseline", flags->baseline,
+                   "Earlier reports to draw and compare with: a report, or a folder of them")
+      ->type_name("FILE|DIR");
+  command
+      ->add_option("-o,--output", flags->output, "Write to this file, whole or not at all [stdout]")
+      ->type_name("FILE");
+  command->callback([&context, flags] {
+    context.run = [flags](Context& run_context) { return write_page(run_context, *flags); };
+  });
+}
+
 } // namespace
 
 void add_report_formats(CLI::App& report, Context& context) {
@@ -117,6 +158,7 @@ void add_report_formats(CLI::App& report, Context& context) {
              write_junit);
   add_prom(report, context);
   add_annotate(report, context);
+  add_html(report, context);
 }
 
 } // namespace shmemctl

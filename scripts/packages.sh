@@ -3,10 +3,15 @@
 # Needs root or sudo only if something is missing.
 
 build_packages="g++ cmake ninja-build ccache git libhwloc-dev libexpat1-dev nlohmann-json3-dev
-  libcli11-dev libfmt-dev libvalijson-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev"
+  libcli11-dev libfmt-dev libvalijson-dev libboost-dev libibverbs-dev libfabric-dev libucx-dev
+  libjs-chart.js"
 test_packages="libgtest-dev libbenchmark-dev clang libclang-rt-dev clang-format python3
   python3-jsonschema python3-yaml hwloc-nox shellcheck openmpi-bin libopenmpi-dev libpmix-dev mpich
   munge slurmctld slurmd slurm-client slurm-wlm-basic-plugins prometheus prometheus-node-exporter"
+# For the pages of `report html`. Ubuntu has no browser as a package: these tests are skipped there.
+if ! grep -qx 'ID=ubuntu' /etc/os-release 2>/dev/null; then
+  test_packages="$test_packages chromium"
+fi
 # For virtual machines with Soft-RoCE (docs/lab.md); their kernel is downloaded, never installed.
 lab_packages="qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers ibverbs-utils perftest
   pciutils zstd"

@@ -13,6 +13,8 @@
 
 #include "reports/annotate/annotate.h"
 #include "reports/csv.h"
+#include "reports/html/page_model.h"
+#include "reports/html/write_html.h"
 #include "reports/junit.h"
 #include "reports/prometheus.h"
 #include "reports/text.h"
@@ -162,6 +164,13 @@ inline std::string gitlab_problem(const std::string& text) {
   return "";
 }
 
+/// The page's block of data: JSON that ends no element and opens none.
+inline std::string page_data_problem(const std::string& text) {
+  if (text.find_first_of("<>&") != std::string::npos)
+    return "a character of markup";
+  return nlohmann::json::parse(text, nullptr, false).is_discarded() ? "not JSON" : "";
+}
+
 /// No markup but our own: headings, tables, <code>.
 inline std::string markdown_problem(const std::string& text) {
   std::istringstream lines(text);
@@ -225,6 +234,11 @@ inline const std::vector<Writer>& all() {
          return write_prometheus(report, {{"id", "a\"b"}});
        },
        prometheus_problem},
+      {"html",
+       [](const Report& report) {
+         return html::script_json(html::page_model({{{"r.json", report}}, {}}));
+       },
+       page_data_problem},
       annotations("github", AnnotationFormat::github, github_problem),
       annotations("gitlab", AnnotationFormat::gitlab, gitlab_problem),
       annotations("markdown", AnnotationFormat::markdown, markdown_problem),

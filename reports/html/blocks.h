@@ -1,0 +1,64 @@
+// What a page is made of: sections of blocks, as JSON that the page's script draws. Every text in
+// it is safe_text().
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shmemctl::html {
+
+/// How a column of a table is drawn.
+enum class ColumnKind {
+  text,
+  number,
+  size,   ///< bytes: 4K
+  share,  ///< 0.25: 25%
+  status, ///< pass, fail, ...: coloured
+  code    ///< to be pasted
+};
+
+struct PageColumn {
+  std::string name;
+  ColumnKind kind = ColumnKind::text;
+};
+
+/// Rows beyond these are left out of a table, and it says so.
+inline constexpr std::size_t most_table_rows = 20'000;
+
+/// A table under its title.
+class TableBlock {
+public:
+  TableBlock(std::string title, std::vector<PageColumn> columns);
+  /// A cell is a string, a number, or null for what is unknown; missing ones are null.
+  void add(std::vector<nlohmann::json> row);
+  /// Left out of the page until somebody opens it.
+  void fold() { folded_ = true; }
+  bool empty() const { return n_rows_ == 0; }
+  nlohmann::json block() const;
+
+private:
+  std::string title_;
+  std::vector<PageColumn> columns_;
+  nlohmann::json rows_ = nlohmann::json::array();
+  std::size_t n_rows_ = 0;
+  bool folded_ = false;
+};
+
+/// A cell of safe text; of nothing, null.
+nlohmann::json cell(const std::string& text);
+nlohmann::json cell(const std::optional<double>& number);
+/// A scalar of a document: a number stays one, anything else is safe text; null for the rest.
+nlohmann::json cell(const nlohmann::json& value);
+
+/// A sentence.
+nlohmann::json note_block(const std::string& text);
+
+/// {"id", "title", "blocks"}; null if there is no block.
+nlohmann::json section(const std::string& id, const std::string& title, nlohmann::json blocks);
+
+/// `value` with four significant digits: what a picture shows, and short as text.
+double rounded(double value);
+
+} // namespace shmemctl::html

@@ -1,0 +1,38 @@
+// A heat map: a matrix of numbers, in one or several views (bandwidth, time, ...).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/html/sections.h"
+
+namespace shmemctl::html {
+
+using Matrix = std::vector<std::vector<std::optional<double>>>;
+
+struct HeatView {
+  std::string name, unit;
+  bool less_is_better = false;
+  Matrix values;
+};
+
+struct HeatMap {
+  std::string title, row_name, column_name;
+  std::vector<std::string> rows, columns;
+  std::vector<HeatView> views;
+  std::vector<std::string> notes;
+  bool skip_diagonal = false; ///< it says nothing about the rest, and does not stretch the colours
+
+  /// Null if the budget does not hold it: it then counts as left out.
+  nlohmann::json block(CellBudget& budget) const;
+};
+
+/// The ends of the colours of a view: small differences are not stretched to look large.
+struct HeatRange {
+  double low = 0, high = 0;
+};
+std::optional<HeatRange> heat_range(const HeatView& view, bool skip_diagonal);
+
+} // namespace shmemctl::html

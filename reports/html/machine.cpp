@@ -1,0 +1,215 @@
+// Results as a table, and what they were measured with.
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "reports/compare/load.h"
+#include "reports/compare/side.h"
+#include "reports/html/blocks.h"
+#include "reports/html/sections.h"
+#include "reports/json_view.h"
+#include "src/base/text.h"
+
+namespace shmemctl::html {
+
+using nlohmann::json;
+
+namespace {
+
+/// No case has more independent variables; a made-up document may.
+constexpr std::size_t most_parameters = 16;
+
+std::vector<std::string> parameter_names(const std::vector<Shown>& shown) {
+  std::vector<std::string> names;
+  for (const Shown& one : shown)
+    for (const ResultRow& row : one.report().results)
+      for (const auto& [name, value] : row.params.items()) {
+        if (names.size() >= most_parameters)
+          return names;
+        if (std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+      }
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return name == "size_bytes"; });
+  return names;
+}
+
+std::vector<json> result_cells(const Shown& one, const ResultRow& row,
+                               const std::vector<std::string>& names) {
+  std::vector<json> cells{cell(one.label), row.run ? json(*row.run) : json(), cell(row.case_name)};
+  for (const std::string& name : names)
+    cells.push_back(cell(view::member(row.params, name.c_str())));
+  const Stats stats = row.stats.value_or(Stats{});
+  cells.push_back(row.stats ? json(stats.n) : json());
+  for (const auto& value : {stats.min, stats.p50, stats.p90, stats.p99, stats.max})
+    cells.push_back(cell(value));
+  cells.push_back(cell(row.unit));
+  for (const auto& value : {row.bandwidth_GBps, row.wire_GBps, row.rate_Mops, row.link_fraction})
+    cells.push_back(cell(value));
+  cells.push_back(cell(row.limited_by.value_or("")));
+  cells.push_back(cell(std::string(to_string(row.verified))));
+  cells.push_back(cell(std::string(to_string(row.status))));
+  cells.push_back(cell(row.reason));
+  return cells;
+}
+
+json hosts_table(const std::vector<Shown>& shown) {
+  TableBlock table("Hosts", {{"host"},
+                             {"kernel"},
+                             {"CPU"},
+                             {"packages", ColumnKind::number},
+                             {"NUMA nodes", ColumnKind::number},
+                             {"logical CPUs", ColumnKind::number},
+                             {"GPUs"},
+                             {"NICs"},
+                             {"software"}});
+  std::set<json> seen;
+  for (const Shown& one : shown)
+    for (const json& host : one.report().hosts) {
+      if (!seen.insert(host).second)
+        continue;
+      std::map<std::string, int> gpus;
+      for (const json& gpu : view::list(host, "gpus"))
+        ++gpus[view::text(gpu, "name", "GPU")];
+      std::vector<std::string> kinds, nics, versions;
+      for (const auto& [name, count] : gpus)
+        kinds.push_back(std::to_string(count) + " x " + name);
+      for (const json& hca : view::list(host, "hcas")) {
+        std::string nic = view::text(hca, "name", "?") + ":" + view::text(hca, "port", "?");
+        if (const auto rate = view::number(hca, "rate_Gbps"))
+          nic += " " + view::decimal(*rate) + "G";
+        if (const std::string firmware = view::text(hca, "firmware"); !firmware.empty())
+          nic += " fw " + firmware;
+        nics.push_back(std::move(nic));
+      }
+      if (const json& all = view::member(host, "versions"); all.is_object())
+        for (const auto& [name, version] : all.items())
+          if (const auto text = view::scalar(version))
+            versions.push_back(name + " " + *text);
+      const json& cpus = view::member(host, "cpus");
+      table.add({cell(view::member(host, "name")), cell(view::member(host, "kernel")),
+                 cell(view::member(cpus, "model")), cell(view::member(cpus, "packages")),
+                 cell(view::member(cpus, "numa_nodes")), cell(view::member(cpus, "logical")),
+                 cell(join(kinds, ", ")), cell(join(nics, ", ")), cell(join(versions, ", "))});
+    }
+  return table.empty() ? json() : table.block();
+}
+
+json runs_table(const std::vector<Shown>& shown) {
+  TableBlock table("Runs", {{"file", ColumnKind::code},
+                            {"hosts"},
+                            {"started"},
+                            {"finished"},
+                            {"status", ColumnKind::status},
+                            {"exit code", ColumnKind::number},
+                            {"PEs", ColumnKind::number},
+                            {"nodes", ColumnKind::number},
+                            {"bootstrap"},
+                            {"launcher"},
+                            {"shmemctl"},
+                            {"revision"},
+                            {"command", ColumnKind::code}});
+  for (const Shown& one : shown)
+    for (const RunInfo& run : runs_of(one.report()))
+      table.add({cell(one.loaded->path), cell(join(run.hosts, ", ")), cell(run.started_at),
+                 cell(run.finished_at), cell(std::string(to_string(run.status))),
+                 static_cast<int>(run.exit_code), run.job.pes, run.job.nodes,
+                 cell(run.job.bootstrap), cell(run.job.launcher), cell(run.tool_version),
+                 cell(run.git_revision), cell(join(run.command, " "))});
+  return table.block();
+}
+
+json settings_table(const std::vector<Shown>& shown) {
+  TableBlock table("Build, options and clock", {{"where"}, {"what"}, {"value"}});
+  for (const Shown& one : shown) {
+    const Report& report = one.report();
+    for (const auto& [name, value] : report.tool.build)
+      table.add({cell(one.label), cell("build: " + name), cell(value)});
+    for (const auto& [name, value] : report.env)
+      table.add({cell(one.label), cell("option " + name), cell(value)});
+    for (const OptionEntry& option : report.options)
+      table.add({cell(one.label), cell("option " + option.name), cell(option.value)});
+    if (report.measurement)
+      table.add(
+          {cell(one.label), cell(std::string("clock")),
+           cell(fmt::format("{}, resolution {} ns, a call {} ns", report.measurement->clock,
+                            report.measurement->resolution_ns, report.measurement->cost_ns))});
+  }
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+json phases_table(const std::vector<Shown>& shown) {
+  TableBlock table("Phases of the start", {{"where"},
+                                           {"phase"},
+                                           {"time [ms]", ColumnKind::number},
+                                           {"slowest PE", ColumnKind::number}});
+  for (const Shown& one : shown)
+    for (const PhaseRow& phase : one.report().phases)
+      table.add({cell(one.label), cell(phase.name), phase.time_ms, phase.slowest_pe});
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+json connections_table(const std::vector<Shown>& shown) {
+  TableBlock table(
+      "Connections",
+      {{"transport"}, {"from PE", ColumnKind::number}, {"to PE", ColumnKind::number}, {"way"}});
+  for (const Shown& one : shown)
+    for (const ConnectionRow& row : one.report().connections)
+      table.add({cell(row.transport), row.source, row.target, cell(row.way)});
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+json pinning_table(const std::vector<Shown>& shown) {
+  TableBlock table("Where PEs ran", {{"PE", ColumnKind::number},
+                                     {"host"},
+                                     {"CPUs"},
+                                     {"NUMA node", ColumnKind::number},
+                                     {"chosen by"}});
+  for (const Shown& one : shown)
+    if (one.report().measurement)
+      for (const PinRow& pin : one.report().measurement->pinning)
+        table.add({pin.pe, cell(pin.host), cell(pin.cpus), pin.numa ? json(*pin.numa) : json(),
+                   cell(pin.by)});
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+} // namespace
+
+json results_section(const std::vector<Shown>& shown) {
+  const std::vector<std::string> names = parameter_names(shown);
+  std::vector<PageColumn> columns{
+      {"where"}, {"run", ColumnKind::number}, {"case", ColumnKind::code}};
+  for (const std::string& name : names)
+    columns.push_back({name, ends_with(name, "_bytes") ? ColumnKind::size : ColumnKind::number});
+  columns.push_back({"n", ColumnKind::number});
+  for (const char* name : {"min", "p50", "p90", "p99", "max"})
+    columns.push_back({name, ColumnKind::number});
+  columns.push_back({"unit"});
+  for (const char* name : {"GB/s", "wire GB/s", "M op/s"})
+    columns.push_back({name, ColumnKind::number});
+  columns.push_back({"of limit", ColumnKind::share});
+  columns.push_back({"limited by"});
+  columns.push_back({"verified", ColumnKind::status});
+  columns.push_back({"status", ColumnKind::status});
+  columns.push_back({"reason"});
+  TableBlock table("All rows", columns);
+  for (const Shown& one : shown)
+    for (const ResultRow& row : one.report().results)
+      table.add(result_cells(one, row, names));
+  return table.empty() ? json() : section("results", "Results", json::array({table.block()}));
+}
+
+json machine_section(const std::vector<Shown>& shown) {
+  json blocks = json::array();
+  for (json block : {hosts_table(shown), runs_table(shown), phases_table(shown),
+                     pinning_table(shown), connections_table(shown), settings_table(shown)})
+    if (!block.is_null())
+      blocks.push_back(std::move(block));
+  return section("machine", "Machine and software", std::move(blocks));
+}
+
+} // namespace shmemctl::html

@@ -1,0 +1,207 @@
+// What NICs carried, and what their counters say.
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+#include "reports/html/blocks.h"
+#include "reports/html/chart.h"
+#include "reports/html/heat_map.h"
+#include "reports/html/sections.h"
+#include "reports/json_view.h"
+#include "reports/table.h"
+#include "src/base/text.h"
+
+namespace shmemctl::html {
+
+using nlohmann::json;
+
+namespace {
+
+/// More bars than these are drawn as a heat map of hosts and NICs.
+constexpr std::size_t most_bars = 40;
+
+std::string port_name(const json& port) {
+  return view::scalar(view::member(port, "device")).value_or("?") + ":" +
+         view::text(port, "port", "?");
+}
+
+std::string pes_text(const json& port) {
+  std::vector<std::string> pes;
+  for (const json& pe : view::list(port, "pes"))
+    pes.push_back(view::scalar(pe).value_or("?"));
+  return join(pes, ",");
+}
+
+bool is_hot(const json& port) {
+  return view::member(port, "hot") == true;
+}
+
+json loads_table(const std::vector<const json*>& ports) {
+  TableBlock table("Loads", {{"host"},
+                             {"NIC", ColumnKind::code},
+                             {"interface"},
+                             {"link [Gb/s]", ColumnKind::number},
+                             {"sent [GB/s]", ColumnKind::number},
+                             {"of link", ColumnKind::share},
+                             {"received [GB/s]", ColumnKind::number},
+                             {"of link", ColumnKind::share},
+                             {"peak sent [GB/s]", ColumnKind::number},
+                             {"peak received [GB/s]", ColumnKind::number},
+                             {"way"},
+                             {"PEs"},
+                             {"verdict", ColumnKind::status}});
+  for (const json* port : ports) {
+    const json &sent = view::member(*port, "sent"), &received = view::member(*port, "received");
+    table.add({cell(view::member(*port, "host")), cell(port_name(*port)),
+               cell(view::member(*port, "netdev")), cell(view::member(*port, "link_Gbps")),
+               cell(view::member(sent, "GBps")), cell(view::member(sent, "link_share")),
+               cell(view::member(received, "GBps")), cell(view::member(received, "link_share")),
+               cell(view::member(sent, "peak_GBps")), cell(view::member(received, "peak_GBps")),
+               cell(view::member(*port, "direction")), cell(pes_text(*port)),
+               cell(std::string(is_hot(*port) ? "hot" : ""))});
+  }
+  return table.block();
+}
+
+/// Bars are drawn by the script from a table of its own: names, hot or not, sent and received.
+json bars_block(const std::vector<const json*>& ports, bool several_hosts) {
+  json bars = json::array();
+  for (const json* port : ports)
+    bars.push_back(
+        {{"name", safe_text(several_hosts ? view::text(*port, "host") + " " + port_name(*port)
+                                          : port_name(*port))},
+         {"hot", is_hot(*port)},
+         {"values",
+          {cell(view::member(view::member(*port, "sent"), "GBps")),
+           cell(view::member(view::member(*port, "received"), "GBps"))}}});
+  return {{"type", "bars"},
+          {"title", "Load of each NIC"},
+          {"unit", "GB/s"},
+          {"names", {"sent", "received"}},
+          {"bars", std::move(bars)}};
+}
+
+json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
+  std::set<std::string> hosts, names;
+  const auto host_of = [](const json& port) { return view::text(port, "host", "?"); };
+  for (const json* port : ports) {
+    hosts.insert(host_of(*port));
+    names.insert(port_name(*port));
+  }
+  HeatMap map;
+  map.title = "Load of each NIC";
+  map.row_name = "host";
+  map.column_name = "NIC";
+  map.rows.assign(hosts.begin(), hosts.end());
+  map.columns.assign(names.begin(), names.end());
+  std::sort(map.rows.begin(), map.rows.end(), natural_less);
+  std::sort(map.columns.begin(), map.columns.end(), natural_less);
+  const auto place = [](const std::vector<std::string>& in, const std::string& name) {
+    return static_cast<std::size_t>(std::find(in.begin(), in.end(), name) - in.begin());
+  };
+  for (const char* way : {"sent", "received"}) {
+    HeatView view{way, "GB/s", true,
+                  Matrix(map.rows.size(), std::vector<std::optional<double>>(map.columns.size()))};
+    for (const json* port : ports)
+      view.values[place(map.rows, host_of(*port))][place(map.columns, port_name(*port))] =
+          view::number(view::member(*port, way), "GBps");
+    map.views.push_back(std::move(view));
+  }
+  return map.block(budget);
+}
+
+json signs_table(const std::vector<Shown>& shown) {
+  TableBlock table("Counters beyond their thresholds", {{"severity", ColumnKind::status},
+                                                        {"host"},
+                                                        {"NIC", ColumnKind::code},
+                                                        {"counter", ColumnKind::code},
+                                                        {"change", ColumnKind::number},
+                                                        {"per s", ColumnKind::number},
+                                                        {"limit", ColumnKind::code},
+                                                        {"what it means"},
+                                                        {"says"}});
+  for (const Shown& one : shown)
+    for (const json& sign : view::list(one.report().hotspots, "signs"))
+      table.add({cell(view::member(sign, "severity")), cell(view::member(sign, "host")),
+                 cell(port_name(sign)), cell(view::member(sign, "counter")),
+                 cell(view::member(sign, "delta")), cell(view::member(sign, "per_s")),
+                 cell(view::member(sign, "limit")), cell(view::member(sign, "meaning")),
+                 cell(view::member(sign, "source"))});
+  return table.empty() ? json() : table.block();
+}
+
+json groups_table(const std::vector<Shown>& shown) {
+  TableBlock table("How even it is", {{"group"},
+                                      {"way"},
+                                      {"ports", ColumnKind::number},
+                                      {"median", ColumnKind::number},
+                                      {"spread (MAD)", ColumnKind::number},
+                                      {"unit"},
+                                      {"largest / mean", ColumnKind::number}});
+  for (const Shown& one : shown)
+    for (const json& group : view::list(one.report().hotspots, "groups"))
+      table.add({cell(view::text(group, "kind") + " " + view::text(group, "name")),
+                 cell(view::member(group, "direction")), cell(view::member(group, "ports")),
+                 cell(view::member(group, "median")), cell(view::member(group, "mad")),
+                 cell(view::member(group, "unit")), cell(view::member(group, "skew"))});
+  return table.empty() ? json() : table.block();
+}
+
+/// What changed first, largest first; then what cannot be told; then what stood still.
+json counters_table(const std::vector<Shown>& shown) {
+  std::vector<const NicCounter*> counters;
+  for (const Shown& one : shown)
+    for (const NicCounter& counter : one.report().nic_counters)
+      counters.push_back(&counter);
+  const auto rank = [](const NicCounter& counter) {
+    return !counter.delta ? 1 : *counter.delta != 0 ? 0 : 2;
+  };
+  const auto size = [](const NicCounter& counter) {
+    return std::abs(static_cast<double>(counter.delta.value_or(0)));
+  };
+  std::stable_sort(counters.begin(), counters.end(), [&](const auto* left, const auto* right) {
+    return std::pair(rank(*left), -size(*left)) < std::pair(rank(*right), -size(*right));
+  });
+  TableBlock table("Counters", {{"host"},
+                                {"NIC", ColumnKind::code},
+                                {"counter", ColumnKind::code},
+                                {"before", ColumnKind::number},
+                                {"after", ColumnKind::number},
+                                {"change", ColumnKind::number},
+                                {"why unknown"}});
+  const auto number = [](const auto& value) { return value ? cell(json(*value)) : json(); };
+  for (const NicCounter* counter : counters)
+    table.add({cell(counter->host), cell(counter->device + ":" + std::to_string(counter->port)),
+               cell(counter->counter), number(counter->before), number(counter->after),
+               number(counter->delta), cell(counter->reason)});
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+} // namespace
+
+json nics_section(const std::vector<Shown>& shown, CellBudget& budget) {
+  std::vector<const json*> ports;
+  std::set<std::string> hosts;
+  for (const Shown& one : shown)
+    for (const json& port : view::list(one.report().hotspots, "ports")) {
+      ports.push_back(&port);
+      hosts.insert(view::text(port, "host"));
+    }
+  json blocks = json::array();
+  if (!ports.empty()) {
+    json picture =
+        ports.size() <= most_bars ? bars_block(ports, hosts.size() > 1) : loads_map(ports, budget);
+    for (json block : {std::move(picture), loads_table(ports), groups_table(shown)})
+      if (!block.is_null())
+        blocks.push_back(std::move(block));
+  }
+  for (json block : {signs_table(shown), counters_table(shown)})
+    if (!block.is_null())
+      blocks.push_back(std::move(block));
+  return section("nics", "NICs", std::move(blocks));
+}
+
+} // namespace shmemctl::html

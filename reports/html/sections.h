@@ -1,0 +1,45 @@
+// The sections of a page, each null if the reports have nothing for it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/compare/load.h"
+
+namespace shmemctl::html {
+
+/// Reports of which the page shows everything, and how they are told apart.
+struct Shown {
+  const LoadedReport* loaded = nullptr;
+  std::string label; ///< its hosts and command; "" if it is the only one
+  const Report& report() const { return loaded->report; }
+};
+
+/// What matrices may take of a page: about 6 bytes for a cell.
+struct CellBudget {
+  std::size_t cells = std::size_t{1} << 20;
+  std::size_t left_out = 0; ///< matrices that did not fit
+  /// Takes them if they are there.
+  bool take(std::size_t wanted);
+};
+
+nlohmann::json findings_section(const std::vector<Shown>& shown);
+/// @param comparison of `report diff`, or null
+nlohmann::json comparison_section(const nlohmann::json& comparison);
+nlohmann::json topology_section(const std::vector<Shown>& shown);
+nlohmann::json nics_section(const std::vector<Shown>& shown, CellBudget& budget);
+nlohmann::json pairs_section(const std::vector<Shown>& shown, CellBudget& budget);
+nlohmann::json moe_section(const std::vector<Shown>& shown, CellBudget& budget);
+/// @param current the reports that are shown; `baseline` may be empty
+nlohmann::json sweeps_section(const std::vector<LoadedReport>& current,
+                              const std::vector<LoadedReport>& baseline);
+/// @param reports by time
+nlohmann::json trend_section(const std::vector<LoadedReport>& reports);
+nlohmann::json results_section(const std::vector<Shown>& shown);
+nlohmann::json machine_section(const std::vector<Shown>& shown);
+
+/// "label: text", or the text alone without a label.
+std::string labelled(const std::string& label, const std::string& text);
+
+} // namespace shmemctl::html

@@ -1,0 +1,34 @@
+// Reads the model and draws it, a block after the other.
+
+const drawers = {
+  table: drawTable, chart: drawChart, bars: drawBars, heatmap: drawHeatMap, topology: drawTopology, findings: drawFindings,
+  note: (block) => make("p", { className: "note" }, block.text),
+};
+
+function drawPage(model) {
+  document.title = model.title;
+  document.getElementById("top").append(
+    make("h1", {}, model.title),
+    make("p", { className: "verdict " + model.verdict.level }, model.verdict.text),
+    make("dl", {}, ...model.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+    model.note ? make("p", { className: "note" }, model.note) : "");
+  document.getElementById("contents").append(...model.sections.map((section) =>
+    make("a", { href: "#" + section.id }, section.title)));
+  const page = document.getElementById("page");
+  for (const section of model.sections) {
+    const element = make("section", { id: section.id }, make("h2", {}, section.title));
+    page.append(element);
+    element.append(...section.blocks.map((block) => drawers[block.type](block)));
+  }
+}
+
+Chart.defaults.font.family = "system-ui, sans-serif";
+drawPage(JSON.parse(document.getElementById("model").textContent));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((redraw) => redraw()));
+let lastWidth = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth !== lastWidth)
+    redraws.forEach((redraw) => redraw());
+  lastWidth = innerWidth;
+});
+document.documentElement.dataset.drawn = "yes";

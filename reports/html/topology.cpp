@@ -1,0 +1,125 @@
+// Nodes as pictures, and their tables.
+#include <fmt/format.h>
+#include <map>
+
+#include "reports/html/blocks.h"
+#include "reports/html/sections.h"
+#include "reports/html/topology_picture.h"
+#include "reports/json_view.h"
+#include "reports/table.h"
+#include "src/base/text.h"
+
+namespace shmemctl::html {
+
+using nlohmann::json;
+
+namespace {
+
+/// Pictures of one page: of more nodes than these, the tables tell.
+constexpr std::size_t most_pictures = 16;
+
+json mapping_table(const json& mapping) {
+  TableBlock table("NICs of each PE", {{"PE", ColumnKind::number},
+                                       {"GPU", ColumnKind::number},
+                                       {"NIC", ColumnKind::code},
+                                       {"port", ColumnKind::number},
+                                       {"distance"},
+                                       {"carries traffic"},
+                                       {"chosen by"},
+                                       {"reason"}});
+  for (const json& pe : view::list(mapping, "pes")) {
+    const json& nics = view::list(pe, "nics");
+    const double used = view::number(pe, "used").value_or(static_cast<double>(nics.size()));
+    for (std::size_t i = 0; i < nics.size(); ++i)
+      table.add({cell(view::member(pe, "pe")), cell(view::member(pe, "gpu")),
+                 cell(view::member(nics[i], "device")), cell(view::member(nics[i], "port")),
+                 cell(view::member(nics[i], "distance")),
+                 cell(std::string(static_cast<double>(i) < used ? "yes" : "no")),
+                 cell(view::member(pe, "chosen_by")), cell(view::member(pe, "reason"))});
+    if (nics.empty())
+      table.add({cell(view::member(pe, "pe")), cell(view::member(pe, "gpu")),
+                 cell(std::string("none")), nullptr, nullptr, nullptr,
+                 cell(view::member(pe, "chosen_by")), cell(view::member(pe, "reason"))});
+  }
+  table.fold();
+  return table.empty() ? json() : table.block();
+}
+
+json distance_table(const json& topology) {
+  const json& distances = view::member(topology, "distances");
+  const json& labels = view::list(distances, "labels");
+  constexpr std::size_t most_labels = 160;
+  if (labels.empty() || labels.size() > most_labels)
+    return nullptr;
+  std::vector<PageColumn> columns{{"from"}};
+  for (const json& label : labels)
+    columns.push_back({view::scalar(label).value_or("?")});
+  TableBlock table("Distances", columns);
+  const json& matrix = view::list(distances, "matrix");
+  for (std::size_t i = 0; i < labels.size() && i < matrix.size(); ++i) {
+    std::vector<json> row{cell(labels[i])};
+    if (matrix[i].is_array())
+      for (const json& word : matrix[i])
+        row.push_back(word.is_null() ? cell(std::string("?")) : cell(word));
+    table.add(std::move(row));
+  }
+  table.fold();
+  return table.block();
+}
+
+std::string mapping_sentence(const json& mapping) {
+  std::string text = "NICs by policy " + view::text(mapping, "policy", "?");
+  if (const std::string version = view::text(mapping, "version"); !version.empty())
+    text += " " + version;
+  text += ", world " + view::text(mapping, "world", "?");
+  if (const auto factor = view::number(mapping, "load_factor"); factor && *factor > 0)
+    text += fmt::format(": the busiest NIC carries {:.2f} times the even share", *factor);
+  return text + ".";
+}
+
+json picture_block(const Shown& one, const std::string& where) {
+  const auto picture =
+      topology_picture(one.report().topology, one.report().mapping, hot_nics(one.report()));
+  if (!picture)
+    return nullptr;
+  json block = picture_json(*picture);
+  block["type"] = "topology";
+  block["title"] = safe_text(labelled(where, "GPUs and NICs"));
+  return block;
+}
+
+} // namespace
+
+json topology_section(const std::vector<Shown>& shown) {
+  // Nodes that are alike are drawn once.
+  std::map<std::string, std::size_t> first;
+  std::vector<std::pair<const Shown*, std::string>> nodes;
+  for (const Shown& one : shown) {
+    if (!one.report().topology.is_object())
+      continue;
+    const json alike = {view::member(one.report().topology, "distances"), one.report().mapping};
+    const std::string host = view::text(one.report().topology, "hostname");
+    const std::string key = alike.dump(-1, ' ', false, json::error_handler_t::replace);
+    const auto [found, is_new] = first.emplace(key, nodes.size());
+    if (is_new)
+      nodes.emplace_back(&one, host);
+    else if (!host.empty() && !ends_with(nodes[found->second].second, host))
+      nodes[found->second].second += ", " + host;
+  }
+  json blocks = json::array();
+  for (std::size_t i = 0; i < nodes.size() && i < most_pictures; ++i) {
+    const auto& [one, hosts] = nodes[i];
+    if (one->report().mapping.is_object())
+      blocks.push_back(note_block(mapping_sentence(one->report().mapping)));
+    for (json block : {picture_block(*one, hosts), mapping_table(one->report().mapping),
+                       distance_table(one->report().topology)})
+      if (!block.is_null())
+        blocks.push_back(std::move(block));
+  }
+  if (nodes.size() > most_pictures)
+    blocks.push_back(note_block(fmt::format("{} more nodes differ from these and are left out.",
+                                            nodes.size() - most_pictures)));
+  return section("topology", "Topology", std::move(blocks));
+}
+
+} // namespace shmemctl::html

@@ -1,0 +1,56 @@
+// A node as a picture: GPUs above, NICs below, boxes around those that share a switch and a NUMA
+// node, and a line from each PE's GPU to the NICs it uses. Lengths are in units of the picture.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+
+namespace shmemctl::html {
+
+enum class BoxKind { domain, pcie_switch, gpu, nic, nvlink };
+enum class DeviceState { usual, hot, idle };
+
+struct PictureBox {
+  BoxKind kind = BoxKind::gpu;
+  double x = 0, y = 0, width = 0, height = 0;
+  std::string label, detail;
+  std::vector<std::string> tip; ///< lines
+  DeviceState state = DeviceState::usual;
+};
+
+enum class LineKind {
+  near, ///< mapping: by a PCIe switch
+  node, ///< mapping: within a NUMA node
+  far,  ///< mapping: across sockets, or nobody knows
+  nvlink
+};
+
+struct PictureLine {
+  LineKind kind = LineKind::near;
+  double x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+  std::string label;
+};
+
+struct TopologyPicture {
+  double width = 0, height = 0;
+  std::vector<PictureBox> boxes; ///< what encloses others comes before them
+  std::vector<PictureLine> lines;
+};
+
+/// Nothing if the topology's matrix has no devices, or more than can be drawn.
+/// @param hot names of NICs that carry too much
+std::optional<TopologyPicture> topology_picture(const nlohmann::json& topology,
+                                                const nlohmann::json& mapping,
+                                                const std::set<std::string>& hot);
+
+/// NICs that a warning or an error calls a hot spot, or that counters do.
+std::set<std::string> hot_nics(const Report& report);
+
+nlohmann::json picture_json(const TopologyPicture& picture);
+
+} // namespace shmemctl::html

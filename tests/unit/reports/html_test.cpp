@@ -1,0 +1,264 @@
+// The page's model, and the text that it becomes.
+#include <gtest/gtest.h>
+
+#include "reports/html/blocks.h"
+#include "reports/html/heat_map.h"
+#include "reports/html/page_model.h"
+#include "reports/html/topology_groups.h"
+#include "reports/html/topology_picture.h"
+#include "reports/html/write_html.h"
+#include "reports/json_view.h"
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl::html {
+namespace {
+
+using nlohmann::json;
+
+json find_section(const json& model, const std::string& id) {
+  for (const json& section : model.at("sections"))
+    if (section.at("id") == id)
+      return section;
+  return nullptr;
+}
+
+json find_block(const json& section, const std::string& type) {
+  for (const json& block : view::list(section, "blocks"))
+    if (block.at("type") == type)
+      return block;
+  return nullptr;
+}
+
+json series_named(const json& view, const std::string& name) {
+  for (const json& series : view.at("series"))
+    if (series.at("name") == name)
+      return series.at("points");
+  return nullptr;
+}
+
+ResultRow put_row(int size_bytes, double time_us, double bandwidth_GBps) {
+  ResultRow row;
+  row.case_name = "put";
+  row.params = {{"size_bytes", size_bytes}};
+  row.stats = Stats{20, time_us, time_us, time_us, std::nullopt, time_us, time_us, 0.1, 0.1};
+  row.unit = "us";
+  row.bandwidth_GBps = bandwidth_GBps;
+  row.link_fraction = bandwidth_GBps / 50;
+  row.limited_by = "mlx5_0";
+  return row;
+}
+
+LoadedReport run_of(const std::string& started_at, double factor = 1,
+                    const std::string& command = "bench") {
+  Report report;
+  report.started_at = started_at;
+  report.command = {"shmemctl", command, "--json", started_at};
+  report.status = ReportStatus::complete;
+  report.hosts = json::array({{{"name", "node7"}}});
+  report.results = {put_row(8, 2 * factor, 4), put_row(4096, 4 * factor, 40)};
+  return {started_at, report};
+}
+
+TEST(ScriptJson, EndsNoElementAndKeepsEveryText) {
+  const json texts = {"</script><!-- <script>", "\xe2\x80\xa8 \xe2\x80\xa9", "\"'`\\ ${1} &lt;",
+                      std::string("\x01\x1f\x7f\0", 4), "\xf0\x9f\x98\x80"};
+  const std::string text = script_json(texts);
+  EXPECT_EQ(text.find_first_of("<>&"), std::string::npos) << text;
+  for (const char c : text)
+    EXPECT_TRUE(c >= 0x20 && c < 0x7f) << text;
+  EXPECT_EQ(json::parse(text), texts);
+  // A lone surrogate, as CESU-8 would have it, and half a character.
+  EXPECT_TRUE(json::accept(script_json(json("\xed\xa0\x80 \xf0\x9f"))));
+}
+
+TEST(Page, HashesAreBase64) {
+  EXPECT_EQ(base64_of_hex("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="); // SHA-256 of nothing
+  EXPECT_EQ(base64_of_hex("666f6f62"), "Zm9vYg==");          // "foob", RFC 4648
+  EXPECT_EQ(base64_of_hex(""), "");
+}
+
+TEST(Page, HasAPolicyAndTheLicence) {
+  const std::string page = write_html(page_model({{{"a.json", sample_report()}}, {}}));
+  EXPECT_NE(page.find("default-src 'none'; script-src 'sha256-"), std::string::npos);
+  EXPECT_EQ(page.find("unsafe-"), std::string::npos);
+  EXPECT_NE(page.find("Permission is hereby granted"), std::string::npos);
+}
+
+TEST(Rounded, FourDigits) {
+  EXPECT_EQ(json(rounded(123.456)).dump(), "123.5");
+  EXPECT_EQ(json(rounded(0.000123456)).dump(), "0.0001235");
+  EXPECT_EQ(rounded(987654), 987700);
+  EXPECT_EQ(rounded(0), 0);
+  EXPECT_EQ(rounded(-2.00049), -2);
+}
+
+TEST(Table, NumbersThatAScriptCannotHoldAreText) {
+  EXPECT_TRUE(cell(json(9223372036854775807)).is_string());
+  EXPECT_TRUE(cell(json(4503599627370496)).is_number());
+  EXPECT_EQ(cell(json("a\x1b[2J")).get<std::string>().find('\x1b'), std::string::npos);
+  EXPECT_TRUE(cell(std::optional<double>()).is_null());
+}
+
+TEST(Table, SaysWhatItLeavesOut) {
+  TableBlock table("rows", {{"n", ColumnKind::number}});
+  for (std::size_t i = 0; i < most_table_rows + 3; ++i)
+    table.add({i});
+  EXPECT_EQ(table.block().at("rows").size(), most_table_rows);
+  EXPECT_NE(table.block().at("note").get<std::string>().find("3 rows more"), std::string::npos);
+}
+
+TEST(HeatRange, SmallDifferencesAreNotStretched) {
+  HeatView view{"bandwidth", "GB/s", false, {{1.0, 370.0}, {372.0, 1.0}}};
+  const auto range = heat_range(view, true);
+  ASSERT_TRUE(range);
+  EXPECT_LT(range->low, 250);
+  EXPECT_EQ(range->high, 372);
+  EXPECT_EQ(heat_range(view, false)->low, 1);
+  view.less_is_better = true;
+  EXPECT_GT(heat_range(view, true)->high, 550);
+  view.values = {{std::nullopt}};
+  EXPECT_FALSE(heat_range(view, false));
+}
+
+TEST(HeatMap, LeavesOutWhatThePageCannotHold) {
+  HeatMap map;
+  map.rows = map.columns = {"a", "b"};
+  map.views = {{"one", "us", true, {{1.0, 2.0}, {3.0, 4.0}}},
+               {"two", "us", true, {{1.0, 2.0}, {3.0, 4.0}}}};
+  CellBudget budget{5, 0};
+  const json block = map.block(budget);
+  EXPECT_EQ(block.at("views").size(), 1U);
+  EXPECT_EQ(budget.left_out, 1U);
+  EXPECT_TRUE(map.block(budget).is_null());
+}
+
+TEST(Topology, DevicesOfASwitchStandTogether) {
+  const NodeGroups groups = group_devices(sample_topology());
+  ASSERT_EQ(groups.devices.size(), 4U);
+  ASSERT_EQ(groups.domains.size(), 2U); // GPU1's NUMA node is unknown, and it is far from the rest
+  EXPECT_EQ(groups.domains[0].label, "NUMA 0");
+  EXPECT_EQ(groups.domains[1].label, "NUMA node unknown");
+  const SwitchGroup& first = groups.domains[0].groups.front();
+  EXPECT_FALSE(first.loose);
+  EXPECT_EQ(first.gpus, std::vector<std::size_t>{0});
+  EXPECT_EQ(first.nics, std::vector<std::size_t>{2});
+}
+
+TEST(Topology, PictureShowsTheMappingAndHotNics) {
+  const Report report = sample_report();
+  EXPECT_EQ(hot_nics(report), std::set<std::string>{"mlx5_0"});
+  const auto picture = topology_picture(report.topology, report.mapping, hot_nics(report));
+  ASSERT_TRUE(picture);
+  std::map<std::string, PictureBox> devices;
+  for (const PictureBox& box : picture->boxes) {
+    EXPECT_LE(box.x + box.width, picture->width);
+    EXPECT_LE(box.y + box.height, picture->height);
+    if (box.kind == BoxKind::gpu || box.kind == BoxKind::nic)
+      devices[box.label] = box;
+  }
+  ASSERT_EQ(devices.size(), 4U);
+  EXPECT_EQ(devices["mlx5_0"].state, DeviceState::hot);
+  EXPECT_EQ(devices["mlx5_1"].state, DeviceState::idle);
+  EXPECT_EQ(devices["GPU1"].detail, "PE 1");
+  std::map<LineKind, int> lines;
+  for (const PictureLine& line : picture->lines)
+    ++lines[line.kind];
+  EXPECT_EQ(lines[LineKind::near], 1);   // PE 0, PIX
+  EXPECT_EQ(lines[LineKind::far], 1);    // PE 1, SYS
+  EXPECT_EQ(lines[LineKind::nvlink], 2); // a bar over two GPUs
+}
+
+TEST(Topology, NamesOfNicsAreFoundInSubjects) {
+  Report report;
+  report.findings = {{"nic-hotspot-measured", Severity::warning, "node7 mlx5_3:1", "", "x"},
+                     {"mapping-collapse", Severity::error, "mlx5_0/1, mlx5_4/2", "", "x"},
+                     {"nic-hotspot", Severity::info, "mlx5_7/1", "", "x"},
+                     {"slow", Severity::error, "mlx5_8/1", "", "x"}};
+  report.hotspots = {
+      {"ports", {{{"device", "mlx5_9"}, {"hot", true}}, {{"device", "mlx5_5"}, {"hot", false}}}}};
+  const std::set<std::string> hot = hot_nics(report);
+  for (const char* name : {"mlx5_0", "mlx5_3", "mlx5_4", "mlx5_9"})
+    EXPECT_TRUE(hot.count(name)) << name;
+  for (const char* name : {"mlx5_5", "mlx5_7", "mlx5_8"})
+    EXPECT_FALSE(hot.count(name)) << name;
+}
+
+TEST(Sweeps, HaveTheLimitAndTheBaseline) {
+  const json model =
+      page_model({{run_of("2026-11-21T03:33:00Z", 1.5)}, {run_of("2026-11-20T03:33:00Z")}});
+  const json chart = find_block(find_section(model, "sweeps"), "chart");
+  ASSERT_TRUE(chart.is_object());
+  EXPECT_EQ(chart.at("x_axis"), "size");
+  const json& time = chart.at("views").at(0);
+  EXPECT_EQ(time.at("name"), "time [us]");
+  EXPECT_EQ(series_named(time, "measured"), json::parse("[[8,3],[4096,6]]"));
+  EXPECT_EQ(series_named(time, "baseline"), json::parse("[[8,2],[4096,4]]"));
+  const json limit = series_named(chart.at("views").at(1), "limit: mlx5_0");
+  ASSERT_EQ(limit.size(), 2U);
+  EXPECT_DOUBLE_EQ(limit.at(1).at(1).get<double>(), 50);
+  EXPECT_EQ(find_section(model, "comparison").at("blocks").at(0).at("text"),
+            "Beside the baseline: 2 worse.");
+  EXPECT_EQ(model.at("verdict").at("level"), "fail");
+}
+
+TEST(Trend, IsOverTimeWhateverTheOrderOfFiles) {
+  const json model = page_model({{run_of("2026-11-22T03:33:00Z", 2), run_of("2026-11-20T03:33:00Z"),
+                                  run_of("2026-11-21T03:33:00Z")},
+                                 {}});
+  const json trend = find_section(model, "trend");
+  const json chart = find_block(trend, "chart");
+  EXPECT_EQ(chart.at("x_labels"), json::parse(R"(["11-20 03:33", "11-21 03:33", "11-22 03:33"])"));
+  EXPECT_EQ(series_named(chart.at("views").at(0), "size_bytes=8"),
+            json::parse("[[0,1],[1,1],[2,2]]"));
+  const json rows = find_block(trend, "table").at("rows");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_DOUBLE_EQ(rows.at(0).at(8).get<double>(), 1); // twice the first: 100% more
+  // One run has none.
+  EXPECT_TRUE(find_section(page_model({{run_of("2026-11-20T03:33:00Z")}, {}}), "trend").is_null());
+}
+
+TEST(Page, ShowsTheNewestReportOfEachCommand) {
+  const json model = page_model({{run_of("2026-11-22T03:33:00Z"), run_of("2026-11-20T03:33:00Z"),
+                                  run_of("2026-11-19T03:33:00Z", 1, "check")},
+                                 {}});
+  const json runs = find_section(model, "machine").at("blocks").at(1).at("rows");
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs.at(0).at(0), "2026-11-19T03:33:00Z");
+  EXPECT_EQ(runs.at(1).at(0), "2026-11-22T03:33:00Z");
+}
+
+TEST(Page, ABaselineWithoutACommonRowIsRefused) {
+  LoadedReport other = run_of("2026-11-20T03:33:00Z");
+  for (ResultRow& row : other.report.results)
+    row.case_name = "get";
+  EXPECT_THROW(page_model({{run_of("2026-11-21T03:33:00Z")}, {other}}), Error);
+}
+
+TEST(Pairs, AreAMatrixInNaturalOrder) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  loaded.report.results.clear();
+  for (const auto& [from, to, speed] :
+       {std::tuple("GPU10", "GPU2", 100.0), std::tuple("GPU2", "GPU10", 300.0)}) {
+    ResultRow row = put_row(1024, 5, speed);
+    row.params["source"] = from;
+    row.params["target"] = to;
+    loaded.report.results.push_back(row);
+  }
+  const json model = page_model({{loaded}, {}});
+  const json map = find_block(find_section(model, "pairs"), "heatmap");
+  EXPECT_EQ(map.at("rows"), json::parse(R"(["GPU2", "GPU10"])"));
+  EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[null, 300.0], [100.0, null]]"));
+  EXPECT_TRUE(find_section(model, "sweeps").is_null());
+}
+
+TEST(Moe, WaitsAreAMatrixWithItsVerdicts) {
+  const json model = page_model({{{"a.json", sample_report()}}, {}});
+  const json map = find_block(find_section(model, "moe"), "heatmap");
+  EXPECT_EQ(map.at("rows"), json::parse(R"(["PE 0", "PE 1"])"));
+  EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[0.0, 1.5], [2.5, 0.0]]"));
+  EXPECT_EQ(map.at("notes"), json::parse(R"(["dispatch: PE 1 is slow"])"));
+}
+
+} // namespace
+} // namespace shmemctl::html
