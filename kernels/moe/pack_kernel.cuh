@@ -87,6 +87,7 @@ private:
     } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
       shared_.received = device::load_relaxed(&all_.memory.cells->received);
     }
+#pragma unroll 1
     for (std::int32_t expert = thread_; expert < local_; expert += threads_)
       offsets_[expert] = choice_[expert] = 0;
     __syncthreads();
@@ -130,10 +131,12 @@ private:
       const std::int32_t each = (local_ + 31) / 32, begin = thread_ * each;
       const std::int32_t end = begin + each < local_ ? begin + each : local_;
       std::int32_t mine = 0;
+#pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert)
         mine += aligned(offsets_[expert]);
       const std::int32_t sum = sum_up_to(mine);
       std::int32_t before = sum - mine;
+#pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert) {
         const std::int32_t count = offsets_[expert];
         offsets_[expert] = before;
@@ -183,6 +186,7 @@ private:
     __syncthreads();
     const std::int32_t before = row * top_k;
     std::int32_t i = thread_;
+#pragma unroll 4
     for (; i < before && i < kept_choices; i += threads_)
       count_before(kept_[i]);
 #pragma unroll 1
@@ -203,9 +207,11 @@ private:
   __device__ void copy(std::int32_t row) const {
     const std::int32_t value_bytes = all_.shape.value_bytes(format_of(all_.scales));
     const uint4* const values = values_of(row);
+#pragma unroll 1
     for (std::int32_t unit = thread_; unit < value_bytes / 16; unit += threads_)
       store(unit < threads_ ? first_ : values[unit], all_.packed.rows, value_bytes, unit);
     const auto* const record = reinterpret_cast<const uint4*>(record_of(row));
+#pragma unroll 1
     for (std::int32_t unit = thread_; unit < layout_.bytes() / 16; unit += threads_)
       store(record[unit], all_.packed.records, layout_.bytes(), unit);
   }
