@@ -30,18 +30,17 @@ __device__ Word execute(const DeviceJob& job, AtomicKernel kernel, Word* word, s
   return 0;
 }
 
-template <class Word>
-__device__ bool one_by_one(const DeviceJob& job, KernelControl* control, const AtomicArguments& a) {
+template <AtomicKernel kernel, class Word>
+__device__ bool repeat(const DeviceJob& job, KernelControl* control, const AtomicArguments& a) {
   auto* const word = reinterpret_cast<Word*>(a.words);
-  const bool fetches = atomic_fetches(a.kernel);
   for (std::uint64_t number = a.first; number < a.first + a.count; ++number) {
-    const Word found = execute(job, a.kernel, word, number, a.peer);
-    if (!fetches) {
+    const Word found = execute(job, kernel, word, number, a.peer);
+    if (!atomic_fetches(kernel)) {
       if (!quiet<Thread>(job))
         return false;
       continue;
     }
-    const auto expected = static_cast<Word>(atomic_after(a.kernel, number));
+    const auto expected = static_cast<Word>(atomic_after(kernel, number));
     if (found != expected && control->wrong_at == UINT64_MAX) {
       control->wrong_at = number;
       control->expected = expected;
@@ -49,6 +48,25 @@ __device__ bool one_by_one(const DeviceJob& job, KernelControl* control, const A
     }
   }
   return true;
+}
+/// Which operation it is, is decided once: in the loop, branches would be a fifth of the time.
+template <class Word>
+__device__ bool one_by_one(const DeviceJob& job, KernelControl* control, const AtomicArguments& a) {
+  switch (a.kernel) {
+  case AtomicKernel::fetch:
+    return repeat<AtomicKernel::fetch, Word>(job, control, a);
+  case AtomicKernel::set:
+    return repeat<AtomicKernel::set, Word>(job, control, a);
+  case AtomicKernel::swap:
+    return repeat<AtomicKernel::swap, Word>(job, control, a);
+  case AtomicKernel::compare_swap:
+    return repeat<AtomicKernel::compare_swap, Word>(job, control, a);
+  case AtomicKernel::fetch_add:
+    return repeat<AtomicKernel::fetch_add, Word>(job, control, a);
+  case AtomicKernel::add:
+    return repeat<AtomicKernel::add, Word>(job, control, a);
+  }
+  return false;
 }
 
 template <class Word>

@@ -24,7 +24,8 @@ static_assert(most_packed_experts <= 32768, "they are kept as 16 bits");
 class Packer {
 public:
   struct Shared {
-    std::int32_t first[max_ranks_of_kernels + 1]; ///< rows before each source's
+    std::int32_t first[max_ranks_of_kernels + 1]; ///< rows before each source's; then all rows
+    std::uint64_t received;                       ///< dispatches so far
     std::int32_t experts[max_top_k];              ///< of the present row; no_expert: elsewhere
     std::int32_t places[max_top_k];
   };
@@ -36,12 +37,7 @@ public:
         local_(all.shape.local_experts()), offsets_(by_expert), choice_(by_expert + local_),
         kept_(reinterpret_cast<std::int16_t*>(by_expert + 2 * local_)),
         thread_(static_cast<std::int32_t>(threadIdx.x)),
-        threads_(static_cast<std::int32_t>(blockDim.x)) {
-    const std::int64_t half = half_of_epoch(device::load_relaxed(&all.memory.cells->received));
-    rows_ = all.memory.rows +
-            half * all.shape.max_rows() * all.shape.value_bytes(format_of(all.scales));
-    records_ = all.memory.records + half * all.shape.max_rows() * layout_.bytes();
-  }
+        threads_(static_cast<std::int32_t>(blockDim.x)) {}
 
   __device__ void run() {
     find_sources();
@@ -61,9 +57,13 @@ public:
 
 private:
   __device__ std::int32_t rows() const { return shared_.first[all_.shape.n_ranks]; }
-  /// Where a received row lies among the slots.
+  /// Where a received row lies among the slots. Without a loop over the ranks: it would be unrolled
+  /// at each of its uses, and a kernel of a few microseconds waits for nothing but its own code.
   __device__ std::int32_t slot_of(std::int32_t row) const {
-    const std::int32_t source = source_of_row(shared_.first, all_.shape.n_ranks, row);
+    std::int32_t source = 0;
+#pragma unroll
+    for (int rank = 1; rank < max_ranks_of_kernels; ++rank)
+      source += shared_.first[rank] <= row ? 1 : 0;
     return fixed_slot(all_.shape, source, row - shared_.first[source]);
   }
   __device__ const std::uint32_t* record_of(std::int32_t row) const {
@@ -71,9 +71,6 @@ private:
            static_cast<std::int64_t>(slot_of(row)) * layout_.words();
   }
   /// The expert here of the i-th choice of all rows; no_expert if it is another rank's.
-  __device__ std::int32_t expert_of(std::int32_t i) const {
-    return i < kept_choices ? kept_[i] : read_expert(i);
-  }
   __device__ std::int32_t read_expert(std::int32_t i) const {
     return static_cast<std::int32_t>(
         record_of(i / all_.shape.top_k)[layout_.experts() + i % all_.shape.top_k]);
@@ -85,14 +82,19 @@ private:
       const std::int32_t told = thread_ < n_ranks ? all_.counts[thread_] : 0;
       const std::int32_t mine = told > 0 ? told : 0;
       const std::int32_t sum = sum_up_to(mine);
-      if (thread_ < n_ranks)
+      if (thread_ <= max_ranks_of_kernels) // `mine` is 0 behind the last source
         shared_.first[thread_] = sum - mine;
-      if (thread_ == n_ranks)
-        shared_.first[n_ranks] = sum;
+    } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
+      shared_.received = device::load_relaxed(&all_.memory.cells->received);
     }
+#pragma unroll 1
     for (std::int32_t expert = thread_; expert < local_; expert += threads_)
       offsets_[expert] = choice_[expert] = 0;
     __syncthreads();
+    const std::int64_t first_slot =
+        half_of_epoch(shared_.received) * static_cast<std::int64_t>(all_.shape.max_rows());
+    rows_ = all_.memory.rows + first_slot * all_.shape.value_bytes(format_of(all_.scales));
+    records_ = all_.memory.records + first_slot * layout_.bytes();
   }
   /// A thread has the same choice of every so many rows: there is no division on the way.
   __device__ void count_choices() {
@@ -129,10 +131,12 @@ private:
       const std::int32_t each = (local_ + 31) / 32, begin = thread_ * each;
       const std::int32_t end = begin + each < local_ ? begin + each : local_;
       std::int32_t mine = 0;
+#pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert)
         mine += aligned(offsets_[expert]);
       const std::int32_t sum = sum_up_to(mine);
       std::int32_t before = sum - mine;
+#pragma unroll 1
       for (std::int32_t expert = begin; expert < end; ++expert) {
         const std::int32_t count = offsets_[expert];
         offsets_[expert] = before;
@@ -171,7 +175,8 @@ private:
   __device__ void find_places(std::int32_t row) {
     const std::int32_t top_k = all_.shape.top_k;
     if (thread_ < top_k) {
-      const std::int32_t expert = expert_of(row * top_k + thread_);
+      const std::int32_t choice = row * top_k + thread_;
+      const std::int32_t expert = choice < kept_choices ? kept_[choice] : read_expert(choice);
       shared_.experts[thread_] = expert;
       if (expert != no_expert) { // a token chooses each at most once
         choice_[expert] = thread_ + 1;
@@ -179,28 +184,41 @@ private:
       }
     }
     __syncthreads();
-    for (std::int32_t i = thread_; i < row * top_k; i += threads_)
-      if (const std::int32_t expert = expert_of(i); expert != no_expert && choice_[expert] != 0)
-        atomicAdd(&shared_.places[choice_[expert] - 1], 1);
+    const std::int32_t before = row * top_k;
+    std::int32_t i = thread_;
+#pragma unroll 4
+    for (; i < before && i < kept_choices; i += threads_)
+      count_before(kept_[i]);
+#pragma unroll 1
+    for (; i < before; i += threads_)
+      count_before(read_expert(i));
     __syncthreads();
     if (thread_ < top_k && shared_.experts[thread_] != no_expert) {
       choice_[shared_.experts[thread_]] = 0;
       *home_ = shared_.places[thread_];
     }
   }
+  /// An earlier row's choice of an expert that the present row has chosen, too.
+  __device__ void count_before(std::int32_t expert) const {
+    if (expert != no_expert && choice_[expert] != 0)
+      atomicAdd(&shared_.places[choice_[expert] - 1], 1);
+  }
   /// Each piece of the row is loaded once.
   __device__ void copy(std::int32_t row) const {
     const std::int32_t value_bytes = all_.shape.value_bytes(format_of(all_.scales));
     const uint4* const values = values_of(row);
+#pragma unroll 1
     for (std::int32_t unit = thread_; unit < value_bytes / 16; unit += threads_)
       store(unit < threads_ ? first_ : values[unit], all_.packed.rows, value_bytes, unit);
     const auto* const record = reinterpret_cast<const uint4*>(record_of(row));
+#pragma unroll 1
     for (std::int32_t unit = thread_; unit < layout_.bytes() / 16; unit += threads_)
       store(record[unit], all_.packed.records, layout_.bytes(), unit);
   }
   /// A piece of the present row, to all its places.
   __device__ void store(const uint4& value, std::byte* packed, std::int32_t row_bytes,
                         std::int32_t unit) const {
+#pragma unroll 4
     for (std::int32_t k = 0; k < all_.shape.top_k; ++k)
       if (shared_.experts[k] != no_expert)
         reinterpret_cast<uint4*>(packed + static_cast<std::int64_t>(shared_.places[k]) *
@@ -216,9 +234,10 @@ private:
   std::int32_t* choice_;  ///< by local expert: which choice of the present row it is, from 1
   std::int16_t* kept_;    ///< by choice: the expert
   std::int32_t thread_, threads_;
-  uint4 first_{};                    ///< of the present row
-  std::int32_t* home_ = nullptr;     ///< of its thread_-th choice: where its place is told
-  const std::byte *rows_, *records_; ///< of the half that was filled last
+  uint4 first_{};                   ///< of the present row
+  std::int32_t* home_ = nullptr;    ///< of its thread_-th choice: where its place is told
+  const std::byte* rows_ = nullptr; ///< of the half that was filled last
+  const std::byte* records_ = nullptr;
 };
 
 __global__ void __launch_bounds__(pack_threads, pack_blocks_per_sm)

@@ -19,8 +19,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t sent_bytes = std::size_t{16} << 20; ///< by a PE, in a round
-constexpr std::uint64_t rounds = 8;                       ///< of a launch: a third of a ms
+constexpr std::size_t sent_bytes = std::size_t{32} << 20; ///< by a PE, in a round
+constexpr std::uint64_t rounds = 8;                       ///< of a launch: 0.7 ms
 constexpr int launches = 5;
 constexpr int threads_of_block = 1024;
 constexpr std::uint64_t seed = 7;

@@ -45,7 +45,7 @@ std::optional<LinkLimit> limit_of(const LinkMeasurement& measured,
 class LinkMeter {
 public:
   explicit LinkMeter(Runtime& runtime) : runtime_(runtime) {}
-  /// Collective; the same on all PEs. The first time it takes some ms and, for as long, 48 MiB of
+  /// Collective; the same on all PEs. The first time it takes some ms and, for as long, 96 MiB of
   /// the GPU heap. Nothing where PEs share a GPU (they take turns on it), where one is not mapped,
   /// where the heap has no room, or where what was moved came wrong. Throws Error as kernels' waits
   /// do.
