@@ -141,7 +141,8 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
 
 void add_effort_flags(CLI::App& command, SimFlags& flags) {
   sim::Request& request = flags.request;
-  command.add_option("--seed", request.seed, "Of all that is drawn (default 1)");
+  command.add_option("--seed", request.seed, "Of all that is drawn (default 1)")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff})); // as moe's
   command
       .add_option("--steps", request.steps,
                   "Steps that are drawn (default 64); 0: only what is expected")

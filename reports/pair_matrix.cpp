@@ -18,24 +18,12 @@ using nlohmann::json;
 /// With two there is nothing to see in a picture.
 constexpr std::size_t fewest_labels = 3;
 
-/// Parameters that name the two of a pair.
-struct PairNames {
-  const char *source, *target, *kind;
-};
 constexpr PairNames pair_names[] = {{"first_pe", "second_pe", "PE"}, {"source", "target", "GPU"}};
 
 struct Pair {
   std::string source, target;
   const ResultRow* row = nullptr;
 };
-
-const PairNames* names_of(const ResultRow& row) {
-  for (const PairNames& names : pair_names)
-    if (view::scalar(view::member(row.params, names.source)) &&
-        view::scalar(view::member(row.params, names.target)))
-      return &names;
-  return nullptr;
-}
 
 std::string parameter_text(const std::string& name, const json& value) {
   if (name == "size_bytes" && value.is_number_integer() && value.get<std::int64_t>() >= 0)
@@ -103,7 +91,7 @@ void add_rows(const Report& report, std::vector<PairMatrix>& matrices) {
   std::map<std::string, std::size_t> places;
   std::vector<std::string> kinds;
   for (const ResultRow& row : report.results) {
-    const PairNames* names = row.params.is_object() ? names_of(row) : nullptr;
+    const PairNames* names = row.params.is_object() ? pair_names_of(row) : nullptr;
     if (!names)
       continue;
     const std::string title = title_of(row, *names);
@@ -146,6 +134,14 @@ void add_waits(const json& point, const json& waits, std::vector<PairMatrix>& ma
 }
 
 } // namespace
+
+const PairNames* pair_names_of(const ResultRow& row) {
+  for (const PairNames& names : pair_names)
+    if (view::scalar(view::member(row.params, names.source)) &&
+        view::scalar(view::member(row.params, names.target)))
+      return &names;
+  return nullptr;
+}
 
 std::vector<PairMatrix> pair_matrices(const Report& report) {
   std::vector<PairMatrix> matrices;

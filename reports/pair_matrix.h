@@ -26,6 +26,14 @@ struct PairMatrix {
   std::vector<PairCell> cells;     ///< of pairs that are known, none of them with itself
 };
 
+/// Parameters that name the two of a pair.
+struct PairNames {
+  const char *source, *target;
+  const char* kind; ///< "PE", "GPU"
+};
+/// Nothing of a row that is of no pair.
+const PairNames* pair_names_of(const ResultRow& row);
+
 /// Every matrix with at least three labels: of `bench --traffic matrix`, of copies between GPUs,
 /// and of who waited for whom in `moe`.
 std::vector<PairMatrix> pair_matrices(const Report& report);

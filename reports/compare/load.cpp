@@ -119,7 +119,8 @@ std::vector<RunInfo> runs_of(const Report& report) {
 }
 
 std::size_t run_index(const Report& report, const std::optional<int>& run) {
-  return report.runs.empty() || !run ? 0 : static_cast<std::size_t>(*run);
+  const auto index = static_cast<std::size_t>(run.value_or(0));
+  return index < report.runs.size() ? index : 0;
 }
 
 } // namespace shmemctl

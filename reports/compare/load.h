@@ -20,7 +20,8 @@ std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
 
 /// The runs of a report: those of a merged one, else itself.
 std::vector<RunInfo> runs_of(const Report& report);
-/// The place in runs_of(report) that a row with this `run` is of.
+/// The place in runs_of(report) that a row with this `run` is of; 0 if it is of none, which
+/// load_reports() refuses.
 std::size_t run_index(const Report& report, const std::optional<int>& run);
 
 } // namespace shmemctl

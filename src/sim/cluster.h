@@ -26,6 +26,8 @@ struct Port {
 struct NodeKind {
   std::vector<double> rate_GBps;             ///< by port
   std::vector<std::vector<int>> ports_of_pe; ///< by local PE; each for an equal share of its bytes
+
+  bool operator==(const NodeKind& other) const = default;
 };
 
 struct Cluster {
@@ -44,6 +46,11 @@ struct Cluster {
     return kinds[static_cast<std::size_t>(kind_of_node[static_cast<std::size_t>(node)])];
   }
   int fabric_ports() const;
+  /// Whether each PE has the same NICs at the same rates there, whoever chose them. Of two clusters
+  /// of the same nodes and fabric.
+  bool same_nics(const Cluster& other) const {
+    return kinds == other.kinds && kind_of_node == other.kind_of_node;
+  }
 };
 
 struct ClusterRequest {

@@ -239,10 +239,16 @@ Variants simulate_variants(const Node& node, const Request& request, const Mappi
     variants.clusters.push_back(build_cluster(node, given));
   }
   const bool apart = !what_if.moves.empty(); // other rows go elsewhere
+  const bool best_is_given = plain == 2 && variants.clusters[1].same_nics(variants.clusters[0]);
   std::vector<const Cluster*> together;
   for (std::size_t i = 0; i < (apart ? plain : variants.clusters.size()); ++i)
-    together.push_back(&variants.clusters[i]);
+    if (i != 1 || !best_is_given)
+      together.push_back(&variants.clusters[i]);
   variants.results = simulate(together, traffic, effort);
+  if (best_is_given) { // drawing it again would give the same
+    variants.results.insert(variants.results.begin() + 1, variants.results.front());
+    variants.results[1].cluster = &variants.clusters[1];
+  }
   if (apart) {
     Effort again = effort;
     if (!changed.fixed() && !NodeCounts::can_draw(*changed.moe))

@@ -109,7 +109,7 @@ class Comparison(unittest.TestCase):
                                     "NVSHMEM": {key: [(300.0, "GB/s")]}})
         self.assertEqual(rows[0]["programs"]["shmemctl"]["median"], 390.0)
         self.assertAlmostEqual(rows[0]["better_than"]["shmemctl / NVSHMEM"], 1.3)
-        self.assertIn("| put | 1M | GB/s | shmemctl | 390 | 380 to 400 | 1.30 (NVSHMEM) |", compare_gpu.table(rows))
+        self.assertIn("| put | 1M | GB/s | shmemctl | 390 | 380 to 400 | 1.30 (NVSHMEM) |", compare_gpu.gpu_table.table(rows))
 
     def test_a_shorter_time_is_better(self):
         key = ("barrier", 0)

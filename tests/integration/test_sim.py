@@ -58,7 +58,7 @@ class Answers(SimTest):
         self.assertEqual(rows["sim-step", "given"]["stats"]["n"], 40)
         self.assertEqual(document["job"], {"pes": 32, "nodes": 4, "bootstrap": "none", "launcher": "none"})
         self.assertEqual(len(self.variant(document)["nics"]), 8)
-        everything, _ = self.sim("--from", PAIRS, "--nodes", 4, "--steps", 0, "--all")
+        everything, _ = self.sim("--from", PAIRS, "--nodes", 4, "--steps", 0, "--all", "--seed", (1 << 32) - 1)
         nics = self.variant(everything)["nics"]
         self.assertEqual([(n["node"], n["device"]) for n in nics[:2]], [(0, "mlx5_0"), (0, "mlx5_1")])
         self.assertEqual(len(nics), 32)
@@ -116,6 +116,7 @@ class Answers(SimTest):
                 (("--oversubscription", 0.5), "oversubscription"),
                 (("--routing", "./missing"), "missing"),
                 (("--num-topk", 33), "num-topk"),
+                (("--seed", 1 << 32), "--seed"),
                 (("--policy", "best"), "best")):
             with self.subTest(arguments=arguments):
                 err = self.assert_refused(run("sim", "--from", HGX, *arguments))

@@ -247,6 +247,7 @@ TEST(DirectGpuMemory, SoftwareHasItCopiedByAnotherWay) {
     const int peer = 1 - me.pe;
     const auto tag = static_cast<std::byte>(me.pe + 1), theirs = static_cast<std::byte>(peer + 1);
     std::memset(memory->reach(memory->base()), static_cast<int>(tag), half);
+    me.barrier(); // the other PE reads it
     std::byte* const source = memory->base();
     const std::uint64_t word = 42;
     transport.put(0, gpu_at(peer, half), source, 10'000, false); // GPU to GPU

@@ -252,6 +252,22 @@ TEST(Pairs, AreAMatrixInNaturalOrder) {
   EXPECT_TRUE(find_section(model, "sweeps").is_null());
 }
 
+TEST(Pairs, OfPesAreAMatrixToo) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  loaded.report.results.clear();
+  for (const auto& [from, to, speed] : {std::tuple(0, 1, 100.0), std::tuple(1, 0, 300.0)}) {
+    ResultRow row = put_row(1024, 5, speed);
+    row.params["first_pe"] = from;
+    row.params["second_pe"] = to;
+    loaded.report.results.push_back(row);
+  }
+  const json map = find_block(find_section(page_model({{loaded}, {}}), "pairs"), "heatmap");
+  EXPECT_EQ(map.at("rows"), json::parse(R"(["PE 0", "PE 1"])"));
+  EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[null, 100.0], [300.0, null]]"));
+  loaded.report.results.resize(1); // one pair is no matrix
+  EXPECT_TRUE(find_section(page_model({{loaded}, {}}), "pairs").is_null());
+}
+
 TEST(Moe, WaitsAreAMatrixWithItsVerdicts) {
   const json model = page_model({{{"a.json", sample_report()}}, {}});
   const json map = find_block(find_section(model, "moe"), "heatmap");

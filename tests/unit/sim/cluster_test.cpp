@@ -152,6 +152,29 @@ TEST(SimResult, a_collapsed_mapping_has_its_price) {
   EXPECT_NEAR(json.at("price_of_mapping").get<double>(), 2, 0.2);
 }
 
+TEST(SimResult, the_best_mapping_is_not_drawn_again_where_it_is_the_given_one) {
+  const Node node = testing::NodeBuilder::hgx(4).node;
+  const MappingRequest mapping = mapping_of(node, Policy::nvshmem);
+  sim::Request request = small_request(4, 64, 8, 64);
+  request.kill_nics = {"0/mlx5_0"};
+  const sim::Cluster cluster = build_cluster(node, cluster_of(request, mapping));
+  const sim::Traffic traffic = traffic_of(request, cluster, std::nullopt);
+  const sim::Variants variants = simulate_variants(node, request, mapping, traffic);
+  ASSERT_EQ(variants.names, std::vector<std::string>({"given", "optimal", "what-if"}));
+  ASSERT_TRUE(variants.clusters[1].same_nics(variants.clusters[0]));
+  EXPECT_FALSE(variants.clusters[2].same_nics(variants.clusters[0]));
+  const std::vector<sim::Result> drawn =
+      simulate({&variants.clusters[0], &variants.clusters[1], &variants.clusters[2]}, traffic,
+               effort_of(request, traffic));
+  ASSERT_EQ(variants.results.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(variants.results[i].cluster, &variants.clusters[i]);
+    ASSERT_EQ(variants.results[i].classes.size(), drawn[i].classes.size());
+    for (std::size_t c = 0; c < drawn[i].classes.size(); ++c)
+      EXPECT_EQ(variants.results[i].classes[c].step_us, drawn[i].classes[c].step_us);
+  }
+}
+
 TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   const sim::Cluster cluster = small_cluster(4, 2);
   const auto refused = [&](const std::function<void(sim::Request&)>& change,
