@@ -1,6 +1,6 @@
 #include "cli/moe_flags.h"
 
-#include "src/base/text.h"
+#include "cli/routing_flags.h"
 
 namespace shmemctl {
 
@@ -20,18 +20,8 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
   command.add_option("--seed", request.seed, "Of routing and data (default 1)");
 }
 
-void add_routing_flags(CLI::App& command, MoeFlags& flags) {
-  moe::Request& request = flags.request;
-  command.add_option("--routing", request.routing,
-                     "Who chooses whom: " + join(moe::routing_names(), ", ") +
-                         "; or a file of --record (with / or . in its name)");
-  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)");
-  command.add_option("--num-topk-groups", request.top_groups,
-                     "grouped: groups that a token chooses first (default 4)");
-  command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
-      ->check(CLI::Range(0, 100));
-  command.add_flag("--uneven", request.uneven,
-                   "Rank 0 has all tokens, the last rank none, the others some");
+void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
+  add_routing_flags(command, flags.request, "--record", "Rank 0", "the last rank");
   command.add_option("--record", flags.record, "Write the routing to this file")->type_name("FILE");
 }
 
@@ -109,7 +99,7 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
 
 void add_moe_flags(CLI::App& command, MoeFlags& flags) {
   add_shape_flags(command, flags.request);
-  add_routing_flags(command, flags);
+  add_recorded_routing_flags(command, flags);
   add_mode_flags(command, flags);
   add_settings_flags(command, flags);
   add_effort_flags(command, flags);

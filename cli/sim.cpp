@@ -1,6 +1,7 @@
 // `shmemctl sim`: what each NIC of a cluster would carry, and how long a step would take.
 #include <iostream>
 
+#include "cli/routing_flags.h"
 #include "cli/session.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
@@ -112,16 +113,7 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
   command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)");
   command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)");
   command.add_option("--num-experts", request.experts, "Experts of a group (default 256)");
-  command.add_option("--routing", request.routing,
-                     "Who chooses whom: " + join(moe::routing_names(), ", ") +
-                         "; or a file of moe --record (with / or . in its name)");
-  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)");
-  command.add_option("--num-topk-groups", request.top_groups,
-                     "grouped: groups that a token chooses first (default 4)");
-  command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
-      ->check(CLI::Range(0, 100));
-  command.add_flag("--uneven", request.uneven,
-                   "Rank 0 of a group has all tokens, the last one none, the others some");
+  add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
   command
       .add_option("--mode", request.mode,
                   "ht: one row per token and node, handed on there (hybrid); ll: rows go straight")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reports/json_view.h"
+#include "reports/row_parameters.h"
 #include "reports/text.h"
 #include "src/base/counted.h"
 #include "src/base/units.h"
@@ -12,27 +13,6 @@ namespace shmemctl {
 namespace {
 
 using nlohmann::json;
-
-/// No case has more independent variables; a made-up document may.
-constexpr std::size_t most_parameters = 16;
-
-/// Names of the parameters in order of appearance, size first.
-std::vector<std::string> parameter_names(const std::vector<const ResultRow*>& results) {
-  std::vector<std::string> names;
-  for (const ResultRow* row : results) {
-    if (!row->params.is_object())
-      continue;
-    for (const auto& [name, value] : row->params.items()) {
-      if (names.size() >= most_parameters)
-        return names;
-      if (std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(name);
-    }
-  }
-  std::stable_partition(names.begin(), names.end(),
-                        [](const std::string& name) { return name == "size_bytes"; });
-  return names;
-}
 
 std::string parameter(const ResultRow& row, const std::string& name) {
   const json& value = view::member(row.params, name.c_str());

@@ -4,9 +4,9 @@
 
 namespace shmemctl {
 
-std::string xml_text(const std::string& text) {
+std::string markup_escaped(const std::string& text) {
   std::string out;
-  for (const char c : safe_text(text))
+  for (const char c : text)
     switch (c) {
     case '&':
       out += "&amp;";
@@ -27,6 +27,10 @@ std::string xml_text(const std::string& text) {
       out += c;
     }
   return out;
+}
+
+std::string xml_text(const std::string& text) {
+  return markup_escaped(safe_text(text));
 }
 
 } // namespace shmemctl

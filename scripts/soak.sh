@@ -42,7 +42,7 @@ tests_of() { ctest --test-dir "$1" --output-on-failure "${@:2}"; }
 build() { CMAKE_ARGS="-DSHMEMCTL_TESTS=ON" scripts/build.sh "$@"; }
 
 # What measures times that mean something on a quiet machine only.
-quiet_tests='integration\.test_bench|LifelineFaults\.TimeFromKillToTheLastPesKnowledge'
+quiet_tests='integration\.(test_bench|test_report_html)|LifelineFaults\.TimeFromKillToTheLastPesKnowledge'
 
 release() {
   build release &&

@@ -1,5 +1,4 @@
 // Results as a table, and what they were measured with.
-#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -8,6 +7,7 @@
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/row_parameters.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {
@@ -15,24 +15,6 @@ namespace shmemctl::html {
 using nlohmann::json;
 
 namespace {
-
-/// No case has more independent variables; a made-up document may.
-constexpr std::size_t most_parameters = 16;
-
-std::vector<std::string> parameter_names(const std::vector<Shown>& shown) {
-  std::vector<std::string> names;
-  for (const Shown& one : shown)
-    for (const ResultRow& row : one.report().results)
-      for (const auto& [name, value] : row.params.items()) {
-        if (names.size() >= most_parameters)
-          return names;
-        if (std::find(names.begin(), names.end(), name) == names.end())
-          names.push_back(name);
-      }
-  std::stable_partition(names.begin(), names.end(),
-                        [](const std::string& name) { return name == "size_bytes"; });
-  return names;
-}
 
 std::vector<json> result_cells(const Shown& one, const ResultRow& row,
                                const std::vector<std::string>& names) {
@@ -180,7 +162,11 @@ json pinning_table(const std::vector<Shown>& shown) {
 } // namespace
 
 json results_section(const std::vector<Shown>& shown) {
-  const std::vector<std::string> names = parameter_names(shown);
+  std::vector<const ResultRow*> rows;
+  for (const Shown& one : shown)
+    for (const ResultRow& row : one.report().results)
+      rows.push_back(&row);
+  const std::vector<std::string> names = parameter_names(rows);
   std::vector<PageColumn> columns{
       {"where"}, {"run", ColumnKind::number}, {"case", ColumnKind::code}};
   for (const std::string& name : names)

@@ -1,32 +1,13 @@
 #include "reports/html/write_html.h"
 
 #include "reports/html/assets.h"
+#include "reports/xml_text.h"
 
 namespace shmemctl::html {
 
 using nlohmann::json;
 
 namespace {
-
-/// Text between tags.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    switch (c) {
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '&':
-      out += "&amp;";
-      break;
-    default:
-      out += c;
-    }
-  return out;
-}
 
 std::string policy() {
   const auto source = [](const std::string& digits) {
@@ -94,7 +75,7 @@ std::string write_html(const json& model) {
                          "<noscript>This page draws its data with a script, which is turned off "
                          "here.</noscript>\n<footer><details><summary>Licence of the charting "
                          "library</summary><pre>";
-  page += escaped(chart_licence()) + "</pre></details></footer>\n";
+  page += markup_escaped(chart_licence()) + "</pre></details></footer>\n";
   page += "<script type=\"application/json\" id=\"model\">" + script_json(model) + "</script>\n";
   page += "<script>" + chart_library() + "</script>\n<script>" + page_script() + "</script>\n";
   return page + "</body>\n</html>\n";

@@ -6,28 +6,13 @@
 
 #include "src/watch/hotspot_watch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/hotspots/counter_tree.h"
 
 namespace {
 
 using namespace shmemctl;
 
 constexpr int n_ports = 16, n_counters = 60;
-
-Node node() {
-  Node node;
-  for (int i = 0; i < n_ports; ++i) {
-    Nic nic;
-    nic.name = "mlx5_" + std::to_string(i);
-    nic.rdma = known(true, "made up");
-    NicPort port;
-    port.state = known(PortState::active, "made up");
-    port.rate_Gbps = known(400.0, "made up");
-    port.netdev = unknown<std::string>("made up");
-    nic.ports = {port};
-    node.nics.push_back(nic);
-  }
-  return node;
-}
 
 void write_counters(const TemporaryFolder& root) {
   for (int port = 0; port < n_ports; ++port) {
@@ -54,7 +39,7 @@ void one_sample(benchmark::State& state, SampleDepth depth) {
   const TemporaryFolder root;
   write_counters(root);
   const ManyFiles many;
-  HotspotWatch watch{Sysroot(root.path()), node()};
+  HotspotWatch watch{Sysroot(root.path()), hca_node(n_ports)};
   watch.sample(SampleDepth::all);
   for (auto _ : state)
     watch.sample(depth);
@@ -67,7 +52,7 @@ void ten_times_a_second(benchmark::State& state) {
   const TemporaryFolder root;
   write_counters(root);
   const ManyFiles many;
-  HotspotWatch watch{Sysroot(root.path()), node()};
+  HotspotWatch watch{Sysroot(root.path()), hca_node(n_ports)};
   watch.sample(SampleDepth::all);
   constexpr double interval_s = 0.1;
   const auto duration_s = static_cast<double>(state.range(0));
