@@ -24,8 +24,16 @@ target_include_directories(shmemctl_dependencies SYSTEM INTERFACE
   ${HWLOC_INCLUDE_DIR} ${EXPAT_INCLUDE_DIR} ${VALIJSON_INCLUDE_DIR} ${BOOST_MATH_INCLUDE_DIR}
   $<$<BOOL:${UCX_INCLUDE_DIR}>:${UCX_INCLUDE_DIR}>)
 target_link_libraries(shmemctl_dependencies INTERFACE
-  nlohmann_json::nlohmann_json CLI11::CLI11 fmt::fmt-header-only
+  nlohmann_json::nlohmann_json CLI11::CLI11
   ${HWLOC_STATIC} ${EXPAT_STATIC} Threads::Threads ${CMAKE_DL_LIBS} m)
+
+# src/base/fmt_library.cpp compiles fmt's functions once, by names that are version 9's.
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  get_target_property(fmt_include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(shmemctl_dependencies SYSTEM INTERFACE ${fmt_include})
+else()
+  target_link_libraries(shmemctl_dependencies INTERFACE fmt::fmt-header-only)
+endif()
 
 # libstdc++ is linked statically, except under a sanitizer, whose runtime must see it.
 if(NOT SHMEMCTL_SANITIZE)
