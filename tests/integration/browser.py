@@ -53,7 +53,17 @@ class Browser:
         self.process.wait()
         os.close(self.incoming)
         os.close(self.outgoing)
-        self.profile.cleanup()
+        self._remove_profile()
+
+    def _remove_profile(self):
+        deadline = time.monotonic() + self.timeout_s
+        while True:  # the browser's own children outlive it by a moment, and still write there
+            try:
+                return self.profile.cleanup()
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def _page(self):
         deadline = time.monotonic() + self.timeout_s
