@@ -125,6 +125,7 @@ json operation_json(const Summary& summary, const OperationTime& time) {
                      : summary.result->exact_times ? "exact bytes"
                                                    : "sampled steps"},
               {"crossing_bytes_per_rank", time.crossing_bytes},
+              {"link_bytes_per_rank", time.link_bytes},
               {"limited_by", nullptr}};
   if (time.limited_by.empty()) {
     object["limited_by_reason"] = "nothing moves, or only over links of unknown rate";

@@ -61,6 +61,7 @@ OperationTime operation_of(const Result& result, const char* name,
   OperationTime time;
   time.operation = name;
   time.crossing_bytes = sum(bytes.out) / bytes.group().ranks();
+  time.link_bytes = sum(bytes.link_out) / bytes.group().ranks();
   if (const auto slowest = bytes.slowest()) {
     time.bottleneck = *slowest;
     time.limited_by = bytes.name_of(slowest->resource, static_cast<std::size_t>(slowest->index));
@@ -94,6 +95,7 @@ OperationTime step_of(const Result& result, const OperationTime& dispatch,
                      ? Estimate{dispatch.time_us.mean + combine.time_us.mean, std::nullopt}
                      : estimate_mean(slowest->step_us);
   step.crossing_bytes = dispatch.crossing_bytes + combine.crossing_bytes;
+  step.link_bytes = dispatch.link_bytes + combine.link_bytes;
   return step;
 }
 

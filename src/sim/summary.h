@@ -29,6 +29,7 @@ struct OperationTime {
   std::optional<Resource> most_often; ///< of the steps
   double most_often_share = 0;
   double crossing_bytes = 0; ///< of a rank, to other nodes, on average
+  double link_bytes = 0;     ///< of a rank, to others of its node, on average
 };
 
 struct Summary {
