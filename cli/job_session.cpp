@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "reports/text.h"
 #include "reports/text_hotspots.h"
+#include "src/base/json_line.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -97,12 +98,11 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   std::string mine;
   if (speakers.count(runtime.pe()) != 0) {
     const Sysroot sysroot;
-    mine = host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot)
-               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    mine = json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
   }
   nlohmann::json hosts = nlohmann::json::array();
   for (const std::string& text : runtime.gather_text(mine))
-    if (nlohmann::json host = nlohmann::json::parse(text, nullptr, false); host.is_object())
+    if (nlohmann::json host = try_from_json_line(text); host.is_object())
       hosts.push_back(std::move(host));
   return hosts;
 }

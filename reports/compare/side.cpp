@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "src/base/json_line.h"
+
 namespace shmemctl {
 
 namespace {
@@ -17,7 +19,7 @@ std::string value_text(const json& value) {
     if (std::abs(number) < 9e15 && number == std::trunc(number))
       return std::to_string(static_cast<long long>(number));
   }
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(value);
 }
 
 std::string key_of(const ResultRow& row, const std::vector<std::string>& hosts) {

@@ -7,6 +7,7 @@
 #include "reports/html/topology_picture.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 
 namespace shmemctl::html {
@@ -99,7 +100,7 @@ json topology_section(const std::vector<Shown>& shown) {
       continue;
     const json alike = {view::member(one.report().topology, "distances"), one.report().mapping};
     const std::string host = view::text(one.report().topology, "hostname");
-    const std::string key = alike.dump(-1, ' ', false, json::error_handler_t::replace);
+    const std::string key = json_line(alike);
     const auto [found, is_new] = first.emplace(key, nodes.size());
     if (is_new)
       nodes.emplace_back(&one, host);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 
@@ -113,21 +114,20 @@ void Interference::add(const Usage& before, const Usage& after) {
 }
 
 std::string to_text(const Interference& interference) {
-  return json({{"cpu", interference.cpu},
-               {"wall_s", interference.wall_s},
-               {"waited_s", optional_json(interference.waited_s)},
-               {"stolen_s", optional_json(interference.stolen_s)},
-               {"sibling_s", optional_json(interference.sibling_s)},
-               {"switches", optional_json(interference.switches)},
-               {"throttles", optional_json(interference.throttles)},
-               {"slowest_MHz", optional_json(interference.slowest_MHz)},
-               {"fastest_MHz", optional_json(interference.fastest_MHz)}})
-      .dump();
+  return json_line(json({{"cpu", interference.cpu},
+                         {"wall_s", interference.wall_s},
+                         {"waited_s", optional_json(interference.waited_s)},
+                         {"stolen_s", optional_json(interference.stolen_s)},
+                         {"sibling_s", optional_json(interference.sibling_s)},
+                         {"switches", optional_json(interference.switches)},
+                         {"throttles", optional_json(interference.throttles)},
+                         {"slowest_MHz", optional_json(interference.slowest_MHz)},
+                         {"fastest_MHz", optional_json(interference.fastest_MHz)}}));
 }
 
 Interference interference_from(const std::string& text) {
   try {
-    const json in = json::parse(text);
+    const json in = from_json_line(text);
     Interference out;
     out.cpu = require_whole_number<int>(in.at("cpu"));
     out.wall_s = optional_number(in.at("wall_s")).value_or(0);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/bench/cases/ground.h"
 
@@ -69,13 +70,13 @@ std::string ports_text(const std::vector<PortUse>& ports) {
   for (const PortUse& port : ports)
     list.push_back(
         {port.nic.device, port.nic.port, port.rate_GBps ? json(*port.rate_GBps) : json(nullptr)});
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(list);
 }
 
 std::vector<PortUse> ports_from(const std::string& text, const std::string& host) {
   try {
     std::vector<PortUse> ports;
-    for (const json& row : json::parse(text)) {
+    for (const json& row : from_json_line(text)) {
       PortUse port{host, {row.at(0), require_whole_number<int>(row.at(1))}, std::nullopt};
       if (row.at(2).is_number() && std::isfinite(row.at(2).get<double>()))
         port.rate_GBps = row.at(2).get<double>();

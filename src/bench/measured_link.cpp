@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/units.h"
 #include "src/bench/cases/ground.h"
 #include "src/bench/gpu/lists.h"
@@ -87,8 +88,8 @@ std::optional<double> rate_of(const char* name, Arena& arena) {
 /// Collective: rates of all PEs.
 std::vector<double> gathered(Runtime& runtime, double own_GBps) {
   std::vector<double> all;
-  for (const std::string& text : runtime.gather_text(json(own_GBps).dump())) {
-    const json rate = json::parse(text, nullptr, false);
+  for (const std::string& text : runtime.gather_text(json_line(json(own_GBps)))) {
+    const json rate = try_from_json_line(text);
     if (!rate.is_number() || !std::isfinite(rate.get<double>()) || rate.get<double>() < 0)
       throw Error(ExitCode::unavailable, fmt::format("the link's rate at PE {}", all.size()),
                   "read", "what it sent is not understood",

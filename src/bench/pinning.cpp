@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <set>
 
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 
 namespace shmemctl::bench {
@@ -111,18 +112,17 @@ PinChoice parse_pin_choice(const std::string& text) {
 }
 
 std::string to_text(const PinState& state) {
-  return json({{"machine", state.machine_id},
-               {"allowed", format_cpulist(state.allowed)},
-               {"numa", state.numa},
-               {"cpu", state.cpu},
-               {"by_launcher", state.by_launcher},
-               {"problem", state.problem}})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(json({{"machine", state.machine_id},
+                         {"allowed", format_cpulist(state.allowed)},
+                         {"numa", state.numa},
+                         {"cpu", state.cpu},
+                         {"by_launcher", state.by_launcher},
+                         {"problem", state.problem}}));
 }
 
 PinState pin_state_from(const std::string& text) {
   try {
-    const json in = json::parse(text);
+    const json in = from_json_line(text);
     const auto allowed = parse_cpulist(in.at("allowed").get<std::string>());
     if (!allowed)
       throw std::out_of_range("no CPU list");
@@ -180,10 +180,10 @@ Pinning::Pinning(Runtime& runtime, const PinChoice& choice, const Sysroot& sysro
   std::vector<PinRow> mine(1);
   const CpuSet now = restore_ ? CpuSet{target} : before_;
   const json text = {{"cpus", format_cpulist(now)}, {"numa", layout.numa_of(now).value_or(-1)}};
-  const std::vector<std::string> texts = runtime.gather_text(text.dump());
+  const std::vector<std::string> texts = runtime.gather_text(json_line(text));
   std::vector<std::string> names;
   for (std::size_t pe = 0; pe < states.size(); ++pe) {
-    const json row = json::parse(texts[pe], nullptr, false);
+    const json row = try_from_json_line(texts[pe]);
     PinRow& out = rows_.emplace_back();
     out.pe = static_cast<int>(pe);
     out.host = hosts[pe].host_name;

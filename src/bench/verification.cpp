@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 
 namespace shmemctl::bench {
@@ -17,12 +18,12 @@ std::string to_text(const PeVerdict& verdict) {
                     {"expected", verdict.wrong->expected},
                     {"found", verdict.wrong->found},
                     {"what", verdict.wrong->what}};
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(out);
 }
 
 PeVerdict pe_verdict_from(const std::string& text) {
   try {
-    const json in = json::parse(text);
+    const json in = from_json_line(text);
     PeVerdict verdict{in.at("reason").get<std::string>(), std::nullopt};
     if (const auto wrong = in.find("wrong"); wrong != in.end())
       verdict.wrong = WrongByte{require_whole_number<int>(wrong->at("pe")),

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/table.h"
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/bringup/bringup.h"
 
@@ -114,14 +115,14 @@ std::string phases_text_of(const std::vector<PhaseTime>& times) {
   json list = json::array();
   for (const PhaseTime& time : times)
     list.push_back({time.name, time.time_ms});
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(list);
 }
 
 std::vector<PhaseRow> merge_phases(const std::vector<std::string>& texts) {
   std::vector<PhaseRow> rows;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
     try {
-      for (const json& time : json::parse(texts[pe])) {
+      for (const json& time : from_json_line(texts[pe])) {
         const auto name = time.at(0).get<std::string>();
         const auto time_ms = time.at(1).get<double>();
         const auto row = std::find_if(rows.begin(), rows.end(),

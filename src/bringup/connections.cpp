@@ -8,6 +8,7 @@
 
 #include "reports/text.h"
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/bringup/reach_map.h"
 
@@ -22,7 +23,7 @@ std::string connections_text(const std::vector<TransportEntry>& transports, int 
       if (entry.reach[static_cast<std::size_t>(pe)].capabilities != 0)
         if (const std::string way = entry.transport->connection(pe); !way.empty())
           rows.push_back({entry.transport->name(), pe, way});
-  return rows.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(rows);
 }
 
 std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& texts) {
@@ -30,7 +31,7 @@ std::vector<ConnectionRow> merge_connections(const std::vector<std::string>& tex
   const int n_pes = static_cast<int>(texts.size());
   for (int pe = 0; pe < n_pes; ++pe) {
     try {
-      for (const json& row : json::parse(texts[static_cast<std::size_t>(pe)])) {
+      for (const json& row : from_json_line(texts[static_cast<std::size_t>(pe)])) {
         rows.push_back({row.at(0), pe, require_whole_number<int>(row.at(1)), row.at(2)});
         const ConnectionRow& added = rows.back();
         if (added.target < 0 || added.target >= n_pes || added.transport.empty() ||

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json_line.h"
+
 namespace shmemctl {
 
 namespace {
@@ -115,7 +117,7 @@ std::string kernel_reach_text(const std::vector<GpuWay>& ways, const std::string
                                   {"capabilities", capabilities},
                                   {"reason", indices},
                                   {"reasons", reasons}}});
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(list);
 }
 
 std::vector<PairFailure> kernel_failures(const std::vector<Result>& results, int me,

@@ -8,6 +8,7 @@
 
 #include "reports/table.h"
 #include "src/base/counted.h"
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 #include "src/bringup/gpu_pairs.h"
@@ -29,7 +30,7 @@ struct Site {
 };
 
 Site read_site(const std::string& text, std::size_t n_pes) {
-  const json site = json::parse(text);
+  const json site = from_json_line(text);
   Site read;
   read.device = require_whole_number<int>(site.at(0));
   read.name = site.at(1).get<std::string>();
@@ -183,7 +184,7 @@ std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways) 
     list.push_back({to_string(way.path), way.reason});
   const json whole = {site.device,    site.name,        site.pci_address,
                       site.heap_kind, site.heap_reason, std::move(list)};
-  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(whole);
 }
 
 GpuSummary merge_gpu_sites(const std::vector<std::string>& texts,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 
@@ -89,14 +90,14 @@ std::string reach_text(const std::vector<TransportEntry>& transports) {
                     {"reason", indices},
                     {"reasons", reasons}});
   }
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(list);
 }
 
 std::vector<TransportReach> merge_reach(const std::vector<std::string>& texts) {
   std::vector<TransportReach> all;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
     try {
-      for (const json& row : json::parse(texts[pe]))
+      for (const json& row : from_json_line(texts[pe]))
         merge_row(named(all, row.at("name").get<std::string>(), static_cast<int>(texts.size())),
                   static_cast<int>(pe), row);
     } catch (const std::exception&) { // of the JSON library, or an index out of range

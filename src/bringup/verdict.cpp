@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 
 namespace shmemctl {
@@ -133,14 +134,14 @@ std::string failures_text(const std::vector<PairFailure>& failures) {
       continue;
     list.push_back(std::move(row));
   }
-  return list.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(list);
 }
 
 std::vector<PairFailure> merge_failures(const std::vector<std::string>& texts) {
   std::vector<PairFailure> all;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
     try {
-      for (const json& row : json::parse(texts[pe]))
+      for (const json& row : from_json_line(texts[pe]))
         all.push_back(read_failure(row, static_cast<int>(texts.size())));
     } catch (const std::exception&) {
       throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read",

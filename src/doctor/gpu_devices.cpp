@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
+#include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
 #include "src/doctor/child.h"
@@ -191,13 +192,13 @@ std::string to_text(const cuda::DeviceSurvey& survey) {
                        each.fabric_handles, each.unified_addressing, each.to_device_us,
                        each.to_host_us, each.wrong});
   const json whole = {survey.problem, survey.copy_bytes, std::move(devices)};
-  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(whole);
 }
 
 cuda::DeviceSurvey parse_device_survey(const std::string& text) {
   cuda::DeviceSurvey survey;
   try {
-    const json whole = json::parse(text);
+    const json whole = from_json_line(text);
     survey.problem = whole.at(0).get<std::string>();
     survey.copy_bytes = whole.at(1).get<std::uint64_t>();
     for (const json& row : whole.at(2)) {

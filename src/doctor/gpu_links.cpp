@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "build_info.h"
+#include "src/base/json_line.h"
 #include "src/doctor/child.h"
 #if SHMEMCTL_HAVE_CUDA
 #include "src/cuda/link_probe.h"
@@ -46,13 +47,13 @@ std::string to_text(const cuda::LinkSurvey& survey) {
     samples.push_back({sample.source, sample.target, sample.problem, sample.refused, sample.copy_us,
                        sample.wrong});
   const json whole = {survey.problem, survey.gpus, survey.copy_bytes, std::move(samples)};
-  return whole.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_line(whole);
 }
 
 cuda::LinkSurvey parse_link_survey(const std::string& text) {
   cuda::LinkSurvey survey;
   try {
-    const json whole = json::parse(text);
+    const json whole = from_json_line(text);
     survey.problem = whole.at(0).get<std::string>();
     survey.gpus = whole.at(1).get<std::vector<std::string>>();
     survey.copy_bytes = whole.at(2).get<std::uint64_t>();

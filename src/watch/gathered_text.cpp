@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json_line.h"
 #include "src/topo/hotspots/totals_json.h"
 
 namespace shmemctl {
@@ -15,20 +16,16 @@ constexpr std::size_t least_bytes = 4096, most_bytes_of_one = std::size_t{1} << 
 
 } // namespace
 
-std::string dumped(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::size_t most_part_bytes(int n_pes) {
   return std::clamp(most_bytes_of_all / static_cast<std::size_t>(std::max(n_pes, 1)), least_bytes,
                     most_bytes_of_one);
 }
 
 std::string with_totals(nlohmann::json object, const NodeTotals& totals, std::size_t most_bytes) {
-  const std::size_t taken = dumped(object).size();
+  const std::size_t taken = json_line(object).size();
   object["totals"] =
       totals_json(totals, detail_within(totals, most_bytes - std::min(most_bytes, taken)));
-  return dumped(object);
+  return json_line(object);
 }
 
 Error bad_part(const std::string& host) {

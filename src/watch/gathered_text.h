@@ -11,9 +11,6 @@
 
 namespace shmemctl {
 
-/// On one line; bytes that are not UTF-8 become U+FFFD.
-std::string dumped(const nlohmann::json& value);
-
 /// How long the text of one PE may be, as every PE gathers as many bytes of every PE: 16 MiB in
 /// all, between 4 KiB and 1 MiB for each.
 std::size_t most_part_bytes(int n_pes);

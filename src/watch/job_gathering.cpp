@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/topo/hotspots/totals_json.h"
 #include "src/watch/gathered_text.h"
@@ -38,7 +39,7 @@ std::string host_part_text(const HostPart& part, std::size_t most_bytes) {
 
 void read_host_part(const std::string& text, const std::string& host, GatheredHosts& all) {
   try {
-    read_part(json::parse(text), host, all);
+    read_part(from_json_line(text), host, all);
   } catch (const std::exception&) { // of the JSON library, or a number out of range
     throw bad_part(host);
   }
@@ -65,10 +66,10 @@ GatheredHosts JobGathering::gather(const HostPart& mine, const Deadline& deadlin
 std::vector<nlohmann::json> JobGathering::gather_values(const nlohmann::json& mine,
                                                         const Deadline& deadline) {
   const std::vector<std::string> texts =
-      allgather_text(bootstrap_, leads() ? dumped(mine) : "", deadline);
+      allgather_text(bootstrap_, leads() ? json_line(mine) : "", deadline);
   std::vector<json> values;
   for (const JobHost& host : hosts_)
-    values.push_back(json::parse(texts[static_cast<std::size_t>(host.leader)], nullptr, false));
+    values.push_back(try_from_json_line(texts[static_cast<std::size_t>(host.leader)]));
   return values;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/runtime/nic_choice.h"
 #include "src/runtime/nic_traffic.h"
@@ -138,12 +139,12 @@ std::string watch_text(const WatchPart& part, std::size_t most_bytes) {
     object["claims"].push_back(claim_json(claim));
   for (const HcaPort& port : part.mapped)
     object["mapped"].push_back({port.device, port.port});
-  return part.leads ? with_totals(std::move(object), part.totals, most_bytes) : dumped(object);
+  return part.leads ? with_totals(std::move(object), part.totals, most_bytes) : json_line(object);
 }
 
 WatchPart read_watch_text(const std::string& text, const std::string& host) {
   try {
-    return part_from(json::parse(text));
+    return part_from(from_json_line(text));
   } catch (const std::exception&) { // of the JSON library, or a number out of range
     throw bad_part(host);
   }

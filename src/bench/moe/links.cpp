@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/nic_traffic.h"
 
@@ -227,11 +228,11 @@ Links LinkWatch::end() {
                      own.nics = nics_used(before_, after);
                      return nics_json(own);
                    }()}};
-  const std::vector<std::string> texts = runtime_.gather_text(mine.dump());
+  const std::vector<std::string> texts = runtime_.gather_text(json_line(mine));
   std::vector<bench::GpuSeatPlace> gpus;
   std::vector<bench::PortUse> ports;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
-    const json of_pe = json::parse(texts[pe], nullptr, false);
+    const json of_pe = try_from_json_line(texts[pe]);
     if (!of_pe.is_object())
       throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",
                   "they are no JSON", "use the same shmemctl for all PEs");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/bench/statistics.h"
 #include "src/moe/payload.h"
 
@@ -222,8 +223,8 @@ private:
 
   PointResult gather() const {
     std::vector<json> all;
-    for (const std::string& text : rank_.gather(own().dump())) {
-      all.push_back(json::parse(text, nullptr, false));
+    for (const std::string& text : rank_.gather(json_line(own()))) {
+      all.push_back(try_from_json_line(text));
       if (!all.back().is_object())
         throw Error(ExitCode::unavailable, "the times of a PE", "read", "they are no JSON",
                     "use the same shmemctl for all PEs");

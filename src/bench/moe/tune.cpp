@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_line.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::moe {
@@ -109,8 +110,8 @@ private:
     json mine = json::array();
     for (const Attempt& attempt : tuned_.attempts)
       mine.push_back({attempt.first_us, attempt.last_us, attempt.wrong});
-    for (const std::string& text : rank_.gather(mine.dump())) {
-      const json theirs = json::parse(text, nullptr, false);
+    for (const std::string& text : rank_.gather(json_line(mine))) {
+      const json theirs = try_from_json_line(text);
       if (!theirs.is_array() || theirs.size() != tuned_.attempts.size())
         throw Error(ExitCode::unavailable, "the trials of a PE", "read",
                     "it has tried other settings",

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/topo/hotspots/load.h"
 
@@ -188,8 +189,7 @@ nlohmann::json totals_json(const NodeTotals& totals, CounterDetail detail) {
 CounterDetail detail_within(const NodeTotals& totals, std::size_t most_bytes) {
   for (const CounterDetail detail :
        {CounterDetail::all, CounterDetail::changed, CounterDetail::load})
-    if (totals_json(totals, detail).dump(-1, ' ', false, json::error_handler_t::replace).size() <=
-        most_bytes)
+    if (json_line(totals_json(totals, detail)).size() <= most_bytes)
       return detail;
   return CounterDetail::none;
 }
