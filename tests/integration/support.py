@@ -18,6 +18,9 @@ def clean_environment(**variables):
     prefixes = ("SHMEMCTL_", "NVSHMEM_", "NCCL_", "UCX_", "FI_", "LC_", "LANG", "NO_COLOR")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(prefixes)}
     kept["LC_ALL"] = "C.UTF-8"
+    if os.environ.get("SHMEMCTL_SANITIZE"):
+        # UCX's hooks in the C library call it from threads that a sanitizer has let go.
+        kept["UCX_MEM_MMAP_HOOK_MODE"] = "none"
     kept.update(variables)
     return kept
 
@@ -26,8 +29,9 @@ def launcher_environment():
     """What a launcher needs for ranks that are built as SHMEMCTL_SANITIZE says."""
     if "thread" not in os.environ.get("SHMEMCTL_SANITIZE", ""):
         return {}
-    # PMIx's shared segment wants an address that is ThreadSanitizer's.
-    return {"PMIX_MCA_gds": "hash"}
+    # PMIx's shared segment wants an address that is ThreadSanitizer's; Open MPI over UCX does not come
+    # out of MPI_Init.
+    return {"PMIX_MCA_gds": "hash", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx"}
 
 
 def run(*arguments, stdin=None, env=None, timeout=300):
