@@ -129,6 +129,7 @@ TEST(MoeGraph, EachReplayIsACallOfItsOwn) {
                        cudaGraph_t graph = nullptr;
                        cudaGraphExec_t ready = nullptr;
                        rank.expected_rows();
+                       pe.barrier(); // a capture bears no other rank's memset on the same GPU
                        cuda_must(
                            cudaStreamBeginCapture(pe.stream, cudaStreamCaptureModeThreadLocal),
                            "capture");

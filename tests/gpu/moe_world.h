@@ -2,6 +2,7 @@
 // PEs that share a GPU run on it at the same time, which those of several processes do not.
 #pragma once
 
+#include <cstdlib>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -60,6 +61,10 @@ private:
 };
 
 class ThreadGpus;
+
+/// PEs of one process on one GPU: a kernel that waits must not stand before the one it waits for,
+/// and of CUDA's 8 queues streams share some. Set before the driver starts.
+inline const bool queues_for_all_streams = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) == 0;
 
 /// One PE, in its thread.
 class ThreadGpu {

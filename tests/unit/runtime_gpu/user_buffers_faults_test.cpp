@@ -76,7 +76,8 @@ TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
                              runtime.collectives().barrier(team_world);
                              if (runtime.pe() == 0)
                                buffers.remove(handle);
-                             runtime.collectives().barrier(team_world);
+                             else // its own deadline must not be the first to pass
+                               std::this_thread::sleep_for(std::chrono::seconds(3));
                              return {};
                            },
                            {{"SHMEMCTL_TIMEOUT", "1"}}));
@@ -94,10 +95,12 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
           const auto all = exchange(runtime, buffers.describe(handle));
           if (victim == 1 && runtime.pe() == 1)
             buffers.path_to(all[0]);
-          runtime.collectives().barrier(team_world);
-          if (runtime.pe() == victim)
+          if (runtime.pe() == victim) {
+            runtime.collectives().barrier(team_world);
             ::raise(SIGKILL);
+          }
           const std::string lost = error_of([&] {
+            runtime.collectives().barrier(team_world); // the victim may be gone before it ends
             const std::uint64_t never = 0;
             runtime.rma().wait_until(&never, Compare::not_equal, 0, "the end of a PE", victim);
           });
