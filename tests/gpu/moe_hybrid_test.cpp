@@ -127,7 +127,7 @@ TEST(MoeHybridWaits, ARankThatDoesNotComeIsNamed) {
             pe.synchronize();
             pe.barrier();
             if (pe.job.pe == missing)
-              return;
+              return pe.wait_for_others();
             if (op == 0)
               rank.notify();
             else if (op == 1)

@@ -153,7 +153,7 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
             must(rank.check_rows(), "while all live");
             pe.barrier();
             if (pe.job.pe == 1)
-              return;
+              return pe.wait_for_others();
             for (int i = 0; i < 3; ++i) {
               rank.dispatch(Halves::both, 20);
               rank.combine({8, 4, 1}, 1024);

@@ -205,7 +205,7 @@ TEST(MoeNotify, ARankThatDoesNotComeIsNamed) {
           pe.synchronize();
           pe.barrier();
           if (pe.job.pe == 1)
-            return;
+            return pe.wait_for_others();
           if (op == 0)
             rank.notify();
           else if (op == 1)

@@ -82,6 +82,9 @@ public:
   void open(std::size_t heap_bytes, double wait_s);
   /// Of the threads; throws if another one has failed.
   void barrier();
+  /// Of a PE that takes no part any more: until all others have ended. To free memory waits for the
+  /// kernels on the GPU, and what others launch there waits for it.
+  void wait_for_others();
   /// Waits for the stream; throws what it failed with, and what a wait has reported.
   void synchronize() {
     cuda_must(cudaStreamSynchronize(stream), "kernel");
@@ -169,6 +172,11 @@ public:
       throw std::runtime_error("another PE has failed");
   }
 
+  void wait_for_others() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ == n_pes_ - 1; });
+  }
+
   std::vector<std::byte*> heaps;
   int n_pes() const { return n_pes_; }
   int n_devices() const { return n_devices_; }
@@ -211,6 +219,9 @@ inline int ThreadGpu::device_share() const {
 }
 inline void ThreadGpu::barrier() {
   all_.meet();
+}
+inline void ThreadGpu::wait_for_others() {
+  all_.wait_for_others();
 }
 inline void ThreadGpu::open(std::size_t heap_bytes, double wait_s) {
   all_.open_peers(device());
