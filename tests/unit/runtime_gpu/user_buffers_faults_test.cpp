@@ -63,6 +63,7 @@ TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
 }
 
 TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
+  constexpr int timeout_s = 1;
   const std::vector<PeResult> results =
       run_fork_job(gpu_job(2,
                            [this](Runtime& runtime) -> std::string {
@@ -77,10 +78,10 @@ TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
                              if (runtime.pe() == 0)
                                buffers.remove(handle);
                              else // its own deadline must not be the first to pass
-                               std::this_thread::sleep_for(std::chrono::seconds(3));
+                               std::this_thread::sleep_for(std::chrono::seconds(3 * timeout_s));
                              return {};
                            },
-                           {{"SHMEMCTL_TIMEOUT", "1"}}));
+                           {{"SHMEMCTL_TIMEOUT", std::to_string(timeout_s)}}));
   EXPECT_EQ(results[0].exit_code, 124) << results[0].text;
   EXPECT_NE(results[0].text.find("PE 1"), std::string::npos) << results[0].text;
 }
