@@ -1,24 +1,25 @@
-// Stands in for a transport whose library's headers were missing at build time: it reaches nobody,
-// and says why.
+// Stands in for a transport that this program was built without: it reaches nobody, and says why.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "src/base/error.h"
 #include "transports/transport.h"
 
 namespace shmemctl {
 
 class AbsentTransport final : public Transport {
 public:
-  /// @param package what has to be installed before the next build
-  AbsentTransport(std::string name, std::string package)
-      : name_(std::move(name)), package_(std::move(package)) {}
+  /// @param reason one line without newlines
+  AbsentTransport(std::string name, std::string reason, std::string fix)
+      : name_(std::move(name)), reason_(std::move(reason)), fix_(std::move(fix)) {}
 
   const char* name() const override { return name_.c_str(); }
-  std::string local_info() override { return {}; }
-  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {0, reason()}; }
+  std::string local_info() override;
+  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {0, reason_}; }
   void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
   std::string set_region(const RegionView&) override { return {}; }
   void put(int, const RemoteAddress&, const void*, std::size_t, bool) override { refuse(); }
@@ -32,15 +33,18 @@ public:
   void quiet(int) override {}
 
 private:
-  std::string reason() const {
-    return "this build has no " + name_ + ": the headers of " + package_ + " were missing";
-  }
-  [[noreturn]] void refuse() const {
-    throw Error(ExitCode::unavailable, name_, "use", reason(),
-                "install " + package_ + " and build again");
-  }
+  [[noreturn]] void refuse() const;
 
-  std::string name_, package_;
+  std::string name_, reason_, fix_;
 };
+
+/// @param package what has to be installed before the next build
+std::unique_ptr<Transport> not_built(const std::string& name, const std::string& package);
+
+/// The reason of the first PE whose program lacks that transport, with the PE's number. Such a
+/// transport connects nobody, on any PE: where it is missing, the others' collective calls would
+/// meet no answer.
+/// @param info by PE: what local_info() gave there
+std::optional<std::string> absent_somewhere(const std::vector<std::string>& info);
 
 } // namespace shmemctl

@@ -38,6 +38,9 @@ struct RuntimeRequest {
   GpuUse gpu = GpuUse::none;
   /// For tests, whose GPUs run no kernels; nullptr is the kernel.
   std::shared_ptr<WordAtomics> word_atomics = nullptr;
+  /// For tests; empty is the function of that name.
+  std::function<std::unique_ptr<Transport>(const std::string& name, const TransportSetup& setup)>
+      make_transport;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
 };

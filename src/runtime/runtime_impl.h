@@ -28,8 +28,8 @@ struct Runtime::Impl {
   /// A deadline for one step from now on.
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
-  /// By PE: the transport in use; nullptr is none.
-  /// By PE. With atomics_route set, loads and stores with their atomics led there.
+  /// By PE: the transport in use; nullptr is none. With atomics_route set, loads and stores with
+  /// their atomics led there.
   std::vector<Transport*> ways() const;
   /// A job-wide barrier by the best means there is.
   void barrier();

@@ -8,6 +8,7 @@
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
 #include "src/runtime/transport_choice.h"
+#include "transports/absent.h"
 
 namespace shmemctl {
 
@@ -129,8 +130,9 @@ TransportSetup Runtime::Impl::transport_setup() {
 }
 
 void Runtime::Impl::enter_transports() {
+  const auto make = request.make_transport ? request.make_transport : make_transport;
   for (const std::string& name : choose_transports(options, placement.n_nodes()))
-    transports.push_back({make_transport(name, transport_setup()), {}, {}});
+    transports.push_back({make(name, transport_setup()), {}, {}});
 }
 
 void Runtime::Impl::undo_transports() {
@@ -149,6 +151,9 @@ void Runtime::Impl::enter_transport_map() {
   for (std::size_t index = 0; index < transports.size(); ++index) {
     TransportEntry& entry = transports[index];
     entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+    if (const auto reason = absent_somewhere(entry.info))
+      entry.transport = std::make_unique<AbsentTransport>(entry.transport->name(), *reason,
+                                                          "run the same build on all hosts");
     const auto mine = static_cast<std::size_t>(placement.pe);
     const PeerPlace me = place_of(mine, entry.info[mine]);
     for (std::size_t pe = 0; pe < count(); ++pe) {

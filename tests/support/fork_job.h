@@ -34,6 +34,7 @@ struct ForkJob {
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
   std::shared_ptr<WordAtomics> word_atomics = nullptr;
+  decltype(RuntimeRequest::make_transport) make_transport = {};
   std::function<void(int pe, Environment&)> of_pe = {}; ///< what differs between PEs
   std::function<std::string()> after = {};              ///< what a PE says when its runtime is gone
   std::function<std::string(Runtime&)> body = [](Runtime&) { return std::string(); };
@@ -67,6 +68,7 @@ inline int run_body(const ForkJob& job, int pe, const std::string& id, int descr
     request.require_reach = job.require_reach;
     request.gpu = job.gpu;
     request.word_atomics = job.word_atomics;
+    request.make_transport = job.make_transport;
     Runtime runtime(std::move(request));
     try {
       write_all(descriptor, job.body(runtime));

@@ -8,7 +8,9 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
+#include "src/runtime/transport_choice.h"
 #include "tests/support/fork_job.h"
+#include "transports/absent.h"
 
 namespace shmemctl {
 namespace {
@@ -52,6 +54,36 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
                                     throw Error(ExitCode::finding, "phases", "compare", names, "-");
                                   return std::string();
                                 }}));
+}
+
+/// Builds of one version may differ in their transports. Those that have one would wait in its
+/// collective calls for a PE that has not.
+TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
+  ForkJob job{.n_pes = 3};
+  job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
+                     {"SHMEMCTL_MLX5_DEVICE", "soft"},
+                     {"SHMEMCTL_SOFT_HCA_OVER", "shm"},
+                     {"SHMEMCTL_TIMEOUT_S", "20"}};
+  job.body = [](Runtime& runtime) {
+    auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));
+    const std::uint64_t value = 42;
+    for (int pe = 0; pe < runtime.n_pes(); ++pe)
+      runtime.rma().put(word, &value, sizeof value, pe);
+    runtime.free(word);
+    return runtime.transports()[0].reach[0].reason + "; in use: " +
+           runtime.transports()[static_cast<std::size_t>(runtime.way_to()[0])].transport->name();
+  };
+  for (const PeResult& result : run_fork_job(job))
+    EXPECT_TRUE(result.exit_code == 0 && result.text.ends_with("in use: ibdevx")) << result.text;
+  job.make_transport = [](const std::string& name, const TransportSetup& setup) {
+    return setup.pe == 1 && name == "ibdevx" ? not_built(name, "libof-nobody-dev")
+                                             : make_transport(name, setup);
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    EXPECT_EQ(result.text, "PE 1 says: this build has no ibdevx: the headers of libof-nobody-dev "
+                           "were missing; in use: shm");
+  }
 }
 
 // Also in a build without CUDA.
