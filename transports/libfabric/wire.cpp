@@ -5,47 +5,13 @@
 #include <cstring>
 
 #include "src/base/text.h"
+#include "src/base/wire_bytes.h"
 
 namespace shmemctl::fabric {
 
 namespace {
 
-template <class Value>
-void put(std::string& text, const Value& value) {
-  text.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-/// Takes values off the front; `good` turns false where there is too little.
-struct Reader {
-  std::string_view rest;
-  bool good = true;
-
-  template <class Value>
-  Value take() {
-    Value value{};
-    good = good && rest.size() >= sizeof value;
-    if (good) {
-      std::memcpy(&value, rest.data(), sizeof value);
-      rest.remove_prefix(sizeof value);
-    }
-    return value;
-  }
-  std::string take_text() {
-    const auto size_bytes = take<std::uint16_t>();
-    good = good && rest.size() >= size_bytes;
-    if (!good)
-      return {};
-    const std::string text(rest.substr(0, size_bytes));
-    rest.remove_prefix(size_bytes);
-    return text;
-  }
-};
-
-void put_text(std::string& out, const std::string& text) {
-  const std::string cut = text.substr(0, 1024);
-  put(out, static_cast<std::uint16_t>(cut.size()));
-  out += cut;
-}
+constexpr std::size_t max_text_bytes = 1024;
 
 } // namespace
 
@@ -104,56 +70,49 @@ LocalInfo read_local_info(std::string_view text) {
 }
 
 std::string to_text(const std::vector<EndpointName>& endpoints) {
-  std::string text;
-  put(text, static_cast<std::uint8_t>(endpoints.size()));
+  WireWriter writer;
+  writer.number(static_cast<std::uint8_t>(endpoints.size()));
   for (const EndpointName& endpoint : endpoints) {
-    put_text(text, endpoint.device);
-    put_text(text, endpoint.address);
+    writer.text(endpoint.device, max_text_bytes);
+    writer.text(endpoint.address, max_text_bytes);
   }
-  return text;
+  return writer.take();
 }
 
 std::optional<std::vector<EndpointName>> read_endpoints(std::string_view text) {
-  Reader reader{text};
-  const auto count = reader.take<std::uint8_t>();
-  std::vector<EndpointName> endpoints;
-  for (unsigned i = 0; i < count && reader.good; ++i) {
-    EndpointName endpoint;
-    endpoint.device = reader.take_text();
-    endpoint.address = reader.take_text();
-    endpoints.push_back(std::move(endpoint));
+  WireReader reader(text);
+  std::vector<EndpointName> endpoints(reader.count<std::uint8_t>(max_endpoints));
+  for (EndpointName& endpoint : endpoints) {
+    endpoint.device = reader.text(max_text_bytes);
+    endpoint.address = reader.text(max_text_bytes);
   }
-  if (!reader.good || count > max_endpoints || !reader.rest.empty())
-    return std::nullopt;
-  return endpoints;
+  return reader.if_complete(std::move(endpoints));
 }
 
 std::string to_text(const PieceKey& key) {
-  std::string text;
-  put(text, key.offset_bytes);
-  put(text, key.size_bytes);
+  WireWriter writer;
+  writer.number(key.offset_bytes);
+  writer.number(key.size_bytes);
   for (const PieceKey::Way& way : key.ways) {
-    put(text, way.key);
-    put(text, way.base);
+    writer.number(way.key);
+    writer.number(way.base);
   }
-  return text;
+  return writer.take();
 }
 
 std::optional<PieceKey> read_piece_key(std::string_view text) {
-  Reader reader{text};
+  WireReader reader(text);
   PieceKey key;
-  key.offset_bytes = reader.take<std::uint64_t>();
-  key.size_bytes = reader.take<std::uint64_t>();
-  while (reader.good && !reader.rest.empty() && key.ways.size() < max_endpoints) {
+  key.offset_bytes = reader.number<std::uint64_t>();
+  key.size_bytes = reader.number<std::uint64_t>();
+  while (reader.good() && !reader.at_end() && key.ways.size() < max_endpoints) {
     PieceKey::Way way;
-    way.key = reader.take<std::uint64_t>();
-    way.base = reader.take<std::uint64_t>();
+    way.key = reader.number<std::uint64_t>();
+    way.base = reader.number<std::uint64_t>();
     key.ways.push_back(way);
   }
-  const bool wraps = key.offset_bytes + key.size_bytes < key.offset_bytes;
-  if (!reader.good || !reader.rest.empty() || wraps)
-    return std::nullopt;
-  return key;
+  reader.require(key.offset_bytes + key.size_bytes >= key.offset_bytes);
+  return reader.if_complete(std::move(key));
 }
 
 } // namespace shmemctl::fabric
