@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <sys/eventfd.h>
 
 #include "src/base/error.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl {
 
@@ -19,22 +19,13 @@ constexpr double earlier_s = 0.5, earlier_share = 0.1;
 
 } // namespace
 
-std::thread start_quiet_thread(std::function<void()> body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
 RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s)
     : id_(std::move(id)), end_(Deadline::after(std::chrono::duration<double>(timeout_s))),
       until_(end_), reception_(std::move(listeners)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
     throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
-  thread_ = start_quiet_thread([this] { run(); });
+  thread_ = start_service_thread("rendezvous", [this] { run(); });
 }
 
 RendezvousThread::~RendezvousThread() {

@@ -66,7 +66,4 @@ private:
   std::thread thread_;
 };
 
-/// Runs `body` on a thread that no signal interrupts.
-std::thread start_quiet_thread(std::function<void()> body);
-
 } // namespace shmemctl

@@ -4,9 +4,9 @@
 #include <memory>
 #include <mutex>
 #include <netdb.h>
-#include <thread>
 
 #include "src/base/error.h"
+#include "src/base/service_thread.h"
 #include "src/base/unique_handle.h"
 
 namespace shmemctl {
@@ -27,7 +27,7 @@ struct Question {
 
 std::shared_ptr<Question> ask(const std::string& host, int family) {
   auto question = std::make_shared<Question>();
-  std::thread([question, host, family] {
+  start_service_thread("resolve", [question, host, family] {
     addrinfo hints{};
     hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;

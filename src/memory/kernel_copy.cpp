@@ -25,16 +25,6 @@ int copy(long call, int file, std::uint64_t offset_bytes, void* memory,
 
 } // namespace
 
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() {
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
 int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
                   std::size_t size_bytes) noexcept {
   return copy(SYS_pwrite64, file, offset_bytes, const_cast<void*>(memory), size_bytes);

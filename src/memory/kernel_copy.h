@@ -1,23 +1,10 @@
 // Copies between memory and a file that no code of this process takes part in.
 #pragma once
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 
 namespace shmemctl {
-
-/// No signal handler of this thread runs while one exists.
-class SignalsBlocked {
-public:
-  SignalsBlocked();
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked();
-
-private:
-  sigset_t before_;
-};
 
 /// By the kernel: it copies what sanitizers would not let a program touch (the gaps between
 /// variables), no function of the C library can take part, and memory that is not there is an

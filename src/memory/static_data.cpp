@@ -10,6 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/signals_blocked.h"
 #include "src/base/sysroot.h"
 #include "src/base/units.h"
 #include "src/memory/kernel_copy.h"

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <sys/eventfd.h>
-#include <system_error>
 
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl::lifeline {
 
@@ -22,22 +21,6 @@ constexpr auto accept_pause = 100ms;
 constexpr double last_flush_s = 0.2;
 constexpr int idle_poll_ms = 10000;
 
-/// Signals of the process belong to its own threads.
-class BlockedSignals {
-public:
-  BlockedSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-  sigset_t before_{};
-};
-
 FileDescriptor make_event() {
   FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event)
@@ -50,13 +33,7 @@ FileDescriptor make_event() {
 Thread::Thread(State& state, std::vector<Listener> listeners, const std::vector<int>& accepts_from)
     : state_(state), listeners_(std::move(listeners)),
       accepts_from_(accepts_from.begin(), accepts_from.end()), wake_(make_event()) {
-  const BlockedSignals blocked;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw system_error("the lifeline's thread", "start", error.code().value(),
-                       "raise the limit of processes (ulimit -u, the container's pids limit)");
-  }
+  thread_ = start_service_thread("lifeline", [this] { run(); });
 }
 
 Thread::~Thread() {

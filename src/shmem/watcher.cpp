@@ -1,8 +1,8 @@
 #include "src/shmem/watcher.h"
 
-#include <csignal>
 #include <optional>
-#include <pthread.h>
+
+#include "src/base/service_thread.h"
 
 namespace shmemctl::api {
 
@@ -13,12 +13,7 @@ constexpr std::chrono::milliseconds moment{300};
 
 Watcher::Watcher(const JobHealth& health, std::function<void(const Error&)> on_failure)
     : health_(health), on_failure_(std::move(on_failure)) {
-  // The program's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { watch(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = start_service_thread("watcher", [this] { watch(); });
 }
 
 Watcher::~Watcher() {

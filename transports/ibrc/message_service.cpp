@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl::ibrc {
 
@@ -19,22 +18,6 @@ constexpr int looks_before_sleep = 16;
 constexpr int most_rounds = 16;
 /// Answers that wait for room are not announced; nothing else has to be looked for.
 constexpr int pending_ms = 1, longest_ms = 1000;
-
-/// Signals are for the program's own threads.
-class BlockedSignals {
-public:
-  BlockedSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-private:
-  sigset_t before_;
-};
 
 std::size_t connected(const std::vector<std::uint32_t>& credits) {
   return static_cast<std::size_t>(
@@ -82,9 +65,7 @@ void MessageService::start(Exchange& exchange) {
                   "start all PEs with the same version of this tool",
                   {job_.host, job_.pe, {}, std::nullopt});
   }
-  const BlockedSignals blocked;
-  thread_ = std::thread([this] { run(); });
-  ::pthread_setname_np(thread_.native_handle(), "shmemctl-ibrc");
+  thread_ = start_service_thread("ibrc", [this] { run(); });
 }
 
 bool MessageService::serve() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unistd.h>
 
+#include "src/base/service_thread.h"
 #include "transports/host_memory_only.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/libfabric/libfabric_transport.h"
@@ -109,7 +110,7 @@ void LibfabricTransport::connect(const std::vector<PeerPlace>& peers, Exchange& 
     endpoints.push_back(&rail->endpoint());
   memory_.use(endpoints);
   native_atomics_ = !provider_.profile.staged_atomics && endpoints.front()->has_all_atomics();
-  service_ = std::thread([this] { serve(); });
+  service_ = start_service_thread("libfabric", [this] { serve(); });
 }
 
 void LibfabricTransport::learn_peers(const std::vector<PeerPlace>& peers,

@@ -47,7 +47,6 @@ private:
 } // namespace
 
 void StagedTransport::serve() noexcept {
-  ::pthread_setname_np(::pthread_self(), "staged agent");
   Idle idle;
   try {
     while (!stop_.load(std::memory_order_acquire)) {

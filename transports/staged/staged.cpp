@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/base/service_thread.h"
 #include "transports/shm/words.h"
 #include "transports/staged/wait.h"
 
@@ -52,7 +53,7 @@ void StagedTransport::start(Exchange& exchange) {
   const std::string key = below_.set_region(area_);
   if (below_.has_keys())
     below_.set_keys(settings_.region, exchange.allgather(key));
-  agent_ = std::thread([this] { serve(); });
+  agent_ = start_service_thread("staged agent", [this] { serve(); });
   exchange.allgather({}); // nobody sends before all can take it
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
+#include "src/base/signals_blocked.h"
 #include "src/base/log.h"
 #include "src/base/signal_dispositions.h"
 #include "src/base/text.h"
@@ -126,8 +127,11 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | UCP_FEATURE_WAKEUP;
   params.mt_workers_shared = 1;
   params.estimated_num_eps = static_cast<std::size_t>(n_pes);
-  const ucs_status_t status =
-      api_->init_version(api_major, api_minor, &params, config.get(), &context_);
+  ucs_status_t status = UCS_OK;
+  {
+    const SignalsBlocked blocked(SignalsBlocked::But::faults); // UCX starts a thread here
+    status = api_->init_version(api_major, api_minor, &params, config.get(), &context_);
+  }
   if (status != UCS_OK) {
     const std::string logged = UcxLog::take_error();
     throw Error(ExitCode::unavailable, "UCX " + api_->version, "initialise",

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include "src/base/error.h"
+#include "src/base/service_thread.h"
 #include "transports/ucx/progress_thread.h"
 
 namespace shmemctl {
@@ -23,8 +23,7 @@ constexpr int rounds_at_once = 64;
 UcxProgressThread::UcxProgressThread() : wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wakeup_)
     throw system_error("ucx", "eventfd", errno, "raise the limit of open files (ulimit -n)");
-  thread_ = std::thread([this] { run(); });
-  ::pthread_setname_np(thread_.native_handle(), "shmemctl-ucx");
+  thread_ = start_service_thread("ucx", [this] { run(); });
 }
 
 UcxProgressThread::~UcxProgressThread() {

@@ -14,6 +14,7 @@
 #endif
 
 #include "src/base/file_descriptor.h"
+#include "src/base/signals_blocked.h"
 #include "src/memory/kernel_copy.h"
 
 namespace shmemctl {

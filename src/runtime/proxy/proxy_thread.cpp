@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <system_error>
+
+#include "src/base/service_thread.h"
 
 namespace shmemctl {
 
@@ -102,12 +103,8 @@ ProxyThread::~ProxyThread() {
 }
 
 void ProxyThread::start(const CpuSet& cpus) {
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(ExitCode::unavailable, "the proxy's thread", "start", error.what(),
-                "raise the limit of processes (ulimit -u)");
-  }
+  thread_ = start_service_thread(ring_ == 0 ? "proxy" : "proxy " + std::to_string(ring_),
+                                 [this] { run(); });
   if (cpus.empty())
     return;
   if (const int problem = set_affinity(thread_.native_handle(), cpus); problem != 0)
@@ -136,8 +133,6 @@ ProxyStatistics ProxyThread::statistics() const {
 }
 
 void ProxyThread::run() noexcept {
-  const std::string name = ring_ == 0 ? "proxy" : "proxy " + std::to_string(ring_);
-  ::pthread_setname_np(::pthread_self(), name.c_str());
   ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
   work();
   sink_.quiet();

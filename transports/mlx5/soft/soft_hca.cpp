@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
+#include "src/base/service_thread.h"
 #include "transports/mlx5/queue_layout.h"
 
 namespace shmemctl::mlx5 {
@@ -155,14 +156,8 @@ SoftHca::SoftHca(SoftOptions options) : options_(std::move(options)) {
   info_.most_blocks = most_soft_blocks;
   info_.most_message_bytes = most_message_bytes;
   info_.masked_atomics_4 = info_.masked_atomics_8 = true;
-  if (!options_.has_thread)
-    return;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(ExitCode::unavailable, options_.name, "start its thread", error.what(),
-                "raise the limit of processes (ulimit -u)");
-  }
+  if (options_.has_thread)
+    thread_ = start_service_thread("soft-mlx5", [this] { run(); });
 }
 
 SoftHca::~SoftHca() {
@@ -227,7 +222,6 @@ void SoftHca::let_in() {
 }
 
 void SoftHca::run() noexcept {
-  ::pthread_setname_np(::pthread_self(), "soft-mlx5");
   ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
   Idle idle(options_);
   gate_.lock();

@@ -1,0 +1,16 @@
+// Threads that the runtime has beside the program's own.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace shmemctl {
+
+/// Starts a thread in which no signal handler of the program runs, but for what the thread itself
+/// does wrong (SIGSEGV and the like).
+/// @param name of at most 15 bytes, which debuggers and top show
+/// Throws Error (unavailable).
+std::thread start_service_thread(const std::string& name, std::function<void()> body);
+
+} // namespace shmemctl
