@@ -11,6 +11,15 @@
 
 namespace shmemctl {
 
+/// For messages.
+inline const char* region_name(int region) {
+  static constexpr std::array names = {"the internal region", "the symmetric heap",
+                                       "static data",         "the GPU's heap",
+                                       "the GPU's cells",     "memory for staged transfers"};
+  const auto at = static_cast<std::size_t>(region);
+  return at < names.size() ? names[at] : "a buffer";
+}
+
 /// A heap grows while other threads communicate, so a view is never changed: a new one takes its
 /// place, and the old ones stay, since somebody may be reading them. A heap grows a few times only.
 class RegionTable {

@@ -2,19 +2,11 @@
 
 #include <algorithm>
 
-#include "src/base/round_up.h"
-
 namespace shmemctl::direct {
 
 using mlx5::Bell;
 
 namespace {
-
-/// Up to here a blocking put copies the data and returns; beyond, waiting costs less than copying.
-constexpr std::size_t copied_bytes = 8192;
-/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
-constexpr std::size_t striped_bytes = 32768;
-constexpr std::size_t stripe_granularity = 4096;
 
 /// Under the lane's lock: one writer.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t value) {
@@ -130,24 +122,12 @@ void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes
   if (size_bytes == 0)
     return;
   const std::lock_guard lock(mutex_);
-  Transfer whole;
-  whole.direction = Direction::get;
-  whole.remote = source;
-  whole.local = static_cast<std::byte*>(target);
-  whole.size_bytes = size_bytes;
-  whole.await = blocking;
-  transfer(whole);
+  transfer(Transfer::get(target, source, size_bytes, blocking));
 }
 
 Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                             bool blocking) const {
-  Transfer whole;
-  whole.remote = target;
-  whole.local = static_cast<std::byte*>(const_cast<void*>(source));
-  whole.size_bytes = size_bytes;
-  whole.stage = blocking && size_bytes <= copied_bytes && !local_.devices().hold(source);
-  whole.await = blocking && !whole.stage;
-  return whole;
+  return Transfer::put(target, source, size_bytes, blocking, local_.devices().hold(source));
 }
 
 bool Lane::put_inline(Rail& rail, const RemoteAddress& target, const void* source,
@@ -181,18 +161,10 @@ void Lane::transfer(const Transfer& whole) {
     }
     return;
   }
-  const std::size_t rails = rails_to(whole.remote.pe);
-  const std::size_t share = round_up((whole.size_bytes + rails - 1) / rails, stripe_granularity);
-  std::size_t done = 0;
-  for (std::size_t number = 0; number < rails && done < whole.size_bytes; ++number) {
-    Transfer part = whole;
-    part.remote.offset_bytes += done;
-    part.local += done;
-    part.size_bytes = std::min(share, whole.size_bytes - done);
-    done += part.size_bytes;
+  for_each_stripe(whole, rails_to(whole.remote.pe), [&](std::size_t number, const Transfer& part) {
     used.push_back(&begin(whole.remote.pe, number));
     transfer_over(*used.back(), part, Bell::now);
-  }
+  });
   if (whole.await)
     for (Rail* rail : used) {
       rail->queue().wait(rail->last());
@@ -203,16 +175,14 @@ void Lane::transfer(const Transfer& whole) {
 void Lane::transfer_over(Rail& rail, const Transfer& part, Bell bell) {
   count(rail, part.direction, part.size_bytes);
   for (std::size_t done = 0; done < part.size_bytes;) {
-    Transfer piece = part;
-    piece.remote.offset_bytes += done;
-    piece.local += done;
+    Transfer piece = part.part(done, part.size_bytes - done);
     const RemoteSegment& segment = segment_of(piece.remote);
     const std::optional<LocalPlace> place =
         part.stage ? std::nullopt : find_local(piece.local, rail.port());
     const std::uint64_t here = place ? place->left_bytes : Staging::slot_bytes;
     const std::uint64_t there = segment.left_at(piece.remote.offset_bytes);
     piece.size_bytes =
-        static_cast<std::size_t>(std::min({std::uint64_t{part.size_bytes - done}, here, there}));
+        static_cast<std::size_t>(std::min({std::uint64_t{piece.size_bytes}, here, there}));
     done += piece.size_bytes;
     post_piece(rail, piece, segment, place ? &*place : nullptr, done == part.size_bytes, bell);
   }

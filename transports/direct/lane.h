@@ -10,6 +10,7 @@
 #include "transports/direct/local_memory.h"
 #include "transports/direct/queue_table.h"
 #include "transports/direct/rail.h"
+#include "transports/nic_transfer.h"
 #include "transports/transport.h"
 
 namespace shmemctl::direct {
@@ -46,16 +47,8 @@ public:
   NicTraffic traffic(std::size_t port) const;
 
 private:
-  enum class Direction { put, get };
-  /// A transfer, or the part of it that takes one NIC.
-  struct Transfer {
-    Direction direction = Direction::put;
-    RemoteAddress remote;
-    std::byte* local = nullptr; ///< only read from if it is a put's
-    std::size_t size_bytes = 0;
-    bool stage = false; ///< copy at once: the caller wants its memory back
-    bool await = false; ///< will be waited for
-  };
+  using Transfer = NicTransfer;
+  using Direction = NicTransfer::Direction;
   /// Registered memory, from the place that was asked for.
   struct LocalPlace {
     std::uint32_t lkey;

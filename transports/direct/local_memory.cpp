@@ -1,31 +1,6 @@
 #include "transports/direct/local_memory.h"
 
-#include <mutex>
-
 namespace shmemctl::direct {
-
-namespace {
-
-const char* region_name(int region) {
-  switch (region) {
-  case 0:
-    return "the internal region";
-  case 1:
-    return "the symmetric heap";
-  case 2:
-    return "static data";
-  case 3:
-    return "the heap of kernels";
-  case 4:
-    return "the cells of kernels";
-  case 5:
-    return "memory for staged transfers";
-  default:
-    return "a buffer";
-  }
-}
-
-} // namespace
 
 Registration register_range(const JobView& job, const mlx5::MemoryRequest& memory,
                             const std::string& what) {
@@ -95,38 +70,21 @@ void LocalMemory::add(void* base, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;
   Registration made = register_range(job_, {base, size_bytes}, "a buffer");
-  const std::unique_lock lock(mutex_);
-  const std::uint64_t begin = made.segment.begin;
-  added_.emplace(begin, std::move(made));
-  added_count_.store(added_.size(), std::memory_order_release);
+  const LocalSegment segment = made.segment;
+  added_.add(segment.begin, segment.end, std::move(made));
 }
 
 void LocalMemory::remove(void* base) {
-  decltype(added_)::node_type gone; // deregistered when the lock is free
-  const std::unique_lock lock(mutex_);
-  const auto found = added_.find(reinterpret_cast<std::uint64_t>(base));
-  if (found != added_.end())
-    gone = added_.extract(found);
-  added_count_.store(added_.size(), std::memory_order_release);
+  added_.remove(reinterpret_cast<std::uint64_t>(base));
 }
 
 std::optional<LocalSegment> LocalMemory::find_added(std::uint64_t address) const {
-  if (added_count_.load(std::memory_order_acquire) == 0)
-    return std::nullopt;
-  const std::shared_lock lock(mutex_);
-  for (auto next = added_.upper_bound(address); next != added_.begin();) {
-    --next;
-    if (next->second.segment.holds(address))
-      return next->second.segment;
-  }
-  return std::nullopt;
+  return added_.find(address, [](const Registration& made) { return made.segment; });
 }
 
 std::vector<LocalSegment> LocalMemory::all_added() const {
-  const std::shared_lock lock(mutex_);
   std::vector<LocalSegment> all;
-  for (const auto& [begin, registration] : added_)
-    all.push_back(registration.segment);
+  added_.for_each([&all](const Registration& made) { all.push_back(made.segment); });
   return all;
 }
 

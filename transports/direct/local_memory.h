@@ -1,15 +1,14 @@
 // This PE's memory as its ports know it: regions, and what add_local() has named.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <shared_mutex>
 #include <vector>
 
+#include "transports/added_ranges.h"
 #include "transports/device_regions.h"
 #include "transports/direct/job_view.h"
 #include "transports/direct/queue_table.h"
@@ -67,9 +66,7 @@ private:
   std::deque<Registration> regions_;
   DeviceRegions devices_;
   std::map<int, Extent> extents_; ///< by region: what is registered
-  mutable std::shared_mutex mutex_;
-  std::multimap<std::uint64_t, Registration> added_; ///< by begin
-  std::atomic<std::size_t> added_count_{0};
+  AddedRanges<Registration> added_;
 };
 
 } // namespace shmemctl::direct

@@ -2,19 +2,9 @@
 
 #include <algorithm>
 
-#include "src/base/round_up.h"
-
 namespace shmemctl::ibrc {
 
-namespace {
-
-/// Up to here a blocking put copies the data and returns; beyond, waiting costs less than copying.
-constexpr std::size_t copied_bytes = 8192;
-/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
-constexpr std::size_t striped_bytes = 32768;
-constexpr std::size_t stripe_granularity = 4096;
-
-} // namespace
+namespace {} // namespace
 
 const SegmentKey& Lane::segment_of(const RemoteAddress& address) const {
   const SegmentKey* segment = remote_.find(address.pe, address.region, address.offset_bytes);
@@ -59,13 +49,7 @@ void Lane::put(const RemoteAddress& target, const void* source, std::size_t size
 
 Lane::Transfer Lane::put_of(const RemoteAddress& target, const void* source, std::size_t size_bytes,
                             bool blocking) const {
-  Transfer whole;
-  whole.remote = target;
-  whole.local = static_cast<std::byte*>(const_cast<void*>(source));
-  whole.size_bytes = size_bytes;
-  whole.stage = blocking && size_bytes <= copied_bytes && !local_.is_device_memory(source);
-  whole.await = blocking && !whole.stage;
-  return whole;
+  return Transfer::put(target, source, size_bytes, blocking, local_.is_device_memory(source));
 }
 
 void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes, bool blocking) {
@@ -73,12 +57,7 @@ void Lane::get(void* target, const RemoteAddress& source, std::size_t size_bytes
     return;
   const std::lock_guard lock(mutex_);
   keep_behind_requests(source.pe);
-  Transfer whole;
-  whole.direction = Direction::get;
-  whole.remote = source;
-  whole.local = static_cast<std::byte*>(target);
-  whole.size_bytes = size_bytes;
-  whole.await = blocking;
+  const Transfer whole = Transfer::get(target, source, size_bytes, blocking);
   const bool striped = transfer(whole);
   if (blocking)
     await(striped, source.pe, "get");
@@ -117,19 +96,12 @@ bool Lane::transfer(const Transfer& whole) {
     queues_.post(endpoint, chain, whole.await);
     return false;
   }
-  const std::size_t rails = queues_.rails_to(whole.remote.pe);
-  const std::size_t share = round_up((whole.size_bytes + rails - 1) / rails, stripe_granularity);
-  std::size_t done = 0;
-  for (std::size_t rail = 0; rail < rails && done < whole.size_bytes; ++rail) {
-    Endpoint& endpoint = queues_.endpoint(whole.remote.pe, rail);
-    Transfer part = whole;
-    part.remote.offset_bytes += done;
-    part.local += done;
-    part.size_bytes = std::min(share, whole.size_bytes - done);
-    done += part.size_bytes;
+  const int pe = whole.remote.pe;
+  for_each_stripe(whole, queues_.rails_to(pe), [&](std::size_t rail, const Transfer& part) {
+    Endpoint& endpoint = queues_.endpoint(pe, rail);
     transfer_over(endpoint, part, chain);
     queues_.post(endpoint, chain, whole.await);
-  }
+  });
   return true;
 }
 
@@ -140,16 +112,14 @@ void Lane::transfer_over(Endpoint& endpoint, const Transfer& part, WorkChain& ch
   bytes.fetch_add(part.size_bytes, std::memory_order_relaxed);
   nic.operations.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t done = 0; done < part.size_bytes;) {
-    Transfer piece = part;
-    piece.remote.offset_bytes += done;
-    piece.local += done;
+    Transfer piece = part.part(done, part.size_bytes - done);
     const SegmentKey& segment = segment_of(piece.remote);
     const LocalSegment* local = part.stage ? nullptr : local_.find(piece.local);
     const std::size_t here =
         local ? local->end - reinterpret_cast<std::uintptr_t>(piece.local) : Staging::slot_bytes;
     const std::uint64_t there =
         segment.offset_bytes + segment.size_bytes - piece.remote.offset_bytes;
-    piece.size_bytes = std::min({part.size_bytes - done, here, static_cast<std::size_t>(there),
+    piece.size_bytes = std::min({piece.size_bytes, here, static_cast<std::size_t>(there),
                                  static_cast<std::size_t>(endpoint.max_message_bytes)});
     std::int16_t slot = -1;
     if (!local) {

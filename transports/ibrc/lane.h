@@ -9,6 +9,7 @@
 #include "transports/ibrc/remote_memory.h"
 #include "transports/ibrc/requests.h"
 #include "transports/ibrc/word_emulation.h"
+#include "transports/nic_transfer.h"
 #include "transports/transport.h"
 
 namespace shmemctl::ibrc {
@@ -49,16 +50,8 @@ private:
     std::uint64_t address = 0;
     std::uint32_t key = 0;
   };
-  enum class Direction { put, get };
-  /// A transfer, or the part of it that takes one NIC.
-  struct Transfer {
-    Direction direction = Direction::put;
-    RemoteAddress remote;
-    std::byte* local = nullptr; ///< only read from if it is a put's
-    std::size_t size_bytes = 0;
-    bool stage = false; ///< copy at once: the caller wants its memory back
-    bool await = false; ///< will be waited for
-  };
+  using Transfer = NicTransfer;
+  using Direction = NicTransfer::Direction;
 
   const SegmentKey& segment_of(const RemoteAddress& address) const;
   /// Where small things of this lane go.

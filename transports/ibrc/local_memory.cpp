@@ -2,27 +2,6 @@
 
 namespace shmemctl::ibrc {
 
-namespace {
-
-const char* region_name(int region) {
-  switch (region) {
-  case 0:
-    return "the internal region";
-  case 1:
-    return "the symmetric heap";
-  case 2:
-    return "static data";
-  case 3:
-    return "the GPU's heap";
-  case 4:
-    return "the cells of the GPU";
-  default:
-    return "a buffer";
-  }
-}
-
-} // namespace
-
 LocalSegment LocalMemory::register_range(std::byte* begin, std::size_t size_bytes,
                                          const std::shared_ptr<const DeviceMemory>& memory,
                                          const std::string& what, verbs::Way* used) const {
@@ -113,17 +92,12 @@ void LocalMemory::add(void* base, std::size_t size_bytes) {
     return;
   LocalSegment segment =
       register_range(static_cast<std::byte*>(base), size_bytes, nullptr, "a buffer");
-  const std::unique_lock lock(added_mutex_);
-  added_.emplace(segment.begin, std::move(segment));
-  added_count_.store(added_.size(), std::memory_order_release);
+  const std::uintptr_t begin = segment.begin, end = segment.end;
+  added_.add(begin, end, std::move(segment));
 }
 
 void LocalMemory::remove(void* base) {
-  const std::unique_lock lock(added_mutex_);
-  const auto found = added_.find(reinterpret_cast<std::uintptr_t>(base));
-  if (found != added_.end())
-    added_.erase(found);
-  added_count_.store(added_.size(), std::memory_order_release);
+  added_.remove(reinterpret_cast<std::uintptr_t>(base));
 }
 
 const LocalSegment* LocalMemory::find(const void* address) const {
@@ -132,17 +106,7 @@ const LocalSegment* LocalMemory::find(const void* address) const {
     for (const LocalSegment* segment : *list)
       if (place >= segment->begin && place < segment->end)
         return segment;
-  return added_count_.load(std::memory_order_acquire) > 0 ? find_added(place) : nullptr;
-}
-
-const LocalSegment* LocalMemory::find_added(std::uintptr_t address) const {
-  const std::shared_lock lock(added_mutex_);
-  for (auto next = added_.upper_bound(address); next != added_.begin();) {
-    --next;
-    if (address < next->second.end)
-      return &next->second;
-  }
-  return nullptr;
+  return added_.find(place, [](const LocalSegment& segment) { return &segment; }).value_or(nullptr);
 }
 
 } // namespace shmemctl::ibrc

@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <shared_mutex>
 #include <vector>
 
+#include "transports/added_ranges.h"
 #include "transports/device_memory.h"
 #include "transports/ibrc/job_view.h"
 #include "transports/ibrc/wire.h"
@@ -75,7 +75,6 @@ private:
                               const std::shared_ptr<const DeviceMemory>& memory,
                               const std::string& what, verbs::Way* used = nullptr) const;
   void publish(Regions list);
-  const LocalSegment* find_added(std::uintptr_t address) const;
 
   const JobView& job_;
   WaysTo ways_to_;
@@ -86,9 +85,7 @@ private:
   std::map<int, Extent> extents_;                                ///< by region: what is registered
   std::map<int, std::shared_ptr<const DeviceMemory>> memory_of_; ///< by region: those of devices
   std::atomic<std::uint32_t> device_regions_{0};                 ///< the same, a bit for each
-  mutable std::shared_mutex added_mutex_;
-  std::multimap<std::uintptr_t, LocalSegment> added_; ///< by begin
-  std::atomic<std::size_t> added_count_{0};
+  AddedRanges<LocalSegment> added_;
 };
 
 } // namespace shmemctl::ibrc

@@ -1,0 +1,66 @@
+// A put or get that goes over NICs in pieces: what it is, and how it is shared out among rails. The
+// same for each transport whose queues are its own.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "src/base/round_up.h"
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// A transfer, or the part of it that takes one NIC.
+struct NicTransfer {
+  enum class Direction { put, get };
+  /// Up to here a blocking put copies the data and returns; beyond, waiting costs less than
+  /// copying.
+  static constexpr std::size_t copied_bytes = 8192;
+
+  Direction direction = Direction::put;
+  RemoteAddress remote;
+  std::byte* local = nullptr; ///< only read from if it is a put's
+  std::size_t size_bytes = 0;
+  bool stage = false; ///< copy at once: the caller wants its memory back
+  bool await = false; ///< will be waited for
+
+  /// @param of_gpu whether processors have to keep off `source`
+  static NicTransfer put(const RemoteAddress& target, const void* source, std::size_t size_bytes,
+                         bool blocking, bool of_gpu) {
+    const bool stage = blocking && size_bytes <= copied_bytes && !of_gpu;
+    return {Direction::put, target, static_cast<std::byte*>(const_cast<void*>(source)),
+            size_bytes,     stage,  blocking && !stage};
+  }
+  static NicTransfer get(void* target, const RemoteAddress& source, std::size_t size_bytes,
+                         bool blocking) {
+    return {Direction::get, source, static_cast<std::byte*>(target), size_bytes, false, blocking};
+  }
+
+  /// From `offset_bytes` of this one on.
+  NicTransfer part(std::size_t offset_bytes, std::size_t part_bytes) const {
+    NicTransfer part = *this;
+    part.remote.offset_bytes += offset_bytes;
+    part.local += offset_bytes;
+    part.size_bytes = part_bytes;
+    return part;
+  }
+};
+
+/// From here on a transfer uses all NICs: then each part is still long enough for its own message.
+inline constexpr std::size_t striped_bytes = 32768;
+
+/// Calls each(rail, part) for the rails that get a part of `whole`, in their order.
+template <class Each>
+void for_each_stripe(const NicTransfer& whole, std::size_t rails, Each&& each) {
+  constexpr std::size_t granularity_bytes = 4096;
+  const std::size_t share_bytes =
+      round_up((whole.size_bytes + rails - 1) / rails, granularity_bytes);
+  std::size_t done = 0;
+  for (std::size_t rail = 0; rail < rails && done < whole.size_bytes; ++rail) {
+    const NicTransfer part = whole.part(done, std::min(share_bytes, whole.size_bytes - done));
+    done += part.size_bytes;
+    each(rail, part);
+  }
+}
+
+} // namespace shmemctl
