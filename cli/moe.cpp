@@ -187,12 +187,23 @@ void write_record(const MoeFlags& flags, const Context& context, const moe::Poin
                         context.force);
 }
 
+std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
+                                         const std::optional<moe::RecordedRouting>& recorded,
+                                         const Runtime& runtime) {
+  const Placement& placement = runtime.placement();
+  std::vector<moe::PointRequest> points =
+      moe::points_of(flags.request, recorded, runtime.n_pes(),
+                     node_ranks_of(placement, flags.request.flat), moe::ranks_limit(flags.kind()));
+  if (flags.request.flat)
+    for (moe::PointRequest& point : points)
+      point.setup.node_of_rank = placement.node;
+  return points;
+}
+
 ExitCode measure_all(const Context& context, const MoeFlags& flags,
                      const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
                      Runtime& runtime, const Options& options) {
-  const std::vector<moe::PointRequest> points = points_of(
-      flags.request, recorded, runtime.n_pes(),
-      node_ranks_of(runtime.placement(), flags.request.flat), moe::ranks_limit(flags.kind()));
+  const std::vector<moe::PointRequest> points = points_of(flags, recorded, runtime);
   if (const auto straggler = straggler_flag(flags.straggler);
       straggler && straggler->first >= runtime.n_pes())
     throw bad_moe(fmt::format("--straggler names PE {}, and the job has {}", straggler->first,

@@ -32,7 +32,9 @@ struct Setup {
   bool bias = false;               ///< of Combine::rows
   bool weights_home = false;       ///< of Combine::rows: what ranks make of the weights comes back
   bool by_expert = false;          ///< low latency, weighted: rows are packed per expert besides
-  std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node
+  std::int32_t node_ranks = 1;     ///< ranks of a node; shape.n_ranks where there is one node,
+                                   ///< or rows go straight to ranks of other nodes
+  std::vector<std::int32_t> node_of_rank; ///< empty: blocks of node_ranks
   std::uint32_t seed = 1;
   /// Low latency: a rank that does not come in that time is masked, and the rest go on. 0: calls
   /// wait for the job's deadline, and fail.
@@ -41,6 +43,14 @@ struct Setup {
   const Routing* routing = nullptr; ///< of all ranks; outlives the backend
 
   std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
+  /// Whether a row between these ranks goes to another node.
+  bool crosses(std::int32_t from, std::int32_t to) const {
+    const auto node = [this](std::int32_t rank) {
+      return node_of_rank.empty() ? node_of(rank, node_ranks)
+                                  : node_of_rank[static_cast<std::size_t>(rank)];
+    };
+    return node(from) != node(to);
+  }
   /// For payload.h: 0 where nothing crosses a node.
   std::int32_t model_node_ranks() const { return n_nodes() > 1 ? node_ranks : 0; }
 };

@@ -149,7 +149,7 @@ std::string operation_text(const Point& point, Operation operation) {
   std::string text = fmt::format("{}, bytes of a rank\n", to_string(operation)) +
                      line("logical (own rows included)", traffic.logical_bytes) +
                      line("to other ranks", traffic.sent_bytes);
-  if (point.setup.n_nodes() > 1)
+  if (mean_of(traffic.crossing_bytes) > 0)
     text += line("to other nodes", traffic.crossing_bytes);
   return text;
 }

@@ -20,7 +20,7 @@ void move(const Setup& setup, std::int32_t from, std::int32_t to, std::uint64_t 
     return;
   traffic.sent_bytes[as_size(from)] += size_bytes;
   traffic.moved_bytes[as_size(from * setup.shape.n_ranks + to)] += size_bytes;
-  if (node_of(from, setup.node_ranks) != node_of(to, setup.node_ranks))
+  if (setup.crosses(from, to))
     traffic.crossing_bytes[as_size(from)] += size_bytes;
 }
 

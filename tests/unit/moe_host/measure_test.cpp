@@ -173,7 +173,14 @@ TEST(MoeTraffic, IsWhatTheRoutingSays) {
   Traffic back = combine_traffic(drive.setup);
   EXPECT_EQ(back.sent_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, row}));
   EXPECT_EQ(back.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 2 * row, 0}));
-  drive.setup.node_ranks = 4;
+  drive.setup.node_ranks = 4; // straight over nodes that take turns
+  drive.setup.node_of_rank = {0, 1, 0, 1};
+  traffic = dispatch_traffic(drive.setup);
+  EXPECT_EQ(traffic.sent_bytes, (std::vector<std::uint64_t>{2 * row, 0, 0, 0}));
+  EXPECT_EQ(traffic.crossing_bytes, (std::vector<std::uint64_t>{row, 0, 0, 0}));
+  back = combine_traffic(drive.setup);
+  EXPECT_EQ(back.crossing_bytes, (std::vector<std::uint64_t>{0, 0, 0, row}));
+  drive.setup.node_of_rank.clear();
   drive.setup.mode = Mode::low_latency;
   drive.setup.combine = Combine::weighted; // a row for each choice comes back
   EXPECT_EQ(dispatch_traffic(drive.setup).logical_bytes,
