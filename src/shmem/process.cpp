@@ -138,26 +138,32 @@ private:
     if (someone_ends.exchange(true)) {
       // The program's own thread met the failure too; its exit handlers have their time.
       std::this_thread::sleep_for(exit_handlers_time);
-      std::_Exit(static_cast<int>(error.code()));
+      std::_Exit(status_after(runtime_.lifeline().failure().get(), error));
     }
     i_end = true;
     stage = Stage::ending;
     leave(report(error));
   }
 
+  static int status_after(const Failure* first, const Error& error) {
+    for (const std::string_view phase : {global_exit_phase, status_phase})
+      if (const auto status = status_of(first, phase))
+        return *status;
+    return static_cast<int>(error.code());
+  }
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
     const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
-    if (const auto status = status_of(first.get(), global_exit_phase)) {
+    if (status_of(first.get(), global_exit_phase)) {
       runtime_.leave();
-      return *status;
+      return status_after(first.get(), error);
     }
     const Error full = placed(error);
     print_error(full);
     runtime_.fail(full);
     if (first && first->pe != rma.pe())
       std::this_thread::sleep_for(precedence_time);
-    return status_of(first.get(), status_phase).value_or(static_cast<int>(full.code()));
+    return status_after(first.get(), full);
   }
 
   Error placed(const Error& error) const {

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from support import BINARY, SOURCE, clean_environment, error_lines
@@ -221,6 +222,13 @@ class Endings(OpenShmemTest):
         code, out, err = self.end("global-exit-0")
         self.assertEqual((code, err), (0, ""))
         self.assertIn("PE 0 was here", out)
+
+    def test_exit_handlers_that_take_too_long(self):
+        # The PEs that are ended get some seconds for them, and end with the job's status all the same.
+        started = time.monotonic()
+        code, _, err = self.end("slow-exit")
+        self.assert_only_run_speaks(code, err, 17)
+        self.assertLess(time.monotonic() - started, 50)
 
     def test_status_without_finalize(self):
         code, _, err = self.end("status")

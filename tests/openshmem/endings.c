@@ -6,6 +6,10 @@
 
 static long never;
 
+static void sleep_long(void) {
+  sleep(60);
+}
+
 int main(int argc, char** argv) {
   const char* way = argc > 1 ? argv[1] : "";
   if (strcmp(way, "before-init") == 0) {
@@ -30,8 +34,10 @@ int main(int argc, char** argv) {
     shmem_finalize();
     return 0;
   }
+  if (strcmp(way, "slow-exit") == 0 && me != last)
+    atexit(sleep_long);
   if (me == last) {
-    if (strcmp(way, "global-exit") == 0)
+    if (strcmp(way, "global-exit") == 0 || strcmp(way, "slow-exit") == 0)
       shmem_global_exit(17);
     if (strcmp(way, "global-exit-0") == 0)
       shmem_global_exit(0);

@@ -8,6 +8,16 @@
 
 namespace shmemctl::moe {
 
+namespace {
+
+template <class T>
+void fill_bytes(std::vector<T>& values, std::byte byte) {
+  if (!values.empty()) // else there may be no memory to name
+    std::memset(values.data(), static_cast<int>(byte), values.size() * sizeof(T));
+}
+
+} // namespace
+
 HostBackend::HostBackend(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
     : rma_(rma), memory_(memory), setup_(setup), mutation_(std::move(mutation)), me_(rma.pe()),
       mine_((*setup.routing)[static_cast<std::size_t>(rma.pe())]), layout_(setup),
@@ -154,10 +164,8 @@ void HostBackend::corrupt() {
 
 void HostBackend::poison_common() {
   lies_.areas.set_guards(memory_);
-  std::memset(combined_.data(), static_cast<int>(poison_byte),
-              combined_.size() * sizeof(std::uint16_t));
-  std::memset(home_weights_.data(), static_cast<int>(poison_byte),
-              home_weights_.size() * sizeof(float));
+  fill_bytes(combined_, poison_byte);
+  fill_bytes(home_weights_, poison_byte);
 }
 
 std::optional<std::string> HostBackend::verify_dispatch() {
