@@ -22,9 +22,10 @@ namespace {
 /// More bars than these are drawn as a heat map of hosts and NICs.
 constexpr std::size_t most_bars = 40;
 
+/// "mlx5_0:1"; a network interface has no ports.
 std::string port_name(const json& port) {
-  return view::scalar(view::member(port, "device")).value_or("?") + ":" +
-         view::text(port, "port", "?");
+  const auto number = view::scalar(view::member(port, "port"));
+  return view::text(port, "device", "?") + (number ? ":" + *number : "");
 }
 
 std::string pes_text(const json& port) {

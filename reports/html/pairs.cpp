@@ -1,4 +1,4 @@
-// Pairs and ranks as heat maps.
+// What was measured between two, as heat maps.
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
@@ -108,90 +108,6 @@ json pair_block(const PairRows& pairs, CellBudget& budget) {
   return map.block(budget);
 }
 
-Matrix matrix_of(const json& rows) {
-  Matrix matrix;
-  for (const json& row : rows) {
-    std::vector<std::optional<double>> cells;
-    for (const json& value : row)
-      cells.push_back(value.is_number() ? std::optional<double>(value.get<double>())
-                                        : std::nullopt);
-    matrix.push_back(std::move(cells));
-  }
-  return matrix;
-}
-
-bool is_square(const Matrix& matrix, std::size_t side) {
-  return matrix.size() == side && std::all_of(matrix.begin(), matrix.end(),
-                                              [&](const auto& row) { return row.size() == side; });
-}
-
-std::string point_title(const Shown& one, const json& point) {
-  return labelled(one.label, parameters_text(view::member(point, "params")));
-}
-
-/// Who waits for whom in each operation of a point, and how much of it is that one began later.
-json waits_block(const Shown& one, const json& point, CellBudget& budget) {
-  HeatMap map;
-  map.title = "Waits: " + point_title(one, point);
-  map.row_name = "waits";
-  map.column_name = "is waited for";
-  map.skip_diagonal = true;
-  std::vector<HeatView> late;
-  for (const json& wait : view::list(point, "waits")) {
-    const std::string operation = view::text(wait, "operation", "?");
-    for (const auto& [key, suffix] :
-         {std::pair{"wait_us", ""}, std::pair{"late_us", ": began later"}}) {
-      Matrix values = matrix_of(view::list(wait, key));
-      if (values.empty())
-        continue;
-      if (map.rows.empty())
-        for (std::size_t i = 0; i < values.size(); ++i)
-          map.rows.push_back("PE " + std::to_string(i));
-      if (is_square(values, map.rows.size()))
-        (*suffix == '\0' ? map.views : late)
-            .push_back({operation + suffix, "us", true, std::move(values)});
-    }
-    for (const json& verdict : view::list(wait, "verdicts"))
-      map.notes.push_back(operation + ": " + view::scalar(verdict).value_or("?"));
-  }
-  std::move(late.begin(), late.end(), std::back_inserter(map.views));
-  map.columns = map.rows;
-  return map.rows.size() < 2 ? json() : map.block(budget);
-}
-
-json ranks_table(const Shown& one, const json& point) {
-  TableBlock table("Ranks: " + point_title(one, point), {{"rank", ColumnKind::number},
-                                                         {"tokens", ColumnKind::number},
-                                                         {"received rows", ColumnKind::number},
-                                                         {"dispatch: to others", ColumnKind::size},
-                                                         {"to other nodes", ColumnKind::size},
-                                                         {"combine: to others", ColumnKind::size},
-                                                         {"to other nodes", ColumnKind::size}});
-  const auto at = [](const json& list, std::size_t i) {
-    return i < list.size() ? cell(list[i]) : json();
-  };
-  const json &tokens = view::list(point, "tokens"), &received = view::list(point, "received_rows");
-  const json &dispatch = view::member(point, "dispatch"), &combine = view::member(point, "combine");
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    table.add({i, at(tokens, i), at(received, i), at(view::list(dispatch, "sent_bytes"), i),
-               at(view::list(dispatch, "crossing_bytes"), i),
-               at(view::list(combine, "sent_bytes"), i),
-               at(view::list(combine, "crossing_bytes"), i)});
-  table.fold();
-  return table.empty() ? json() : table.block();
-}
-
-json nics_table(const Shown& one, const json& point) {
-  TableBlock table("NICs: " + point_title(one, point), {{"host"},
-                                                        {"NIC", ColumnKind::code},
-                                                        {"port", ColumnKind::number},
-                                                        {"moved", ColumnKind::size}});
-  for (const json& nic : view::list(point, "nics"))
-    table.add({cell(view::member(nic, "host")), cell(view::member(nic, "device")),
-               cell(view::member(nic, "port")), cell(view::member(nic, "moved_bytes"))});
-  return table.empty() ? json() : table.block();
-}
-
 } // namespace
 
 json pairs_section(const std::vector<Shown>& shown, CellBudget& budget) {
@@ -200,17 +116,6 @@ json pairs_section(const std::vector<Shown>& shown, CellBudget& budget) {
     if (json block = pair_block(pairs, budget); !block.is_null())
       blocks.push_back(std::move(block));
   return section("pairs", "Pairs", std::move(blocks));
-}
-
-json moe_section(const std::vector<Shown>& shown, CellBudget& budget) {
-  json blocks = json::array();
-  for (const Shown& one : shown)
-    for (const json& point : one.report().moe)
-      for (json block :
-           {waits_block(one, point, budget), ranks_table(one, point), nics_table(one, point)})
-        if (!block.is_null())
-          blocks.push_back(std::move(block));
-  return section("moe", "MoE: who waits for whom", std::move(blocks));
 }
 
 } // namespace shmemctl::html

@@ -276,5 +276,62 @@ TEST(Moe, WaitsAreAMatrixWithItsVerdicts) {
   EXPECT_EQ(map.at("notes"), json::parse(R"(["dispatch: PE 1 is slow"])"));
 }
 
+json table_titled(const json& section, const std::string& begin) {
+  for (const json& block : view::list(section, "blocks"))
+    if (block.at("type") == "table" && view::text(block, "title").starts_with(begin))
+      return block.at("rows");
+  return nullptr;
+}
+
+TEST(Moe, TablesSayWhatTheReportSays) {
+  LoadedReport loaded{"a.json", sample_report()};
+  json& point = loaded.report.moe[0];
+  point["masked"] = json::parse("[[1], []]");
+  point["links"] = json::parse(
+      R"([{"gpu": "0000:1a:00.0", "ranks": [0, 2], "name": "18 NVLinks", "rate_GBps": 370.5,
+           "basis": "measured", "dispatch": {"out_bytes": 11, "in_bytes": 12},
+           "combine": {"out_bytes": 13, "in_bytes": 14}},
+          {"gpu": "0000:1b:00.0", "ranks": [], "name": "18 NVLinks", "rate_GBps": 450,
+           "unmeasured_reason": "no room", "dispatch": {"out_bytes": 0, "in_bytes": 0},
+           "combine": {"out_bytes": 0, "in_bytes": 0}}])");
+  point["settings"] = json::parse(R"({"dispatch": {"sms": 24, "warps": 7}, "combine": {}})");
+  point["tuned"] = json::parse(
+      R"([{"direction": "combine", "chosen": 1, "noise_us": 1, "attempts": [
+           {"settings": {"sms": 24}, "own_choice": true, "calls": 5, "p50_us": 9.5, "mad_us": 0.5,
+            "last": false, "wrong": null},
+           {"settings": {"sms": 12}, "own_choice": false, "calls": 6, "p50_us": 8.5, "mad_us": 0.25,
+            "last": true, "wrong": "row 3"}]}])");
+  point["window"] = "a call";
+  const json section = find_section(page_model({{loaded}, {}}), "moe");
+  EXPECT_EQ(table_titled(section, "Links of GPUs"),
+            json::parse(
+                R"([["0000:1a:00.0", "0, 2", "18 NVLinks", 370.5, "measured", 11, 12, 13, 14],
+          ["0000:1b:00.0", "", "18 NVLinks", 450, "not measured: no room", 0, 0, 0, 0]])"));
+  EXPECT_EQ(
+      table_titled(section, "Ranks"),
+      json::parse(R"([[0, 128, 100, 2048, 0, 2048, 0, "1"], [1, 0, 28, 4096, 0, 4096, 0, ""]])"));
+  EXPECT_EQ(table_titled(section, "What tuning tried"),
+            json::parse(
+                R"([["combine", "sms=24", 9.5, 0.5, 5, "the default"],
+          ["combine", "sms=12", 8.5, 0.25, 6, "chosen, wrong: row 3"]])"));
+  EXPECT_EQ(table_titled(section, "Memory"),
+            json::parse(R"([["received rows", "ranks * max_tokens", 4096]])"));
+  const json ran = table_titled(section, "How it ran");
+  EXPECT_EQ(ran.at(0), json::parse(R"(["dispatch ran with", "sms=24 warps=7"])"));
+  EXPECT_NE(std::find(ran.begin(), ran.end(), json::parse(R"(["a time spans", "a call"])")),
+            ran.end());
+}
+
+TEST(Nics, AnInterfaceHasNoPort) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
+  loaded.report.hotspots = json::parse(
+      R"({"ports": [{"host": "n", "device": "eth0", "sent": {"GBps": 1}, "received": {"GBps": 2}},
+                    {"host": "n", "device": "mlx5_0", "port": 1, "sent": {}, "received": {}}]})");
+  const json rows = table_titled(find_section(page_model({{loaded}, {}}), "nics"), "Loads");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0][1], "eth0");
+  EXPECT_EQ(rows[1][1], "mlx5_0:1");
+}
+
 } // namespace
 } // namespace shmemctl::html
