@@ -56,6 +56,7 @@ Loads::Loads(const Group& group)
       if (cluster.ports[port].on_fabric)
         uplinks_[leaf_of(node, static_cast<int>(port))] +=
             cluster.ports[port].rate_GBps / cluster.fabric.oversubscription;
+  wiring_ = wire();
 }
 
 std::size_t Loads::leaf_of(int node, int port) const {
@@ -69,40 +70,52 @@ int Loads::leaf_number(std::size_t leaf) const {
   return first_block_ * (rail ? static_cast<int>(ports_) : 1) + static_cast<int>(leaf);
 }
 
-void Loads::cross(int from_node, int from_port, int to_node, int to_port, double size_bytes) {
-  out[nic(from_node, from_port)] += size_bytes;
-  in[nic(to_node, to_port)] += size_bytes;
-  const std::size_t from = leaf_of(from_node, from_port), to = leaf_of(to_node, to_port);
-  if (from == to)
+std::shared_ptr<const Loads::Wiring> Loads::wire() const {
+  auto wiring = std::make_shared<Wiring>();
+  for (int node = 0; node < group_.nodes; ++node)
+    for (const std::vector<int>& ports :
+         group_.cluster->kind(group_.first_node + node).ports_of_pe) {
+      wiring->places.push_back({static_cast<std::uint32_t>(node),
+                                static_cast<std::uint32_t>(wiring->ways.size()),
+                                static_cast<std::uint32_t>(ports.size())});
+      for (const int port : ports)
+        wiring->ways.push_back({static_cast<std::uint32_t>(nic(node, port)),
+                                static_cast<std::uint32_t>(leaf_of(node, port))});
+    }
+  return wiring;
+}
+
+void Loads::cross(const Way& from, const Way& to, double size_bytes) {
+  out[from.nic] += size_bytes;
+  in[to.nic] += size_bytes;
+  if (from.leaf == to.leaf)
     return;
-  up[from] += size_bytes;
-  down[to] += size_bytes;
+  up[from.leaf] += size_bytes;
+  down[to.leaf] += size_bytes;
 }
 
 void Loads::add(int from, int to, double size_bytes) {
   if (from == to || size_bytes == 0)
     return;
-  const int from_node = from / pes_, to_node = to / pes_;
-  if (from_node == to_node) {
+  const Place& source = wiring_->places[as_size(from)];
+  const Place& target = wiring_->places[as_size(to)];
+  if (source.node == target.node) {
     link_out[as_size(from)] += size_bytes;
     link_in[as_size(to)] += size_bytes;
     return;
   }
-  const Cluster& cluster = *group_.cluster;
-  const std::vector<int>& ours =
-      cluster.kind(group_.first_node + from_node).ports_of_pe[as_size(from % pes_)];
-  const std::vector<int>& theirs =
-      cluster.kind(group_.first_node + to_node).ports_of_pe[as_size(to % pes_)];
-  if (ours.size() == theirs.size()) {
-    const double share = size_bytes / static_cast<double>(ours.size());
-    for (std::size_t i = 0; i < ours.size(); ++i)
-      cross(from_node, ours[i], to_node, theirs[i], share);
+  const Way* const ours = wiring_->ways.data() + source.first;
+  const Way* const theirs = wiring_->ways.data() + target.first;
+  if (source.count == target.count) {
+    const double share = size_bytes / source.count;
+    for (std::uint32_t i = 0; i < source.count; ++i)
+      cross(ours[i], theirs[i], share);
     return;
   }
-  const double share = size_bytes / static_cast<double>(ours.size() * theirs.size());
-  for (const int our : ours)
-    for (const int their : theirs)
-      cross(from_node, our, to_node, their, share);
+  const double share = size_bytes / (double{1} * source.count * target.count);
+  for (std::uint32_t our = 0; our < source.count; ++our)
+    for (std::uint32_t their = 0; their < target.count; ++their)
+      cross(ours[our], theirs[their], share);
 }
 
 void Loads::add(const Loads& other, double times) {

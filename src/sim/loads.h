@@ -1,6 +1,8 @@
 // Bytes on every resource of a group of nodes, and which of them takes longest.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,13 +62,29 @@ public:
   std::vector<double> link_out, link_in; ///< by rank
 
 private:
+  /// One of a rank's NICs, as the vectors above number it and its leaf switch.
+  struct Way {
+    std::uint32_t nic = 0, leaf = 0;
+  };
+  /// Where a rank's bytes go: looked up for each pair of ranks in each step.
+  struct Place {
+    std::uint32_t node = 0;
+    std::uint32_t first = 0, count = 0; ///< of `ways`
+  };
+  struct Wiring {
+    std::vector<Place> places; ///< by rank
+    std::vector<Way> ways;
+  };
+
+  std::shared_ptr<const Wiring> wire() const;
   std::size_t leaf_of(int node, int port) const;
-  void cross(int from_node, int from_port, int to_node, int to_port, double size_bytes);
+  void cross(const Way& from, const Way& to, double size_bytes);
 
   Group group_;
   std::size_t ports_ = 0;
   int pes_ = 1, first_block_ = 0;
-  std::vector<double> uplinks_; ///< GB/s that the group has of each leaf
+  std::vector<double> uplinks_;          ///< GB/s that the group has of each leaf
+  std::shared_ptr<const Wiring> wiring_; ///< the same for all copies
 };
 
 } // namespace shmemctl::sim
