@@ -27,9 +27,8 @@ public:
   std::string name() const override { return "gpu"; }
   std::vector<MemoryUse> memory() const override { return lies_.uses; }
   std::string window() const override {
-    return "from before the call's first kernel until its last one has ended, by CUDA events on "
-           "the "
-           "rank's stream";
+    return "from before the call's first kernel until its last one has ended, "
+           "by CUDA events on the rank's stream";
   }
 
   void poison() override {
