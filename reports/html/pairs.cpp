@@ -1,6 +1,5 @@
 // What was measured between two, as heat maps.
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
 #include <set>
 
