@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <vector>
@@ -26,8 +27,16 @@ public:
   Pages& operator=(const Pages&) = delete;
   ~Pages() { unmap(); }
   void unmap() {
-    if (base_)
-      ::munmap(std::exchange(base_, nullptr), size_bytes_);
+    if (std::byte* const base = std::exchange(base_, nullptr)) {
+      ::munmap(base, hole_.value_or(size_bytes_));
+      if (hole_ && *hole_ + page_bytes() < size_bytes_)
+        ::munmap(base + *hole_ + page_bytes(), size_bytes_ - *hole_ - page_bytes());
+    }
+  }
+  /// Unmaps one page behind the first. Whatever comes to lie there is not this object's.
+  void make_hole(std::size_t page) {
+    hole_ = page * page_bytes();
+    ::munmap(base_ + *hole_, page_bytes());
   }
   std::byte* base() const { return base_; }
   std::size_t size_bytes() const { return size_bytes_; }
@@ -35,6 +44,7 @@ public:
 private:
   std::byte* base_ = nullptr;
   std::size_t size_bytes_;
+  std::optional<std::size_t> hole_; ///< in bytes
 };
 
 inline std::byte pattern(std::size_t at, unsigned seed) {

@@ -269,7 +269,7 @@ TEST_F(BufferPoolTest, PinnedMemoryStays) {
 
 TEST_F(BufferPoolTest, MemoryThatIsNotThereIsRefused) {
   Pages pages(3);
-  ::munmap(pages.base() + page_bytes(), page_bytes());
+  pages.make_hole(1);
   expect_error(ExitCode::usage, {"not mapped"},
                [&] { pool.add(pages.base(), pages.size_bytes()); });
   expect_error(ExitCode::usage, {"not mapped"},
