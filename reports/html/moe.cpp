@@ -38,9 +38,9 @@ std::string point_title(const Shown& one, const json& point) {
 }
 
 /// Who waits for whom in each operation of a point, and how much of it is that one began later.
-json waits_block(const Shown& one, const json& point, CellBudget& budget) {
+json waits_block(const json& point, CellBudget& budget) {
   HeatMap map;
-  map.title = "Waits: " + point_title(one, point);
+  map.title = "Waits";
   map.row_name = "waits";
   map.column_name = "is waited for";
   map.skip_diagonal = true;
@@ -74,15 +74,15 @@ std::string numbers_text(const json& list) {
   return join(numbers, ", ");
 }
 
-json ranks_table(const Shown& one, const json& point) {
-  TableBlock table("Ranks: " + point_title(one, point), {{"rank", ColumnKind::number},
-                                                         {"tokens", ColumnKind::number},
-                                                         {"received rows", ColumnKind::number},
-                                                         {"dispatch: to others", ColumnKind::size},
-                                                         {"to other nodes", ColumnKind::size},
-                                                         {"combine: to others", ColumnKind::size},
-                                                         {"to other nodes", ColumnKind::size},
-                                                         {"masked ranks"}});
+json ranks_table(const json& point) {
+  TableBlock table("Ranks", {{"rank", ColumnKind::number},
+                             {"tokens", ColumnKind::number},
+                             {"received rows", ColumnKind::number},
+                             {"dispatch: to others", ColumnKind::size},
+                             {"to other nodes", ColumnKind::size},
+                             {"combine: to others", ColumnKind::size},
+                             {"to other nodes", ColumnKind::size},
+                             {"masked ranks"}});
   const auto at = [](const json& list, std::size_t i) {
     return i < list.size() ? cell(list[i]) : json();
   };
@@ -99,11 +99,11 @@ json ranks_table(const Shown& one, const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-json nics_table(const Shown& one, const json& point) {
-  TableBlock table("NICs: " + point_title(one, point), {{"host"},
-                                                        {"NIC", ColumnKind::code},
-                                                        {"port", ColumnKind::number},
-                                                        {"moved", ColumnKind::size}});
+json nics_table(const json& point) {
+  TableBlock table("NICs", {{"host"},
+                            {"NIC", ColumnKind::code},
+                            {"port", ColumnKind::number},
+                            {"moved", ColumnKind::size}});
   for (const json& nic : view::list(point, "nics"))
     table.add({cell(view::member(nic, "host")), cell(view::member(nic, "device")),
                cell(view::member(nic, "port")), cell(view::member(nic, "moved_bytes"))});
@@ -111,17 +111,16 @@ json nics_table(const Shown& one, const json& point) {
 }
 
 /// Bytes are those of one call.
-json links_table(const Shown& one, const json& point) {
-  TableBlock table("Links of GPUs: " + point_title(one, point),
-                   {{"GPU", ColumnKind::code},
-                    {"ranks"},
-                    {"links"},
-                    {"limit [GB/s]", ColumnKind::number},
-                    {"limit is"},
-                    {"dispatch: out", ColumnKind::size},
-                    {"in", ColumnKind::size},
-                    {"combine: out", ColumnKind::size},
-                    {"in", ColumnKind::size}});
+json links_table(const json& point) {
+  TableBlock table("Links of GPUs", {{"GPU", ColumnKind::code},
+                                     {"ranks"},
+                                     {"links"},
+                                     {"limit [GB/s]", ColumnKind::number},
+                                     {"limit is"},
+                                     {"dispatch: out", ColumnKind::size},
+                                     {"in", ColumnKind::size},
+                                     {"combine: out", ColumnKind::size},
+                                     {"in", ColumnKind::size}});
   for (const json& link : view::list(point, "links")) {
     const json &dispatch = view::member(link, "dispatch"), &combine = view::member(link, "combine");
     const json& reason = view::member(link, "unmeasured_reason");
@@ -140,8 +139,8 @@ json settings_cell(const json& settings) {
   return settings.is_object() ? cell(parameters_text(settings)) : json();
 }
 
-json conditions_table(const Shown& one, const json& point) {
-  TableBlock table("How it ran: " + point_title(one, point), {{"what"}, {"value"}});
+json conditions_table(const json& point) {
+  TableBlock table("How it ran", {{"what"}, {"value"}});
   const json& settings = view::member(point, "settings");
   const auto add = [&table](const char* what, json value) {
     if (!value.is_null())
@@ -158,14 +157,13 @@ json conditions_table(const Shown& one, const json& point) {
   return table.block();
 }
 
-json tuned_table(const Shown& one, const json& point) {
-  TableBlock table("What tuning tried: " + point_title(one, point),
-                   {{"direction"},
-                    {"settings"},
-                    {"median [us]", ColumnKind::number},
-                    {"spread (MAD) [us]", ColumnKind::number},
-                    {"calls", ColumnKind::number},
-                    {"verdict"}});
+json tuned_table(const json& point) {
+  TableBlock table("What tuning tried", {{"direction"},
+                                         {"settings"},
+                                         {"median [us]", ColumnKind::number},
+                                         {"spread (MAD) [us]", ColumnKind::number},
+                                         {"calls", ColumnKind::number},
+                                         {"verdict"}});
   for (const json& tuned : view::list(point, "tuned")) {
     const json& attempts = view::list(tuned, "attempts");
     for (std::size_t i = 0; i < attempts.size(); ++i) {
@@ -188,9 +186,8 @@ json tuned_table(const Shown& one, const json& point) {
   return table.empty() ? json() : table.block();
 }
 
-json memory_table(const Shown& one, const json& point) {
-  TableBlock table("Memory of a rank: " + point_title(one, point),
-                   {{"what"}, {"formula"}, {"bytes", ColumnKind::size}});
+json memory_table(const json& point) {
+  TableBlock table("Memory of a rank", {{"what"}, {"formula"}, {"bytes", ColumnKind::size}});
   for (const json& use : view::list(point, "memory"))
     table.add({cell(view::member(use, "what")), cell(view::member(use, "formula")),
                cell(view::member(use, "size_bytes"))});
@@ -203,13 +200,14 @@ json memory_table(const Shown& one, const json& point) {
 json moe_section(const std::vector<Shown>& shown, CellBudget& budget) {
   json blocks = json::array();
   for (const Shown& one : shown)
-    for (const json& point : one.report().moe)
+    for (const json& point : one.report().moe) {
+      blocks.push_back(note_block(point_title(one, point)));
       for (json block :
-           {waits_block(one, point, budget), links_table(one, point), nics_table(one, point),
-            ranks_table(one, point), conditions_table(one, point), tuned_table(one, point),
-            memory_table(one, point)})
+           {waits_block(point, budget), links_table(point), nics_table(point), ranks_table(point),
+            conditions_table(point), tuned_table(point), memory_table(point)})
         if (!block.is_null())
           blocks.push_back(std::move(block));
+    }
   return section("moe", "MoE: who waits for whom", std::move(blocks));
 }
 
