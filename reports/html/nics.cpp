@@ -22,10 +22,11 @@ namespace {
 /// More bars than these are drawn as a heat map of hosts and NICs.
 constexpr std::size_t most_bars = 40;
 
-/// "mlx5_0:1"; a network interface has no ports.
+/// "mlx5_0:1"; a network interface has no ports, though it is counted as one.
 std::string port_name(const json& port) {
   const auto number = view::scalar(view::member(port, "port"));
-  return view::text(port, "device", "?") + (number ? ":" + *number : "");
+  const bool has_ports = number && view::member(port, "rdma") != false;
+  return view::text(port, "device", "?") + (has_ports ? ":" + *number : "");
 }
 
 std::string pes_text(const json& port) {

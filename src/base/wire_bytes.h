@@ -15,6 +15,10 @@ namespace shmemctl {
 
 class WireWriter {
 public:
+  WireWriter() = default;
+  /// @param version the first byte; another layout gets another one
+  explicit WireWriter(std::uint8_t version) { number(version); }
+
   /// An integer, or a value of an enumeration: as many bytes as its type has.
   template <class T>
   void number(T value) {
@@ -47,6 +51,10 @@ class WireReader {
 public:
   /// @param bytes outlive the reader
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+  /// @param version what the first byte has to be
+  WireReader(std::string_view bytes, std::uint8_t version) : rest_(bytes) {
+    require(number<std::uint8_t>() == version);
+  }
 
   template <class T>
   T number() {

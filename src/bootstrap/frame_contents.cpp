@@ -31,7 +31,7 @@ Bytes take_bytes(WireWriter& writer) {
 }
 
 WireReader reader_of(const Bytes& bytes) {
-  return WireReader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return WireReader(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 ExitCode exit_code(std::uint8_t value) {

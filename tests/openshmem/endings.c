@@ -37,9 +37,9 @@ int main(int argc, char** argv) {
   if (strcmp(way, "slow-exit") == 0 && me != last)
     atexit(sleep_long);
   if (me == last) {
-    if (strcmp(way, "global-exit") == 0 || strcmp(way, "slow-exit") == 0)
+    if (strcmp(way, "global-exit") == 0)
       shmem_global_exit(17);
-    if (strcmp(way, "global-exit-0") == 0)
+    if (strcmp(way, "global-exit-0") == 0 || strcmp(way, "slow-exit") == 0)
       shmem_global_exit(0);
     if (strcmp(way, "status") == 0)
       exit(7);

@@ -6,26 +6,14 @@ namespace shmemctl::direct {
 
 namespace {
 
-/// The first byte of every text; another layout gets another one.
+/// Of every text.
 constexpr std::uint8_t version = 1;
 constexpr std::size_t most_queues = wire_limits::ports * wire_limits::lanes;
-
-WireWriter start_writing() {
-  WireWriter writer;
-  writer.number(version);
-  return writer;
-}
-
-WireReader start_reading(std::string_view bytes) {
-  WireReader reader(bytes);
-  reader.require(reader.number<std::uint8_t>() == version);
-  return reader;
-}
 
 } // namespace
 
 std::string encode(const Summary& summary) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.number(summary.kind);
   writer.text(summary.reason, wire_limits::text_bytes);
   writer.flag(summary.ethernet);
@@ -36,7 +24,7 @@ std::string encode(const Summary& summary) {
 }
 
 std::optional<Summary> decode_summary(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   Summary summary;
   summary.kind = reader.choice(Summary::Kind::software);
   summary.reason = reader.text(wire_limits::text_bytes);
@@ -48,7 +36,7 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
 }
 
 std::string encode(const Hello& hello) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.text(hello.host, wire_limits::text_bytes);
   writer.number(hello.lanes);
   writer.number(static_cast<std::uint8_t>(hello.ports.size()));
@@ -60,7 +48,7 @@ std::string encode(const Hello& hello) {
 }
 
 std::optional<Hello> decode_hello(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   Hello hello;
   hello.host = reader.text(wire_limits::text_bytes);
   hello.lanes = reader.number<std::uint8_t>();
@@ -75,7 +63,7 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
 }
 
 std::string encode(const QueueNames& names) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.number(static_cast<std::uint16_t>(names.queues.size()));
   for (const std::string& queue : names.queues)
     writer.text(queue, wire_limits::text_bytes);
@@ -83,7 +71,7 @@ std::string encode(const QueueNames& names) {
 }
 
 std::optional<QueueNames> decode_queue_names(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   QueueNames names;
   const std::size_t queues = reader.count<std::uint16_t>(most_queues);
   for (std::size_t i = 0; i < queues; ++i)
@@ -92,7 +80,7 @@ std::optional<QueueNames> decode_queue_names(const std::string& bytes) {
 }
 
 std::string encode(const SegmentKey& key) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.number(key.offset_bytes);
   writer.number(key.size_bytes);
   writer.number(key.address);
@@ -104,7 +92,7 @@ std::string encode(const SegmentKey& key) {
 }
 
 std::optional<SegmentKey> decode_segment_key(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   SegmentKey key;
   key.offset_bytes = reader.number<std::uint64_t>();
   key.size_bytes = reader.number<std::uint64_t>();

@@ -6,20 +6,8 @@ namespace shmemctl::ibrc {
 
 namespace {
 
-/// The first byte of every text; another layout gets another one.
+/// Of every text.
 constexpr std::uint8_t version = 2;
-
-WireWriter start_writing() {
-  WireWriter writer;
-  writer.number(version);
-  return writer;
-}
-
-WireReader start_reading(std::string_view bytes) {
-  WireReader reader(bytes);
-  reader.require(reader.number<std::uint8_t>() == version);
-  return reader;
-}
 
 void write_text(WireWriter& writer, const std::string& value) {
   writer.text<std::uint8_t>(value, wire_limits::text_bytes);
@@ -72,7 +60,7 @@ Hello::Nic read_nic(WireReader& reader) {
 } // namespace
 
 std::string encode(const Summary& summary) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   write_text(writer, summary.reason);
   write_list(writer, summary.ports, [&](const Summary::Port& port) {
     writer.flag(port.ethernet);
@@ -83,7 +71,7 @@ std::string encode(const Summary& summary) {
 }
 
 std::optional<Summary> decode_summary(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   Summary summary;
   summary.reason = read_text(reader);
   const std::size_t ports = reader.count<std::uint8_t>(wire_limits::ports);
@@ -98,7 +86,7 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
 }
 
 std::string encode(const Hello& hello) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   write_text(writer, hello.host);
   writer.number(hello.wanted_mtu_bytes);
   writer.number(hello.lanes);
@@ -121,7 +109,7 @@ std::string encode(const Hello& hello) {
 }
 
 std::optional<Hello> decode_hello(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   Hello hello;
   hello.host = read_text(reader);
   hello.wanted_mtu_bytes = reader.number<std::uint16_t>();
@@ -136,7 +124,7 @@ std::optional<Hello> decode_hello(const std::string& bytes) {
 }
 
 std::string encode(const QueuePairNames& names) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   write_list(writer, names.rails, [&](const std::vector<QueuePairNames::Name>& lanes) {
     write_list(writer, lanes, [&](const QueuePairNames::Name& name) {
       writer.number(name.number);
@@ -147,7 +135,7 @@ std::string encode(const QueuePairNames& names) {
 }
 
 std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   QueuePairNames names;
   const std::size_t rails = reader.count<std::uint8_t>(wire_limits::ports);
   for (std::size_t rail = 0; rail < rails; ++rail) {
@@ -163,14 +151,14 @@ std::optional<QueuePairNames> decode_queue_pair_names(const std::string& bytes) 
 }
 
 std::string encode(const Attempt& attempt) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.flag(attempt.failed_somewhere);
   write_list(writer, attempt.rails, [&](bool ready) { writer.flag(ready); });
   return writer.take();
 }
 
 std::optional<Attempt> decode_attempt(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   Attempt attempt;
   attempt.failed_somewhere = reader.flag();
   const std::size_t rails = reader.count<std::uint8_t>(wire_limits::ports);
@@ -180,7 +168,7 @@ std::optional<Attempt> decode_attempt(const std::string& bytes) {
 }
 
 std::string encode(const SegmentKey& key) {
-  WireWriter writer = start_writing();
+  WireWriter writer(version);
   writer.number(key.offset_bytes);
   writer.number(key.size_bytes);
   writer.number(key.address);
@@ -189,7 +177,7 @@ std::string encode(const SegmentKey& key) {
 }
 
 std::optional<SegmentKey> decode_segment_key(const std::string& bytes) {
-  WireReader reader = start_reading(bytes);
+  WireReader reader(bytes, version);
   SegmentKey key;
   key.offset_bytes = reader.number<std::uint64_t>();
   key.size_bytes = reader.number<std::uint64_t>();

@@ -325,7 +325,7 @@ TEST(Moe, TablesSayWhatTheReportSays) {
 TEST(Nics, AnInterfaceHasNoPort) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
   loaded.report.hotspots = json::parse(
-      R"({"ports": [{"host": "n", "device": "eth0", "sent": {"GBps": 1}, "received": {"GBps": 2}},
+      R"({"ports": [{"host": "n", "device": "eth0", "port": 1, "rdma": false, "sent": {"GBps": 1}, "received": {"GBps": 2}},
                     {"host": "n", "device": "mlx5_0", "port": 1, "sent": {}, "received": {}}]})");
   const json rows = table_titled(find_section(page_model({{loaded}, {}}), "nics"), "Loads");
   ASSERT_EQ(rows.size(), 2u);

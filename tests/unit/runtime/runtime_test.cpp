@@ -63,7 +63,7 @@ TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
                      {"SHMEMCTL_MLX5_DEVICE", "soft"},
                      {"SHMEMCTL_SOFT_HCA_OVER", "shm"},
-                     {"SHMEMCTL_TIMEOUT_S", "20"}};
+                     {"SHMEMCTL_TIMEOUT", "20"}};
   job.body = [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));
     const std::uint64_t value = 42;
