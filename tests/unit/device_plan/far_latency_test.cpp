@@ -1,5 +1,9 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
 // kernels' own code, with a network that is a copy, verified against the oracle.
+#include <array>
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "kernels/moe/far_latency_combine.cuh"
@@ -288,23 +292,21 @@ TEST(FarLatency, CallsInARow) {
   const moe::Shape shape = shape_of(4, 9);
   FarWorld world(shape, settings[0], all_routings(shape)[0].routing, {0, 0, 1, 1});
   expect_right(world, 4, 1, "first");
+  // A launch is over when all its threads are; so long the next one waits, and then sees all of it.
+  std::array<std::atomic<int>, 4> ended{};
+  const auto end_launch = [&](const DeviceJob& job, int launch) {
+    std::atomic<int>& of_pe = ended[static_cast<std::size_t>(job.pe)];
+    of_pe.fetch_add(1, std::memory_order_acq_rel);
+    while (of_pe.load(std::memory_order_acquire) <
+           launch * FarWorld::grid.blocks * FarWorld::grid.threads)
+      std::this_thread::yield();
+  };
   world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
     for (int pair = 0; pair < 8; ++pair) {
       world.dispatch(job);
-      device::Block::sync();
-      // A launch is over when all its blocks are; so long the next one waits.
-      moe::LowLatencyCells& cells = world.cells(job.pe);
-      while (device::load_acquire(&cells.sent) < static_cast<std::uint64_t>(pair) + 2 ||
-             device::load_acquire(&cells.received) < static_cast<std::uint64_t>(pair) + 2)
-        std::this_thread::yield();
-      device::fence_system();
-      device::Block::sync();
+      end_launch(job, 2 * pair + 1);
       world.combine(job);
-      device::Block::sync();
-      while (device::load_acquire(&cells.combined) < static_cast<std::uint64_t>(pair) + 2)
-        std::this_thread::yield();
-      device::fence_system();
-      device::Block::sync();
+      end_launch(job, 2 * pair + 2);
     }
   });
   for (std::int32_t rank = 0; rank < 4; ++rank)

@@ -75,6 +75,7 @@ void run(const Part& first, const Part& second, const Check& check = {}) {
               aligner.meet(me.pe, round * n_slots + i);
             (me.pe == 0 ? first : second)(me, slot(i), round);
           }
+          me.rma->quiet(); // sync() does not complete puts, and check() reads what they bring
           me.teams->sync(team_world);
           for (std::size_t i = 0; i < n_slots && check; ++i)
             check(me, slot(i), round);
