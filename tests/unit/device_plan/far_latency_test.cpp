@@ -1,8 +1,7 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
 // kernels' own code, with a network that is a copy, verified against the oracle.
-#include <array>
-#include <atomic>
-#include <thread>
+#include <barrier>
+#include <deque>
 
 #include <gtest/gtest.h>
 
@@ -293,20 +292,15 @@ TEST(FarLatency, CallsInARow) {
   FarWorld world(shape, settings[0], all_routings(shape)[0].routing, {0, 0, 1, 1});
   expect_right(world, 4, 1, "first");
   // A launch is over when all its threads are; so long the next one waits, and then sees all of it.
-  std::array<std::atomic<int>, 4> ended{};
-  const auto end_launch = [&](const DeviceJob& job, int launch) {
-    std::atomic<int>& of_pe = ended[static_cast<std::size_t>(job.pe)];
-    of_pe.fetch_add(1, std::memory_order_acq_rel);
-    while (of_pe.load(std::memory_order_acquire) <
-           launch * FarWorld::grid.blocks * FarWorld::grid.threads)
-      std::this_thread::yield();
-  };
+  std::deque<std::barrier<>> ends; // by PE
+  for (int pe = 0; pe < 4; ++pe)
+    ends.emplace_back(FarWorld::grid.blocks * FarWorld::grid.threads);
   world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
     for (int pair = 0; pair < 8; ++pair) {
       world.dispatch(job);
-      end_launch(job, 2 * pair + 1);
+      ends[static_cast<std::size_t>(job.pe)].arrive_and_wait();
       world.combine(job);
-      end_launch(job, 2 * pair + 2);
+      ends[static_cast<std::size_t>(job.pe)].arrive_and_wait();
     }
   });
   for (std::int32_t rank = 0; rank < 4; ++rank)
