@@ -191,9 +191,8 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
                                          const std::optional<moe::RecordedRouting>& recorded,
                                          const Runtime& runtime) {
   const Placement& placement = runtime.placement();
-  std::vector<moe::PointRequest> points =
-      moe::points_of(flags.request, recorded, runtime.n_pes(),
-                     node_ranks_of(placement, flags.request.flat), moe::ranks_limit(flags.kind()));
+  std::vector<moe::PointRequest> points = moe::points_of(
+      flags.request, recorded, runtime.n_pes(), node_ranks_of(placement, flags.request.flat));
   if (flags.request.flat)
     for (moe::PointRequest& point : points)
       point.setup.node_of_rank = placement.node;
@@ -251,8 +250,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
     require_absent(flags, moe::max_ranks);
   // What needs no job to be judged ends here, before there is one.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
-  const auto points =
-      points_of(flags.request, recorded, ranks, ranks, moe::ranks_limit(flags.kind()));
+  const auto points = points_of(flags.request, recorded, ranks, ranks);
   if (!flags.record.empty() && points.size() > 1)
     throw bad_moe("--record writes one routing, and this is a sweep of " +
                       std::to_string(points.size()) + " points",

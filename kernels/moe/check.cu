@@ -211,7 +211,7 @@ private:
   const std::int32_t* experts_;
   const float* weights_;
   RankMask ranks_;
-  float factors_[max_ranks_of_kernels];
+  float factors_[max_ranks];
 };
 
 __device__ bool check_token(const CheckCombinedArguments& all, std::int64_t token) {

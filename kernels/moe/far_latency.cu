@@ -25,11 +25,13 @@ __global__ void __launch_bounds__(far_threads, 1)
 
 std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
                                         void* stream) {
-  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+  if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
   const std::size_t shared =
       static_cast<std::size_t>(far_dispatch_words(arguments.shape, far_threads)) *
       sizeof(std::int32_t);
+  if (std::string refused = allow_shared(far_latency_dispatch, shared); !refused.empty())
+    return refused;
   // A warp per token where there are enough; one block at least tells that there are none.
   const int most =
       arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;
@@ -46,7 +48,7 @@ std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDi
 
 std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
                                        void* stream) {
-  if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+  if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
   far_latency_combine<<<static_cast<unsigned>(arguments.sms), far_threads, 0,
                         static_cast<cudaStream_t>(stream)>>>(job, arguments);

@@ -63,6 +63,9 @@ struct FarLatencyCombine {
   Halves halves;              ///< send: outputs to ranks that are not mapped; all are told
   int sms;
   std::uint64_t patience_ns;
+  // weighted, where the outputs lie packed by expert (pack.h); nullptr: by slot.
+  const std::int32_t* places = nullptr;     ///< PackedMemory::places
+  const std::int32_t* far_places = nullptr; ///< PackedMemory::far_places
 };
 std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
                                        void* stream);

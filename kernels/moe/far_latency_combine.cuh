@@ -7,12 +7,11 @@
 
 namespace shmemctl::moe {
 
-/// Where the rows of a warp's token are.
+/// Where the rows of a warp's token are: it goes to as many ranks as it has choices at most.
 struct FarRows {
   const uint4* rows[max_top_k]; ///< nullptr: there is none
   float weights[max_top_k];
 };
-static_assert(max_ranks_of_kernels <= max_top_k, "one list for ranks and for choices");
 
 class FarLatencyAdder {
 public:
@@ -55,21 +54,24 @@ private:
     const auto* const experts = reinterpret_cast<const std::int32_t*>(
         all_.memory.near.records + places_.slot(half, home, slot) * layout.bytes() +
         layout.experts() * 4);
-    const std::byte* const outputs =
-        all_.memory.near.outputs + places_.back(home, slot, of_row_, 0) * row_bytes_;
+    const std::int64_t here = places_.back(home, slot, of_row_, 0);
     const std::int64_t there = places_.back(job_.pe, slot, of_row_, 0);
     for (std::int32_t which = 0; which < of_row_; ++which)
       if (!all_.weighted || experts[which] != no_expert)
         device::put_signal_nbi<device::Warp>(job_, all_.memory.back + (there + which) * row_bytes_,
-                                             outputs +
-                                                 static_cast<std::int64_t>(which) * row_bytes_,
+                                             all_.memory.near.outputs +
+                                                 output_of(here + which) * row_bytes_,
                                              static_cast<std::size_t>(row_bytes_),
                                              all_.memory.back_words + there + which, epoch_, home);
+  }
+  /// Where this rank's output lies that has that number if it is not packed.
+  __device__ std::int64_t output_of(std::int64_t number) const {
+    return all_.far_places == nullptr ? number : all_.far_places[number];
   }
 
   __device__ void add_up_token(std::int32_t token) const {
     device::Warp::sync(); // the last token's list has been read
-    const std::int32_t rows = all_.weighted ? shape_.top_k : shape_.n_ranks;
+    const std::int32_t rows = all_.weighted ? shape_.top_k : count_of_ranks(ranks_of(token));
     for (std::int32_t i = device::Warp::rank(); i < rows; i += device::Warp::size())
       find(token, i);
     device::Warp::sync();
@@ -78,9 +80,12 @@ private:
     for (std::int32_t at = device::Warp::rank(); at < row_bytes_ / 16; at += device::Warp::size())
       result[at] = sum_at(rows, at);
   }
+  __device__ RankMask ranks_of(std::int32_t token) const {
+    return ranks_of_token(shape_, all_.experts + static_cast<std::int64_t>(token) * shape_.top_k);
+  }
   /// The token's i-th row: of a choice, or of a rank.
   __device__ void find(std::int32_t token, std::int32_t i) const {
-    std::int32_t rank = i;
+    std::int32_t rank = 0;
     list_.rows[i] = nullptr;
     if (all_.weighted) {
       const std::int64_t choice = static_cast<std::int64_t>(token) * shape_.top_k + i;
@@ -88,22 +93,28 @@ private:
         return;
       rank = shape_.rank_of_expert(all_.experts[choice]);
       list_.weights[i] = all_.weights[choice];
+    } else {
+      rank = ith_rank(ranks_of(token), i);
     }
     const std::int32_t slot = all_.slots[static_cast<std::int64_t>(token) * shape_.n_ranks + rank];
     if (slot < 0)
       return;
     const std::int32_t which = all_.weighted ? i : 0;
     const std::byte* const row =
-        places_.is_far(rank) ? far_row(rank, slot, which) : near_row(rank, slot, which);
+        places_.is_far(rank) ? far_row(rank, slot, which) : near_row(token, rank, slot, which);
     list_.rows[i] = reinterpret_cast<const uint4*>(row);
   }
-  __device__ const std::byte* near_row(std::int32_t rank, std::int32_t slot,
+  __device__ const std::byte* near_row(std::int32_t token, std::int32_t rank, std::int32_t slot,
                                        std::int32_t which) const {
     const std::uint64_t* const word = &all_.memory.near.cells->ready[rank];
     if (!wait(rank, which, [&] { return device::load_acquire(word) >= epoch_; }))
       return nullptr;
-    return device::pointer_to(job_, all_.memory.near.outputs, rank) +
-           places_.back(job_.pe, slot, of_row_, which) * row_bytes_;
+    // A place is written by the rank that has the output, and is there when the output is.
+    const std::int64_t at =
+        all_.places == nullptr
+            ? places_.back(job_.pe, slot, of_row_, which)
+            : all_.places[static_cast<std::int64_t>(token) * shape_.top_k + which];
+    return device::pointer_to(job_, all_.memory.near.outputs, rank) + at * row_bytes_;
   }
   __device__ const std::byte* far_row(std::int32_t rank, std::int32_t slot,
                                       std::int32_t which) const {

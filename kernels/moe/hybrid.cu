@@ -34,19 +34,12 @@ std::string refuse(const HybridShape& shape) {
 }
 
 template <class Arguments>
-std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
-                          const Arguments& arguments, int blocks, int threads,
-                          std::size_t shared_bytes, void* stream) {
+std::string launch_known(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                         const Arguments& arguments, int blocks, int threads,
+                         std::size_t shared_bytes, void* stream) {
   if (std::string refused = refuse(arguments.shape); !refused.empty())
     return refused;
-  if (shared_bytes > 48 << 10)
-    if (const cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-        error != cudaSuccess)
-      return words_of(error);
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
-           static_cast<cudaStream_t>(stream)>>>(job, arguments);
-  return words_of(cudaGetLastError());
+  return launch_blocks(kernel, job, arguments, blocks, threads, shared_bytes, stream);
 }
 
 } // namespace
@@ -60,18 +53,18 @@ std::string launch_hybrid_notify(const DeviceJob& job, const HybridNotify& argum
   int threads = 1024;
   while (threads > 32 && shared_bytes(threads) > most_shared_bytes)
     threads /= 2;
-  return launch_blocks(hybrid_notify, job, arguments, 1, threads, shared_bytes(threads), stream);
+  return launch_known(hybrid_notify, job, arguments, 1, threads, shared_bytes(threads), stream);
 }
 
 std::string launch_hybrid_dispatch(const DeviceJob& job, const HybridDispatch& arguments,
                                    void* stream) {
-  return launch_blocks(hybrid_dispatch, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+  return launch_known(hybrid_dispatch, job, arguments, arguments.sms, hybrid_threads, 0, stream);
 }
 
 std::string launch_hybrid_combine(const DeviceJob& job, const HybridCombine& arguments,
                                   void* stream) {
   const auto with = [&](auto kernel) {
-    return launch_blocks(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+    return launch_known(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
   };
   const std::int32_t mates = arguments.shape.node_ranks;
   return mates <= 2   ? with(hybrid_combine<2>)

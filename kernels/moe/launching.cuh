@@ -27,29 +27,47 @@ inline std::string refuse_old_device() {
                           std::to_string(major) + ".x, and 9.0 is needed";
 }
 
-/// "", or why kernels do not know such a shape.
+/// "", or why kernels that know so many ranks do not know such a shape.
+inline std::string refuse_numbers(const Shape& shape, int most_ranks) {
+  return shape.n_ranks > most_ranks || shape.n_experts > 65536
+             ? "kernels know " + std::to_string(most_ranks) + " ranks and 65536 experts at most"
+             : "";
+}
+/// The same of kernels that move rows in bulk, within one NVLink domain.
 inline std::string refuse_shape(const Shape& shape) {
-  if (shape.n_ranks > max_ranks_of_kernels || shape.n_experts > 65536)
-    return "kernels know " + std::to_string(max_ranks_of_kernels) +
-           " ranks and 65536 experts at most";
-  return refuse_old_device();
+  const std::string refused = refuse_numbers(shape, max_ranks_of_kernels);
+  return refused.empty() ? refuse_old_device() : refused;
 }
 
-/// A block on each of `tuning.sms` multiprocessors.
+/// Lets `kernel` have that much shared memory. @return "" or why not
+template <class... Arguments>
+std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
+  if (shared_bytes <= 48 << 10)
+    return "";
+  return words_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(shared_bytes)));
+}
+
+/// So many blocks. A shape that the kernel does not know has been refused.
+template <class Arguments>
+std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                          const Arguments& arguments, int blocks, int threads,
+                          std::size_t shared_bytes, void* stream) {
+  if (std::string refused = allow_shared(kernel, shared_bytes); !refused.empty())
+    return refused;
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
+           static_cast<cudaStream_t>(stream)>>>(job, arguments);
+  return words_of(cudaGetLastError());
+}
+
+/// Of those that move rows in bulk: a block on each of `tuning.sms` multiprocessors.
 template <class Arguments>
 std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                    const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,
                    void* stream) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
-  if (shared_bytes > 48 << 10)
-    if (const cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-        error != cudaSuccess)
-      return words_of(error);
-  kernel<<<static_cast<unsigned>(tuning.sms), static_cast<unsigned>(tuning.warps) * 32,
-           shared_bytes, static_cast<cudaStream_t>(stream)>>>(job, arguments);
-  return words_of(cudaGetLastError());
+  return launch_blocks(kernel, job, arguments, tuning.sms, tuning.warps * 32, shared_bytes, stream);
 }
 
 } // namespace shmemctl::moe

@@ -27,18 +27,20 @@
 namespace shmemctl::moe {
 
 /// Symmetric; all zeros before the first call. Written by peers, but for the words marked "own".
-struct LowLatencyCells {
-  static constexpr int ranks = max_ranks_of_kernels;
-  static constexpr int most_parts = 256; ///< blocks of a dispatch
-  /// By half, source and block: count_word() of part_of().
-  std::uint64_t parts[2][ranks][most_parts];
-  std::uint64_t ready[ranks];      ///< by rank, the combine whose outputs lie there
-  std::uint64_t sent, received;    ///< own: dispatches that are over, by half of a call
-  std::uint64_t combined;          ///< own: combines that are over
+struct LowLatencyWords {
+  static constexpr int ranks = max_ranks; ///< over a network; else max_ranks_of_kernels
+  std::uint64_t ready[ranks];             ///< by rank, the combine whose outputs lie there
+  std::uint64_t sent, received;           ///< own: dispatches that are over, by half of a call
+  std::uint64_t combined;                 ///< own: combines that are over
   std::uint64_t wait_ns[2][ranks]; ///< own: dispatch, combine: spent waiting for that rank, a sum
   std::uint64_t masked[ranks];     ///< own: not 0: that rank did not come
   std::uint32_t blocks_done[2];    ///< own: of the present launch
-  std::uint64_t padding[5];
+  std::uint64_t padding[4];
+};
+struct LowLatencyCells : LowLatencyWords {
+  static constexpr int most_parts = 256; ///< blocks of a dispatch
+  /// By half, source and block: count_word() of part_of().
+  std::uint64_t parts[2][ranks][most_parts];
 };
 /// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {

@@ -4,14 +4,16 @@
 namespace shmemctl::moe {
 
 std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, void* stream) {
-  if (arguments.shape.local_experts() > most_packed_experts)
+  const std::int32_t experts = arguments.shape.local_experts();
+  if (experts > most_packed_experts)
     return "rows of " + std::to_string(most_packed_experts) +
            " experts of a rank at most are packed";
-  Tuning tuning;
-  tuning.sms = arguments.sms * pack_blocks_per_sm;
-  tuning.warps = pack_threads / 32;
-  return launch(pack, job, arguments, tuning, pack_shared_bytes(arguments.shape.local_experts()),
-                stream);
+  if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
+    return refused;
+  const auto kernel = arguments.shape.n_ranks <= max_ranks_of_kernels ? pack<max_ranks_of_kernels>
+                                                                      : pack<max_ranks>;
+  return launch_blocks(kernel, job, arguments, arguments.sms * pack_blocks_per_sm, pack_threads,
+                       pack_shared_bytes(experts), stream);
 }
 
 } // namespace shmemctl::moe

@@ -29,6 +29,9 @@ struct PackedMemory {
   /// Why one half suffices: who packs has heard of this dispatch from the tokens' home, which
   /// therefore is through with the combine before.
   std::int32_t* places;
+  /// Where a home is not mapped, it need not know: this rank sends the outputs. [max_rows][top_k],
+  /// by slot: where each choice of the row lies here. nullptr: all homes are mapped.
+  std::int32_t* far_places = nullptr;
 };
 
 struct PackArguments {

@@ -21,12 +21,14 @@ constexpr std::size_t pack_shared_bytes(std::int32_t local_experts) {
 }
 static_assert(most_packed_experts <= 32768, "they are kept as 16 bits");
 
+/// @tparam most_ranks max_ranks_of_kernels, or max_ranks where some are reached by a network
+template <int most_ranks>
 class Packer {
 public:
   struct Shared {
-    std::int32_t first[max_ranks_of_kernels + 1]; ///< rows before each source's; then all rows
-    std::uint64_t received;                       ///< dispatches so far
-    std::int32_t experts[max_top_k];              ///< of the present row; no_expert: elsewhere
+    std::int32_t first[most_ranks + 1]; ///< rows before each source's; then all rows
+    std::uint64_t received;             ///< dispatches so far
+    std::int32_t experts[max_top_k];    ///< of the present row; no_expert: elsewhere
     std::int32_t places[max_top_k];
   };
 
@@ -56,14 +58,20 @@ public:
   }
 
 private:
-  __device__ std::int32_t rows() const { return shared_.first[all_.shape.n_ranks]; }
+  __device__ std::int32_t rows() const { return shared_.first[most_ranks]; }
   /// Where a received row lies among the slots. Without a loop over the ranks: it would be unrolled
   /// at each of its uses, and a kernel of a few microseconds waits for nothing but its own code.
   __device__ std::int32_t slot_of(std::int32_t row) const {
     std::int32_t source = 0;
+    if constexpr (most_ranks <= 8) {
 #pragma unroll
-    for (int rank = 1; rank < max_ranks_of_kernels; ++rank)
-      source += shared_.first[rank] <= row ? 1 : 0;
+      for (int rank = 1; rank < most_ranks; ++rank)
+        source += shared_.first[rank] <= row ? 1 : 0;
+    } else { // the last one that begins there or before
+#pragma unroll
+      for (int step = most_ranks / 2; step > 0; step /= 2)
+        source += shared_.first[source + step] <= row ? step : 0;
+    }
     return fixed_slot(all_.shape, source, row - shared_.first[source]);
   }
   __device__ const std::uint32_t* record_of(std::int32_t row) const {
@@ -76,14 +84,26 @@ private:
         record_of(i / all_.shape.top_k)[layout_.experts() + i % all_.shape.top_k]);
   }
 
+  __device__ std::int32_t rows_from(std::int32_t source) const {
+    const std::int32_t told = source < all_.shape.n_ranks ? all_.counts[source] : 0;
+    return told > 0 ? told : 0; // a masked one has told nothing
+  }
   __device__ void find_sources() {
-    if (thread_ < 32) { // by a lane each: loads that wait for each other take a microsecond
-      const std::int32_t n_ranks = all_.shape.n_ranks;
-      const std::int32_t told = thread_ < n_ranks ? all_.counts[thread_] : 0;
-      const std::int32_t mine = told > 0 ? told : 0;
-      const std::int32_t sum = sum_up_to(mine);
-      if (thread_ <= max_ranks_of_kernels) // `mine` is 0 behind the last source
-        shared_.first[thread_] = sum - mine;
+    if (thread_ < 32) { // by lanes: loads that wait for each other take a microsecond
+      constexpr int each = most_ranks <= 32 ? 1 : most_ranks / 32;
+      std::int32_t counts[each], mine = 0;
+#pragma unroll
+      for (int i = 0; i < each; ++i)
+        mine += counts[i] = rows_from(thread_ * each + i);
+      std::int32_t before = sum_up_to(mine) - mine;
+#pragma unroll
+      for (int i = 0; i < each; ++i) {
+        if (const int source = thread_ * each + i; source < most_ranks)
+          shared_.first[source] = before;
+        before += counts[i];
+      }
+      if (thread_ == 31) // behind the last source there are no rows
+        shared_.first[most_ranks] = before;
     } else if (thread_ == 32) { // one thread of a block: all of them would queue for the word
       shared_.received = device::load_relaxed(&all_.memory.cells->received);
     }
@@ -164,6 +184,9 @@ private:
           all_.packed.places +
           static_cast<std::int64_t>(record[layout_.token()]) * all_.shape.top_k + thread_;
       home_ = device::pointer_to(job_, at, static_cast<std::int32_t>(record[layout_.source()]));
+      if (home_ == nullptr)
+        home_ = all_.packed.far_places +
+                static_cast<std::int64_t>(slot_of(row)) * all_.shape.top_k + thread_;
     }
   }
   __device__ const uint4* values_of(std::int32_t row) const {
@@ -240,11 +263,12 @@ private:
   const std::byte* records_ = nullptr;
 };
 
+template <int most_ranks>
 __global__ void __launch_bounds__(pack_threads, pack_blocks_per_sm)
     pack(const __grid_constant__ DeviceJob job, const __grid_constant__ PackArguments all) {
-  __shared__ Packer::Shared shared;
+  __shared__ typename Packer<most_ranks>::Shared shared;
   extern __shared__ std::int32_t by_expert[];
-  Packer(job, all, shared, by_expert).run();
+  Packer<most_ranks>(job, all, shared, by_expert).run();
 }
 
 } // namespace shmemctl::moe

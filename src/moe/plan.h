@@ -22,6 +22,21 @@ SHMEMCTL_HOST_DEVICE constexpr RankMask rank_bit(std::int32_t rank) {
 SHMEMCTL_HOST_DEVICE constexpr bool goes_to(RankMask ranks, std::int32_t rank) {
   return (ranks >> rank & 1) != 0;
 }
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t count_of_ranks(RankMask ranks) {
+  std::int32_t count = 0;
+  for (; ranks != 0; ranks &= ranks - 1)
+    ++count;
+  return count;
+}
+/// The i-th of them, in order; there are more than i.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t ith_rank(RankMask ranks, std::int32_t i) {
+  for (; i > 0; --i)
+    ranks &= ranks - 1;
+  std::int32_t rank = 0;
+  while (!goes_to(ranks, rank))
+    ++rank;
+  return rank;
+}
 
 /// The ranks that a token goes to.
 /// @param experts its `shape.top_k` choices

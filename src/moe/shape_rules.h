@@ -16,7 +16,7 @@ struct BrokenRule {
   std::string nearest; ///< the nearest legal value: "7040 or 7168"
 };
 
-/// @param ranks_limit most ranks that the backend knows: max_ranks, or max_ranks_of_kernels
+/// @param ranks_limit most ranks that whoever runs it knows
 /// @return nothing if all is well
 std::optional<BrokenRule> broken_rule(const Shape& shape, Format format,
                                       int ranks_limit = max_ranks);

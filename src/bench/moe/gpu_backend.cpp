@@ -39,14 +39,15 @@ void GpuBackend::fill() {
 }
 
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
-  if (setup.shape.n_ranks > max_ranks_of_kernels)
-    return fmt::format("kernels know {} ranks at most", max_ranks_of_kernels);
+  if (const std::int32_t mates = crossing_node_ranks(gpu, setup);
+      setup.mode == Mode::high_throughput && mates > max_ranks_of_kernels)
+    return fmt::format("kernels know nodes of {} ranks at most, and these have {}; --flat sends "
+                       "each row straight to its rank",
+                       max_ranks_of_kernels, mates);
   if (setup.weights_home && setup.mode == Mode::low_latency)
     return "low latency applies the weights, and does not send them back";
   if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
     return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
-  if (setup.by_expert && crossing_node_ranks(gpu, setup) != 0)
-    return "kernels do not pack rows by expert where ranks are reached by a network";
   if (const std::string reason = cannot_reach(gpu, setup); !reason.empty())
     return reason;
   if (setup.num_sms > shared_sms(gpu))

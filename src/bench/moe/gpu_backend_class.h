@@ -226,7 +226,7 @@ protected:
     return {at<LowLatencyCells>(lies_.cells), at<std::byte>(lies_.rows),
             at<std::byte>(lies_.records), at<std::byte>(lies_.outputs)};
   }
-  PackedMemory packed() const {
+  virtual PackedMemory packed() const {
     return {at<std::byte>(lies_.packed_rows), at<std::byte>(lies_.packed_records),
             at<std::int32_t>(lies_.packed_counts), at<std::int32_t>(lies_.packed_offsets),
             at<std::int32_t>(lies_.places)};
@@ -306,7 +306,7 @@ protected:
     const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
     Waits sums(2 * n);
     if (few()) {
-      LowLatencyCells cells;
+      LowLatencyWords cells;
       gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
       std::copy_n(cells.wait_ns[op], n, sums.begin());
       look_for_masked();

@@ -20,6 +20,7 @@ FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
   back = add(all_rows * of_row * hidden);
   cast_rows = add(fp8 ? tokens * count(shape.hidden) : 0);
   cast_scales = add(fp8 ? tokens * count(shape.scales_per_row()) * sizeof(float) : 0);
+  far_places = add(setup.by_expert ? all_rows * count(shape.top_k) * sizeof(std::int32_t) : 0);
 
   const std::string times_top_k = of_row > 1 ? " * top_k" : "";
   uses.push_back({"words behind rows", "ranks * max_tokens * (32 B + 8 B" + times_top_k + ")",
@@ -29,6 +30,9 @@ FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
                   rows_out.size_bytes + records_out.size_bytes});
   uses.push_back({"outputs that come back", "ranks * max_tokens" + times_top_k + " * hidden * 2 B",
                   back.size_bytes});
+  if (setup.by_expert)
+    uses.push_back({"places of packed rows", "(ranks + 1) * max_tokens * top_k * 4 B",
+                    places.size_bytes + far_places.size_bytes});
 }
 
 namespace {
@@ -92,7 +96,16 @@ private:
             at<std::uint16_t>(lies_.results),
             Halves::both,
             sms(Direction::combine),
-            patience_ns()};
+            patience_ns(),
+            packed().places,
+            packed().far_places};
+  }
+  PackedMemory packed() const override {
+    if (!setup_.by_expert)
+      return {};
+    PackedMemory all = GpuBackend::packed();
+    all.far_places = at<std::int32_t>(parts_.far_places);
+    return all;
   }
 
   std::vector<const GpuPart*> written_parts() const override {

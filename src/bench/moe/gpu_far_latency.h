@@ -13,6 +13,7 @@ struct FarLatencyLayout : GpuLayout {
   GpuPart row_words, back_words;       ///< symmetric words
   GpuPart rows_out, records_out, back; ///< symmetric rows
   GpuPart cast_rows, cast_scales;      ///< of this rank, FP8
+  GpuPart far_places;                  ///< of this rank, by expert
 };
 
 std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,

@@ -99,7 +99,7 @@ std::int32_t crossing_node_ranks(const PeGpu& gpu, const Setup& setup) {
   for (const GpuWay& way : gpu.ways())
     if (way.path == DevicePath::proxy || way.path == DevicePath::ibgda)
       return 1;
-  return 0;
+  return setup.shape.n_ranks > max_ranks_of_kernels ? 1 : 0;
 }
 
 std::string cannot_reach(const PeGpu& gpu, const Setup& setup) {

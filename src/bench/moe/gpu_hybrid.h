@@ -7,7 +7,8 @@
 namespace shmemctl::moe {
 
 /// Ranks of what kernels take for a node: those of the setup where it has several; 1 where rows go
-/// straight to their ranks, some of which are reached by a network only; 0 where none are.
+/// straight to their ranks, because some are reached by a network only, or because they are more
+/// than kernels of one domain know; 0 where rows are moved by those.
 std::int32_t crossing_node_ranks(const PeGpu& gpu, const Setup& setup);
 
 /// Which PE kernels cannot reach as they must, and why: by loads and stores on a node, by anything

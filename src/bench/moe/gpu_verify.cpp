@@ -8,7 +8,7 @@
 namespace shmemctl::moe {
 
 void GpuBackend::look_for_masked() {
-  LowLatencyCells cells;
+  LowLatencyWords cells;
   gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
   std::vector<std::int32_t> masked;
   for (std::int32_t rank = 0; rank < setup_.shape.n_ranks; ++rank)

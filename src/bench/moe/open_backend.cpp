@@ -17,10 +17,6 @@ std::string backend_missing(BackendKind kind) {
   return kind == BackendKind::gpu && SHMEMCTL_HAVE_CUDA == 0 ? "it was built without CUDA" : "";
 }
 
-int ranks_limit(BackendKind kind) {
-  return kind == BackendKind::gpu ? max_ranks_of_kernels : max_ranks;
-}
-
 namespace {
 
 Error cannot_start(BackendKind kind, const std::string& reason) {

@@ -15,8 +15,6 @@ const char* to_string(BackendKind kind);
 
 /// Why this build has no such backend; "" if it has.
 std::string backend_missing(BackendKind kind);
-/// Most ranks of a job that it knows.
-int ranks_limit(BackendKind kind);
 
 /// Given back by close(), which is collective, and by no destructor: after an Error the others do
 /// not take part.

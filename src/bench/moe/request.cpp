@@ -112,7 +112,7 @@ void require_groups(const PointRequest& point) {
 
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
-                                    int node_ranks, int ranks_limit) {
+                                    int node_ranks) {
   refuse_idle_flags(request);
   const Request untouched;
   PointRequest point{common_setup(request, n_ranks, node_ranks), common_routing(request),
@@ -139,7 +139,7 @@ std::vector<PointRequest> points_of(const Request& request,
           shape.hidden = hidden;
           shape.max_tokens = tokens;
           point.routing.tokens = tokens;
-          validate(shape, point.setup.format, ranks_limit);
+          validate(shape, point.setup.format);
           require_groups(point);
           for (const std::int32_t sms : all_sms) {
             point.setup.num_sms = sms;

@@ -40,10 +40,9 @@ struct PointRequest {
 /// Throws Error (usage).
 /// @param recorded the file's content where `from_file()`: it decides ranks, experts and top-k
 /// @param node_ranks ranks of each node, where all have as many
-/// @param ranks_limit most ranks of the backend
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
-                                    int node_ranks, int ranks_limit);
+                                    int node_ranks);
 /// The point's routing: made, or the file's.
 Routing routing_of(const PointRequest& point, const std::optional<RecordedRouting>& recorded);
 

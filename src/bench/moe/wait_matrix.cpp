@@ -14,6 +14,8 @@ constexpr double line_factor = 3, cell_factor = 5, least_share = 0.1;
 constexpr double least_share_of_two = 0.5;
 /// Of a wait between two ranks, for the rank to be blamed and not the link.
 constexpr double least_lateness = 0.5;
+/// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
+constexpr std::size_t most_links = 5;
 
 /// Of the cells for which `in` holds, and of the others; the diagonal is left out.
 struct Means {
@@ -34,6 +36,18 @@ Means means_of(const WaitMatrix& waits, In&& in) {
     }
   return {counts[0] > 0 ? sums[0] / counts[0] : 0, counts[1] > 0 ? sums[1] / counts[1] : 0,
           counts[0] > 0 && counts[1] > 0};
+}
+
+std::vector<WaitVerdict> slowest(std::vector<WaitVerdict> links) {
+  if (links.size() <= most_links)
+    return links;
+  std::stable_sort(links.begin(), links.end(), [](const WaitVerdict& a, const WaitVerdict& b) {
+    return a.wait_us > b.wait_us;
+  });
+  const auto more = static_cast<int>(links.size() - most_links);
+  links.resize(most_links);
+  links.back().more = more;
+  return links;
 }
 
 } // namespace
@@ -73,6 +87,7 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
       verdicts.push_back({Culprit::receiver, rank, -1, row.inside, row.outside});
     }
   }
+  std::vector<WaitVerdict> cells;
   for (int i = 0; i < n; ++i)
     for (int j = 0; j < n; ++j) {
       if (i == j || slow_receivers.count(i) != 0 || slow_ranks.count(j) != 0)
@@ -83,9 +98,11 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
       const double late_us =
           late.empty() ? 0 : late[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
       const bool came_late = n == 2 && late_us >= least_lateness * (cell.inside - cell.outside);
-      verdicts.push_back({came_late ? Culprit::rank : Culprit::link, came_late ? -1 : i, j,
-                          cell.inside, cell.outside, late_us, n == 2});
+      cells.push_back({came_late ? Culprit::rank : Culprit::link, came_late ? -1 : i, j,
+                       cell.inside, cell.outside, late_us, n == 2});
     }
+  cells = slowest(std::move(cells));
+  verdicts.insert(verdicts.end(), cells.begin(), cells.end());
   return verdicts;
 }
 
@@ -108,8 +125,9 @@ std::string describe(const WaitVerdict& verdict) {
                          "{:.0f} us, the other way {:.0f} us; it began at most {:.0f} us later",
                          verdict.awaited, verdict.waiting, verdict.awaited, verdict.wait_us,
                          verdict.usual_us, verdict.late_us);
-    return fmt::format("the way from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us",
-                       verdict.awaited, verdict.waiting, verdict.wait_us, verdict.usual_us);
+    return fmt::format("the way from PE {} to PE {} is slow: {:.0f} us, the others {:.0f} us{}",
+                       verdict.awaited, verdict.waiting, verdict.wait_us, verdict.usual_us,
+                       verdict.more > 0 ? fmt::format("; so are {} more", verdict.more) : "");
   }
   return "";
 }

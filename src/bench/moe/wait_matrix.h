@@ -22,12 +22,14 @@ struct WaitVerdict {
   double wait_us = 0, usual_us = 0; ///< the mean of it, and of the rest
   double late_us = 0;               ///< of two ranks: how much of the wait is that it began later
   bool of_two = false;              ///< there are only two ranks
+  int more = 0;                     ///< of the last link: as many more are slow, none slower
 };
 
 /// Ranks and receivers whose mean is 3 times that of all others, then cells of the rest that are 5
-/// times the others; but only what adds more than a tenth to the time of a call. With two ranks a
-/// column, a row and a cell are the same: it takes half of a call, and is the rank if at least half
-/// of the wait is that it began later, else the link (or what the rank does before it sends).
+/// times the others, the slowest five; but only what adds more than a tenth to the time of a call.
+/// With two ranks a column, a row and a cell are the same: it takes half of a call, and is the rank
+/// if at least half of the wait is that it began later, else the link (or what the rank does before
+/// it sends).
 /// @param call_us a call's time on the slowest rank
 /// @param late [i][j]: of waits[i][j], what is known to be rank j's coming later than i; may be
 /// empty

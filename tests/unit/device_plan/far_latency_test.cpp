@@ -19,6 +19,7 @@ constexpr std::uint32_t seed = 20261124;
 struct Setting {
   moe::Scales scales;
   bool weighted;
+  bool packed = false; ///< outputs lie by expert
 };
 
 class FarWorld {
@@ -55,19 +56,22 @@ public:
                                       device::blockIdx.x * shared_words());
   }
   void combine(const DeviceJob& job) const {
-    const moe::FarLatencyCombine all{shape_,
-                                     setting_.scales,
-                                     memory(job),
-                                     setting_.weighted,
-                                     tokens(job.pe),
-                                     at<std::int32_t>(job, lies_.experts),
-                                     at<float>(job, lies_.weights),
-                                     at<std::int32_t>(job, lies_.slots),
-                                     at<std::int32_t>(job, lies_.counts),
-                                     at<std::uint16_t>(job, lies_.results),
-                                     moe::Halves::both,
-                                     0,
-                                     job.timeout_ns};
+    const moe::FarLatencyCombine all{
+        shape_,
+        setting_.scales,
+        memory(job),
+        setting_.weighted,
+        tokens(job.pe),
+        at<std::int32_t>(job, lies_.experts),
+        at<float>(job, lies_.weights),
+        at<std::int32_t>(job, lies_.slots),
+        at<std::int32_t>(job, lies_.counts),
+        at<std::uint16_t>(job, lies_.results),
+        moe::Halves::both,
+        0,
+        job.timeout_ns,
+        setting_.packed ? at<std::int32_t>(job, lies_.places) : nullptr,
+        setting_.packed ? at<std::int32_t>(job, lies_.far_places) : nullptr};
     moe::run_far_latency_combine(job, all, at<moe::FarRows>(job, lies_.lists) + device::blockIdx.x);
   }
   void poison() {
@@ -78,6 +82,7 @@ public:
   std::string look_and_work(std::int32_t rank, int number) {
     const std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, rank);
     std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
+    pack(rank, rows);
     for (const moe::RowSource& row : rows) {
       const std::int32_t slot = seen[static_cast<std::size_t>(row.rank)]++;
       const std::int64_t place =
@@ -123,18 +128,18 @@ private:
       const std::int64_t all_rows = shape.max_rows(), tokens = shape.max_tokens;
       const std::int64_t record = moe::RecordLayout(shape, setting.scales).bytes();
       const std::int64_t value = shape.value_bytes(moe::format_of(setting.scales));
-      const std::int64_t outputs =
-          all_rows * moe::rows_of(shape, setting.weighted) * shape.hidden * 2;
+      const std::int64_t back_rows = all_rows * moe::rows_of(shape, setting.weighted);
+      const std::int64_t output_rows = setting.packed ? moe::max_packed_rows(shape) : back_rows;
       cells = add(sizeof(moe::LowLatencyCells));
       row_words = add(size(4 * all_rows * 8));
-      back_words = add(size(all_rows * moe::rows_of(shape, setting.weighted) * 8));
+      back_words = add(size(back_rows * 8));
       lists = add(sizeof(moe::FarRows) * grid.blocks);
       rows = add(size(2 * all_rows * value));
       records = add(size(2 * all_rows * record));
       rows_out = add(size(2 * tokens * value));
       records_out = add(size(2 * all_rows * record));
-      outputs_of_experts = add(size(outputs));
-      back = add(size(outputs));
+      outputs_of_experts = add(size(output_rows * shape.hidden * 2));
+      back = add(size(back_rows * shape.hidden * 2));
       results = add(size(tokens * shape.hidden * 2));
       experts = add(size(tokens * shape.top_k * 4));
       weights = add(size(tokens * shape.top_k * 4));
@@ -142,10 +147,13 @@ private:
       scales = add(size(tokens * shape.scales_per_row() * 4));
       slots = add(size(tokens * shape.n_ranks * 4));
       counts = add(size(shape.n_ranks * 4));
+      places = add(size(tokens * shape.top_k * 4));
+      far_places = add(size(all_rows * shape.top_k * 4));
       shared = add(size(4 * moe::far_dispatch_words(shape, grid.threads) * grid.blocks));
     }
     std::size_t cells, row_words, back_words, lists, rows, records, rows_out, records_out,
-        outputs_of_experts, back, results, experts, weights, values, scales, slots, counts, shared;
+        outputs_of_experts, back, results, experts, weights, values, scales, slots, counts, places,
+        far_places, shared;
     std::size_t size_bytes = 0;
 
   private:
@@ -199,19 +207,53 @@ private:
         return false;
     return std::memcmp(values, expected.values.data(), expected.values.size()) == 0;
   }
+  /// What the packing of `rank` does behind a dispatch: tells homes that it maps, and itself.
+  void pack(std::int32_t rank, const std::vector<moe::RowSource>& rows) {
+    std::vector<std::int32_t> next(static_cast<std::size_t>(shape_.local_experts())), places;
+    const auto each = [&](const auto& act) {
+      std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
+      for (const moe::RowSource& row : rows) {
+        const std::int32_t slot =
+            moe::fixed_slot(shape_, row.rank, seen[static_cast<std::size_t>(row.rank)]++);
+        for (std::int32_t k = 0; k < shape_.top_k && setting_.packed; ++k)
+          if (const std::int32_t expert = shape_.local_expert(choices(row)[k], rank);
+              expert != moe::no_expert)
+            act(row, slot, k, next[static_cast<std::size_t>(expert)]);
+      }
+    };
+    each([](const moe::RowSource&, std::int32_t, std::int32_t, std::int32_t& count) { ++count; });
+    moe::exclusive_prefix(next.data(), shape_.local_experts(), next.data());
+    each([&](const moe::RowSource& row, std::int32_t slot, std::int32_t k, std::int32_t& place) {
+      const bool near = job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable;
+      std::int32_t* const to =
+          near ? at<std::int32_t>(job(row.rank), lies_.places) + row.token * shape_.top_k
+               : at<std::int32_t>(job(rank), lies_.far_places) + slot * shape_.top_k;
+      to[k] = place++;
+    });
+  }
+  std::int64_t place_of(std::int32_t rank, const moe::RowSource& row, std::int32_t slot,
+                        std::int32_t which) {
+    if (!setting_.packed)
+      return std::int64_t{slot} * moe::rows_of(shape_, setting_.weighted) + which;
+    if (job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable)
+      return at<std::int32_t>(job(row.rank), lies_.places)[row.token * shape_.top_k + which];
+    return at<std::int32_t>(job(rank), lies_.far_places)[slot * shape_.top_k + which];
+  }
   void work(std::int32_t rank, const moe::RowSource& row, std::int32_t slot) {
     const std::vector<float> weights = moe::expected_weights(key(row), shape_.top_k);
     const std::int32_t of_row = moe::rows_of(shape_, setting_.weighted);
-    auto* const out = at<std::uint16_t>(job(rank), lies_.outputs_of_experts) +
-                      std::int64_t{slot} * of_row * shape_.hidden;
     const std::vector<std::uint16_t> values = read(row);
     for (std::int32_t which = 0; which < of_row; ++which)
       for (std::size_t i = 0; i < values.size(); ++i) {
         const std::int32_t expert = choices(row)[which];
-        std::uint16_t& to = out[static_cast<std::size_t>(which * shape_.hidden) + i];
+        if (setting_.weighted && shape_.local_expert(expert, rank) == moe::no_expert)
+          continue;
+        auto* const out = at<std::uint16_t>(job(rank), lies_.outputs_of_experts) +
+                          place_of(rank, row, slot, which) * shape_.hidden;
+        std::uint16_t& to = out[i];
         if (!setting_.weighted)
           to = moe::partial_row(values[i], shape_, choices(row), weights.data(), rank);
-        else if (shape_.local_expert(expert, rank) != moe::no_expert)
+        else
           to = moe::transformed(values[i], moe::expert_factor(expert));
       }
   }
@@ -260,7 +302,8 @@ moe::Shape shape_of(std::int32_t n_ranks, std::int32_t max_tokens) {
 constexpr Setting settings[] = {{moe::Scales::none, true},
                                 {moe::Scales::none, false},
                                 {moe::Scales::float32, true},
-                                {moe::Scales::ue8m0, false}};
+                                {moe::Scales::ue8m0, false},
+                                {moe::Scales::none, true, true}};
 
 void expect_right(FarWorld& world, std::int32_t n_ranks, int number, const std::string& where) {
   world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
@@ -284,6 +327,18 @@ TEST(FarLatency, EveryBitOfEveryRow) {
         }
       }
     }
+}
+
+TEST(FarLatency, MoreRanksThanANodeHas) {
+  const std::vector<int> nodes{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2};
+  const moe::Shape shape = shape_of(12, 3);
+  for (const Setting& setting : settings) {
+    FarWorld world(shape, setting, all_routings(shape)[0].routing, nodes);
+    for (int number = 1; number <= 2; ++number) {
+      world.poison();
+      expect_right(world, 12, number, "12 ranks");
+    }
+  }
 }
 
 /// As a stream makes them: a rank may be a call ahead of another one.

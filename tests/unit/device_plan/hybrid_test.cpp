@@ -50,6 +50,18 @@ TEST(Hybrid, EveryBitOfEveryRow) {
     }
 }
 
+TEST(Hybrid, MoreRanksThanANodeHas) {
+  for (const auto& [n_ranks, node_ranks] : {std::pair{16, 8}, {12, 1}}) {
+    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 5);
+    for (const bool by_network : {true, false}) {
+      HybridWorld world(shape, all_routings(shape.shape)[0].routing, by_network);
+      expect_right(world, n_ranks, false,
+                   std::to_string(n_ranks) + " ranks, " + std::to_string(node_ranks) +
+                       (by_network ? " on a node" : " on a node, mapped"));
+    }
+  }
+}
+
 TEST(Hybrid, WeightsComeHome) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}, {6, 2}, {4, 4}}) {
     moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/bench/moe/gpu_backend.h"
+#include "src/bench/moe/gpu_far_latency.h"
 #include "src/bench/moe/gpu_hybrid.h"
 #include "src/bench/moe/gpu_layout.h"
 
@@ -109,6 +110,31 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
   EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
+  gpu.paths.assign(32, {DevicePath::load_store, ""});
+  setup.shape.n_ranks = 32;
+  for (const std::int32_t mates : {8, 1})
+    EXPECT_EQ(gpu_backend_cannot(gpu, (setup.node_ranks = mates, setup)), "") << mates;
+  setup.node_ranks = 16;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
+            "kernels know nodes of 8 ranks at most, and these have 16; --flat sends each row "
+            "straight to its rank");
+  setup.node_ranks = 32; // with --flat
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+}
+
+TEST(MoeGpuBackend, LowLatencyOverANetworkPacksToo) {
+  SomeGpu gpu;
+  gpu.place.multiprocessors = 132;
+  gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::proxy, ""}};
+  auto setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
+  setup.by_expert = true;
+  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  const FarLatencyLayout lies(setup);
+  const Shape& shape = setup.shape;
+  EXPECT_GE(lies.far_places.size_bytes,
+            static_cast<std::size_t>(shape.max_rows() * shape.top_k) * sizeof(std::int32_t));
+  EXPECT_LE(lies.far_places.offset + lies.far_places.size_bytes + gpu_guard_bytes, lies.size_bytes);
+  EXPECT_EQ(gpu_backend_bytes(gpu, setup), lies.size_bytes);
 }
 
 TEST(MoeGpuBackend, RowsGoStraightWhereOneNodeIsReachedByANetwork) {
@@ -123,6 +149,17 @@ TEST(MoeGpuBackend, RowsGoStraightWhereOneNodeIsReachedByANetwork) {
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
   EXPECT_EQ(crossing_node_ranks(gpu, setup), 2);
+}
+
+TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
+  SomeGpu gpu;
+  auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
+  for (const std::int32_t ranks : {8, 9}) {
+    gpu.paths.assign(static_cast<std::size_t>(ranks), {DevicePath::load_store, ""});
+    setup.shape.n_ranks = setup.node_ranks = ranks;
+    EXPECT_EQ(crossing_node_ranks(gpu, setup), ranks == 8 ? 0 : 1);
+    EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  }
 }
 
 TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {

@@ -10,7 +10,7 @@ namespace {
 using namespace moe;
 
 std::vector<PointRequest> points(const Request& request, int n_ranks = 4) {
-  return points_of(request, std::nullopt, n_ranks, n_ranks, max_ranks);
+  return points_of(request, std::nullopt, n_ranks, n_ranks);
 }
 
 TEST(MoeRequest, ListsMakeEveryCombination) {
@@ -98,19 +98,19 @@ TEST(MoeRequest, AFileDecidesRanksExpertsAndChoices) {
   recorded.routing = {{2, {0, 1, 2, 3, 0, 2}}, {2, {}}};
   Request request;
   request.routing = "./routing.txt";
-  const auto points = points_of(request, recorded, 2, 2, max_ranks);
+  const auto points = points_of(request, recorded, 2, 2);
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].setup.shape.n_experts, 4);
   EXPECT_EQ(points[0].setup.shape.top_k, 2);
   EXPECT_EQ(points[0].setup.shape.max_tokens, 3);
   EXPECT_EQ(routing_of(points[0], recorded)[0].tokens(), 3);
   EXPECT_NE(expect_error(ExitCode::usage, {"2 ranks", "has 4"},
-                         [&] { points_of(request, recorded, 4, 4, max_ranks); })
+                         [&] { points_of(request, recorded, 4, 4); })
                 .find("start 2 PEs"),
             std::string::npos);
   request.experts = "8";
   expect_error(ExitCode::usage, {"--num-experts", "recorded with 4"},
-               [&] { points_of(request, recorded, 2, 2, max_ranks); });
+               [&] { points_of(request, recorded, 2, 2); });
 }
 
 } // namespace

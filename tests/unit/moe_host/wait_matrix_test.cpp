@@ -56,6 +56,19 @@ TEST(WaitMatrix, ACellIsASlowLink) {
   }
 }
 
+TEST(WaitMatrix, OfManySlowLinksTheSlowest) {
+  WaitMatrix waits = even(32, 10);
+  for (std::size_t i = 0; i < 12; ++i)
+    waits[i][i + 7] = 9000 + static_cast<double>(i);
+  const auto verdicts = judge_waits(waits, 10000);
+  ASSERT_EQ(verdicts.size(), 5U);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(verdicts[static_cast<std::size_t>(i)].waiting, 11 - i);
+    EXPECT_EQ(verdicts[static_cast<std::size_t>(i)].more, i < 4 ? 0 : 7);
+  }
+  EXPECT_NE(describe(verdicts.back()).find("; so are 7 more"), std::string::npos);
+}
+
 TEST(WaitMatrix, ASlowRankAndALinkBesideIt) {
   WaitMatrix waits = even(8, 10);
   for (std::size_t i = 0; i < 8; ++i)

@@ -1,0 +1,67 @@
+"""`moe --backend gpu` where rows cross nodes, are packed, or go to more ranks than a node has: every bit verified.
+Skipped without a GPU. PEs share GPUs: they take turns on them, which is slow and as right as on many."""
+import json
+import os
+import subprocess
+import unittest
+
+from bench_gpu_test import BINARY, gpus
+
+PATIENCE_S = 280
+SMALL = ("--num-experts", 96, "--hidden", 512, "--num-topk", 6, "--num-tokens", 20, "--uneven", "--masked", 10,
+         "--routing", "zipf", "-n", 3, "-w", 1, "--verify-every", 1)
+#: Between virtual nodes, where there is no NIC.
+WIRE = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp", "SHMEMCTL_SYMMETRIC_SIZE": "256M"}
+MODES = {
+    "ht": ("--mode", "ht", "--bias", "--topk-weights"),
+    "ht fp8": ("--mode", "ht", "--dtype", "fp8"),
+    "ll": ("--mode", "ll"),
+    "ll partial": ("--mode", "ll", "--combine", "partial", "--dtype", "fp8"),
+    "ll packed": ("--mode", "ll", "--layout", "expert", "--expert-alignment", 16),
+    "ll packed fp8": ("--mode", "ll", "--layout", "expert", "--dtype", "fp8", "--scales", "ue8m0"),
+}
+
+
+@unittest.skipIf(gpus() == 0, "nvidia-smi shows no GPU")
+class MoeOnGpus(unittest.TestCase):
+    def moe(self, n_pes, nodes, *words):
+        job = ["run", "-n", n_pes, *(["--nodes", nodes] if nodes else []), "moe", "--backend", "gpu"]
+        return subprocess.run([BINARY, *map(str, [*job, *words])], check=False, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, **WIRE})
+
+    def expect_right(self, n_pes, nodes, flags):
+        done = self.moe(n_pes, nodes, *SMALL, *flags, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])
+        document = json.loads(done.stdout)
+        self.assertTrue(document["results"])
+        for row in document["results"]:
+            self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+
+    def every_mode(self, n_pes, nodes=None, *flags):
+        for name, mode in MODES.items():
+            with self.subTest(mode=name, pes=n_pes, nodes=nodes, flags=flags):
+                self.expect_right(n_pes, nodes, (*mode, *flags))
+
+    def test_of_one_domain(self):
+        self.every_mode(3)
+
+    def test_across_nodes(self):
+        self.every_mode(4, 2)
+        self.expect_right(4, 2, (*MODES["ht"], "--flat"))
+
+    def test_more_ranks_than_a_node_has(self):
+        self.every_mode(12)
+        self.every_mode(12, 2)
+
+    def test_nodes_of_eight(self):
+        self.expect_right(16, 2, MODES["ht"])
+        self.expect_right(16, 2, MODES["ll packed"])
+
+    def test_nodes_that_are_too_large_are_refused(self):
+        done = self.moe(18, 2, "--num-experts", 36)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--flat", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
