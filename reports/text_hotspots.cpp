@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reports/json_view.h"
+#include "reports/port_names.h"
 #include "reports/text.h"
 
 namespace shmemctl {
@@ -96,7 +97,7 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
   for (const json& port : ports) {
     const auto link = view::number(port, "link_Gbps");
     const bool hot = view::member(port, "hot") == true;
-    std::vector<std::string> row = {view::text(port, "device") + ":" + view::text(port, "port"),
+    std::vector<std::string> row = {port_name(port),
                                     view::text(port, "netdev", "-"),
                                     link ? view::decimal(*link) + " Gb/s" : "?",
                                     load_cell(view::member(port, "sent")),
@@ -133,10 +134,9 @@ std::string job_nics_text(const nlohmann::json& hotspots, const TextStyle& style
       {{"host"}, {"NIC"}, {"sent", Align::right}, {"received", Align::right}, {"PEs"}, {""}});
   for (std::size_t i = 0; i < std::min(busy.size(), most_shown); ++i) {
     const json& port = *busy[i];
-    table.add({view::text(port, "host"),
-               view::text(port, "device") + ":" + view::text(port, "port"),
-               load_cell(view::member(port, "sent")), load_cell(view::member(port, "received")),
-               pes_cell(port), view::member(port, "hot") == true ? "HOT" : ""});
+    table.add({view::text(port, "host"), port_name(port), load_cell(view::member(port, "sent")),
+               load_cell(view::member(port, "received")), pes_cell(port),
+               view::member(port, "hot") == true ? "HOT" : ""});
   }
   std::string out = fmt::format("NICs over the whole run ({} s), busiest first:\n",
                                 view::decimal(view::number(hotspots, "window_s").value_or(0), 3)) +

@@ -10,6 +10,7 @@
 #include "reports/html/heat_map.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/port_names.h"
 #include "reports/table.h"
 #include "src/base/text.h"
 
@@ -21,13 +22,6 @@ namespace {
 
 /// More bars than these are drawn as a heat map of hosts and NICs.
 constexpr std::size_t most_bars = 40;
-
-/// "mlx5_0:1"; a network interface has no ports, though it is counted as one.
-std::string port_name(const json& port) {
-  const auto number = view::scalar(view::member(port, "port"));
-  const bool has_ports = number && view::member(port, "rdma") != false;
-  return view::text(port, "device", "?") + (has_ports ? ":" + *number : "");
-}
 
 std::string pes_text(const json& port) {
   std::vector<std::string> pes;
@@ -114,7 +108,7 @@ json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
   return map.block(budget);
 }
 
-json signs_table(const std::vector<Shown>& shown) {
+json signs_table(const std::vector<Shown>& shown, const PortNames& names) {
   TableBlock table("Counters beyond their thresholds", {{"severity", ColumnKind::status},
                                                         {"host"},
                                                         {"NIC", ColumnKind::code},
@@ -127,10 +121,11 @@ json signs_table(const std::vector<Shown>& shown) {
   for (const Shown& one : shown)
     for (const json& sign : view::list(one.report().hotspots, "signs"))
       table.add({cell(view::member(sign, "severity")), cell(view::member(sign, "host")),
-                 cell(port_name(sign)), cell(view::member(sign, "counter")),
-                 cell(view::member(sign, "delta")), cell(view::member(sign, "per_s")),
-                 cell(view::member(sign, "limit")), cell(view::member(sign, "meaning")),
-                 cell(view::member(sign, "source"))});
+                 cell(names.name(view::text(sign, "host"), view::text(sign, "device", "?"),
+                                 view::text(sign, "port"))),
+                 cell(view::member(sign, "counter")), cell(view::member(sign, "delta")),
+                 cell(view::member(sign, "per_s")), cell(view::member(sign, "limit")),
+                 cell(view::member(sign, "meaning")), cell(view::member(sign, "source"))});
   return table.empty() ? json() : table.block();
 }
 
@@ -152,7 +147,7 @@ json groups_table(const std::vector<Shown>& shown) {
 }
 
 /// What changed first, largest first; then what cannot be told; then what stood still.
-json counters_table(const std::vector<Shown>& shown) {
+json counters_table(const std::vector<Shown>& shown, const PortNames& names) {
   std::vector<const NicCounter*> counters;
   for (const Shown& one : shown)
     for (const NicCounter& counter : one.report().nic_counters)
@@ -175,7 +170,8 @@ json counters_table(const std::vector<Shown>& shown) {
                                 {"why unknown"}});
   const auto number = [](const auto& value) { return value ? cell(json(*value)) : json(); };
   for (const NicCounter* counter : counters)
-    table.add({cell(counter->host), cell(counter->device + ":" + std::to_string(counter->port)),
+    table.add({cell(counter->host),
+               cell(names.name(counter->host, counter->device, std::to_string(counter->port))),
                cell(counter->counter), number(counter->before), number(counter->after),
                number(counter->delta), cell(counter->reason)});
   table.fold();
@@ -187,6 +183,9 @@ json counters_table(const std::vector<Shown>& shown) {
 json nics_section(const std::vector<Shown>& shown, CellBudget& budget) {
   std::vector<const json*> ports;
   std::set<std::string> hosts;
+  PortNames names;
+  for (const Shown& one : shown)
+    names.learn(one.report().hotspots);
   for (const Shown& one : shown)
     for (const json& port : view::list(one.report().hotspots, "ports")) {
       ports.push_back(&port);
@@ -200,7 +199,7 @@ json nics_section(const std::vector<Shown>& shown, CellBudget& budget) {
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }
-  for (json block : {signs_table(shown), counters_table(shown)})
+  for (json block : {signs_table(shown, names), counters_table(shown, names)})
     if (!block.is_null())
       blocks.push_back(std::move(block));
   return section("nics", "NICs", std::move(blocks));

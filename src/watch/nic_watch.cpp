@@ -120,7 +120,8 @@ Findings judge_claims(const std::vector<HostTotals>& hosts, const std::vector<Po
         return;
       findings.push_back(
           {"traffic-elsewhere", Severity::error,
-           claim.host + " " + nic.device + ":" + std::to_string(nic.port),
+           claim.host + " " + nic.device +
+               (totals->port.rdma ? ":" + std::to_string(nic.port) : ""),
            "the transports say that they " + std::string(verb) + " " + std::to_string(claimed) +
                " bytes through it, its counter " + moved->by + " has seen " +
                std::to_string(moved->at_most) + " at most",

@@ -40,7 +40,8 @@ struct PortLoad {
   std::vector<PeBytes> moved_by;                       ///< by PE, where a job's transports tell it
   bool hot = false;
 
-  std::string name() const { return device + ":" + std::to_string(port); }
+  /// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
+  std::string name() const { return rdma ? device + ":" + std::to_string(port) : device; }
   const DirectionLoad& in(WireDirection direction) const {
     return direction == WireDirection::sent ? sent : received;
   }

@@ -86,6 +86,7 @@ TEST(PortLoads, AnInterfaceDoesNotSpeakForHardwareRdma) {
   EXPECT_EQ(load_of(totals, "a").sent.reason, "none of its counters tells bytes");
   totals.port.rdma = false;
   EXPECT_DOUBLE_EQ(load_of(totals, "a").sent.GBps.value(), 1);
+  EXPECT_EQ(load_of(totals, "a").name(), "mlx5_0") << "an interface has no port";
   totals.port.missing = {"/sys/class/net/eth0/statistics"};
   totals.counters.clear();
   EXPECT_EQ(load_of(totals, "a").sent.reason, "there is no /sys/class/net/eth0/statistics");

@@ -1,5 +1,6 @@
 // The page's model, and the text that it becomes.
 #include <gtest/gtest.h>
+#include <set>
 
 #include "reports/html/blocks.h"
 #include "reports/html/heat_map.h"
@@ -326,11 +327,24 @@ TEST(Nics, AnInterfaceHasNoPort) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
   loaded.report.hotspots = json::parse(
       R"({"ports": [{"host": "n", "device": "eth0", "port": 1, "rdma": false, "sent": {"GBps": 1}, "received": {"GBps": 2}},
-                    {"host": "n", "device": "mlx5_0", "port": 1, "sent": {}, "received": {}}]})");
-  const json rows = table_titled(find_section(page_model({{loaded}, {}}), "nics"), "Loads");
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0][1], "eth0");
-  EXPECT_EQ(rows[1][1], "mlx5_0:1");
+                    {"host": "n", "device": "mlx5_0", "port": 1, "sent": {}, "received": {}}],
+          "signs": [{"severity": "warning", "host": "n", "device": "mlx5_0", "port": 1, "counter": "a"},
+                    {"severity": "warning", "host": "n", "device": "eth0", "port": 1, "counter": "b"}]})");
+  for (const char* device : {"mlx5_0", "eth0"})
+    loaded.report.nic_counters.push_back({"n", device, "packets", 1, 1, 2, 1});
+  const json section = find_section(page_model({{loaded}, {}}), "nics");
+  const auto nics_of = [&section](const char* title, std::size_t column) {
+    std::set<std::string> names;
+    for (const json& block : view::list(section, "blocks"))
+      if (view::text(block, "title") == title)
+        for (const json& row : block.at("rows"))
+          names.insert(row.at(column).get<std::string>());
+    return names;
+  };
+  const std::set<std::string> expected = {"eth0", "mlx5_0:1"};
+  EXPECT_EQ(nics_of("Loads", 1), expected);
+  EXPECT_EQ(nics_of("Counters beyond their thresholds", 2), expected);
+  EXPECT_EQ(nics_of("Counters", 1), expected);
 }
 
 } // namespace

@@ -1,0 +1,28 @@
+// How ports of "hotspots" and "nic_counters" are named to people.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace shmemctl {
+
+/// "mlx5_0:1"; a network interface has no ports, though it is counted as one: "eth0".
+/// @param port of "hotspots.ports"; it may have anything in it
+std::string port_name(const nlohmann::json& port);
+
+/// For objects and counters that name a port and do not say whether it is an interface.
+class PortNames {
+public:
+  /// @param hotspots a report's; it may have anything in it
+  void learn(const nlohmann::json& hotspots);
+  std::string name(const std::string& host, const std::string& device,
+                   const std::string& port) const;
+
+private:
+  std::set<std::pair<std::string, std::string>> interfaces_; ///< host, device
+};
+
+} // namespace shmemctl
