@@ -1,4 +1,5 @@
 // Results as a table, and what they were measured with.
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -161,6 +162,21 @@ json pinning_table(const std::vector<Shown>& shown) {
 
 } // namespace
 
+namespace {
+
+/// Numbers stand right, and words left: a column of both is one of words.
+ColumnKind parameter_kind(const std::vector<const ResultRow*>& rows, const std::string& name) {
+  const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const ResultRow* row) {
+    const json& value = view::member(row->params, name.c_str());
+    return value.is_null() || value.is_number();
+  });
+  if (!numbers)
+    return ColumnKind::text;
+  return ends_with(name, "_bytes") ? ColumnKind::size : ColumnKind::number;
+}
+
+} // namespace
+
 json results_section(const std::vector<Shown>& shown) {
   std::vector<const ResultRow*> rows;
   for (const Shown& one : shown)
@@ -170,7 +186,7 @@ json results_section(const std::vector<Shown>& shown) {
   std::vector<PageColumn> columns{
       {"where"}, {"run", ColumnKind::number}, {"case", ColumnKind::code}};
   for (const std::string& name : names)
-    columns.push_back({name, ends_with(name, "_bytes") ? ColumnKind::size : ColumnKind::number});
+    columns.push_back({name, parameter_kind(rows, name)});
   columns.push_back({"n", ColumnKind::number});
   for (const char* name : {"min", "p50", "p90", "p99", "max"})
     columns.push_back({name, ColumnKind::number});

@@ -1,5 +1,6 @@
 // The page's model, and the text that it becomes.
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 
 #include "reports/html/blocks.h"
@@ -201,6 +202,20 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   EXPECT_EQ(find_section(model, "comparison").at("blocks").at(0).at("text"),
             "Beside the baseline: 2 worse.");
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
+}
+
+TEST(Results, ParametersThatAreWordsAreNoNumbers) {
+  LoadedReport run = run_of("2026-11-21T03:33:00Z");
+  run.report.results[0].params = {{"size_bytes", 8}, {"ctas", 4}, {"scope", "warp"}, {"of", 1}};
+  run.report.results[1].params = {{"size_bytes", 8}, {"scope", "block"}, {"of", "all"}};
+  std::map<std::string, std::string> kinds;
+  const json table = find_block(find_section(page_model({{run}, {}}), "results"), "table");
+  for (const json& column : table.at("columns"))
+    kinds[column.at("name")] = column.at("kind");
+  EXPECT_EQ(kinds.at("size_bytes"), "size");
+  EXPECT_EQ(kinds.at("ctas"), "number");
+  EXPECT_EQ(kinds.at("scope"), "text");
+  EXPECT_EQ(kinds.at("of"), "text");
 }
 
 TEST(Trend, IsOverTimeWhateverTheOrderOfFiles) {
