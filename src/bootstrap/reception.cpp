@@ -1,6 +1,7 @@
 #include "src/bootstrap/reception.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shmemctl {
 
@@ -80,13 +81,17 @@ void Reception::advance(const PollSet& set, FrameKind wanted, const Arrived& arr
     if (set.events(listener_slots_[i]) != 0)
       accept_from(listeners_[i]);
   listener_slots_.clear();
-  std::vector<Guest> staying;
-  for (Guest& guest : guests_) {
+  // `arrived` may close this. So guests that are heard are not in reach of close().
+  std::vector<Guest> present = std::exchange(guests_, {}), staying;
+  closed_ = false;
+  for (Guest& guest : present) {
     // New ones are heard at once: what they send has usually come with them.
     const bool silent = guest.slot != PollSet::none && set.events(guest.slot) == 0;
     guest.slot = PollSet::none;
     if (silent ? !guest.until.passed() : hear(guest, wanted, arrived))
       staying.push_back(std::move(guest));
+    if (closed_)
+      return;
   }
   guests_ = std::move(staying);
 }
@@ -95,6 +100,7 @@ void Reception::close() {
   listeners_.clear();
   listener_slots_.clear();
   guests_.clear();
+  closed_ = true;
 }
 
 } // namespace shmemctl

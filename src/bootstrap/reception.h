@@ -22,7 +22,8 @@ public:
   explicit Reception(std::vector<Listener> listeners) : listeners_(std::move(listeners)) {}
 
   void prepare(PollSet& set);
-  /// Calls `arrived` for each complete frame of the wanted kind.
+  /// Calls `arrived` for each complete frame of the wanted kind. It may close this: then nobody
+  /// else arrives.
   using Arrived = std::function<void(Socket, const Bytes& payload)>;
   void advance(const PollSet& set, FrameKind wanted, const Arrived& arrived);
   void close();
@@ -43,6 +44,7 @@ private:
   std::vector<Listener> listeners_;
   std::vector<std::size_t> listener_slots_;
   std::vector<Guest> guests_; ///< oldest first
+  bool closed_ = false;
 };
 
 /// Tells a connection why it is refused, if that can be said without waiting, and ends it.
