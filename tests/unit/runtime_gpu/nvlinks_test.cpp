@@ -1,5 +1,6 @@
 // What NVLinks count while a point of `moe` runs, between processes: the counters of each GPU once,
 // the same answer on all PEs.
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "src/bench/moe/links.h"
