@@ -131,7 +131,8 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
-  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu, link);
+  moe::LinkWatch links(runtime, flags.kind() == moe::BackendKind::gpu, link,
+                       options.text("NVML_LIBRARY"));
   const moe::PointResult result = measure(backend, setup, effort, rank);
   const moe::Point point{
       setup,

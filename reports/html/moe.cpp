@@ -1,6 +1,7 @@
 // MoE: who waits for whom, what each rank, link and NIC moved, and with which settings.
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "reports/html/blocks.h"
 #include "reports/html/heat_map.h"
@@ -134,6 +135,34 @@ json links_table(const json& point) {
   return table.empty() ? json() : table.block();
 }
 
+/// What was counted, and what rows ought to have been: of the same GPU in "links", whose items are
+/// of one host.
+json nvlinks_table(const json& point) {
+  TableBlock table("NVLink counters, over all calls",
+                   {{"host"},
+                    {"GPU", ColumnKind::code},
+                    {"counted: out", ColumnKind::size},
+                    {"in", ColumnKind::size},
+                    {"rows by the routing: out", ColumnKind::size},
+                    {"in", ColumnKind::size},
+                    {"not counted"}});
+  std::map<std::string, const json*> rows_of;
+  for (const json& link : view::list(point, "links"))
+    rows_of.emplace(view::text(link, "gpu"), &view::member(link, "all_calls"));
+  for (const json& use : view::list(point, "nvlinks")) {
+    const auto found = rows_of.find(view::text(use, "gpu"));
+    const json rows = found == rows_of.end() ? json() : *found->second;
+    std::string why = view::text(use, "out_bytes_reason");
+    if (why.empty())
+      why = view::text(use, "in_bytes_reason");
+    table.add({cell(view::member(use, "host")), cell(view::member(use, "gpu")),
+               cell(view::member(use, "out_bytes")), cell(view::member(use, "in_bytes")),
+               cell(view::member(rows, "out_bytes")), cell(view::member(rows, "in_bytes")),
+               cell(why)});
+  }
+  return table.empty() ? json() : table.block();
+}
+
 /// "sms=24 warps=7"; nothing of what has none.
 json settings_cell(const json& settings) {
   return settings.is_object() ? cell(parameters_text(settings)) : json();
@@ -152,6 +181,10 @@ json conditions_table(const json& point) {
   add("caches before a call", cell(view::member(point, "caches")));
   add("hash of the routing", cell(view::member(point, "routing_hash")));
   add("seed", cell(view::member(point, "seed")));
+  if (const json& calls = view::member(point, "calls"); calls.is_object())
+    add("dispatches and combines, all in all",
+        cell(view::scalar(view::member(calls, "dispatches")).value_or("?") + ", " +
+             view::scalar(view::member(calls, "combines")).value_or("?")));
   add("iterations verified bit by bit", cell(view::member(point, "verified_iterations")));
   table.fold();
   return table.block();
@@ -203,8 +236,8 @@ json moe_section(const std::vector<Shown>& shown, CellBudget& budget) {
     for (const json& point : one.report().moe) {
       blocks.push_back(note_block(point_title(one, point)));
       for (json block :
-           {waits_block(point, budget), links_table(point), nics_table(point), ranks_table(point),
-            conditions_table(point), tuned_table(point), memory_table(point)})
+           {waits_block(point, budget), links_table(point), nvlinks_table(point), nics_table(point),
+            ranks_table(point), conditions_table(point), tuned_table(point), memory_table(point)})
         if (!block.is_null())
           blocks.push_back(std::move(block));
     }

@@ -10,14 +10,18 @@
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
+// and those of fake_nvml_counters.h.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/fake/fake_nvml_counters.h"
 
 #define SUCCESS 0
 #define UNINITIALIZED 1
 #define INVALID_ARGUMENT 2
 #define NOT_SUPPORTED 3
+#define NOT_FOUND 6
 #define UNKNOWN_ERROR 999
 #define MAX_GPUS 64
 #define MAX_LINKS 18
@@ -185,6 +189,10 @@ const char* nvmlErrorString(int code) {
     return "Invalid Argument";
   case NOT_SUPPORTED:
     return "Not Supported";
+  case 4:
+    return "Insufficient Permissions";
+  case NOT_FOUND:
+    return "Not Found";
   case 9:
     return "Driver Not Loaded";
   case 15:
@@ -216,6 +224,22 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   BEGIN(&gpus[index]);
   *device = &gpus[index];
   return SUCCESS;
+}
+// As the library does, with a domain of four or eight digits.
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
+  unsigned wanted[4], has[4];
+  if (sscanf(bus_id, "%x:%x:%x.%x", &wanted[0], &wanted[1], &wanted[2], &wanted[3]) != 4)
+    return INVALID_ARGUMENT;
+  for (int i = 0; i < MAX_GPUS; ++i) {
+    if (!gpus[i].used ||
+        sscanf(gpus[i].bus_id, "%x:%x:%x.%x", &has[0], &has[1], &has[2], &has[3]) != 4 ||
+        memcmp(wanted, has, sizeof has) != 0)
+      continue;
+    BEGIN(&gpus[i]);
+    *device = &gpus[i];
+    return SUCCESS;
+  }
+  return NOT_FOUND;
 }
 int nvmlDeviceGetPciInfo_v3(Gpu* gpu, PciInfo* info) {
   BEGIN(gpu);
@@ -285,12 +309,23 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(Gpu* gpu, unsigned link, PciInfo* info) 
   memcpy(info->bus_id, gpu->links[link].bus_id, sizeof info->bus_id);
   return SUCCESS;
 }
+static void get_counter(const Gpu* gpu, FieldValue* field) {
+  field->type = 3;
+  field->result = fake_nvml_counter((int)(gpu - gpus), field->scope_id, field->field_id == 139,
+                                    &field->value.u64)
+                      ? SUCCESS
+                      : NOT_SUPPORTED;
+}
 static void get_field(const Gpu* gpu, FieldValue* field) {
   field->type = 1;
   field->result = SUCCESS;
   switch (field->field_id) {
   case 91:
     field->value.u32 = (unsigned)link_count(gpu);
+    break;
+  case 138:
+  case 139:
+    get_counter(gpu, field);
     break;
   case 164:
     field->value.u32 = speed_MBps;

@@ -62,6 +62,23 @@ class MoeOnGpus(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--flat", done.stderr)
 
+    def test_nvlinks_are_counted_or_say_why(self):
+        done = self.moe(2, None, "--num-tokens", 512, "--hidden", 1024, "-n", 5, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        point, = json.loads(done.stdout)["moe"]
+        self.assertEqual(sorted(rank for gpu in point["nvlinks"] for rank in gpu["ranks"]), [0, 1])
+        for gpu in point["nvlinks"]:
+            for direction in ("out_bytes", "in_bytes"):
+                with self.subTest(gpu=gpu["gpu"], direction=direction):
+                    if gpu[direction] is None:
+                        self.assertTrue(gpu[direction + "_reason"])
+                        print(f"{gpu['gpu']} {direction}: {gpu[direction + '_reason']}")
+                    for link in (link for link in point["links"] if link["gpu"] == gpu["gpu"]):
+                        rows = link["all_calls"][direction]
+                        self.assertEqual(link["all_calls"]["counted_" + direction], gpu[direction])
+                        if gpu[direction] is not None and link["name"].startswith("NVLink"):
+                            self.assertGreater(gpu[direction] + gpu["resolution_bytes"], rows)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -135,9 +135,9 @@ class Answers(SimTest):
 class RealRuns(SimTest):
     """`moe` counts the bytes of its rows while it moves them; `sim` has to know them without."""
 
-    def moe(self, *arguments):
+    def moe(self, *arguments, nodes=2):
         path = self.path / "moe.json"
-        done = subprocess.run([BINARY, "run", "-n", "4", "--nodes", "2", "moe",
+        done = subprocess.run([BINARY, "run", "-n", "4", "--nodes", str(nodes), "moe",
                                *map(str, SHAPE + arguments), "-n", "2", "-w", "1", "--json", str(path), "--force"],
                               check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=300,
                               preexec_fn=default_signals, env=clean_environment(**TCP))
@@ -167,6 +167,21 @@ class RealRuns(SimTest):
         way = ("--routing", "zipf", "--seed", 11)
         document, _ = self.sim(*FOUR_RANKS, *SHAPE, *way, "--all")
         self.assert_same_bytes(self.moe(*way), document)
+
+    def test_on_one_node_all_rows_go_over_links(self):
+        """What NVLink's counters are compared with, where ranks have a GPU each."""
+        record = self.path / "routing.txt"
+        for mode in ("ht", "ll"):
+            with self.subTest(mode=mode):
+                record.unlink(missing_ok=True)
+                point = self.moe("--mode", mode, "--record", record, nodes=1)
+                document, _ = self.sim("--from", HGX, "--nodes", 1, "--pes-per-node", 4, "--mode", mode,
+                                       "--hidden", 256, "--routing", record)
+                for operation in ("dispatch", "combine"):
+                    self.assertEqual(sum(point[operation]["crossing_bytes"]), 0)
+                    sent = sum(point[operation]["sent_bytes"])
+                    self.assertGreater(sent, 0)
+                    self.assertEqual(self.operation(document, operation)["link_bytes_per_rank"] * 4, sent)
 
     def test_rows_that_are_not_handed_on(self):
         if reason := missing(TCP, "--nodes", 2):

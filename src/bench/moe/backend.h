@@ -75,6 +75,11 @@ struct MemoryUse {
   std::uint64_t size_bytes = 0;
 };
 
+/// How often a backend was called.
+struct CallCount {
+  std::uint64_t dispatches = 0, combines = 0;
+};
+
 /// One rank's part. Calls are collective and in the same order on all ranks.
 class Backend {
 public:
@@ -94,6 +99,8 @@ public:
   /// Dispatch and combine in turn, so many times, with nothing between: how long a pair took, us,
   /// as often as it was looked at.
   virtual std::vector<double> chain(int pairs);
+  /// How many pairs chain(pairs) makes of that: at least as many.
+  virtual int chained_pairs(int pairs) const { return pairs; }
   /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is
   /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
   virtual std::optional<std::string> verify_dispatch() = 0;

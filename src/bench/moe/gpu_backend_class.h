@@ -71,8 +71,7 @@ public:
   /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
   /// wait.
   std::vector<double> chain(int pairs) override {
-    const int batches = std::min(pairs, 8),
-              each = batches > 0 ? (pairs + batches - 1) / batches : 0;
+    const auto [batches, each] = chain_batches(pairs);
     std::vector<double> periods_us;
     for (int batch = 0; batch < batches; ++batch) {
       timer_.begin(stream());
@@ -92,6 +91,7 @@ public:
       look_for_masked();
     return periods_us;
   }
+  int chained_pairs(int pairs) const override { return chain_batches(pairs).pairs(); }
   void run_experts() override {
     if (setup_.by_expert)
       run_packed_experts();

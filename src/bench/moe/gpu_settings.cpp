@@ -199,6 +199,11 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
   return all;
 }
 
+ChainBatches chain_batches(int pairs) {
+  const int batches = std::min(std::max(pairs, 0), 8);
+  return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
+}
+
 std::vector<Settings> GpuSettings::candidates(Direction direction) const {
   std::vector<int> counts{setup.num_sms};
   if (setup.num_sms == 0 && few())

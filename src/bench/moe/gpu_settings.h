@@ -37,6 +37,14 @@ private:
   std::vector<Settings> combine_candidates(int sms) const;
 };
 
+/// How a chain of pairs is timed: in a few batches, which are alike.
+struct ChainBatches {
+  int batches = 0, each = 0;
+  int pairs() const { return batches * each; }
+};
+/// Of at least so many pairs.
+ChainBatches chain_batches(int pairs);
+
 /// For a launcher; what is nothing stays as Tuning has it.
 Tuning tuning_of(const Settings& settings);
 

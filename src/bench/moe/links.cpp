@@ -49,6 +49,57 @@ json direction_json(const GpuLinks& links, const Traffic& traffic) {
   return direction;
 }
 
+/// What the rows of all calls of a point bring over a GPU's links.
+LinkBytes bytes_of_calls(const GpuLinks& links, const Traffic& dispatch, const Traffic& combine,
+                         const CallCount& calls) {
+  const LinkBytes there = bytes_over(links, dispatch), back = bytes_over(links, combine);
+  return {there.out * calls.dispatches + back.out * calls.combines,
+          there.in * calls.dispatches + back.in * calls.combines};
+}
+
+/// Links of GPUs are those of one machine, so an address is enough.
+const GpuLinks* links_of(const Links& links, const NvlinkUse& use) {
+  for (const GpuLinks& gpu : links.gpus)
+    if (gpu.gpu == use.gpu)
+      return &gpu;
+  return nullptr;
+}
+
+json all_calls_json(const Links& links, const GpuLinks& gpu, const LinkBytes& rows) {
+  json all{{"out_bytes", rows.out}, {"in_bytes", rows.in}};
+  for (const NvlinkUse& use : links.nvlinks)
+    if (links_of(links, use) == &gpu) {
+      put_count(all, "counted_out_bytes", use.counted.out_bytes);
+      put_count(all, "counted_in_bytes", use.counted.in_bytes);
+    }
+  return all;
+}
+
+double megabytes(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / 1e6;
+}
+
+/// A line for each GPU whose links were counted.
+std::string counted_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
+                         const std::optional<CallCount>& calls) {
+  std::string text;
+  for (const NvlinkUse& use : links.nvlinks) {
+    if (!use.counted.out_bytes || !use.counted.in_bytes)
+      continue;
+    text += fmt::format("NVLinks of GPU {} on {}: counted out {:.3f} MB and in {:.3f} MB over all "
+                        "calls",
+                        use.gpu, use.host, megabytes(*use.counted.out_bytes),
+                        megabytes(*use.counted.in_bytes));
+    if (const GpuLinks* gpu = links_of(links, use); gpu && calls) {
+      const LinkBytes rows = bytes_of_calls(*gpu, dispatch, combine, *calls);
+      text += fmt::format("; rows by the routing {:.3f} and {:.3f}", megabytes(rows.out),
+                          megabytes(rows.in));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::vector<NicUse> nics_used(const std::vector<NicTraffic>& before,
                               const std::vector<NicTraffic>& after) {
   std::vector<NicUse> used;
@@ -154,7 +205,8 @@ std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, do
   return LinkShare{rate_of(bytes, call_us) / links.ports->rate_GBps, links.ports->name};
 }
 
-json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine) {
+json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine,
+                const std::optional<CallCount>& calls) {
   json all = json::array();
   for (const GpuLinks& gpu : links.gpus) {
     json one{{"gpu", gpu.gpu},
@@ -164,6 +216,8 @@ json links_json(const Links& links, const Traffic& dispatch, const Traffic& comb
              {"basis", gpu.basis},
              {"dispatch", direction_json(gpu, dispatch)},
              {"combine", direction_json(gpu, combine)}};
+    if (calls)
+      one["all_calls"] = all_calls_json(links, gpu, bytes_of_calls(gpu, dispatch, combine, *calls));
     if (gpu.model_GBps)
       one["model_GBps"] = *gpu.model_GBps;
     if (gpu.stores_GBps)
@@ -187,9 +241,9 @@ json nics_json(const Links& links) {
   return all;
 }
 
-std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine) {
+std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
+                       const std::optional<CallCount>& calls) {
   std::string text;
-  const auto megabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   for (const GpuLinks& gpu : links.gpus) {
     const LinkBytes there = bytes_over(gpu, dispatch), back = bytes_over(gpu, combine);
     text +=
@@ -200,6 +254,7 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
   }
   if (!links.gpus.empty() && !links.unmeasured.empty())
     text += "  links not measured: " + links.unmeasured + "\n";
+  text += counted_text(links, dispatch, combine, calls);
   for (const NicUse& nic : links.nics)
     text += fmt::format("{}:{} on {}: {:.3f} MB over all calls\n", nic.device, nic.port, nic.host,
                         megabytes(nic.moved_bytes));
@@ -211,9 +266,13 @@ bool rows_stay_on_gpu_links(Runtime& runtime) {
   return gpu && gpu->site().heap_kind != "host" && gpu->job().all_mapped;
 }
 
-LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured)
+LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured,
+                     const std::string& nvml_library)
     : runtime_(runtime), on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)),
-      measured_(measured), before_(traffic_of(runtime)) {}
+      measured_(measured), before_(traffic_of(runtime)) {
+  if (by_kernels && runtime.gpu())
+    nvlinks_.emplace(nvml_library, runtime.gpu()->site().pci_address);
+}
 
 Links LinkWatch::end() {
   const std::vector<NicTraffic> after = traffic_of(runtime_);
@@ -221,7 +280,9 @@ Links LinkWatch::end() {
   Links links;
   for (const PeHost& host : hosts)
     links.machine_of.push_back(host.machine_id);
+  const json counted = nvlinks_ ? traffic_json(nvlinks_->end()) : json();
   const json mine{{"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
+                  {"nvlinks", counted},
                   {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after))},
                   {"nics", [&] {
                      Links own;
@@ -244,6 +305,12 @@ Links LinkWatch::end() {
       add_use({hosts[pe].host_name, nic.at("device").get<std::string>(), nic.at("port").get<int>(),
                nic.at("moved_bytes").get<std::uint64_t>()},
               links.nics);
+    if (const json& nvlinks = of_pe.at("nvlinks"); !nvlinks.is_null())
+      add_nvlink_use({hosts[pe].host_name,
+                      gpus.back().pci_address,
+                      {static_cast<std::int32_t>(pe)},
+                      nvlink_traffic_from(nvlinks)},
+                     links.nvlinks);
   }
   if (on_gpu_links_)
     links.gpus = gpu_links(runtime_.node(), gpus, measured_);

@@ -1,5 +1,5 @@
 // The links that a point's rows go over, what they carry, and what they could: of GPUs from the
-// routing, of NICs as the transports count it.
+// routing and by NVLink's own counters, of NICs as the transports count it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "src/bench/gpu_link.h"
 #include "src/bench/link_limit.h"
 #include "src/bench/measured_link.h"
+#include "src/bench/moe/nvlinks.h"
 #include "src/bench/moe/traffic.h"
 #include "src/runtime/runtime.h"
 
@@ -38,6 +39,7 @@ struct Links {
   std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known
   std::string unmeasured;     ///< why limits of `gpus` are the model's; "": they are not
   std::vector<NicUse> nics;
+  std::vector<NvlinkUse> nvlinks;        ///< of all GPUs of the job; empty: kernels move nothing
   std::optional<bench::LinkLimit> ports; ///< of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
 };
@@ -62,21 +64,28 @@ struct LinkShare {
 std::optional<LinkShare> share_of(const Links& links, const Traffic& traffic, double call_us);
 
 /// "links" and "nics" of a point of the report.
-nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine);
+/// @param calls that the point made, for what all of them moved beside what was counted
+nlohmann::json links_json(const Links& links, const Traffic& dispatch, const Traffic& combine,
+                          const std::optional<CallCount>& calls);
 nlohmann::json nics_json(const Links& links);
 /// The same for people; "" where nothing is known.
-std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine);
+std::string links_text(const Links& links, const Traffic& dispatch, const Traffic& combine,
+                       const std::optional<CallCount>& calls);
 
 /// Whether rows of kernels go from GPU to GPU by loads and stores: not with a heap in host memory,
 /// nor where a PE is reached by a network.
 bool rows_stay_on_gpu_links(Runtime& runtime);
 
-/// From its making to end(): what the transports move.
+/// From its making to end(): what the transports move, and what NVLinks count. Each PE reads its
+/// own GPU's counters, in neither place beside a call: nobody calls before all PEs have met behind
+/// the making, and all have met behind the last call before anybody comes to end().
 class LinkWatch {
 public:
-  /// @param by_kernels who moves the rows
-  /// @param measured once in a run, of the links between the job's GPUs; outlives this
-  LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured);
+  /// @param by_kernels   who moves the rows
+  /// @param measured     once in a run, of the links between the job's GPUs; outlives this
+  /// @param nvml_library as for Nvml::open
+  LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured,
+            const std::string& nvml_library);
   /// Collective. The same on all PEs of a machine.
   Links end();
 
@@ -85,6 +94,7 @@ private:
   bool on_gpu_links_;
   const bench::LinkMeasurement& measured_;
   std::vector<NicTraffic> before_;
+  std::optional<NvlinkWatch> nvlinks_;
 };
 
 } // namespace shmemctl::moe

@@ -83,7 +83,8 @@ private:
         backend_.poison();
         if (calls.operation == Operation::combine) { // which needs rows that are there
           rank_.barrier();
-          backend_.dispatch(setup_.mode == Mode::high_throughput);
+          call(setup_.mode == Mode::high_throughput ? Operation::cached_dispatch
+                                                    : Operation::dispatch);
           backend_.run_experts();
         }
       } else if (cold && calls.operation == Operation::combine) {
@@ -108,6 +109,7 @@ private:
   }
 
   Times call(Operation operation) {
+    ++(operation == Operation::combine ? called_.combines : called_.dispatches);
     return operation == Operation::combine
                ? backend_.combine()
                : backend_.dispatch(operation == Operation::cached_dispatch);
@@ -136,6 +138,9 @@ private:
       backend_.poison();
     rank_.barrier();
     period_us_ = backend_.chain(effort_.iterations);
+    const auto pairs = static_cast<std::uint64_t>(backend_.chained_pairs(effort_.iterations));
+    called_.dispatches += pairs;
+    called_.combines += pairs;
     if (effort_.verify && effort_.iterations > 0) {
       look(Operation::dispatch);
       look(Operation::combine);
@@ -274,6 +279,8 @@ private:
       result.absence = absence;
     }
     result.verified_iterations = verified_;
+    if (!effort_.absent)
+      result.calls = called_;
     for (const json& pe : all)
       if (const auto wrong = pe.at("wrong").get<std::string>(); !wrong.empty())
         result.wrong.push_back(wrong);
@@ -290,6 +297,7 @@ private:
   std::vector<std::int32_t> masked_;
   std::string wrong_;
   int verified_ = 0;
+  CallCount called_;
   unsigned delays_ = 0;
 };
 

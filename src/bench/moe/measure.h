@@ -60,6 +60,9 @@ struct PointResult {
   std::vector<double> period_us; ///< dispatch and combine in turn, without a meeting between
   std::optional<Absence> absence;
   int verified_iterations = 0;
+  /// All calls that were made, warm-up and verification included; nothing where a PE stayed away,
+  /// since then calls moved less than the routing says.
+  std::optional<CallCount> calls;
   std::vector<std::string> wrong; ///< at most one of each PE; the same on all
 };
 

@@ -211,8 +211,9 @@ json json_of(const Point& point) {
   json all{{"params", params_of(point, "total")},
            {"window", point.window},
            {"caches", "warm: each call has the buffers of the one before, and nothing is flushed"},
-           {"links", links_json(point.links, there, back)},
+           {"links", links_json(point.links, there, back, point.result.calls)},
            {"nics", nics_json(point.links)},
+           {"nvlinks", nvlinks_json(point.links.nvlinks)},
            {"seed", setup.seed},
            {"routing_hash", fmt::format("{:016x}", routing_hash(setup.shape, *setup.routing))},
            {"tokens", tokens},
@@ -225,6 +226,8 @@ json json_of(const Point& point) {
            {"settings",
             {{"dispatch", settings_json(point.settings.dispatch)},
              {"combine", settings_json(point.settings.combine)}}}};
+  if (const auto& calls = point.result.calls)
+    all["calls"] = {{"dispatches", calls->dispatches}, {"combines", calls->combines}};
   if (point.result.absence)
     all["masked"] = point.result.absence->masked;
   if (point.was_tuned)
@@ -265,7 +268,8 @@ std::string text_of(const Point& point) {
     text += fmt::format("  {:<22} {:>10} = {}\n", use.what, format_size_bytes(use.size_bytes),
                         use.formula);
   text += operation_text(point, Operation::dispatch) + operation_text(point, Operation::combine);
-  text += links_text(point.links, dispatch_traffic(setup), combine_traffic(setup));
+  text +=
+      links_text(point.links, dispatch_traffic(setup), combine_traffic(setup), point.result.calls);
   for (const OperationResult& result : point.result.operations)
     if (const std::string waits = wait_text(result.waits); !waits.empty())
       text += fmt::format("{}: {}", to_string(result.operation), waits);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/topo/node.h"
+#include "src/topo/nvlink_traffic.h"
 
 namespace shmemctl {
 
@@ -78,6 +79,13 @@ public:
   Fact<int> device_count() const;
 
   NvmlGpu gpu(int index) const;
+  /// Reads what each active NVLink of the GPU has sent and received: fields
+  /// NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX (138) and NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX (139),
+  /// payload in KiB, by link (`scopeId`) and once for all of them, as NVML's API reference has them
+  /// under "Field Value Enums". The counters are the GPU's: they have what every process moved.
+  /// Takes about two calls of NVML for each link; nothing is reset.
+  /// @param pci_address as "0000:1a:00.0"
+  NvlinkCounters nvlink_counters(const std::string& pci_address) const;
   NvmlHealth health(int index) const;
   /// NVML's status code for a pair, 0 if that access works; see p2p_status_word().
   Fact<int> p2p_status(int left, int right, P2pAccess access) const;

@@ -41,6 +41,10 @@ inline constexpr int value_is_double = 0, value_is_unsigned = 1, value_is_unsign
 inline constexpr unsigned field_nvlink_speed_common_MBps = 90, field_nvlink_count = 91,
                           field_nvlink_speed_MBps = 164, field_c2c_link_count = 170,
                           field_c2c_link_status = 171, field_c2c_link_bandwidth_MBps = 172;
+// Payload of NVLinks since some moment, in KiB; the scope is a link's number, or all of them: NVML
+// API reference, "Field Value Enums", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX and _DATA_RX.
+inline constexpr unsigned field_nvlink_sent_KiB = 138, field_nvlink_received_KiB = 139,
+                          scope_all_nvlinks = 0xffffffff;
 
 /// nvmlGpuFabricInfo_t.
 struct FabricInfo {

@@ -89,9 +89,8 @@ void add_c2c_links(const Session& session, Device device, std::vector<GpuLink>& 
 
 } // namespace
 
-void Nvml::Session::read_links(Device device, NvmlGpu& gpu) const {
-  std::vector<GpuLink> links;
-  int present = 0, active = 0;
+Fact<Nvml::Session::Nvlinks> Nvml::Session::nvlinks(Device device, bool has_mig) const {
+  Nvlinks found;
   for (unsigned number = 0; number < nvml_abi::max_nvlinks; ++number) {
     int state = 0;
     const NvmlOutcome result = call("nvmlDeviceGetNvLinkState", device, number, &state);
@@ -99,25 +98,31 @@ void Nvml::Session::read_links(Device device, NvmlGpu& gpu) const {
       break; // there are no more links
     // A card without NVLink says "not supported" for all of them, and so does one in MIG mode,
     // whose links exist but cannot be asked.
-    const bool has_mig = gpu.mig_enabled && *gpu.mig_enabled;
     if (result.code == nvml_abi::not_supported && !has_mig)
       continue;
-    if (!result) {
-      const std::string reason = result.reason + (has_mig ? " (MIG is enabled)" : "");
-      gpu.links = unknown<std::vector<GpuLink>>(reason);
-      gpu.nvlinks_present = gpu.nvlinks_active = unknown<int>(reason);
-      return;
-    }
-    ++present;
-    if (state != 1)
-      continue;
-    ++active;
-    add_link(links, describe_nvlink(*this, device, number));
+    if (!result)
+      return unknown<Nvlinks>(result.reason + (has_mig ? " (MIG is enabled)" : ""));
+    found.present.push_back(number);
+    if (state == 1)
+      found.active.push_back(number);
   }
+  return known(std::move(found), "NVML: nvmlDeviceGetNvLinkState");
+}
+
+void Nvml::Session::read_links(Device device, NvmlGpu& gpu) const {
+  const Fact<Nvlinks> found = nvlinks(device, gpu.mig_enabled && *gpu.mig_enabled);
+  if (!found) {
+    gpu.links = unknown<std::vector<GpuLink>>(found.origin);
+    gpu.nvlinks_present = gpu.nvlinks_active = unknown<int>(found.origin);
+    return;
+  }
+  std::vector<GpuLink> links;
+  for (const unsigned number : (*found).active)
+    add_link(links, describe_nvlink(*this, device, number));
   add_c2c_links(*this, device, links);
-  gpu.links = known(std::move(links), "NVML: nvmlDeviceGetNvLinkState");
-  gpu.nvlinks_present = known(present, "NVML: nvmlDeviceGetNvLinkState");
-  gpu.nvlinks_active = known(active, "NVML: nvmlDeviceGetNvLinkState");
+  gpu.links = known(std::move(links), found.origin);
+  gpu.nvlinks_present = known(static_cast<int>((*found).present.size()), found.origin);
+  gpu.nvlinks_active = known(static_cast<int>((*found).active.size()), found.origin);
 }
 
 } // namespace shmemctl

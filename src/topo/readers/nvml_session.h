@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/base/dynamic_library.h"
 #include "src/topo/readers/nvml.h"
@@ -36,7 +37,14 @@ struct Nvml::Session {
   /// A field as a number, MB/s and counts alike.
   Fact<std::uint64_t> field(nvml_abi::Device device, unsigned field_id, unsigned scope) const;
 
-  /// nvml_links.cpp: fills links, nvlinks_present and nvlinks_active.
+  /// By numbers, in order.
+  struct Nvlinks {
+    std::vector<unsigned> present, active;
+  };
+  /// nvml_links.cpp.
+  /// @param has_mig the GPU is in MIG mode, in which links exist and cannot be asked
+  Fact<Nvlinks> nvlinks(nvml_abi::Device device, bool has_mig) const;
+  /// Fills links, nvlinks_present and nvlinks_active.
   void read_links(nvml_abi::Device device, NvmlGpu& gpu) const;
 
   DynamicLibrary library;

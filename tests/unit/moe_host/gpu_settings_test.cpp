@@ -109,5 +109,18 @@ TEST(MoeGpuSettings, WhatDoesNotFitSaysWhich) {
   }
 }
 
+/// What a chain makes is what counters are compared with.
+TEST(MoeGpuSettings, AChainIsOfAtLeastWhatIsAskedFor) {
+  EXPECT_EQ(chain_batches(0).pairs(), 0);
+  EXPECT_EQ(chain_batches(5).pairs(), 5);
+  EXPECT_EQ(chain_batches(20).batches, 8);
+  EXPECT_EQ(chain_batches(20).pairs(), 24);
+  for (int pairs = 1; pairs < 200; ++pairs) {
+    const ChainBatches batches = chain_batches(pairs);
+    EXPECT_GE(batches.pairs(), pairs);
+    EXPECT_LT(batches.pairs() - batches.batches, pairs);
+  }
+}
+
 } // namespace
 } // namespace shmemctl::moe

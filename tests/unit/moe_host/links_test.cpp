@@ -96,7 +96,7 @@ TEST_F(MoeLinks, WhatWasMeasuredIsTheLimit) {
                                    "16M, all-to-all)"),
             std::string::npos)
       << share->limited_by;
-  const auto json = links_json(links, some_traffic(), some_traffic());
+  const auto json = links_json(links, some_traffic(), some_traffic(), {});
   EXPECT_EQ(json.at(1).at("stores_GBps"), 355);
   EXPECT_EQ(json.at(1).at("loads_GBps"), 326);
   EXPECT_NEAR(json.at(1).at("model_GBps").get<double>(), 18 * link_GBps, 1e-9);
@@ -110,10 +110,10 @@ TEST_F(MoeLinks, TheReportSaysWhyNothingWasMeasured) {
   Links links;
   links.gpus = gpu_links(built.node, places());
   links.unmeasured = "PEs share a GPU, and take turns on it";
-  const auto json = links_json(links, some_traffic(), some_traffic());
+  const auto json = links_json(links, some_traffic(), some_traffic(), {});
   EXPECT_EQ(json.at(0).at("basis"), "by the model");
   EXPECT_EQ(json.at(0).at("unmeasured_reason"), links.unmeasured);
-  EXPECT_NE(links_text(links, some_traffic(), some_traffic()).find(links.unmeasured),
+  EXPECT_NE(links_text(links, some_traffic(), some_traffic(), {}).find(links.unmeasured),
             std::string::npos);
 }
 
@@ -122,11 +122,105 @@ TEST_F(MoeLinks, TheReportHasBytesOfEachLink) {
   links.gpus = gpu_links(built.node, places());
   links.nics = {{"n1", "mlx5_0", 1, 4096}};
   const Traffic traffic = some_traffic();
-  const auto gpus = links_json(links, traffic, traffic);
+  const auto gpus = links_json(links, traffic, traffic, {});
   EXPECT_EQ(gpus.at(0).at("dispatch").at("out_bytes"), 1000);
   EXPECT_NEAR(gpus.at(0).at("combine").at("out_bytes_per_link").get<double>(), 1000 / 18.0, 1e-9);
   EXPECT_EQ(nics_json(links).at(0).at("moved_bytes"), 4096);
-  EXPECT_NE(links_text(links, traffic, traffic).find("mlx5_0:1 on n1"), std::string::npos);
+  EXPECT_NE(links_text(links, traffic, traffic, {}).find("mlx5_0:1 on n1"), std::string::npos);
+}
+
+Fact<std::uint64_t> bytes(std::uint64_t count) {
+  return known(count, "test");
+}
+
+TEST_F(MoeLinks, WhatNvlinksCountedStandsBesideTheRows) {
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  NvlinkUse use{"n1", addresses[0], {0, 1}, {}};
+  use.counted.links = {{0, bytes(5120), bytes(1024)}, {3, bytes(5120), bytes(0)}};
+  use.counted.out_bytes = bytes(10240);
+  use.counted.in_bytes = bytes(1024);
+  links.nvlinks.push_back(use);
+  use.gpu = addresses[1];
+  use.counted.in_bytes = unknown<std::uint64_t>("NVLink 3: it was reset");
+  links.nvlinks.push_back(use);
+  const Traffic there = some_traffic();
+  Traffic back = there;
+  for (std::uint64_t& moved : back.moved_bytes)
+    moved *= 10;
+  const CallCount calls{7, 2};
+  const auto json = links_json(links, there, back, calls);
+  const auto& first = json.at(0).at("all_calls");
+  EXPECT_EQ(first.at("out_bytes"), 7 * 1000 + 2 * 10000);
+  EXPECT_EQ(first.at("in_bytes"), 7 * 33 + 2 * 330);
+  EXPECT_EQ(first.at("counted_out_bytes"), 10240);
+  EXPECT_EQ(first.at("counted_in_bytes"), 1024);
+  EXPECT_FALSE(first.contains("counted_in_bytes_reason"));
+  const auto& second = json.at(1).at("all_calls");
+  EXPECT_EQ(second.at("counted_out_bytes"), 10240);
+  EXPECT_TRUE(second.at("counted_in_bytes").is_null());
+  EXPECT_EQ(second.at("counted_in_bytes_reason"), "NVLink 3: it was reset");
+  EXPECT_FALSE(json.at(2).at("all_calls").contains("counted_out_bytes"));
+  const std::string text = links_text(links, there, back, calls);
+  EXPECT_NE(text.find("NVLinks of GPU " + addresses[0] +
+                      " on n1: counted out 0.010 MB and in 0.001 MB over all calls; rows by the "
+                      "routing 0.027 and 0.001\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("NVLinks of GPU " + addresses[1]), std::string::npos) << text;
+}
+
+TEST_F(MoeLinks, WithoutAllRanksRowsAreNotCompared) {
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  NvlinkUse use{"n1", addresses[0], {0, 1}, {}};
+  use.counted.out_bytes = use.counted.in_bytes = bytes(2048);
+  links.nvlinks.push_back(use);
+  EXPECT_FALSE(links_json(links, some_traffic(), some_traffic(), {}).at(0).contains("all_calls"));
+  const std::string text = links_text(links, some_traffic(), some_traffic(), {});
+  EXPECT_NE(text.find("in 0.002 MB over all calls\n"), std::string::npos) << text;
+}
+
+TEST(MoeNvlinks, WhatIsNotCountedHasItsReason) {
+  std::vector<NvlinkUse> all;
+  NvlinkUse use{"n1", "0000:1a:00.0", {0}, {}};
+  use.counted.out_bytes = use.counted.in_bytes =
+      unknown<std::uint64_t>("none of its 18 NVLinks is active");
+  add_nvlink_use(use, all);
+  use.ranks = {2}; // of the same GPU, which has read the same
+  add_nvlink_use(use, all);
+  use.host = "n2"; // another GPU with the same address
+  use.ranks = {1};
+  use.counted.links = {{0, bytes(1024), unknown<std::uint64_t>("it was reset")},
+                       {1, bytes(2048), bytes(4096)}};
+  use.counted.out_bytes = bytes(3072);
+  add_nvlink_use(use, all);
+  const auto json = nvlinks_json(all);
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json.at(0), nlohmann::json::parse(
+                            R"({"host": "n1", "gpu": "0000:1a:00.0", "ranks": [0, 2],
+                                "out_bytes": null,
+                                "out_bytes_reason": "none of its 18 NVLinks is active",
+                                "in_bytes": null,
+                                "in_bytes_reason": "none of its 18 NVLinks is active",
+                                "links": []})"));
+  EXPECT_EQ(json.at(1), nlohmann::json::parse(
+                            R"({"host": "n2", "gpu": "0000:1a:00.0", "ranks": [1],
+                                "out_bytes": 3072, "in_bytes": null,
+                                "in_bytes_reason": "none of its 18 NVLinks is active",
+                                "resolution_bytes": 2048,
+                                "links": [{"link": 0, "out_bytes": 1024, "in_bytes": null,
+                                           "in_bytes_reason": "it was reset"},
+                                          {"link": 1, "out_bytes": 2048, "in_bytes": 4096}]})"));
+}
+
+TEST(MoeNvlinks, WhatAPeTellsIsReadAgain) {
+  NvlinkTraffic traffic;
+  traffic.links = {{7, bytes(1024), unknown<std::uint64_t>("it was reset")}};
+  traffic.out_bytes = bytes(std::uint64_t{1} << 53);
+  traffic.in_bytes = unknown<std::uint64_t>("NVLink 7: it was reset");
+  EXPECT_EQ(traffic_json(nvlink_traffic_from(traffic_json(traffic))), traffic_json(traffic));
+  EXPECT_EQ(nvlink_traffic_from(traffic_json(traffic)).links.at(0).link, 7U);
 }
 
 TEST_F(MoeLinks, WhatIsNotKnownHasNoLimit) {

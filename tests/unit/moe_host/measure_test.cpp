@@ -93,6 +93,65 @@ TEST(MoeMeasure, EachIterationCanBeVerified) {
   EXPECT_EQ(measured(moe_drive(2, 4, 2, 64, 5), effort, routing).verified_iterations, 0);
 }
 
+/// Moves nothing, and says how often it was asked to. Chains two pairs more than it is asked for.
+class CountedBackend : public Backend {
+public:
+  std::string name() const override { return "counted"; }
+  std::vector<MemoryUse> memory() const override { return {}; }
+  std::string window() const override { return ""; }
+  void poison() override {}
+  Times dispatch(bool) override {
+    ++called.dispatches;
+    return {};
+  }
+  void run_experts() override {}
+  Times combine() override {
+    ++called.combines;
+    return {};
+  }
+  std::vector<double> chain(int pairs) override { return Backend::chain(chained_pairs(pairs)); }
+  int chained_pairs(int pairs) const override { return pairs + 2; }
+  std::optional<std::string> verify_dispatch() override { return std::nullopt; }
+  std::optional<std::string> verify_combine() override { return std::nullopt; }
+  void corrupt() override {}
+
+  CallCount called;
+};
+
+/// Of one rank.
+PointResult measured_alone(Backend& backend, const Effort& effort, Mode mode) {
+  Setup setup;
+  setup.mode = mode;
+  JobRank rank;
+  rank.barrier = [] {};
+  rank.gather = [](const std::string& text) { return std::vector{text}; };
+  return measure(backend, setup, effort, rank);
+}
+
+/// What NICs and NVLinks count is of all of them.
+TEST(MoeMeasure, AllCallsAreCounted) {
+  for (const Mode mode : {Mode::high_throughput, Mode::low_latency})
+    for (const int every : {0, 1, 2})
+      for (const bool verify : {false, true}) {
+        CountedBackend backend;
+        Effort effort = effort_of(5);
+        effort.verify_every = every;
+        effort.verify = verify;
+        const PointResult result = measured_alone(backend, effort, mode);
+        ASSERT_TRUE(result.calls);
+        EXPECT_EQ(result.calls->dispatches, backend.called.dispatches);
+        EXPECT_EQ(result.calls->combines, backend.called.combines);
+        EXPECT_EQ(result.calls->combines, 1U + 1 + 5 + 7) << "first, warm-up, timed, chained";
+      }
+}
+
+TEST(MoeMeasure, CallsWithoutAllRanksAreNotTheRoutings) {
+  CountedBackend backend;
+  Effort effort = effort_of(2);
+  effort.absent = 0;
+  EXPECT_FALSE(measured_alone(backend, effort, Mode::low_latency).calls);
+}
+
 TEST(MoeMeasure, DamageOnOnePeIsSaidToAll) {
   Routing routing;
   const PointResult result = measured(moe_drive(3, 6, 2, 64, 5), effort_of(2), routing, 2);
@@ -127,6 +186,23 @@ TEST(MoeMeasure, AStragglerIsNamed) {
   }
 }
 
+/// With all that an item can have.
+Links some_links() {
+  Links links;
+  links.nics = {{"n1", "mlx5_0", 1, 4096}};
+  GpuLinks gpu;
+  gpu.ranks = {0};
+  gpu.gpu = "0000:1a:00.0";
+  gpu.limit = {478, "NVLink", 18};
+  gpu.basis = "by the model";
+  links.gpus = {gpu};
+  const auto bytes = known<std::uint64_t>(1024, "test");
+  const auto none = unknown<std::uint64_t>("it was reset");
+  links.nvlinks = {{"n1", gpu.gpu, {0}, {{{0, bytes, none}}, bytes, none}},
+                   {"n1", "0000:1b:00.0", {1}, {{}, none, none}}};
+  return links;
+}
+
 TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
   const char* const backend_window = "a call, by some clock";
   for (const int node_ranks : {4, 2}) {
@@ -140,6 +216,7 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
         drive.setup, "host", "uniform", 16, {{"received rows", "ranks * max_tokens * row", 4096}},
         result};
     point.window = backend_window;
+    point.links = some_links();
     Report report;
     report.results = rows_of(point);
     report.moe.push_back(json_of(point));
@@ -148,6 +225,8 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
       ADD_FAILURE() << violation.pointer << ": " << violation.message;
     for (const ResultRow& row : report.results)
       EXPECT_EQ(row.verified, Verified::passed) << row.case_name;
+    EXPECT_EQ(report.moe[0].at("links").at(0).at("all_calls").at("counted_out_bytes"), 1024);
+    EXPECT_EQ(report.moe[0].at("calls").at("combines"), result.calls.value().combines);
     const ResultRow& first = report.results.front();
     ASSERT_TRUE(first.bandwidth_GBps && first.wire_GBps);
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
