@@ -108,7 +108,8 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
     mine = to_text(Introduction{
-        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory()},
+        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory(),
+         context_->may_handle_errors()},
         atomics_meet_cpu_});
   }
   const std::vector<std::string> all = exchange.allgather(mine);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/fork_world.h"
+#include "tests/support/forked_pes.h"
 #include "tests/support/transport_world.h"
 #include "transports/ucx/ucx.h"
 
@@ -70,15 +71,21 @@ void run_until_it_fails(const Job& job, Bootstrap& bootstrap, ForkSlot& slot) {
   TransportWorldOptions wanted;
   wanted.timeout_s = job.timeout_s;
   JobHealth health;
+  const auto make = [&](const TransportSetup& setup) {
+    return make_ucx_transport(setup, job.way.settings);
+  };
+  const Options options({}, {});
+  make({0, 1, "here", &options, nullptr, short_s}); // UCX keeps some of what it opens first
+  const std::size_t open_before = open_descriptors();
   int end = ended;
   try {
     slot.say(run_transport_pe(
-        [&](const TransportSetup& setup) { return make_ucx_transport(setup, job.way.settings); },
-        [&](TransportPe& me) { take_part(job, me, slot); }, wanted, bootstrap, health));
+        make, [&](TransportPe& me) { take_part(job, me, slot); }, wanted, bootstrap, health));
     end = skipped;
   } catch (const Error& error) {
     slot.code.store(static_cast<int>(error.code()));
-    slot.say(error.message() + " | " + error.fix());
+    slot.say(error.message() + " | " + error.fix() +
+             " | left open: " + std::to_string(open_descriptors() - open_before));
   }
   slot.state.store(end, std::memory_order_release);
 }
@@ -243,6 +250,16 @@ TEST(UcxFaults, PeerThatStaysStoppedWhileOperationsWaitToBeSent) {
     job.tell(0, talk_now);
     job.expect_end(ExitCode::deadline, {"PE 1"});
   }
+}
+
+/// UCX takes back what it has under way to a peer that it looks after.
+TEST(UcxFaults, NothingStaysOpenOverTcp) {
+  FaultyJob job({tcp, short_s, add, true});
+  if (const std::string reason = job.connected(); !reason.empty())
+    GTEST_SKIP() << reason;
+  job.world().stop(1);
+  job.tell(0, talk_now);
+  job.expect_end(ExitCode::deadline, {"PE 1", "left open: 0"});
 }
 
 } // namespace
