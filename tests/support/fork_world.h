@@ -84,6 +84,16 @@ public:
   }
   /// SIGKILL, without waiting for the end.
   void kill(int pe) { ::kill(pids_[static_cast<std::size_t>(pe)], SIGKILL); }
+  /// How the process ended ("status 3", "signal 6"); "" while it has not, and once it is reaped.
+  std::string end_text(int pe) const {
+    const pid_t pid = pids_[static_cast<std::size_t>(pe)];
+    siginfo_t info{};
+    if (pid <= 0 ||
+        ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == 0)
+      return {};
+    return (info.si_code == CLD_EXITED ? "status " : "signal ") + std::to_string(info.si_status);
+  }
   /// Kills and reaps.
   void end(int pe) {
     pid_t& pid = pids_[static_cast<std::size_t>(pe)];

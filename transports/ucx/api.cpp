@@ -35,6 +35,7 @@ void load_all(Loader& loader, UcxApi& api) {
   loader.load(api.get_version, "ucp_get_version");
   loader.load(api.init_version, "ucp_init_version");
   loader.load(api.cleanup, "ucp_cleanup");
+  loader.load(api.context_query, "ucp_context_query");
   loader.load(api.context_print_info, "ucp_context_print_info");
   loader.load(api.config_read, "ucp_config_read");
   loader.load(api.config_modify, "ucp_config_modify");

@@ -24,6 +24,7 @@ struct UcxApi {
   decltype(&::ucp_get_version) get_version = nullptr;
   decltype(&::ucp_init_version) init_version = nullptr;
   decltype(&::ucp_cleanup) cleanup = nullptr;
+  decltype(&::ucp_context_query) context_query = nullptr;
   decltype(&::ucp_context_print_info) context_print_info = nullptr;
   decltype(&::ucp_config_read) config_read = nullptr;
   decltype(&::ucp_config_modify) config_modify = nullptr;

@@ -40,8 +40,11 @@ void fill(UcxOperands& operands, const AtomicRequest& request) {
 
 void UcxTransport::on_atomic_done(void* request, ucs_status_t status, void* user) {
   auto& operands = *static_cast<UcxOperands*>(user);
-  operands.issued->spare.push_back(&operands);
-  on_done(request, status, operands.issued);
+  UcxIssued& issued = *operands.issued;
+  issued.spare.push_back(&operands);
+  count_end(issued, status);
+  if (request != operands.end_of_request())
+    issued.worker->api().request_free(request);
 }
 
 UcxOperands& UcxTransport::operands(UcxIssued& issued) {
@@ -104,6 +107,12 @@ void UcxTransport::post(Turn& turn, const RemoteAddress& target, const AtomicReq
   if (op == UCP_ATOMIC_OP_SWAP || op == UCP_ATOMIC_OP_CSWAP) {
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER; // UCX has them only with a reply
     how.reply_buffer = &values.reply;
+  } else {
+    // UCX 1.13 leaves the completion of these as the request's last user had it, and calls it if
+    // the endpoint fails while they wait to be sent. In a request of zeros it finds none.
+    values.request.assign(request_bytes_, std::byte{0});
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_REQUEST;
+    how.request = values.end_of_request();
   }
   leave(turn, api_->atomic_op_nbx(turn.peer.endpoint, op, &values.operand, 1, place.address,
                                   place.key, &how));

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
-#include "src/base/signals_blocked.h"
 #include "src/base/log.h"
 #include "src/base/signal_dispositions.h"
+#include "src/base/signals_blocked.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "transports/ucx/context.h"
@@ -142,6 +142,16 @@ UcxContext::UcxContext(std::shared_ptr<const UcxApi> api, const UcxSettings& set
 
 UcxContext::~UcxContext() {
   api_->cleanup(context_);
+}
+
+std::size_t UcxContext::request_bytes() const {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
+  const ucs_status_t status = api_->context_query(context_, &attributes);
+  if (status != UCS_OK)
+    throw Error(ExitCode::unavailable, "UCX " + api_->version, "ask for the size of a request",
+                api_->status_text(status), ucx_fix(status));
+  return attributes.request_size;
 }
 
 bool UcxContext::has_shared_memory() const {

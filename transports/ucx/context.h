@@ -28,6 +28,8 @@ public:
   ucp_context_h get() const { return context_; }
   /// Whether endpoints may ask UCX to look after their peers.
   bool may_handle_errors() const { return may_handle_errors_; }
+  /// The room that a request takes if the caller provides it. Throws Error (unavailable).
+  std::size_t request_bytes() const;
   /// Whether UCX may reach PEs of this machine through memory.
   bool has_shared_memory() const;
 

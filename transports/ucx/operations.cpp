@@ -75,19 +75,36 @@ UcxTransport::Turn UcxTransport::begin(int context, int pe, const char* step) {
   check(turn);
   if ((issued.marks[static_cast<std::size_t>(pe)] & UcxIssued::fenced) != 0)
     flush(turn, about(pe, step));
-  if (issued.under_way >= most_under_way) {
-    worker.wait(turn.lock, about(pe, step),
-                [&] { return issued.under_way <= most_under_way / 2 || peer.failure != UCS_OK; });
-    check(turn);
-  }
+  if (issued.under_way >= most_under_way)
+    make_room(turn);
   return turn;
 }
 
 void UcxTransport::check(Turn& turn) {
   if (turn.peer.failure != UCS_OK)
     fail(turn.lock, turn.peer, turn.peer.failure, turn.step);
-  if (turn.issued.failure != UCS_OK)
-    fail(turn.lock, turn.peer, turn.issued.failure, turn.step);
+  if (turn.issued.failure == UCS_OK)
+    return;
+  const UcxPeer* failed = failed_peer(turn.issued);
+  fail(turn.lock, failed ? *failed : turn.peer, turn.issued.failure, turn.step);
+}
+
+void UcxTransport::make_room(Turn& turn) {
+  const UcxPeer* failed = nullptr;
+  turn.worker.wait(turn.lock, about(turn.peer.pe, turn.step), [&] {
+    failed = turn.peer.failure != UCS_OK ? &turn.peer : failed_peer(turn.issued);
+    return failed || turn.issued.under_way <= most_under_way / 2;
+  });
+  if (failed)
+    fail(turn.lock, *failed, failed->failure, turn.step);
+  check(turn);
+}
+
+const UcxPeer* UcxTransport::failed_peer(const UcxIssued& issued) {
+  for (const int pe : issued.unfinished_pes)
+    if (const UcxPeer* peer = issued.worker->known_peer(pe); peer->failure != UCS_OK)
+      return peer;
+  return nullptr;
 }
 
 void UcxTransport::fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
@@ -141,11 +158,15 @@ void UcxTransport::leave(Turn& turn, void* request) {
 
 void UcxTransport::on_done(void* request, ucs_status_t status, void* user) {
   auto& issued = *static_cast<UcxIssued*>(user);
+  count_end(issued, status);
+  issued.worker->api().request_free(request);
+}
+
+void UcxTransport::count_end(UcxIssued& issued, ucs_status_t status) {
   --issued.under_way;
   issued.worker->end_request();
   if (status != UCS_OK && issued.failure == UCS_OK)
     issued.failure = status;
-  issued.worker->api().request_free(request);
 }
 
 void UcxTransport::put_now(Turn& turn, const RemoteAddress& target, const void* source,
@@ -272,7 +293,7 @@ void UcxTransport::quiet(int context) {
   const UcxPeer& last = *worker.known_peer(issued.unfinished_pes.back());
   if (issued.under_way > 0)
     worker.wait(lock, about(last.pe, step),
-                [&] { return issued.under_way == 0 || last.failure != UCS_OK; });
+                [&] { return issued.under_way == 0 || failed_peer(issued); });
   for (const int pe : issued.unfinished_pes) {
     const UcxPeer& peer = *worker.known_peer(pe);
     if (peer.failure != UCS_OK)

@@ -71,6 +71,7 @@ void UcxTransport::open(const std::string& devices) {
   workers_[0].reset();
   context_ = std::make_shared<const UcxContext>(api_, settings_, n_pes_, devices);
   memory_.use(context_);
+  request_bytes_ = context_->request_bytes();
   workers_[0] = std::make_unique<UcxWorker>(context_, memory_, n_pes_);
   ready_[0].store(workers_[0].get(), std::memory_order_release);
   atomics_meet_cpu_ = all_memory(parse_atomics(workers_[0]->printed()));
@@ -107,7 +108,8 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
     mine = to_text(Introduction{
-        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory()},
+        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory(),
+         context_->may_handle_errors()},
         atomics_meet_cpu_});
   }
   const std::vector<std::string> all = exchange.allgather(mine);

@@ -21,6 +21,10 @@ struct UcxIssued;
 struct UcxOperands {
   UcxIssued* issued = nullptr;
   std::uint64_t operand = 0, reply = 0;
+  std::vector<std::byte> request{}; ///< UCX's, of an operation without a reply
+
+  /// UCX wants the end of a request's room.
+  void* end_of_request() { return request.data() + request.size(); }
 };
 
 /// Operations issued on one context that are not known to be complete. Under its worker's lock.
@@ -102,6 +106,10 @@ private:
   Turn begin(int context, int pe, const char* step);
   /// Throws if the peer or an earlier operation has failed.
   void check(Turn& turn);
+  /// Waits until the context may have one more request under way.
+  void make_room(Turn& turn);
+  /// Of those with operations under way; nullptr if none has.
+  static const UcxPeer* failed_peer(const UcxIssued& issued);
   [[noreturn]] void fail(UcxWorker::Lock& lock, const UcxPeer& peer, ucs_status_t status,
                          const char* step);
   UcxWait about(int pe, const char* step) const;
@@ -123,6 +131,7 @@ private:
   void fence_now(UcxIssued& issued);
   void flush(Turn& turn, const UcxWait& wait);
 
+  static void count_end(UcxIssued& issued, ucs_status_t status);
   static void on_done(void* request, ucs_status_t status, void* issued);
   static void on_atomic_done(void* request, ucs_status_t status, void* operands);
 
@@ -136,6 +145,7 @@ private:
   std::string why_not_; ///< why this PE cannot use UCX; "" if it can
   std::shared_ptr<const UcxContext> context_;
   UcxMemory memory_;
+  std::size_t request_bytes_ = 0; ///< of UcxOperands
   bool atomics_meet_cpu_ = true;
   UcxPresence presence_;
   std::vector<UcxRemote> remotes_; ///< by PE, after connect()

@@ -1,10 +1,9 @@
-// What is UCX's own: pieces of regions, connections in words, peers that go.
+// What is UCX's own: pieces of regions, connections in words.
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "tests/support/expect_error.h"
-#include "tests/support/fork_world.h"
 #include "tests/support/transport_world.h"
 #include "transports/ucx/key.h"
 #include "transports/ucx/ucx.h"
@@ -120,81 +119,6 @@ TEST(UcxWorld, KeysFollowTheRegion) {
   });
   if (!reason.empty())
     GTEST_SKIP() << reason;
-}
-
-/// States of a ForkSlot.
-constexpr int at_work = 1, ended = 2, skipped = 3;
-
-/// PE 0 talks to PE 1, which does nothing, until that fails; its slot has the error's texts.
-void talk_until_it_fails(const std::string& tls, double timeout_s, Bootstrap& bootstrap,
-                         ForkSlot& slot) {
-  TransportWorldOptions wanted;
-  wanted.timeout_s = timeout_s;
-  JobHealth health;
-  int end = ended;
-  try {
-    const std::string reason = run_transport_pe(
-        ucx(tls),
-        [&](TransportPe& me) {
-          std::uint64_t value = 0;
-          slot.state.store(at_work, std::memory_order_release);
-          while (me.pe == 1)
-            ::pause();
-          for (;; ++value) {
-            me.transport->put(0, {1, region::heap, 0}, &value, 8, false);
-            me.transport->atomic(0, {1, region::heap, 8}, {AtomicOp::add, 8, 1});
-            me.transport->quiet(0);
-          }
-        },
-        wanted, bootstrap, health);
-    slot.say(reason);
-    end = skipped;
-  } catch (const Error& error) {
-    slot.code.store(static_cast<int>(error.code()));
-    slot.say(error.message() + " | " + error.fix());
-  }
-  slot.state.store(end, std::memory_order_release);
-}
-
-/// Waits for the state, 120 s at most.
-int await_state(ForkSlot& slot, int state) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(120));
-  while (slot.state.load(std::memory_order_acquire) < state && !deadline.passed())
-    ::usleep(1000);
-  return slot.state.load(std::memory_order_acquire);
-}
-
-TEST(UcxFaults, KilledPeerIsDescribed) {
-  for (const char* tls : {"tcp", "shm,self"}) {
-    ForkWorld world(2, [tls](Bootstrap& bootstrap, ForkSlot& slot) {
-      talk_until_it_fails(tls, 110, bootstrap, slot);
-    });
-    if (await_state(world.slot(0), at_work) == skipped)
-      GTEST_SKIP() << world.slot(0).text.data();
-    ASSERT_EQ(await_state(world.slot(1), at_work), at_work);
-    world.kill(1);
-    ASSERT_EQ(await_state(world.slot(0), ended), ended) << tls;
-    const std::string text = world.slot(0).text.data();
-    EXPECT_EQ(world.slot(0).code.load(), static_cast<int>(ExitCode::unavailable)) << text;
-    for (const char* part : {"ucx", "PE 1", "host1", "/", "output of PE 1"})
-      EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
-  }
-}
-
-TEST(UcxFaults, StoppedPeerIsNamedAtTheDeadline) {
-  for (const char* tls : {"tcp", "shm,self"}) {
-    ForkWorld world(2, [tls](Bootstrap& bootstrap, ForkSlot& slot) {
-      talk_until_it_fails(tls, 5, bootstrap, slot);
-    });
-    if (await_state(world.slot(0), at_work) == skipped)
-      GTEST_SKIP() << world.slot(0).text.data();
-    ASSERT_EQ(await_state(world.slot(1), at_work), at_work);
-    world.stop(1);
-    ASSERT_EQ(await_state(world.slot(0), ended), ended) << tls;
-    const std::string text = world.slot(0).text.data();
-    EXPECT_EQ(world.slot(0).code.load(), static_cast<int>(ExitCode::deadline)) << text;
-    EXPECT_NE(text.find("PE 1"), std::string::npos) << text;
-  }
 }
 
 } // namespace
