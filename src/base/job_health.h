@@ -16,6 +16,9 @@ public:
 
   /// Says whom this PE waits for from now on, so that others can follow the chain; -1 is nobody.
   virtual void waiting_for(int peer) noexcept { static_cast<void>(peer); }
+  /// As waiting_for(), for what a network or a device completes: the peer's program need not do
+  /// anything for it. -1 is several peers; waiting_for(-1) ends it.
+  virtual void waiting_for_network(int peer) noexcept { waiting_for(peer); }
 
   /// A wait's deadline has passed. Throws Error (deadline) that names who is behind, and the last
   /// phase that it reported, as far as that can be learnt.

@@ -120,7 +120,7 @@ void TreeLifeline::give_up(const std::string& step, int peer) {
     return ask(*state_, addresses_, pe, about, limit_s);
   };
   const bool known = peer >= 0 && peer < state_->size() && peer != state_->rank();
-  if (known)
+  if (known && state_->status(-1).waiting_for != peer)
     state_->set_waiting_for(peer);
   const Failure culprit = known ? follow_chain(*state_, asker, peer) : ask_everyone(*state_, asker);
   const bool first = state_->propose(culprit);

@@ -40,6 +40,7 @@ public:
 
   void check() const override = 0;
   void waiting_for(int peer) noexcept override = 0;
+  void waiting_for_network(int peer) noexcept override = 0;
   [[noreturn]] void give_up(const std::string& step, int peer) override = 0;
   void await_cause(int peer) override = 0;
 

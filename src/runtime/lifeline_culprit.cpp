@@ -96,6 +96,18 @@ Failure circle(const State& state, const std::vector<int>& path, int again,
                "all of them");
 }
 
+/// Whoever is waited for answers, so what does not answer lies between.
+/// @param peer -1: several
+Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phase) {
+  const std::string with = peer < 0 ? "other PEs" : state.words_for(peer);
+  return blame(state, pe, phase.name,
+               state.words_for(pe) + " is in phase " + phase.name +
+                   " and waits for its network: what it has under way with " + with +
+                   " does not complete",
+               "look at the ports and links between them (ip -s link, ibstat, the kernels' logs); "
+               "if it is only slow, raise --timeout");
+}
+
 Failure endless(const State& state, int pe, const Status& status) {
   return blame(state, pe, status.phase.name,
                state.words_for(pe) + " is in phase " + status.phase.name + " and waits for " +
@@ -181,22 +193,29 @@ std::optional<Failure> earliest(const State& state, const Answers& answers) {
 
 Failure follow_chain(const State& state, const Asker& ask, int peer) {
   std::vector<int> path = {state.rank()};
-  Status status;
-  PhaseNotice phase = state.phase();
+  Status status = state.status(-1);
+  status.by_network = status.by_network && status.waiting_for == peer;
+  PhaseNotice phase = status.phase;
   for (int pe = peer, hop = 0; hop < max_hops; ++hop, pe = status.waiting_for) {
     if (!is_pe(state, pe))
-      return idle(state, path.back(), phase);
+      return status.by_network ? unanswered(state, path.back(), -1, phase)
+                               : idle(state, path.back(), phase);
     if (std::find(path.begin(), path.end(), pe) != path.end())
-      return circle(state, path, pe, phase);
+      return status.by_network ? unanswered(state, path.back(), pe, phase)
+                               : circle(state, path, pe, phase);
     std::optional<Status> answer = ask(pe, -1, hop_limit_s);
     if (!answer)
       answer = ask(pe, -1, last_chance_s);
     if (!answer)
       return silent(state, ask, {pe});
+    if (status.by_network)
+      return unanswered(state, path.back(), pe, phase);
     path.push_back(pe);
     status = std::move(*answer);
     phase = status.phase;
   }
+  if (status.by_network)
+    return unanswered(state, path.back(), status.waiting_for, phase);
   return is_pe(state, status.waiting_for) ? endless(state, path.back(), status)
                                           : idle(state, path.back(), phase);
 }
@@ -207,12 +226,18 @@ Failure ask_everyone(const State& state, const Asker& ask) {
     return silent(state, ask, answers.silent);
   if (std::optional<Failure> failure = earliest(state, answers))
     return *failure;
-  // All are in one phase: somebody waits for nobody, or they wait in a circle.
-  for (int pe = 0; pe < state.size(); ++pe) {
-    const Status& status = *answers.status[static_cast<std::size_t>(pe)];
-    if (pe != state.rank() && !is_pe(state, status.waiting_for))
-      return idle(state, pe, status.phase);
-  }
+  if (const Status own = state.status(-1); own.by_network)
+    return unanswered(state, state.rank(), own.waiting_for, own.phase);
+  // All are in one phase: somebody waits for nobody, or for a network, or they wait in a circle.
+  for (const bool by_network : {false, true})
+    for (int pe = 0; pe < state.size(); ++pe) {
+      const Status& status = *answers.status[static_cast<std::size_t>(pe)];
+      if (by_network && status.by_network)
+        return unanswered(state, pe, status.waiting_for, status.phase);
+      if (!by_network && !status.by_network && pe != state.rank() &&
+          !is_pe(state, status.waiting_for))
+        return idle(state, pe, status.phase);
+    }
   const Asker recall = [&](int pe, int, double) {
     return answers.status[static_cast<std::size_t>(pe)];
   };

@@ -41,6 +41,7 @@ public:
 
   void check() const override { state_->check(); }
   void waiting_for(int peer) noexcept override { state_->set_waiting_for(peer); }
+  void waiting_for_network(int peer) noexcept override { state_->set_waiting_for(peer, true); }
   [[noreturn]] void give_up(const std::string& step, int peer) override;
   void phase(const std::string& name) noexcept override;
   void await_cause(int peer) override;

@@ -33,10 +33,10 @@ void State::set_step(const std::string& step) {
   step_ = step;
 }
 
-void State::set_waiting_for(int peer) noexcept {
-  if (peer >= 0)
+void State::set_waiting_for(int peer, bool by_network) noexcept {
+  if (peer >= 0 || by_network)
     calls_.fetch_add(1, std::memory_order_relaxed);
-  waiting_for_.store(peer, std::memory_order_relaxed);
+  wait_.store(number_of_wait(peer, by_network), std::memory_order_relaxed);
 }
 
 Status State::status(int about) const {
@@ -44,7 +44,7 @@ Status State::status(int about) const {
   const std::optional<PhaseNotice> other = phase_of(about);
   status.knows_other = other.has_value();
   status.other = other.value_or(PhaseNotice{});
-  status.waiting_for = waiting_for_.load(std::memory_order_relaxed);
+  set_wait(status, wait_.load(std::memory_order_relaxed));
   status.calls = calls_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   status.phase = phase_;

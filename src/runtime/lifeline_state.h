@@ -30,7 +30,7 @@ public:
   void enter_phase(const std::string& name);
   PhaseNotice phase() const;
   void set_step(const std::string& step);
-  void set_waiting_for(int peer) noexcept;
+  void set_waiting_for(int peer, bool by_network = false) noexcept;
   /// The answer to a Query.
   Status status(int about) const;
 
@@ -61,7 +61,7 @@ private:
   const int rank_, size_;
   const Secret secret_;
   const std::vector<std::string> host_names_;
-  std::atomic<int> waiting_for_{-1};
+  std::atomic<std::int32_t> wait_{-1}; ///< number_of_wait()
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> leaving_{false};

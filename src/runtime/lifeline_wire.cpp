@@ -75,7 +75,7 @@ struct BodyOf {
     WireWriter out;
     write(out, status.phase);
     out.text(status.step, max_name_bytes);
-    out.number(status.waiting_for);
+    out.number(number_of_wait(status.waiting_for, status.by_network));
     out.number(status.calls);
     out.flag(status.knows_other);
     write(out, status.other);
@@ -125,7 +125,7 @@ Status read_status(WireReader& in) {
   Status status;
   status.phase = read_phase(in);
   status.step = in.text(max_name_bytes);
-  status.waiting_for = in.number<std::int32_t>();
+  set_wait(status, in.number<std::int32_t>());
   status.calls = in.number<std::uint64_t>();
   status.knows_other = in.flag();
   status.other = read_phase(in);

@@ -38,12 +38,22 @@ struct Goodbye {};
 struct Status {
   PhaseNotice phase;
   std::string step;              ///< what has run out of time; "" in between
-  std::int32_t waiting_for = -1; ///< PE; -1 is nobody
+  std::int32_t waiting_for = -1; ///< PE; -1 is nobody, or several by a network
+  bool by_network = false;       ///< that PE's program need not do anything for it
   std::uint64_t calls = 0;       ///< waits begun so far
   bool knows_other = false;      ///< the next one is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
 using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status>;
+
+/// Status::waiting_for and by_network in one number: -1 is nobody, -2 several by a network.
+constexpr std::int32_t number_of_wait(std::int32_t peer, bool by_network) {
+  return by_network ? -3 - peer : peer;
+}
+constexpr void set_wait(Status& status, std::int32_t number) {
+  status.by_network = number < -1;
+  status.waiting_for = status.by_network ? -3 - number : number;
+}
 
 /// Texts are cut at these lengths by encode(); decode() takes no longer ones.
 inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,

@@ -53,7 +53,7 @@ void Requests::refused(Target& target, Endpoint& endpoint, std::uint64_t refusal
 
 template <class Done>
 void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&& done) {
-  Wait waiting(*job_.health, job_.timeout_s, step, endpoint.pe);
+  Wait waiting(*job_.health, job_.timeout_s, step, endpoint.pe, false);
   for (int looks = 1;;) {
     if (look(target, endpoint))
       waiting.progress();

@@ -34,7 +34,10 @@ bool Wait::pause() {
     return false;
   next_look_ = now + between_looks;
   if (!told_) {
-    health_.waiting_for(peer_);
+    if (for_device_)
+      health_.waiting_for_network(peer_);
+    else
+      health_.waiting_for(peer_);
     told_ = true;
   }
   health_.check();

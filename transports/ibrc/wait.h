@@ -16,8 +16,9 @@ class Wait {
 public:
   /// @param step  what is done, in give_up()'s words: "quiet"
   /// @param peer  whom it depends on; -1 if several
-  Wait(JobHealth& health, double timeout_s, const char* step, int peer)
-      : health_(health), timeout_s_(timeout_s), step_(step), peer_(peer) {}
+  /// @param for_device  whether the device alone completes it, and not a program of that PE
+  Wait(JobHealth& health, double timeout_s, const char* step, int peer, bool for_device)
+      : health_(health), timeout_s_(timeout_s), step_(step), peer_(peer), for_device_(for_device) {}
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait() {
@@ -36,6 +37,7 @@ private:
   double timeout_s_;
   const char* step_;
   int peer_;
+  bool for_device_;
   int count_ = 0;
   bool told_ = false;
   std::optional<Deadline> deadline_;

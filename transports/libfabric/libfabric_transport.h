@@ -181,7 +181,7 @@ void LibfabricTransport::wait(Done&& done, const char* step, Peer&& peer) {
       naps = naps || end_of_polling.passed();
       if (!deadline) {
         deadline = Deadline::after(std::chrono::duration<double>(setup_.timeout_s));
-        setup_.health->waiting_for(peer());
+        setup_.health->waiting_for_network(peer());
       }
       setup_.health->check();
       if (next_probe.passed()) {

@@ -71,7 +71,7 @@ private:
       return;
     checked_ = now;
     if (!told_) {
-      queue_.health_.waiting_for(queue_.peer_);
+      queue_.health_.waiting_for_network(queue_.peer_);
       told_ = true;
     }
     queue_.health_.check();

@@ -187,7 +187,7 @@ private:
     looked_ = now;
     worker_.look_after(about_.peer);
     const UcxUnlocked unlocked(lock_);
-    about_.health.waiting_for(about_.peer);
+    about_.health.waiting_for_network(about_.peer);
     long_ = true;
     about_.health.check();
     if (about_.deadline.passed())

@@ -60,6 +60,10 @@ struct FakeJob {
     status.waiting_for = waiting_for;
     answers[pe] = status;
   }
+  void add_by_network(int pe, const std::string& phase, int waiting_for) {
+    add(pe, phase, waiting_for);
+    answers[pe].by_network = true;
+  }
   Asker asker() {
     return [this](int pe, int about, double) -> std::optional<Status> {
       const std::lock_guard lock(mutex);
@@ -143,6 +147,58 @@ TEST(LifelineCulprit, CirclesAreFound) {
             "PE 0 (host a), PE 1 (host b) and PE 4 (host a) wait for each other");
   job.add(5, "state", 5);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 5).message, "PE 5 (host b) waits for itself");
+}
+
+/// A PE whose put does not complete, and one that waits in a barrier for it, are no circle.
+TEST(LifelineCulprit, ANetworkThatDoesNotAnswerIsNamedAndNotThePeer) {
+  const std::string words =
+      " is in phase put and waits for its network: what it has under way with ";
+  FakeJob job(8);
+  job.add_by_network(1, "put", 0);
+  const Failure failure = follow_chain(job.state, job.asker(), 1);
+  EXPECT_EQ(failure.message, "PE 1 (host b)" + words + "PE 0 (host a) does not complete");
+  EXPECT_EQ(failure.pe, 1);
+  job.add(2, "put", 1);
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message, failure.message);
+  job.add_by_network(1, "put", 5);
+  job.add(5, "compute", -1); // need not do anything for it
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
+            "PE 1 (host b)" + words + "PE 5 (host b) does not complete");
+  job.add_by_network(1, "put", 7); // is silent: that is the reason
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 2).pe, 7);
+  job.add_by_network(1, "put", -1);
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
+            "PE 1 (host b)" + words + "other PEs does not complete");
+}
+
+TEST(LifelineCulprit, OnesOwnNetworkIsNamed) {
+  FakeJob job(3);
+  job.state.enter_phase("put");
+  job.state.set_waiting_for(2, true);
+  job.add(1, "sync", 0, 1);
+  job.add(2, "sync", 0, 1);
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
+            "PE 0 (host a) is in phase put and waits for its network: what it has under way with "
+            "PE 2 (host a) does not complete");
+  // A wait of another kind for another PE.
+  EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
+            "PE 0 (host a) and PE 1 (host b) wait for each other");
+  job.state.set_waiting_for(-1, true);
+  EXPECT_EQ(ask_everyone(job.state, job.asker()).message,
+            "PE 0 (host a) is in phase put and waits for its network: what it has under way with "
+            "other PEs does not complete");
+}
+
+TEST(LifelineCulprit, InOnePhaseTheOneThatWaitsForItsNetworkIsNamedBehindAnIdleOne) {
+  FakeJob job(4);
+  for (int i = 0; i < 3; ++i)
+    job.state.enter_phase("c");
+  job.add(1, "c", 0);
+  job.add_by_network(2, "c", 0);
+  job.add(3, "c", -1);
+  EXPECT_EQ(ask_everyone(job.state, job.asker()).pe, 3);
+  job.add(3, "c", 0);
+  EXPECT_EQ(ask_everyone(job.state, job.asker()).pe, 2);
 }
 
 TEST(LifelineCulprit, AVeryLongChainEnds) {

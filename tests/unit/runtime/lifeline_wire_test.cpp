@@ -55,6 +55,18 @@ TEST(LifelineWire, FieldsKeepTheirValues) {
   EXPECT_TRUE(status.knows_other);
 }
 
+TEST(LifelineWire, WhomAPeWaitsForAndHow) {
+  for (const bool by_network : {false, true})
+    for (const std::int32_t peer : {-1, 0, 7, 0x7ffffffd}) {
+      Status status;
+      status.waiting_for = peer;
+      status.by_network = by_network;
+      const Status back = std::get<Status>(decode(encode(status), max_frame_bytes).message);
+      EXPECT_EQ(back.waiting_for, peer);
+      EXPECT_EQ(back.by_network, by_network) << peer;
+    }
+}
+
 TEST(LifelineWire, APrefixIsIncomplete) {
   for (const Message& message : samples()) {
     const std::string frame = encode(message);
