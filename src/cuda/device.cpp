@@ -1,5 +1,7 @@
 #include "src/cuda/device.h"
 
+#include "src/base/signals_blocked.h"
+
 namespace shmemctl::cuda {
 
 namespace {
@@ -18,6 +20,7 @@ const DeviceInfo& info_of(const Driver& driver, int ordinal) {
 Device::Device(std::shared_ptr<const Driver> driver, int ordinal)
     : driver_(std::move(driver)), info_(info_of(*driver_, ordinal)) {
   require(call().device_get(&device_, ordinal), "open");
+  const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver starts threads
   require(call().primary_ctx_retain(&context_, device_), "make the context of");
 }
 

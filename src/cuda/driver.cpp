@@ -3,6 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 
+#include "src/base/signals_blocked.h"
 #include "src/base/text.h"
 
 namespace shmemctl::cuda {
@@ -74,8 +75,12 @@ std::shared_ptr<const Driver> Driver::start(std::shared_ptr<const Functions> fun
                                             std::string& why) {
   const std::shared_ptr<Driver> driver(new Driver(std::move(functions)));
   const Functions& call = driver->call();
-  if (const CUresult result = call.init(0); result != CUDA_SUCCESS) {
-    why = "cuInit: " + driver->text_of(result);
+  const CUresult begun = [&] {
+    const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver starts threads
+    return call.init(0);
+  }();
+  if (begun != CUDA_SUCCESS) {
+    why = "cuInit: " + driver->text_of(begun);
     return nullptr;
   }
   int count = 0;

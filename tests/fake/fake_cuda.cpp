@@ -10,6 +10,7 @@
 //   FAKE_CUDA_RDMA_ORDER  for whom a NIC's writes are in order: 0 nobody, 100 the device, 200 all
 //   FAKE_CUDA_FABRIC   1: memory can have fabric handles
 //   FAKE_CUDA_NO_IMEX  ... but the driver does not permit it
+//   FAKE_CUDA_THREADS  it has threads, as the real one has: one from cuInit on, one of each context
 //   FAKE_CUDA_STRICT   processors cannot touch the devices' memory at all: only copies can
 #include "tests/fake/cuda/state.h"
 

@@ -10,12 +10,13 @@
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
-// and those of fake_nvml_counters.h.
+// and those of fake_nvml_counters.h. With FAKE_NVML_THREAD in the environment it starts a thread.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fake/fake_nvml_counters.h"
+#include "tests/fake/thread.h"
 
 #define SUCCESS 0
 #define UNINITIALIZED 1
@@ -162,6 +163,8 @@ static int failing(const char* function, int gpu) {
   return code
 
 int nvmlInit_v2(void) {
+  if (getenv("FAKE_NVML_THREAD"))
+    fake_start_thread("fake-nvml");
   const char* path = getenv("FAKE_NVML_CONFIG");
   FILE* file = path ? fopen(path, "r") : NULL;
   if (!file)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/signals_blocked.h"
+
 namespace shmemctl::fabric {
 
 namespace {
@@ -61,6 +63,7 @@ Info Library::copy_of(const fi_info& info) const {
 
 Info Library::find(const fi_info& hints, int& error) const {
   fi_info* found = nullptr;
+  const SignalsBlocked blocked(SignalsBlocked::But::faults); // it opens CUDA, which starts threads
   error = -getinfo_(std::min(version_, wanted_version), nullptr, nullptr, 0, &hints, &found);
   return Info(error == 0 ? found : nullptr, {this});
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/signals_blocked.h"
 #include "src/topo/cpu_set.h"
 #include "src/topo/readers/nvml_session.h"
 
@@ -89,7 +90,10 @@ std::optional<Nvml> Nvml::open(const std::string& library, std::string& why) {
   if (!opened)
     return std::nullopt;
   auto session = std::make_unique<Session>(std::move(*opened));
-  const NvmlOutcome result = session->call("nvmlInit_v2");
+  const NvmlOutcome result = [&] {
+    const SignalsBlocked blocked(SignalsBlocked::But::faults); // the driver may start threads
+    return session->call("nvmlInit_v2");
+  }();
   if (!result) {
     why = result.reason;
     return std::nullopt;

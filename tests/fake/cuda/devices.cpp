@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/fake/thread.h"
+
 namespace fake_cuda {
 
 namespace {
@@ -12,6 +14,8 @@ namespace {
 CUresult init(unsigned flags) {
   BEGIN(cuInit)
   initialized = true;
+  if (std::getenv("FAKE_CUDA_THREADS"))
+    fake_start_thread("fake-driver");
   return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult get_version(int* version) {
@@ -99,6 +103,8 @@ CUresult total_mem(std::size_t* bytes, CUdevice) {
 CUresult retain(CUcontext* context, CUdevice device) {
   BEGIN(cuDevicePrimaryCtxRetain)
   ++retained;
+  if (std::getenv("FAKE_CUDA_THREADS"))
+    fake_start_thread("fake-context");
   *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
   return CUDA_SUCCESS;
 }

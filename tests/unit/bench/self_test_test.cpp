@@ -27,6 +27,9 @@ bool is_near(const SelfTestRow& row) {
     return false;
   if (row.unit == "bytes")
     return *row.reported == row.injected;
+  // 256 KiB may take a sanitizer's memcpy longer than the injected time.
+  if (instrumentation_us > 0 && row.unit != "us")
+    return *row.reported < 1.5 * row.injected;
   const double slack = row.unit == "us" ? instrumentation_us : 0;
   return std::abs(*row.reported - row.injected) < 0.5 * row.injected + slack;
 }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "tests/support/other_threads.h"
 #include "tests/support/set_variable.h"
 #include "tests/unit/cuda/drivers.h"
 
@@ -33,6 +34,18 @@ TEST_P(DriverTest, StreamsAndContextsComeAndGo) {
     const cuda::Stream stream(first);
     stream.synchronize();
   }
+}
+
+TEST_P(DriverTest, ItsThreadsTakeNoSignalsOfTheProgram) {
+  const SetVariable threads("FAKE_CUDA_THREADS", "1");
+  driver = open_driver(GetParam()); // the made-up one begins again
+  const auto opened = device();
+  std::size_t of_fake = 0;
+  for (const OtherThread& thread : other_threads()) {
+    of_fake += thread.name.starts_with("fake-");
+    EXPECT_FALSE(thread.takes_signals) << thread.name;
+  }
+  EXPECT_EQ(of_fake, GetParam() == real_driver() ? 0 : 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(, DriverTest, both_drivers(), name_of_driver);

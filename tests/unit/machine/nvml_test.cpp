@@ -5,6 +5,8 @@
 #include "src/topo/readers/machine_parts.h"
 #include "src/topo/readers/reader.h"
 #include "tests/support/fake_machine.h"
+#include "tests/support/other_threads.h"
+#include "tests/support/set_variable.h"
 
 namespace shmemctl {
 namespace {
@@ -55,6 +57,17 @@ TEST_F(FakeNvml, DriverThatIsNotLoaded) {
   std::string why;
   EXPECT_FALSE(Nvml::open(SHMEMCTL_FAKE_NVML, why));
   EXPECT_EQ(why, "nvmlInit_v2: Driver Not Loaded");
+}
+
+TEST_F(FakeNvml, ItsThreadTakesNoSignalsOfTheProgram) {
+  const test::SetVariable threads("FAKE_NVML_THREAD", "1");
+  const Nvml nvml = open("");
+  bool seen = false;
+  for (const test::OtherThread& thread : test::other_threads()) {
+    seen |= thread.name == "fake-nvml";
+    EXPECT_FALSE(thread.takes_signals) << thread.name;
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST_F(FakeNvml, Versions) {

@@ -1,12 +1,9 @@
 // The threads that a job has beside the program's.
-#include <algorithm>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 
 #include "tests/support/fork_job.h"
+#include "tests/support/other_threads.h"
 
 namespace shmemctl {
 namespace {
@@ -15,33 +12,13 @@ using test::ForkJob;
 using test::PeResult;
 using test::run_fork_job;
 
-std::string first_line(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-bool blocks(const std::filesystem::path& status, int signal) {
-  std::ifstream in(status);
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("SigBlk:"))
-      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
-  return false;
-}
-
-/// "async lifeline ucx ": those that have a name of their own, with a "!" behind each that a signal
-/// of the program may interrupt.
+/// "async lifeline ucx ", with a "!" behind each that a signal of the program may interrupt. Those
+/// of a GPU's driver, which libraries of transports open, are named only if one may.
 std::string own_threads() {
-  const std::string program = first_line("/proc/self/comm");
-  std::vector<std::string> names;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-    if (const std::string name = first_line(task.path() / "comm"); name != program)
-      names.push_back(name + (blocks(task.path() / "status", SIGALRM) ? " " : "! "));
-  std::sort(names.begin(), names.end());
   std::string all;
-  for (const std::string& name : names)
-    all += name;
+  for (const test::OtherThread& thread : test::other_threads())
+    if (thread.takes_signals || !thread.name.starts_with("cuda"))
+      all += thread.name + (thread.takes_signals ? "! " : " ");
   return all;
 }
 

@@ -1,6 +1,7 @@
 // Staged transfers, over memory that threads share and over libfabric's TCP; plain memory in a
 // GPU's place.
 #include "tests/unit/transports/conformance.h"
+#include "tests/unit/transports/copies_behind_a_library.h"
 #include "transports/libfabric/libfabric.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/words.h"
@@ -63,7 +64,10 @@ NamedTransport staged_over(const std::string& name, const MakeTransport& make, b
     };
     settings.below = make(setup);
     settings.most_payload_bytes = payload_bytes;
-    settings.copies = settings.agent_copies = std::make_shared<PlainCopies>();
+    settings.copies = std::make_shared<PlainCopies>();
+    settings.agent_copies = settings.copies;
+    if (!mapped)
+      settings.agent_copies = std::make_shared<CopiesBehindALibrary>(settings.copies);
     return std::make_unique<StagedTransport>(setup, std::move(settings));
   };
   return transport;

@@ -25,7 +25,12 @@ struct Way {
   const char* name;
   UcxSettings settings;
 };
-const Way tcp{"tcp", {{"TLS", "tcp"}}}, memory{"memory", {{"TLS", "shm,self"}}}, own{"own", {}};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr const char* shared_memory = "posix,sysv,self"; // no cma: see ucx_under_sanitizers.cpp
+#else
+constexpr const char* shared_memory = "shm,self";
+#endif
+const Way tcp{"tcp", {{"TLS", "tcp"}}}, memory{"memory", {{"TLS", shared_memory}}}, own{"own", {}};
 
 /// What PE 0 does to PE 1, again and again.
 using Talk = std::function<void(TransportPe&, ForkSlot&)>;
