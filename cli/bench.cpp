@@ -175,15 +175,6 @@ Measurement measurement_of(const Pinning& pinning) {
   return {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
 }
 
-void describe_job(Runtime& runtime, const Context& context, const Options& options,
-                  Report& report) {
-  report.job = {runtime.n_pes(), runtime.placement().n_nodes(), runtime.bootstrap().name(),
-                runtime.launcher()};
-  report.phases = gather_phases(runtime);
-  if (!context.json_path.empty())
-    report.hosts = gather_hosts(runtime, options);
-}
-
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
   const Sweep sweep = sweep_of(flags);

@@ -27,12 +27,8 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
                   const Options& options) {
   Report& report = session.report();
   session.step("gathering phases and hosts");
+  describe_job(runtime, context, options, report);
   const Placement& placement = runtime.placement();
-  report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
-                runtime.launcher()};
-  report.phases = gather_phases(runtime);
-  if (!context.json_path.empty())
-    report.hosts = gather_hosts(runtime, options);
   const TextStyle style = text_style(context, options);
   if (session.wants_text())
     std::cout << phases_text(report.phases, style) << '\n'

@@ -8,11 +8,8 @@
 #include "reports/text.h"
 #include "src/base/text.h"
 #include "src/launch/program.h"
-#include "src/topo/advice/advice.h"
-#include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
-#include "src/topo/writers/writer.h"
 #include "src/watch/hotspot_log.h"
 
 namespace shmemctl {
@@ -26,13 +23,10 @@ constexpr double report_every_s = 1;   ///< how often what there is is kept, sho
 void describe(HotspotRun& run) {
   read_node(run);
   const Node& node = run.source.node;
-  MappingRequest request = run.mapping.request;
-  request.policy = Policy::optimal;
   Report& report = run.session.report();
   report.job.pes = static_cast<int>(run.mapping.pes.size());
   report.hosts = nlohmann::json::array({host_json(node, run.source.sysroot.get())});
-  report.topology = topology_json(node);
-  report.mapping = mapping_json(node, run.mapping, advise(node, map_nics(node, request)));
+  put_node(node, run.mapping, report);
 }
 
 Hotspots hotspots_of(const HotspotRun& run, const NodeTotals& totals) {

@@ -7,6 +7,7 @@
 #include "reports/text.h"
 #include "src/bootstrap/select.h"
 #include "src/runtime/identity.h"
+#include "src/topo/mapping/mapping_json.h"
 #include "src/topo/writers/host_json.h"
 #include "src/watch/hotspot_log.h"
 #include "src/watch/job_gathering.h"
@@ -29,6 +30,8 @@ public:
     for (nlohmann::json& host : gathering_.gather_values(mine, deadline(0)))
       if (host.is_object())
         report.hosts.push_back(std::move(host));
+    if (leads_job())
+      put_node(run.source.node, numbered_by_job(run.mapping, gathering_.my_host().pes), report);
     run.session.checkpoint();
   }
 
@@ -80,18 +83,16 @@ private:
       sample_for(*watch_, std::min(run_.flags.interval_s, round_s_), round_s_);
   }
 
-  /// Of this machine, by the mapping: PEs of the job where it has a PE here for each of the
-  /// mapping's, else as the mapping numbers them.
+  /// Of this machine, by the mapping.
   std::vector<PortUser> users() const {
-    const std::vector<int>& here = gathering_.my_host().pes;
-    const bool same = here.size() == run_.mapping.pes.size();
+    const Mapping mapping = numbered_by_job(run_.mapping, gathering_.my_host().pes);
     std::vector<PortUser> users;
-    for (const NicLoad& load : run_.mapping.nics)
+    for (const NicLoad& load : mapping.nics)
       for (const int pe : load.pes) {
         PortUser user;
         user.device = run_.source.node.nics[static_cast<std::size_t>(load.nic)].name;
         user.port = load.port;
-        user.moved.pe = same ? here.at(static_cast<std::size_t>(pe)) : pe;
+        user.moved.pe = pe;
         users.push_back(std::move(user));
       }
     return users;

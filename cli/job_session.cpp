@@ -8,6 +8,8 @@
 #include "reports/text.h"
 #include "reports/text_hotspots.h"
 #include "src/base/json_line.h"
+#include "src/bringup/bringup.h"
+#include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
 
@@ -17,6 +19,26 @@ namespace {
 
 constexpr double slack_factor = 1.5;
 constexpr double slack_s = 2;
+
+/// Collective: one entry for each machine, described by its first PE.
+nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
+  const Placement& placement = runtime.placement();
+  std::set<std::uint64_t> seen;
+  std::set<int> speakers;
+  for (int pe = 0; pe < placement.n_pes; ++pe)
+    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
+      speakers.insert(pe);
+  std::string mine;
+  if (speakers.count(runtime.pe()) != 0) {
+    const Sysroot sysroot;
+    mine = json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
+  }
+  nlohmann::json hosts = nlohmann::json::array();
+  for (const std::string& text : runtime.gather_text(mine))
+    if (nlohmann::json host = try_from_json_line(text); host.is_object())
+      hosts.push_back(std::move(host));
+  return hosts;
+}
 
 } // namespace
 
@@ -88,23 +110,18 @@ void JobSession::died(const Error& error) {
   }
 }
 
-nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
+void describe_job(Runtime& runtime, const Context& context, const Options& options,
+                  Report& report) {
   const Placement& placement = runtime.placement();
-  std::set<std::uint64_t> seen;
-  std::set<int> speakers;
-  for (int pe = 0; pe < placement.n_pes; ++pe)
-    if (seen.insert(placement.hosts[static_cast<std::size_t>(pe)].machine_id).second)
-      speakers.insert(pe);
-  std::string mine;
-  if (speakers.count(runtime.pe()) != 0) {
-    const Sysroot sysroot;
-    mine = json_line(host_json(read_machine(sysroot, options.text("NVML_LIBRARY")), &sysroot));
-  }
-  nlohmann::json hosts = nlohmann::json::array();
-  for (const std::string& text : runtime.gather_text(mine))
-    if (nlohmann::json host = try_from_json_line(text); host.is_object())
-      hosts.push_back(std::move(host));
-  return hosts;
+  report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
+                runtime.launcher()};
+  report.phases = gather_phases(runtime);
+  if (context.json_path.empty())
+    return;
+  report.hosts = gather_hosts(runtime, options);
+  const auto my_node = static_cast<std::size_t>(placement.my_node());
+  if (runtime.pe() == 0)
+    put_node(runtime.node(), numbered_by_job(runtime.nics(), placement.node_pes[my_node]), report);
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {

@@ -63,8 +63,9 @@ private:
 /// The options of a job that every command which measures one takes.
 void add_measuring_job_options(CLI::App& command, Context& context);
 
-/// Collective: for the report, one entry for each machine, described by its first PE.
-nlohmann::json gather_hosts(Runtime& runtime, const Options& options);
+/// Collective. Before the first row, what the report says of the job itself: PEs, phases, and, if
+/// there is a file to write, its machines, and the node of PE 0 with its mapping.
+void describe_job(Runtime& runtime, const Context& context, const Options& options, Report& report);
 
 using JobBody = std::function<ExitCode(JobSession&, Runtime&, const Options&)>;
 

@@ -164,13 +164,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   return result.wrong.empty() && moe::all_right(tuned);
 }
 
-void describe_job(Runtime& runtime, const Context& context, const Options& options,
-                  const bench::Pinning& pinning, Report& report) {
-  report.job = {runtime.n_pes(), runtime.placement().n_nodes(), runtime.bootstrap().name(),
-                runtime.launcher()};
-  report.phases = gather_phases(runtime);
-  if (!context.json_path.empty())
-    report.hosts = gather_hosts(runtime, options);
+void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& report) {
   const bench::SteadyClock clock;
   const bench::TimerQuality quality = measure_timer(clock);
   report.measurement = {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
@@ -216,7 +210,8 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     write_record(flags, context, points.front(), recorded);
   session.step("gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
-  describe_job(runtime, context, options, pinning, session.report());
+  describe_job(runtime, context, options, session.report());
+  describe_run(runtime, pinning, session.report());
   session.step("measuring the links between the GPUs");
   bench::Point exchange; // every rank to all the others, as rows go
   exchange.traffic = bench::Traffic::all_to_all;

@@ -128,9 +128,13 @@ void add_html(CLI::App& report, Context& context) {
   CLI::App* command = report.add_subcommand(
       "html", "Reports as one page for a browser: findings, topology, heat maps, charts, trend");
   command->footer("The page needs nothing beside it and fetches nothing. Of several reports it "
-                  "shows the newest\n"
-                  "of each command on each set of hosts, and how rows moved over all.\n"
-                  "Example: shmemctl report html runs/*.json --baseline good.json -o page.html");
+                  "leaves those out\n"
+                  "that a newer one stands for, or that are part of the baseline, and shows how "
+                  "rows moved\n"
+                  "over all.\n"
+                  "Examples:\n"
+                  "  shmemctl report html runs/*.json -o page.html\n"
+                  "  shmemctl report html nights today.json --baseline nights -o page.html");
   auto flags = std::make_shared<PageFlags>();
   command->add_option("files", flags->paths, "Reports, or folders of reports; - is stdin")
       ->required();
@@ -150,7 +154,8 @@ void add_html(CLI::App& report, Context& context) {
 
 void add_report_formats(CLI::App& report, Context& context) {
   add_format(report, context, "csv", "A report's rows as CSV",
-             "A comparison's rows, else results, else checks, else the mapping, else findings.",
+             "A comparison's rows, else results, else ports of hotspots, else checks, else the\n"
+             "mapping, else findings.",
              write_csv);
   add_format(report, context, "junit", "A report as JUnit XML, for CI systems",
              "What makes the report's exit code 1 is a failure there.\n"

@@ -162,18 +162,21 @@ ExitCode with_session(Context& context,
   }
 }
 
+void put_node(const Node& node, const Mapping& mapping, Report& report) {
+  MappingRequest request = mapping.request;
+  request.policy = Policy::optimal;
+  report.topology = topology_json(node);
+  report.mapping = mapping_json(node, mapping, advise(node, map_nics(node, request)));
+}
+
 void run_topo(Session& session, const Options& options, const NodeSource& source) {
   const Node& node = source.node;
   session.phase("mapping PEs to NICs");
-  MappingRequest request = mapping_request(options, node);
-  const Mapping mapping = map_nics(node, request);
-  request.policy = Policy::optimal;
-  const Mapping optimal = map_nics(node, request);
+  const Mapping mapping = map_nics(node, mapping_request(options, node));
   Report& report = session.report();
   report.job.pes = static_cast<int>(mapping.pes.size());
   report.hosts = nlohmann::json::array({host_json(node, source.sysroot.get())});
-  report.topology = topology_json(node);
-  report.mapping = mapping_json(node, mapping, advise(node, optimal));
+  put_node(node, mapping, report);
   for (const Findings& findings : {check_node(node), check_mapping(node, mapping)})
     report.findings.insert(report.findings.end(), findings.begin(), findings.end());
   session.checkpoint();

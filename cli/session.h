@@ -11,6 +11,7 @@
 #include "reports/table.h"
 #include "src/base/sysroot.h"
 #include "src/base/watchdog.h"
+#include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
 
 namespace shmemctl {
@@ -75,6 +76,9 @@ ExitCode with_session(Context& context,
 
 /// A report of this run with nothing found yet.
 Report new_report(const Context& context, const Options& options);
+
+/// The node and its mapping, with advice, into the report.
+void put_node(const Node& node, const Mapping& mapping, Report& report);
 
 /// How text is to look on this terminal.
 TextStyle text_style(const Context& context, const Options& options);

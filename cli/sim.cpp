@@ -8,11 +8,8 @@
 #include "src/bench/statistics.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
-#include "src/topo/advice/advice.h"
-#include "src/topo/mapping/mapping_json.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/host_json.h"
-#include "src/topo/writers/writer.h"
 
 namespace shmemctl {
 
@@ -48,10 +45,7 @@ void describe(Report& report, const NodeSource& source, const sim::Variants& var
   report.job.pes = given.ranks();
   report.job.nodes = given.nodes;
   report.hosts = nlohmann::json::array({host_json(node, source.sysroot.get())});
-  report.topology = topology_json(node);
-  MappingRequest optimal = given.mapping.request;
-  optimal.policy = Policy::optimal;
-  report.mapping = mapping_json(node, given.mapping, advise(node, map_nics(node, optimal)));
+  put_node(node, given.mapping, report);
 }
 
 ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options) {

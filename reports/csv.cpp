@@ -4,7 +4,9 @@
 #include <cmath>
 #include <set>
 
+#include "reports/compare/compare.h"
 #include "reports/json_view.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -114,6 +116,37 @@ std::string checks_csv(const std::vector<CheckRow>& checks) {
   return table.take();
 }
 
+/// A row per port of `hotspots`. A list of PEs is one cell: "0 1".
+std::string hotspots_csv(const json& hotspots) {
+  const std::vector<std::string> ways{"sent", "received"};
+  const std::vector<std::string> figures{"GBps", "bytes", "link_share", "peak_GBps", "GBps_reason"};
+  std::vector<std::string> header{"host",   "device",    "port",
+                                  "netdev", "link_Gbps", "link_Gbps_reason"};
+  for (const std::string& way : ways)
+    for (const std::string& figure : figures)
+      header.push_back(way + "_" + figure);
+  for (const char* name : {"direction", "window_s", "hot", "pes", "pes_reason"})
+    header.emplace_back(name);
+  CsvTable table(header);
+  for (const json& port : view::list(hotspots, "ports")) {
+    std::vector<std::string> cells;
+    for (const char* name : {"host", "device", "port", "netdev", "link_Gbps", "link_Gbps_reason"})
+      cells.push_back(cell(view::member(port, name)));
+    for (const std::string& way : ways)
+      for (const std::string& figure : figures)
+        cells.push_back(cell(view::member(view::member(port, way.c_str()), figure.c_str())));
+    for (const char* name : {"direction", "window_s", "hot"})
+      cells.push_back(cell(view::member(port, name)));
+    std::vector<std::string> pes;
+    for (const json& pe : view::list(port, "pes"))
+      pes.push_back(cell(pe));
+    cells.push_back(join(pes, " "));
+    cells.push_back(cell(view::member(port, "pes_reason")));
+    table.add(cells);
+  }
+  return table.take();
+}
+
 /// The GPU that a PE names, or null.
 const json& gpu_of(const json& topology, const json& pe) {
   static const json none;
@@ -151,8 +184,12 @@ std::string comparison_csv(const json& comparison) {
   const json& rows = view::list(comparison, "rows");
   const std::set<std::string> names = parameter_columns(
       rows, [](const json& row) -> const json& { return view::member(row, "params"); });
+  const bool by_host = std::any_of(
+      rows.begin(), rows.end(), [](const json& row) { return !view::list(row, "hosts").empty(); });
   std::vector<std::string> header{"verdict", "case"};
   header.insert(header.end(), names.begin(), names.end());
+  if (by_host)
+    header.emplace_back("hosts");
   const std::vector<std::string> numbers{"change", "change_low", "change_high", "p", "p_adjusted"};
   for (const char* name : {"unit", "base", "new"})
     header.emplace_back(name);
@@ -165,6 +202,8 @@ std::string comparison_csv(const json& comparison) {
                                    cell(view::member(row, "case"))};
     for (const std::string& name : names)
       cells.push_back(cell(view::member(view::member(row, "params"), name.c_str())));
+    if (by_host)
+      cells.push_back(hosts_of_row(row));
     cells.push_back(cell(view::member(row, "unit")));
     for (const char* side : {"base", "new"})
       cells.push_back(cell(view::member(view::member(row, side), "value")));
@@ -192,6 +231,8 @@ std::string write_csv(const Report& report) {
     return comparison_csv(report.comparison);
   if (!report.results.empty())
     return results_csv(report.results);
+  if (report.hotspots.is_object())
+    return hotspots_csv(report.hotspots);
   if (!report.checks.empty())
     return checks_csv(report.checks);
   if (report.mapping.is_object())

@@ -82,16 +82,16 @@ std::string of_run(const std::optional<int>& run) {
   return run ? " (run " + std::to_string(*run) + ")" : "";
 }
 
-std::string name_of(const json& params, const std::string& otherwise) {
-  const std::string text = params.is_object() ? params_text(params) : "";
-  return text.empty() ? otherwise : text;
+std::string unless_empty(const std::string& name, const std::string& otherwise) {
+  return name.empty() ? otherwise : name;
 }
 
 std::vector<TestCase> tests_of_results(const Report& report) {
   std::vector<TestCase> tests;
   for (const ResultRow& row : report.results) {
     const bool failed = row.status == RowStatus::fail || row.verified == Verified::failed;
-    tests.push_back({row.case_name, name_of(row.params, row.case_name) + of_run(row.run),
+    tests.push_back({row.case_name,
+                     unless_empty(params_text(row.params), row.case_name) + of_run(row.run),
                      failed                          ? Outcome::failed
                      : row.status == RowStatus::skip ? Outcome::skipped
                                                      : Outcome::passed,
@@ -130,7 +130,7 @@ std::vector<TestCase> tests_of_comparison(const Report& report) {
     if (const std::string reason = view::text(row, "reason"); !reason.empty())
       message += (message.empty() ? "" : ": ") + reason;
     const bool failed = verdict == "worse" || (verdict == "missing" && missing_fails);
-    tests.push_back({name, name_of(view::member(row, "params"), name),
+    tests.push_back({name, unless_empty(row_name(row), name),
                      failed ? Outcome::failed : Outcome::passed, message});
   }
   return tests;

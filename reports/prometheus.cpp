@@ -157,6 +157,28 @@ void add_findings(const Report& report, Metrics& metrics) {
                 {{"id", key.first}, {"severity", key.second}}, count);
 }
 
+/// Loads of ports, by direction, and whether a port carries more than its siblings.
+void add_hotspots(const json& hotspots, Metrics& metrics) {
+  for (const json& port : view::list(hotspots, "ports")) {
+    Labels labels{{"host", view::text(port, "host")},
+                  {"device", view::text(port, "device")},
+                  {"port", view::text(port, "port")}};
+    const json& hot = view::member(port, "hot");
+    metrics.add("shmemctl_nic_hotspot", "1 if the port carries more than its siblings.", labels,
+                hot.is_boolean() ? std::optional<double>(hot == true) : std::nullopt);
+    labels.emplace_back("direction", "");
+    for (const char* direction : {"sent", "received"}) {
+      const json& load = view::member(port, direction);
+      labels.back().second = direction;
+      metrics.add("shmemctl_nic_traffic_bytes_per_second",
+                  "What the port carried, by its counters.", labels,
+                  times(view::number(load, "GBps"), 1e9));
+      metrics.add("shmemctl_nic_utilization_ratio", "Its share of the rate of the link.", labels,
+                  view::number(load, "link_share"));
+    }
+  }
+}
+
 void add_comparison(const Report& report, Metrics& metrics) {
   const json& counts = view::member(report.comparison, "counts");
   if (counts.is_object())
@@ -201,6 +223,7 @@ std::string write_prometheus(const Report& report, const PrometheusLabels& commo
                 counter.delta ? std::optional<double>(static_cast<double>(*counter.delta))
                               : std::nullopt);
   }
+  add_hotspots(report.hotspots, metrics);
   add_findings(report, metrics);
   add_comparison(report, metrics);
   return metrics.take();

@@ -148,9 +148,8 @@ void write_text(std::ostream& out, const Report& report, const TextStyle& style)
         phases_text(report.phases, style), checks_text(report.checks, style),
         links_text(report.results, style), simulated ? "" : results_text(report.results, style),
         style.heat_maps ? heat_maps_text(report, style) : "", hotspots_text(report.hotspots, style),
-        whole ? counters_text(report.nic_counters, style) : "",
-        comparison_text(report.comparison, style), thresholds_text(report.thresholds, style),
-        findings_text(beside_checks(report), style)})
+        whole ? counters_text(report, style) : "", comparison_text(report.comparison, style),
+        thresholds_text(report.thresholds, style), findings_text(beside_checks(report), style)})
     if (!section.empty())
       out << section << "\n";
   out << summary_text(report);

@@ -33,7 +33,7 @@ bool is_link_row(const ResultRow& row);
 /// Numbers of pairs of PEs or GPUs as pictures: the darker, the worse; folded to the style's width,
 /// or to 80 columns if it has none; the worst pair is named.
 std::string heat_maps_text(const Report& report, const TextStyle& style);
-std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style);
+std::string counters_text(const Report& report, const TextStyle& style);
 /// What the NICs carried (`hotspots`).
 std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style);
 /// What a cluster would carry (`sim`): the verdict, then tables.

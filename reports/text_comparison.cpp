@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "reports/compare/compare.h"
 #include "reports/compare/side.h"
 #include "reports/json_view.h"
 #include "reports/text.h"
@@ -84,11 +85,8 @@ std::string parameters_text(const json& row, const std::set<std::string>& names)
                     (size ? format_size_bytes(value.get<std::uint64_t>())
                           : safe_text(view::scalar(value).value_or("?"))));
   }
-  std::vector<std::string> hosts;
-  for (const json& host : view::list(row, "hosts"))
-    hosts.push_back(safe_text(view::scalar(host).value_or("?")));
-  if (!hosts.empty())
-    parts.push_back("on " + join(hosts, "+"));
+  if (const std::string hosts = hosts_of_row(row); !hosts.empty())
+    parts.push_back("on " + safe_text(hosts));
   return parts.empty() ? "-" : join(parts, " ");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "reports/json_view.h"
+#include "reports/port_names.h"
 #include "reports/row_parameters.h"
 #include "reports/text.h"
 #include "src/base/counted.h"
@@ -164,13 +165,15 @@ std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& st
   return table.empty() ? "" : table.text(style);
 }
 
-std::string counters_text(const std::vector<NicCounter>& counters, const TextStyle& style) {
+std::string counters_text(const Report& report, const TextStyle& style) {
+  PortNames names;
+  names.learn(report.hotspots);
   Table table({{"host"}, {"NIC"}, {"counter"}, {"change", Align::right}});
-  for (const NicCounter& counter : counters) {
+  for (const NicCounter& counter : report.nic_counters) {
     if (counter.delta && *counter.delta == 0 && !style.verbose)
       continue;
     table.add({safe_text(counter.host),
-               safe_text(counter.device) + "/" + std::to_string(counter.port),
+               safe_text(names.name(counter.host, counter.device, std::to_string(counter.port))),
                safe_text(counter.counter), counter.delta ? std::to_string(*counter.delta) : "?"});
   }
   return table.empty() ? "" : table.text(style);

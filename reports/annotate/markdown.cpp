@@ -132,10 +132,8 @@ void add_comparison(const json& comparison, Page& page) {
       if (view::text(row, "verdict") != verdict)
         continue;
       const auto change = view::number(row, "change");
-      const json& params = view::member(row, "params");
       rows.push_back({verdict == "worse" ? "**worse**" : verdict, text(view::text(row, "case")),
-                      text(params.is_object() ? params_text(params) : ""), value_cell(row, "base"),
-                      value_cell(row, "new"),
+                      text(row_name(row)), value_cell(row, "base"), value_cell(row, "new"),
                       change ? text(fmt::format("{:+.1f}%", *change * 100)) : "",
                       text(view::text(row, "reason"))});
     }

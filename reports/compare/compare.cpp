@@ -226,7 +226,7 @@ std::size_t Comparison::count(RowVerdict verdict) const {
 
 Comparison compare_reports(const std::vector<LoadedReport>& base,
                            const std::vector<LoadedReport>& other, const CompareOptions& options) {
-  const bool by_host = has_several_hosts(base) || has_several_hosts(other);
+  const bool by_host = matches_by_host(base, other);
   const Side before = side_of(base, by_host), after = side_of(other, by_host);
   Comparison comparison;
   comparison.options = options;

@@ -70,6 +70,13 @@ std::vector<Difference> differences_between(const std::vector<LoadedReport>& bas
 nlohmann::json comparison_json(const Comparison& comparison);
 /// "size_bytes=4096 traffic=pair"
 std::string params_text(const nlohmann::json& params);
+/// "n1+n2": the hosts of a row of `comparison.rows`; "" where rows are not told apart by hosts.
+std::string hosts_of_row(const nlohmann::json& row);
+/// What a row is called, beside its case: its parameters, and its hosts where rows are told apart
+/// by them: "size_bytes=4096 on n1". "" if it has neither.
+std::string row_name(const ComparedRow& row);
+/// The same of a row of `comparison.rows`.
+std::string row_name(const nlohmann::json& row);
 /// A finding for each case with regressions (error), with missing rows (error, unless they are
 /// allowed), and for what differs between the machines (warning).
 Findings comparison_findings(const Comparison& comparison, bool allow_missing);

@@ -77,6 +77,11 @@ nlohmann::json comparison_json(const Comparison& comparison) {
 
 namespace {
 
+std::string name_on(const nlohmann::json& params, const std::string& hosts) {
+  const std::string text = params.is_object() ? params_text(params) : "";
+  return hosts.empty() ? text : text + (text.empty() ? "on " : " on ") + hosts;
+}
+
 struct CaseRows {
   std::size_t count = 0;
   const ComparedRow* worst = nullptr;
@@ -108,10 +113,10 @@ std::string change_of(const ComparedRow& row) {
 
 Finding of_case(const std::string& id, Severity severity, const std::string& name,
                 const CaseRows& rows, const std::string& what, const std::string& fix) {
-  const std::string params = params_text(rows.worst->params);
+  const std::string row = row_name(*rows.worst);
   return {id, severity, name,
           name + ": " + counted(rows.count, "row") + " " + what +
-              (rows.count > 1 ? ", most of all " : ": ") + (params.empty() ? "" : params + ": ") +
+              (rows.count > 1 ? ", most of all " : ": ") + (row.empty() ? "" : row + ": ") +
               change_of(*rows.worst),
           fix};
 }
@@ -123,6 +128,21 @@ std::string params_text(const nlohmann::json& params) {
   for (const auto& [name, value] : params.items())
     parts.push_back(name + "=" + view::scalar(value).value_or("null"));
   return join(parts, " ");
+}
+
+std::string hosts_of_row(const nlohmann::json& row) {
+  std::vector<std::string> hosts;
+  for (const nlohmann::json& host : view::list(row, "hosts"))
+    hosts.push_back(view::scalar(host).value_or("?"));
+  return join(hosts, "+");
+}
+
+std::string row_name(const ComparedRow& row) {
+  return name_on(row.params, join(row.hosts, "+"));
+}
+
+std::string row_name(const nlohmann::json& row) {
+  return name_on(view::member(row, "params"), hosts_of_row(row));
 }
 
 Findings comparison_findings(const Comparison& comparison, bool allow_missing) {

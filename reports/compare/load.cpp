@@ -65,13 +65,6 @@ LoadedReport load(const std::string& path) {
   return loaded;
 }
 
-/// What two reports of one run have in common; "" if a run has no start by which to tell it.
-std::string identity_of(const RunInfo& run) {
-  return run.started_at.empty()
-             ? ""
-             : run.started_at + "\n" + join(run.hosts, "\n") + "\n\n" + join(run.command, "\n");
-}
-
 void refuse_twice(const std::vector<LoadedReport>& reports) {
   std::map<std::string, std::string> seen;
   for (const LoadedReport& loaded : reports)
@@ -116,6 +109,12 @@ std::vector<RunInfo> runs_of(const Report& report) {
   run.git_revision = report.tool.git_revision;
   run.job = report.job;
   return {run};
+}
+
+std::string identity_of(const RunInfo& run) {
+  return run.started_at.empty()
+             ? ""
+             : run.started_at + "\n" + join(run.hosts, "\n") + "\n\n" + join(run.command, "\n");
 }
 
 std::size_t run_index(const Report& report, const std::optional<int>& run) {

@@ -20,6 +20,8 @@ std::vector<LoadedReport> load_reports(const std::vector<std::string>& paths);
 
 /// The runs of a report: those of a merged one, else itself.
 std::vector<RunInfo> runs_of(const Report& report);
+/// What two reports of one run have in common; "" if the run has no start by which to tell it.
+std::string identity_of(const RunInfo& run);
 /// The place in runs_of(report) that a row with this `run` is of; 0 if it is of none, which
 /// load_reports() refuses.
 std::size_t run_index(const Report& report, const std::optional<int>& run);

@@ -1,8 +1,10 @@
 #include "reports/compare/merge.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
+#include "reports/json_view.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -44,6 +46,12 @@ void add_hosts(const json& hosts, json& to) {
       to.push_back(host);
 }
 
+Finding left_out(const char* name) {
+  return {"merge-left-out", Severity::info, name,
+          std::string("the reports differ in their ") + name + ", so the merged one has none",
+          std::string("read the ") + name + " in the single reports"};
+}
+
 /// The value that all reports have which have one; null with a finding if they differ.
 json common(const std::vector<LoadedReport>& reports, json Report::*part, const char* name,
             Findings& findings) {
@@ -56,13 +64,72 @@ json common(const std::vector<LoadedReport>& reports, json Report::*part, const 
       value = own;
     if (value == own)
       continue;
-    findings.push_back(
-        {"merge-left-out", Severity::info, name,
-         std::string("the reports differ in their ") + name + ", so the merged one has none",
-         std::string("read the ") + name + " in the single reports"});
+    findings.push_back(left_out(name));
     return {};
   }
   return value;
+}
+
+constexpr std::array hotspot_lists = {"ports", "groups", "signs", "unavailable"};
+
+/// Whether these `hotspots` are of different hosts, watched in the same way.
+bool can_be_joined(const std::vector<const json*>& sections) {
+  std::set<std::string> seen;
+  for (const json* section : sections) {
+    if (view::member(*section, "mode") != view::member(*sections.front(), "mode"))
+      return false;
+    std::set<std::string> hosts;
+    for (const char* list : {"ports", "signs", "unavailable"})
+      for (const json& item : view::list(*section, list))
+        hosts.insert(view::text(item, "host"));
+    for (const std::string& host : hosts)
+      if (!seen.insert(host).second)
+        return false;
+  }
+  return true;
+}
+
+/// Of different hosts: what each has, one after the other. Of what there is only one of, the
+/// longest window, the fewest samples and the dearest sampling; the rest stays where it is common.
+json joined_hotspots(const std::vector<const json*>& sections) {
+  json joined = *sections.front();
+  for (std::size_t i = 1; i < sections.size(); ++i) {
+    const json& section = *sections[i];
+    for (const char* list : hotspot_lists)
+      for (const json& item : view::list(section, list))
+        joined[list].push_back(item);
+    if (const auto window_s = view::number(section, "window_s");
+        window_s && *window_s > view::number(joined, "window_s").value_or(0)) {
+      joined["window_s"] = *window_s;
+      joined.erase("window_s_reason");
+    }
+    joined["samples"] = std::min(joined.at("samples"), section.at("samples"));
+    if (const auto share = view::number(section, "sampling_core_share");
+        share && *share > view::number(joined, "sampling_core_share").value_or(0))
+      joined["sampling_core_share"] = *share;
+    if (joined.at("thresholds") != section.at("thresholds"))
+      joined["thresholds"] = "several";
+    for (const char* key : {"interval_s", "command"})
+      if (joined.contains(key) && view::member(section, key) != joined.at(key))
+        joined.erase(key);
+  }
+  return joined;
+}
+
+json merged_hotspots(const std::vector<LoadedReport>& reports, Findings& findings) {
+  std::vector<const json*> sections;
+  for (const LoadedReport& loaded : reports)
+    if (loaded.report.hotspots.is_object())
+      sections.push_back(&loaded.report.hotspots);
+  if (sections.empty())
+    return {};
+  if (std::all_of(sections.begin(), sections.end(),
+                  [&](const json* section) { return *section == *sections.front(); }))
+    return *sections.front();
+  if (can_be_joined(sections))
+    return joined_hotspots(sections);
+  findings.push_back(left_out("hotspots"));
+  return {};
 }
 
 Job job_of(const std::vector<RunInfo>& runs) {
@@ -125,7 +192,7 @@ Report merge_reports(const std::vector<LoadedReport>& reports) {
   merged.topology = common(reports, &Report::topology, "topology", merged.findings);
   merged.mapping = common(reports, &Report::mapping, "mapping", merged.findings);
   merged.simulation = common(reports, &Report::simulation, "simulation", merged.findings);
-  merged.hotspots = common(reports, &Report::hotspots, "hotspots", merged.findings);
+  merged.hotspots = merged_hotspots(reports, merged.findings);
   return merged;
 }
 

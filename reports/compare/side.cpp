@@ -46,6 +46,30 @@ bool has_several_hosts(const std::vector<LoadedReport>& reports) {
   return seen.size() > 1;
 }
 
+bool matches_by_host(const std::vector<LoadedReport>& base,
+                     const std::vector<LoadedReport>& other) {
+  if (has_several_hosts(other))
+    return true;
+  if (!has_several_hosts(base))
+    return false;
+  std::set<std::string> known;
+  for (const LoadedReport& loaded : base)
+    for (const RunInfo& run : runs_of(loaded.report))
+      known.insert(run.hosts.begin(), run.hosts.end());
+  const std::vector<std::string> hosts = runs_of(other.front().report).front().hosts;
+  return hosts.empty() || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
+           return known.contains(host);
+         });
+}
+
+std::set<std::string> row_keys(const Report& report) {
+  const std::vector<RunInfo> runs = runs_of(report);
+  std::set<std::string> keys;
+  for (const ResultRow& row : report.results)
+    keys.insert(key_of(row, runs[run_index(report, row.run)].hosts));
+  return keys;
+}
+
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host) {
   Side side;
   for (const LoadedReport& loaded : reports) {

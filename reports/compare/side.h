@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ bool is_dependent(const std::string& parameter);
 
 /// Whether runs of different hosts are on this side, so that rows have to be told apart by them.
 bool has_several_hosts(const std::vector<LoadedReport>& reports);
+
+/// Whether rows of BASE and NEW match by host too: if runs of different hosts are on a side. Not if
+/// all of NEW is of one set of hosts of which BASE knows none: such names change from run to run,
+/// as those of pods do, and tell nothing.
+bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<LoadedReport>& other);
+
+/// What tells the rows of a report apart, their hosts among it.
+std::set<std::string> row_keys(const Report& report);
 
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 

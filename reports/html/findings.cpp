@@ -3,6 +3,7 @@
 #include <array>
 #include <fmt/format.h>
 
+#include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
 #include "reports/html/row_series.h"
 #include "reports/html/sections.h"
@@ -16,18 +17,23 @@ using nlohmann::json;
 
 namespace {
 
-json findings_block(const std::vector<Shown>& shown) {
+json findings_block(const std::vector<Shown>& shown, const Findings& compared) {
   json items = json::array();
-  for (const Severity severity : {Severity::error, Severity::warning, Severity::info})
+  const auto add = [&items](const Findings& findings, Severity severity, const std::string& where) {
+    for (const Finding& finding : findings)
+      if (finding.severity == severity && items.size() < most_table_rows)
+        items.push_back({{"severity", to_string(severity)},
+                         {"id", safe_text(finding.id)},
+                         {"subject", safe_text(finding.subject)},
+                         {"message", safe_text(finding.message)},
+                         {"fix", safe_text(finding.fix)},
+                         {"where", safe_text(where)}});
+  };
+  for (const Severity severity : {Severity::error, Severity::warning, Severity::info}) {
+    add(compared, severity, "beside the baseline");
     for (const Shown& one : shown)
-      for (const Finding& finding : one.report().findings)
-        if (finding.severity == severity && items.size() < most_table_rows)
-          items.push_back({{"severity", to_string(severity)},
-                           {"id", safe_text(finding.id)},
-                           {"subject", safe_text(finding.subject)},
-                           {"message", safe_text(finding.message)},
-                           {"fix", safe_text(finding.fix)},
-                           {"where", safe_text(one.label)}});
+      add(one.report().findings, severity, one.label);
+  }
   return items.empty() ? json() : json{{"type", "findings"}, {"items", std::move(items)}};
 }
 
@@ -84,6 +90,7 @@ json compared_rows_block(const json& comparison) {
   TableBlock table("Rows, worst first", {{"verdict", ColumnKind::status},
                                          {"case", ColumnKind::code},
                                          {"parameters"},
+                                         {"hosts"},
                                          {"baseline", ColumnKind::number},
                                          {"new", ColumnKind::number},
                                          {"unit"},
@@ -97,7 +104,7 @@ json compared_rows_block(const json& comparison) {
     for (const json& row : view::list(comparison, "rows"))
       if (view::text(row, "verdict") == verdict)
         table.add({cell(std::string(verdict)), cell(view::member(row, "case")),
-                   cell(parameters_text(view::member(row, "params"))),
+                   cell(parameters_text(view::member(row, "params"))), cell(hosts_of_row(row)),
                    cell(view::member(view::member(row, "base"), "value")),
                    cell(view::member(view::member(row, "new"), "value")),
                    cell(view::member(row, "unit")), cell(view::member(row, "change")),
@@ -113,9 +120,9 @@ void add(json& blocks, json block) {
 
 } // namespace
 
-json findings_section(const std::vector<Shown>& shown) {
+json findings_section(const std::vector<Shown>& shown, const Findings& compared) {
   json blocks = json::array();
-  add(blocks, findings_block(shown));
+  add(blocks, findings_block(shown, compared));
   if (blocks.empty())
     blocks.push_back(note_block("No findings."));
   add(blocks, thresholds_block(shown));

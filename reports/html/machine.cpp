@@ -79,7 +79,8 @@ json hosts_table(const std::vector<Shown>& shown) {
 }
 
 json runs_table(const std::vector<Shown>& shown) {
-  TableBlock table("Runs", {{"file", ColumnKind::code},
+  TableBlock table("Runs", {{"run", ColumnKind::number},
+                            {"file", ColumnKind::code},
                             {"hosts"},
                             {"started"},
                             {"finished"},
@@ -92,13 +93,17 @@ json runs_table(const std::vector<Shown>& shown) {
                             {"shmemctl"},
                             {"revision"},
                             {"command", ColumnKind::code}});
-  for (const Shown& one : shown)
+  for (const Shown& one : shown) {
+    // The numbers that rows of a merged report have.
+    const bool merged = !one.report().runs.empty();
+    int number = 0;
     for (const RunInfo& run : runs_of(one.report()))
-      table.add({cell(one.loaded->path), cell(join(run.hosts, ", ")), cell(run.started_at),
-                 cell(run.finished_at), cell(std::string(to_string(run.status))),
-                 static_cast<int>(run.exit_code), run.job.pes, run.job.nodes,
-                 cell(run.job.bootstrap), cell(run.job.launcher), cell(run.tool_version),
-                 cell(run.git_revision), cell(join(run.command, " "))});
+      table.add({merged ? json(number++) : json(), cell(one.loaded->path),
+                 cell(join(run.hosts, ", ")), cell(run.started_at), cell(run.finished_at),
+                 cell(std::string(to_string(run.status))), static_cast<int>(run.exit_code),
+                 run.job.pes, run.job.nodes, cell(run.job.bootstrap), cell(run.job.launcher),
+                 cell(run.tool_version), cell(run.git_revision), cell(join(run.command, " "))});
+  }
   return table.block();
 }
 
@@ -159,10 +164,6 @@ json pinning_table(const std::vector<Shown>& shown) {
   table.fold();
   return table.empty() ? json() : table.block();
 }
-
-} // namespace
-
-namespace {
 
 /// Numbers stand right, and words left: a column of both is one of words.
 ColumnKind parameter_kind(const std::vector<const ResultRow*>& rows, const std::string& name) {

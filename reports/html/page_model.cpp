@@ -1,11 +1,11 @@
 #include "reports/html/page_model.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "reports/compare/compare.h"
 #include "reports/html/blocks.h"
+#include "reports/html/choice.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
@@ -18,54 +18,6 @@ namespace shmemctl::html {
 using nlohmann::json;
 
 namespace {
-
-std::vector<std::string> hosts_of(const Report& report) {
-  std::set<std::string> names;
-  for (const RunInfo& run : runs_of(report))
-    names.insert(run.hosts.begin(), run.hosts.end());
-  return {names.begin(), names.end()};
-}
-
-/// "bench put get": the words before the first flag.
-std::string command_of(const Report& report) {
-  const std::vector<std::string> command = runs_of(report).front().command;
-  std::vector<std::string> words;
-  for (std::size_t i = 1; i < command.size() && !starts_with(command[i], "-"); ++i)
-    words.push_back(command[i]);
-  return join(words, " ");
-}
-
-/// The newest report of each command on each set of hosts; `reports` are by time.
-std::vector<std::size_t> newest(const std::vector<LoadedReport>& reports) {
-  std::map<std::pair<std::vector<std::string>, std::string>, std::size_t> places;
-  for (std::size_t i = 0; i < reports.size(); ++i)
-    places[{hosts_of(reports[i].report), command_of(reports[i].report)}] = i;
-  std::vector<std::size_t> chosen;
-  for (const auto& [key, place] : places)
-    chosen.push_back(place);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
-}
-
-/// Labels hold what differs: hosts, commands, or both.
-std::vector<Shown> shown_of(const std::vector<LoadedReport>& reports) {
-  std::set<std::vector<std::string>> hosts;
-  std::set<std::string> commands;
-  for (const LoadedReport& loaded : reports) {
-    hosts.insert(hosts_of(loaded.report));
-    commands.insert(command_of(loaded.report));
-  }
-  std::vector<Shown> shown;
-  for (const LoadedReport& loaded : reports) {
-    std::vector<std::string> words;
-    if (hosts.size() > 1)
-      words.push_back(join(hosts_of(loaded.report), "+"));
-    if (commands.size() > 1)
-      words.push_back(command_of(loaded.report));
-    shown.push_back({&loaded, join(words, " ")});
-  }
-  return shown;
-}
 
 json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
   std::size_t errors = 0, warnings = 0, unfinished = 0;
@@ -156,7 +108,7 @@ json page_model(PageInput input) {
   json trend = trend_section(input.reports);
   const std::size_t n_reports = input.reports.size();
   std::vector<LoadedReport> current;
-  for (const std::size_t place : newest(input.reports))
+  for (const std::size_t place : reports_to_show(input.reports, input.baseline))
     current.push_back(std::move(input.reports[place]));
   const std::vector<Shown> shown = shown_of(current);
   json comparison;
@@ -167,7 +119,7 @@ json page_model(PageInput input) {
   if (!input.baseline.empty()) {
     const Comparison against = compare_reports(input.baseline, current, {});
     comparison = comparison_json(against);
-    compared = comparison_findings(against, true);
+    compared = comparison_findings(against, false);
   }
   CellBudget budget;
   json sections = json::array();
@@ -175,8 +127,9 @@ json page_model(PageInput input) {
     if (!section.is_null())
       sections.push_back(std::move(section));
   };
-  add(findings_section(shown));
+  add(findings_section(shown, compared));
   add(comparison_section(comparison));
+  add(simulation_section(shown));
   add(topology_section(shown));
   add(nics_section(shown, budget));
   add(pairs_section(shown, budget));

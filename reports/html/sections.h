@@ -24,12 +24,14 @@ struct CellBudget {
   bool take(std::size_t wanted);
 };
 
-nlohmann::json findings_section(const std::vector<Shown>& shown);
+/// @param compared what the comparison with the baseline found
+nlohmann::json findings_section(const std::vector<Shown>& shown, const Findings& compared);
 /// @param comparison of `report diff`, or null
 nlohmann::json comparison_section(const nlohmann::json& comparison);
 nlohmann::json topology_section(const std::vector<Shown>& shown);
 nlohmann::json nics_section(const std::vector<Shown>& shown, CellBudget& budget);
 nlohmann::json pairs_section(const std::vector<Shown>& shown, CellBudget& budget);
+nlohmann::json simulation_section(const std::vector<Shown>& shown);
 nlohmann::json moe_section(const std::vector<Shown>& shown, CellBudget& budget);
 /// @param current the reports that are shown; `baseline` may be empty
 nlohmann::json sweeps_section(const std::vector<LoadedReport>& current,

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 #include "reports/html/blocks.h"
 #include "reports/html/chart.h"
 #include "reports/html/row_series.h"
 #include "reports/html/sections.h"
 #include "reports/json_view.h"
+#include "reports/pair_matrix.h"
 #include "reports/table.h"
 
 namespace shmemctl::html {
@@ -24,6 +26,18 @@ std::optional<double> limit_of(const ResultRow& row) {
   if (!row.bandwidth_GBps || !row.link_fraction || !(*row.link_fraction > 0) || !row.limited_by)
     return std::nullopt;
   return *row.bandwidth_GBps / *row.link_fraction;
+}
+
+/// Rows of two pairs and more are a heat map (pairs.cpp); those of one pair are a sweep like any.
+RowGroup without_matrices(RowGroup group) {
+  std::set<std::pair<json, json>> pairs;
+  for (const SideRow* row : group.rows)
+    if (const PairNames* const names = pair_names_of(row->first()))
+      pairs.emplace(row->first().params.at(names->source), row->first().params.at(names->target));
+  if (pairs.size() > 1)
+    std::erase_if(group.rows,
+                  [](const SideRow* row) { return pair_names_of(row->first()) != nullptr; });
+  return group;
 }
 
 /// Builds the views of the charts of one case: most_series lines each.
@@ -118,15 +132,18 @@ private:
 json sweeps_section(const std::vector<LoadedReport>& current,
                     const std::vector<LoadedReport>& baseline) {
   const bool by_host =
-      has_several_hosts(current) || (!baseline.empty() && has_several_hosts(baseline));
+      baseline.empty() ? has_several_hosts(current) : matches_by_host(baseline, current);
   const Side side = side_of(current, by_host), before = side_of(baseline, by_host);
   json blocks = json::array();
   for (const RowGroup& group : by_case(side)) {
-    if (view::member(group.rows.front()->first().params, "source").is_null())
-      for (json& block : CaseCharts(group, before).blocks())
-        blocks.push_back(std::move(block));
     if (blocks.size() >= most_charts)
       break;
+    const RowGroup lines = without_matrices(group);
+    if (lines.rows.empty())
+      continue;
+    for (json& block : CaseCharts(lines, before).blocks())
+      if (blocks.size() < most_charts)
+        blocks.push_back(std::move(block));
   }
   return section("sweeps", "Sweeps", std::move(blocks));
 }

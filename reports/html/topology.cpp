@@ -1,6 +1,8 @@
 // Nodes as pictures, and their tables.
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 
 #include "reports/html/blocks.h"
 #include "reports/html/sections.h"
@@ -78,42 +80,59 @@ std::string mapping_sentence(const json& mapping) {
   return text + ".";
 }
 
-json picture_block(const Shown& one, const std::string& where) {
-  const auto picture =
-      topology_picture(one.report().topology, one.report().mapping, hot_nics(one.report()));
+/// Nodes that are alike, and the report that one of them is drawn by.
+struct DrawnNodes {
+  const Shown* one = nullptr;
+  std::set<std::string> hot; ///< names of NICs
+  std::vector<std::string> hosts;
+};
+
+/// In order of appearance. What is hot on a host may stand in another report than its topology.
+std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
+  std::map<std::string, std::set<std::string>> hot;
+  for (const Shown& one : shown)
+    for (const auto& [host, nic] : hot_nics(one.report()))
+      hot[host].insert(nic);
+  std::map<std::string, std::size_t> first;
+  std::vector<DrawnNodes> nodes;
+  for (const Shown& one : shown) {
+    const Report& report = one.report();
+    if (!report.topology.is_object())
+      continue;
+    const std::string host = host_of(report);
+    const json alike = {view::member(report.topology, "distances"), report.mapping, hot[host]};
+    const auto [found, is_new] = first.emplace(json_line(alike), nodes.size());
+    if (is_new)
+      nodes.push_back({&one, hot[host], {}});
+    std::vector<std::string>& hosts = nodes[found->second].hosts;
+    if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end())
+      hosts.push_back(host);
+  }
+  return nodes;
+}
+
+json picture_block(const DrawnNodes& node) {
+  const Report& report = node.one->report();
+  const auto picture = topology_picture(report.topology, report.mapping, node.hot);
   if (!picture)
     return nullptr;
   json block = picture_json(*picture);
   block["type"] = "topology";
-  block["title"] = safe_text(labelled(where, "GPUs and NICs"));
+  block["title"] = safe_text(labelled(join(node.hosts, ", "), "GPUs and NICs"));
   return block;
 }
 
 } // namespace
 
 json topology_section(const std::vector<Shown>& shown) {
-  // Nodes that are alike are drawn once.
-  std::map<std::string, std::size_t> first;
-  std::vector<std::pair<const Shown*, std::string>> nodes;
-  for (const Shown& one : shown) {
-    if (!one.report().topology.is_object())
-      continue;
-    const json alike = {view::member(one.report().topology, "distances"), one.report().mapping};
-    const std::string host = view::text(one.report().topology, "hostname");
-    const std::string key = json_line(alike);
-    const auto [found, is_new] = first.emplace(key, nodes.size());
-    if (is_new)
-      nodes.emplace_back(&one, host);
-    else if (!host.empty() && !ends_with(nodes[found->second].second, host))
-      nodes[found->second].second += ", " + host;
-  }
+  const std::vector<DrawnNodes> nodes = nodes_of(shown);
   json blocks = json::array();
   for (std::size_t i = 0; i < nodes.size() && i < most_pictures; ++i) {
-    const auto& [one, hosts] = nodes[i];
-    if (one->report().mapping.is_object())
-      blocks.push_back(note_block(mapping_sentence(one->report().mapping)));
-    for (json block : {picture_block(*one, hosts), mapping_table(one->report().mapping),
-                       distance_table(one->report().topology)})
+    const Report& report = nodes[i].one->report();
+    if (report.mapping.is_object())
+      blocks.push_back(note_block(mapping_sentence(report.mapping)));
+    for (json block :
+         {picture_block(nodes[i]), mapping_table(report.mapping), distance_table(report.topology)})
       if (!block.is_null())
         blocks.push_back(std::move(block));
   }

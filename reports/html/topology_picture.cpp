@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/compare/load.h"
 #include "reports/html/topology_groups.h"
 #include "reports/json_view.h"
 #include "reports/table.h"
@@ -28,8 +29,13 @@ double grid_height(std::size_t rows) {
   return rows == 0 ? 0 : static_cast<double>(rows) * (device_height + gap) - gap;
 }
 
-/// "mlx5_0" of "mlx5_0/1", "mlx5_0:1" and "host mlx5_0:1,".
-std::set<std::string> words_of(const std::string& subject) {
+/// "mlx5_0" of "mlx5_0/1" and "mlx5_0:1".
+std::string device_of(const std::string& port) {
+  return port.substr(0, port.find_first_of("/:"));
+}
+
+/// Names of devices in "mlx5_0/1, mlx5_4/2 and mlx5_7/1".
+std::set<std::string> devices_of(const std::string& subject) {
   std::set<std::string> names;
   std::string word;
   for (const char c : subject + " ") {
@@ -37,7 +43,7 @@ std::set<std::string> words_of(const std::string& subject) {
       word += c;
       continue;
     }
-    names.insert(word.substr(0, word.find_first_of("/:")));
+    names.insert(device_of(word));
     word.clear();
   }
   return names;
@@ -298,18 +304,37 @@ std::optional<TopologyPicture> topology_picture(const json& topology, const json
   return Drawer(topology, mapping, hot).draw();
 }
 
-std::set<std::string> hot_nics(const Report& report) {
-  std::set<std::string> names;
-  for (const Finding& finding : report.findings)
-    if (finding.severity != Severity::info &&
-        (finding.id == "nic-hotspot" || finding.id == "mapping-collapse" ||
-         finding.id == "nic-hotspot-measured" || finding.id == "nic-congested"))
-      names.merge(words_of(finding.subject));
+std::string host_of(const Report& report) {
+  if (const std::string host = view::text(report.topology, "hostname"); !host.empty())
+    return host;
+  std::set<std::string> hosts;
+  for (const RunInfo& run : runs_of(report))
+    hosts.insert(run.hosts.begin(), run.hosts.end());
+  return hosts.size() == 1 ? *hosts.begin() : "";
+}
+
+std::set<std::pair<std::string, std::string>> hot_nics(const Report& report) {
+  const std::string own_host = host_of(report);
+  std::set<std::pair<std::string, std::string>> hot;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity == Severity::info)
+      continue;
+    // What counters say names the host and one port; what a mapping does, ports of its node.
+    if (finding.id == "nic-hotspot-measured" || finding.id == "nic-congested") {
+      const std::size_t space = finding.subject.rfind(' ');
+      hot.emplace(space == std::string::npos ? own_host : finding.subject.substr(0, space),
+                  device_of(finding.subject.substr(space == std::string::npos ? 0 : space + 1)));
+    } else if (finding.id == "nic-hotspot" || finding.id == "mapping-collapse") {
+      for (const std::string& device : devices_of(finding.subject))
+        hot.emplace(own_host, device);
+    }
+  }
   for (const json& port : view::list(report.hotspots, "ports"))
     if (view::member(port, "hot") == true)
-      names.insert(view::scalar(view::member(port, "device")).value_or(""));
-  names.erase("");
-  return names;
+      hot.emplace(view::text(port, "host", own_host),
+                  view::scalar(view::member(port, "device")).value_or(""));
+  std::erase_if(hot, [](const auto& nic) { return nic.second.empty(); });
+  return hot;
 }
 
 json picture_json(const TopologyPicture& picture) {

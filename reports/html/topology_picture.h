@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/report.h"
@@ -48,8 +49,11 @@ std::optional<TopologyPicture> topology_picture(const nlohmann::json& topology,
                                                 const nlohmann::json& mapping,
                                                 const std::set<std::string>& hot);
 
-/// NICs that a warning or an error calls a hot spot, or that counters do.
-std::set<std::string> hot_nics(const Report& report);
+/// The host whose topology a report has; else the only one that it is of; "" if nobody knows.
+std::string host_of(const Report& report);
+
+/// Host and name of NICs that a warning or an error calls a hot spot, or that counters do.
+std::set<std::pair<std::string, std::string>> hot_nics(const Report& report);
 
 nlohmann::json picture_json(const TopologyPicture& picture);
 

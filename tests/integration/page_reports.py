@@ -85,7 +85,7 @@ def hotspots(n_ports=8, hosts=("node1",)):
     """Loads of NICs; the first of each host is hot."""
     def direction(value):
         return {"GBps": value, "bytes": int(value * 1e9), "peak_GBps": value * 1.2, "link_share": value / 50,
-                "counter": "port_xmit_data"}
+                "counter": "port_xmit_data_bytes"}
 
     ports = [{"host": host, "device": f"mlx5_{i}", "port": 1, "netdev": f"ib{i}", "rdma": True, "fabric": True, "rail": i,
               "link_Gbps": 400, "window_s": 10.0, "direction": "both", "sent": direction(42.5 if i == 0 else 14.0 + i / 10),
@@ -146,7 +146,7 @@ def full():
                  "reason": "no module is loaded", "evidence": "/proc/modules", "fix": "modprobe nvidia_peermem"}],
         nic_counters=[{"host": "node1", "device": f"mlx5_{i}", "port": 1, "counter": name, "before": 10, "after": 10 + delta,
                        "delta": delta} for i in range(8) for name, delta in
-                      (("port_xmit_data", 10**9 * (3 if i == 0 else 1)), ("out_of_sequence", 17 * (i == 0)), ("symbol_error", 0))],
+                      (("port_xmit_data_bytes", 10**9 * (3 if i == 0 else 1)), ("out_of_sequence", 17 * (i == 0)), ("symbol_error", 0))],
         findings=[{"id": "numa-unknown", "severity": "info", "subject": "GPU1", "message": "NUMA node of GPU1 is unknown",
                    "fix": "look at the BIOS"},
                   {"id": "nic-hotspot", "severity": "error", "subject": "mlx5_0/1",

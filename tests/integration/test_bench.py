@@ -100,6 +100,23 @@ class AllWell(BenchTest):
         self.assertEqual(code, 0, err)
         self.assertEqual(len(document["hosts"]), 1)
         self.assertTrue(document["hosts"][0]["name"])
+        # The node that it ran on, and its NICs' mapping.
+        self.assertEqual(document["topology"]["hostname"], document["hosts"][0]["name"])
+        self.assertIn("matrix", document["topology"]["distances"])
+        self.assertEqual([pe["pe"] for pe in document["mapping"]["pes"]], [0, 1])
+
+    def test_reports_of_other_mappings_are_told_apart(self):
+        """`report diff` says it, as it does of those of `topo`."""
+        documents = [self.report(2, "barrier", "--quick")[1] for _ in range(2)]
+        for pe, nic in ((0, "mlx5_0"), (1, "mlx5_1")):
+            documents[1]["mapping"]["pes"][pe]["nics"] = [{"device": nic, "port": 1, "distance": "PIX"}]
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder) / name for name in ("base.json", "new.json")]
+            for path, document in zip(paths, documents):
+                path.write_text(json.dumps(document))
+            out = run("report", "diff", *paths)[1]
+        self.assertRegex(out, r"NICs of PE 0 .* mlx5_0/1")
+        self.assertRegex(out, r"NICs of PE 1 .* mlx5_1/1")
 
     def test_duration(self):
         begin = time.monotonic()

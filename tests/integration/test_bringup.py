@@ -89,6 +89,10 @@ class AllWell(BringupTest):
             row = rows[f"bringup.{op}", "shm"]
             self.assertEqual((row["verified"], row["status"], row["reason"]), ("passed", "pass", "9 pairs"))
         self.assertEqual(document["findings"], [])
+        # The node that it ran on, and its NICs' mapping.
+        self.assertEqual(document["topology"]["hostname"], document["hosts"][0]["name"])
+        self.assertIn("matrix", document["topology"]["distances"])
+        self.assertEqual([pe["pe"] for pe in document["mapping"]["pes"]], [0, 1, 2])
 
     def test_report_on_stdout_is_all_there_is(self):
         code, out, err = self.bringup(2, "--json", "-")

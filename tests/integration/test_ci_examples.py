@@ -25,6 +25,7 @@ except ImportError:
 
 EXAMPLES = SOURCE / "scripts" / "ci"
 needs_yaml = unittest.skipIf(yaml is None, "python3-yaml is not installed")
+MODEL = re.compile('<script type="application/json" id="model">(.*?)</script>', re.DOTALL)
 HAS_HTML = bool(re.search(r"^ +html\b", run("report", "--help")[1], re.MULTILINE))
 
 # Calls the real program for everything but `check`, whose answer was prepared.
@@ -99,6 +100,30 @@ class Example(unittest.TestCase):
     def work(self, path):
         return self.folder / "work" / path
 
+    def page(self):
+        """What the page shows: its model (reports/html/page_model.h)."""
+        return json.loads(MODEL.search(self.work("page/index.html").read_text()).group(1))
+
+    def assert_page(self, level, sections=(), findings=()):
+        """The page's verdict, which sections it has of a comparison, and findings among others."""
+        if not HAS_HTML:
+            return
+        model = self.page()
+        self.assertEqual(model["verdict"]["level"], level)
+        shown = {section["id"]: section for section in model["sections"]}
+        self.assertEqual({"comparison", "trend"} & set(shown), set(sections))
+        told = {item["id"] for block in shown["findings"]["blocks"] for item in block.get("items", [])}
+        self.assertEqual(told & {"nic-hotspot", "regression", "row-missing"}, set(findings))
+
+    def nothing_measured(self):
+        """A check that ended before its first row."""
+        prepared = self.prepared(code=1)
+        path = pathlib.Path(prepared["PREPARED_REPORT"])
+        report = json.loads(path.read_text())
+        report.update(results=[], status="incomplete")
+        path.write_text(json.dumps(report))
+        return prepared
+
 
 @needs_yaml
 class GitHub(Example):
@@ -148,22 +173,28 @@ class GitHub(Example):
         self.assertIn("no error", summary)
         self.assertEqual([p.name for p in self.work("baseline").iterdir()], ["1.json"])
         self.assertFalse(self.work("out/diff.json").exists())  # there was nothing to compare with
+        self.assert_page("pass")
         red, output, _ = self.night(**self.prepared())
         self.assertFalse(red, output)
         self.assertTrue(self.work("out/diff.json").exists())
+        self.assert_page("pass", {"comparison", "trend"})
         # Three times as slow: red, annotated, and no part of the baseline.
         red, output, summary = self.night(**self.prepared(p50_us=30))
         self.assertTrue(red)
         self.assertIn("::error title=regression (put)::put: 1 row is worse", output)
         self.assertIn("**worse**", summary)
+        self.assert_page("fail", {"comparison", "trend"}, {"regression"})
         self.assertEqual(len(list(self.work("baseline").iterdir())), 2)
         # A check that finds something is red whatever the figures say.
         red, output, summary = self.night(**self.prepared(code=1))
         self.assertTrue(red)
         self.assertIn("::error title=nic-hotspot (mlx5_0)::hot: 2x%0Afix: map", output)
         self.assertEqual(len(list(self.work("baseline").iterdir())), 2)
-        if HAS_HTML:
-            self.assertIn("<html", self.work("page/index.html").read_text()[:1000].lower())
+        self.assert_page("fail", {"comparison", "trend"}, {"nic-hotspot"})
+        # One that measured nothing cannot be compared, and still has its page.
+        red, output, _ = self.night(**self.nothing_measured())
+        self.assertTrue(red)
+        self.assert_page("fail", (), {"nic-hotspot"})
         # The baseline keeps the last five.
         for _ in range(5):
             red, output, _ = self.night(**self.prepared())
@@ -205,12 +236,15 @@ class GitLab(Example):
         done = self.night(3, **self.prepared(p50_us=30, code=1))
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(sorted(p.name for p in self.work("baseline").iterdir()), ["1.json", "2.json"])
+        self.assert_page("fail", {"comparison", "trend"}, {"nic-hotspot", "regression"})
         reports = self.job["artifacts"]["reports"]
         issues = json.loads(self.work(reports["codequality"]).read_text())
         self.assertEqual({issue["check_name"] for issue in issues}, {"nic-hotspot", "regression"})
         junit = sorted(path.name for path in self.work(".").glob(reports["junit"]))
         self.assertEqual(junit, ["check.xml", "diff.xml"])
         self.assertEqual(self.night(4, PREPARED_CODE="3").returncode == 0, False)
+        self.assertEqual(self.night(5, **self.nothing_measured()).returncode, 2)
+        self.assert_page("fail", (), {"nic-hotspot"})
 
 
 @needs_yaml

@@ -7,7 +7,8 @@ import tempfile
 import unittest
 
 import prometheus_server
-from support import SOURCE, run
+from support import SOURCE, report_of, run
+from test_hotspots import GB, Tree
 from test_report_compare import made_up, row
 
 DASHBOARD = SOURCE / "reports" / "grafana" / "shmemctl.json"
@@ -47,18 +48,26 @@ def make_sysfs(root):
             (port / "counters" / counter).write_text("7\n")
 
 
+def hotspots_report():
+    """What `hotspots` writes of two trees: in 10 s mlx5_0 sends 400 GB, the others a fortieth of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = pathlib.Path(folder, "before"), pathlib.Path(folder, "after")
+        Tree(before, hostname="node1")
+        tree = Tree(after, uptime_s=110, hostname="node1")
+        for index, sent_bytes in enumerate((400 * GB, 10 * GB, 10 * GB, 10 * GB)):
+            tree.traffic(index, sent_bytes)
+        return report_of("hotspots", "--sysroot", before, "--sysroot-after", after)[1]
+
+
 def check_report():
     """A report with everything that has a metric of its own."""
     fast = row(1 << 20, 40, 1, rate_Mops=0.025, wire_GBps=20, link_fraction=0.5, limited_by="mlx5_0/1")
     for key in ("link_fraction_reason", "limited_by_reason"):
         del fast[key]
     failed = row(8, 2, 2, status="fail", reason="byte 3 is wrong")
-    counters = [{"host": "node1", "device": device, "port": 1, "counter": counter, "before": 0, "after": words,
-                 "delta": words}
-                for device, words in (("mlx5_0", 10 ** 9), ("mlx5_1", 10 ** 6))
-                for counter in ("port_xmit_data", "port_rcv_data")]
+    hotspots = hotspots_report()
     document = made_up("check", [fast, failed])
-    document.update(exit_code=1, nic_counters=counters,
+    document.update(exit_code=1, nic_counters=hotspots["nic_counters"], hotspots=hotspots["hotspots"],
                     findings=[{"id": "nic-hotspot", "severity": "error", "subject": "mlx5_0", "message": "hot",
                                "fix": "map"}],
                     checks=[{"id": "memlock", "title": "locked memory", "status": "fail", "reason": "64 KiB",
@@ -93,6 +102,15 @@ class DashboardFile(unittest.TestCase):
                 for y in range(place["y"], place["y"] + place["h"]):
                     self.assertIsNone(taken.get((x, y)), f"{panel['title']} over {taken.get((x, y))}")
                     taken[x, y] = panel["title"]
+
+    def test_the_counters_that_it_asks_for_are_written(self):
+        written = {counter["counter"] for counter in hotspots_report()["nic_counters"]}
+        asked = [match for _, expr in targets_of(self.dashboard) if "shmemctl_nic_delta" in expr
+                 for match in re.findall(r'counter(=~?)"([^"]+)"', expr)]
+        self.assertTrue(asked)
+        for operator, counter in asked:
+            found = [name for name in written if re.fullmatch(counter if operator == "=~" else re.escape(counter), name)]
+            self.assertTrue(found, counter)
 
     def test_every_source_is_the_variable(self):
         variables = {variable["name"]: variable for variable in self.dashboard["templating"]["list"]}
@@ -189,8 +207,15 @@ class Scraped(unittest.TestCase):
             self.assertEqual(float(only["value"][1]), value, title)
         by_port = {series["metric"]["device"]: float(series["value"][1])
                    for series in self.servers.query(expressions["Time at the full rate of the link"])}
-        self.assertAlmostEqual(by_port["mlx5_0"], 4e9 / 50e9)  # 10^9 words of 4 bytes at 400 Gb/s
-        self.assertAlmostEqual(by_port["mlx5_1"], 4e6 / 50e9)
+        self.assertAlmostEqual(by_port["mlx5_0"], 400e9 / 50e9)  # at 400 Gb/s
+        self.assertAlmostEqual(by_port["mlx5_1"], 10e9 / 50e9)
+        hot = {(series["metric"]["device"], series["metric"]["direction"]): float(series["value"][1])
+               for series in self.servers.query(expressions["Hot NICs"])}
+        self.assertEqual(hot, {("mlx5_0", "sent"): 40e9, ("mlx5_0", "received"): 0})
+        shares = {(series["metric"]["device"], series["metric"]["direction"]): float(series["value"][1])
+                  for series in self.servers.query(expressions["Share of the link in the run"])}
+        self.assertAlmostEqual(shares["mlx5_0", "sent"], 0.8)
+        self.assertAlmostEqual(shares["mlx5_3", "sent"], 0.02)
 
     def test_variables_find_their_values(self):
         for variable in json.loads(DASHBOARD.read_text())["templating"]["list"]:

@@ -1,4 +1,6 @@
 """`hotspots` on recorded trees, on a tree that changes, and around a command."""
+import csv
+import io
 import json
 import os
 import pathlib
@@ -76,6 +78,12 @@ class HotspotsTest(CliTest):
         return report_of("hotspots", "--sysroot", self.before.folder, "--sysroot-after",
                          self.folder / "after", *arguments, **keywords)
 
+    def compare_text(self, *arguments):
+        code, out, err = run("hotspots", "--sysroot", self.before.folder, "--sysroot-after",
+                             self.folder / "after", *arguments)
+        self.assertEqual(code, 0, err)
+        return out
+
     def ids(self, report):
         return [(finding["id"], finding["subject"]) for finding in report["findings"]]
 
@@ -94,6 +102,10 @@ class RecordedTrees(HotspotsTest):
         self.assertAlmostEqual(port["sent"]["link_share"], 0.8)
         self.assertEqual(port["direction"], "sent")
         self.assertEqual([p["hot"] for p in section["ports"]], [False, True, False, False])
+        rows = list(csv.DictReader(io.StringIO(self.compare_text("--csv", "-"))))
+        self.assertEqual([(row["host"], row["device"], row["hot"]) for row in rows],
+                         [("node7", f"mlx5_{i}", "true" if i == 1 else "false") for i in range(4)])
+        self.assertAlmostEqual(float(rows[1]["sent_GBps"]), 40)
         self.assertEqual(self.ids(report), [("nic-hotspot-measured", "node7 mlx5_1:1")])
         moved = [c for c in report["nic_counters"] if c["device"] == "mlx5_1" and c["delta"]]
         self.assertEqual({c["counter"]: c["delta"] for c in moved},
@@ -334,6 +346,8 @@ class Jobs(HotspotsTest):
         self.assertEqual(run("report", "validate", file)[0], 0)
         self.assertEqual((report["job"]["pes"], report["job"]["nodes"]), (4, 3))
         self.assertEqual([host["name"] for host in report["hosts"]], ["nodea", "nodeb", "nodec"])
+        self.assertEqual(report["topology"]["hostname"], "nodea")
+        self.assertEqual([nic["device"] for nic in report["mapping"]["nics"]], [f"mlx5_{i}" for i in range(4)])
         rows = [(row["host"], row["device"], row["counter"]) for row in report["nic_counters"]]
         self.assertEqual(len(rows), len(set(rows)))
         self.assertEqual({row[0] for row in rows}, {"nodea", "nodeb", "nodec"})

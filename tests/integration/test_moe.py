@@ -106,6 +106,10 @@ class AllWell(MoeTest):
         result, document = self.report(2, *FEW, "--num-tokens", "0,1,7", "--num-topk", "1,16")
         self.assert_right(result, document)
         self.assertEqual(len(document["moe"]), 6)
+        # The node that it ran on, and its NICs' mapping.
+        self.assertEqual(document["topology"]["hostname"], document["hosts"][0]["name"])
+        self.assertIn("matrix", document["topology"]["distances"])
+        self.assertEqual([pe["pe"] for pe in document["mapping"]["pes"]], [0, 1])
 
     def test_nodes_hand_rows_on(self):
         for name, transport in WIRES.items():

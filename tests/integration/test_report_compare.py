@@ -1,9 +1,11 @@
 """`report diff`, `check` and `merge`: from reports that were written before to an exit code."""
 import copy
 import json
+import os
 import pathlib
 import random
 import tempfile
+import time
 import unittest
 
 from support import CliTest, report_of, run
@@ -285,6 +287,27 @@ class RealChecks(Compare):
         self.assertEqual(code, 1)
         # Rows of few samples may be unclear on a machine that does much else.
         self.assertIn("[x] regression  put-pingpong: ", out)
+
+
+@unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK") == "1", "for a quiet machine: SHMEMCTL_SOAK=1 runs it")
+class Speed(Compare):
+    def test_ten_thousand_rows_with_a_hundred_samples(self):
+        """The aim is 2 s for 2 x 10,000 rows."""
+        noise = random.Random(1)
+        paths = []
+        for side in ("base", "new"):
+            rows = []
+            for i in range(10_000):
+                samples = [round(noise.lognormvariate(3, 0.05), 4) for _ in range(100)]
+                rows.append(row(8, 20, 1, samples=samples, params={"size_bytes": 8 + i}))
+            paths.append(self.write(f"{side}.json", made_up(side, rows)))
+        begin = time.monotonic()
+        code, out, err = run("report", "diff", *paths)
+        seconds = time.monotonic() - begin
+        print(f"report diff of 2 x 10,000 rows with 100 samples: {seconds:.2f} s")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("10000 rows: 0 worse", out)
+        self.assertLessEqual(seconds, 2)
 
 
 if __name__ == "__main__":

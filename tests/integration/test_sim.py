@@ -1,8 +1,10 @@
 """`sim`: its report, its text, its refusals, and real runs whose bytes it has to tell beforehand."""
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 from job_support import default_signals
@@ -206,6 +208,23 @@ class RealRuns(SimTest):
                 document, _ = self.sim(*FOUR_RANKS, *mode, "--hidden", 256, "--routing", record, "--all")
                 self.assertEqual(document["simulation"]["times"], "exact")
                 self.assert_same_bytes(point, document)
+
+
+@unittest.skipUnless(os.environ.get("SHMEMCTL_SOAK") == "1", "for a quiet machine: SHMEMCTL_SOAK=1 runs it")
+class Speed(SimTest):
+    def test_sixteen_thousand_gpus(self):
+        """The aim is 5 s and 1 GB for 2,048 nodes of 8 GPUs and 8 NICs, 256 experts, 1,024 steps."""
+        begin = time.monotonic()
+        process = subprocess.Popen(
+            [BINARY, "sim", "--from", HGX, "--nodes", "2048", "--ep-ranks", "256", "--num-experts", "256", "--steps",
+             "1024"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment())
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        print(f"sim of 2,048 x 8 x 8: {seconds:.2f} s, {usage.ru_maxrss / 1e6:.2f} GB")
+        self.assertEqual(process.returncode, 0)
+        self.assertLessEqual(seconds, 5)
+        self.assertLessEqual(usage.ru_maxrss * 1024, 1e9)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,17 @@ nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
   return object;
 }
 
+Mapping numbered_by_job(Mapping mapping, const std::vector<int>& pes) {
+  if (pes.size() != mapping.pes.size())
+    return mapping;
+  for (PeMapping& pe : mapping.pes)
+    pe.pe = pes[static_cast<std::size_t>(pe.pe)];
+  for (NicLoad& load : mapping.nics)
+    for (int& pe : load.pes)
+      pe = pes[static_cast<std::size_t>(pe)];
+  return mapping;
+}
+
 nlohmann::json compare_versions_json(const Node& node, const MappingRequest& request) {
   json groups = json::array();
   for (const VersionDifference& group : compare_versions(node, request)) {

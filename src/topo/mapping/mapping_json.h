@@ -15,6 +15,10 @@ namespace shmemctl {
 nlohmann::json mapping_json(const Node& node, const Mapping& mapping,
                             const std::vector<Advice>& advice);
 
+/// The mapping of one node with the numbers that its PEs have in their job; as it is if the job has
+/// not as many PEs there. @param pes of that node, ascending
+Mapping numbered_by_job(Mapping mapping, const std::vector<int>& pes);
+
 /// `compare_versions` of the report's mapping: releases that choose alike, with their choice.
 nlohmann::json compare_versions_json(const Node& node, const MappingRequest& request);
 

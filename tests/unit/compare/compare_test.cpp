@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
+#include "reports/annotate/annotate.h"
 #include "reports/csv.h"
+#include "reports/junit.h"
 #include "reports/text.h"
 #include "reports/validate.h"
 #include "tests/support/expect_error.h"
@@ -205,6 +207,60 @@ TEST(Compare, RunsOfSeveralHostsAreToldApart) {
   EXPECT_EQ(comparison.rows[0].verdict, RowVerdict::same);
   EXPECT_EQ(comparison.rows[1].verdict, RowVerdict::worse);
   EXPECT_EQ(comparison.rows[1].hosts, std::vector<std::string>{"b"});
+}
+
+TEST(Compare, EveryFormatSaysOnWhichHost) {
+  const auto base =
+      std::vector{report_of("a1", {put(8, 10, 1)}, "a"), report_of("b1", {put(8, 20, 2)}, "b")};
+  const auto other =
+      std::vector{report_of("a2", {put(8, 10, 3)}, "a"), report_of("b2", {put(8, 24, 4)}, "b")};
+  const Comparison comparison = compare_reports(base, other, {});
+  EXPECT_EQ(row_name(comparison.rows[1]), "size_bytes=8 on b");
+  Report report;
+  report.status = ReportStatus::complete;
+  report.comparison = comparison_json(comparison);
+  EXPECT_EQ(row_name(report.comparison["rows"][1]), "size_bytes=8 on b");
+  report.findings = comparison_findings(comparison, false);
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].message.rfind("put: 1 row is worse: size_bytes=8 on b: ", 0), 0u)
+      << report.findings[0].message;
+  const std::string csv = write_csv(report);
+  EXPECT_EQ(csv.rfind("verdict,case,size_bytes,hosts,unit,", 0), 0u) << csv;
+  EXPECT_NE(csv.find("worse,put,8,b,us,"), std::string::npos) << csv;
+  const std::string junit = write_junit(report);
+  for (const char* name : {"name=\"size_bytes=8 on a\"", "name=\"size_bytes=8 on b\""})
+    EXPECT_NE(junit.find(name), std::string::npos) << junit;
+  const std::string markdown =
+      write_annotations({{"diff.json", report}}, AnnotationFormat::markdown);
+  EXPECT_NE(markdown.find("size&#95;bytes=8 on b"), std::string::npos) << markdown;
+  // Where all is of one host, it is not repeated.
+  report.comparison = comparison_json(compare_reports({base[0]}, {other[0]}, {}));
+  EXPECT_EQ(write_csv(report).rfind("verdict,case,size_bytes,unit,", 0), 0u);
+  EXPECT_EQ(row_name(report.comparison["rows"][0]), "size_bytes=8");
+}
+
+TEST(Compare, NamesOfHostsThatChangeFromRunToRunTellNothing) {
+  // Nights of pods; each has a name of its own.
+  const auto base = std::vector{report_of("1", {put(8, 10, 1)}, "pod-a"),
+                                report_of("2", {put(8, 10, 2)}, "pod-b")};
+  const Comparison comparison =
+      compare_reports(base, {report_of("3", {put(8, 12, 3)}, "pod-c")}, {});
+  ASSERT_EQ(comparison.rows.size(), 1u);
+  EXPECT_EQ(comparison.rows[0].verdict, RowVerdict::worse);
+  EXPECT_EQ(comparison.rows[0].base->runs, 2u);
+  EXPECT_TRUE(comparison.rows[0].hosts.empty());
+  ASSERT_EQ(comparison.differences.size(), 1u);
+  EXPECT_EQ(comparison.differences[0].what, "host");
+  // One that BASE knows is compared with itself.
+  const Comparison known = compare_reports(base, {report_of("3", {put(8, 12, 3)}, "pod-b")}, {});
+  ASSERT_EQ(known.rows.size(), 2u);
+  EXPECT_EQ(known.rows[0].verdict, RowVerdict::missing);
+  EXPECT_EQ(known.rows[1].hosts, std::vector<std::string>{"pod-b"});
+  // Of several new hosts nobody knows which is which.
+  expect_error(ExitCode::usage, {"none of its 2 rows"}, [&] {
+    compare_reports(
+        base, {report_of("3", {put(8, 12, 3)}, "c"), report_of("4", {put(8, 12, 4)}, "d")}, {});
+  });
 }
 
 TEST(Differences, MachinesDriversTopologiesAndOptions) {

@@ -28,7 +28,7 @@ LoadedReport node(const std::string& name, double middle, std::uint64_t seed) {
       {timed_row("put", {{"size_bytes", 8}}, Noise(seed).samples(30, middle, 0.02))}, name);
   loaded.report.checks = {{"memlock", "locked memory", "pass", "", "", "", "memory"}};
   loaded.report.findings = {{"port-down", Severity::warning, "mlx5_0", "down", "up"}};
-  loaded.report.nic_counters = {{name, "mlx5_0", "port_xmit_data", 1, 10, 30, 20}};
+  loaded.report.nic_counters = {{name, "mlx5_0", "port_xmit_data_bytes", 1, 10, 30, 20}};
   return loaded;
 }
 
@@ -85,6 +85,61 @@ TEST(Merge, AMergedReportComparesLikeItsParts) {
     EXPECT_EQ(merged.rows[i].p, apart.rows[i].p);
   }
   EXPECT_EQ(merged.rows.at(1).verdict, RowVerdict::worse);
+}
+
+/// What `hotspots` says of one node.
+json hotspots_of(const std::string& host, double window_s, const char* mode = "time") {
+  json port{{"host", host},   {"device", "mlx5_0"},  {"port", 1},    {"rdma", true},
+            {"fabric", true}, {"direction", "idle"}, {"hot", false}, {"link_Gbps", 400.0},
+            {"pes", {0}},     {"window_s", window_s}};
+  port["sent"] = port["received"] = {{"GBps", 0.0}};
+  return {
+      {"mode", mode},
+      {"window_s", window_s},
+      {"samples", static_cast<int>(window_s)},
+      {"interval_s", window_s / 10},
+      {"thresholds", "built in"},
+      {"ports", {port}},
+      {"groups",
+       {{{"kind", "node"},
+         {"name", host},
+         {"direction", "sent"},
+         {"unit", "GB/s"},
+         {"ports", 1},
+         {"median", 0},
+         {"mad", 0},
+         {"skew", 1},
+         {"hot", json::array()},
+         {"low", json::array()},
+         {"unknown", json::array()}}}},
+      {"signs", json::array()},
+      {"unavailable",
+       {{{"host", host}, {"device", "mlx5_0"}, {"port", 1}, {"counter", "x"}, {"reason", "y"}}}}};
+}
+
+TEST(Merge, HotSpotsOfDifferentHostsStandSideBySide) {
+  LoadedReport first = node("a", 10, 1), second = node("b", 10, 2);
+  first.report.hotspots = hotspots_of("a", 10);
+  second.report.hotspots = hotspots_of("b", 20);
+  const Report merged = merge_reports({first, second, node("c", 10, 3)});
+  EXPECT_EQ(validate_report(to_json(merged)).size(), 0u);
+  ASSERT_TRUE(merged.hotspots.is_object());
+  for (const char* list : {"ports", "groups", "unavailable"}) {
+    ASSERT_EQ(merged.hotspots.at(list).size(), 2u) << list;
+    EXPECT_EQ(merged.hotspots.at(list).at(1), second.report.hotspots.at(list).at(0)) << list;
+  }
+  EXPECT_EQ(merged.hotspots.at("window_s"), 20);
+  EXPECT_EQ(merged.hotspots.at("samples"), 10);
+  EXPECT_FALSE(merged.hotspots.contains("interval_s"));
+  EXPECT_NE(merged.findings.back().id, "merge-left-out");
+  // Of one host at two times, or watched in two ways, there is no one answer.
+  for (const json& other : {hotspots_of("a", 20), hotspots_of("b", 10, "watch")}) {
+    second.report.hotspots = other;
+    const Report apart = merge_reports({first, second});
+    EXPECT_TRUE(apart.hotspots.is_null());
+    EXPECT_EQ(apart.findings.back().id, "merge-left-out");
+    EXPECT_EQ(apart.findings.back().subject, "hotspots");
+  }
 }
 
 TEST(Merge, PartsThatDifferAreLeftOutWithAFinding) {

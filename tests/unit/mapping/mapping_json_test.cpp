@@ -55,4 +55,19 @@ TEST(MappingJson, WhatDoesNotApplyIsNullWithAReason) {
   EXPECT_FALSE(object["pes"][0]["nics"][0]["distance_reason"].get<std::string>().empty());
 }
 
+TEST(MappingJson, PesHaveTheNumbersOfTheirJob) {
+  const Node node = NodeBuilder::hgx(2).node;
+  MappingRequest request;
+  request.gpus = assign_gpus(node, -1, {});
+  request.nvshmem.hca_list = "mlx5_0";
+  const Mapping mapping = map_nics(node, request);
+  const json object = mapping_json(node, numbered_by_job(mapping, {1, 3}), {});
+  EXPECT_EQ(object["pes"][0]["pe"], 1);
+  EXPECT_EQ(object["pes"][1]["pe"], 3);
+  EXPECT_EQ(object["pes"][1]["gpu"], 1);
+  EXPECT_EQ(object["nics"][0]["pes"], (json{1, 3}));
+  // Not those PEs that the mapping is of.
+  EXPECT_EQ(numbered_by_job(mapping, {4}).pes[1].pe, 1);
+}
+
 } // namespace shmemctl

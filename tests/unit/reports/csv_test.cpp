@@ -41,6 +41,22 @@ TEST(Csv, ATopoReportGivesARowPerPeAndNic) {
                                "2,,,,,,,,,no NIC\r\n");
 }
 
+TEST(Csv, AHotspotsReportGivesARowPerPort) {
+  Report report = sample_report();
+  report.results.clear();
+  report.hotspots = sample_hotspots();
+  EXPECT_EQ(
+      write_csv(report),
+      "host,device,port,netdev,link_Gbps,link_Gbps_reason,sent_GBps,sent_bytes,"
+      "sent_link_share,sent_peak_GBps,sent_GBps_reason,received_GBps,received_bytes,"
+      "received_link_share,received_peak_GBps,received_GBps_reason,direction,window_s,hot,pes,"
+      "pes_reason\r\n"
+      "node7,mlx5_0,1,ib0,400.0,,40.0,400000000000,0.8,44.5,,1.0,10000000000,0.02,,,sent,10.0,"
+      "true,0 1,\r\n"
+      "node7,eth0,1,eth0,,not told,,,,,it was reset,,,,,it was reset,unknown,10.0,false,,no "
+      "mapping was asked for\r\n");
+}
+
 TEST(Csv, AReportWithNothingElseGivesItsFindings) {
   Report report;
   report.findings = {{"a-b", Severity::info, "s", "m", "f"}};

@@ -110,6 +110,7 @@ TEST(Junit, IsXmlWhateverTheReportHolds) {
 TEST(Prometheus, HasTheRowsInBaseUnits) {
   Report report = sample_report();
   report.results[0].params["batch"] = 128; // how it was measured, not what
+  report.hotspots = sample_hotspots();
   const auto series = series_of(write_prometheus(report));
   const std::string labels = "{benchmark=\"put\",scope=\"block\",size_bytes=\"4096\"";
   EXPECT_DOUBLE_EQ(series.at("shmemctl_bandwidth_bytes_per_second" + labels + "}"), 12.5e9);
@@ -120,8 +121,22 @@ TEST(Prometheus, HasTheRowsInBaseUnits) {
   EXPECT_EQ(series.at("shmemctl_run_timestamp_seconds"), 1795231981);
   EXPECT_EQ(series.at("shmemctl_findings{id=\"nic-hotspot\",severity=\"error\"}"), 1);
   EXPECT_EQ(series.at("shmemctl_nic_delta{host=\"node7\",device=\"mlx5_0\",port=\"1\","
-                      "counter=\"port_xmit_data\"}"),
+                      "counter=\"port_xmit_data_bytes\"}"),
             20);
+  for (const auto& [way, value] : {std::pair("sent\"", 40e9), std::pair("received\"", 1e9)})
+    EXPECT_EQ(series.at(std::string("shmemctl_nic_traffic_bytes_per_second{host=\"node7\",device="
+                                    "\"mlx5_0\",port=\"1\",direction=\"") +
+                        way + "}"),
+              value);
+  EXPECT_EQ(series.at("shmemctl_nic_utilization_ratio{host=\"node7\",device=\"mlx5_0\",port=\"1\","
+                      "direction=\"sent\"}"),
+            0.8);
+  EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"mlx5_0\",port=\"1\"}"), 1);
+  EXPECT_EQ(series.at("shmemctl_nic_hotspot{host=\"node7\",device=\"eth0\",port=\"1\"}"), 0);
+  // The rate of eth0's link is not known, nor what it carried.
+  EXPECT_EQ(series.count("shmemctl_nic_utilization_ratio{host=\"node7\",device=\"eth0\",port=\"1\","
+                         "direction=\"sent\"}"),
+            0u);
   // One counter was not read, so there is no number for it.
   int deltas = 0;
   for (const auto& [name, value] : series)

@@ -6,60 +6,12 @@
 #include "reports/html/blocks.h"
 #include "reports/html/heat_map.h"
 #include "reports/html/page_model.h"
-#include "reports/html/topology_groups.h"
-#include "reports/html/topology_picture.h"
 #include "reports/html/write_html.h"
-#include "reports/json_view.h"
+#include "tests/unit/reports/page.h"
 #include "tests/unit/reports/samples.h"
 
 namespace shmemctl::html {
 namespace {
-
-using nlohmann::json;
-
-json find_section(const json& model, const std::string& id) {
-  for (const json& section : model.at("sections"))
-    if (section.at("id") == id)
-      return section;
-  return nullptr;
-}
-
-json find_block(const json& section, const std::string& type) {
-  for (const json& block : view::list(section, "blocks"))
-    if (block.at("type") == type)
-      return block;
-  return nullptr;
-}
-
-json series_named(const json& view, const std::string& name) {
-  for (const json& series : view.at("series"))
-    if (series.at("name") == name)
-      return series.at("points");
-  return nullptr;
-}
-
-ResultRow put_row(int size_bytes, double time_us, double bandwidth_GBps) {
-  ResultRow row;
-  row.case_name = "put";
-  row.params = {{"size_bytes", size_bytes}};
-  row.stats = Stats{20, time_us, time_us, time_us, std::nullopt, time_us, time_us, 0.1, 0.1};
-  row.unit = "us";
-  row.bandwidth_GBps = bandwidth_GBps;
-  row.link_fraction = bandwidth_GBps / 50;
-  row.limited_by = "mlx5_0";
-  return row;
-}
-
-LoadedReport run_of(const std::string& started_at, double factor = 1,
-                    const std::string& command = "bench") {
-  Report report;
-  report.started_at = started_at;
-  report.command = {"shmemctl", command, "--json", started_at};
-  report.status = ReportStatus::complete;
-  report.hosts = json::array({{{"name", "node7"}}});
-  report.results = {put_row(8, 2 * factor, 4), put_row(4096, 4 * factor, 40)};
-  return {started_at, report};
-}
 
 TEST(ScriptJson, EndsNoElementAndKeepsEveryText) {
   const json texts = {"</script><!-- <script>", "\xe2\x80\xa8 \xe2\x80\xa9", "\"'`\\ ${1} &lt;",
@@ -135,57 +87,6 @@ TEST(HeatMap, LeavesOutWhatThePageCannotHold) {
   EXPECT_TRUE(map.block(budget).is_null());
 }
 
-TEST(Topology, DevicesOfASwitchStandTogether) {
-  const NodeGroups groups = group_devices(sample_topology());
-  ASSERT_EQ(groups.devices.size(), 4U);
-  ASSERT_EQ(groups.domains.size(), 2U); // GPU1's NUMA node is unknown, and it is far from the rest
-  EXPECT_EQ(groups.domains[0].label, "NUMA 0");
-  EXPECT_EQ(groups.domains[1].label, "NUMA node unknown");
-  const SwitchGroup& first = groups.domains[0].groups.front();
-  EXPECT_FALSE(first.loose);
-  EXPECT_EQ(first.gpus, std::vector<std::size_t>{0});
-  EXPECT_EQ(first.nics, std::vector<std::size_t>{2});
-}
-
-TEST(Topology, PictureShowsTheMappingAndHotNics) {
-  const Report report = sample_report();
-  EXPECT_EQ(hot_nics(report), std::set<std::string>{"mlx5_0"});
-  const auto picture = topology_picture(report.topology, report.mapping, hot_nics(report));
-  ASSERT_TRUE(picture);
-  std::map<std::string, PictureBox> devices;
-  for (const PictureBox& box : picture->boxes) {
-    EXPECT_LE(box.x + box.width, picture->width);
-    EXPECT_LE(box.y + box.height, picture->height);
-    if (box.kind == BoxKind::gpu || box.kind == BoxKind::nic)
-      devices[box.label] = box;
-  }
-  ASSERT_EQ(devices.size(), 4U);
-  EXPECT_EQ(devices["mlx5_0"].state, DeviceState::hot);
-  EXPECT_EQ(devices["mlx5_1"].state, DeviceState::idle);
-  EXPECT_EQ(devices["GPU1"].detail, "PE 1");
-  std::map<LineKind, int> lines;
-  for (const PictureLine& line : picture->lines)
-    ++lines[line.kind];
-  EXPECT_EQ(lines[LineKind::near], 1);   // PE 0, PIX
-  EXPECT_EQ(lines[LineKind::far], 1);    // PE 1, SYS
-  EXPECT_EQ(lines[LineKind::nvlink], 2); // a bar over two GPUs
-}
-
-TEST(Topology, NamesOfNicsAreFoundInSubjects) {
-  Report report;
-  report.findings = {{"nic-hotspot-measured", Severity::warning, "node7 mlx5_3:1", "", "x"},
-                     {"mapping-collapse", Severity::error, "mlx5_0/1, mlx5_4/2", "", "x"},
-                     {"nic-hotspot", Severity::info, "mlx5_7/1", "", "x"},
-                     {"slow", Severity::error, "mlx5_8/1", "", "x"}};
-  report.hotspots = {
-      {"ports", {{{"device", "mlx5_9"}, {"hot", true}}, {{"device", "mlx5_5"}, {"hot", false}}}}};
-  const std::set<std::string> hot = hot_nics(report);
-  for (const char* name : {"mlx5_0", "mlx5_3", "mlx5_4", "mlx5_9"})
-    EXPECT_TRUE(hot.count(name)) << name;
-  for (const char* name : {"mlx5_5", "mlx5_7", "mlx5_8"})
-    EXPECT_FALSE(hot.count(name)) << name;
-}
-
 TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   const json model =
       page_model({{run_of("2026-11-21T03:33:00Z", 1.5)}, {run_of("2026-11-20T03:33:00Z")}});
@@ -202,6 +103,18 @@ TEST(Sweeps, HaveTheLimitAndTheBaseline) {
   EXPECT_EQ(find_section(model, "comparison").at("blocks").at(0).at("text"),
             "Beside the baseline: 2 worse.");
   EXPECT_EQ(model.at("verdict").at("level"), "fail");
+}
+
+TEST(Sweeps, OfOneCaseAreBoundedToo) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  loaded.report.results.clear();
+  for (int line = 0; line < 2500; ++line)
+    for (const int size_bytes : {8, 16}) {
+      loaded.report.results.push_back(put_row(size_bytes, 1, 1));
+      loaded.report.results.back().params["line"] = "l" + std::to_string(line);
+    }
+  // 12 lines in a chart would be 209 charts.
+  EXPECT_EQ(find_section(page_model({{loaded}, {}}), "sweeps").at("blocks").size(), 200U);
 }
 
 TEST(Results, ParametersThatAreWordsAreNoNumbers) {
@@ -234,23 +147,6 @@ TEST(Trend, IsOverTimeWhateverTheOrderOfFiles) {
   EXPECT_TRUE(find_section(page_model({{run_of("2026-11-20T03:33:00Z")}, {}}), "trend").is_null());
 }
 
-TEST(Page, ShowsTheNewestReportOfEachCommand) {
-  const json model = page_model({{run_of("2026-11-22T03:33:00Z"), run_of("2026-11-20T03:33:00Z"),
-                                  run_of("2026-11-19T03:33:00Z", 1, "check")},
-                                 {}});
-  const json runs = find_section(model, "machine").at("blocks").at(1).at("rows");
-  ASSERT_EQ(runs.size(), 2U);
-  EXPECT_EQ(runs.at(0).at(0), "2026-11-19T03:33:00Z");
-  EXPECT_EQ(runs.at(1).at(0), "2026-11-22T03:33:00Z");
-}
-
-TEST(Page, ABaselineWithoutACommonRowIsRefused) {
-  LoadedReport other = run_of("2026-11-20T03:33:00Z");
-  for (ResultRow& row : other.report.results)
-    row.case_name = "get";
-  EXPECT_THROW(page_model({{run_of("2026-11-21T03:33:00Z")}, {other}}), Error);
-}
-
 TEST(Pairs, AreAMatrixInNaturalOrder) {
   LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
   loaded.report.results.clear();
@@ -277,11 +173,21 @@ TEST(Pairs, OfPesAreAMatrixToo) {
     row.params["second_pe"] = to;
     loaded.report.results.push_back(row);
   }
-  const json map = find_block(find_section(page_model({{loaded}, {}}), "pairs"), "heatmap");
+  // Of several sizes: not as sweeps, in which a line would be a pair.
+  const std::vector<ResultRow> pairs = loaded.report.results;
+  for (ResultRow row : pairs) {
+    row.params["size_bytes"] = 4096;
+    loaded.report.results.push_back(row);
+  }
+  const json model = page_model({{loaded}, {}});
+  EXPECT_TRUE(find_section(model, "sweeps").is_null());
+  const json map = find_block(find_section(model, "pairs"), "heatmap");
   EXPECT_EQ(map.at("rows"), json::parse(R"(["PE 0", "PE 1"])"));
   EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[null, 100.0], [300.0, null]]"));
-  loaded.report.results.resize(1); // one pair is no matrix
+  // One pair is no matrix, and its sizes are a sweep.
+  loaded.report.results = {loaded.report.results.at(0), loaded.report.results.at(2)};
   EXPECT_TRUE(find_section(page_model({{loaded}, {}}), "pairs").is_null());
+  EXPECT_FALSE(find_section(page_model({{loaded}, {}}), "sweeps").is_null());
 }
 
 TEST(Moe, WaitsAreAMatrixWithItsVerdicts) {
@@ -290,13 +196,6 @@ TEST(Moe, WaitsAreAMatrixWithItsVerdicts) {
   EXPECT_EQ(map.at("rows"), json::parse(R"(["PE 0", "PE 1"])"));
   EXPECT_EQ(map.at("views").at(0).at("values"), json::parse("[[0.0, 1.5], [2.5, 0.0]]"));
   EXPECT_EQ(map.at("notes"), json::parse(R"(["dispatch: PE 1 is slow"])"));
-}
-
-json table_titled(const json& section, const std::string& begin) {
-  for (const json& block : view::list(section, "blocks"))
-    if (block.at("type") == "table" && view::text(block, "title").starts_with(begin))
-      return block.at("rows");
-  return nullptr;
 }
 
 TEST(Moe, TablesSayWhatTheReportSays) {
@@ -349,6 +248,41 @@ TEST(Moe, TablesSayWhatTheReportSays) {
   };
   EXPECT_TRUE(has(R"(["a time spans", "a call"])"));
   EXPECT_TRUE(has(R"(["dispatches and combines, all in all", "2, 1"])"));
+}
+
+TEST(Simulation, TablesSayWhatTheReportSays) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "sim");
+  loaded.report.simulation = json::parse(R"({
+    "steps": 64, "bytes": "exact", "times": "sampled", "sampling": "each step", "ranks": 16,
+    "changes": ["--kill-nic 0:mlx5_0"], "price_of_mapping": 1.5, "what_if_factor": 2,
+    "variants": [{"name": "given", "policy": "nvshmem", "world": "node",
+      "operations": [{"operation": "step", "time_us": {"mean": 246.5, "margin95": 0.5},
+                      "crossing_bytes_per_rank": 2500000, "limited_by": "node 0 mlx5_0/1",
+                      "most_often": {"resource": "node 0 mlx5_0/1", "share_of_steps": 0.75}}],
+      "nics": [{"node": 0, "device": "mlx5_0", "port": 1, "out_bytes": 3000000,
+                "in_bytes": 1000000, "over_even": 1.25, "out_margin95_bytes": 1000,
+                "in_margin95_bytes": 2000}],
+      "nics_left_out": 3, "switches_left_out": 1,
+      "rails": [{"device": "mlx5_0", "port": 1, "out_bytes": 8000000, "in_bytes": 7000000}],
+      "nodes": [{"node": 1, "out_bytes": 6000000, "in_bytes": 5000000}],
+      "switches": [{"name": "leaf 0", "up_bytes": 4000000, "down_bytes": 3000000}]}]})");
+  const json section = find_section(page_model({{loaded}, {}}), "simulation");
+  EXPECT_EQ(
+      section.at("blocks").at(0).at("text"),
+      "16 ranks; bytes: exact; times: sampled (each step; 64 steps). A step takes 1.5 times as "
+      "long as with the best mapping. With the changes (--kill-nic 0:mlx5_0) it takes 2 times "
+      "as long.");
+  EXPECT_EQ(table_titled(section, "Variants"),
+            json::parse(R"([["", "given", "nvshmem", "node", "step", 246.5, 0.5, 2.5,
+                             "node 0 mlx5_0/1", "node 0 mlx5_0/1", 0.75]])"));
+  EXPECT_EQ(table_titled(section, "Busiest NICs"),
+            json::parse(R"([["", "given", 0, "mlx5_0:1", 3.0, 0.001, 1.0, 0.002, 1.25]])"));
+  EXPECT_EQ(table_titled(section, "Rails"),
+            json::parse(R"([["", "given", "rail mlx5_0:1", 8.0, 7.0],
+                            ["", "given", "node 1", 6.0, 5.0],
+                            ["", "given", "leaf 0", 4.0, 3.0]])"));
+  EXPECT_EQ(section.at("blocks").back().at("text"),
+            "3 NICs and 1 switch that carry no more are not in the report (sim --all, --top N).");
 }
 
 TEST(Nics, AnInterfaceHasNoPort) {

@@ -64,6 +64,30 @@ json sample_comparison() {
        "reason": "not in NEW", "base": {"samples": 0, "runs": 1}}]})");
 }
 
+json sample_hotspots() {
+  return json::parse(R"({
+    "mode": "time", "window_s": 10.0, "samples": 20, "thresholds": "built in",
+    "ports": [
+      {"host": "node7", "device": "mlx5_0", "port": 1, "netdev": "ib0", "rdma": true,
+       "fabric": true, "rail": 0, "link_Gbps": 400.0, "window_s": 10.0, "direction": "sent",
+       "sent": {"GBps": 40.0, "bytes": 400000000000, "peak_GBps": 44.5, "link_share": 0.8,
+                "counter": "port_xmit_data_bytes"},
+       "received": {"GBps": 1.0, "bytes": 10000000000, "link_share": 0.02},
+       "hot": true, "pes": [0, 1]},
+      {"host": "node7", "device": "eth0", "port": 1, "netdev": "eth0", "rdma": false,
+       "fabric": false, "link_Gbps": null, "link_Gbps_reason": "not told", "window_s": 10.0,
+       "direction": "unknown", "sent": {"GBps": null, "GBps_reason": "it was reset"},
+       "received": {"GBps": null, "GBps_reason": "it was reset"}, "hot": false, "pes": null,
+       "pes_reason": "no mapping was asked for"}],
+    "groups": [{"kind": "node", "name": "node7", "direction": "sent", "unit": "GB/s", "ports": 1,
+                "median": 40.0, "mad": 0.0, "skew": 1.0, "hot": [], "low": [], "unknown": []}],
+    "signs": [{"host": "node7", "device": "mlx5_0", "port": 1, "counter": "out_of_sequence",
+               "delta": 200, "per_s": 20.0, "limit": ">10/s", "finding": "nic-lossy",
+               "severity": "warning", "meaning": "packets came out of order", "source": "vendor"}],
+    "unavailable": [{"host": "node7", "device": "eth0", "port": 1, "counter": "tx_bytes",
+                     "reason": "it was reset"}]})");
+}
+
 Report sample_report() {
   Report report;
   report.started_at = "2026-11-21T03:33:00.123Z";
@@ -130,8 +154,9 @@ Report sample_report() {
          {{{"operation", "dispatch"},
            {"wait_us", {{0, 1.5}, {2.5, 0}}},
            {"verdicts", {"PE 1 is slow"}}}}}}});
-  report.nic_counters = {{"node7", "mlx5_0", "port_xmit_data", 1, 10, 30, 20},
-                         {"node7", "mlx5_0", "port_rcv_data", 1, 10, std::nullopt, std::nullopt}};
+  report.nic_counters = {
+      {"node7", "mlx5_0", "port_xmit_data_bytes", 1, 10, 30, 20},
+      {"node7", "mlx5_0", "port_rcv_data_bytes", 1, 10, std::nullopt, std::nullopt}};
   report.findings = {{"nic-hotspot", Severity::error, "mlx5_0", "PE 0 and PE 1 share mlx5_0",
                       "export NVSHMEM_HCA_LIST=mlx5_0:1,mlx5_1:1"},
                      {"numa-unknown", Severity::warning, "GPU1", "NUMA node of GPU1 is unknown",

@@ -11,6 +11,8 @@ Report sample_report();
 nlohmann::json sample_topology();
 nlohmann::json sample_mapping();
 nlohmann::json sample_comparison();
+/// hotspots of two ports of node7: mlx5_0 is hot, and nobody knows what eth0 carried.
+nlohmann::json sample_hotspots();
 /// sample_report() with what merging, comparing and thresholds add.
 Report sample_full_report();
 

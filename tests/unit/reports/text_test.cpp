@@ -238,10 +238,20 @@ TEST(SummaryText, CountsWithRightPlurals) {
   EXPECT_EQ(summary_text(report), "Incomplete: the run ended on the way. 1 finding (1 info).\n");
 }
 
+TEST(CountersText, AnInterfaceHasNoPort) {
+  Report report;
+  report.hotspots = sample_hotspots();
+  report.nic_counters = {{"node7", "mlx5_0", "port_xmit_data_bytes", 1, 10, 30, 20},
+                         {"node7", "eth0", "netdev_tx_bytes", 1, 10, 30, 20}};
+  const std::string text = counters_text(report, {});
+  EXPECT_NE(text.find("node7  mlx5_0:1  port_xmit_data_bytes"), std::string::npos) << text;
+  EXPECT_NE(text.find("node7  eth0      netdev_tx_bytes"), std::string::npos) << text;
+}
+
 TEST(WriteText, HasEverySectionOnce) {
   const std::string text = text_of(sample_report());
   for (const char* part : {"\tGPU0\tGPU1", "NICs by policy", "Best for nvshmem", "memlock", "case ",
-                           "port_xmit_data", "[x] nic-hotspot", "2 GPUs, 2 NICs."}) {
+                           "port_xmit_data_bytes", "[x] nic-hotspot", "2 GPUs, 2 NICs."}) {
     const std::size_t first = text.find(part);
     ASSERT_NE(first, std::string::npos) << part;
     EXPECT_EQ(text.find(part, first + 1), std::string::npos) << part;

@@ -1,0 +1,56 @@
+"""Every finding id of the code is in docs/report.md, and every one there is in the code."""
+import re
+import unittest
+
+from support import SOURCE
+
+PAGE = SOURCE / "docs" / "report.md"
+WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
+# Words of that shape in the files that make findings, and what they are.
+NO_IDS = {
+    "cases": {"all-to-all", "atomic-fetch-add", "gpu-link", "moe-cached-dispatch", "moe-combine", "moe-dispatch",
+              "moe-round-trip", "put-latency", "put-pingpong"},
+    "checks": {"gpu-devices", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
+    "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},
+    "variants": {"what-if"},
+}
+
+
+def documented():
+    """Ids of the page, without its references to other sections."""
+    section = PAGE.read_text().split("## Finding ids", 1)[1]
+    return set(re.findall(r"`([a-z][a-z0-9]*(?:-[a-z0-9]+)+)`", section))
+
+
+def in_code():
+    """{word: a file that has it}: of sources that make findings, and of the thresholds of counters."""
+    found = {}
+    for folder in ("src", "reports", "cli", "transports"):
+        for path in (SOURCE / folder).rglob("*.cpp"):
+            text = path.read_text()
+            # doctor's findings have the ids of its checks.
+            if "doctor" not in path.parts and re.search(r"\b(Severity::|Findings?\b)", text):
+                found.update({word: path.relative_to(SOURCE) for word in WORD.findall(text)})
+    rules = SOURCE / "src" / "topo" / "hotspots" / "nic_thresholds.conf"
+    for rule in re.findall(r"^rule .*", rules.read_text(), re.MULTILINE):
+        found[rule.split()[4]] = rules.relative_to(SOURCE)
+    jobs = (SOURCE / "src" / "check" / "acceptance.cpp").read_text()
+    for job in re.findall(r'JobItem \w+\{"(\w+)"', jobs):
+        found["check-" + job] = "src/check/acceptance.cpp"
+    return found
+
+
+class FindingIds(unittest.TestCase):
+    def test_the_page_has_every_id(self):
+        no_ids = set().union(*NO_IDS.values())
+        missing = {word: str(path) for word, path in in_code().items() if word not in documented() | no_ids}
+        self.assertEqual(missing, {}, "add them to docs/report.md, or here to NO_IDS")
+
+    def test_the_code_has_every_id_of_the_page(self):
+        self.assertGreater(len(documented()), 60)
+        self.assertEqual(documented() - set(in_code()), set())
+        self.assertEqual(set().union(*NO_IDS.values()) - set(in_code()), set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+// Nodes as pictures.
+#include <gtest/gtest.h>
+#include <map>
+#include <set>
+
+#include "reports/html/page_model.h"
+#include "reports/html/topology_groups.h"
+#include "reports/html/topology_picture.h"
+#include "tests/unit/reports/page.h"
+#include "tests/unit/reports/samples.h"
+
+namespace shmemctl::html {
+namespace {
+
+using HostNics = std::set<std::pair<std::string, std::string>>;
+
+TEST(Topology, DevicesOfASwitchStandTogether) {
+  const NodeGroups groups = group_devices(sample_topology());
+  ASSERT_EQ(groups.devices.size(), 4U);
+  ASSERT_EQ(groups.domains.size(), 2U); // GPU1's NUMA node is unknown, and it is far from the rest
+  EXPECT_EQ(groups.domains[0].label, "NUMA 0");
+  EXPECT_EQ(groups.domains[1].label, "NUMA node unknown");
+  const SwitchGroup& first = groups.domains[0].groups.front();
+  EXPECT_FALSE(first.loose);
+  EXPECT_EQ(first.gpus, std::vector<std::size_t>{0});
+  EXPECT_EQ(first.nics, std::vector<std::size_t>{2});
+}
+
+TEST(Topology, PictureShowsTheMappingAndHotNics) {
+  const Report report = sample_report();
+  EXPECT_EQ(hot_nics(report), (HostNics{{"node7", "mlx5_0"}}));
+  const auto picture = topology_picture(report.topology, report.mapping, {"mlx5_0"});
+  ASSERT_TRUE(picture);
+  std::map<std::string, PictureBox> devices;
+  for (const PictureBox& box : picture->boxes) {
+    EXPECT_LE(box.x + box.width, picture->width);
+    EXPECT_LE(box.y + box.height, picture->height);
+    if (box.kind == BoxKind::gpu || box.kind == BoxKind::nic)
+      devices[box.label] = box;
+  }
+  ASSERT_EQ(devices.size(), 4U);
+  EXPECT_EQ(devices["mlx5_0"].state, DeviceState::hot);
+  EXPECT_EQ(devices["mlx5_1"].state, DeviceState::idle);
+  EXPECT_EQ(devices["GPU1"].detail, "PE 1");
+  std::map<LineKind, int> lines;
+  for (const PictureLine& line : picture->lines)
+    ++lines[line.kind];
+  EXPECT_EQ(lines[LineKind::near], 1);   // PE 0, PIX
+  EXPECT_EQ(lines[LineKind::far], 1);    // PE 1, SYS
+  EXPECT_EQ(lines[LineKind::nvlink], 2); // a bar over two GPUs
+}
+
+TEST(Topology, NamesOfNicsAreFoundInSubjects) {
+  Report report;
+  report.hosts = json::array({{{"name", "node1"}}});
+  report.findings = {{"nic-hotspot-measured", Severity::warning, "node7 mlx5_3:1", "", "x"},
+                     {"mapping-collapse", Severity::error, "mlx5_0/1, mlx5_4/2", "", "x"},
+                     {"nic-hotspot", Severity::info, "mlx5_7/1", "", "x"},
+                     {"slow", Severity::error, "mlx5_8/1", "", "x"}};
+  report.hotspots = {{"ports",
+                      {{{"device", "mlx5_9"}, {"hot", true}},
+                       {{"device", "mlx5_6"}, {"host", "node2"}, {"hot", true}},
+                       {{"device", "mlx5_5"}, {"hot", false}}}}};
+  EXPECT_EQ(hot_nics(report), (HostNics{{"node1", "mlx5_0"},
+                                        {"node1", "mlx5_4"},
+                                        {"node1", "mlx5_9"},
+                                        {"node2", "mlx5_6"},
+                                        {"node7", "mlx5_3"}}));
+}
+
+/// Names of NICs that are drawn red, by the title of their picture.
+std::map<std::string, std::set<std::string>> red_nics(const json& model) {
+  std::map<std::string, std::set<std::string>> red;
+  const json section = find_section(model, "topology");
+  for (const json& block : view::list(section, "blocks"))
+    if (block.at("type") == "topology") {
+      std::set<std::string>& names = red[block.at("title")];
+      for (const json& box : block.at("boxes"))
+        if (box.at("state") == "hot")
+          names.insert(box.at("label").get<std::string>());
+    }
+  return red;
+}
+
+TEST(Topology, HotNicsAreThoseOfTheirHostWhicheverReportNamesThem) {
+  std::vector<LoadedReport> reports;
+  for (const char* host : {"n1", "n2", "n3"}) {
+    LoadedReport loaded = run_of(std::string("2026-11-21T03:33:0") + host[1] + "Z", 1, "topo");
+    loaded.report.hosts = json::array({{{"name", host}}});
+    loaded.report.topology = sample_topology();
+    loaded.report.topology["hostname"] = host;
+    loaded.report.mapping = sample_report().mapping;
+    reports.push_back(loaded);
+  }
+  EXPECT_EQ(red_nics(page_model({reports, {}})),
+            (std::map<std::string, std::set<std::string>>{{"n1, n2, n3: GPUs and NICs", {}}}));
+  // What a job counted has no topology; n2 differs from the others by its hot NIC.
+  LoadedReport job = run_of("2026-11-21T04:00:00Z", 1, "hotspots");
+  job.report.hosts = json::array({{{"name", "n1"}}, {{"name", "n2"}}});
+  job.report.hotspots = {{"ports",
+                          {{{"host", "n1"}, {"device", "mlx5_1"}, {"port", 1}, {"hot", false}},
+                           {{"host", "n2"}, {"device", "mlx5_1"}, {"port", 1}, {"hot", true}}}}};
+  reports.push_back(job);
+  EXPECT_EQ(red_nics(page_model({reports, {}})),
+            (std::map<std::string, std::set<std::string>>{{"n1, n3: GPUs and NICs", {}},
+                                                          {"n2: GPUs and NICs", {"mlx5_1"}}}));
+}
+
+} // namespace
+} // namespace shmemctl::html
