@@ -28,12 +28,15 @@ public:
     LowLatencyCells* const cells = all_.memory.near.cells;
     for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
          rank += device::Block::size())
-      if (!places_.is_far(rank)) // to a masked one too: its memory stays mapped
+      if (!places_.is_far(rank) && !places_.is_masked(rank)) // as announce_outputs()
         device::store_release(device::pointer_to(job_, &cells->ready[job_.pe], rank), epoch_);
     const std::int32_t half = half_of_epoch(device::load_relaxed(&cells->received));
-    for (std::int32_t home = 0; home < shape_.n_ranks; ++home)
+    // Beginning behind me: that all begin with the same home would be a queue before it.
+    for (std::int32_t i = 1; i < shape_.n_ranks; ++i) {
+      const std::int32_t home = (job_.pe + i) % shape_.n_ranks;
       if (places_.is_far(home) && !places_.is_masked(home))
         each_of_mine(all_.counts[home], [&](std::int32_t slot) { send_outputs(half, home, slot); });
+    }
   }
   __device__ void add_up() const {
     each_of_mine(all_.tokens, [&](std::int32_t token) { add_up_token(token); });

@@ -153,6 +153,9 @@ protected:
 
   using Waits = std::vector<std::uint64_t>;
 
+  bool is_masked(std::int32_t rank) const {
+    return std::find(masked_.begin(), masked_.end(), rank) != masked_.end();
+  }
   bool few() const { return setup_.mode == Mode::low_latency; }
   std::int32_t tokens() const { return mine_.tokens(); }
   void* stream() { return gpu_.stream(); }
