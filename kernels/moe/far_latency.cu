@@ -18,7 +18,8 @@ __global__ void __launch_bounds__(far_threads, 1)
     far_latency_combine(const __grid_constant__ DeviceJob job,
                         const __grid_constant__ FarLatencyCombine all) {
   __shared__ FarRows rows[far_threads / 32];
-  run_far_latency_combine(job, all, rows);
+  __shared__ FarWaits waits;
+  run_far_latency_combine(job, all, rows, waits);
 }
 
 } // namespace

@@ -75,7 +75,8 @@ public:
         job.timeout_ns,
         setting_.packed ? at<std::int32_t>(job, lies_.places) : nullptr,
         setting_.packed ? at<std::int32_t>(job, lies_.far_places) : nullptr};
-    moe::run_far_latency_combine(job, all, at<moe::FarRows>(job, lies_.lists) + device::blockIdx.x);
+    moe::run_far_latency_combine(job, all, at<moe::FarRows>(job, lies_.lists) + device::blockIdx.x,
+                                 at<moe::FarWaits>(job, lies_.waits)[device::blockIdx.x]);
   }
   void poison() {
     for (std::int32_t rank = 0; rank < shape_.n_ranks; ++rank)
@@ -147,6 +148,7 @@ private:
       row_words = add(size(4 * all_rows * 8));
       back_words = add(size(back_rows * 8));
       lists = add(sizeof(moe::FarRows) * grid.blocks);
+      waits = add(sizeof(moe::FarWaits) * grid.blocks);
       rows = add(size(2 * all_rows * value));
       records = add(size(2 * all_rows * record));
       rows_out = add(size(2 * tokens * value));
@@ -164,7 +166,7 @@ private:
       far_places = add(size(all_rows * shape.top_k * 4));
       shared = add(size(4 * moe::far_dispatch_words(shape, grid.threads) * grid.blocks));
     }
-    std::size_t cells, row_words, back_words, lists, rows, records, rows_out, records_out,
+    std::size_t cells, row_words, back_words, lists, waits, rows, records, rows_out, records_out,
         outputs_of_experts, back, results, experts, weights, values, scales, slots, counts, places,
         far_places, shared;
     std::size_t size_bytes = 0;

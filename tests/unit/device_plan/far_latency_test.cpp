@@ -1,7 +1,9 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
 // kernels' own code, with a network that is a copy, verified against the oracle.
 #include <barrier>
+#include <chrono>
 #include <deque>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -89,6 +91,30 @@ TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
         EXPECT_EQ(world.cells(rank).masked[source] != 0, source == missing) << rank;
         EXPECT_EQ(world.count_from(rank, source) < 0, source == missing) << rank;
       }
+    }
+  }
+}
+
+/// Whoever is waited for is in the wait matrix, whichever of a token's choices it has; and of warps
+/// that wait at the same time the time counts once.
+TEST(FarLatency, CombineCountsTheWaitForEachRank) {
+  const moe::Shape shape = shape_of(4, 6);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
+  for (const Setting& setting : {settings[0], settings[1]}) {
+    FarWorld world(shape, setting, routing, {0, 0, 1, 1});
+    expect_right(world, 4, 1, "on time");
+    const auto begin = std::chrono::steady_clock::now();
+    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+    world.kernels().run({2, 2}, [&](const DeviceJob& job) {
+      if (job.pe == 3)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      world.combine(job);
+    });
+    const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - begin;
+    for (const std::int32_t rank : {0, 1, 2}) {
+      EXPECT_GT(world.cells(rank).wait_ns[1][3], 30'000'000U) << rank;
+      EXPECT_LT(world.cells(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
+      EXPECT_GT(world.cells(rank).wait_ns[1][1], 0U) << rank;
     }
   }
 }
