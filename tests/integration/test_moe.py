@@ -305,6 +305,21 @@ class Faults(MoeTest):
         self.assertEqual({f["subject"] for f in document["findings"] if f["id"] == "moe-masked"}, {"PE 2"})
         self.assertIn("PE 0 has masked PE 2", result[2])
 
+    def test_a_pe_that_comes_late_is_masked_and_named(self):
+        late = ("--mode", "ll", "--straggler", "1:100000", "--patience-us", 1000)
+        result, document = self.report(3, *FEW, *late)
+        self.assert_right(result, document)
+        point, = document["moe"]
+        self.assertIn(1, point["masked"][0])
+        self.assertIsNone(point.get("calls"))
+        warnings = [f for f in document["findings"] if f["id"] == "moe-masked" and f["subject"] == "PE 1"]
+        self.assertTrue(warnings)
+        self.assertEqual({f["severity"] for f in warnings}, {"warning"})
+        for row in document["results"]:
+            self.assertIsNone(row.get("bandwidth_GBps"), row)
+            if row["params"]["phase"] == "total":
+                self.assertRegex(row["reason"], r"no bandwidth: .*PE 1 by PE 0")
+
     def test_the_others_go_on_without_a_pe_that_is_stopped(self):
         code, _, err = self.moe(4, *FEW, "--mode", "ll", "--patience-us", 300_000, "--absent", 1, "--timeout", 4,
                                 env={"SHMEMCTL_FAULT": "stop:1:absent"})

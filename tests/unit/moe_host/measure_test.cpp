@@ -186,6 +186,61 @@ TEST(MoeMeasure, AStragglerIsNamed) {
   }
 }
 
+/// In ordinary calls, with nobody that was to stay away.
+TEST(MoeMeasure, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
+  MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
+  drive.setup.patience_us = 50'000;
+  Effort effort = effort_of(2);
+  effort.straggler = std::pair{1, 400'000.0};
+  Routing routing;
+  const PointResult result = measured(drive, effort, routing);
+  EXPECT_TRUE(result.wrong.empty());
+  EXPECT_FALSE(result.calls) << "they moved less than the routing says";
+  ASSERT_EQ(result.masked.size(), 3U);
+  for (const std::size_t rank : {0U, 2U})
+    EXPECT_EQ(std::count(result.masked[rank].begin(), result.masked[rank].end(), 1), 1) << rank;
+  drive.setup.routing = &routing;
+  const Point point{drive.setup, "host", "uniform", 8, {}, result};
+  for (const ResultRow& row : rows_of(point)) {
+    EXPECT_EQ(row.verified, Verified::passed);
+    EXPECT_FALSE(row.bandwidth_GBps || row.wire_GBps || row.link_fraction) << row.case_name;
+    if (row.params.at("phase") == "total" || row.params.at("phase") == "period") {
+      EXPECT_NE(row.reason.find("PE 1 by PE 0"), std::string::npos) << row.reason;
+    }
+  }
+  EXPECT_EQ(json_of(point).at("masked").size(), 3U);
+  int named = 0;
+  for (const Finding& finding : findings_of(point))
+    if (finding.id == "moe-masked" && finding.subject == "PE 1") {
+      EXPECT_EQ(finding.severity, Severity::warning);
+      ++named;
+    }
+  EXPECT_EQ(named, 2);
+}
+
+/// Sends nothing; masks rank 0 in a combine of its chain, after a dispatch that rank 0 came to.
+class MaskingBackend : public CountedBackend {
+public:
+  std::vector<double> chain(int pairs) override {
+    masked_ = {0};
+    return CountedBackend::chain(pairs);
+  }
+  std::vector<std::int32_t> masked() override { return masked_; }
+  std::optional<std::string> verify_dispatch() override {
+    return masked_.empty() ? std::nullopt : std::optional<std::string>("rows of rank 0");
+  }
+
+private:
+  std::vector<std::int32_t> masked_;
+};
+
+TEST(MoeMeasure, RowsThatCameBeforeTheMaskAreNoCorruption) {
+  MaskingBackend backend;
+  const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
+  EXPECT_TRUE(result.wrong.empty());
+  EXPECT_EQ(result.masked, (Masked{{0}}));
+}
+
 /// With all that an item can have.
 Links some_links() {
   Links links;
