@@ -9,6 +9,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
@@ -207,9 +208,12 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   const Placement& placement = runtime.placement();
   std::vector<moe::PointRequest> points = moe::points_of(flags.request, recorded, runtime.n_pes(),
                                                          node_ranks_of(placement, flags.request));
-  if (goes_straight(placement, flags.request))
-    for (moe::PointRequest& point : points)
+  for (moe::PointRequest& point : points) {
+    if (goes_straight(placement, flags.request))
       point.setup.node_of_rank = placement.node;
+    if (flags.kind() == moe::BackendKind::gpu)
+      point.setup.scale_bytes = moe::scale_bytes_of(point.setup);
+  }
   return points;
 }
 

@@ -38,6 +38,28 @@ void GpuBackend::fill() {
   wait("the tokens");
 }
 
+std::vector<double> GpuBackend::chain(int pairs) {
+  const auto [batches, each] = chain_batches(pairs);
+  std::vector<double> periods_us;
+  for (int batch = 0; batch < batches; ++batch) {
+    timer_.begin(stream());
+    for (int i = 0; i < each; ++i) {
+      if (!few())
+        enqueue_counts();
+      enqueue_dispatch();
+      if (setup_.by_expert)
+        enqueue_pack();
+      enqueue_combine();
+    }
+    timer_.end(stream());
+    wait("dispatch and combine in turn");
+    periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
+  }
+  if (few())
+    look_for_masked();
+  return periods_us;
+}
+
 std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) {
   const Shape& shape = setup.shape;
   const auto at_most = [](const char* what, std::int32_t most, const std::string& why,

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/validate.h"
+#include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/traffic.h"
@@ -287,6 +288,24 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
     EXPECT_FALSE(text_of(point).empty());
   }
+}
+
+TEST(MoeTraffic, AScaleHasTheBytesThatItIsCarriedWith) {
+  MoeDrive drive = moe_drive(2, 4, 1, 1024, 1);
+  const Routing routing{{1, {2}}, {1, {}}};
+  drive.setup.routing = &routing;
+  drive.setup.format = Format::fp8;
+  const auto sent_bytes = [&] { return dispatch_traffic(drive.setup).sent_bytes[0]; };
+  EXPECT_EQ(sent_bytes(), 1024U + 8 * 4);
+  drive.setup.power_scales = true;
+  drive.setup.scale_bytes = scale_bytes_of(drive.setup);
+  EXPECT_EQ(sent_bytes(), 1024U + 8 * 4) << "high throughput carries powers of two as floats";
+  drive.setup.mode = Mode::low_latency;
+  drive.setup.combine = Combine::weighted;
+  drive.setup.scale_bytes = scale_bytes_of(drive.setup);
+  EXPECT_EQ(sent_bytes(), 1024U + 8);
+  drive.setup.format = Format::bf16;
+  EXPECT_EQ(sent_bytes(), 2048U);
 }
 
 TEST(MoeTraffic, IsWhatTheRoutingSays) {
