@@ -28,6 +28,8 @@ std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDi
                                         void* stream) {
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
+  if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
+    return refused;
   const std::size_t shared =
       static_cast<std::size_t>(far_dispatch_words(arguments.shape, far_threads)) *
       sizeof(std::int32_t);

@@ -44,6 +44,12 @@ struct LowLatencyCells : LowLatencyWords {
 };
 /// Of a block, for one rank: so no rank may have more tokens.
 inline constexpr std::int32_t most_rows_of_part = 0xffff;
+/// "", or why a dispatch of that many tokens is not launched.
+inline std::string refuse_tokens(std::int32_t tokens) {
+  return tokens > most_rows_of_part
+             ? "low-latency kernels know " + std::to_string(most_rows_of_part) + " tokens at most"
+             : "";
+}
 /// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {
   return blocks << 16 | rows;

@@ -143,6 +143,8 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   EXPECT_FALSE(gpu_broken_rule(gpu, setup));
   EXPECT_EQ(rows_of_part(part_of(256, 65535)), 65535);
   EXPECT_EQ(blocks_of_part(part_of(256, 65535)), 256);
+  EXPECT_EQ(refuse_tokens(65535), "");
+  EXPECT_NE(refuse_tokens(65536), "");
   setup.shape.max_tokens = 65536;
   expect_broken(setup, "num-tokens", "16 bits", "65535");
   setup.mode = Mode::high_throughput;
