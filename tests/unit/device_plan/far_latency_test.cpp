@@ -152,6 +152,22 @@ TEST(FarLatency, HalvesApart) {
   }
 }
 
+/// Nobody is everybody's first.
+TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
+  const moe::Shape shape = shape_of(4, 3);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
+  FarWorld world(shape, settings[0], routing, {0, 1, 2, 3});
+  world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+  for (std::int32_t rank = 0; rank < 4; ++rank)
+    world.kernels().network(rank).take_peers();
+  world.kernels().run({1, 1}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::send); });
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    std::vector<int> homes = world.kernels().network(rank).take_peers();
+    homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
+    EXPECT_EQ(homes, (std::vector<int>{(rank + 1) % 4, (rank + 2) % 4, (rank + 3) % 4})) << rank;
+  }
+}
+
 /// A rank that is masked lives on: it gets the rows that were sent before, tells of its outputs
 /// before the others look, and goes on for two more calls. Neither side takes the other's data.
 TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
