@@ -9,6 +9,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
@@ -23,12 +24,25 @@ namespace shmemctl {
 
 namespace {
 
+bool has_equal_nodes(const Placement& placement) {
+  return placement.equal_pes_per_node && placement.distribution == Distribution::block;
+}
+
+/// Whether no rank hands rows on, so that nodes may be as they are. Low latency goes straight by
+/// itself.
+bool goes_straight(const Placement& placement, const moe::Request& request) {
+  return request.flat || (request.mode == "ll" && !has_equal_nodes(placement));
+}
+
 /// Ranks of a node, where nodes have equally many that follow each other; rows that cross nodes are
 /// handed on by ranks with the same place on theirs.
-int node_ranks_of(const Placement& placement, bool flat) {
-  if (flat || placement.n_nodes() == 1)
+int node_ranks_of(const Placement& placement, const moe::Request& request) {
+  if (placement.n_nodes() == 1 && request.flat)
+    throw bad_moe("--flat: this job has one node, and nothing is handed on within it",
+                  "leave it out, or start PEs on several nodes");
+  if (placement.n_nodes() == 1 || goes_straight(placement, request))
     return placement.n_pes;
-  if (!placement.equal_pes_per_node || placement.distribution != Distribution::block)
+  if (!has_equal_nodes(placement))
     throw bad_moe("rows that cross nodes need nodes with equally many PEs that follow each other",
                   "start as many PEs on each node, in blocks; or give --flat");
   return placement.n_pes / placement.n_nodes();
@@ -186,11 +200,14 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
                                          const std::optional<moe::RecordedRouting>& recorded,
                                          const Runtime& runtime) {
   const Placement& placement = runtime.placement();
-  std::vector<moe::PointRequest> points = moe::points_of(
-      flags.request, recorded, runtime.n_pes(), node_ranks_of(placement, flags.request.flat));
-  if (flags.request.flat)
-    for (moe::PointRequest& point : points)
+  std::vector<moe::PointRequest> points = moe::points_of(flags.request, recorded, runtime.n_pes(),
+                                                         node_ranks_of(placement, flags.request));
+  for (moe::PointRequest& point : points) {
+    if (goes_straight(placement, flags.request))
       point.setup.node_of_rank = placement.node;
+    if (flags.kind() == moe::BackendKind::gpu)
+      point.setup.scale_bytes = moe::scale_bytes_of(point.setup);
+  }
   return points;
 }
 
@@ -204,6 +221,8 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
+  for (const moe::PointRequest& point : points)
+    moe::require_backend(runtime, flags.kind(), point.setup);
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
   if (!flags.record.empty() && session.leads())
@@ -239,6 +258,12 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
                 "use --backend host");
   if (flags.request.num_sms != moe::Request().num_sms && flags.kind() == moe::BackendKind::host)
     throw bad_moe("--num-sms is for kernels", "leave it out, or use --backend gpu");
+  if (flags.request.expert_alignment != moe::Request().expert_alignment &&
+      flags.kind() == moe::BackendKind::gpu && flags.request.mode == "ll" &&
+      flags.request.layout == "source")
+    throw bad_moe(
+        "--expert-alignment: low latency by kernels counts per expert only where it packs",
+        "leave it out, or use --layout expert");
   if (!flags.record.empty())
     check_output_path(flags.record, context.force);
   const auto recorded = read_recorded(flags.request);

@@ -47,7 +47,7 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
                    "ht: combine brings the weights of the choices home as well");
   command.add_flag("--bias", request.bias, "ht: combine adds a bias to each token");
   command.add_flag("--flat", request.flat,
-                   "Several nodes: every row goes straight, none is handed on");
+                   "ht, several nodes: every row goes straight, none is handed on");
   command.add_option("--backend", flags.backend, "Who moves the rows")
       ->check(CLI::IsMember({"host", "gpu"}));
   command

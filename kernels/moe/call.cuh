@@ -36,9 +36,13 @@ public:
     bool last = false;
     if (device::Block::rank() == 0) {
       // Release and acquire: the last block's stores below come behind what all blocks did.
+#ifndef SHMEMCTL_MUTATE_MOE_CALL_ORDER
       device::fence_system();
+#endif
       last = device::atomic_word_add(&cells_->blocks_done, 1u) + 1 == gridDim.x;
+#ifndef SHMEMCTL_MUTATE_MOE_CALL_ORDER
       device::fence_system();
+#endif
     }
     if (device::Block::all(!last))
       return;

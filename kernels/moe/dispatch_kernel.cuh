@@ -9,7 +9,8 @@
 namespace shmemctl::moe {
 
 /// What a warp's lanes know of a token: lane k its k-th choice, lane r where it goes to on rank
-/// `rank`, all of them scales.
+/// `rank`, all of them scales (of up to 16384 channels; those of the rest are read where they are
+/// written).
 struct TokenOfLanes {
   static constexpr int most_scales = 4; ///< of a lane
   std::int32_t row = -1;
@@ -48,6 +49,9 @@ struct TokenOfLanes {
     for (int i = 0; i < most_scales; ++i)
       if (lane + i * 32 < layout.scale_words)
         record[lane + i * 32] = __float_as_uint(scales[i]);
+    for (std::int32_t i = lane + most_scales * 32; i < layout.scale_words; i += 32)
+      record[i] = __float_as_uint(
+          __ldg(all.scales + static_cast<std::int64_t>(token) * layout.scale_words + i));
     if (lane < layout.top_k) {
       const std::int32_t local = all.shape.local_expert(expert, to);
       record[layout.experts() + lane] = static_cast<std::uint32_t>(local);

@@ -18,7 +18,8 @@ __global__ void __launch_bounds__(far_threads, 1)
     far_latency_combine(const __grid_constant__ DeviceJob job,
                         const __grid_constant__ FarLatencyCombine all) {
   __shared__ FarRows rows[far_threads / 32];
-  run_far_latency_combine(job, all, rows);
+  __shared__ FarWaits waits;
+  run_far_latency_combine(job, all, rows, waits);
 }
 
 } // namespace
@@ -26,6 +27,8 @@ __global__ void __launch_bounds__(far_threads, 1)
 std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
                                         void* stream) {
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
+    return refused;
+  if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
     return refused;
   const std::size_t shared =
       static_cast<std::size_t>(far_dispatch_words(arguments.shape, far_threads)) *

@@ -4,6 +4,7 @@
 
 #include "kernels/moe/far_latency_common.cuh"
 #include "kernels/moe/numbers.cuh"
+#include "kernels/moe/rails.cuh"
 
 namespace shmemctl::moe {
 
@@ -12,31 +13,42 @@ struct FarRows {
   const uint4* rows[max_top_k]; ///< nullptr: there is none
   float weights[max_top_k];
 };
+/// By rank: the longest wait of a block for one of its outputs.
+struct FarWaits {
+  std::uint64_t longest_ns[max_ranks];
+};
 
 class FarLatencyAdder {
 public:
   /// @param shared FarRows of each warp
   __device__ FarLatencyAdder(const DeviceJob& job, const FarLatencyCombine& all, FarRows* shared,
-                             std::uint64_t epoch)
+                             FarWaits& waits, std::uint64_t epoch)
       : job_(job), all_(all), shape_(all.shape), places_(job, all.shape, all.memory), epoch_(epoch),
         of_row_(rows_of(all.shape, all.weighted)), row_bytes_(all.shape.hidden * 2),
         warp_(device::Block::rank() / device::Warp::size()),
-        warps_(device::Block::size() / device::Warp::size()), list_(shared[warp_]) {}
+        warps_(device::Block::size() / device::Warp::size()), list_(shared[warp_]), waits_(waits) {}
 
   /// By all threads of the grid.
   __device__ void send() const {
     LowLatencyCells* const cells = all_.memory.near.cells;
     for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
          rank += device::Block::size())
-      if (!places_.is_far(rank)) // to a masked one too: its memory stays mapped
+      if (!places_.is_far(rank) && !places_.is_masked(rank)) // as announce_outputs()
         device::store_release(device::pointer_to(job_, &cells->ready[job_.pe], rank), epoch_);
     const std::int32_t half = half_of_epoch(device::load_relaxed(&cells->received));
-    for (std::int32_t home = 0; home < shape_.n_ranks; ++home)
+    // Beginning behind me: that all begin with the same home would be a queue before it.
+    for (std::int32_t i = 1; i < shape_.n_ranks; ++i) {
+      const std::int32_t home = (job_.pe + i) % shape_.n_ranks;
       if (places_.is_far(home) && !places_.is_masked(home))
         each_of_mine(all_.counts[home], [&](std::int32_t slot) { send_outputs(half, home, slot); });
+    }
   }
   __device__ void add_up() const {
+    for (std::int32_t rank = device::Block::rank(); rank < max_ranks; rank += device::Block::size())
+      waits_.longest_ns[rank] = 0;
+    device::Block::sync();
     each_of_mine(all_.tokens, [&](std::int32_t token) { add_up_token(token); });
+    count_waits();
   }
 
 private:
@@ -107,7 +119,7 @@ private:
   __device__ const std::byte* near_row(std::int32_t token, std::int32_t rank, std::int32_t slot,
                                        std::int32_t which) const {
     const std::uint64_t* const word = &all_.memory.near.cells->ready[rank];
-    if (!wait(rank, which, [&] { return device::load_acquire(word) >= epoch_; }))
+    if (!wait(rank, [&] { return device::load_acquire(word) >= epoch_; }))
       return nullptr;
     // A place is written by the rank that has the output, and is there when the output is.
     const std::int64_t at =
@@ -120,21 +132,27 @@ private:
                                       std::int32_t which) const {
     const std::int64_t at = places_.back(rank, slot, of_row_, which);
 #ifndef SHMEMCTL_MUTATE_MOE_FAR_BACK_UNHEARD
-    if (!wait(rank, which,
-              [&] { return device::load_acquire(all_.memory.back_words + at) == epoch_; }))
+    if (!wait(rank, [&] { return device::load_acquire(all_.memory.back_words + at) == epoch_; }))
       return nullptr;
 #endif
     return all_.memory.back + at * row_bytes_;
   }
   template <class Ready>
-  __device__ bool wait(std::int32_t rank, std::int32_t which, const Ready& ready) const {
-    LowLatencyCells* const cells = all_.memory.near.cells;
+  __device__ bool wait(std::int32_t rank, const Ready& ready) const {
     const std::uint64_t begin_ns = device::global_time_ns();
-    const bool came = wait_or_mask(cells, rank, all_.patience_ns, ready);
-    // By one thread for each rank at most: of a weighted combine that of the first choice.
-    if (blockIdx.x == 0 && warp_ == 0 && which == 0)
-      count_wait(cells, 1, rank, begin_ns);
+    const bool came = wait_or_mask(all_.memory.near.cells, rank, all_.patience_ns, ready);
+    if (blockIdx.x == 0)
+      raise_shared(waits_.longest_ns + rank, device::global_time_ns() - begin_ns);
     return came;
+  }
+  /// Of block 0: its warps wait at the same time, so of a rank the longest wait counts. One that
+  /// has nothing for this block's tokens is not waited for.
+  __device__ void count_waits() const {
+    device::Block::sync();
+    std::uint64_t* const sums_ns = all_.memory.near.cells->wait_ns[1];
+    for (std::int32_t rank = device::Block::rank(); blockIdx.x == 0 && rank < shape_.n_ranks;
+         rank += device::Block::size())
+      sums_ns[rank] += waits_.longest_ns[rank];
   }
 
   /// 16 bytes of each row, in their order. Several loads are on the way.
@@ -167,14 +185,15 @@ private:
   std::uint64_t epoch_;
   std::int32_t of_row_, row_bytes_, warp_, warps_;
   FarRows& list_;
+  FarWaits& waits_; ///< of the block
 };
 
-/// By all threads of a grid.
+/// By all threads of a grid. @param shared, waits of the block
 __device__ inline void run_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& all,
-                                               FarRows* shared) {
+                                               FarRows* shared, FarWaits& waits) {
   LowLatencyCells* const cells = all.memory.near.cells;
   const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
-  const FarLatencyAdder adder(job, all, shared, epoch);
+  const FarLatencyAdder adder(job, all, shared, waits, epoch);
   if (all.halves != Halves::receive)
     adder.send();
   if (all.halves == Halves::send)

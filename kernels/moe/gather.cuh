@@ -84,7 +84,7 @@ public:
       reduce(unit, stage);
       // This lane's reads of the stage come before the copy engine writes there again. (Without it
       // single rows are wrong, and only sometimes.)
-#ifndef SHMEMCTL_MUTATE_GATHER_FENCE
+#ifndef SHMEMCTL_MUTATE_MOE_GATHER_FENCE
       device::fence_shared_for_bulk();
 #endif
       __syncwarp();

@@ -8,6 +8,8 @@ std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDi
                                         void* stream) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
+  if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
+    return refused;
   // A block per token where there are enough; one block at least tells that there are none.
   const int most =
       arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;

@@ -42,6 +42,14 @@ struct LowLatencyCells : LowLatencyWords {
   /// By half, source and block: count_word() of part_of().
   std::uint64_t parts[2][ranks][most_parts];
 };
+/// Of a block, for one rank: so no rank may have more tokens.
+inline constexpr std::int32_t most_rows_of_part = 0xffff;
+/// "", or why a dispatch of that many tokens is not launched.
+inline std::string refuse_tokens(std::int32_t tokens) {
+  return tokens > most_rows_of_part
+             ? "low-latency kernels know " + std::to_string(most_rows_of_part) + " tokens at most"
+             : "";
+}
 /// How many rows a block of a dispatch wrote for one rank, and how many blocks there are.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t part_of(std::int32_t blocks, std::int32_t rows) {
   return blocks << 16 | rows;
@@ -50,7 +58,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::int32_t blocks_of_part(std::int32_t part) {
   return part >> 16;
 }
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t rows_of_part(std::int32_t part) {
-  return part & 0xffff;
+  return part & most_rows_of_part;
 }
 
 /// Symmetric memory of the GPU heap.

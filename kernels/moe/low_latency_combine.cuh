@@ -79,13 +79,13 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
   return there;
 }
 
-/// By block 0: my outputs lie ready.
+/// By block 0: my outputs lie ready. @param is_masked of this thread's rank: it is not told, since
+/// its rows were not taken, so that what lies where their outputs would is of another call
 __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCombine& all,
-                                        std::uint64_t epoch) {
+                                        std::uint64_t epoch, bool is_masked) {
   const auto rank = static_cast<std::int32_t>(threadIdx.x);
   LowLatencyCells* const cells = all.memory.cells;
-  // To a masked rank too: its memory stays mapped, and a look would take as long as the store.
-  if (rank < all.shape.n_ranks)
+  if (rank < all.shape.n_ranks && !is_masked)
     device::store_release(device::pointer_to(job, &cells->ready[job.pe], rank), epoch);
 }
 
@@ -95,9 +95,12 @@ __global__ void __launch_bounds__(gather_threads, 1)
                         const __grid_constant__ LowLatencyCombine all) {
   extern __shared__ __align__(128) std::byte shared[];
   LowLatencyCells* const cells = all.memory.cells;
+  // Both loads are on the way together.
+  const bool is_masked = threadIdx.x < static_cast<unsigned>(all.shape.n_ranks) &&
+                         device::load_relaxed(&cells->masked[threadIdx.x]) != 0;
   const std::uint64_t epoch = device::load_relaxed(&cells->combined) + 1;
   if (blockIdx.x == 0 && all.halves != Halves::receive)
-    announce_outputs(job, all, epoch);
+    announce_outputs(job, all, epoch, is_masked);
   if (all.halves == Halves::send)
     return;
   const GatherShape shape = gather_shape(all);

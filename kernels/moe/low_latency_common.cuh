@@ -7,21 +7,27 @@
 namespace shmemctl::moe {
 
 /// Waits until `ready()`. A rank that does not make it true in time is masked, and job.report stays
-/// as it is, because the others go on. @return whether it came true
+/// as it is, because the others go on. Of a masked one nothing is taken, ready or not: what it says
+/// late may be of rows that it never got. @return whether it came true
 template <class Ready>
 __device__ inline bool wait_or_mask(LowLatencyCells* cells, std::int32_t rank,
                                     std::uint64_t patience_ns, const Ready& ready) {
-  if (ready())
-    return true;
-  if (device::load_relaxed(&cells->masked[rank]) != 0)
-    return false;
-  const std::uint64_t begin_ns = device::global_time_ns();
-  for (unsigned looks = 1; !ready(); ++looks)
-    if (looks % 256 == 0 && device::global_time_ns() - begin_ns > patience_ns) {
+  std::uint64_t begin_ns = 0;
+  for (unsigned looks = 0;; ++looks) {
+    // Both loads are on the way together: the mask costs no time of its own.
+    const bool is_masked = device::load_relaxed(&cells->masked[rank]) != 0;
+    const bool is_ready = ready();
+    if (is_masked)
+      return false;
+    if (is_ready)
+      return true;
+    if (looks == 0) {
+      begin_ns = device::global_time_ns();
+    } else if (looks % 256 == 0 && device::global_time_ns() - begin_ns > patience_ns) {
       device::store_relaxed(&cells->masked[rank], 1);
       return false;
     }
-  return true;
+  }
 }
 /// By one thread for each rank and launch.
 /// @param op 0: dispatch, 1: combine

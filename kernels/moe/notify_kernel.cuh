@@ -253,7 +253,9 @@ __global__ void __launch_bounds__(notify_threads, 1)
   if (threadIdx.x != 0)
     return;
   // The last block counts the notification: both have read its number.
+#ifndef SHMEMCTL_MUTATE_MOE_NOTIFY_ORDER
   device::fence_system();
+#endif
   if (device::atomic_word_add(&cells->blocks_done, 1u) + 1 == gridDim.x) {
     cells->blocks_done = 0;
     device::store_relaxed(&cells->notification, epoch);

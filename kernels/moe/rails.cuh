@@ -18,6 +18,18 @@ __device__ inline void add_shared(std::int32_t* at) {
 #endif
 }
 
+/// At least `value`, of a word there.
+__device__ inline void raise_shared(std::uint64_t* at, std::uint64_t value) {
+#ifdef __CUDACC__
+  atomicMax(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+#else
+  std::uint64_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+  while (seen < value && !__atomic_compare_exchange_n(at, &seen, value, false, __ATOMIC_RELAXED,
+                                                      __ATOMIC_RELAXED)) {
+  }
+#endif
+}
+
 /// By one thread for each rank and launch: `ns` more that were spent waiting for it.
 /// @param what 0: until it had begun, or told its counts; 1: for its rows
 __device__ inline void add_wait(const HybridShape& shape, const HybridMemory& memory,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -141,11 +142,31 @@ Error unfit(const std::string& problem, const std::string& fix) {
   return {ExitCode::usage, "the routing", "make", problem, fix};
 }
 
+/// The nearest number of groups that divides the experts, of those that suit the choices if there
+/// are any.
+std::int32_t nearest_groups(const Shape& shape, const RoutingRequest& request) {
+  std::int32_t nearest = 1;
+  bool suits = false;
+  for (std::int32_t groups = 1; groups <= shape.n_experts; ++groups) {
+    if (shape.n_experts % groups != 0)
+      continue;
+    const bool this_suits = request.top_groups <= groups &&
+                            shape.n_experts / groups * request.top_groups >= shape.top_k;
+    const bool is_nearer = std::abs(groups - request.groups) < std::abs(nearest - request.groups);
+    if ((this_suits && !suits) || (this_suits == suits && is_nearer)) {
+      nearest = groups;
+      suits = this_suits;
+    }
+  }
+  return nearest;
+}
+
 void check_groups(const Shape& shape, const RoutingRequest& request) {
   if (request.groups < 1 || shape.n_experts % request.groups != 0)
-    throw unfit(fmt::format("{} experts cannot be put into {} equal groups", shape.n_experts,
-                            request.groups),
-                "nearest legal value: a --num-groups that divides the number of experts");
+    throw unfit(
+        fmt::format("{} experts cannot be put into {} equal groups", shape.n_experts,
+                    request.groups),
+        fmt::format("nearest legal value: --num-groups {}", nearest_groups(shape, request)));
   if (request.top_groups < 1 || request.top_groups > request.groups)
     throw unfit(
         fmt::format("a token cannot choose {} of {} groups", request.top_groups, request.groups),

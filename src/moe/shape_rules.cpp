@@ -68,11 +68,15 @@ std::optional<BrokenRule> broken_rule(const Shape& shape, Format format, int ran
   return outside("expert-alignment", shape.expert_alignment, 1, 1 << 16, "");
 }
 
+Error error_of(const BrokenRule& broken) {
+  return {ExitCode::usage, broken.what, "check the shape of the dispatch",
+          fmt::format("{} {} (it is {})", broken.what, broken.rule, broken.found),
+          fmt::format("nearest legal value: {}", broken.nearest)};
+}
+
 void validate(const Shape& shape, Format format, int ranks_limit) {
   if (const auto broken = broken_rule(shape, format, ranks_limit))
-    throw Error(ExitCode::usage, broken->what, "check the shape of the dispatch",
-                fmt::format("{} {} (it is {})", broken->what, broken->rule, broken->found),
-                fmt::format("nearest legal value: {}", broken->nearest));
+    throw error_of(*broken);
 }
 
 } // namespace shmemctl::moe

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "src/base/error.h"
 #include "src/moe/shape.h"
 
 namespace shmemctl::moe {
@@ -15,6 +16,9 @@ struct BrokenRule {
   std::string found;   ///< "7100"
   std::string nearest; ///< the nearest legal value: "7040 or 7168"
 };
+
+/// What to throw of a rule that is broken (usage).
+Error error_of(const BrokenRule& broken);
 
 /// @param ranks_limit most ranks that whoever runs it knows
 /// @return nothing if all is well

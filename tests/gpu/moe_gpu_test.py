@@ -59,8 +59,21 @@ class MoeOnGpus(unittest.TestCase):
 
     def test_nodes_that_are_too_large_are_refused(self):
         done = self.moe(18, 2, "--num-experts", 36)
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("--flat", done.stderr)
+        self.assertIn("nearest legal value: 8", done.stderr)
+
+    def test_what_kernels_cannot_do_ends_before_anything_is_measured(self):
+        for flags, rule in ((("--num-sms", "8,4000"), "num-sms must be"),
+                            (("--mode", "ll", "--num-tokens", "16,65536"), "nearest legal value: 65535"),
+                            (("--mode", "ll", "--layout", "expert", "--num-experts", "64,16384"),
+                             "nearest legal value: 8192")):
+            with self.subTest(flags=flags):
+                done = self.moe(2, None, *flags)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(rule, done.stderr)
+                self.assertIn("nearest legal value", done.stderr)
+                self.assertNotIn("moe-dispatch", done.stdout)
 
     def test_nvlinks_are_counted_or_say_why(self):
         done = self.moe(2, None, "--num-tokens", 512, "--hidden", 1024, "-n", 5, "--json", "-")

@@ -83,6 +83,12 @@ public:
     pe_.synchronize();
     pe_.barrier();
   }
+  /// What experts write: else what they wrote of the same tokens before would be right again.
+  void poison_outputs() {
+    cuda_must(cudaMemsetAsync(memory_.outputs, poison_byte,
+                              outputs_bytes(shape_, combine_, by_expert_), pe_.stream),
+              "poison");
+  }
   /// "" or what is wrong: counts, rows, records, gaps.
   std::string check_rows() {
     pe_.synchronize();

@@ -176,5 +176,87 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
       "");
 }
 
+/// Rank 1 of a job, or one of those that mask it.
+class LateRank {
+public:
+  static constexpr std::int32_t late = 1;
+  explicit LateRank(MoeLatencyRank& rank) : rank_(rank), is_late_(rank.pe().job.pe == late) {
+    for (std::int32_t other = 0; other < rank.shape().n_ranks; ++other)
+      if (is_late_ ? other != late : other == late)
+        masked_.push_back(other);
+  }
+  /// By one side, while the other one waits.
+  template <class Act>
+  void only(bool by_the_late_one, const Act& act) {
+    if (is_late_ == by_the_late_one)
+      act();
+    rank_.pe().synchronize();
+    rank_.pe().barrier();
+  }
+  void combine(Halves halves) {
+    rank_.poison_results();
+    rank_.combine({8, 4, 1}, 1024, halves);
+  }
+  void look(const std::string& where) { must(rank_.check_combined_without(masked_), where); }
+  void look_at_counts(const std::string& where) {
+    rank_.pe().synchronize();
+    for (const std::int32_t other : masked_)
+      if (rank_.counts()[static_cast<std::size_t>(other)] != -1)
+        throw std::runtime_error(where + ": rows of rank " + std::to_string(other));
+  }
+
+private:
+  MoeLatencyRank& rank_;
+  const bool is_late_;
+  std::vector<std::int32_t> masked_;
+};
+
+/// A rank that is masked lives on: it gets the rows that were sent before, tells of its outputs
+/// before the others look, and goes on for two more calls. Neither side takes the other's data.
+TEST(MoeLowLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  if (!can_run(3))
+    GTEST_SKIP() << "ranks share a GPU";
+  const moe::Shape shape = shape_of(3, 12, 4, 2048, 64);
+  const moe::Routing routing = uniform_routing(shape, 64, 5);
+  for (const Combine combine : {Combine::partial, Combine::weighted}) {
+    ThreadGpus gpus(3);
+    ASSERT_EQ(gpus.run(
+                  MoeLatencyRank::heap_bytes(shape, Scales::float32, combine),
+                  [&](ThreadGpu& pe) {
+                    MoeLatencyRank rank(pe, shape, Scales::float32, routing, combine);
+                    LateRank side(rank);
+                    latency_round_trip(rank, {shape, {8, 4, 1}, 1024}, false, "all in time");
+                    rank.poison_outputs();
+                    rank.poison();
+                    side.only(false, [&] {
+                      rank.dispatch(Halves::both, 20); // masks the late one
+                      rank.experts();
+                    });
+                    side.only(true, [&] {
+                      rank.dispatch(Halves::both, 20);
+                      must(rank.check_rows(), "rows that were sent before");
+                      rank.experts();
+                      rank.combine({8, 4, 1}, 1024, Halves::send);
+                    });
+                    side.only(false, [&] { side.combine(Halves::both); });
+                    side.only(true, [&] { side.combine(Halves::receive); });
+                    side.look("the call that it was late for");
+                    for (int i = 0; i < 2; ++i) {
+                      pe.barrier();
+                      rank.dispatch(Halves::both, 20);
+                      rank.experts();
+                      side.combine(Halves::both);
+                      side.look_at_counts("a call after that");
+                      side.look("a call after that");
+                    }
+                    pe.barrier();
+                  },
+                  0.2),
+              "");
+  }
+}
+
 } // namespace
 } // namespace shmemctl::test

@@ -59,12 +59,16 @@ public:
   /// "" or what is wrong.
   /// @param node_ranks of a combine across nodes
   std::string check_combined(bool with_bias = false, std::int32_t node_ranks = 0) {
-    clear_wrong();
-    launch_must(moe::launch_check_combined(
-        {shape_, scale_kind_, combine_, pe_.job.pe, tokens(), moe_seed, experts_.data(),
-         weights_.data(), bias(with_bias), results_.data(), wrong_.data(), node_ranks},
-        pe_.stream));
-    return what_is_wrong("combine");
+    return check_combined_of(experts_, with_bias, node_ranks);
+  }
+  /// As if the tokens did not go to these ranks.
+  std::string check_combined_without(const std::vector<std::int32_t>& masked) {
+    std::vector<std::int32_t> left = mine_.experts;
+    for (std::int32_t& expert : left)
+      if (expert >= 0 &&
+          std::find(masked.begin(), masked.end(), shape_.rank_of_expert(expert)) != masked.end())
+        expert = moe::no_expert;
+    return check_combined_of(GpuArray<std::int32_t>(left), false, 0);
   }
 
 protected:
@@ -141,6 +145,15 @@ protected:
   GpuArray<moe::Wrong> wrong_;
 
 private:
+  std::string check_combined_of(const GpuArray<std::int32_t>& choices, bool with_bias,
+                                std::int32_t node_ranks) {
+    clear_wrong();
+    launch_must(moe::launch_check_combined(
+        {shape_, scale_kind_, combine_, pe_.job.pe, tokens(), moe_seed, choices.data(),
+         weights_.data(), bias(with_bias), results_.data(), wrong_.data(), node_ranks},
+        pe_.stream));
+    return what_is_wrong("combine");
+  }
   std::vector<float> all_weights() const {
     std::vector<float> weights;
     for (std::int32_t token = 0; token < mine_.tokens(); ++token)

@@ -30,6 +30,8 @@ const std::vector<Case> cases = {
     {shape_of(3, 12, 5, 2176, 129), {1, 1, 4, 2}, 4352},
     {shape_of(8, 64, 8, 2048, 200), {8, 4, 2, 1}, 2048},
     {shape_of(1, 16, 4, 4096, 50), {5, 2, 2, 1}, 2048},
+    {shape_of(2, 16, 4, 16512, 40), {6, 2, 2, 1}, 8256}, // more scales than lanes hold
+    {shape_of(2, 16, 4, 18432, 40), {6, 2, 2, 0}, 8192},
 };
 
 void round_trip(MoeRank& rank, const Case& one, const std::string& where) {

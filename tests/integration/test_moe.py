@@ -262,7 +262,8 @@ class BadInput(MoeTest):
     def test_words_that_are_none(self):
         for flags in (("--routing", "unifrom"), ("--mode", "fast"), ("--dtype", "fp4"), ("--straggler", "1"),
                       ("--num-tokens", "x"), ("--masked", 101), ("--num-sms", 8), ("--scales", "ue8m0"),
-                      ("--combine", "partial"), ("--layout", "expert"), ("--mode", "ll", "--topk-weights"), ("--patience-us", 100), ("--absent", 1), ("--record", self.path / "r", "--num-tokens", "1,2")):
+                      ("--combine", "partial"), ("--layout", "expert"), ("--mode", "ll", "--topk-weights"),
+                      ("--mode", "ll", "--flat"), ("--backend", "gpu", "--mode", "ll", "--expert-alignment", 16), ("--patience-us", 100), ("--absent", 1), ("--record", self.path / "r", "--num-tokens", "1,2")):
             with self.subTest(flags=flags):
                 self.assertEqual(run("moe", *flags)[0], 2)
 
@@ -270,6 +271,11 @@ class BadInput(MoeTest):
         code, _, err = self.moe(2, *FEW, "--straggler", "2:10")
         self.assertEqual(code, 2, err)
         self.assertIn("PE 0 to 1", err)
+
+    def test_flat_takes_several_nodes(self):
+        code, _, err = self.moe(2, *FEW, "--flat")
+        self.assertEqual(code, 2, err)
+        self.assertIn("one node", err)
 
     def test_gpu_says_what_is_missing(self):
         result = run("moe", "--backend", "gpu", "--num-tokens", 4)
@@ -308,6 +314,21 @@ class Faults(MoeTest):
         self.assertLess(rows["without it"]["stats"]["p50"], 1_000_000)
         self.assertEqual({f["subject"] for f in document["findings"] if f["id"] == "moe-masked"}, {"PE 2"})
         self.assertIn("PE 0 has masked PE 2", result[2])
+
+    def test_a_pe_that_comes_late_is_masked_and_named(self):
+        late = ("--mode", "ll", "--straggler", "1:100000", "--patience-us", 1000)
+        result, document = self.report(4, *FEW, *late)
+        self.assert_right(result, document)
+        point, = document["moe"]
+        self.assertIn(1, point["masked"][0])
+        self.assertIsNone(point.get("calls"))
+        warnings = [f for f in document["findings"] if f["id"] == "moe-masked" and f["subject"] == "PE 1"]
+        self.assertTrue(warnings)
+        self.assertEqual({f["severity"] for f in warnings}, {"warning"})
+        for row in document["results"]:
+            self.assertIsNone(row.get("bandwidth_GBps"), row)
+            if row["params"]["phase"] == "total":
+                self.assertRegex(row["reason"], r"no bandwidth: .*PE 1 by PE 0")
 
     def test_the_others_go_on_without_a_pe_that_is_stopped(self):
         code, _, err = self.moe(4, *FEW, "--mode", "ll", "--patience-us", 300_000, "--absent", 1, "--timeout", 4,

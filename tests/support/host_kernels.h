@@ -29,6 +29,7 @@ public:
   }
 
   DeviceJob& job(int pe) { return pes_[static_cast<std::size_t>(pe)]->job; }
+  device::HostNetwork& network(int pe) { return pes_[static_cast<std::size_t>(pe)]->network; }
   const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
   /// That PE's heap is mapped nowhere but there.
   void unmap(int pe) {

@@ -28,6 +28,7 @@ struct Setup {
   Mode mode = Mode::high_throughput;
   Format format = Format::bf16;
   bool power_scales = false;       ///< FP8: scales are powers of two (UE8M0)
+  std::int32_t scale_bytes = 4;    ///< FP8: of a scale as the backend's rows carry it
   Combine combine = Combine::rows; ///< rows goes with high_throughput, the others with low_latency
   bool bias = false;               ///< of Combine::rows
   bool weights_home = false;       ///< of Combine::rows: what ranks make of the weights comes back

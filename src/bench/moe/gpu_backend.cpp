@@ -38,22 +38,60 @@ void GpuBackend::fill() {
   wait("the tokens");
 }
 
-std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
+std::vector<double> GpuBackend::chain(int pairs) {
+  const auto [batches, each] = chain_batches(pairs);
+  std::vector<double> periods_us;
+  for (int batch = 0; batch < batches; ++batch) {
+    timer_.begin(stream());
+    for (int i = 0; i < each; ++i) {
+      if (!few())
+        enqueue_counts();
+      enqueue_dispatch();
+      if (setup_.by_expert)
+        enqueue_pack();
+      enqueue_combine();
+    }
+    timer_.end(stream());
+    wait("dispatch and combine in turn");
+    periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
+  }
+  if (few())
+    look_for_masked();
+  return periods_us;
+}
+
+std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) {
+  const Shape& shape = setup.shape;
+  const auto at_most = [](const char* what, std::int32_t most, const std::string& why,
+                          std::int32_t found, std::int32_t nearest) {
+    return BrokenRule{what, fmt::format("must be {} at most{}", most, why),
+                      fmt::format("{}", found), fmt::format("{}", nearest)};
+  };
+  const bool low = setup.mode == Mode::low_latency;
   if (const std::int32_t mates = crossing_node_ranks(gpu, setup);
-      setup.mode == Mode::high_throughput && mates > max_ranks_of_kernels)
-    return fmt::format("kernels know nodes of {} ranks at most, and these have {}; --flat sends "
-                       "each row straight to its rank",
-                       max_ranks_of_kernels, mates);
+      !low && mates > max_ranks_of_kernels)
+    return at_most("PEs of a node", max_ranks_of_kernels,
+                   " where kernels hand rows on; --flat sends each row straight to its rank", mates,
+                   max_ranks_of_kernels);
+  if (setup.by_expert && shape.local_experts() > most_packed_experts)
+    return at_most("num-experts", most_packed_experts * shape.n_ranks,
+                   fmt::format(": kernels pack rows of {} experts of a rank", most_packed_experts),
+                   shape.n_experts, most_packed_experts * shape.n_ranks);
+  if (low && shape.max_tokens > most_rows_of_part)
+    return at_most("num-tokens", most_rows_of_part,
+                   " in low latency by kernels, which count a block's rows in 16 bits",
+                   shape.max_tokens, most_rows_of_part);
+  if (setup.num_sms > shared_sms(gpu))
+    return at_most("num-sms", shared_sms(gpu),
+                   fmt::format(", which a PE has of {}", gpu.site().name), setup.num_sms,
+                   shared_sms(gpu));
+  return std::nullopt;
+}
+
+std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup) {
   if (setup.weights_home && setup.mode == Mode::low_latency)
     return "low latency applies the weights, and does not send them back";
-  if (setup.by_expert && setup.shape.local_experts() > most_packed_experts)
-    return fmt::format("kernels pack rows of {} experts of a rank at most", most_packed_experts);
-  if (const std::string reason = cannot_reach(gpu, setup); !reason.empty())
-    return reason;
-  if (setup.num_sms > shared_sms(gpu))
-    return fmt::format("--num-sms {} is more than the {} that a PE has of {}", setup.num_sms,
-                       shared_sms(gpu), gpu.site().name);
-  return "";
+  return cannot_reach(gpu, setup);
 }
 
 std::size_t gpu_backend_bytes(const PeGpu& gpu, const Setup& setup) {

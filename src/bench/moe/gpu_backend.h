@@ -2,12 +2,16 @@
 #pragma once
 
 #include "src/bench/moe/backend.h"
+#include "src/moe/shape_rules.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::moe {
 
-/// Why kernels cannot do it: a rank that they do not reach by loads and stores, a shape, more
-/// multiprocessors than there are. "" if they can.
+/// What kernels cannot do for anybody who asks for it: a shape, larger nodes, more multiprocessors
+/// than there are. Nothing if they can.
+std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup);
+
+/// Why kernels cannot do it here: a rank that they do not reach. "" if they can.
 std::string gpu_backend_cannot(const PeGpu& gpu, const Setup& setup);
 
 /// Symmetric memory of the GPU that make_gpu_backend() needs.

@@ -70,27 +70,7 @@ public:
   }
   /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
   /// wait.
-  std::vector<double> chain(int pairs) override {
-    const auto [batches, each] = chain_batches(pairs);
-    std::vector<double> periods_us;
-    for (int batch = 0; batch < batches; ++batch) {
-      timer_.begin(stream());
-      for (int i = 0; i < each; ++i) {
-        if (!few())
-          enqueue_counts();
-        enqueue_dispatch();
-        if (setup_.by_expert)
-          enqueue_pack();
-        enqueue_combine();
-      }
-      timer_.end(stream());
-      wait("dispatch and combine in turn");
-      periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
-    }
-    if (few())
-      look_for_masked();
-    return periods_us;
-  }
+  std::vector<double> chain(int pairs) override;
   int chained_pairs(int pairs) const override { return chain_batches(pairs).pairs(); }
   void run_experts() override {
     if (setup_.by_expert)
@@ -153,6 +133,9 @@ protected:
 
   using Waits = std::vector<std::uint64_t>;
 
+  bool is_masked(std::int32_t rank) const {
+    return std::find(masked_.begin(), masked_.end(), rank) != masked_.end();
+  }
   bool few() const { return setup_.mode == Mode::low_latency; }
   std::int32_t tokens() const { return mine_.tokens(); }
   void* stream() { return gpu_.stream(); }

@@ -12,6 +12,10 @@ Scales scales_of(const Setup& setup) {
   return setup.mode == Mode::low_latency ? Scales::ue8m0 : Scales::power;
 }
 
+std::int32_t scale_bytes_of(const Setup& setup) {
+  return scales_of(setup) == Scales::ue8m0 ? 1 : 4;
+}
+
 GpuPart GpuLayout::add(std::size_t part_bytes) {
   constexpr std::size_t alignment = 256;
   const std::size_t offset = (size_bytes + gpu_guard_bytes + alignment - 1) / alignment * alignment;

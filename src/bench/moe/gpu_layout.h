@@ -13,6 +13,8 @@
 namespace shmemctl::moe {
 
 Scales scales_of(const Setup& setup);
+/// Setup::scale_bytes of kernels: UE8M0 takes one, where they carry it.
+std::int32_t scale_bytes_of(const Setup& setup);
 
 /// A part of the memory, with guards around it that nobody may write.
 struct GpuPart {

@@ -49,19 +49,24 @@ struct OperationResult {
   /// behind a barrier, and by what i heard of j.
   WaitMatrix late;
 };
+/// By rank: whom it has masked, in order.
+using Masked = std::vector<std::vector<std::int32_t>>;
 /// What happened when a PE stayed away.
 struct Absence {
+  std::int32_t absent = -1;
   double masking_us = 0;         ///< the dispatch and combine in which it was masked
   std::vector<double> period_us; ///< dispatch and combine in turn without it
-  std::vector<std::vector<std::int32_t>> masked; ///< by rank: whom it has masked
+  Masked masked;                 ///< at the end, those of the calls before among them
 };
 struct PointResult {
   std::vector<OperationResult> operations;
   std::vector<double> period_us; ///< dispatch and combine in turn, without a meeting between
+  /// In the calls that all were to come to; empty where nobody has masked anybody.
+  Masked masked;
   std::optional<Absence> absence;
   int verified_iterations = 0;
-  /// All calls that were made, warm-up and verification included; nothing where a PE stayed away,
-  /// since then calls moved less than the routing says.
+  /// All calls that were made, warm-up and verification included; nothing where a PE stayed away or
+  /// was masked, since then calls moved less than the routing says.
   std::optional<CallCount> calls;
   std::vector<std::string> wrong; ///< at most one of each PE; the same on all
 };

@@ -26,9 +26,22 @@ Error cannot_start(BackendKind kind, const std::string& reason) {
 
 } // namespace
 
-OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup) {
+void require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) {
   if (const std::string reason = backend_missing(kind); !reason.empty())
     throw cannot_start(kind, reason);
+  if (kind == BackendKind::host)
+    return;
+  const PeGpu* const gpu = runtime.gpu();
+  if (!gpu)
+    throw cannot_start(kind, runtime.no_gpu_reason());
+  if (const std::optional<BrokenRule> broken = gpu_broken_rule(*gpu, setup))
+    throw error_of(*broken);
+  if (const std::string reason = gpu_backend_cannot(*gpu, setup); !reason.empty())
+    throw cannot_start(kind, reason);
+}
+
+OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup) {
+  require_backend(runtime, kind, setup);
   if (kind == BackendKind::gpu)
     open_gpu(runtime, setup);
   else
@@ -45,10 +58,6 @@ void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
 
 void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
   gpu_ = runtime.gpu();
-  if (!gpu_)
-    throw cannot_start(BackendKind::gpu, runtime.no_gpu_reason());
-  if (const std::string reason = gpu_backend_cannot(*gpu_, setup); !reason.empty())
-    throw cannot_start(BackendKind::gpu, reason);
   const std::size_t size_bytes = gpu_backend_bytes(*gpu_, setup);
   gpu_memory_ =
       bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");

@@ -16,6 +16,10 @@ const char* to_string(BackendKind kind);
 /// Why this build has no such backend; "" if it has.
 std::string backend_missing(BackendKind kind);
 
+/// Throws Error (usage, with the nearest legal value, or unavailable) for what the backend cannot
+/// do on this PE. Measures nothing, allocates nothing.
+void require_backend(Runtime& runtime, BackendKind kind, const Setup& setup);
+
 /// Given back by close(), which is collective, and by no destructor: after an Error the others do
 /// not take part.
 class OpenBackend {

@@ -72,9 +72,24 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
   return row;
 }
 
+/// "PE 1 by PE 0, PE 2 by PE 0"
+std::string words_of(const Masked& masked) {
+  std::vector<std::string> words;
+  for (std::size_t rank = 0; rank < masked.size(); ++rank)
+    for (const std::int32_t other : masked[rank])
+      words.push_back(fmt::format("PE {} by PE {}", other, rank));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 /// 10^9 bytes per second of one rank, on average over the ranks; and the share that the busiest
-/// link had of its limit.
+/// link had of its limit. Nothing where a rank was masked.
 void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
+  if (!point.result.masked.empty()) {
+    row.reason += fmt::format("{}no bandwidth: calls moved less than the routing says, since ranks "
+                              "were masked ({})",
+                              row.reason.empty() ? "" : "; ", words_of(point.result.masked));
+    return;
+  }
   const double p50_us = row.stats && row.stats->p50 ? *row.stats->p50 : 0;
   if (p50_us <= 0)
     return;
@@ -108,9 +123,14 @@ double call_us(const OperationResult& result) {
   return bench::median(result.total_us);
 }
 
-json waits_json(const OperationResult& result) {
+std::vector<WaitVerdict> verdicts_of(const Point& point, const OperationResult& result) {
+  return judge_waits(result.waits, call_us(result), result.late,
+                     [&](int from, int to) { return point.setup.crosses(from, to); });
+}
+
+json waits_json(const Point& point, const OperationResult& result) {
   json verdicts = json::array();
-  for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
+  for (const WaitVerdict& verdict : verdicts_of(point, result))
     verdicts.push_back(describe(verdict));
   return {{"operation", to_string(result.operation)},
           {"wait_us", result.waits},
@@ -152,6 +172,32 @@ std::string operation_text(const Point& point, Operation operation) {
   if (mean_of(traffic.crossing_bytes) > 0)
     text += line("to other nodes", traffic.crossing_bytes);
   return text;
+}
+
+/// At the end of all calls.
+const Masked& masked_of(const PointResult& result) {
+  return result.absence ? result.absence->masked : result.masked;
+}
+
+/// One for each two of them; a warning but for a rank that was to stay away.
+void add_masked(const Point& point, Findings& findings) {
+  const Masked& masked = masked_of(point.result);
+  for (std::size_t rank = 0; rank < masked.size(); ++rank)
+    for (const std::int32_t other : masked[rank]) {
+      const auto was_before = [&] {
+        const Masked& before = point.result.masked;
+        return !before.empty() && std::count(before[rank].begin(), before[rank].end(), other) > 0;
+      };
+      const bool on_purpose =
+          point.result.absence && point.result.absence->absent == other && !was_before();
+      findings.push_back({"moe-masked", on_purpose ? Severity::info : Severity::warning,
+                          fmt::format("PE {}", other),
+                          fmt::format("PE {} has masked it: it did not come within {:.0f} us", rank,
+                                      point.setup.patience_us),
+                          on_purpose
+                              ? "it was to stay away (--absent); without that, look at its output"
+                              : "look at what holds that PE up, or raise --patience-us"});
+    }
 }
 
 } // namespace
@@ -206,7 +252,7 @@ json json_of(const Point& point) {
   }
   json waits = json::array();
   for (const OperationResult& result : point.result.operations)
-    waits.push_back(waits_json(result));
+    waits.push_back(waits_json(point, result));
   const Traffic there = dispatch_traffic(setup), back = combine_traffic(setup);
   json all{{"params", params_of(point, "total")},
            {"window", point.window},
@@ -228,8 +274,8 @@ json json_of(const Point& point) {
              {"combine", settings_json(point.settings.combine)}}}};
   if (const auto& calls = point.result.calls)
     all["calls"] = {{"dispatches", calls->dispatches}, {"combines", calls->combines}};
-  if (point.result.absence)
-    all["masked"] = point.result.absence->masked;
+  if (const Masked& masked = masked_of(point.result); !masked.empty())
+    all["masked"] = masked;
   if (point.was_tuned)
     all["tuned"] = tuned_json(point.tuned);
   return all;
@@ -247,15 +293,9 @@ Findings findings_of(const Point& point) {
         findings.push_back({"moe-corrupt", Severity::error, "moe", attempt.wrong,
                             "these settings break the kernels or the memory: report them, and do "
                             "not use them"});
-  if (point.result.absence)
-    for (std::size_t rank = 0; rank < point.result.absence->masked.size(); ++rank)
-      for (const std::int32_t masked : point.result.absence->masked[rank])
-        findings.push_back({"moe-masked", Severity::info, fmt::format("PE {}", masked),
-                            fmt::format("PE {} has masked it: it did not come within {:.0f} us",
-                                        rank, point.setup.patience_us),
-                            "it was to stay away (--absent); without that, look at its output"});
+  add_masked(point, findings);
   for (const OperationResult& result : point.result.operations)
-    for (const WaitVerdict& verdict : judge_waits(result.waits, call_us(result), result.late))
+    for (const WaitVerdict& verdict : verdicts_of(point, result))
       findings.push_back(finding_of(verdict, result.operation));
   return findings;
 }

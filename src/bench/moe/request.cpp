@@ -54,6 +54,8 @@ void refuse_idle_flags(const Request& request) {
          "high throughput lays rows by source rank", "leave it out, or use --mode ll");
   refuse(request.layout != untouched.layout && request.combine == "partial", "--layout",
          "partial sums are by row, not by expert", "leave it out, or use --combine weighted");
+  refuse(request.flat && low, "--flat", "low latency sends every row straight anyway",
+         "leave it out, or use --mode ht");
   refuse(request.patience_us > 0 && !low, "--patience-us", "high throughput masks no rank",
          "leave it out, or use --mode ll");
   refuse(request.scales != untouched.scales && request.dtype != "fp8", "--scales",

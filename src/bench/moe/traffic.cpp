@@ -13,6 +13,13 @@ Traffic nothing(const Setup& setup) {
   return {zeros, zeros, zeros, std::vector<std::uint64_t>(zeros.size() * zeros.size())};
 }
 
+/// A row of a dispatch: values and scales, as they are carried.
+std::uint64_t row_bytes(const Setup& setup) {
+  const std::int32_t scales =
+      setup.format == Format::fp8 ? setup.shape.scales_per_row() * setup.scale_bytes : 0;
+  return static_cast<std::uint64_t>(setup.shape.value_bytes(setup.format) + scales);
+}
+
 /// A row from one rank to another.
 void move(const Setup& setup, std::int32_t from, std::int32_t to, std::uint64_t size_bytes,
           Traffic& traffic) {
@@ -55,7 +62,7 @@ std::int32_t last_hop(const Setup& setup, std::int32_t source, std::int32_t rank
 } // namespace
 
 Traffic dispatch_traffic(const Setup& setup) {
-  const auto row = static_cast<std::uint64_t>(setup.shape.row_bytes(setup.format));
+  const std::uint64_t row = row_bytes(setup);
   Traffic traffic = nothing(setup);
   for_each_token(setup, [&](std::int32_t source, const std::int32_t* choices, RankMask ranks) {
     for_each_relay(setup, source, ranks,

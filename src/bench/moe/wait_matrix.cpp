@@ -17,26 +17,76 @@ constexpr double least_lateness = 0.5;
 /// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
 constexpr std::size_t most_links = 5;
 
-/// Of the cells for which `in` holds, and of the others; the diagonal is left out.
-struct Means {
-  double inside = 0, outside = 0;
-  bool comparable = false;
+/// A wait that was measured, and what is usual for its kind.
+struct Cell {
+  double wait_us = 0, usual_us = 0;
 };
-template <class In>
-Means means_of(const WaitMatrix& waits, In&& in) {
-  double sums[2] = {0, 0};
-  int counts[2] = {0, 0};
-  for (std::size_t i = 0; i < waits.size(); ++i)
-    for (std::size_t j = 0; j < waits.size(); ++j) {
-      if (i == j)
-        continue;
-      const int side = in(static_cast<int>(i), static_cast<int>(j)) ? 0 : 1;
-      sums[side] += waits[i][j];
-      ++counts[side];
+/// Some cells of the matrix beside the others.
+struct Part {
+  std::vector<Cell> cells; ///< that can be compared with others
+  double inside_us = 0, usual_us = 0;
+};
+
+class Judge {
+public:
+  Judge(const WaitMatrix& waits, double call_us, const Crosses& crosses)
+      : waits_(waits), crosses_(crosses), n_(static_cast<int>(waits.size())), call_us_(call_us) {}
+
+  /// The cells for which `in` holds.
+  template <class In>
+  Part part(const In& in) const {
+    double sums_us[2] = {0, 0};
+    int counts[2] = {0, 0};
+    each([&](int i, int j) {
+      if (in(i, j))
+        return;
+      sums_us[kind(i, j)] += at(i, j);
+      ++counts[kind(i, j)];
+    });
+    Part part;
+    each([&](int i, int j) {
+      const int of = kind(i, j);
+      if (in(i, j) && counts[of] > 0)
+        part.cells.push_back({at(i, j), sums_us[of] / counts[of]});
+    });
+    for (const Cell& cell : part.cells) {
+      part.inside_us += cell.wait_us / static_cast<double>(part.cells.size());
+      part.usual_us += cell.usual_us / static_cast<double>(part.cells.size());
     }
-  return {counts[0] > 0 ? sums[0] / counts[0] : 0, counts[1] > 0 ? sums[1] / counts[1] : 0,
-          counts[0] > 0 && counts[1] > 0};
-}
+    return part;
+  }
+  bool stands_out(const Part& part, double factor) const {
+    return !part.cells.empty() && part.inside_us > factor * part.usual_us &&
+           part.inside_us - part.usual_us > (n_ > 2 ? least_share : least_share_of_two) * call_us_;
+  }
+  /// Of a row or a column. One cell may lift both: it takes most of them, and more than one.
+  bool line_stands_out(const Part& line) const {
+    const auto above = std::count_if(line.cells.begin(), line.cells.end(), [](const Cell& cell) {
+      return cell.wait_us > line_factor * cell.usual_us;
+    });
+    return line.cells.size() > 1 && above > static_cast<std::ptrdiff_t>(line.cells.size() / 2) &&
+           stands_out(line, line_factor);
+  }
+
+private:
+  double at(int i, int j) const {
+    return waits_[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+  }
+  int kind(int i, int j) const { return crosses_ && crosses_(j, i) ? 1 : 0; }
+  /// Calls act(i, j) for each cell that was measured.
+  template <class Act>
+  void each(const Act& act) const {
+    for (int i = 0; i < n_; ++i)
+      for (int j = 0; j < n_; ++j)
+        if (i != j && at(i, j) > 0)
+          act(i, j);
+  }
+
+  const WaitMatrix& waits_;
+  const Crosses& crosses_;
+  const int n_;
+  const double call_us_;
+};
 
 std::vector<WaitVerdict> slowest(std::vector<WaitVerdict> links) {
   if (links.size() <= most_links)
@@ -53,38 +103,21 @@ std::vector<WaitVerdict> slowest(std::vector<WaitVerdict> links) {
 } // namespace
 
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
-                                     const WaitMatrix& late) {
+                                     const WaitMatrix& late, const Crosses& crosses) {
   const int n = static_cast<int>(waits.size());
+  const Judge judge(waits, call_us, crosses);
   std::vector<WaitVerdict> verdicts;
   std::set<int> slow_ranks, slow_receivers;
-  const auto stands_out = [&](const Means& means, double factor) {
-    return means.comparable && means.inside > factor * means.outside &&
-           means.inside - means.outside > (n > 2 ? least_share : least_share_of_two) * call_us;
-  };
   for (int rank = 0; n > 2 && rank < n; ++rank) {
-    const Means column = means_of(waits, [rank](int, int j) { return j == rank; });
-    const Means row = means_of(waits, [rank](int i, int) { return i == rank; });
-    // One cell may lift its row and its column: both need all their cells but one above the rest.
-    const auto most = [&](bool of_column, double usual) {
-      int above = 0;
-      for (int other = 0; other < n; ++other)
-        above +=
-            other != rank &&
-                    (of_column
-                         ? waits[static_cast<std::size_t>(other)][static_cast<std::size_t>(rank)]
-                         : waits[static_cast<std::size_t>(rank)][static_cast<std::size_t>(other)]) >
-                        line_factor * usual
-                ? 1
-                : 0;
-      return above > (n - 1) / 2;
-    };
-    if (stands_out(column, line_factor) && most(true, column.outside)) {
+    const Part column = judge.part([rank](int, int j) { return j == rank; });
+    if (judge.line_stands_out(column)) {
       slow_ranks.insert(rank);
-      verdicts.push_back({Culprit::rank, -1, rank, column.inside, column.outside});
+      verdicts.push_back({Culprit::rank, -1, rank, column.inside_us, column.usual_us});
     }
-    if (stands_out(row, line_factor) && most(false, row.outside)) {
+    const Part row = judge.part([rank](int i, int) { return i == rank; });
+    if (judge.line_stands_out(row)) {
       slow_receivers.insert(rank);
-      verdicts.push_back({Culprit::receiver, rank, -1, row.inside, row.outside});
+      verdicts.push_back({Culprit::receiver, rank, -1, row.inside_us, row.usual_us});
     }
   }
   std::vector<WaitVerdict> cells;
@@ -92,14 +125,14 @@ std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
     for (int j = 0; j < n; ++j) {
       if (i == j || slow_receivers.count(i) != 0 || slow_ranks.count(j) != 0)
         continue;
-      const Means cell = means_of(waits, [&](int a, int b) { return a == i && b == j; });
-      if (!stands_out(cell, cell_factor))
+      const Part cell = judge.part([&](int a, int b) { return a == i && b == j; });
+      if (!judge.stands_out(cell, cell_factor))
         continue;
       const double late_us =
           late.empty() ? 0 : late[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
-      const bool came_late = n == 2 && late_us >= least_lateness * (cell.inside - cell.outside);
+      const bool came_late = n == 2 && late_us >= least_lateness * (cell.inside_us - cell.usual_us);
       cells.push_back({came_late ? Culprit::rank : Culprit::link, came_late ? -1 : i, j,
-                       cell.inside, cell.outside, late_us, n == 2});
+                       cell.inside_us, cell.usual_us, late_us, n == 2});
     }
   cells = slowest(std::move(cells));
   verdicts.insert(verdicts.end(), cells.begin(), cells.end());
@@ -142,7 +175,8 @@ std::string wait_text(const WaitMatrix& waits) {
   for (std::size_t i = 0; i < waits.size(); ++i) {
     text += fmt::format("{:>20}", i);
     for (std::size_t j = 0; j < waits.size(); ++j)
-      text += i == j ? fmt::format("{:>9}", "-") : fmt::format("{:>9.1f}", waits[i][j]);
+      text += i == j || waits[i][j] <= 0 ? fmt::format("{:>9}", "-")
+                                         : fmt::format("{:>9.1f}", waits[i][j]);
     text += '\n';
   }
   return text;

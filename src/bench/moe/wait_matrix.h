@@ -1,12 +1,14 @@
 // Who waits for whom, and what that says: a slow rank, a slow receiver, or a slow link.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace shmemctl::moe {
 
-/// [i][j]: how long rank i waited for what rank j sends it, in us; the diagonal does not count.
+/// [i][j]: how long rank i waited for what rank j sends it, in us; the diagonal does not count, nor
+/// does a 0: i waits for nothing of j, or nobody measures it.
 using WaitMatrix = std::vector<std::vector<double>>;
 
 enum class Culprit {
@@ -19,22 +21,27 @@ struct WaitVerdict {
   Culprit culprit;
   int waiting = -1;                 ///< the receiver; -1 for a slow rank
   int awaited = -1;                 ///< the sender; -1 for a slow receiver
-  double wait_us = 0, usual_us = 0; ///< the mean of it, and of the rest
+  double wait_us = 0, usual_us = 0; ///< the mean of it, and of what it is compared with
   double late_us = 0;               ///< of two ranks: how much of the wait is that it began later
   bool of_two = false;              ///< there are only two ranks
   int more = 0;                     ///< of the last link: as many more are slow, none slower
 };
 
-/// Ranks and receivers whose mean is 3 times that of all others, then cells of the rest that are 5
-/// times the others, the slowest five; but only what adds more than a tenth to the time of a call.
-/// With two ranks a column, a row and a cell are the same: it takes half of a call, and is the rank
-/// if at least half of the wait is that it began later, else the link (or what the rank does before
-/// it sends).
+/// Whether what goes from one rank to another crosses a node.
+using Crosses = std::function<bool(int from, int to)>;
+
+/// Ranks and receivers whose mean is 3 times that of all others, as are most of its cells (of two
+/// at least), then cells of the rest that are 5 times the others, the slowest five; but only what
+/// adds more than a tenth to the time of a call. A cell is compared with those of its kind only:
+/// ways that cross nodes, or ways that do not. With two ranks a column, a row and a cell are the
+/// same: it takes half of a call, and is the rank if at least half of the wait is that it began
+/// later, else the link (or what the rank does before it sends).
 /// @param call_us a call's time on the slowest rank
 /// @param late [i][j]: of waits[i][j], what is known to be rank j's coming later than i; may be
 /// empty
+/// @param crosses empty: all cells are of one kind
 std::vector<WaitVerdict> judge_waits(const WaitMatrix& waits, double call_us,
-                                     const WaitMatrix& late = {});
+                                     const WaitMatrix& late = {}, const Crosses& crosses = {});
 
 /// "PE 2 is slow: the others wait 310 us for it, and 12 us for each other".
 std::string describe(const WaitVerdict& verdict);

@@ -1,303 +1,17 @@
 // Low latency between ranks that reach each other by a network, on threads of the host: the
 // kernels' own code, with a network that is a copy, verified against the oracle.
 #include <barrier>
+#include <chrono>
 #include <deque>
+#include <thread>
 
 #include <gtest/gtest.h>
 
-#include "kernels/moe/far_latency_combine.cuh"
-#include "kernels/moe/far_latency_dispatch.cuh"
-#include "src/moe/oracle.h"
 #include "tests/gpu/moe_routings.h"
-#include "tests/support/host_kernels.h"
+#include "tests/support/far_latency_world.h"
 
 namespace shmemctl::test {
 namespace {
-
-constexpr std::uint32_t seed = 20261124;
-
-struct Setting {
-  moe::Scales scales;
-  bool weighted;
-  bool packed = false; ///< outputs lie by expert
-};
-
-class FarWorld {
-public:
-  static constexpr HostShape grid{3, 2}; ///< of a dispatch: two blocks send
-
-  FarWorld(const moe::Shape& shape, Setting setting, moe::Routing routing,
-           const std::vector<int>& nodes, double wait_s = 100)
-      : shape_(shape), setting_(setting), routing_(std::move(routing)),
-        layout_(shape, setting.scales), lies_(shape, setting),
-        kernels_(shape.n_ranks, lies_.size_bytes, wait_s) {
-    kernels_.put_on_nodes(nodes);
-    for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank)
-      fill(rank);
-  }
-  HostKernels& kernels() { return kernels_; }
-
-  void dispatch(const DeviceJob& job, moe::Halves halves = moe::Halves::both) const {
-    const moe::FarLatencyDispatch all{shape_,
-                                      setting_.scales,
-                                      memory(job),
-                                      tokens(job.pe),
-                                      at<std::byte>(job, lies_.values),
-                                      at<float>(job, lies_.scales),
-                                      at<std::int32_t>(job, lies_.experts),
-                                      at<float>(job, lies_.weights),
-                                      at<std::int32_t>(job, lies_.slots),
-                                      at<std::int32_t>(job, lies_.counts),
-                                      halves,
-                                      0,
-                                      job.timeout_ns};
-    moe::run_far_latency_dispatch(job, all, static_cast<std::int32_t>(device::gridDim.x) - 1,
-                                  at<std::int32_t>(job, lies_.shared) +
-                                      device::blockIdx.x * shared_words());
-  }
-  void combine(const DeviceJob& job) const {
-    const moe::FarLatencyCombine all{
-        shape_,
-        setting_.scales,
-        memory(job),
-        setting_.weighted,
-        tokens(job.pe),
-        at<std::int32_t>(job, lies_.experts),
-        at<float>(job, lies_.weights),
-        at<std::int32_t>(job, lies_.slots),
-        at<std::int32_t>(job, lies_.counts),
-        at<std::uint16_t>(job, lies_.results),
-        moe::Halves::both,
-        0,
-        job.timeout_ns,
-        setting_.packed ? at<std::int32_t>(job, lies_.places) : nullptr,
-        setting_.packed ? at<std::int32_t>(job, lies_.far_places) : nullptr};
-    moe::run_far_latency_combine(job, all, at<moe::FarRows>(job, lies_.lists) + device::blockIdx.x);
-  }
-  void poison() {
-    for (std::int32_t rank = 0; rank < shape_.n_ranks; ++rank)
-      std::fill(job(rank).heap + lies_.rows, job(rank).heap + lies_.experts, std::byte{0xff});
-  }
-  /// The experts' work on what came in dispatch `number`; "" or what was wrong with it.
-  std::string look_and_work(std::int32_t rank, int number) {
-    const std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, rank);
-    std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
-    pack(rank, rows);
-    for (const moe::RowSource& row : rows) {
-      const std::int32_t slot = seen[static_cast<std::size_t>(row.rank)]++;
-      const std::int64_t place =
-          number % 2 * std::int64_t{shape_.max_rows()} + moe::fixed_slot(shape_, row.rank, slot);
-      const std::string where = "rank " + std::to_string(rank) + ", token " +
-                                std::to_string(row.token) + " of " + std::to_string(row.rank);
-      const auto* const record = reinterpret_cast<const std::uint32_t*>(
-          job(rank).heap + lies_.records + place * layout_.bytes());
-      if (record[layout_.source()] != static_cast<std::uint32_t>(row.rank) ||
-          record[layout_.token()] != static_cast<std::uint32_t>(row.token))
-        return where + ": another record";
-      if (!same_values(job(rank).heap + lies_.rows + place * value_bytes(), record, row))
-        return where + ": other values";
-      work(rank, row, moe::fixed_slot(shape_, row.rank, slot));
-    }
-    const auto* const counts = at<std::int32_t>(job(rank), lies_.counts);
-    return std::equal(seen.begin(), seen.end(), counts) ? "" : "other counts";
-  }
-  std::string wrong_results(std::int32_t rank) {
-    const auto* result = at<std::uint16_t>(job(rank), lies_.results);
-    for (std::int32_t token = 0; token < tokens(rank); ++token) {
-      const moe::RowSource row{rank, token};
-      const auto expected = moe::expected_combined(
-          shape_, choices(row), key(row),
-          setting_.weighted ? moe::Combine::weighted : moe::Combine::partial, read(row));
-      if (!std::equal(expected.begin(), expected.end(), result))
-        return "rank " + std::to_string(rank) + ", token " + std::to_string(token);
-      result += expected.size();
-    }
-    return "";
-  }
-  moe::LowLatencyCells& cells(std::int32_t rank) {
-    return *at<moe::LowLatencyCells>(job(rank), lies_.cells);
-  }
-  std::int32_t count_from(std::int32_t rank, std::int32_t source) {
-    return at<std::int32_t>(job(rank), lies_.counts)[source];
-  }
-
-private:
-  struct Lies {
-    Lies(const moe::Shape& shape, Setting setting) {
-      const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
-      const std::int64_t all_rows = shape.max_rows(), tokens = shape.max_tokens;
-      const std::int64_t record = moe::RecordLayout(shape, setting.scales).bytes();
-      const std::int64_t value = shape.value_bytes(moe::format_of(setting.scales));
-      const std::int64_t back_rows = all_rows * moe::rows_of(shape, setting.weighted);
-      const std::int64_t output_rows = setting.packed ? moe::max_packed_rows(shape) : back_rows;
-      cells = add(sizeof(moe::LowLatencyCells));
-      row_words = add(size(4 * all_rows * 8));
-      back_words = add(size(back_rows * 8));
-      lists = add(sizeof(moe::FarRows) * grid.blocks);
-      rows = add(size(2 * all_rows * value));
-      records = add(size(2 * all_rows * record));
-      rows_out = add(size(2 * tokens * value));
-      records_out = add(size(2 * all_rows * record));
-      outputs_of_experts = add(size(output_rows * shape.hidden * 2));
-      back = add(size(back_rows * shape.hidden * 2));
-      results = add(size(tokens * shape.hidden * 2));
-      experts = add(size(tokens * shape.top_k * 4));
-      weights = add(size(tokens * shape.top_k * 4));
-      values = add(size(tokens * value));
-      scales = add(size(tokens * shape.scales_per_row() * 4));
-      slots = add(size(tokens * shape.n_ranks * 4));
-      counts = add(size(shape.n_ranks * 4));
-      places = add(size(tokens * shape.top_k * 4));
-      far_places = add(size(all_rows * shape.top_k * 4));
-      shared = add(size(4 * moe::far_dispatch_words(shape, grid.threads) * grid.blocks));
-    }
-    std::size_t cells, row_words, back_words, lists, rows, records, rows_out, records_out,
-        outputs_of_experts, back, results, experts, weights, values, scales, slots, counts, places,
-        far_places, shared;
-    std::size_t size_bytes = 0;
-
-  private:
-    std::size_t add(std::size_t part_bytes) {
-      const std::size_t offset = size_bytes;
-      size_bytes += (part_bytes + 63) / 64 * 64;
-      return offset;
-    }
-  };
-
-  DeviceJob& job(std::int32_t rank) { return kernels_.job(rank); }
-  template <class T>
-  static T* at(const DeviceJob& job, std::size_t offset) {
-    return reinterpret_cast<T*>(job.heap + offset);
-  }
-  std::size_t shared_words() const {
-    return static_cast<std::size_t>(moe::far_dispatch_words(shape_, grid.threads));
-  }
-  moe::FarLatencyMemory memory(const DeviceJob& job) const {
-    return {{at<moe::LowLatencyCells>(job, lies_.cells), job.heap + lies_.rows,
-             job.heap + lies_.records, job.heap + lies_.outputs_of_experts},
-            at<std::uint64_t>(job, lies_.row_words),
-            at<std::uint64_t>(job, lies_.back_words),
-            job.heap + lies_.rows_out,
-            job.heap + lies_.records_out,
-            job.heap + lies_.back};
-  }
-  std::int64_t value_bytes() const { return shape_.value_bytes(moe::format_of(setting_.scales)); }
-  std::int32_t tokens(std::int32_t rank) const {
-    return routing_[static_cast<std::size_t>(rank)].tokens();
-  }
-  const std::int32_t* choices(const moe::RowSource& row) const {
-    return routing_[static_cast<std::size_t>(row.rank)].choices(row.token);
-  }
-  static std::uint32_t key(const moe::RowSource& row) {
-    return moe::row_key(seed, row.rank, row.token);
-  }
-  std::vector<std::uint16_t> read(const moe::RowSource& row) const {
-    return moe::expected_read(shape_, key(row), moe::format_of(setting_.scales),
-                              moe::are_powers(setting_.scales));
-  }
-  bool same_values(const std::byte* values, const std::uint32_t* record,
-                   const moe::RowSource& row) const {
-    if (setting_.scales == moe::Scales::none)
-      return std::memcmp(values, moe::expected_values(shape_, key(row)).data(),
-                         static_cast<std::size_t>(value_bytes())) == 0;
-    const moe::Fp8Row expected =
-        moe::expected_fp8(shape_, key(row), moe::are_powers(setting_.scales));
-    for (std::int32_t word = 0; word < layout_.scale_words; ++word)
-      if (record[word] != moe::scale_word(shape_, setting_.scales, expected.scales.data(), word))
-        return false;
-    return std::memcmp(values, expected.values.data(), expected.values.size()) == 0;
-  }
-  /// What the packing of `rank` does behind a dispatch: tells homes that it maps, and itself.
-  void pack(std::int32_t rank, const std::vector<moe::RowSource>& rows) {
-    std::vector<std::int32_t> next(static_cast<std::size_t>(shape_.local_experts())), places;
-    const auto each = [&](const auto& act) {
-      std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
-      for (const moe::RowSource& row : rows) {
-        const std::int32_t slot =
-            moe::fixed_slot(shape_, row.rank, seen[static_cast<std::size_t>(row.rank)]++);
-        for (std::int32_t k = 0; k < shape_.top_k && setting_.packed; ++k)
-          if (const std::int32_t expert = shape_.local_expert(choices(row)[k], rank);
-              expert != moe::no_expert)
-            act(row, slot, k, next[static_cast<std::size_t>(expert)]);
-      }
-    };
-    each([](const moe::RowSource&, std::int32_t, std::int32_t, std::int32_t& count) { ++count; });
-    moe::exclusive_prefix(next.data(), shape_.local_experts(), next.data());
-    each([&](const moe::RowSource& row, std::int32_t slot, std::int32_t k, std::int32_t& place) {
-      const bool near = job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable;
-      std::int32_t* const to =
-          near ? at<std::int32_t>(job(row.rank), lies_.places) + row.token * shape_.top_k
-               : at<std::int32_t>(job(rank), lies_.far_places) + slot * shape_.top_k;
-      to[k] = place++;
-    });
-  }
-  std::int64_t place_of(std::int32_t rank, const moe::RowSource& row, std::int32_t slot,
-                        std::int32_t which) {
-    if (!setting_.packed)
-      return std::int64_t{slot} * moe::rows_of(shape_, setting_.weighted) + which;
-    if (job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable)
-      return at<std::int32_t>(job(row.rank), lies_.places)[row.token * shape_.top_k + which];
-    return at<std::int32_t>(job(rank), lies_.far_places)[slot * shape_.top_k + which];
-  }
-  void work(std::int32_t rank, const moe::RowSource& row, std::int32_t slot) {
-    const std::vector<float> weights = moe::expected_weights(key(row), shape_.top_k);
-    const std::int32_t of_row = moe::rows_of(shape_, setting_.weighted);
-    const std::vector<std::uint16_t> values = read(row);
-    for (std::int32_t which = 0; which < of_row; ++which)
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const std::int32_t expert = choices(row)[which];
-        if (setting_.weighted && shape_.local_expert(expert, rank) == moe::no_expert)
-          continue;
-        auto* const out = at<std::uint16_t>(job(rank), lies_.outputs_of_experts) +
-                          place_of(rank, row, slot, which) * shape_.hidden;
-        std::uint16_t& to = out[i];
-        if (!setting_.weighted)
-          to = moe::partial_row(values[i], shape_, choices(row), weights.data(), rank);
-        else
-          to = moe::transformed(values[i], moe::expert_factor(expert));
-      }
-  }
-  void fill(std::int32_t rank) {
-    const moe::RankRouting& mine = routing_[static_cast<std::size_t>(rank)];
-    const DeviceJob& to = job(rank);
-    std::copy(mine.experts.begin(), mine.experts.end(), at<std::int32_t>(to, lies_.experts));
-    for (std::int32_t token = 0; token < mine.tokens(); ++token) {
-      const moe::RowSource row{rank, token};
-      const auto i = static_cast<std::size_t>(token);
-      const auto weights = moe::expected_weights(key(row), shape_.top_k);
-      std::copy(weights.begin(), weights.end(), at<float>(to, lies_.weights) + i * weights.size());
-      if (setting_.scales == moe::Scales::none) {
-        const auto values = moe::expected_values(shape_, key(row));
-        std::copy(values.begin(), values.end(),
-                  at<std::uint16_t>(to, lies_.values) + i * values.size());
-        continue;
-      }
-      const moe::Fp8Row cast =
-          moe::expected_fp8(shape_, key(row), moe::are_powers(setting_.scales));
-      std::copy(cast.values.begin(), cast.values.end(),
-                at<std::uint8_t>(to, lies_.values) + i * cast.values.size());
-      std::copy(cast.scales.begin(), cast.scales.end(),
-                at<float>(to, lies_.scales) + i * cast.scales.size());
-    }
-  }
-
-  moe::Shape shape_;
-  Setting setting_;
-  moe::Routing routing_;
-  moe::RecordLayout layout_;
-  Lies lies_;
-  HostKernels kernels_;
-};
-
-moe::Shape shape_of(std::int32_t n_ranks, std::int32_t max_tokens) {
-  moe::Shape shape;
-  shape.n_ranks = n_ranks;
-  shape.n_experts = n_ranks * 5;
-  shape.top_k = 4;
-  shape.hidden = 640; // its five scales do not fill words of four
-  shape.max_tokens = max_tokens;
-  return shape;
-}
 
 constexpr Setting settings[] = {{moe::Scales::none, true},
                                 {moe::Scales::none, false},
@@ -379,6 +93,141 @@ TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
       }
     }
   }
+}
+
+/// Whoever is waited for is in the wait matrix, whichever of a token's choices it has; and of warps
+/// that wait at the same time the time counts once.
+TEST(FarLatency, CombineCountsTheWaitForEachRank) {
+  const moe::Shape shape = shape_of(4, 6);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16, 2, 7, 12, 17}}); // by rank: 3 last
+  for (const Setting& setting : {settings[0], settings[1]}) {
+    FarWorld world(shape, setting, routing, {0, 0, 1, 1});
+    expect_right(world, 4, 1, "on time");
+    const auto begin = std::chrono::steady_clock::now();
+    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+    world.kernels().run({2, 2}, [&](const DeviceJob& job) {
+      if (job.pe == 3)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      world.combine(job);
+    });
+    const std::chrono::nanoseconds all = std::chrono::steady_clock::now() - begin;
+    for (const std::int32_t rank : {0, 1, 2}) {
+      EXPECT_GT(world.cells(rank).wait_ns[1][3], 30'000'000U) << rank;
+      EXPECT_LT(world.cells(rank).wait_ns[1][3], 2 * static_cast<std::uint64_t>(all.count()));
+      EXPECT_GT(world.cells(rank).wait_ns[1][1], 0U) << rank;
+    }
+  }
+}
+
+/// What a receive half takes without its send half has come by itself, and nothing is left behind.
+TEST(FarLatency, HalvesApart) {
+  for (const Setting& setting : settings) {
+    const moe::Shape shape = shape_of(4, 9);
+    FarWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+    for (int number = 1; number <= 3; ++number) {
+      const std::string where = "call " + std::to_string(number);
+      world.poison();
+      world.kernels().run({2, 2},
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Halves::send); });
+      for (std::int32_t rank = 0; rank < 4; ++rank) {
+        ASSERT_EQ(world.cells(rank).sent, static_cast<std::uint64_t>(number)) << where;
+        ASSERT_EQ(world.cells(rank).received, static_cast<std::uint64_t>(number - 1)) << where;
+      }
+      world.kernels().run({1, 2},
+                          [&](const DeviceJob& job) { world.dispatch(job, moe::Halves::receive); });
+      for (std::int32_t rank = 0; rank < 4; ++rank)
+        ASSERT_EQ(world.look_and_work(rank, number), "") << where;
+      const auto combine = [&](moe::Halves halves) {
+        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job, halves); });
+      };
+      combine(moe::Halves::send);
+      for (std::int32_t rank = 0; rank < 4; ++rank) {
+        ASSERT_EQ(world.cells(rank).combined, static_cast<std::uint64_t>(number - 1)) << where;
+        ASSERT_NE(world.wrong_results(rank), "") << where << ": nobody has added up yet";
+      }
+      combine(moe::Halves::receive);
+      for (std::int32_t rank = 0; rank < 4; ++rank)
+        ASSERT_EQ(world.wrong_results(rank), "") << where;
+    }
+  }
+}
+
+/// Nobody is everybody's first.
+TEST(FarLatency, OutputsGoFirstToTheRankBehind) {
+  const moe::Shape shape = shape_of(4, 3);
+  const moe::Routing routing(4, {4, {0, 5, 10, 15, 1, 6, 11, 16}});
+  FarWorld world(shape, settings[0], routing, {0, 1, 2, 3});
+  world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) { world.dispatch(job); });
+  for (std::int32_t rank = 0; rank < 4; ++rank)
+    world.kernels().network(rank).take_peers();
+  world.kernels().run({1, 1}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::send); });
+  for (std::int32_t rank = 0; rank < 4; ++rank) {
+    std::vector<int> homes = world.kernels().network(rank).take_peers();
+    homes.erase(std::unique(homes.begin(), homes.end()), homes.end());
+    EXPECT_EQ(homes, (std::vector<int>{(rank + 1) % 4, (rank + 2) % 4, (rank + 3) % 4})) << rank;
+  }
+}
+
+/// A rank that is masked lives on: it gets the rows that were sent before, tells of its outputs
+/// before the others look, and goes on for two more calls. Neither side takes the other's data.
+TEST(FarLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
+  for (const Setting& setting : {settings[0], settings[1], settings[4]})
+    for (const std::int32_t late : {1, 2}) {
+      const moe::Shape shape = shape_of(4, 9);
+      FarWorld world(shape, setting, all_routings(shape)[0].routing, {0, 0, 1, 1});
+      expect_right(world, 4, 1, "all in time");
+      world.poison(); // outputs of before are no numbers from here on
+      const std::vector<std::int32_t> on_time_ranks = [&] {
+        std::vector<std::int32_t> others{0, 1, 2, 3};
+        std::erase(others, late);
+        return others;
+      }();
+      const auto run = [&](bool is_late, HostShape grid, const auto& kernel) {
+        world.kernels().run(grid, [&](const DeviceJob& job) {
+          if ((job.pe == late) == is_late)
+            kernel(job);
+        });
+      };
+      const auto dispatch = [&](const DeviceJob& job) { world.dispatch(job); };
+      // Short only where somebody is to be masked: a loaded machine masks nobody else.
+      const std::uint64_t usual_ns = world.kernels().job(0).timeout_ns;
+      const auto be_patient_for = [&](std::uint64_t wait_ns) {
+        for (std::int32_t rank = 0; rank < 4; ++rank)
+          world.kernels().job(rank).timeout_ns = wait_ns;
+      };
+      be_patient_for(500000000);
+      run(false, FarWorld::grid, dispatch); // they mask it
+      be_patient_for(usual_ns);
+      run(true, FarWorld::grid, dispatch); // their rows have come
+      ASSERT_EQ(world.look_and_work(late, 2), "");
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::send); });
+      for (const std::int32_t rank : on_time_ranks)
+        ASSERT_EQ(world.look_and_work(rank, 2, {late}), "");
+      run(false, {2, 2}, [&](const DeviceJob& job) { world.combine(job); });
+      be_patient_for(100000000);
+      run(true, {2, 2}, [&](const DeviceJob& job) { world.combine(job, moe::Halves::receive); });
+      be_patient_for(usual_ns);
+      for (int number = 2;; ++number) {
+        for (const std::int32_t rank : on_time_ranks)
+          ASSERT_EQ(world.wrong_results(rank, {late}), "") << "call " << number;
+        ASSERT_EQ(world.wrong_results(late, on_time_ranks), "") << "call " << number;
+        if (number == 4)
+          break;
+        world.kernels().run(FarWorld::grid, dispatch);
+        for (const std::int32_t rank : on_time_ranks)
+          ASSERT_EQ(world.look_and_work(rank, number + 1, {late}), "");
+        ASSERT_EQ(world.look_and_work(late, number + 1, on_time_ranks), "");
+        world.kernels().run({2, 2}, [&](const DeviceJob& job) { world.combine(job); });
+      }
+    }
+}
+
+TEST(FarLatency, AMaskedRankIsNotLookedAt) {
+  const auto cells = std::make_unique<moe::LowLatencyCells>();
+  cells->masked[3] = 1;
+  const auto is_there = [] { return true; };
+  EXPECT_FALSE(moe::wait_or_mask(cells.get(), 3, 1000000000, is_there));
+  EXPECT_TRUE(moe::wait_or_mask(cells.get(), 2, 1000000000, is_there));
 }
 
 } // namespace

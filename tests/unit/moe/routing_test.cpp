@@ -145,7 +145,13 @@ TEST(Routing, UnfitRequestsNameTheNearestValue) {
   EXPECT_NE(fix_of(request).find("128"), std::string::npos);
   request = request_of(RoutingKind::grouped, 128);
   request.groups = 7;
-  EXPECT_NE(fix_of(request).find("divides"), std::string::npos);
+  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 8");
+  request.groups = 63;
+  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 32") << "64 hold 4 for 8 choices";
+  request.groups = 0;
+  request.top_groups = 1;
+  EXPECT_EQ(fix_of(request), "nearest legal value: --num-groups 1");
+  request.top_groups = 4;
   request.groups = 8;
   request.top_groups = 9;
   EXPECT_NE(fix_of(request).find("--num-topk-groups 8"), std::string::npos);

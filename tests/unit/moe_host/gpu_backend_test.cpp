@@ -88,12 +88,6 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   setup.mode = Mode::low_latency;
   EXPECT_NE(gpu_backend_cannot(gpu, setup).find("does not send them back"), std::string::npos);
   setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
-  setup.num_sms = 66;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
-  setup.num_sms = 67;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
-            "--num-sms 67 is more than the 66 that a PE has of some GPU");
-  setup.num_sms = 0;
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
   EXPECT_EQ(gpu_backend_cannot(gpu, setup),
             "kernels cannot load from and store to PE 1: no transport reaches it");
@@ -114,12 +108,53 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   setup.shape.n_ranks = 32;
   for (const std::int32_t mates : {8, 1})
     EXPECT_EQ(gpu_backend_cannot(gpu, (setup.node_ranks = mates, setup)), "") << mates;
+}
+
+TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
+  SomeGpu gpu;
+  gpu.place.name = "some GPU";
+  gpu.place.multiprocessors = 132;
+  gpu.place.pes_on_device = 2;
+  gpu.paths.assign(2, {DevicePath::load_store, ""});
+  const auto expect_broken = [&](const moe::Setup& setup, const char* what, const char* words,
+                                 const char* nearest) {
+    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    ASSERT_TRUE(broken) << words;
+    EXPECT_EQ(broken->what, what);
+    EXPECT_NE(broken->rule.find(words), std::string::npos) << broken->rule;
+    EXPECT_EQ(broken->nearest, nearest);
+    const Error error = error_of(*broken);
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.fix(), std::string("nearest legal value: ") + nearest);
+  };
+  auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
+  setup.num_sms = 66;
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  setup.num_sms = 67;
+  expect_broken(setup, "num-sms", "66 at most, which a PE has of some GPU", "66");
+  setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
+  setup.by_expert = true;
+  setup.shape.n_experts = 8192;
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  setup.shape.n_experts = 8194;
+  expect_broken(setup, "num-experts", "4096 experts of a rank", "8192");
+  setup.by_expert = false;
+  setup.shape.max_tokens = 65535;
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_EQ(rows_of_part(part_of(256, 65535)), 65535);
+  EXPECT_EQ(blocks_of_part(part_of(256, 65535)), 256);
+  EXPECT_EQ(refuse_tokens(65535), "");
+  EXPECT_NE(refuse_tokens(65536), "");
+  setup.shape.max_tokens = 65536;
+  expect_broken(setup, "num-tokens", "16 bits", "65535");
+  setup.mode = Mode::high_throughput;
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  gpu.paths.assign(32, {DevicePath::load_store, ""});
+  setup.shape.n_ranks = 32;
   setup.node_ranks = 16;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
-            "kernels know nodes of 8 ranks at most, and these have 16; --flat sends each row "
-            "straight to its rank");
+  expect_broken(setup, "PEs of a node", "--flat sends each row straight to its rank", "8");
   setup.node_ranks = 32; // with --flat
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
 }
 
 TEST(MoeGpuBackend, LowLatencyOverANetworkPacksToo) {

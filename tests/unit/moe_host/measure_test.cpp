@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/validate.h"
+#include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/traffic.h"
@@ -186,6 +187,61 @@ TEST(MoeMeasure, AStragglerIsNamed) {
   }
 }
 
+/// In ordinary calls, with nobody that was to stay away.
+TEST(MoeMeasure, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
+  MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 8), Combine::weighted);
+  drive.setup.patience_us = 50'000;
+  Effort effort = effort_of(2);
+  effort.straggler = std::pair{1, 400'000.0};
+  Routing routing;
+  const PointResult result = measured(drive, effort, routing);
+  EXPECT_TRUE(result.wrong.empty());
+  EXPECT_FALSE(result.calls) << "they moved less than the routing says";
+  ASSERT_EQ(result.masked.size(), 3U);
+  for (const std::size_t rank : {0U, 2U})
+    EXPECT_EQ(std::count(result.masked[rank].begin(), result.masked[rank].end(), 1), 1) << rank;
+  drive.setup.routing = &routing;
+  const Point point{drive.setup, "host", "uniform", 8, {}, result};
+  for (const ResultRow& row : rows_of(point)) {
+    EXPECT_EQ(row.verified, Verified::passed);
+    EXPECT_FALSE(row.bandwidth_GBps || row.wire_GBps || row.link_fraction) << row.case_name;
+    if (row.params.at("phase") == "total" || row.params.at("phase") == "period") {
+      EXPECT_NE(row.reason.find("PE 1 by PE 0"), std::string::npos) << row.reason;
+    }
+  }
+  EXPECT_EQ(json_of(point).at("masked").size(), 3U);
+  int named = 0;
+  for (const Finding& finding : findings_of(point))
+    if (finding.id == "moe-masked" && finding.subject == "PE 1") {
+      EXPECT_EQ(finding.severity, Severity::warning);
+      ++named;
+    }
+  EXPECT_EQ(named, 2);
+}
+
+/// Sends nothing; masks rank 0 in a combine of its chain, after a dispatch that rank 0 came to.
+class MaskingBackend : public CountedBackend {
+public:
+  std::vector<double> chain(int pairs) override {
+    masked_ = {0};
+    return CountedBackend::chain(pairs);
+  }
+  std::vector<std::int32_t> masked() override { return masked_; }
+  std::optional<std::string> verify_dispatch() override {
+    return masked_.empty() ? std::nullopt : std::optional<std::string>("rows of rank 0");
+  }
+
+private:
+  std::vector<std::int32_t> masked_;
+};
+
+TEST(MoeMeasure, RowsThatCameBeforeTheMaskAreNoCorruption) {
+  MaskingBackend backend;
+  const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
+  EXPECT_TRUE(result.wrong.empty());
+  EXPECT_EQ(result.masked, (Masked{{0}}));
+}
+
 /// With all that an item can have.
 Links some_links() {
   Links links;
@@ -232,6 +288,24 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
     EXPECT_FALSE(text_of(point).empty());
   }
+}
+
+TEST(MoeTraffic, AScaleHasTheBytesThatItIsCarriedWith) {
+  MoeDrive drive = moe_drive(2, 4, 1, 1024, 1);
+  const Routing routing{{1, {2}}, {1, {}}};
+  drive.setup.routing = &routing;
+  drive.setup.format = Format::fp8;
+  const auto sent_bytes = [&] { return dispatch_traffic(drive.setup).sent_bytes[0]; };
+  EXPECT_EQ(sent_bytes(), 1024U + 8 * 4);
+  drive.setup.power_scales = true;
+  drive.setup.scale_bytes = scale_bytes_of(drive.setup);
+  EXPECT_EQ(sent_bytes(), 1024U + 8 * 4) << "high throughput carries powers of two as floats";
+  drive.setup.mode = Mode::low_latency;
+  drive.setup.combine = Combine::weighted;
+  drive.setup.scale_bytes = scale_bytes_of(drive.setup);
+  EXPECT_EQ(sent_bytes(), 1024U + 8);
+  drive.setup.format = Format::bf16;
+  EXPECT_EQ(sent_bytes(), 2048U);
 }
 
 TEST(MoeTraffic, IsWhatTheRoutingSays) {

@@ -85,6 +85,14 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.combine = "partial";
   });
   refused({"--scales"}, "--dtype fp8", [](Request& r) { r.scales = "ue8m0"; });
+  refused({"256 experts"}, "--num-groups 8", [](Request& r) {
+    r.routing = "grouped";
+    r.groups = 9;
+  });
+  refused({"--flat"}, "--mode ht", [](Request& r) {
+    r.mode = "ll";
+    r.flat = true;
+  });
   refused({"--num-groups"}, "--routing grouped", [](Request& r) { r.groups = 16; });
   refused({"--routing"}, "--uneven", [](Request& r) {
     r.routing = "./file";

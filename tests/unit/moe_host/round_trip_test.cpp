@@ -176,6 +176,45 @@ TEST(MoeHost, ADeadRankIsMaskedAndTheRestGoOn) {
   }
 }
 
+/// What it sends then goes where nobody reads.
+TEST(MoeHost, AMaskedRankThatComesLateIsNoCorruption) {
+  const int late = 1;
+  MoeDrive drive = low_latency(moe_drive(3, 12, 4, 64, 11), Combine::partial);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  drive.setup.patience_us = 500'000;
+  TeamWorldOptions options;
+  options.heap_bytes = host_backend_bytes(drive.setup) / 4096 * 4096 + 8192;
+  run_team_world(
+      3,
+      [&](TeamPe& me) {
+        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
+        const auto by = [&](bool is_late, const auto& act) {
+          if ((me.pe == late) == is_late)
+            act();
+          me.collectives->barrier(team_world);
+        };
+        backend->poison();
+        me.collectives->barrier(team_world);
+        by(false, [&] {
+          backend->dispatch(false);
+          EXPECT_EQ(backend->masked(), std::vector<std::int32_t>{late});
+        });
+        by(true, [&] {
+          backend->dispatch(false);
+          EXPECT_TRUE(backend->masked().empty()) << "their rows were sent before";
+        });
+        EXPECT_EQ(backend->verify_dispatch().value_or(""), "");
+        backend->run_experts();
+        me.collectives->barrier(team_world);
+        backend->combine();
+        EXPECT_EQ(backend->masked().size(), me.pe == late ? 2U : 1U);
+        EXPECT_EQ(backend->verify_combine().value_or(""), "");
+        me.collectives->barrier(team_world);
+      },
+      options);
+}
+
 TEST(MoeHost, TheWholeMemoryIsSaidByFormulas) {
   for (const MoeDrive& drive : modes_of(moe_drive(4, 16, 4, 128, 8))) {
     MoeDrive named = drive;

@@ -115,6 +115,72 @@ TEST(WaitMatrix, WhatCostsLittleIsNotSaid) {
   EXPECT_TRUE(judge_waits(waits, 1000).empty());
 }
 
+/// Of nodes of `node_ranks`: what each rank waits for its mates, and for others (only its rail, or
+/// all of them).
+WaitMatrix of_nodes(int n, int node_ranks, double near_us, double far_us, bool rails_only) {
+  WaitMatrix waits = even(n, 0);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      double& cell = waits[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+      if (i / node_ranks == j / node_ranks)
+        cell = i == j ? cell : near_us;
+      else if (!rails_only || i % node_ranks == j % node_ranks)
+        cell = far_us;
+    }
+  return waits;
+}
+Crosses nodes_of(int node_ranks) {
+  return [node_ranks](int from, int to) { return from / node_ranks != to / node_ranks; };
+}
+
+TEST(WaitMatrix, WhatNobodyWaitsForIsNoShortWait) {
+  // Of nodes of 8, one rail each: 60 us are what a network takes.
+  EXPECT_TRUE(judge_waits(of_nodes(16, 8, 2, 60, true), 100, {}, nodes_of(8)).empty());
+  // Three mates and three rails of fifteen wait for rank 9.
+  WaitMatrix waits = of_nodes(16, 4, 2, 60, true);
+  for (std::size_t i = 0; i < 16; ++i)
+    if (i != 9 && waits[i][9] > 0)
+      waits[i][9] = 700;
+  const auto verdicts = judge_waits(waits, 1000, {}, nodes_of(4));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::rank);
+  EXPECT_EQ(verdicts[0].awaited, 9);
+  EXPECT_DOUBLE_EQ(verdicts[0].usual_us, 31) << "of three near cells and three far ones";
+  EXPECT_NE(wait_text(waits).find("-"), std::string::npos);
+}
+
+TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
+  WaitMatrix waits = of_nodes(16, 8, 2, 60, false);
+  EXPECT_TRUE(judge_waits(waits, 100, {}, nodes_of(8)).empty());
+  waits[3][1] = 40; // slow for NVLink, and quick for a network
+  auto verdicts = judge_waits(waits, 100, {}, nodes_of(8));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::link);
+  EXPECT_EQ(verdicts[0].waiting, 3);
+  EXPECT_EQ(verdicts[0].awaited, 1);
+  EXPECT_DOUBLE_EQ(verdicts[0].usual_us, 2);
+  // Rank 5 receives slowly, from near and from far.
+  waits = of_nodes(16, 8, 2, 60, false);
+  for (std::size_t j = 0; j < 16; ++j)
+    if (j != 5)
+      waits[5][j] *= 10;
+  verdicts = judge_waits(waits, 1000, {}, nodes_of(8));
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::receiver);
+  EXPECT_EQ(verdicts[0].waiting, 5);
+}
+
+TEST(WaitMatrix, OneCellIsALinkThoughItIsAllThatARankIsWaitedFor) {
+  WaitMatrix waits = even(4, 10);
+  waits[0][2] = waits[1][2] = 0;
+  waits[3][2] = 900;
+  const auto verdicts = judge_waits(waits, 1000);
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0].culprit, Culprit::link);
+  EXPECT_EQ(verdicts[0].waiting, 3);
+  EXPECT_EQ(verdicts[0].awaited, 2);
+}
+
 TEST(WaitMatrix, TextHasEveryPair) {
   const std::string text = wait_text({{0, 1.25}, {7.5, 0}});
   EXPECT_NE(text.find("1.2"), std::string::npos) << text;
