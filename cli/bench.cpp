@@ -359,7 +359,7 @@ void add_bench(CLI::App& app, Context& context) {
   add_sweep_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);
-  add_measuring_job_options(*command, context);
+  add_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_bench(run_context, *flags); };
   });

@@ -60,8 +60,9 @@ private:
   std::optional<Watchdog> watchdog_;
 };
 
-/// The options of a job that every command which measures one takes.
-void add_measuring_job_options(CLI::App& command, Context& context);
+/// The options of the runtime that every command which runs as a job takes, those of GPUs among
+/// them.
+void add_job_options(CLI::App& command, Context& context);
 
 /// Collective: for the report, one entry for each machine, described by its first PE.
 nlohmann::json gather_hosts(Runtime& runtime, const Options& options);
