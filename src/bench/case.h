@@ -153,7 +153,8 @@ std::vector<CaseEntry> gpu_cases();
 std::vector<CaseEntry> stream_cases();
 std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
-/// that names the nearest cases for a pattern that matches none.
+/// for a pattern that matches none, which names the initiator that has such a case, else the
+/// nearest cases.
 std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
                                     const std::vector<std::string>& patterns);
 

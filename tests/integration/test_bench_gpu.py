@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -50,7 +51,19 @@ class Lists(CliTest):
             self.assertIn(name, by_stream)
         self.assertNotIn("launch", cases("--initiator", "stream")["put"])
         self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
-        self.assertNotIn("initiator", cases()["put"])
+        self.assertEqual(cases("--initiator", "host")["put"]["initiator"], "host")
+
+    def test_without_an_initiator_all_have_a_heading(self):
+        code, out, err = run("bench", "--list")
+        self.assertEqual((code, err), (0, ""))
+        places = [out.index(f"--initiator {name}") for name in ("host", "stream", "gpu")]
+        self.assertEqual(places, sorted(places))
+        for name, text in zip(("host", "stream", "gpu"), (out[:places[1]], out[places[1]:places[2]], out[places[2]:])):
+            for case in cases("--initiator", name):
+                self.assertRegex(text, rf"(?m)^{re.escape(case)}  ")
+        code, out, _ = run("bench", "--list", "--json", "-")
+        self.assertEqual((code, {entry["initiator"] for entry in json.loads(out)["cases"]}),
+                         (0, {"host", "stream", "gpu"}))
 
 
 class Refusals(CliTest):
@@ -77,7 +90,11 @@ class Refusals(CliTest):
     def test_cases_that_an_initiator_lacks(self):
         code, _, err = run("bench", "proxy-put", "--initiator", "gpu")
         self.assertEqual(code, 2)
-        self.assertIn("no case has that name", err)
+        self.assertIn("no case of --initiator gpu has that name", err)
+        self.assertIn("give --initiator host", err)
+        code, _, err = run("bench", "st")
+        self.assertEqual(code, 2)
+        self.assertIn("give --initiator gpu", err)
 
 
 class WithoutGpu(CliTest):
