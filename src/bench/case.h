@@ -26,7 +26,7 @@ enum class Metric {
 
 /// Who sends to whom at one point.
 enum class Traffic {
-  pair,       ///< PE 0 and PE 1 (or --pe A,B)
+  pair,       ///< PE 0 and PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
   all_to_all, ///< every PE to every other one, each in an order of its own
   collective  ///< all PEs of the team
