@@ -85,6 +85,11 @@ struct Arena {
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
 };
 
+/// What a PE writes in an iteration of a collective.
+struct WrittenBytes {
+  std::uint64_t here = 0, elsewhere = 0; ///< into its own memory, into other PEs'
+};
+
 /// A case at one point on one PE. The engine calls, on all PEs in the same order: prepare, then
 /// iterate any number of times (warm-up, calibration, samples) with a barrier before each, then
 /// verify after a barrier.
@@ -110,6 +115,9 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
+  /// Of a collective whose every block goes from its writer to its reader: what a share of the link
+  /// counts. Nothing where the way of the bytes is the algorithm's choice.
+  virtual std::optional<WrittenBytes> written_per_iteration() const { return std::nullopt; }
   /// A latency is the time of an iteration divided by this: 2 where an iteration is a round trip,
   /// of which half is reported.
   virtual int latency_divisor() const { return 1; }
