@@ -139,9 +139,16 @@ class Comparison(unittest.TestCase):
         self.assertEqual(code, 0, err)
         rows = compare_gpu.rows_of({"shmemctl": {("put", 1 << 20): [(380.0, "GB/s"), (400.0, "GB/s")],
                                                  ("barrier", 0): [(2.0, "us")]},
-                                    "NVSHMEM": {("barrier", 0): [(3.0, "us")]}})
+                                    "NVSHMEM": {("barrier", 0): [(3.0, "us")],
+                                                ("put", 1 << 20): [(360.0, "GB/s")]}})
+        peers = {"NVSHMEM": {"settings": compare_gpu.settings_text("NVSHMEM"),
+                             "compared": {("put", 1 << 20): "every byte of the last message", ("barrier", 0): ""}}}
         report = compare_gpu.gpu_report.report_of(json.loads(out), ["latency"], rows,
-                                                  {"shmemctl": "0.1.0", "NVSHMEM": "3.4.5"}, {"NCCL": "no PyTorch"})
+                                                  {"shmemctl": "0.1.0", "NVSHMEM": "3.4.5"}, {"NCCL": "no PyTorch"},
+                                                  peers)
+        of_peer = {row["case"]: row for row in report["results"] if row["params"]["program"] == "NVSHMEM"}
+        self.assertEqual((of_peer["put"]["verified"], of_peer["barrier"]["verified"]), ("passed", "unchecked"))
+        self.assertIn("every byte of the last message", of_peer["put"]["reason"])
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"
             file.write_text(json.dumps(report), encoding="utf-8")
@@ -149,13 +156,44 @@ class Comparison(unittest.TestCase):
             self.assertEqual(code, 0, err)
             code, out, err = run("report", "show", str(file))
         self.assertEqual(code, 0, err)
-        for word in ("NVSHMEM", "390", "3.4.5", "comparison-missing", "no PyTorch"):
+        for word in ("NVSHMEM", "390", "3.4.5", "comparison-missing", "no PyTorch", "NVSHMEM_REMOTE_TRANSPORT=none"):
             self.assertIn(word, out)
 
     def test_peers_lines_are_read(self):
-        version, figures = compare_gpu.read_lines('noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, '
-                                                  '"value": 2.5, "unit": "us"}\n')
-        self.assertEqual((version, figures), ("3.4.5", {("barrier", 0): (2.5, "us")}))
+        version, figures, compared = compare_gpu.read_lines(
+            'noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, "value": 2.5, "unit": "us"}\n'
+            '{"name": "put", "size_bytes": 8, "value": 1, "unit": "GB/s", "compared": "every byte"}\n')
+        self.assertEqual((version, figures), ("3.4.5", {("barrier", 0): (2.5, "us"), ("put", 8): (1, "GB/s")}))
+        self.assertEqual(compared, {("barrier", 0): "", ("put", 8): "every byte"})
+        self.assertEqual(compare_gpu.gpu_report.compared_text(compared), "every byte (put); nothing (barrier)")
+
+    def test_a_pe_for_each_gpu_up_to_four(self):
+        self.assertEqual([compare_gpu.pes_of(0, gpus) for gpus in (2, 3, 4, 8)], [2, 3, 4, 4])
+        self.assertEqual(compare_gpu.pes_of(8, 8), 8)
+        with self.assertRaisesRegex(compare_gpu.Failed, "takes as many GPUs"):
+            compare_gpu.pes_of(4, 2)
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            compare_gpu.parsed(["--pes", "1"])
+
+    def test_all_programs_are_told_how_many(self):
+        flags = compare_gpu.parsed(["exchange", "--pes", "4"])
+        exchange = [group for group in compare_gpu.GROUPS if group["group"] == "exchange"]
+        ours = [compare_gpu.Ours("shmemctl", group, flags) for group in exchange]
+        for each in ours:
+            command = each.command()
+            self.assertEqual(command[1:5], ["run", "-n", "4", "bench"])
+        self.assertEqual({size for each in ours for size in each.sizes()}, {256 << 10, 16 << 20, 256 << 20})
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "peer"
+            program.write_text('#!/bin/sh\n[ "$NVSHMEM_REMOTE_TRANSPORT" = none ] || exit 1\n[ "$1" = 0 ] || exit 0\n'
+                               'echo "{\\"name\\": \\"put\\", \\"size_bytes\\": 8, \\"value\\": $2, \\"unit\\": \\"us\\"}"\n',
+                               encoding="utf-8")
+            program.chmod(0o755)
+            peer = compare_gpu.Peer("NVSHMEM", [str(program)], flags, 0.1)
+            self.assertEqual(peer.measure(), {("put", 8): (4, "us")})
+
+    def test_a_spread_takes_rounds(self):
+        self.assertEqual((compare_gpu.parsed([]).rounds, compare_gpu.parsed(["--quick"]).rounds), (5, 3))
 
     def test_a_row_that_is_not_verified_is_no_figure(self):
         row = {"case": "put", "params": {"size_bytes": 8}, "status": "pass", "verified": "unchecked",
@@ -165,7 +203,7 @@ class Comparison(unittest.TestCase):
 
     def test_names_in_the_table_say_the_variant(self):
         sweep = next(group for group in compare_gpu.GROUPS if group.get("rename") == "put-both")
-        ours = compare_gpu.Ours("shmemctl", sweep, None)
+        ours = compare_gpu.Ours("shmemctl", sweep, compare_gpu.parsed(["--pes", "2"]))
         self.assertEqual(ours.as_in_table(("put", 64 << 20), (600.0, "GB/s")),
                          (("put-both/4", 64 << 20), (300.0, "GB/s")))
         keys = [("alltoall/12", 8), ("alltoall/4", 8), ("alltoall", 16), ("alltoall", 8), ("barrier/warp", 0),
