@@ -34,7 +34,7 @@ struct BenchFlags {
   std::uint64_t seed = 1;
   bool bidirectional = false, no_verify = false, list = false, self_test = false, quick = false;
   std::string pin = "auto";
-  std::string initiator = "host", memory, scope;
+  std::string initiator, memory, scope;
   int ctas = 0, threads = 0;
   bool graph = false;
 };
@@ -77,8 +77,7 @@ std::optional<Kind> named(const std::string& text, std::initializer_list<Kind> k
 
 LaunchRequest launch_flags(const BenchFlags& flags) {
   LaunchRequest request;
-  request.initiator = named(flags.initiator, {Initiator::host, Initiator::stream, Initiator::gpu})
-                          .value_or(Initiator::host);
+  request.initiator = named(flags.initiator, all_initiators).value_or(Initiator::host);
   request.memory = named(flags.memory, {MemoryKind::host, MemoryKind::gpu});
   request.scope = named(flags.scope, {CallScope::thread, CallScope::warp, CallScope::block});
   request.ctas = flags.ctas;
@@ -236,8 +235,20 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   return session.conclude(result.passed ? ExitCode::ok : ExitCode::finding);
 }
 
+/// Those of all initiators unless a flag is about some.
+std::vector<CaseEntry> listed_cases(const BenchFlags& flags) {
+  const std::vector<CaseEntry> of_flags = cases_for(flags);
+  if (!flags.initiator.empty() || !flags.memory.empty())
+    return of_flags;
+  std::vector<CaseEntry> all;
+  for (const Initiator initiator : all_initiators)
+    for (CaseEntry& entry : cases_of(initiator, MemoryKind::host))
+      all.push_back(std::move(entry));
+  return all;
+}
+
 ExitCode list(const Context& context, const BenchFlags& flags) {
-  const std::vector<CaseEntry> cases = cases_for(flags);
+  const std::vector<CaseEntry> cases = listed_cases(flags);
   if (context.json_path == "-")
     std::cout << list_json(cases).dump(2) << '\n';
   else
@@ -344,13 +355,15 @@ void add_bench(CLI::App& app, Context& context) {
       "  shmemctl bench --self-test");
   auto flags = std::make_shared<BenchFlags>();
   command->add_option("CASE", flags->cases, "What to measure");
-  command->add_flag("--list", flags->list, "Say what each case measures and how, and end");
+  command->add_flag(
+      "--list", flags->list,
+      "Say what each case measures and how, and end; with --initiator, only its cases");
   command->add_flag("--self-test", flags->self_test,
                     "Measure known delays and rates: does the engine report them?");
   add_sweep_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   add_effort_flags(*command, *flags);
-  add_measuring_job_options(*command, context);
+  add_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_bench(run_context, *flags); };
   });

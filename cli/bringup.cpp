@@ -91,11 +91,9 @@ void add_bringup(CLI::App& app, Context& context) {
       "  shmemctl run -n 4 bringup\n"
       "  mpirun -n 16 shmemctl bringup --json bringup.json\n"
       "  shmemctl run -n 4 --nodes 2 bringup --symmetric-size 64M");
-  for (const char* name :
-       {"BOOTSTRAP", "SYMMETRIC_SIZE", "INIT_MODE", "CHECK", "TRANSPORT", "REMOTE_TRANSPORT",
-        "IB_GID_INDEX", "IB_SL", "IB_TRAFFIC_CLASS", "IB_ATOMICS", "SOFT_HCA_OVER",
-        "LIBFABRIC_PROVIDER", "LIBFABRIC_PROFILE", "HEAP", "GPUS", "DEVICE_PATH"})
+  for (const char* name : {"INIT_MODE", "CHECK"})
     add_option(*command, context, name);
+  add_job_options(*command, context);
   command->callback([&context] {
     context.run = [](Context& run_context) {
       RuntimeRequest request;

@@ -28,23 +28,37 @@ void judge_links_if_any(Session& session, const NodeSource& source) {
   session.checkpoint();
 }
 
+/// Returns what it reported.
+Report run_job(const JobItem& item, Session& session, const Context& context) {
+  session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
+  std::vector<std::string> argv = item.arguments;
+  argv.insert(argv.begin(), "shmemctl");
+  Report part =
+      absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
+             session.report());
+  session.checkpoint();
+  return part;
+}
+
 void run_jobs(Session& session, const Context& context) {
+  std::optional<JobItem> by_gpus;
   for (const JobItem& item : acceptance_jobs()) {
-    session.phase(item.id + " (shmemctl " + item.arguments.at(0) + " ...)");
-    std::vector<std::string> argv = item.arguments;
-    argv.insert(argv.begin(), "shmemctl");
-    absorb(item, run_child(own_program(), argv, job_environment(context), item.timeout_s),
-           session.report());
-    session.checkpoint();
+    const Report part = run_job(item, session, context);
+    if (!by_gpus)
+      by_gpus = gpu_job_after(part);
   }
+  if (by_gpus)
+    run_job(*by_gpus, session, context);
 }
 
 } // namespace
 
 void add_check(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
-      "check", "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps, MoE");
-  command->footer("A verdict for each part, in 10 to 20 s; exit code 1 if any failed. With\n"
+      "check",
+      "The node's acceptance test: topo, doctor, bring-up of 4 PEs, short sweeps (by GPUs, "
+      "too, where there are any), MoE");
+  command->footer("A verdict for each part, in 10 to 30 s; exit code 1 if any failed. With\n"
                   "--sysroot only topo and doctor.\n"
                   "Example: shmemctl check --json check.json");
   add_option(*command, context, "SYSROOT");

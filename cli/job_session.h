@@ -60,8 +60,9 @@ private:
   std::optional<Watchdog> watchdog_;
 };
 
-/// The options of a job that every command which measures one takes.
-void add_measuring_job_options(CLI::App& command, Context& context);
+/// The options of the runtime that every command which runs as a job takes, those of GPUs among
+/// them.
+void add_job_options(CLI::App& command, Context& context);
 
 /// Collective. Before the first row, what the report says of the job itself: PEs, phases, and, if
 /// there is a file to write, its machines, and the node of PE 0 with its mapping.

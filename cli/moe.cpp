@@ -302,7 +302,7 @@ void add_moe(CLI::App& app, Context& context) {
       "  shmemctl run -n 2 moe --backend gpu --num-tokens 4096 --tune");
   auto flags = std::make_shared<MoeFlags>();
   add_moe_flags(*command, *flags);
-  add_measuring_job_options(*command, context);
+  add_job_options(*command, context);
   command->callback([&context, flags] {
     context.run = [flags](Context& run_context) { return run_moe(run_context, *flags); };
   });

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Measures `shmemctl bench` on GPUs beside NVSHMEM and NCCL, in turns, on the same two GPUs in one run.
+"""Measures `shmemctl bench` on GPUs beside NVSHMEM and NCCL, in turns, on the same GPUs in one run.
 
-    scripts/compare_gpu.py [GROUP...] [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE] [--report FILE]
+    scripts/compare_gpu.py [GROUP...] [--pes N] [--rounds 5] [--quick] [--shmemctl build/shmemctl] [--json FILE]
+                           [--report FILE]
 
 Groups (all of them, if none is named): bandwidth, latency (one thread), warp, block (the same by a warp or block),
 stream (operations on streams, launches included), kernel (collectives inside of kernels), sweep (bandwidth by few
-blocks, both GPUs putting at once).
+blocks, all GPUs putting at once, in pairs), exchange (alltoall of 1 MiB, 64 MiB and 1 GiB of each PE).
+
+--pes: one PE for each GPU; all GPUs up to four, if it is not given. Figures of one pair are those of the first two.
 
 NVSHMEM  its device API: tests/peers/nvshmem_gpu.cu, compiled here with nvcc against the package nvidia-nvshmem, if
          both are there
 NCCL     through torch.distributed (tests/peers/nccl_gpu.py), if PyTorch can be imported
 
 Programs take turns, round by round, every other round backwards. A figure is the median of the rounds, with the
-smallest and the largest. Ours are verified, or there is none. --quick: two rounds of short measurements. Exit code: 0
-if it ran; 1 if one of our own figures is missing; 3 without two GPUs."""
+smallest and the largest. Ours are verified, or there is none; each peer says what it compares. --quick: three rounds
+of short measurements. Exit code: 0 if it ran; 1 if one of our own figures is missing; 3 without two GPUs."""
 import argparse
 import glob
 import json
@@ -30,15 +33,18 @@ from compare import gpu_report, gpu_table
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "tests" / "peers"
 NO_GPUS = 3
+PEER_S = 240
 BANDWIDTH_SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
 COLLECTIVE_SIZES = (8 << 10, 1 << 20, 8 << 20)
 
 SWEEP_CTAS = (4, 8, 12, 16, 24, 32)
 SWEEP_SIZES = (64 << 20,)
+EXCHANGE_SIZES = (1 << 20, 64 << 20, 1 << 30)  # of all blocks of a PE
+MOST_PES = 4
 SCOPED = ["put-latency", "get-latency", "put-signal-pingpong", "barrier"]
 
 # Ours: what `bench` is told, by group; a process has to start for each. In the table a case has the name `rename` and
-# ends in `suffix`; `senders`: the report has the sum of so many.
+# ends in `suffix`; `all_send`: the report has the sum over all senders. `blocks`: sizes are of all blocks of a PE.
 GROUPS = (
     {"group": "bandwidth", "words": ["put", "get", "--initiator", "gpu"], "sizes": BANDWIDTH_SIZES},
     {"group": "latency", "words": [*SCOPED, "signal-pingpong", "p", "g", "atomic-fetch-add", "atomic-add",
@@ -54,10 +60,14 @@ GROUPS = (
     {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
      "sizes": COLLECTIVE_SIZES[1:], "suffix": "/kernel"},
     {"group": "sweep", "words": ["put", "--initiator", "gpu", "--ctas", "132"], "sizes": SWEEP_SIZES, "suffix": "/132"},
-    *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "all-to-all", "--ctas", str(ctas)],
-       "sizes": SWEEP_SIZES, "rename": "put-both", "senders": 2, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
+    *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "pairs", "--bidir", "--ctas", str(ctas)],
+       "sizes": SWEEP_SIZES, "rename": "put-both", "all_send": True, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
     *({"group": "sweep", "words": ["alltoall", "--initiator", "gpu", "--ctas", str(ctas), "--threads", "1024"],
        "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in (*SWEEP_CTAS, 64)),
+    *({"group": "exchange", "words": ["alltoall", "--initiator", "stream"], "sizes": (size,), "blocks": True,
+       "suffix": "/stream"} for size in EXCHANGE_SIZES),
+    *({"group": "exchange", "words": ["alltoall", "--initiator", "gpu", "--ctas", "32", "--threads", "1024"],
+       "sizes": (size,), "blocks": True, "suffix": "/kernel"} for size in EXCHANGE_SIZES),
 )
 NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
 UNSIZED = ("signal-pingpong", "barrier")
@@ -65,7 +75,7 @@ SHAPES = {
     "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; with a number: so "
            "many blocks",
     "get": "as put",
-    "put-both": "as put, both GPUs put to the other one at once, by so many blocks; each one's rate",
+    "put-both": "as put, all GPUs in pairs put to the other one at once, by so many blocks; each one's rate",
     "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
     "get-latency": "8 bytes, each with quiet",
     "put-signal-pingpong": "8 bytes, half of a round trip",
@@ -77,7 +87,9 @@ SHAPES = {
     "barrier": "one thread, warp or block of each PE; stream: one after the other in a stream",
     "fcollect": "in a stream, or inside of a kernel; the size is a PE's contribution; NCCL: all_gather; kernel: one "
                 "block of 512 threads, from 1M on 32 of ours (NVSHMEM's call is one block's)",
-    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; with a number: so many blocks of 1024 threads",
+    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; with a number: so many blocks of 1024 threads; "
+                "group exchange: 1M, 64M and 1G of each PE, /stream in a stream (NCCL, too), /kernel by 32 blocks of "
+                "1024 threads (NVSHMEM: one of 512)",
     "reduce-float": "as fcollect; the size is the array; NCCL: all_reduce",
 }
 
@@ -97,6 +109,19 @@ def last_line(text):
 
 def case_of(name):
     return name.partition("/")[0]
+
+
+def block_bytes(of_a_pe, n_pes):
+    """Of a PE's blocks to all: as the peers' programs have it."""
+    return of_a_pe // n_pes // 256 * 256
+
+
+def pes_of(wanted, n_gpus):
+    """PEs of a comparison, one for each GPU."""
+    n_pes = wanted or min(n_gpus, MOST_PES)
+    if n_pes > n_gpus:
+        raise Failed(f"--pes {n_pes} takes as many GPUs, and nvidia-smi shows {n_gpus}")
+    return n_pes
 
 
 def key_of(name, size_bytes):
@@ -134,8 +159,8 @@ def read_report(report):
 
 
 def read_lines(text):
-    """Of a peer: its version, and figures as above."""
-    figures, version = {}, "unknown"
+    """Of a peer: its version, figures as above, and {(case, size): what it has compared}; "" is nothing."""
+    figures, compared, version = {}, {}, "unknown"
     for line in text.splitlines():
         if not line.startswith("{"):
             continue
@@ -143,8 +168,10 @@ def read_lines(text):
         if "version" in row:
             version = row["version"]
         else:
-            figures[key_of(row["name"], row["size_bytes"])] = (row["value"], row["unit"])
-    return version, figures
+            key = key_of(row["name"], row["size_bytes"])
+            figures[key] = (row["value"], row["unit"])
+            compared[key] = row.get("compared", "")
+    return version, figures, compared
 
 
 class Ours:
@@ -156,11 +183,18 @@ class Ours:
         self.version = "unknown"
         self.report = None  # the last one
 
+    def sizes(self):
+        if "blocks" in self.group:
+            return tuple(block_bytes(size, self.flags.pes) for size in self.group["sizes"])
+        return self.group["sizes"]
+
     def command(self):
-        sizes = self.group["sizes"]
+        sizes = self.sizes()
         words = ["-b", str(sizes[0]), "-e", str(sizes[-1]), "-f", str(self.step())]
         effort = ["--quick"] if self.flags.quick else []
-        return [self.binary, "run", "-n", "2", "bench", *self.group["words"], *words, *effort, "--json", "-"]
+        heap = ["--symmetric-size", "4G"] if "blocks" in self.group else []
+        return [self.binary, "run", "-n", str(self.flags.pes), "bench", *self.group["words"], *words, *effort, *heap,
+                "--json", "-"]
 
     def step(self):
         """The last size is always measured; others that this makes are left out of the table."""
@@ -175,37 +209,52 @@ class Ours:
         report = json.loads(done.stdout)
         self.report = report
         self.version = report.get("tool", {}).get("version", "unknown")
-        wanted = set(self.group["sizes"]) | {0}
+        wanted = set(self.sizes()) | {0}
         return dict(self.as_in_table(*row) for row in read_report(report).items() if row[0][1] in wanted)
 
     def as_in_table(self, key, figure):
         name = self.group.get("rename", key[0]) + self.group.get("suffix", "")
-        return (name, key[1]), (figure[0] / self.group.get("senders", 1), figure[1])
+        senders = self.flags.pes // 2 * 2 if "all_send" in self.group else 1
+        return (name, key[1]), (figure[0] / senders, figure[1])
+
+
+# What each peer is told by its environment, and what that is for.
+SETTINGS = {
+    "NVSHMEM": {"NVSHMEM_SYMMETRIC_SIZE": ("4G", "its heap"),
+                "NVSHMEM_REMOTE_TRANSPORT": ("none", "no NIC is opened: all traffic is that of mapped memory"),
+                "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": ("lo", "its processes meet on this machine")},
+    "NCCL": {},
+}
+
+
+def settings_text(name):
+    told = [f"{variable}={value} ({why})" for variable, (value, why) in SETTINGS[name].items()]
+    return f"{', '.join(told) or 'no variable is set'}; all else is the peer's default or this shell's environment"
 
 
 class Peer:
-    """Two processes of a program that is told its number, how many there are, and a file to meet at."""
+    """Processes of a program that is told its number, how many there are, and a file to meet at."""
 
-    def __init__(self, name, command, seconds, groups, libraries=""):
+    def __init__(self, name, command, flags, seconds, libraries=""):
         self.name, self.start, self.seconds, self.libraries = name, command, seconds, libraries
-        self.groups, self.what = groups, "all"
-        self.version = "unknown"
+        self.groups, self.n_pes, self.what = flags.groups, flags.pes, "all"
+        self.version, self.compared = "unknown", {}
 
     def measure(self):
         with tempfile.TemporaryDirectory(prefix="compare-gpu-") as folder:
             place = str(pathlib.Path(folder) / "meet")
-            variables = {**os.environ, "NVSHMEM_SYMMETRIC_SIZE": "1G", "NVSHMEM_REMOTE_TRANSPORT": "none",
-                         "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo"}
+            variables = {**os.environ, **{variable: value for variable, (value, _) in SETTINGS[self.name].items()}}
             if self.libraries:  # what they open by name
                 variables["LD_LIBRARY_PATH"] = ":".join(filter(None, [self.libraries,
                                                                       os.environ.get("LD_LIBRARY_PATH")]))
-            processes = [subprocess.Popen([*self.start, str(pe), "2", place, str(self.seconds), *self.groups],
-                                          env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                          stderr=subprocess.PIPE, text=True) for pe in range(2)]
+            processes = [subprocess.Popen([*self.start, str(pe), str(self.n_pes), place, str(self.seconds),
+                                           *self.groups], env=variables, stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                         for pe in range(self.n_pes)]
             try:
-                answers = [process.communicate(timeout=120) for process in processes]
+                answers = [process.communicate(timeout=PEER_S) for process in processes]
             except subprocess.TimeoutExpired as expired:
-                raise Failed("no end within 120 s") from expired
+                raise Failed(f"no end within {PEER_S} s") from expired
             finally:
                 for process in processes:
                     if process.poll() is None:
@@ -214,7 +263,7 @@ class Peer:
         for process, (_, err) in zip(processes, answers):
             if process.returncode != 0:
                 raise Failed(last_line(err))
-        self.version, figures = read_lines(answers[0][0])
+        self.version, figures, self.compared = read_lines(answers[0][0])
         return figures
 
 
@@ -227,7 +276,7 @@ def nvshmem_folder():
     return None
 
 
-def nvshmem_peer(into, seconds, groups):
+def nvshmem_peer(into, flags, seconds):
     """Compiles it. Throws Failed with the reason."""
     home = nvshmem_folder()
     if home is None:
@@ -245,18 +294,18 @@ def nvshmem_peer(into, seconds, groups):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode != 0:
         raise Failed("nvcc: " + last_line(done.stderr + done.stdout))
-    return Peer("NVSHMEM", [str(program)], seconds, groups, str(home / "lib"))
+    return Peer("NVSHMEM", [str(program)], flags, seconds, str(home / "lib"))
 
 
-def nccl_peer(seconds, groups):
-    if "stream" not in groups:
+def nccl_peer(flags, seconds):
+    if not {"stream", "exchange"} & set(flags.groups):
         raise Failed("it has nothing of these groups")
     probe = subprocess.run([sys.executable, "-c", "import torch, torch.distributed as d; "
                             "raise SystemExit(0 if d.is_nccl_available() else 1)"],
                            stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120)
     if probe.returncode != 0:
         raise Failed("PyTorch with NCCL cannot be imported")
-    return Peer("NCCL", [sys.executable, str(PEERS / "nccl_gpu.py")], seconds, [])
+    return Peer("NCCL", [sys.executable, str(PEERS / "nccl_gpu.py")], flags, seconds)
 
 
 def gpus():
@@ -314,7 +363,8 @@ def ratios_of(row):
 def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="of: " + ", ".join(NAMES))
-    parser.add_argument("--rounds", type=int, default=0, help="default 5, or 2 with --quick")
+    parser.add_argument("--pes", type=int, default=0, help=f"default: a PE for each GPU, {MOST_PES} at most")
+    parser.add_argument("--rounds", type=int, default=0, help="default 5, or 3 with --quick")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--shmemctl", type=lambda text: str(pathlib.Path(text).resolve()),
                         default=str(ROOT / "build" / "shmemctl"))
@@ -324,7 +374,9 @@ def parsed(words=None):
     flags.groups = flags.groups or list(NAMES)
     if unknown := set(flags.groups) - set(NAMES):
         parser.error(f"there is no group {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    flags.rounds = flags.rounds or (2 if flags.quick else 5)
+    flags.rounds = flags.rounds or (3 if flags.quick else 5)
+    if flags.pes != 0 and flags.pes < 2:
+        parser.error("--pes takes 2 or more")
     if flags.rounds < 1:
         parser.error("--rounds takes 1 or more")
     return flags
@@ -336,8 +388,11 @@ def write_report(flags, programs, rows, reasons):
     if not flags.report or not bases:
         return
     versions = {program.name: program.version for program in programs}
-    words = [*flags.groups, "--rounds", str(flags.rounds), *(["--quick"] if flags.quick else [])]
-    report = gpu_report.report_of(bases[-1], words, rows, versions, reasons)
+    words = [*flags.groups, "--pes", str(flags.pes), "--rounds", str(flags.rounds),
+             *(["--quick"] if flags.quick else [])]
+    peers = {program.name: {"settings": settings_text(program.name), "compared": program.compared}
+             for program in programs if isinstance(program, Peer)}
+    report = gpu_report.report_of(bases[-1], words, rows, versions, reasons, peers)
     flags.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
@@ -347,12 +402,17 @@ def main():
     if len(devices) < 2:
         say(f"compare_gpu: two GPUs are needed, nvidia-smi shows {len(devices)}")
         return NO_GPUS
+    try:
+        flags.pes = pes_of(flags.pes, len(devices))
+    except Failed as problem:
+        say(f"compare_gpu: {problem}")
+        return NO_GPUS
     seconds = 0.2 if flags.quick else 1.0
     programs = [Ours(flags.shmemctl, group, flags) for group in GROUPS if group["group"] in flags.groups]
     reasons = {}
     with tempfile.TemporaryDirectory(prefix="compare-gpu-") as folder:
-        for name, make in (("NVSHMEM", lambda: nvshmem_peer(folder, seconds, flags.groups)),
-                           ("NCCL", lambda: nccl_peer(seconds, flags.groups))):
+        for name, make in (("NVSHMEM", lambda: nvshmem_peer(folder, flags, seconds)),
+                           ("NCCL", lambda: nccl_peer(flags, seconds))):
             try:
                 programs.append(make())
             except (Failed, subprocess.TimeoutExpired) as problem:
@@ -360,7 +420,7 @@ def main():
         def save(figures, failed):
             if flags.json:
                 versions = {program.name: program.version for program in programs}
-                flags.json.write_text(json.dumps({"gpus": devices, "versions": versions, "rounds": flags.rounds,
+                flags.json.write_text(json.dumps({"gpus": devices, "pes": flags.pes, "versions": versions, "rounds": flags.rounds,
                                                   "quick": flags.quick, "rows": rows_of(figures),
                                                   "missing": {**reasons, **failed}}, indent=1) + "\n", encoding="utf-8")
 
@@ -370,10 +430,14 @@ def main():
     write_report(flags, programs, rows, reasons)
     versions = {program.name: program.version for program in programs}
     print(f"{'; '.join(devices)}. {', '.join(f'{name} {version}' for name, version in versions.items())}. "
-          f"Medians of {flags.rounds} rounds, programs in turns.\n")
+          f"{flags.pes} PEs, a GPU each. Medians of {flags.rounds} rounds, programs in turns.\n")
     print(gpu_table.table(rows))
     for name, shape in SHAPES.items():
         print(f"- {name}: {shape}")
+    for program in programs:
+        if isinstance(program, Peer):
+            print(f"- {program.name}: {settings_text(program.name)}")
+            print(f"- {program.name} compares: {gpu_report.compared_text(program.compared)}")
     for name, reason in reasons.items():
         print(f"- {name} is missing: {reason}")
     return 1 if any(name.startswith("shmemctl") for name in reasons) else 0

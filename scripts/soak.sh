@@ -11,8 +11,9 @@
 #     tsan        every test under ThreadSanitizer
 #     again       the unit tests under ThreadSanitizer, again and again, shuffled (a quarter)
 #     mutants     kernels' orders, taken out one by one: the tests on host threads must fail
-#     gpu         where there are two GPUs: their tests, the same under compute-sanitizer, and
-#                 kernels' orders taken out one by one there
+#     gpu         where there are two GPUs: their tests, litmus tests of networks and streams with
+#                 a million messages, the same under compute-sanitizer, and kernels' orders taken
+#                 out one by one there
 #     fuzz        each parser (half of DURATION, or SHMEMCTL_FUZZ_SECONDS for each)
 #     tidy        clang-tidy
 # A part that fails does not keep the others from running; the end says which failed (exit code 1).
@@ -144,6 +145,10 @@ gpu() {
   fi
   build release && build release mutants &&
     tests_of build -L gpu &&
+    SHMEMCTL_TEST_GPU_MESSAGES=1000000 build/test_gpu_litmus --gtest_brief=1 \
+      --gtest_filter='LitmusOverNetwork*' &&
+    SHMEMCTL_TEST_GPU_MESSAGES=1000000 build/test_gpu --gtest_brief=1 \
+      --gtest_filter='Streams.DataOfCopyEngines*' &&
     scripts/gpu_sanitizer.sh build &&
     build/gpu_litmus_mutants &&
     moe_mutants

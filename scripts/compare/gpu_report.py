@@ -4,7 +4,7 @@ import math
 import statistics
 
 NOT_TOLD = "not told by this comparison"
-PEER_UNCHECKED = "the peer's program compares no data"
+PEER_UNCHECKED = "the peer's program compares no data of this figure"
 
 
 def stats_of(values):
@@ -15,8 +15,10 @@ def stats_of(values):
             "stddev": statistics.stdev(values) if len(values) > 1 else 0}
 
 
-def result_of(row, program):
-    """A row of the report: the spread is that of the rounds."""
+def result_of(row, program, compared=None):
+    """A row of the report: the spread is that of the rounds.
+
+    compared: of a peer, {(case, size): what its program has compared}"""
     figure = row["programs"][program]
     is_bandwidth = row["unit"] == "GB/s"
     result = {"case": row["case"], "params": {"program": program},
@@ -29,13 +31,28 @@ def result_of(row, program):
     if not is_bandwidth:
         result["bandwidth_GBps_reason"] = "a latency"
     if not program.startswith("shmemctl"):
-        result.update(verified="unchecked", reason=PEER_UNCHECKED)
+        what = (compared or {}).get((row["case"], row["size_bytes"]), "")
+        result.update({"reason": f"the peer's program compares {what}"} if what
+                      else {"verified": "unchecked", "reason": PEER_UNCHECKED})
     return result
 
 
 def shape_of(case, words):
     return {"id": "comparison-shape", "severity": "info", "subject": case, "message": words,
             "fix": "nothing: so it was measured"}
+
+
+def settings_of(program, settings):
+    return {"id": "comparison-settings", "severity": "info", "subject": program, "message": settings,
+            "fix": "nothing: so it was measured"}
+
+
+def compared_text(compared):
+    """"every byte of the last message (get, put); nothing (barrier)": what a peer compares, by its cases."""
+    cases = {}
+    for (name, _), what in compared.items():
+        cases.setdefault(what or "nothing", set()).add(name)
+    return "; ".join(f"{what} ({', '.join(sorted(names))})" for what, names in sorted(cases.items())) or "nothing"
 
 
 def finding_of(program, reason):
@@ -48,16 +65,18 @@ def shapes_of(rows):
     return {row["case"].partition("/")[0]: row["launch"] for row in rows}
 
 
-def report_of(base, words, rows, versions, missing):
+def report_of(base, words, rows, versions, missing, peers):
     """A report with these figures. Its machine, job and tool are those of `base`, a report of our own `bench`.
 
-    words: what compare_gpu.py was told"""
+    words: what compare_gpu.py was told; peers: by name their settings in words, and what they have compared"""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     report = {key: base[key] for key in ("schema", "tool", "job", "hosts", "env", "topology", "mapping") if key in base}
     report.update(started_at=base["started_at"], finished_at=now, command=["scripts/compare_gpu.py", *words],
                   status="complete", exit_code=0, nic_counters=[],
-                  results=[result_of(row, program) for row in rows for program in row["programs"]],
+                  results=[result_of(row, program, peers.get(program, {}).get("compared"))
+                           for row in rows for program in row["programs"]],
                   findings=[finding_of(program, reason) for program, reason in missing.items()] +
+                  [settings_of(program, peer["settings"]) for program, peer in peers.items()] +
                   [shape_of(case, words) for case, words in shapes_of(rows).items()])
     for row in report["results"]:
         row["params"]["version"] = versions.get(row["params"]["program"], "unknown")

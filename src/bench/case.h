@@ -26,7 +26,7 @@ enum class Metric {
 
 /// Who sends to whom at one point.
 enum class Traffic {
-  pair,       ///< PE 0 and PE 1 (or --pe A,B)
+  pair,       ///< PE 0 and PE 1 (or --pair A,B)
   pairs,      ///< PE i of the first half and PE i + n/2
   all_to_all, ///< every PE to every other one, each in an order of its own
   collective  ///< all PEs of the team
@@ -85,6 +85,11 @@ struct Arena {
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
 };
 
+/// What a PE writes in an iteration of a collective.
+struct WrittenBytes {
+  std::uint64_t here = 0, elsewhere = 0; ///< into its own memory, into other PEs'
+};
+
 /// A case at one point on one PE. The engine calls, on all PEs in the same order: prepare, then
 /// iterate any number of times (warm-up, calibration, samples) with a barrier before each, then
 /// verify after a barrier.
@@ -110,6 +115,9 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
+  /// Of a collective whose every block goes from its writer to its reader: what a share of the link
+  /// counts. Nothing where the way of the bytes is the algorithm's choice.
+  virtual std::optional<WrittenBytes> written_per_iteration() const { return std::nullopt; }
   /// A latency is the time of an iteration divided by this: 2 where an iteration is a round trip,
   /// of which half is reported.
   virtual int latency_divisor() const { return 1; }
@@ -153,7 +161,8 @@ std::vector<CaseEntry> gpu_cases();
 std::vector<CaseEntry> stream_cases();
 std::vector<CaseEntry> cases_of(Initiator initiator, MemoryKind memory);
 /// Those whose name is `pattern` or matches it with * and ?; "all" is all. Throws Error (usage)
-/// that names the nearest cases for a pattern that matches none.
+/// for a pattern that matches none, which names the initiator that has such a case, else the
+/// nearest cases.
 std::vector<CaseEntry> choose_cases(const std::vector<CaseEntry>& cases,
                                     const std::vector<std::string>& patterns);
 

@@ -7,14 +7,13 @@
 #include "src/base/units.h"
 #include "src/bench/arena_memory.h"
 #include "src/bench/cases/lists.h"
-#include "src/bench/gpu_link.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/link_limit.h"
+#include "src/bench/point_limit.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
-#include "src/runtime/gpu/gpu.h"
 #include "src/runtime/nic_traffic.h"
 
 namespace shmemctl::bench {
@@ -106,21 +105,29 @@ private:
       memory_.look_at(arena.size_bytes, callbacks_.before_verification);
     if (effort_.verify)
       verification = verify_point(runtime_, *body, sampler.iterations_done());
+    const GpuLimit gpus = limit_of_gpus(*body, point);
+    own.limited_bytes_per_iteration = limited_bytes(*body, point, gpus.limit);
     const std::vector<PeSamples> samples = job_.gather(own);
-    const std::optional<LinkLimit> link = limit_of(point, samples, ports);
+    const std::optional<LinkLimit> link =
+        gpus.between_gpus ? gpus.limit : limit_of_ports(point, samples, ports);
     if (runtime_.pe() == 0)
       conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
                 body->batch_multiple(), link},
                words);
   }
 
+  /// Collective.
+  GpuLimit limit_of_gpus(const Case& body, const Point& point) const {
+    const std::optional<Point> moves = moves_of(body, point); // the same on all PEs
+    if (point.launch.memory != MemoryKind::gpu || !moves)
+      return {};
+    return gpu_limit_of(runtime_, *moves, callbacks_.links);
+  }
+
   /// Collective: of the ports of all PEs that measure. Nothing on the other PEs than PE 0.
-  std::optional<LinkLimit> limit_of(const Point& point, const std::vector<PeSamples>& samples,
-                                    const std::vector<PortUse>& own) const {
+  std::optional<LinkLimit> limit_of_ports(const Point& point, const std::vector<PeSamples>& samples,
+                                          const std::vector<PortUse>& own) const {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
-    if (point.launch.memory == MemoryKind::gpu)
-      if (const auto link = limit_of_gpus(point))
-        return link;
     std::vector<std::uint64_t> machines;
     for (const PeHost& host : hosts)
       machines.push_back(host.machine_id);
@@ -133,20 +140,6 @@ private:
         for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
           ports.push_back(std::move(port));
     return link_limit(ports);
-  }
-
-  /// Collective: the same on all PEs of a machine.
-  std::optional<LinkLimit> limit_of_gpus(const Point& point) const {
-    const std::vector<std::string> addresses =
-        runtime_.gather_text(runtime_.gpu() ? runtime_.gpu()->site().pci_address : "");
-    std::vector<GpuSeatPlace> places;
-    for (std::size_t pe = 0; pe < addresses.size(); ++pe)
-      places.push_back({runtime_.placement().hosts[pe].machine_id, addresses[pe]});
-    const std::optional<LinkLimit> model = gpu_link_limit(runtime_.node(), point, places);
-    // What a copy engine moves, multiprocessors need not reach.
-    if (!model || !callbacks_.links || point.launch.initiator != Initiator::gpu)
-      return model;
-    return bench::limit_of(callbacks_.links->of(point), model);
   }
 
   Usage usage() const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include "src/bench/cases/ground.h"
 #include "src/topo/distance.h"
@@ -46,6 +48,74 @@ bool is_switched(const Gpu& gpu) {
   });
 }
 
+/// GPUs, by address, and the others that each sends to or receives from.
+using Partners = std::map<std::string, std::set<std::string>>;
+
+/// What a point moves between GPUs of a machine.
+struct Flow {
+  Partners to, from;
+  std::map<std::string, double> memory_GBps; ///< of those that send
+  bool stays = false;                        ///< all of it on the GPU that it comes from
+};
+
+/// Nothing where that is not known of all traffic, or where some of it stays and some does not.
+std::optional<Flow> flow_of(const Point& point, const std::vector<GpuSeatPlace>& by_pe) {
+  if (point.traffic == Traffic::collective)
+    return std::nullopt;
+  const auto n_pes = static_cast<int>(by_pe.size());
+  Flow flow;
+  bool leaves = false;
+  for (int pe = 0; pe < n_pes; ++pe)
+    for (const int to : routes_of(point, pe, n_pes).to) {
+      const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
+      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
+      if (!own.between_gpus || own.pci_address.empty() || other.machine_id != own.machine_id)
+        return std::nullopt;
+      flow.to[own.pci_address].insert(other.pci_address);
+      flow.from[other.pci_address].insert(own.pci_address);
+      flow.memory_GBps[own.pci_address] = own.memory_GBps;
+      (own.pci_address == other.pci_address ? flow.stays : leaves) = true;
+    }
+  if (flow.stays && leaves)
+    return std::nullopt;
+  return flow;
+}
+
+std::optional<LinkLimit> memory_limit(const Flow& flow) {
+  double moved_GBps = 0;
+  for (const auto& [gpu, rate_GBps] : flow.memory_GBps) {
+    if (rate_GBps <= 0)
+      return std::nullopt;
+    moved_GBps += rate_GBps;
+  }
+  constexpr double passes = 2; // a read and a write
+  LinkLimit limit;
+  limit.rate_GBps = moved_GBps / passes;
+  limit.of_memory = true;
+  const std::size_t gpus = flow.memory_GBps.size();
+  limit.name = fmt::format("memory of {}: {:.0f} GB/s by clock and width, half of it for payload "
+                           "that is read and written",
+                           gpus == 1 ? "the GPU" : std::to_string(gpus) + " GPUs", moved_GBps);
+  return limit;
+}
+
+/// Of all these GPUs together.
+std::optional<LinkLimit> together(const Node& node, const Partners& partners) {
+  LinkLimit all;
+  for (const auto& [gpu, others] : partners) {
+    const auto link = gpu_links_limit(node, gpu, {others.begin(), others.end()});
+    if (!link)
+      return std::nullopt;
+    all.rate_GBps += link->rate_GBps;
+    all.name = link->name;
+  }
+  all.name = partners.size() == 1
+                 ? fmt::format("{}: {:.0f} GB/s by the model", all.name, all.rate_GBps)
+                 : fmt::format("{} GPUs' {}: {:.0f} GB/s together by the model", partners.size(),
+                               all.name, all.rate_GBps);
+  return all;
+}
+
 } // namespace
 
 std::optional<LinkLimit> gpu_link(const Node& node, const std::string& from,
@@ -80,36 +150,15 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
 
 std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
                                         const std::vector<GpuSeatPlace>& by_pe) {
-  if (point.traffic == Traffic::collective)
+  const std::optional<Flow> flow = flow_of(point, by_pe);
+  if (!flow || flow->to.empty())
     return std::nullopt;
-  const auto n_pes = static_cast<int>(by_pe.size());
-  LinkLimit all;
-  int senders = 0;
-  for (int pe = 0; pe < n_pes; ++pe) {
-    const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
-    const Routes routes = routes_of(point, pe, n_pes);
-    std::vector<std::string> others;
-    for (const int to : routes.to) {
-      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
-      if (other.machine_id != own.machine_id)
-        return std::nullopt;
-      others.push_back(other.pci_address);
-    }
-    if (others.empty())
-      continue;
-    const auto link = gpu_links_limit(node, own.pci_address, others);
-    if (!link)
-      return std::nullopt;
-    ++senders;
-    all.rate_GBps += link->rate_GBps;
-    all.name = link->name;
-  }
-  if (senders == 0)
+  if (flow->stays)
+    return memory_limit(*flow);
+  const auto out = together(node, flow->to), in = together(node, flow->from);
+  if (!out || !in)
     return std::nullopt;
-  all.name = senders == 1 ? fmt::format("{}: {:.0f} GB/s by the model", all.name, all.rate_GBps)
-                          : fmt::format("{} GPUs' {}: {:.0f} GB/s together by the model", senders,
-                                        all.name, all.rate_GBps);
-  return all;
+  return out->rate_GBps <= in->rate_GBps ? out : in;
 }
 
 } // namespace shmemctl::bench

@@ -26,10 +26,16 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
 struct GpuSeatPlace {
   std::uint64_t machine_id = 0;
   std::string pci_address; ///< "": none
+  double memory_GBps = 0;  ///< of its own memory, reads and writes together; 0: not known
+  /// What this PE sends at the point goes from memory of a GPU straight to memory of a GPU.
+  bool between_gpus = true;
 };
-/// Of all senders of a point together, each over its own GPU's links; gets take as much the other
-/// way. Nothing for collectives, several machines, or GPUs that are linked one to one where a PE
-/// sends to several.
+/// Of all GPUs of a point that send together, each over its own links once, however many PEs it
+/// has; or of all that receive, if that is less; gets take as much the other way. Where all
+/// traffic stays on its PEs' own GPU, of these GPUs' memory, of which each byte takes a read and a
+/// write. Nothing for collectives, several machines, traffic that takes a network or host memory,
+/// traffic of which some leaves its GPU and some does not, or GPUs that are linked one to one where
+/// one sends to several.
 /// @param node of the machine @param by_pe the GPU of each PE
 std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
                                         const std::vector<GpuSeatPlace>& by_pe);

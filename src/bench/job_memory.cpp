@@ -52,7 +52,7 @@ void SymmetricBlock::free() {
 
 struct JobMemory::Header {
   std::uint64_t measures, samples, references;
-  std::uint64_t bytes_per_iteration, operations_per_iteration;
+  std::uint64_t bytes_per_iteration, operations_per_iteration, limited_bytes_per_iteration;
 };
 
 struct JobMemory::Layout {
@@ -79,8 +79,9 @@ JobMemory::Values JobMemory::maximum(const Values& values) {
 
 std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
   Layout& memory = layout();
-  memory.header = {own.measures ? 1U : 0U, own.operation_us.size(), own.reference_us.size(),
-                   own.bytes_per_iteration, own.operations_per_iteration};
+  memory.header = {own.measures ? 1U : 0U,       own.operation_us.size(),
+                   own.reference_us.size(),      own.bytes_per_iteration,
+                   own.operations_per_iteration, own.limited_bytes_per_iteration};
   std::copy(own.operation_us.begin(), own.operation_us.end(), memory.operation_us);
   std::copy(own.reference_us.begin(), own.reference_us.end(), memory.reference_us);
   runtime_.teams().sync(team_world);
@@ -89,10 +90,11 @@ std::vector<PeSamples> JobMemory::gather(const PeSamples& own) {
     for (int pe = 0; pe < runtime_.n_pes(); ++pe) {
       Header header{};
       runtime_.rma().get(&header, &memory.header, sizeof header, pe);
-      PeSamples& samples = all.emplace_back(PeSamples{
-          header.measures != 0, header.bytes_per_iteration, header.operations_per_iteration,
-          std::vector<double>(std::min(header.samples, most_samples)),
-          std::vector<double>(std::min(header.references, most_samples))});
+      PeSamples& samples = all.emplace_back(
+          PeSamples{header.measures != 0, header.bytes_per_iteration,
+                    header.operations_per_iteration, header.limited_bytes_per_iteration,
+                    std::vector<double>(std::min(header.samples, most_samples)),
+                    std::vector<double>(std::min(header.references, most_samples))});
       runtime_.rma().get(samples.operation_us.data(), memory.operation_us,
                          samples.operation_us.size() * sizeof(double), pe);
       runtime_.rma().get(samples.reference_us.data(), memory.reference_us,

@@ -1,6 +1,7 @@
 // Who issues the measured operations, from which memory, and with how many threads.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ enum class Initiator {
 enum class MemoryKind { host, gpu };
 /// Which threads make one call together.
 enum class CallScope { thread, warp, block };
+inline constexpr std::initializer_list<Initiator> all_initiators = {
+    Initiator::host, Initiator::stream, Initiator::gpu};
 const char* to_string(Initiator initiator);
 const char* to_string(MemoryKind memory);
 const char* to_string(CallScope scope);

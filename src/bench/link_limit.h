@@ -37,8 +37,9 @@ bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machi
 
 struct LinkLimit {
   double rate_GBps = 0;
-  std::string name; ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
-  int links = 0;    ///< NVLinks that it is of
+  std::string name;       ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
+  int links = 0;          ///< NVLinks that it is of
+  bool of_memory = false; ///< of GPUs' own memory: what a PE writes to itself counts, too
 };
 /// Of all these ports together, each counted once. Nothing if there is none, or one is not known.
 std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports);

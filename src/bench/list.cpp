@@ -53,9 +53,7 @@ std::string entry_text(const CaseInfo& info, const TextStyle& style) {
                    between(info) + "; at least " + std::to_string(info.min_pes) + " PEs" + launch);
 }
 
-} // namespace
-
-std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
+std::string groups_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
   std::vector<std::string> groups; // in order of appearance
   for (const CaseEntry& entry : cases)
     if (std::find(groups.begin(), groups.end(), entry.info.group) == groups.end())
@@ -70,6 +68,37 @@ std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& styl
   return out;
 }
 
+/// What --initiator stands for.
+std::string heading_of(Initiator initiator) {
+  switch (initiator) {
+  case Initiator::host:
+    return "The host issues operations: --initiator host (default)";
+  case Initiator::stream:
+    return "Operations in a stream of the GPU: --initiator stream";
+  case Initiator::gpu:
+    return "A kernel issues operations: --initiator gpu";
+  }
+  return "";
+}
+
+} // namespace
+
+std::string list_text(const std::vector<CaseEntry>& cases, const TextStyle& style) {
+  std::string out;
+  for (const Initiator initiator : all_initiators) {
+    std::vector<CaseEntry> own;
+    for (const CaseEntry& entry : cases)
+      if (entry.info.initiator == initiator)
+        own.push_back(entry);
+    if (own.size() == cases.size())
+      return groups_text(cases, style);
+    if (!own.empty())
+      out += (out.empty() ? "" : "\n\n") + coloured(heading_of(initiator), Colour::bold, style) +
+             "\n\n" + groups_text(own, style);
+  }
+  return out;
+}
+
 nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
   nlohmann::json list = nlohmann::json::array();
   for (const CaseEntry& entry : cases) {
@@ -78,6 +107,7 @@ nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
     for (const Traffic traffic : info.traffics)
       traffics.push_back(to_string(traffic));
     list.push_back({{"name", info.name},
+                    {"initiator", to_string(info.initiator)},
                     {"group", info.group},
                     {"metric", to_string(info.metric)},
                     {"measures", info.measures},
@@ -90,8 +120,6 @@ nlohmann::json list_json(const std::vector<CaseEntry>& cases) {
                     {"traffics", traffics},
                     {"bidirectional", info.bidirectional},
                     {"min_pes", info.min_pes}});
-    if (info.initiator != Initiator::host)
-      list.back()["initiator"] = to_string(info.initiator);
     if (info.launch.scopes.empty())
       continue;
     nlohmann::json scopes = nlohmann::json::array();

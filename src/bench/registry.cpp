@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "src/base/error.h"
 #include "src/base/pattern.h"
@@ -10,7 +11,38 @@ namespace shmemctl::bench {
 
 namespace {
 
+bool any_matches(const std::vector<CaseEntry>& cases, const std::string& pattern) {
+  return std::any_of(cases.begin(), cases.end(), [&](const CaseEntry& entry) {
+    return matches_pattern(entry.info.name, pattern);
+  });
+}
+
+/// For a pattern of which the cases of other flags have one: says which flags.
+std::optional<Error> case_of_other_flags(const std::vector<CaseEntry>& cases,
+                                         const std::string& pattern) {
+  const Initiator own = cases.empty() ? Initiator::host : cases.front().info.initiator;
+  std::string given = std::string("--initiator ") + to_string(own);
+  std::vector<std::string> flags;
+  for (const Initiator initiator : all_initiators) {
+    if (!any_matches(cases_of(initiator, MemoryKind::host), pattern))
+      continue;
+    if (initiator == own) { // then the memory is what left it out
+      given += " --memory gpu";
+      flags.emplace_back("--memory host");
+    } else {
+      flags.push_back(std::string("--initiator ") + to_string(initiator));
+    }
+  }
+  if (flags.empty())
+    return std::nullopt;
+  return Error(ExitCode::usage, "case \"" + pattern + "\"", "choose",
+               "no case of " + given + " has that name",
+               "give " + join(flags, " or ") + "; shmemctl bench --list has all");
+}
+
 Error no_such_case(const std::vector<CaseEntry>& cases, const std::string& pattern) {
+  if (const auto elsewhere = case_of_other_flags(cases, pattern))
+    return *elsewhere;
   std::vector<std::string> names, near;
   for (const CaseEntry& entry : cases)
     names.push_back(entry.info.name);

@@ -71,7 +71,7 @@ GpuSummary gather_gpus(Runtime& runtime) {
   if (std::any_of(gpus.begin(), gpus.end(),
                   [](const Gpu& gpu) { return gpu.vendor == "nvidia"; })) {
     CheckRow row;
-    row.id = "gpu-devices";
+    row.id = gpu_devices_row;
     row.title = "which GPU each PE has";
     row.group = "gpu";
     row.status = "skipped";

@@ -41,6 +41,9 @@ check_pairs_by_kernels(PeGpu& gpu, const TransportReach& reach, int transport,
 std::vector<PairFailure> kernel_failures(const std::vector<kernel_check::Result>& results, int me,
                                          int transport);
 
+/// The row that says which GPUs PEs have, or that they have none (skipped).
+inline constexpr const char* gpu_devices_row = "gpu-devices";
+
 /// What a PE says of its GPU, as text for the others.
 std::string gpu_site_text(const GpuSite& site, const std::vector<GpuWay>& ways);
 

@@ -82,7 +82,7 @@ CheckRow devices_row(const std::vector<Site>& sites, const std::vector<std::stri
                        joined({names.begin(), names.end()}, ", ") + ")";
   if (most > 1)
     reason += "; up to " + std::to_string(most) + " PEs share one, and their kernels take turns";
-  return row_of("gpu-devices", "which GPU each PE has", std::move(reason), joined(devices, "; "));
+  return row_of(gpu_devices_row, "which GPU each PE has", std::move(reason), joined(devices, "; "));
 }
 
 CheckRow heap_row(const std::vector<Site>& sites) {

@@ -5,6 +5,7 @@
 
 #include "src/base/input.h"
 #include "src/base/text.h"
+#include "src/bringup/gpu_pairs.h"
 
 namespace shmemctl {
 
@@ -94,10 +95,14 @@ void add_row(const std::string& id, const std::string& title, const Findings& fi
   report.checks.push_back(row);
 }
 
+void add_output(JobItem& item) {
+  for (const char* word : {"--json", "-", "--symmetric-size", "64M"})
+    item.arguments.emplace_back(word);
+}
+
 } // namespace
 
 std::vector<JobItem> acceptance_jobs() {
-  const std::vector<std::string> output{"--json", "-", "--symmetric-size", "64M"};
   JobItem bringup{"bringup",
                   "4 PEs come up, and every pair of them does verified put, get, atomics, signals",
                   {"run", "-n", "4", "bringup"},
@@ -112,11 +117,27 @@ std::vector<JobItem> acceptance_jobs() {
               {"run", "-n", "2", "moe", "--num-tokens", "64", "--iters", "10"},
               30};
   for (JobItem* item : {&bringup, &bench, &moe})
-    item->arguments.insert(item->arguments.end(), output.begin(), output.end());
+    add_output(*item);
   return {bringup, bench, moe};
 }
 
-void absorb(const JobItem& item, const ChildResult& child, Report& report) {
+std::optional<JobItem> gpu_job_after(const Report& bringup) {
+  const bool had_gpus =
+      std::any_of(bringup.checks.begin(), bringup.checks.end(), [](const CheckRow& row) {
+        return row.id == gpu_devices_row && row.status == "pass";
+      });
+  if (!had_gpus)
+    return std::nullopt;
+  JobItem bench{"bench-gpu",
+                "short sweeps between kernels of 2 PEs, each verified",
+                {"run", "-n", "2", "bench", "put", "get", "put-signal-pingpong", "barrier",
+                 "--initiator", "gpu", "--quick"},
+                30};
+  add_output(bench);
+  return bench;
+}
+
+Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
   Report part;
   try {
     part = report_from_json(parse_json(child.out, item.id), item.id);
@@ -134,6 +155,7 @@ void absorb(const JobItem& item, const ChildResult& child, Report& report) {
   report.moe.insert(report.moe.end(), part.moe.begin(), part.moe.end());
   report.findings.insert(report.findings.end(), part.findings.begin(), part.findings.end());
   add_row(item.id, item.title, part.findings, summary_of(part), report);
+  return part;
 }
 
 void add_verdict(const std::string& id, const std::string& title, const Findings& findings,

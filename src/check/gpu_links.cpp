@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <tuple>
 
 #include "src/base/text.h"
+#include "src/bench/gpu_link.h"
 #include "src/bench/statistics.h"
 #include "src/topo/distance.h"
 
@@ -20,6 +22,7 @@ struct Pair {
   std::optional<PathClass> path;    ///< of `declared`
   std::optional<double> median_us;  ///< of one copy
   std::optional<double> speed_GBps; ///< by the median
+  std::optional<bench::LinkLimit> nvlink; ///< that is declared to join them, with its rate
 
   std::string text() const { return source + " -> " + target; }
 };
@@ -47,6 +50,8 @@ std::vector<Pair> pairs_of(const Node& node, const cuda::LinkSurvey& survey) {
       const Distance declared = distance(node, *from, *to);
       pair.declared = to_string(declared);
       pair.path = declared.path;
+      if (declared.path == PathClass::nvlink)
+        pair.nvlink = bench::gpu_link(node, source, target);
     }
     if (!sample.copy_us.empty()) {
       pair.median_us = bench::median(sample.copy_us);
@@ -78,6 +83,56 @@ Finding slow_links(const std::string& declared, double median_GBps,
                       slow_link_share * 100, median_GBps, declared, list_of(slow)),
           "see that nobody else uses the GPUs and measure again; then nvidia-smi nvlink --status "
           "--errorcounters, and nvidia-smi -q -d PCIE for the width and generation of links"};
+}
+
+Finding below_declared(const std::string& declared, const std::vector<std::string>& slow) {
+  return {"gpu-link-below-declared", Severity::warning, "GPUs at " + declared,
+          fmt::format("{} {} below {:.0f}% of what the NVLink that is declared to join them "
+                      "carries: {}",
+                      slow.size(), slow.size() == 1 ? "pair copies" : "pairs copy",
+                      declared_link_share * 100, list_of(slow)),
+          "see that nobody else uses the GPUs and measure again; then nvidia-smi nvlink --status, "
+          "nvidia-smi topo -m and systemctl status nvidia-fabricmanager: do copies take PCIe?"};
+}
+
+bool is_below_siblings(const Pair& pair, double median_GBps) {
+  return pair.speed_GBps && *pair.speed_GBps < slow_link_share * median_GBps;
+}
+
+bool is_below_declared(const Pair& pair) {
+  return pair.speed_GBps && pair.nvlink &&
+         *pair.speed_GBps < declared_link_share * pair.nvlink->rate_GBps;
+}
+
+/// Beside the other pairs at the same declared distance, and beside what that distance promises: a
+/// pair that is slow among its siblings is not told again.
+void judge_speeds(const std::vector<Pair>& pairs, Findings& findings) {
+  std::map<std::string, std::vector<const Pair*>> by_declared;
+  for (const Pair& pair : pairs)
+    if (pair.speed_GBps && pair.path)
+      by_declared[pair.declared].push_back(&pair);
+  for (auto& [declared, siblings] : by_declared) {
+    std::vector<double> speeds;
+    for (const Pair* pair : siblings)
+      speeds.push_back(*pair->speed_GBps);
+    const double median = bench::median(speeds);
+    std::sort(siblings.begin(), siblings.end(), [](const Pair* a, const Pair* b) {
+      return std::tie(*a->speed_GBps, a->source, a->target) <
+             std::tie(*b->speed_GBps, b->source, b->target);
+    });
+    std::vector<std::string> slow, below;
+    for (const Pair* pair : siblings) {
+      const std::string text = fmt::format("{} at {:.1f} GB/s", pair->text(), *pair->speed_GBps);
+      if (is_below_siblings(*pair, median))
+        slow.push_back(text);
+      else if (is_below_declared(*pair))
+        below.push_back(fmt::format("{} of {:.0f}", text, pair->nvlink->rate_GBps));
+    }
+    if (!slow.empty())
+      findings.push_back(slow_links(declared, median, slow));
+    if (!below.empty())
+      findings.push_back(below_declared(declared, below));
+  }
 }
 
 } // namespace
@@ -117,7 +172,6 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
                         "the links between GPUs could not be measured: " + survey.problem,
                         "shmemctl doctor --only driver,gpu"});
   std::vector<std::string> corrupt, refused, unmeasured;
-  std::map<std::string, std::vector<double>> speeds;
   for (const Pair& pair : pairs) {
     if (!pair.sample->wrong.empty())
       corrupt.push_back(pair.text() + " " + pair.sample->wrong);
@@ -125,8 +179,6 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
       unmeasured.push_back(pair.text() + ": " + pair.sample->problem);
     if (!pair.sample->refused.empty() && pair.path == PathClass::nvlink)
       refused.push_back(pair.text() + " (" + pair.declared + "): " + pair.sample->refused);
-    if (pair.speed_GBps && pair.path)
-      speeds[pair.declared].push_back(*pair.speed_GBps);
   }
   if (!corrupt.empty())
     findings.push_back(
@@ -146,21 +198,7 @@ Findings judge_links(const Node& node, const cuda::LinkSurvey& survey) {
         {"gpu-link-unmeasured", Severity::warning, "copies between GPUs",
          "pairs of GPUs could not be measured: " + list_of(unmeasured),
          "see with nvidia-smi who uses the GPUs; shmemctl doctor --only driver,gpu"});
-  for (const auto& [declared, all] : speeds) {
-    const double median = bench::median(all);
-    std::vector<std::pair<double, std::string>> slow;
-    for (const Pair& pair : pairs)
-      if (pair.speed_GBps && pair.declared == declared &&
-          *pair.speed_GBps < slow_link_share * median)
-        slow.emplace_back(*pair.speed_GBps,
-                          fmt::format("{} at {:.1f} GB/s", pair.text(), *pair.speed_GBps));
-    std::sort(slow.begin(), slow.end());
-    std::vector<std::string> words;
-    for (const auto& [speed, text] : slow)
-      words.push_back(text);
-    if (!words.empty())
-      findings.push_back(slow_links(declared, median, words));
-  }
+  judge_speeds(pairs, findings);
   return findings;
 }
 

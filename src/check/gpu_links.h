@@ -9,6 +9,9 @@ namespace shmemctl {
 
 /// Below this share of the median of pairs at the same declared distance, a pair is slow.
 inline constexpr double slow_link_share = 0.7;
+/// Below this share of the rate of the NVLink that is declared to join it, a pair is slow whatever
+/// the others do: copy engines reach 80% and more, and PCIe is far below.
+inline constexpr double declared_link_share = 0.5;
 
 /// Rows "gpu-link": the time of one copy, the bandwidth in one direction, whether all bytes
 /// arrived. A pair that the driver refuses is skipped, with its reason.
@@ -16,6 +19,8 @@ std::vector<ResultRow> link_rows(const Node& node, const cuda::LinkSurvey& surve
 
 /// - gpu-link-slow (warning): pairs below slow_link_share of the median of those at the same
 ///   declared distance (NV18, PIX, ...), both directions counted
+/// - gpu-link-below-declared (warning): other pairs below declared_link_share of the NVLink that
+///   joins them by the node model, where that knows a rate
 /// - gpu-p2p-unavailable (error): NVLink joins the pair, and the driver refuses
 /// - gpu-link-corrupt (error): bytes that did not arrive
 /// - gpu-link-unmeasured (warning): a GPU that could not be used

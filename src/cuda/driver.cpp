@@ -134,6 +134,10 @@ DeviceInfo Driver::describe(int ordinal) const {
   info.compute_major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   info.compute_minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   info.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  constexpr double transfers_of_clock = 2, bits_of_byte = 8, from_kHz_GBps = 1e-6;
+  info.memory_GBps = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) * transfers_of_clock *
+                     attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / bits_of_byte *
+                     from_kHz_GBps;
   info.virtual_memory = attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
   info.descriptors =
       attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;

@@ -16,6 +16,9 @@ struct DeviceInfo {
   std::string name, pci_address, uuid; ///< "0000:1b:00.0", "GPU-0123…": as nvidia-smi prints it
   int compute_major = 0, compute_minor = 0, multiprocessors = 0;
   std::size_t total_bytes = 0;
+  /// What its own memory moves at most, reads and writes together, by the memory's clock and width;
+  /// 0: the driver does not tell.
+  double memory_GBps = 0;
   bool virtual_memory = false;  ///< cuMemCreate and cuMemMap
   bool descriptors = false;     ///< memory can be handed on as a POSIX file descriptor
   bool fabric_handles = false;  ///< or as a handle that reaches other nodes of an NVLink domain

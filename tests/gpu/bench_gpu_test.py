@@ -18,8 +18,9 @@ def gpus():
     return len([line for line in done.stdout.splitlines() if line.startswith("GPU")]) if done.returncode == 0 else 0
 
 
-def bench(*words, n_pes=2):
-    done = subprocess.run([BINARY, "run", "-n", str(n_pes), "bench", *words, "-n", "200", "--json", "-"], check=False,
+def bench(*words, n_pes=2, nodes=1):
+    done = subprocess.run([BINARY, "run", "-n", str(n_pes), "--nodes", str(nodes), "bench", *words, "-n", "200",
+                           "--json", "-"], check=False, env={**os.environ, "SHMEMCTL_MLX5_DEVICE": "soft"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, done.stdout, done.stderr
 
@@ -32,8 +33,8 @@ def names_of(initiator):
 
 @unittest.skipIf(gpus() == 0, "nvidia-smi shows no GPU")
 class EveryCase(unittest.TestCase):
-    def rows(self, *words, n_pes=2):
-        code, out, err = bench(*words, n_pes=n_pes)
+    def rows(self, *words, n_pes=2, nodes=1):
+        code, out, err = bench(*words, n_pes=n_pes, nodes=nodes)
         self.assertEqual(code, 0, err + out[-2000:])
         rows = json.loads(out)["results"]
         for row in rows:
@@ -73,6 +74,24 @@ class EveryCase(unittest.TestCase):
     def test_of_graphs(self):
         rows = self.rows("all", "--initiator", "stream", "--graph", "-b", "8", "-e", "256K", "-f", "64")
         self.assertTrue(all(row["params"]["graph"] for row in rows))
+
+    def test_over_networks_no_link_of_gpus_is_a_limit(self):
+        """Memory of GPUs and of the host, two virtual nodes, and the paths that are asked for."""
+        for nodes, flags in ((2, ()), (2, ("--heap", "host")), (1, ("--device-path", "proxy")),
+                             (1, ("--heap", "host", "--device-path", "proxy")),
+                             (1, ("--heap", "host", "--device-path", "ibgda", "--transport", "shm,ibgda"))):
+            with self.subTest(nodes=nodes, flags=flags):
+                rows = self.rows("put", "get", "put-signal-pingpong", "atomic-fetch-add", "barrier", "alltoall",
+                                 "--initiator", "gpu", "-b", "8", "-e", "64K", "-f", "128", *flags, nodes=nodes)
+                for row in rows:
+                    self.assertNotRegex(row.get("limited_by") or "", "NVLink|PCIe|memory of")
+
+    def test_what_stays_on_gpus_names_their_limit(self):
+        """The link between two, or the memory of one that they share."""
+        rows = self.rows("put", "get", "alltoall", "fcollect", "--initiator", "gpu", "-b", "1M", "-e", "1M")
+        for row in rows:
+            self.assertRegex(row["limited_by"], "NVLink|PCIe|measured" if gpus() > 1 else "memory of the GPU")
+            self.assertGreater(row["link_fraction"], 0)
 
     def test_of_the_host_on_gpu_memory(self):
         self.rows("all", "--memory", "gpu", "-b", "1", "-e", "1M", "-f", "64")

@@ -142,13 +142,14 @@ TEST_P(LitmusOverNetwork, DataComesFirst) {
     programs.insert(programs.end(), more.begin(), more.end());
   };
   using Program = LitmusProgram;
-  add(of_sizes(Program::put_signal, Who::thread, {1, 8}, way.messages));
-  add(of_sizes(Program::put_signal, Who::block, {1000}, way.messages));
-  add(of_sizes(Program::put_signal, Who::block, {65536}, way.messages / 20));
-  add(of_sizes(Program::put_signal_add, Who::warp, {64}, way.messages));
-  add(of_sizes(Program::fence, Who::warp, {1000}, way.messages));
-  add(of_sizes(Program::quiet, Who::block, {1000}, way.messages / 4));
-  add(of_sizes(Program::barrier, Who::block, {1000}, way.messages / 4, 16));
+  const std::uint64_t messages = messages_of(way.messages);
+  add(of_sizes(Program::put_signal, Who::thread, {1, 8}, messages));
+  add(of_sizes(Program::put_signal, Who::block, {1000}, messages));
+  add(of_sizes(Program::put_signal, Who::block, {65536}, messages / 20));
+  add(of_sizes(Program::put_signal_add, Who::warp, {64}, messages));
+  add(of_sizes(Program::fence, Who::warp, {1000}, messages));
+  add(of_sizes(Program::quiet, Who::block, {1000}, messages / 4));
+  add(of_sizes(Program::barrier, Who::block, {1000}, messages / 4, 16));
   expect_all_hold(way.environment, programs, true, 0);
 }
 

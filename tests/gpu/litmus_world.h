@@ -172,7 +172,7 @@ inline ForkJob litmus_job(const Environment& more, std::function<std::string(Run
 struct NetworkWay {
   const char* name;
   Environment environment;
-  std::uint64_t messages; ///< that take it a second or few
+  std::uint64_t messages; ///< that take it a second or few; messages_of() has more where wanted
 };
 inline std::vector<NetworkWay> network_ways() {
   const auto host = [](const char* path, const char* transport) {

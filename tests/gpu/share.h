@@ -1,4 +1,4 @@
-// Fewer rounds for tools that make kernels slow.
+// Fewer rounds for tools that make kernels slow, more messages for long runs.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,11 @@ inline std::uint64_t wanted_share() {
 /// Whether less than all is wanted.
 inline bool is_reduced() {
   return wanted_share() > 1;
+}
+/// Messages of a litmus test: SHMEMCTL_TEST_GPU_MESSAGES if it has fewer of its own.
+inline std::uint64_t messages_of(std::uint64_t own) {
+  const char* const text = std::getenv("SHMEMCTL_TEST_GPU_MESSAGES");
+  return std::max<std::uint64_t>(own, text ? std::strtoull(text, nullptr, 10) : 0);
 }
 /// That share of the rounds, one at least.
 inline std::uint64_t share_of(std::uint64_t rounds) {

@@ -3,6 +3,8 @@
 
 #include "kernels/on_stream.h"
 #include "tests/gpu/device_world.h"
+#include "tests/gpu/share.h"
+#include "tests/gpu/stream_litmus.h"
 
 namespace shmemctl::test {
 namespace {
@@ -196,6 +198,57 @@ TEST(Streams, GraphsDoItAgain) {
     }
     cudaGraphExecDestroy(ready);
     cudaGraphDestroy(graph);
+  });
+}
+
+/// Each PE's stream puts to the other one, which looks at every byte behind the signal and answers.
+void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t rounds) {
+  constexpr std::size_t out = 0, in = place_bytes, signals = 2 * place_bytes;
+  const int peer = 1 - me.job.pe;
+  const on_stream::Job job(me.job);
+  auto* const signal = reinterpret_cast<std::uint64_t*>(me.job.heap + signals);
+  auto* const answer = signal + 16; // written by the peer's kernel
+  DeviceArray<StreamFindings> findings(1);
+  cudaStream_t putting = nullptr, watching = nullptr;
+  require_cuda(cudaStreamCreateWithFlags(&putting, cudaStreamNonBlocking), "stream");
+  require_cuda(cudaStreamCreateWithFlags(&watching, cudaStreamNonBlocking), "stream");
+  // Round 0; also what a first call loads, which a kernel that waits would hold up.
+  require_cuda(cudaMemsetAsync(me.job.heap, 0, signals + place_bytes, putting), "clearing");
+  on_stream::wait_until(job, signal, device::Compare::equal, 0, peer, putting);
+  require_cuda(cudaStreamSynchronize(putting), "clearing");
+  me.barrier();
+  const StreamWatch watch{reinterpret_cast<const std::uint64_t*>(me.job.heap + in),
+                          size_bytes / sizeof(std::uint64_t),
+                          signal,
+                          reinterpret_cast<std::uint64_t*>(job.address(answer, peer)),
+                          rounds,
+                          me.job.timeout_ns};
+  require_cuda(launch_watch_stream(watching, watch, findings.data()), "watch");
+  for (std::uint64_t round = 1; round <= rounds; ++round) {
+    require_cuda(
+        cudaMemsetAsync(me.job.heap + out, static_cast<int>(round & 0xff), size_bytes, putting),
+        "data of a round");
+    on_stream::put_signal(job, me.job.heap + in, me.job.heap + out, size_bytes, signal, round,
+                          device::SignalOp::set, peer, putting);
+    on_stream::wait_until(job, answer, device::Compare::equal, round, peer, putting);
+  }
+  me.synchronize();
+  cudaStreamDestroy(putting);
+  cudaStreamDestroy(watching);
+  const StreamFindings seen = findings.values()[0];
+  require(seen.looked == rounds, "rounds that came: " + std::to_string(seen.looked));
+  require(seen.late == 0, "words behind their signal: " + std::to_string(seen.late));
+}
+
+/// The signal goes another way than the copy engine's bytes, and comes behind them.
+TEST(Streams, DataOfCopyEnginesComesBeforeItsSignal) {
+  static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
+  // PEs that share a GPU take turns on it at each step.
+  const std::uint64_t rounds = count_gpus() < 2 ? 100 : share_of(messages_of(20000) / 2);
+  run([rounds](GpuPe& me) {
+    for (const std::size_t size : {std::size_t{128} << 10, std::size_t{1} << 20})
+      expect_data_before_signals(me, size,
+                                 size > on_stream::copy_engine_bytes ? rounds / 4 + 1 : rounds);
   });
 }
 

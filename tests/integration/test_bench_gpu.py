@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -50,7 +51,19 @@ class Lists(CliTest):
             self.assertIn(name, by_stream)
         self.assertNotIn("launch", cases("--initiator", "stream")["put"])
         self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
-        self.assertNotIn("initiator", cases()["put"])
+        self.assertEqual(cases("--initiator", "host")["put"]["initiator"], "host")
+
+    def test_without_an_initiator_all_have_a_heading(self):
+        code, out, err = run("bench", "--list")
+        self.assertEqual((code, err), (0, ""))
+        places = [out.index(f"--initiator {name}") for name in ("host", "stream", "gpu")]
+        self.assertEqual(places, sorted(places))
+        for name, text in zip(("host", "stream", "gpu"), (out[:places[1]], out[places[1]:places[2]], out[places[2]:])):
+            for case in cases("--initiator", name):
+                self.assertRegex(text, rf"(?m)^{re.escape(case)}  ")
+        code, out, _ = run("bench", "--list", "--json", "-")
+        self.assertEqual((code, {entry["initiator"] for entry in json.loads(out)["cases"]}),
+                         (0, {"host", "stream", "gpu"}))
 
 
 class Refusals(CliTest):
@@ -77,7 +90,11 @@ class Refusals(CliTest):
     def test_cases_that_an_initiator_lacks(self):
         code, _, err = run("bench", "proxy-put", "--initiator", "gpu")
         self.assertEqual(code, 2)
-        self.assertIn("no case has that name", err)
+        self.assertIn("no case of --initiator gpu has that name", err)
+        self.assertIn("give --initiator host", err)
+        code, _, err = run("bench", "st")
+        self.assertEqual(code, 2)
+        self.assertIn("give --initiator gpu", err)
 
 
 class WithoutGpu(CliTest):
@@ -122,9 +139,16 @@ class Comparison(unittest.TestCase):
         self.assertEqual(code, 0, err)
         rows = compare_gpu.rows_of({"shmemctl": {("put", 1 << 20): [(380.0, "GB/s"), (400.0, "GB/s")],
                                                  ("barrier", 0): [(2.0, "us")]},
-                                    "NVSHMEM": {("barrier", 0): [(3.0, "us")]}})
+                                    "NVSHMEM": {("barrier", 0): [(3.0, "us")],
+                                                ("put", 1 << 20): [(360.0, "GB/s")]}})
+        peers = {"NVSHMEM": {"settings": compare_gpu.settings_text("NVSHMEM"),
+                             "compared": {("put", 1 << 20): "every byte of the last message", ("barrier", 0): ""}}}
         report = compare_gpu.gpu_report.report_of(json.loads(out), ["latency"], rows,
-                                                  {"shmemctl": "0.1.0", "NVSHMEM": "3.4.5"}, {"NCCL": "no PyTorch"})
+                                                  {"shmemctl": "0.1.0", "NVSHMEM": "3.4.5"}, {"NCCL": "no PyTorch"},
+                                                  peers)
+        of_peer = {row["case"]: row for row in report["results"] if row["params"]["program"] == "NVSHMEM"}
+        self.assertEqual((of_peer["put"]["verified"], of_peer["barrier"]["verified"]), ("passed", "unchecked"))
+        self.assertIn("every byte of the last message", of_peer["put"]["reason"])
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"
             file.write_text(json.dumps(report), encoding="utf-8")
@@ -132,13 +156,44 @@ class Comparison(unittest.TestCase):
             self.assertEqual(code, 0, err)
             code, out, err = run("report", "show", str(file))
         self.assertEqual(code, 0, err)
-        for word in ("NVSHMEM", "390", "3.4.5", "comparison-missing", "no PyTorch"):
+        for word in ("NVSHMEM", "390", "3.4.5", "comparison-missing", "no PyTorch", "NVSHMEM_REMOTE_TRANSPORT=none"):
             self.assertIn(word, out)
 
     def test_peers_lines_are_read(self):
-        version, figures = compare_gpu.read_lines('noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, '
-                                                  '"value": 2.5, "unit": "us"}\n')
-        self.assertEqual((version, figures), ("3.4.5", {("barrier", 0): (2.5, "us")}))
+        version, figures, compared = compare_gpu.read_lines(
+            'noise\n{"version": "3.4.5"}\n{"name": "barrier", "size_bytes": 0, "value": 2.5, "unit": "us"}\n'
+            '{"name": "put", "size_bytes": 8, "value": 1, "unit": "GB/s", "compared": "every byte"}\n')
+        self.assertEqual((version, figures), ("3.4.5", {("barrier", 0): (2.5, "us"), ("put", 8): (1, "GB/s")}))
+        self.assertEqual(compared, {("barrier", 0): "", ("put", 8): "every byte"})
+        self.assertEqual(compare_gpu.gpu_report.compared_text(compared), "every byte (put); nothing (barrier)")
+
+    def test_a_pe_for_each_gpu_up_to_four(self):
+        self.assertEqual([compare_gpu.pes_of(0, gpus) for gpus in (2, 3, 4, 8)], [2, 3, 4, 4])
+        self.assertEqual(compare_gpu.pes_of(8, 8), 8)
+        with self.assertRaisesRegex(compare_gpu.Failed, "takes as many GPUs"):
+            compare_gpu.pes_of(4, 2)
+        with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
+            compare_gpu.parsed(["--pes", "1"])
+
+    def test_all_programs_are_told_how_many(self):
+        flags = compare_gpu.parsed(["exchange", "--pes", "4"])
+        exchange = [group for group in compare_gpu.GROUPS if group["group"] == "exchange"]
+        ours = [compare_gpu.Ours("shmemctl", group, flags) for group in exchange]
+        for each in ours:
+            command = each.command()
+            self.assertEqual(command[1:5], ["run", "-n", "4", "bench"])
+        self.assertEqual({size for each in ours for size in each.sizes()}, {256 << 10, 16 << 20, 256 << 20})
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "peer"
+            program.write_text('#!/bin/sh\n[ "$NVSHMEM_REMOTE_TRANSPORT" = none ] || exit 1\n[ "$1" = 0 ] || exit 0\n'
+                               'echo "{\\"name\\": \\"put\\", \\"size_bytes\\": 8, \\"value\\": $2, \\"unit\\": \\"us\\"}"\n',
+                               encoding="utf-8")
+            program.chmod(0o755)
+            peer = compare_gpu.Peer("NVSHMEM", [str(program)], flags, 0.1)
+            self.assertEqual(peer.measure(), {("put", 8): (4, "us")})
+
+    def test_a_spread_takes_rounds(self):
+        self.assertEqual((compare_gpu.parsed([]).rounds, compare_gpu.parsed(["--quick"]).rounds), (5, 3))
 
     def test_a_row_that_is_not_verified_is_no_figure(self):
         row = {"case": "put", "params": {"size_bytes": 8}, "status": "pass", "verified": "unchecked",
@@ -148,7 +203,7 @@ class Comparison(unittest.TestCase):
 
     def test_names_in_the_table_say_the_variant(self):
         sweep = next(group for group in compare_gpu.GROUPS if group.get("rename") == "put-both")
-        ours = compare_gpu.Ours("shmemctl", sweep, None)
+        ours = compare_gpu.Ours("shmemctl", sweep, compare_gpu.parsed(["--pes", "2"]))
         self.assertEqual(ours.as_in_table(("put", 64 << 20), (600.0, "GB/s")),
                          (("put-both/4", 64 << 20), (300.0, "GB/s")))
         keys = [("alltoall/12", 8), ("alltoall/4", 8), ("alltoall", 16), ("alltoall", 8), ("barrier/warp", 0),

@@ -228,6 +228,25 @@ class Environment(CliTest):
         self.assertIn("SHMEMCTL_HCA_LIST", [row["name"] for row in document["options"]])
 
 
+class JobsOnGpus(CliTest):
+    """What docs/gpu.md says of all commands that use GPUs."""
+
+    def test_every_job_chooses_heap_devices_and_path(self):
+        for command in ("bringup", "bench", "moe"):
+            with self.subTest(command=command):
+                options = run(command, "--help")[1]
+                for flag in ("--heap", "--gpus", "--device-path"):
+                    self.assertRegex(options, rf"(?m)^ +{flag}\b")
+                self.assertIn("mars is not one of", self.assert_refused(run(command, "--heap", "mars")))
+
+    def test_the_heap_that_is_given_is_the_one_that_is_made(self):
+        for words in (("bench", "put", "--initiator", "gpu"), ("moe", "--backend", "gpu")):
+            with self.subTest(words=words):
+                code, _, err = run("run", "-n", "2", *words, "--heap", "none")
+                self.assertEqual(code, 3, err)
+                self.assertIn("SHMEMCTL_HEAP=none", err)
+
+
 class Live(CliTest):
     def test_this_machine(self):
         code, out, err = run("topo")

@@ -4,8 +4,9 @@
 //
 // Launches are those of `shmemctl bench --initiator gpu`: 32 x 1024 threads for bandwidth, one
 // thread, warp or block for latencies; messages follow each other without waiting and one quiet
-// ends them. Times inside of kernels are the GPU's global timer's, those of grids and streams are
-// events'.
+// ends them. Figures of one pair are those of PE 0 and 1; where all send, PEs do so in pairs of
+// neighbours. Times inside of kernels are the GPU's global timer's, those of grids and streams are
+// events'. Each figure says what was compared behind it, at every PE that received.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -45,11 +46,20 @@ struct Job {
   std::uint64_t number = 1;
 };
 
-void print(const Job& job, const char* name, std::size_t size, double value, const char* unit) {
+/// @param compared in words; "": nothing
+void print(const Job& job, const char* name, std::size_t size, double value, const char* unit,
+           const char* compared = "") {
   if (job.pe == 0)
-    std::printf("{\"name\": \"%s\", \"size_bytes\": %zu, \"value\": %.6g, \"unit\": \"%s\"}\n",
-                name, size, value, unit);
+    std::printf("{\"name\": \"%s\", \"size_bytes\": %zu, \"value\": %.6g, \"unit\": \"%s\", "
+                "\"compared\": \"%s\"}\n",
+                name, size, value, unit, compared);
   std::fflush(stdout);
+}
+
+/// Whom a PE exchanges with; -1: the last one of an odd number has nobody.
+int partner_of(const Job& job) {
+  const int partner = job.pe ^ 1;
+  return partner < job.n_pes ? partner : -1;
 }
 
 double median_of(std::vector<double> values) {
@@ -76,20 +86,30 @@ float time_of(Job& job, const Enqueue& enqueue) {
   return ms;
 }
 
-/// What must be in the target of PE `at` behind a put or get.
-void check(const Job& job, std::size_t size, int at, int writer) {
-  if (job.pe != at)
-    return;
-  std::vector<unsigned char> seen(size);
-  require(cudaMemcpy(seen.data(), job.target, size, cudaMemcpyDeviceToHost), "copy");
-  for (std::size_t i = 0; i < size; ++i)
-    if (seen[i] != static_cast<unsigned char>((i * 31 + i / 251 + 7 * (writer + 1)) & 0xff)) {
-      std::fprintf(stderr, "wrong byte at %zu of %zu\n", i, size);
-      std::exit(1);
-    }
+/// Bytes [from, from + size) of a PE's source.
+std::vector<unsigned char> source_of(int writer, std::size_t from, std::size_t size) {
+  std::vector<unsigned char> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t at = from + i;
+    bytes[i] = static_cast<unsigned char>((at * 31 + at / 251 + 7 * (writer + 1)) & 0xff);
+  }
+  return bytes;
 }
 
-/// @param both each PE puts to the other
+/// What must be at `offset` of this PE's target.
+void check(const Job& job, std::size_t offset, std::size_t size, int writer, std::size_t from) {
+  std::vector<unsigned char> seen(size);
+  require(cudaMemcpy(seen.data(), job.target + offset, size, cudaMemcpyDeviceToHost), "copy");
+  const std::vector<unsigned char> expected = source_of(writer, from, size);
+  const auto wrong = std::mismatch(seen.begin(), seen.end(), expected.begin()).first;
+  if (wrong != seen.end()) {
+    std::fprintf(stderr, "PE %d: wrong byte at %zu of %zu from PE %d\n", job.pe,
+                 static_cast<std::size_t>(wrong - seen.begin()), size, writer);
+    std::exit(1);
+  }
+}
+
+/// @param both PEs in pairs put to each other
 void bandwidth(Job& job, const char* name, std::size_t size, bool gets, int ctas, bool both) {
   require(cudaMemset(job.target, 0, size), "memset");
   nvshmem_barrier_all();
@@ -97,19 +117,20 @@ void bandwidth(Job& job, const char* name, std::size_t size, bool gets, int ctas
   const int times = static_cast<int>(
       std::max(8.0, std::min(job.seconds / 8 * 400e9 / static_cast<double>(size), 1e5)));
   std::vector<double> rates;
+  const int partner = partner_of(job);
   for (int run = 0; run < runs; ++run) {
     const int moves = run == 0 ? 8 : times;
     const float ms = time_of(job, [&] {
-      if (job.pe == 0 || both)
-        move<<<ctas, threads, 0, job.stream>>>(job.target, job.source, size, 1 - job.pe, moves,
-                                               gets);
+      if (job.pe == 0 || (both && partner >= 0))
+        move<<<ctas, threads, 0, job.stream>>>(job.target, job.source, size, partner, moves, gets);
     });
     if (run > 0)
       rates.push_back(static_cast<double>(size) * moves / ms / 1e6);
   }
-  check(job, size, gets ? 0 : 1, gets ? 1 : 0);
+  if (both ? partner >= 0 : job.pe == (gets ? 0 : 1))
+    check(job, 0, size, partner, 0);
   nvshmem_barrier_all();
-  print(job, name, size, median_of(rates), "GB/s");
+  print(job, name, size, median_of(rates), "GB/s", "every byte of the first place of the messages");
 }
 
 int times_of(std::size_t size) {
@@ -118,10 +139,11 @@ int times_of(std::size_t size) {
 
 /// Inside of one kernel, of one thread, warp or block.
 void latency(Job& job, const std::string& name, Call call, Scope scope, std::size_t size,
-             int block = block_threads) {
+             int block = block_threads, int times = 2000, const char* compared = "") {
   const bool answered = call == Call::signal || call == Call::put_signal;
-  Calls a{call,       scope,       job.target, job.source, job.flag, size,
-          1 - job.pe, job.pe == 0, 0,          2000,       job.ns};
+  const bool takes_part = call >= Call::barrier || job.pe < 2;
+  Calls a{call,        scope,      job.target, job.source, job.flag, size, partner_of(job),
+          job.pe == 0, takes_part, 0,          times,      job.ns};
   std::vector<double> each;
   for (int run = 0; run < runs; ++run) {
     a.first = job.number;
@@ -141,13 +163,13 @@ void latency(Job& job, const std::string& name, Call call, Scope scope, std::siz
       each.push_back(static_cast<double>(*job.ns) * 1e-3 / a.times / (answered ? 2 : 1));
     nvshmem_barrier_all();
   }
-  print(job, name.c_str(), size, median_of(each), "us");
+  print(job, name.c_str(), size, median_of(each), "us", compared);
 }
 
 /// Calls one after the other in the stream, launches included.
 template <class Enqueue>
-void on_stream(Job& job, const char* name, std::size_t size, const Enqueue& enqueue) {
-  const int times = times_of(size);
+void on_stream(Job& job, const char* name, std::size_t size, const Enqueue& enqueue, int times,
+               const char* compared = "") {
   std::vector<double> each;
   for (int run = 0; run < runs; ++run) {
     const float ms = time_of(job, [&] {
@@ -157,10 +179,10 @@ void on_stream(Job& job, const char* name, std::size_t size, const Enqueue& enqu
     if (run > 0)
       each.push_back(static_cast<double>(ms) * 1e3 / times);
   }
-  print(job, name, size, median_of(each), "us");
+  print(job, name, size, median_of(each), "us", compared);
 }
 
-constexpr std::size_t kib = 1024, mib = 1024 * kib;
+constexpr std::size_t kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
 
 void bandwidths(Job& job) {
   for (const std::size_t size : {64 * kib, mib, 16 * mib, largest}) {
@@ -191,18 +213,61 @@ void collectives(Job& job) {
 }
 
 void streams(Job& job) {
-  on_stream(job, "barrier/stream", 0, [&] { nvshmemx_barrier_all_on_stream(job.stream); });
+  on_stream(
+      job, "barrier/stream", 0, [&] { nvshmemx_barrier_all_on_stream(job.stream); }, times_of(0));
   for (const std::size_t size : {8 * kib, mib, 8 * mib}) {
     auto* const target = reinterpret_cast<float*>(job.target);
     const auto* const source = reinterpret_cast<const float*>(job.source);
-    on_stream(job, "fcollect", size, [&] {
-      nvshmemx_float_fcollect_on_stream(NVSHMEM_TEAM_WORLD, target, source, size / sizeof(float),
-                                        job.stream);
-    });
-    on_stream(job, "alltoall", size, [&] {
-      nvshmemx_float_alltoall_on_stream(NVSHMEM_TEAM_WORLD, target, source, size / sizeof(float),
-                                        job.stream);
-    });
+    on_stream(
+        job, "fcollect", size,
+        [&] {
+          nvshmemx_float_fcollect_on_stream(NVSHMEM_TEAM_WORLD, target, source,
+                                            size / sizeof(float), job.stream);
+        },
+        times_of(size));
+    on_stream(
+        job, "alltoall", size,
+        [&] {
+          nvshmemx_float_alltoall_on_stream(NVSHMEM_TEAM_WORLD, target, source,
+                                            size / sizeof(float), job.stream);
+        },
+        times_of(size));
+  }
+}
+
+/// Behind an exchange: a block of each PE, which has cleared the target before.
+void check_blocks(const Job& job, std::size_t size) {
+  for (int writer = 0; writer < job.n_pes; ++writer)
+    check(job, static_cast<std::size_t>(writer) * size, size, writer,
+          static_cast<std::size_t>(job.pe) * size);
+}
+void clear(Job& job, std::size_t size) {
+  require(cudaMemset(job.target, 0, size), "memset");
+  nvshmem_barrier_all();
+}
+
+/// Of 1 MiB, 64 MiB and 1 GiB of each PE.
+void exchange(Job& job) {
+  const char* const compared = "every byte of the last exchange";
+  for (const std::size_t of_a_pe : {mib, 64 * mib, gib}) {
+    const std::size_t size = of_a_pe / static_cast<std::size_t>(job.n_pes) / 256 * 256;
+    const int times =
+        static_cast<int>(std::max<std::size_t>(3, std::min<std::size_t>(1000, gib / of_a_pe * 3)));
+    auto* const target = reinterpret_cast<float*>(job.target);
+    const auto* const source = reinterpret_cast<const float*>(job.source);
+    clear(job, of_a_pe);
+    on_stream(
+        job, "alltoall/stream", size,
+        [&] {
+          nvshmemx_float_alltoall_on_stream(NVSHMEM_TEAM_WORLD, target, source,
+                                            size / sizeof(float), job.stream);
+        },
+        times, compared);
+    check_blocks(job, size);
+    clear(job, of_a_pe);
+    latency(job, "alltoall/kernel", Call::alltoall, Scope::block, size, collective_threads, times,
+            compared);
+    check_blocks(job, size);
   }
 }
 
@@ -247,17 +312,18 @@ int main(int count, char** words) {
   require(cudaSetDevice(job.pe), "cudaSetDevice");
   bring_up(job.pe, job.n_pes, words[3]);
   require(cudaStreamCreateWithFlags(&job.stream, cudaStreamNonBlocking), "stream");
-  job.source = static_cast<char*>(nvshmem_malloc(largest));
-  job.target = static_cast<char*>(nvshmem_malloc(largest));
+  const bool exchanges =
+      std::find(words + 5, words + count, std::string("exchange")) != words + count;
+  const std::size_t buffer = exchanges ? gib : largest;
+  job.source = static_cast<char*>(nvshmem_malloc(buffer));
+  job.target = static_cast<char*>(nvshmem_malloc(buffer));
   job.flag = static_cast<std::uint64_t*>(nvshmem_calloc(2, sizeof(std::uint64_t)));
   require(cudaHostAlloc(reinterpret_cast<void**>(&job.ns), sizeof *job.ns, cudaHostAllocMapped),
           "host memory");
   if (!job.source || !job.target || !job.flag)
     return 1;
-  std::vector<unsigned char> data(largest);
-  for (std::size_t i = 0; i < largest; ++i)
-    data[i] = static_cast<unsigned char>((i * 31 + i / 251 + 7 * (job.pe + 1)) & 0xff);
-  require(cudaMemcpy(job.source, data.data(), largest, cudaMemcpyHostToDevice), "copy");
+  const std::vector<unsigned char> data = source_of(job.pe, 0, buffer);
+  require(cudaMemcpy(job.source, data.data(), buffer, cudaMemcpyHostToDevice), "copy");
 
   if (job.pe == 0)
     std::printf("{\"version\": \"%d.%d.%d\"}\n", NVSHMEM_VENDOR_MAJOR_VERSION,
@@ -278,6 +344,8 @@ int main(int count, char** words) {
       collectives(job);
     else if (group == "sweep")
       sweep(job);
+    else if (group == "exchange")
+      exchange(job);
     else
       return 2;
   }

@@ -66,6 +66,7 @@ struct Calls {
   std::size_t size;
   int peer;
   bool asks;           ///< of a ping-pong: it begins
+  bool takes_part;     ///< or looks on: calls of one pair
   std::uint64_t first; ///< number in a flag
   int times;
   std::uint64_t* ns;
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(collective_threads) calls(Calls a) {
     nvshmem_barrier_all();
   sync_scope<scope>();
   const std::uint64_t begin = now_ns();
-  for (int i = 0; i < a.times; ++i)
+  for (int i = 0; i < a.times && a.takes_part; ++i)
     if (a.call >= Call::barrier)
       meet<scope>(a);
     else if (a.call >= Call::signal)

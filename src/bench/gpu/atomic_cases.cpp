@@ -11,8 +11,7 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Words at the peer, which nobody else touches.
-/// Who adds to what.
+/// Who works on which words at the peer, which nobody else touches.
 enum class Adders {
   one_thread,  ///< one word, one operation after the other
   own_words,   ///< every thread of the grid to a word of its own

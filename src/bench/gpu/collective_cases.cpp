@@ -24,6 +24,9 @@ public:
   std::size_t bytes_for(int n_pes) const override { return places_for(n_pes).total_bytes(); }
   bool measures() const override { return true; }
   std::uint64_t bytes_per_iteration() const override { return places().payload_bytes(pe()); }
+  std::optional<WrittenBytes> written_per_iteration() const override {
+    return places().written_bytes();
+  }
 
   std::optional<WrongByte> verify(std::uint64_t iterations) override {
     if (iterations == 0)

@@ -13,6 +13,12 @@ std::uint64_t CollectivePlaces::payload_bytes(int pe) const {
   return sum;
 }
 
+std::optional<WrittenBytes> CollectivePlaces::written_bytes() const {
+  if (kernel != CollectiveKernel::alltoall && kernel != CollectiveKernel::fcollect)
+    return std::nullopt;
+  return WrittenBytes{size_bytes, all() - size_bytes};
+}
+
 std::vector<std::uint64_t> CollectivePlaces::lists(int pe) const {
   std::vector<std::uint64_t> lists;
   for (int to = 0; to < n_pes; ++to)

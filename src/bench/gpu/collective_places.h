@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/bench/collectives.h"
+#include "src/bench/case.h"
 #include "src/bench/cases/pattern.h"
 
 namespace shmemctl::bench {
@@ -43,6 +45,8 @@ struct CollectivePlaces {
   }
   /// What that PE gives, each byte counted once.
   std::uint64_t payload_bytes(int pe) const;
+  /// What every PE writes, its own block among it; nothing but of alltoall and fcollect.
+  std::optional<WrittenBytes> written_bytes() const;
   /// Sizes, offsets in the source, offsets in the dest: of that PE, by receiver.
   std::vector<std::uint64_t> lists(int pe) const;
 

@@ -54,6 +54,7 @@ void RuntimeGpu::describe() {
   site_.heap_reason =
       choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).reason;
   site_.multiprocessors = info.multiprocessors;
+  site_.memory_GBps = info.memory_GBps;
   site_.cooperative_launch = info.cooperative_launch;
   site_.stream_operations = info.stream_operations;
 }

@@ -21,6 +21,7 @@ struct GpuSite {
   std::string heap_kind;   ///< "vmm", "fabric", "ipc", "host"
   std::string heap_reason; ///< why that one: one clause
   int multiprocessors = 0;
+  double memory_GBps = 0; ///< its own memory's, reads and writes together; 0: not told
   bool cooperative_launch = false, stream_operations = false;
 };
 

@@ -64,6 +64,12 @@ CUresult attribute(int* value, CUdevice_attribute which, CUdevice) {
   case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
     *value = 132;
     return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: // an H100's: 3352 GB/s
+    *value = 2619000;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+    *value = 5120;
+    return CUDA_SUCCESS;
   default:
     *value = 1;
     return CUDA_SUCCESS;

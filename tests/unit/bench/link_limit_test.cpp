@@ -113,7 +113,7 @@ ResultRow row_of(std::optional<LinkLimit> link, std::vector<double> reference_us
   info.metric = Metric::bandwidth;
   PeSamples own;
   own.measures = true;
-  own.bytes_per_iteration = 1000;
+  own.bytes_per_iteration = own.limited_bytes_per_iteration = 1000;
   own.operations_per_iteration = 1;
   own.operation_us = {0.1};
   own.reference_us = std::move(reference_us);
@@ -129,6 +129,23 @@ TEST(Row, IsAShareOfTheWire) {
   ASSERT_TRUE(row.link_fraction);
   EXPECT_DOUBLE_EQ(*row.link_fraction, 0.8);
   EXPECT_EQ(row.limited_by, "mlx5_0:1 on n1, 100 Gb/s");
+}
+
+TEST(Row, OfACollectiveIsAShareOfWhatLeavesItsPes) {
+  CaseInfo info;
+  PeSamples own;
+  own.measures = true;
+  own.bytes_per_iteration = 1000; // its own block among them
+  own.limited_bytes_per_iteration = 750;
+  own.operation_us = {0.1};
+  const std::vector<PeSamples> samples = {own, own};
+  const SamplePlan plan;
+  const Verification verification{Verified::passed, {}, {}};
+  const ResultRow row =
+      make_row({info, {}, 2, plan, samples, verification, 1, LinkLimit{30, "two links"}});
+  EXPECT_EQ(row.bandwidth_GBps, 20);
+  ASSERT_TRUE(row.link_fraction);
+  EXPECT_DOUBLE_EQ(*row.link_fraction, 0.5);
 }
 
 TEST(Row, IsAShareOfAMemcpyWhereThatIsTheWay) {

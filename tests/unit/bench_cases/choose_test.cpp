@@ -107,12 +107,29 @@ TEST(Choose, NamesAndWildcards) {
   EXPECT_TRUE(chosen({}).empty());
 }
 
+TEST(Choose, CasesOfOtherInitiatorsAreNamed) {
+  EXPECT_EQ(fix_for("st"), "give --initiator gpu; shmemctl bench --list has all");
+  EXPECT_EQ(fix_for("alltoallv"),
+            "give --initiator stream or --initiator gpu; shmemctl bench --list has all");
+  EXPECT_EQ(fix_for("atomic-add"), "give --initiator gpu; shmemctl bench --list has all");
+  EXPECT_EQ(fix_for("wait-f*"), "give --initiator gpu; shmemctl bench --list has all");
+  try {
+    choose_cases(cases_of(Initiator::host, MemoryKind::gpu), {"g"});
+    ADD_FAILURE() << "it was found";
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("no case of --initiator host --memory gpu has that name"),
+              std::string::npos)
+        << error.message();
+    EXPECT_EQ(error.fix(), "give --memory host or --initiator gpu; shmemctl bench --list has all");
+  }
+}
+
 TEST(Choose, UnknownNamesAreCorrected) {
   EXPECT_NE(fix_for("putt").find("did you mean put?"), std::string::npos);
   EXPECT_NE(fix_for("barier").find("did you mean barrier?"), std::string::npos);
   EXPECT_NE(fix_for("pingpong").find("put-pingpong or put-signal-pingpong or signal-pingpong"),
             std::string::npos);
-  EXPECT_NE(fix_for("atomic-add").find("atomic-"), std::string::npos);
+  EXPECT_NE(fix_for("atomic-ad").find("atomic-"), std::string::npos);
   for (const char* far : {"zzzzzzzz", "", "x*y", "PUT ME", "-"})
     EXPECT_NE(fix_for(far).find("bench --list"), std::string::npos);
 }

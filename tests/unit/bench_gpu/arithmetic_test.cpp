@@ -139,6 +139,17 @@ TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
       }
 }
 
+TEST(CollectivePlaces, SayWhatEveryPeWritesToItselfAndToOthers) {
+  for (const auto kernel : {CollectiveKernel::alltoall, CollectiveKernel::fcollect}) {
+    const auto written = CollectivePlaces{kernel, 1000, 4}.written_bytes();
+    ASSERT_TRUE(written);
+    EXPECT_EQ(written->here, 1000u);
+    EXPECT_EQ(written->elsewhere, 3000u);
+  }
+  EXPECT_FALSE((CollectivePlaces{CollectiveKernel::reduce, 1000, 4}.written_bytes()));
+  EXPECT_FALSE((CollectivePlaces{CollectiveKernel::broadcast, 1000, 4}.written_bytes()));
+}
+
 TEST(CollectivePlaces, ListsSayWhatThePartsSay) {
   const int n_pes = 5;
   const CollectivePlaces places{CollectiveKernel::alltoallv, 9, n_pes};

@@ -89,5 +89,60 @@ TEST_F(GpuLinkTest, CollectivesAndOtherMachinesHaveNone) {
   EXPECT_FALSE(gpu_link_limit(built.node, point, places()));
 }
 
+TEST_F(GpuLinkTest, TrafficOverANetworkHasNone) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  auto by_pe = places();
+  by_pe[0].between_gpus = false;
+  EXPECT_FALSE(gpu_link_limit(built.node, {}, by_pe));
+  by_pe = places();
+  by_pe[1].between_gpus = false; // it sends nothing
+  EXPECT_TRUE(gpu_link_limit(built.node, {}, by_pe));
+}
+
+TEST_F(GpuLinkTest, LinksOfAGpuCountOnceForAllItsPes) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  Point point;
+  point.traffic = Traffic::pairs; // 0 to 2, 1 to 3
+  const GpuSeatPlace first{1, addresses[0]}, second{1, addresses[1]};
+  auto limit = gpu_link_limit(built.node, point, {first, first, second, second});
+  ASSERT_TRUE(limit);
+  EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
+  EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s by the model");
+}
+
+TEST_F(GpuLinkTest, WhatReceivesLessIsTheLimit) {
+  built.gpu(built.pcie_switch(built.host_bridge(0)));
+  addresses.push_back(to_string(built.pci(built.node.gpus.back().pci).address));
+  add_nvlink(LinkTarget::nvswitch, 18);
+  Point point;
+  point.traffic = Traffic::pairs;
+  const auto limit =
+      gpu_link_limit(built.node, point,
+                     {{1, addresses[0]}, {1, addresses[1]}, {1, addresses[2]}, {1, addresses[2]}});
+  ASSERT_TRUE(limit);
+  EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
+}
+
+TEST_F(GpuLinkTest, PesOfOneGpuHaveItsMemory) {
+  constexpr double memory_GBps = 3352;
+  const GpuSeatPlace first{1, addresses[0], memory_GBps}, second{1, addresses[1], memory_GBps};
+  Point point;
+  auto limit = gpu_link_limit(built.node, point, {first, first});
+  ASSERT_TRUE(limit);
+  EXPECT_TRUE(limit->of_memory);
+  EXPECT_EQ(limit->rate_GBps, memory_GBps / 2);
+  EXPECT_EQ(limit->name, "memory of the GPU: 3352 GB/s by clock and width, half of it for payload "
+                         "that is read and written");
+  point.traffic = Traffic::pairs; // 0 to 2 on the first, 1 to 3 on the second
+  limit = gpu_link_limit(built.node, point, {first, second, first, second});
+  ASSERT_TRUE(limit);
+  EXPECT_EQ(limit->rate_GBps, memory_GBps);
+  point.traffic = Traffic::all_to_all; // some of it leaves, some does not
+  add_nvlink(LinkTarget::nvswitch, 18);
+  EXPECT_FALSE(gpu_link_limit(built.node, point, {first, second, first, second}));
+  EXPECT_FALSE(gpu_link_limit(built.node, {}, {{1, addresses[0]}, {1, addresses[0]}}))
+      << "the driver does not tell its clock";
+}
+
 } // namespace
 } // namespace shmemctl::bench

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "src/bringup/gpu_pairs.h"
+
 namespace shmemctl {
 namespace {
 
@@ -37,6 +41,43 @@ TEST(Acceptance, AGoodJobsResultsAndVerdict) {
   EXPECT_EQ(whole.phases.size(), 1U);
   EXPECT_EQ(whole.job.pes, 4);
   EXPECT_TRUE(whole.findings.empty());
+}
+
+TEST(Acceptance, KernelsAreMeasuredWhereTheBringUpHadGpus) {
+  Report whole, report = job_report();
+  EXPECT_FALSE(gpu_job_after(absorb(item, child_of(report), whole)));
+  report.checks.push_back(
+      {gpu_devices_row, "the GPU of each PE", "skipped", "none", "", "", "gpu"});
+  EXPECT_FALSE(gpu_job_after(absorb(item, child_of(report), whole)));
+  report.checks[0].status = "pass";
+  const auto job = gpu_job_after(absorb(item, child_of(report), whole));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->id, "bench-gpu");
+  const std::vector<std::string> wanted{"--initiator", "gpu", "--quick"};
+  EXPECT_NE(std::search(job->arguments.begin(), job->arguments.end(), wanted.begin(), wanted.end()),
+            job->arguments.end());
+  EXPECT_LE(job->timeout_s, 30);
+  EXPECT_FALSE(gpu_job_after(absorb(item, {}, whole))) << "a bring-up that died had none";
+}
+
+/// What kernels of a job found wrong fails the part that they are.
+TEST(Acceptance, AGpuJobsWrongDataIsItsVerdict) {
+  Report bringup = job_report(), bench = job_report(), whole;
+  bringup.checks.push_back({gpu_devices_row, "", "pass", "", "", "", "gpu"});
+  const auto job = gpu_job_after(bringup);
+  ASSERT_TRUE(job);
+  bench.results[0].case_name = "put";
+  bench.results[0].status = RowStatus::fail;
+  bench.results[0].verified = Verified::failed;
+  bench.results[0].reason = "PE 1 at offset 8";
+  bench.findings = {{"bench-corrupt", Severity::error, "bench put 1M", "wrong data", "mend"}};
+  ChildResult child = child_of(bench);
+  child.exit_status = 1;
+  absorb(*job, child, whole);
+  ASSERT_EQ(whole.checks.size(), 1U);
+  EXPECT_EQ(whole.checks[0].id, "bench-gpu");
+  EXPECT_EQ(whole.checks[0].status, "fail");
+  EXPECT_EQ(whole.checks[0].reason, "1 error: wrong data");
 }
 
 TEST(Acceptance, AFindingOfTheJobIsTheVerdict) {

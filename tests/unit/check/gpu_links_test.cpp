@@ -109,6 +109,45 @@ TEST(GpuLinks, OnlyPairsOfOneDistanceAreCompared) {
   EXPECT_EQ(judge_links(node, survey), Findings{});
 }
 
+/// Each GPU has 18 links of 26.5 GB/s: 477 GB/s.
+Node nvswitch_node(int n_gpus) {
+  Node node = node_with(n_gpus, nv18);
+  for (Gpu& gpu : node.gpus) {
+    GpuLink link;
+    link.target = LinkTarget::nvswitch;
+    link.count = 18;
+    link.bandwidth_GBps = known(26.5, "test");
+    gpu.links.push_back(link);
+  }
+  return node;
+}
+
+TEST(GpuLinks, DeclaredNvlinkAtTheSpeedOfPcieIsNamed) {
+  const Findings findings = judge_links(nvswitch_node(2), survey_of(2, 52));
+  ASSERT_EQ(findings.size(), 1u); // the only pairs that there are agree
+  EXPECT_EQ(findings[0].id, "gpu-link-below-declared");
+  EXPECT_EQ(findings[0].severity, Severity::warning);
+  EXPECT_EQ(findings[0].subject, "GPUs at NV18");
+  EXPECT_NE(findings[0].message.find("2 pairs copy below 50%"), std::string::npos);
+  EXPECT_NE(findings[0].message.find("GPU0 -> GPU1 at 52.0 GB/s of 477"), std::string::npos)
+      << findings[0].message;
+  EXPECT_FALSE(findings[0].fix.empty());
+}
+
+TEST(GpuLinks, WhatIsDeclaredIsReachedOrNotKnown) {
+  EXPECT_EQ(judge_links(nvswitch_node(4), survey_of(4, 394)), Findings{});
+  EXPECT_EQ(judge_links(nvswitch_node(4), survey_of(4, 239)), Findings{});
+  EXPECT_EQ(judge_links(node_with(4, nv18), survey_of(4, 52)), Findings{}) << "no rate is known";
+}
+
+TEST(GpuLinks, APairBelowItsSiblingsIsToldOnce) {
+  cuda::LinkSurvey survey = survey_of(4, 394);
+  slow_down(pair(survey, 0, 3), 8);
+  const Findings findings = judge_links(nvswitch_node(4), survey);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].id, "gpu-link-slow");
+}
+
 TEST(GpuLinks, ARefusalIsAnErrorWhereNvlinkJoinsThePair) {
   cuda::LinkSurvey survey = survey_of(2, 400);
   cuda::LinkSample& refused = pair(survey, 1, 0);

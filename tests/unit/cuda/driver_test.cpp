@@ -20,6 +20,8 @@ TEST_P(DriverTest, DescribesEachDevice) {
     EXPECT_EQ(info.pci_address.size(), std::string("0000:1a:00.0").size()) << info.pci_address;
     EXPECT_EQ(info.uuid.size(), std::string("GPU-").size() + 36) << info.uuid;
     EXPECT_GT(info.multiprocessors, 0);
+    EXPECT_GT(info.memory_GBps, 100);
+    EXPECT_LT(info.memory_GBps, 100000);
     EXPECT_GT(info.total_bytes, std::size_t{256} << 20);
     places.insert(info.pci_address);
     uuids.insert(info.uuid);

@@ -5,6 +5,7 @@
 #include "src/bench/arena_memory.h"
 #include "src/bench/measured_link.h"
 #include "src/bench/moe/links.h"
+#include "src/bench/point_limit.h"
 #include "src/runtime/buffers.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
@@ -80,6 +81,54 @@ TEST_P(RuntimeGpuTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
   };
   stay({}, kind() != "host");
   stay({{"SHMEMCTL_DEVICE_PATH", "proxy"}}, false);
+}
+
+// NVLink is no limit of what a network or the host's memory carries.
+TEST_P(RuntimeGpuTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
+  const bool on_gpus = kind() != "host";
+  const auto stay = [&](int n_nodes, int second_pe, Environment more, bool wanted) {
+    more["SHMEMCTL_HEAP"] = kind();
+    ForkJob job = gpu_job(
+        2 * n_nodes,
+        [on_gpus, second_pe, wanted](Runtime& runtime) -> std::string {
+          bench::Point point;
+          point.second_pe = second_pe;
+          // PE 0 is the only one that sends.
+          expect(bench::stays_between_gpus(runtime, point) ==
+                     (on_gpus && (wanted || runtime.pe() != 0)),
+                 "whether it stays there");
+          expect(bench::gpu_limit_of(runtime, point, nullptr).between_gpus == wanted,
+                 "whether all of it does");
+          return {};
+        },
+        more);
+    job.n_nodes = n_nodes;
+    expect_all_well(run_fork_job(job));
+  };
+  stay(1, 1, {}, on_gpus);
+  stay(1, 1, {{"SHMEMCTL_DEVICE_PATH", "proxy"}}, false);
+#if __has_include(<rdma/fabric.h>)
+  const Environment network = {{"SHMEMCTL_TRANSPORT", "shm,libfabric"},
+                               {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}};
+  stay(2, 1, network, on_gpus);
+  stay(2, 2, network, false);
+#endif
+}
+
+TEST_P(RuntimeGpuTest, TrafficOnOneGpuIsLimitedByItsMemory) {
+  const SetVariable one_gpu("FAKE_CUDA_DEVICES", "1");
+  expect_all_well(run_fork_job(gpu_job(
+      2,
+      [this](Runtime& runtime) -> std::string {
+        bench::LinkMeter meter(runtime);
+        const auto limit = bench::gpu_limit_of(runtime, {}, &meter).limit;
+        expect(limit.has_value() == (kind() != "host"), "that there is one");
+        if (limit)
+          expect(limit->of_memory && limit->rate_GBps > 1676 && limit->rate_GBps < 1677,
+                 limit->name);
+        return {};
+      },
+      heap())));
 }
 
 TEST_P(RuntimeGpuTest, LinksAreNotMeasuredWhereThatWouldSayNothing) {

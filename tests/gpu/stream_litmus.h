@@ -1,0 +1,31 @@
+// A kernel that looks at what a stream of another PE puts here, the moment its signal is there.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shmemctl::test {
+
+/// Where a round's data and words are.
+struct StreamWatch {
+  const std::uint64_t*
+      data;          ///< every byte is the round's number, of which it has the last eight bits
+  std::size_t words; ///< of 8 bytes
+  const std::uint64_t* signal; ///< becomes the round's number behind the data
+  std::uint64_t* answer;       ///< at the PE that puts, mapped: the last round that was looked at
+  std::uint64_t rounds;
+  std::uint64_t timeout_ns; ///< of a wait
+};
+/// What it has seen, in memory of the device.
+struct StreamFindings {
+  unsigned long long late;   ///< words that were not there yet
+  unsigned long long looked; ///< rounds
+};
+
+/// One block, until all rounds have come or a wait gives up; then fewer were looked at.
+cudaError_t launch_watch_stream(cudaStream_t stream, const StreamWatch& watch,
+                                StreamFindings* findings);
+
+} // namespace shmemctl::test
