@@ -217,6 +217,30 @@ TEST(Streams, SignalsComeBehindWhatTheStreamPut) {
   });
 }
 
+/// What a kernel refuses is not silent, though nobody looks at what it returns.
+TEST(Streams, CollectivesThatCannotBeAreReported) {
+  run([](GpuPe& me) {
+    const on_stream::Job job(me.job);
+    WaitReport& report = *me.job.report;
+    if (me.job.pe == 1) { // which is not of the even ones
+      on_stream::reduce(job, GpuPe::even, me.job.heap, me.job.heap, 4, on_stream::NumberType::uint8,
+                        device::ReduceOp::sum, nullptr);
+      require_cuda(cudaDeviceSynchronize(), "kernel");
+      require(report.state == WaitReport::written && report.kind == WaitKind::no_member &&
+                  report.expected == GpuPe::even,
+              "who is no member says so");
+      report.state = WaitReport::none;
+      on_stream::reduce(job, GpuPe::ends, me.job.heap, me.job.heap, 4,
+                        on_stream::NumberType::float32, device::ReduceOp::bit_xor, nullptr);
+      require_cuda(cudaDeviceSynchronize(), "kernel");
+      require(report.state == WaitReport::written && report.kind == WaitKind::no_reduction,
+              "bits of floats are not reduced");
+      report.state = WaitReport::none;
+    }
+    me.barrier();
+  });
+}
+
 TEST(Streams, GraphsDoItAgain) {
   run([](GpuPe& me) {
     StreamPe streams(me);
