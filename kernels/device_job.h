@@ -11,7 +11,12 @@ namespace shmemctl {
 
 /// What a kernel waited for, or what failed under it.
 enum class WaitKind : std::uint64_t {
-  word,           ///< in this PE's memory: `expected`, `seen`, `offset_bytes`
+  word,      ///< in this PE's memory: `expected`, `seen`; `offset_bytes` in the heap, or UINT64_MAX
+  cell,      ///< in a team's cells (barriers, collectives): the same, in the region of cells
+  blocks,    ///< of this launch: `seen` of `expected` have come to where all meet
+  team_size, ///< a collective of team `expected`, whose `seen` members are too many
+  no_member, ///< a collective of team `expected`, of which this PE is no member
+  no_reduction,   ///< of numbers of that type in team `expected`: bits of floating-point numbers
   ring_room,      ///< a place in the proxy's ring: request `expected`, `seen` are completed
   ring_result,    ///< a place for an answer of the proxy: all of `expected` are in use
   ring_answer,    ///< of the proxy, to result `expected`
@@ -34,7 +39,7 @@ struct WaitReport {
   std::int32_t peer;   ///< the PE that was waited for; -1 if it is not known
   std::int32_t block;
   std::uint64_t expected, seen;
-  std::uint64_t offset_bytes; ///< of the word, in the heap
+  std::uint64_t offset_bytes; ///< of the word
   WaitKind kind;              ///< what those mean
 };
 
@@ -52,12 +57,14 @@ struct DeviceTeamCells {
   std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
   std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
   std::uint64_t done[most_members];    ///< large collectives: by member, plan::whole_count for each
+  std::uint64_t sizes[most_members];   ///< collect: by member, what it brings (plan::size_word())
   std::uint64_t epoch;                 ///< own: barriers by rounds so far
   std::uint64_t collective_epoch;      ///< own: collectives so far
   std::uint64_t heard_epoch;           ///< own: the last collective in which all members were heard
   std::uint64_t large_collectives;     ///< own: how many of the collectives were large
+  std::uint64_t collects;              ///< own: calls of collect so far
   std::uint64_t block_counters[8];     ///< own: how the blocks of a launch meet
-  std::uint64_t padding[4];
+  std::uint64_t padding[3];
   /// Two halves, used in turn by the collective's epoch: words of 8 bytes that carry 4 bytes of
   /// data and 4 of the epoch, so that small collectives need no barrier.
   alignas(128) std::uint64_t messages[2][flag_bytes / sizeof(std::uint64_t)];

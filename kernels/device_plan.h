@@ -73,6 +73,22 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t count_of(int part, int parts) {
   return part > 0 ? each : whole_count - each * (static_cast<std::uint64_t>(parts) - 1);
 }
 
+// What a member brings to a collect: its size, and, in the low bits, the number of the call, by
+// which whoever waits for the word knows it from the one of the call before.
+
+inline constexpr int collect_number_bits = 16;
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_word(std::uint64_t size_bytes,
+                                                       std::uint64_t number) {
+  return size_bytes << collect_number_bits |
+         (number & ((std::uint64_t{1} << collect_number_bits) - 1));
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t number_in(std::uint64_t word) {
+  return word & ((std::uint64_t{1} << collect_number_bits) - 1);
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_in(std::uint64_t word) {
+  return word >> collect_number_bits;
+}
+
 /// Rounds of dissemination among `members`: in round r each tells the one 2^r behind it.
 SHMEMCTL_HOST_DEVICE constexpr int rounds_of(int members) {
   int rounds = 0;

@@ -83,7 +83,20 @@ struct ExchangeLists {
 void alltoallv(const Job& job, int team, void* dest, const void* source, const ExchangeLists& lists,
                Stream stream);
 
-enum class NumberType : std::uint8_t { int32, int64, float32, float64, bf16, fp16 };
+enum class NumberType : std::uint8_t {
+  int32,
+  int64,
+  float32,
+  float64,
+  bf16,
+  fp16,
+  int8,
+  int16,
+  uint8,
+  uint16,
+  uint32,
+  uint64
+};
 void reduce(const Job& job, int team, void* dest, const void* source, std::size_t count,
             NumberType type, device::ReduceOp op, Stream stream);
 void reducescatter(const Job& job, int team, void* dest, const void* source, std::size_t count,

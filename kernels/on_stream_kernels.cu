@@ -47,11 +47,7 @@ __global__ void order(const __grid_constant__ DeviceJob job, Ordering kind, Sign
   if (threadIdx.x > 0)
     return;
   // What the stream did before is complete; this keeps it ahead of the signal for every observer.
-  device::fence();
-  if (signal.op == device::SignalOp::set)
-    device::signal_set(job, signal.word, signal.value, pe);
-  else
-    device::signal_add(job, signal.word, signal.value, pe);
+  device::signal_behind(job, signal.word, signal.value, signal.op, pe);
 }
 
 __global__ void __launch_bounds__(block_threads)

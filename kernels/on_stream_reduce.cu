@@ -7,11 +7,17 @@ namespace {
 std::size_t bytes_of(NumberType type) {
   switch (type) {
   case NumberType::int64:
+  case NumberType::uint64:
   case NumberType::float64:
     return 8;
   case NumberType::bf16:
   case NumberType::fp16:
+  case NumberType::int16:
+  case NumberType::uint16:
     return 2;
+  case NumberType::int8:
+  case NumberType::uint8:
+    return 1;
   default:
     return 4;
   }

@@ -33,6 +33,18 @@ ReduceKernel reduce_kernel(NumberType type) {
     return reduce_in_team<device::Bf16>;
   case NumberType::fp16:
     return reduce_in_team<device::Fp16>;
+  case NumberType::int8:
+    return reduce_in_team<std::int8_t>;
+  case NumberType::int16:
+    return reduce_in_team<std::int16_t>;
+  case NumberType::uint8:
+    return reduce_in_team<std::uint8_t>;
+  case NumberType::uint16:
+    return reduce_in_team<std::uint16_t>;
+  case NumberType::uint32:
+    return reduce_in_team<std::uint32_t>;
+  case NumberType::uint64:
+    return reduce_in_team<std::uint64_t>;
   default:
     return reduce_in_team<float>;
   }

@@ -26,6 +26,31 @@ atomic_far(const DeviceJob& job, const void* target, NetworkAtomic op, unsigned 
   return old;
 }
 
+/// On a word that this GPU can load and store. What is without an old value returns 0.
+template <class Word>
+__device__ inline Word apply_atomic(Word* word, NetworkAtomic op, Word operand, Word compare) {
+  switch (op) {
+  case NetworkAtomic::fetch:
+    return load_relaxed(word);
+  case NetworkAtomic::set:
+    store_relaxed(word, operand);
+    return 0;
+  case NetworkAtomic::swap:
+    return atomic_word_swap(word, operand);
+  case NetworkAtomic::compare_swap:
+    return atomic_word_compare_swap(word, compare, operand);
+  case NetworkAtomic::add:
+    return atomic_word_add(word, operand);
+  case NetworkAtomic::bit_and:
+    return atomic_word_and(word, operand);
+  case NetworkAtomic::bit_or:
+    return atomic_word_or(word, operand);
+  case NetworkAtomic::bit_xor:
+    return atomic_word_xor(word, operand);
+  }
+  return 0;
+}
+
 /// One operation, mapped or not. `op` is a constant at each call.
 template <bool wants_old, class T>
 __device__ inline T atomic(const DeviceJob& job, T* target, NetworkAtomic op, T operand, T compare,
@@ -36,34 +61,7 @@ __device__ inline T atomic(const DeviceJob& job, T* target, NetworkAtomic op, T 
   if (there == nullptr)
     return from_bits<T>(
         atomic_far(job, target, op, sizeof(T), bits, to_bits(compare), pe, wants_old));
-  Word old = 0;
-  switch (op) {
-  case NetworkAtomic::fetch:
-    old = load_relaxed(there);
-    break;
-  case NetworkAtomic::set:
-    store_relaxed(there, bits);
-    break;
-  case NetworkAtomic::swap:
-    old = atomic_word_swap(there, bits);
-    break;
-  case NetworkAtomic::compare_swap:
-    old = atomic_word_compare_swap(there, static_cast<Word>(to_bits(compare)), bits);
-    break;
-  case NetworkAtomic::add:
-    old = atomic_word_add(there, bits);
-    break;
-  case NetworkAtomic::bit_and:
-    old = atomic_word_and(there, bits);
-    break;
-  case NetworkAtomic::bit_or:
-    old = atomic_word_or(there, bits);
-    break;
-  case NetworkAtomic::bit_xor:
-    old = atomic_word_xor(there, bits);
-    break;
-  }
-  return from_bits<T>(old);
+  return from_bits<T>(apply_atomic(there, op, bits, static_cast<Word>(to_bits(compare))));
 }
 
 template <class T>
@@ -140,6 +138,47 @@ template <class T>
 __device__ inline void atomic_xor(const DeviceJob& job, T* target, T value, int pe) {
   detail::require_whole<T>();
   detail::atomic<false>(job, target, NetworkAtomic::bit_xor, value, T(), pe);
+}
+
+// The same without waiting, as OpenSHMEM has them: `*fetch`, this thread's own memory, holds the
+// old value behind quiet(). Here it does on return.
+
+template <class T>
+__device__ inline void atomic_fetch_nbi(const DeviceJob& job, T* fetch, const T* source, int pe) {
+  *fetch = atomic_fetch(job, source, pe);
+}
+template <class T>
+__device__ inline void atomic_swap_nbi(const DeviceJob& job, T* fetch, T* target, T value, int pe) {
+  *fetch = atomic_swap(job, target, value, pe);
+}
+template <class T>
+__device__ inline void atomic_compare_swap_nbi(const DeviceJob& job, T* fetch, T* target,
+                                               T expected, T desired, int pe) {
+  *fetch = atomic_compare_swap(job, target, expected, desired, pe);
+}
+template <class T>
+__device__ inline void atomic_fetch_add_nbi(const DeviceJob& job, T* fetch, T* target, T value,
+                                            int pe) {
+  *fetch = atomic_fetch_add(job, target, value, pe);
+}
+template <class T>
+__device__ inline void atomic_fetch_inc_nbi(const DeviceJob& job, T* fetch, T* target, int pe) {
+  *fetch = atomic_fetch_inc(job, target, pe);
+}
+template <class T>
+__device__ inline void atomic_fetch_and_nbi(const DeviceJob& job, T* fetch, T* target, T value,
+                                            int pe) {
+  *fetch = atomic_fetch_and(job, target, value, pe);
+}
+template <class T>
+__device__ inline void atomic_fetch_or_nbi(const DeviceJob& job, T* fetch, T* target, T value,
+                                           int pe) {
+  *fetch = atomic_fetch_or(job, target, value, pe);
+}
+template <class T>
+__device__ inline void atomic_fetch_xor_nbi(const DeviceJob& job, T* fetch, T* target, T value,
+                                            int pe) {
+  *fetch = atomic_fetch_xor(job, target, value, pe);
 }
 
 } // namespace shmemctl::device

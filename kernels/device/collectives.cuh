@@ -5,8 +5,8 @@
 // before, in this scope or in a kernel before, is what is sent. Nobody needs to sync before: a
 // dest is written only when its PE has begun the call.
 //
-// False if a member did not come in time (the report says which), if the team has more than
-// DeviceTeamCells::most_members, or if this PE is no member.
+// False if a member did not come in time, if the team has more than DeviceTeamCells::most_members,
+// or if this PE is no member: the report says which.
 //
 // With a scope (Thread, Warp, Block): one scope of each PE makes the call. With _grid: all blocks
 // of a launch, one call per launch; complete at the kernel's end, or in each block behind a
@@ -15,13 +15,27 @@
 #pragma once
 
 #include "kernels/device/collectives_far.cuh"
+#include "kernels/device/collectives_irregular.cuh"
 
 namespace shmemctl::device {
 
 namespace detail {
 
-__device__ inline bool can_collect(const TeamView& team) {
-  return team.me >= 0 && team.n <= DeviceTeamCells::most_members;
+/// If not, the report says why.
+__device__ inline bool can_collect(const DeviceJob& job, int team_number, const TeamView& team) {
+  if (team.me >= 0 && team.n <= DeviceTeamCells::most_members)
+    return true;
+  report_wait(job, -1, static_cast<std::uint64_t>(team_number), static_cast<std::uint64_t>(team.n),
+              nullptr, team.me < 0 ? WaitKind::no_member : WaitKind::team_size);
+  return false;
+}
+/// Floating-point numbers have no and, or, xor.
+template <class T>
+__device__ inline bool can_reduce(const DeviceJob& job, int team_number, ReduceOp op) {
+  if (std::is_integral<T>::value || !is_bitwise(op))
+    return true;
+  report_wait(job, -1, static_cast<std::uint64_t>(team_number), 0, nullptr, WaitKind::no_reduction);
+  return false;
 }
 __device__ inline Share share_of_grid() {
   return {static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)};
@@ -39,7 +53,7 @@ template <class Scope>
 __device__ inline bool gather(const DeviceJob& job, int team_number, void* dest, const void* source,
                               std::size_t size_bytes, std::size_t stride_bytes, Share share) {
   const TeamView team = team_view(job, team_number);
-  if (!can_collect(team))
+  if (!can_collect(job, team_number, team))
     return false;
   if (size_bytes == 0)
     return true;
@@ -53,7 +67,7 @@ __device__ inline bool broadcast(const DeviceJob& job, int team_number, void* de
                                  const void* source, std::size_t size_bytes, int root,
                                  Share share) {
   const TeamView team = team_view(job, team_number);
-  if (!can_collect(team))
+  if (!can_collect(job, team_number, team))
     return false;
   if (size_bytes == 0)
     return true;
@@ -66,7 +80,7 @@ template <class Scope, class T>
 __device__ inline bool reduce(const DeviceJob& job, int team_number, T* dest, const T* source,
                               std::size_t count, ReduceOp op, bool scatter, Share share) {
   const TeamView team = team_view(job, team_number);
-  if (!can_collect(team))
+  if (!can_collect(job, team_number, team) || !can_reduce<T>(job, team_number, op))
     return false;
   if (count == 0)
     return true;
@@ -126,7 +140,7 @@ __device__ inline bool alltoallv(const DeviceJob& job, int team_number, void* de
                                  const std::uint64_t* source_offset_bytes,
                                  const std::uint64_t* dest_offset_bytes) {
   const TeamView team = team_view(job, team_number);
-  return detail::can_collect(team) &&
+  return detail::can_collect(job, team_number, team) &&
          detail::alltoallv_large<Scope>(job, team, dest, source, size_bytes, source_offset_bytes,
                                         dest_offset_bytes, {0, 1});
 }
@@ -135,14 +149,53 @@ __device__ inline bool alltoallv_grid(const DeviceJob& job, int team_number, voi
                                       const std::uint64_t* source_offset_bytes,
                                       const std::uint64_t* dest_offset_bytes) {
   const TeamView team = team_view(job, team_number);
-  return detail::can_collect(team) &&
+  return detail::can_collect(job, team_number, team) &&
          detail::alltoallv_large<Block>(job, team, dest, source, size_bytes, source_offset_bytes,
                                         dest_offset_bytes, detail::share_of_grid());
 }
 
+/// dest = what the members have at source, one behind the other in the order of their numbers:
+/// `size_bytes` of this one, which the others need not know. In place allowed where a member's own
+/// part comes to lie.
+template <class Scope>
+__device__ inline bool collect(const DeviceJob& job, int team_number, void* dest,
+                               const void* source, std::size_t size_bytes) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(job, team_number, team) &&
+         detail::collect_large<Scope>(job, team, dest, source, size_bytes, {0, 1});
+}
+__device__ inline bool collect_grid(const DeviceJob& job, int team_number, void* dest,
+                                    const void* source, std::size_t size_bytes) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(job, team_number, team) &&
+         detail::collect_large<Block>(job, team, dest, source, size_bytes, detail::share_of_grid());
+}
+
+/// alltoall() of values that are `stride` values apart: dest[(i * count + k) * dest_stride] = what
+/// member i has at source[(my number * count + k) * source_stride]. Values of 1, 2, 4, 8 or 16
+/// bytes.
+template <class Scope, class T>
+__device__ inline bool alltoalls(const DeviceJob& job, int team_number, T* dest, const T* source,
+                                 std::ptrdiff_t dest_stride, std::ptrdiff_t source_stride,
+                                 std::size_t count) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(job, team_number, team) &&
+         detail::alltoalls_large<Scope>(job, team, dest, source, dest_stride, source_stride, count,
+                                        {0, 1});
+}
+template <class T>
+__device__ inline bool alltoalls_grid(const DeviceJob& job, int team_number, T* dest,
+                                      const T* source, std::ptrdiff_t dest_stride,
+                                      std::ptrdiff_t source_stride, std::size_t count) {
+  const TeamView team = team_view(job, team_number);
+  return detail::can_collect(job, team_number, team) &&
+         detail::alltoalls_large<Block>(job, team, dest, source, dest_stride, source_stride, count,
+                                        detail::share_of_grid());
+}
+
 /// dest[k] = source[k] of all members, combined in the order of their numbers (the same bits on
-/// all). T: int32_t, int64_t, float, double, Bf16, Fp16; the last two are added up as floats and
-/// rounded once. In place allowed.
+/// all). T: whole numbers of 1, 2, 4 and 8 bytes with and without a sign, float, double, Bf16,
+/// Fp16; the last two are added up as floats and rounded once. In place allowed.
 template <class Scope, class T>
 __device__ inline bool reduce(const DeviceJob& job, int team, T* dest, const T* source,
                               std::size_t count, ReduceOp op) {

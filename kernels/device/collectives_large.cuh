@@ -46,6 +46,31 @@ public:
     return Scope::all(hear_my_share() && ok);
   }
 
+  /// begin() of a collect: the members hear what this one brings, too.
+  __device__ bool begin_collect(std::uint64_t size_bytes) {
+    bool ok = begin();
+    collect_ = team_.cells->collects + 1;
+    if (share_.part == 0)
+      for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
+        ok = tell(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
+                  team_.pe(i)) &&
+             ok;
+    return ok;
+  }
+  /// How much the members before this one bring; false if one did not say so in time. Nobody writes
+  /// a word again while it is read: its member ends this call when all parts of all have ended it.
+  __device__ bool before_mine(std::uint64_t& size_bytes) {
+    bool ok = true;
+    for (int i = Scope::rank(); i < team_.me; i += Scope::size())
+      ok = hear_size(i) && ok;
+    ok = Scope::all(ok);
+    size_bytes = 0;
+#pragma unroll 4
+    for (int i = 0; i < team_.me; ++i)
+      size_bytes += plan::size_in(load_relaxed(&team_.cells->sizes[i]));
+    return ok;
+  }
+
   /// This part has stored and loaded all that it had to. The last one returns when all of `from` (a
   /// member; -1: everybody) are ready too.
   __device__ bool end(bool ok, int from = -1) {
@@ -78,6 +103,8 @@ public:
       team_.cells->collective_epoch = epoch_;
       team_.cells->heard_epoch = epoch_;
       team_.cells->large_collectives = done_ / plan::whole_count;
+      if (collect_ != 0)
+        team_.cells->collects = collect_;
     }
     Scope::sync();
     return ok;
@@ -94,6 +121,18 @@ private:
         ok = ok && in_time;
       }
     return ok;
+  }
+
+  __device__ bool hear_size(int member) {
+    const std::uint64_t* const at = &team_.cells->sizes[member];
+    const std::uint64_t number = plan::number_in(collect_);
+    std::uint64_t seen = load_acquire(at);
+    for (Patience patience; plan::number_in(seen) != number; seen = load_acquire(at))
+      if (patience.over(job_)) {
+        report_wait(job_, team_.pe(member), number, plan::number_in(seen), at);
+        return false;
+      }
+    return true;
   }
 
   /// Counts up by `count` at all members.
@@ -117,15 +156,16 @@ private:
     bool last = false;
     if (Scope::rank() == 0) {
       std::uint64_t* const counter = &team_.cells->block_counters[2];
-#ifndef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
-      fence_system(); // this part's stores (behind its sync) come before its count
+#ifdef SHMEMCTL_MUTATE_COLLECTIVE_BLOCK_FENCE
+      const std::uint64_t earlier = atomic_word_add(counter, std::uint64_t{1});
+#else
+      // This part's stores (behind its sync) come before its count, and all others' counts before
+      // what the last one tells: of this GPU's scope, as grid_meet().
+      const std::uint64_t earlier = atomic_word_add_ordered(counter, 1);
 #endif
-      last = atomic_word_add(counter, std::uint64_t{1}) + 1 ==
-             static_cast<std::uint64_t>(share_.parts);
-      if (last) {
-        fence_system(); // and the others' counts before what is told now
+      last = earlier + 1 == static_cast<std::uint64_t>(share_.parts);
+      if (last)
         store_relaxed(counter, 0);
-      }
     }
     return Scope::broadcast(last ? 1 : 0) != 0;
   }
@@ -134,6 +174,7 @@ private:
   const TeamView& team_;
   Share share_;
   std::uint64_t epoch_ = 0, done_ = 0;
+  std::uint64_t collect_ = 0; ///< the number of this collect; 0: it is none
 };
 
 /// Calls run(task) for each task of a part; false, at once, if one of them is.
@@ -152,6 +193,12 @@ __device__ inline plan::Piece piece_for(const TeamView& team, Share share, std::
                         static_cast<std::uint64_t>(task.piece), 128);
 }
 
+/// In place, this PE's own part is there.
+__device__ inline bool is_there(const TeamView& team, plan::Task task, const std::byte* to,
+                                const std::byte* from) {
+  return task.member == team.me && to == from;
+}
+
 /// To each member j: `size_bytes` at source + j * stride_bytes, to its dest + my number *
 /// size_bytes.
 template <class Scope>
@@ -167,7 +214,7 @@ __device__ inline bool gather_large(const DeviceJob& job, const TeamView& team, 
     const std::byte* const from = static_cast<const std::byte*>(source) +
                                   static_cast<std::size_t>(task.member) * stride_bytes +
                                   piece.begin;
-    if (piece.size == 0 || to + piece.begin == from) // in place: this PE's own part is there
+    if (piece.size == 0 || is_there(team, task, to + piece.begin, from))
       return true;
     if (!collective.hear(task.member))
       return false;
@@ -240,7 +287,7 @@ __device__ inline int4 load_fresh(const int4* at) {
 template <class T>
 __device__ inline T load_fresh(const T* at) {
   T value;
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (sizeof(T) == 2) { // 16-bit numbers may be of a class
     const std::uint16_t bits = *reinterpret_cast<const volatile std::uint16_t*>(at);
     memcpy(&value, &bits, sizeof value);
   } else {

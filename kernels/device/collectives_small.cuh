@@ -132,7 +132,7 @@ public:
       report_wait(
           job_, team_.pe(from), static_cast<std::uint32_t>(epoch_),
           static_cast<std::uint32_t>(plan::is_of(seen.first, epoch_) ? seen.second : seen.first),
-          nullptr);
+          words(slot, pair));
       ok = false;
     }
     return data_of(seen);
@@ -243,8 +243,10 @@ __device__ inline bool gather_small(const DeviceJob& job, const TeamView& team, 
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
   const auto me = static_cast<std::size_t>(team.me);
-  copy<Scope, Local>(static_cast<std::byte*>(dest) + me * size_bytes,
-                     static_cast<const std::byte*>(source) + me * stride_bytes, size_bytes);
+  std::byte* const to = static_cast<std::byte*>(dest) + me * size_bytes;
+  const std::byte* const from = static_cast<const std::byte*>(source) + me * stride_bytes;
+  if (to != from) // in place, others still send it
+    copy<Scope, Local>(to, from, size_bytes);
   return collective.end(collective.receive_all(dest, size_bytes), true);
 }
 

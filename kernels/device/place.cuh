@@ -51,7 +51,11 @@ __device__ inline std::uint64_t* cell_of(const DeviceJob& job, std::uint64_t* mi
 __device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
                             int pe) {
   if (std::uint64_t* const there = cell_of(job, cell, pe)) {
+#ifdef SHMEMCTL_MUTATE_TELL_RELEASE
+    store_relaxed(there, value);
+#else
     store_release(there, value);
+#endif
     return true;
   }
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/device/numbers.cuh"
 #include "kernels/device_operations.h"
@@ -33,26 +34,25 @@ struct WideOf<Bf16> : Wide16<Bf16> {};
 template <>
 struct WideOf<Fp16> : Wide16<Fp16> {};
 
-__device__ inline std::int32_t plus(std::int32_t a, std::int32_t b) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-}
-__device__ inline std::int64_t plus(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
+/// What whole numbers are added and multiplied as, so that they wrap around: 32 bits at least,
+/// because smaller ones without a sign would become ints.
+template <class T>
+using Wrapping = typename std::conditional<sizeof(T) <= 4, std::uint32_t, std::uint64_t>::type;
 template <class T>
 __device__ inline T plus(T a, T b) {
-  return a + b;
-}
-__device__ inline std::int32_t times(std::int32_t a, std::int32_t b) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) * static_cast<std::uint32_t>(b));
-}
-__device__ inline std::int64_t times(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  if constexpr (std::is_integral<T>::value)
+    return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+  else
+    return a + b;
 }
 template <class T>
 __device__ inline T times(T a, T b) {
-  return a * b;
+  if constexpr (std::is_integral<T>::value)
+    return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+  else
+    return a * b;
 }
+
 /// As many numbers as fit `Raw` (8 or 16 bytes, or one number), in the order of the calls.
 template <class T, class Raw>
 class Accumulator {
@@ -78,8 +78,10 @@ public:
       each([&](int i) { return wide[i] < wide_[i] ? wide[i] : wide_[i]; });
     else if (op == ReduceOp::max)
       each([&](int i) { return wide_[i] < wide[i] ? wide[i] : wide_[i]; });
-    else
+    else if (op == ReduceOp::prod)
       each([&](int i) { return times(wide_[i], wide[i]); });
+    else if constexpr (std::is_integral<Wide>::value)
+      take_bits(op, wide);
   }
   __device__ Raw result() const {
     T numbers[count];
@@ -95,6 +97,14 @@ private:
   using Wide = typename WideOf<T>::Type;
   static constexpr int count = sizeof(Raw) / sizeof(T);
 
+  __device__ void take_bits(ReduceOp op, const Wide* wide) {
+    if (op == ReduceOp::bit_and)
+      each([&](int i) { return static_cast<Wide>(wide_[i] & wide[i]); });
+    else if (op == ReduceOp::bit_or)
+      each([&](int i) { return static_cast<Wide>(wide_[i] | wide[i]); });
+    else
+      each([&](int i) { return static_cast<Wide>(wide_[i] ^ wide[i]); });
+  }
   template <class Combine>
   __device__ void each(const Combine& combine) {
 #pragma unroll

@@ -6,10 +6,28 @@
 
 namespace shmemctl::device {
 
+namespace detail {
+
+/// Where a word that was looked at is, as the host can name it.
+__device__ inline void name_word(const DeviceJob& job, const void* at, WaitKind kind,
+                                 WaitReport& report) {
+  const auto distance = [at](const void* from) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at) -
+                                      reinterpret_cast<std::uintptr_t>(from));
+  };
+  const std::uint64_t in_heap = distance(job.heap), in_cells = distance(job.cells);
+  const bool is_cell = in_cells < sizeof(DeviceTeamCells) * limits::max_teams;
+  report.kind = kind == WaitKind::word && is_cell ? WaitKind::cell : kind;
+  report.offset_bytes = is_cell ? in_cells : in_heap < job.heap_bytes ? in_heap : UINT64_MAX;
+}
+
+} // namespace detail
+
 /// Fills the report, once for all threads of the job on this PE; later ones are dropped. Not
 /// inlined: it is in every wait, and seldom called.
 /// @param peer the PE that was waited for; -1 if it is not known
-/// @param at   the word that was looked at; nullptr, or a word outside of the heap: none to name
+/// @param at   the word that was looked at, of the heap or of a team's cells (WaitKind::cell then);
+///             nullptr, or a word of other memory: none to name
 inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
                                                 std::uint64_t expected, std::uint64_t seen,
                                                 const void* at, WaitKind kind = WaitKind::word) {
@@ -21,10 +39,7 @@ inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
   report->block = static_cast<std::int32_t>(blockIdx.x);
   report->expected = expected;
   report->seen = seen;
-  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(at) -
-                                                 reinterpret_cast<std::uintptr_t>(job.heap));
-  report->kind = kind;
-  report->offset_bytes = offset < job.heap_bytes ? offset : UINT64_MAX;
+  detail::name_word(job, at, kind, *report);
   // The host reads the rest when it sees this.
   store_release(&report->state, WaitReport::written);
 }

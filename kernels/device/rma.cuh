@@ -142,8 +142,43 @@ __device__ inline T get_value(const DeviceJob& job, const T* source, int pe) {
   return detail::from_bits<T>(detail::get_value_far(job, source, sizeof(T), pe));
 }
 
-/// `count` values: target[i * target_stride] of that PE = source[i * source_stride]. As put_nbi()
-/// and get_nbi() with regard to syncs, but a get of a PE that is not mapped is complete on return.
+namespace detail {
+
+/// As load_value(), of 16 bytes too.
+template <class T>
+__device__ inline T load_one(const T* at) {
+  if constexpr (sizeof(T) != 16) {
+    return load_value(at);
+  } else {
+    static_assert(alignof(T) % 8 == 0, "values of 16 bytes are aligned to 8 at least");
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(at);
+    const std::uint64_t halves[2] = {load_relaxed(words), load_relaxed(words + 1)};
+    T value;
+    memcpy(&value, halves, sizeof value);
+    return value;
+  }
+}
+/// One value of an iput or iget to a PE that is not mapped.
+template <class T>
+__device__ inline void put_one_far(const DeviceJob& job, T* target, const T* source, int pe) {
+  if constexpr (sizeof(T) == 16)
+    put_far(job, target, source, sizeof(T), pe, false);
+  else
+    put_value(job, target, *source, pe);
+}
+template <class T>
+__device__ inline void get_one_far(const DeviceJob& job, T* target, const T* source, int pe) {
+  if constexpr (sizeof(T) == 16)
+    get_far(job, target, source, sizeof(T), pe, true);
+  else
+    *target = get_value(job, source, pe);
+}
+
+} // namespace detail
+
+/// `count` values of 1, 2, 4, 8 or 16 bytes: target[i * target_stride] of that PE = source[i *
+/// source_stride]. As put_nbi() and get_nbi() with regard to syncs, but a get of a PE that is not
+/// mapped is complete on return.
 template <class Scope, class T>
 __device__ inline void iput(const DeviceJob& job, T* target, const T* source,
                             std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
@@ -154,11 +189,11 @@ __device__ inline void iput(const DeviceJob& job, T* target, const T* source,
   const std::size_t first = static_cast<std::size_t>(Scope::rank());
   for (std::size_t i = first; i < count; i += static_cast<std::size_t>(Scope::size())) {
     const auto at = static_cast<std::ptrdiff_t>(i);
-    const T value = source[at * source_stride];
+    const T* const from = source + at * source_stride;
     if (there != nullptr)
-      there[at * target_stride] = value;
+      there[at * target_stride] = *from;
     else
-      put_value(job, target + at * target_stride, value, pe);
+      detail::put_one_far(job, target + at * target_stride, from, pe);
   }
 }
 template <class Scope, class T>
@@ -169,9 +204,11 @@ __device__ inline void iget(const DeviceJob& job, T* target, const T* source,
   const std::size_t first = static_cast<std::size_t>(Scope::rank());
   for (std::size_t i = first; i < count; i += static_cast<std::size_t>(Scope::size())) {
     const auto at = static_cast<std::ptrdiff_t>(i);
-    target[at * target_stride] = there != nullptr
-                                     ? *const_cast<const volatile T*>(there + at * source_stride)
-                                     : get_value(job, source + at * source_stride, pe);
+    T* const to = target + at * target_stride;
+    if (there != nullptr)
+      *to = detail::load_one(there + at * source_stride);
+    else
+      detail::get_one_far(job, to, source + at * source_stride, pe);
   }
 }
 

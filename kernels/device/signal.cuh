@@ -16,6 +16,18 @@ __device__ inline void signal_add(const DeviceJob& job, std::uint64_t* signal, s
                                   int pe) {
   atomic_add(job, signal, value, pe);
 }
+/// Sets a signal or adds to it, behind all that this thread has done or seen before, for every
+/// observer.
+__device__ inline void signal_behind(const DeviceJob& job, std::uint64_t* signal,
+                                     std::uint64_t value, SignalOp op, int pe) {
+#ifndef SHMEMCTL_MUTATE_SIGNAL_BEHIND
+  fence_system(); // the signal itself is relaxed
+#endif
+  if (op == SignalOp::set)
+    signal_set(job, signal, value, pe);
+  else
+    signal_add(job, signal, value, pe);
+}
 /// This PE's own signal, as it is now; what came before it is visible then (acquire).
 __device__ inline std::uint64_t signal_fetch(const std::uint64_t* signal) {
   return load_acquire(signal);

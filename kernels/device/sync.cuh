@@ -181,7 +181,9 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
 #endif
     } else {
       std::uint64_t seen = 0;
-      ok = detail::wait_word(job, generation, Compare::not_equal, before, job.pe, seen);
+      ok = detail::watch_word(job, generation, Compare::not_equal, before, seen);
+      if (!ok)
+        report_wait(job, job.pe, gridDim.x, load_relaxed(arrived), nullptr, WaitKind::blocks);
     }
   }
   return Block::all(ok);

@@ -25,10 +25,10 @@ __device__ inline T look(const T* at) {
 #endif
 }
 
-/// By the calling thread.
+/// By the calling thread: false if it took too long, which the caller reports.
 template <class T>
-__device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare compare, T value,
-                                 int peer, T& seen) {
+__device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
+                                  T& seen) {
   seen = look(at);
   if (compares(compare, seen, value))
     return true;
@@ -38,6 +38,15 @@ __device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare comp
     if (compares(compare, seen, value))
       return true;
   } while (!patience.over(job));
+  return false;
+}
+
+/// By the calling thread.
+template <class T>
+__device__ inline bool wait_word(const DeviceJob& job, const T* at, Compare compare, T value,
+                                 int peer, T& seen) {
+  if (watch_word(job, at, compare, value, seen))
+    return true;
   report_wait(job, peer, to_bits(value), to_bits(seen), at);
   return false;
 }
@@ -105,18 +114,21 @@ struct Words {
   __device__ bool holds(std::size_t i) const { return compares(compare, look(at + i), wanted(i)); }
 };
 
-/// By the calling thread: the first that holds from `start` on, around; -1 if none; `all_left_out`.
+/// By the calling thread: the first that holds; -1 if none.
 template <class T>
-__device__ inline std::ptrdiff_t find(const Words<T>& words, bool& all_left_out) {
-  all_left_out = true;
-  for (std::size_t i = 0; i < words.count; ++i) {
-    if (!words.counts(i))
-      continue;
-    all_left_out = false;
-    if (words.holds(i))
+__device__ inline std::ptrdiff_t find(const Words<T>& words) {
+  for (std::size_t i = 0; i < words.count; ++i)
+    if (words.counts(i) && words.holds(i))
       return static_cast<std::ptrdiff_t>(i);
-  }
   return -1;
+}
+/// The first that is not left out; `count` if all are.
+template <class T>
+__device__ inline std::size_t first_that_counts(const Words<T>& words) {
+  std::size_t first = 0;
+  while (first < words.count && !words.counts(first))
+    ++first;
+  return first;
 }
 
 template <class Scope, class T>
@@ -138,18 +150,14 @@ __device__ inline bool wait_any(const DeviceJob& job, const Words<T>& words, int
   bool ok = true;
   std::ptrdiff_t found = -1;
   if (Scope::rank() == 0) {
-    bool nothing_to_wait_for = false;
+    const std::size_t first = first_that_counts(words);
     Patience patience;
-    for (;;) {
-      found = find(words, nothing_to_wait_for);
-      if (found >= 0 || nothing_to_wait_for)
-        break;
+    while (ok && first < words.count && (found = find(words)) < 0)
       if (patience.over(job)) {
-        report_wait(job, peer, to_bits(words.wanted(0)), to_bits(look(words.at)), words.at);
+        report_wait(job, peer, to_bits(words.wanted(first)), to_bits(look(words.at + first)),
+                    words.at + first);
         ok = false;
-        break;
       }
-    }
   }
   index = static_cast<std::ptrdiff_t>(Scope::broadcast(static_cast<std::uint64_t>(found)));
   return Scope::all(ok);
@@ -166,9 +174,36 @@ __device__ inline std::size_t list_those(const Words<T>& words, std::size_t* ind
   return static_cast<std::size_t>(Scope::broadcast(found));
 }
 
+template <class Scope, class T>
+__device__ inline bool wait_some(const DeviceJob& job, const Words<T>& words, std::size_t* indices,
+                                 std::size_t& found, int peer) {
+  std::ptrdiff_t first = -1;
+  found = 0;
+  if (!wait_any<Scope>(job, words, peer, first))
+    return false;
+  if (first >= 0)
+    found = list_those<Scope>(words, indices);
+  return true;
+}
+
+template <class Scope, class T>
+__device__ inline bool all_hold(const Words<T>& words) {
+  bool all = true;
+  for (auto i = static_cast<std::size_t>(Scope::rank()); i < words.count;
+       i += static_cast<std::size_t>(Scope::size()))
+    all = all && (!words.counts(i) || words.holds(i));
+  return Scope::all(all);
+}
+/// The first, -1 if none.
+template <class Scope, class T>
+__device__ inline std::ptrdiff_t one_that_holds(const Words<T>& words) {
+  const std::ptrdiff_t found = Scope::rank() == 0 ? find(words) : -1;
+  return static_cast<std::ptrdiff_t>(Scope::broadcast(static_cast<std::uint64_t>(found)));
+}
+
 } // namespace detail
 
-/// Until all hold. `wait_until_all(.., values, ..)` has a value for each.
+/// Until all hold. Calls with _vector have a value for each word.
 template <class Scope, class T>
 __device__ inline bool wait_until_all(const DeviceJob& job, const T* at, std::size_t count,
                                       const int* status, Compare compare, T value, int peer = -1) {
@@ -205,39 +240,51 @@ template <class Scope, class T>
 __device__ inline bool wait_until_some(const DeviceJob& job, const T* at, std::size_t count,
                                        const int* status, Compare compare, T value,
                                        std::size_t* indices, std::size_t& found, int peer = -1) {
-  const detail::Words<T> words{at, count, status, compare, value, nullptr};
-  std::ptrdiff_t first = -1;
-  found = 0;
-  if (!detail::wait_any<Scope>(job, words, peer, first))
-    return false;
-  if (first >= 0)
-    found = detail::list_those<Scope>(words, indices);
-  return true;
+  return detail::wait_some<Scope>(job, detail::Words<T>{at, count, status, compare, value, nullptr},
+                                  indices, found, peer);
+}
+template <class Scope, class T>
+__device__ inline bool wait_until_some_vector(const DeviceJob& job, const T* at, std::size_t count,
+                                              const int* status, Compare compare, const T* values,
+                                              std::size_t* indices, std::size_t& found,
+                                              int peer = -1) {
+  return detail::wait_some<Scope>(job, detail::Words<T>{at, count, status, compare, T(), values},
+                                  indices, found, peer);
 }
 
 /// The same without waiting.
 template <class Scope, class T>
 __device__ inline bool test_all(const T* at, std::size_t count, const int* status, Compare compare,
                                 T value) {
-  const detail::Words<T> words{at, count, status, compare, value, nullptr};
-  bool all = true;
-  for (auto i = static_cast<std::size_t>(Scope::rank()); i < count;
-       i += static_cast<std::size_t>(Scope::size()))
-    all = all && (!words.counts(i) || words.holds(i));
-  return Scope::all(all);
+  return detail::all_hold<Scope>(detail::Words<T>{at, count, status, compare, value, nullptr});
+}
+template <class Scope, class T>
+__device__ inline bool test_all_vector(const T* at, std::size_t count, const int* status,
+                                       Compare compare, const T* values) {
+  return detail::all_hold<Scope>(detail::Words<T>{at, count, status, compare, T(), values});
 }
 template <class Scope, class T>
 __device__ inline std::ptrdiff_t test_any(const T* at, std::size_t count, const int* status,
                                           Compare compare, T value) {
-  const detail::Words<T> words{at, count, status, compare, value, nullptr};
-  bool nothing = false;
-  const std::ptrdiff_t found = Scope::rank() == 0 ? detail::find(words, nothing) : -1;
-  return static_cast<std::ptrdiff_t>(Scope::broadcast(static_cast<std::uint64_t>(found)));
+  return detail::one_that_holds<Scope>(
+      detail::Words<T>{at, count, status, compare, value, nullptr});
+}
+template <class Scope, class T>
+__device__ inline std::ptrdiff_t test_any_vector(const T* at, std::size_t count, const int* status,
+                                                 Compare compare, const T* values) {
+  return detail::one_that_holds<Scope>(detail::Words<T>{at, count, status, compare, T(), values});
 }
 template <class Scope, class T>
 __device__ inline std::size_t test_some(const T* at, std::size_t count, const int* status,
                                         Compare compare, T value, std::size_t* indices) {
   return detail::list_those<Scope>(detail::Words<T>{at, count, status, compare, value, nullptr},
+                                   indices);
+}
+template <class Scope, class T>
+__device__ inline std::size_t test_some_vector(const T* at, std::size_t count, const int* status,
+                                               Compare compare, const T* values,
+                                               std::size_t* indices) {
+  return detail::list_those<Scope>(detail::Words<T>{at, count, status, compare, T(), values},
                                    indices);
 }
 

@@ -7,14 +7,14 @@ namespace shmemctl::test {
 
 namespace {
 
-/// All types of numbers for blocks: a type more for each scope is much to compile.
+/// Several types of numbers for grids only: a type more for each scope is much to compile.
 template <class Scope, bool grid>
 __global__ void __launch_bounds__(512)
     collectives(const __grid_constant__ DeviceJob job, const Call* calls, int count,
                 std::uint64_t* wrong) {
   if (is_outside<Scope>())
     return;
-  Program<Scope, grid, grid>(job, calls, count, wrong).run();
+  Program<Scope, grid, grid ? Types::some : Types::one>(job, calls, count, wrong).run();
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "tests/gpu/network_kernels.h"
 
 #include "kernels/shmem_device.cuh"
+#include "tests/support/rma_program.cuh"
 
 namespace shmemctl::test {
 
@@ -120,6 +121,12 @@ __global__ void signals(DeviceJob job, int peer, std::uint64_t rounds, NetworkFi
         return;
       }
   }
+}
+
+__global__ void __launch_bounds__(128)
+    rma_program(const __grid_constant__ DeviceJob job, const RmaStep* steps, int count,
+                NetworkFindings* findings) {
+  Expect{findings}(28, run_program<Block>(job, steps, count));
 }
 
 __global__ void sum(const __grid_constant__ DeviceJob job, std::size_t count,
@@ -268,6 +275,11 @@ void launch_network_entry_parts(cudaStream_t stream, const DeviceJob& job, int p
                                 std::uint64_t each, NetworkEntryParts* parts,
                                 NetworkFindings* findings) {
   time_entry_parts<<<1, 1, 0, stream>>>(job, peer, each, parts, findings);
+}
+
+void launch_network_program(cudaStream_t stream, const DeviceJob& job, const RmaStep* steps,
+                            int count, NetworkFindings* findings) {
+  rma_program<<<1, 64, 0, stream>>>(job, steps, count, findings);
 }
 
 void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/device_job.h"
+#include "tests/support/rma_program.h"
 
 namespace shmemctl::test {
 
@@ -25,7 +26,7 @@ struct NetworkShape {
 
 /// Which expectation was not met, and how often: zero all.
 struct NetworkFindings {
-  static constexpr int count = 28;
+  static constexpr int count = 29;
   std::uint32_t wrong[count];
 };
 
@@ -36,6 +37,10 @@ void launch_network_operations(cudaStream_t stream, const DeviceJob& job, int pe
 /// Puts with signals to each other, in turn.
 void launch_network_signals(cudaStream_t stream, const DeviceJob& job, int peer,
                             std::uint64_t rounds, NetworkFindings* findings);
+
+/// One block runs the steps (device memory) of a random program.
+void launch_network_program(cudaStream_t stream, const DeviceJob& job, const RmaStep* steps,
+                            int count, NetworkFindings* findings);
 
 /// Collectives of the world by `blocks` blocks: results[i] = the sum of all PEs' numbers[i].
 void launch_network_sum(cudaStream_t stream, const DeviceJob& job, int blocks, std::size_t count,

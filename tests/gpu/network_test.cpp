@@ -9,6 +9,7 @@
 
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/device_network.h"
+#include "src/runtime/gpu/wait_words.h"
 #include "tests/gpu/device_world.h"
 #include "tests/gpu/network_kernels.h"
 #include "tests/gpu/share.h"
@@ -87,6 +88,23 @@ public:
     launch([&](cudaStream_t stream, NetworkFindings* findings) {
       launch_network_signals(stream, job_, 1 - pe_, rounds, findings);
     });
+  }
+  /// Random programs against the sequential model: each PE's words are changed by the other only.
+  void run_programs() {
+    for (unsigned seed = 1; seed <= share_of(std::uint64_t{8}); ++seed) {
+      const RmaPrograms programs(n_pes, seed, 3, 60, 4000, {0, 1});
+      static_assert(RmaPrograms::heap_bytes <= NetworkHeap::bytes);
+      const std::vector<RmaStep>& steps = programs.steps(pe_);
+      DeviceArray<RmaStep> on_device(steps);
+      std::memcpy(heaps_.of(pe_), programs.before(pe_).data(), RmaPrograms::heap_bytes);
+      launch([&](cudaStream_t stream, NetworkFindings* findings) {
+        launch_network_program(stream, job_, on_device.data(), static_cast<int>(steps.size()),
+                               findings);
+      });
+      require(std::memcmp(heaps_.of(pe_), programs.after(pe_).data(), RmaPrograms::heap_bytes) == 0,
+              "program " + std::to_string(seed) + " leaves what it has to");
+      barrier();
+    }
   }
   /// Reductions and an exchange between PEs that reach each other by the network alone.
   void run_collectives() {
@@ -289,7 +307,9 @@ private:
     }
     require_cuda(cudaDeviceSynchronize(), "kernel");
     if (report_->state == WaitReport::written)
-      throw std::runtime_error(part_->error_of(*report_).message());
+      throw std::runtime_error(is_of_network(report_->kind)
+                                   ? part_->error_of(*report_).message()
+                                   : words_of_wait(*report_, pe_, wait_s, "").message);
     part_->check();
     std::string wrong;
     const NetworkFindings found = findings.values()[0];
@@ -349,6 +369,7 @@ TEST_P(KernelsOverNetworks, MoveDataAndSignalEachOther) {
                               me.run_operations();
                               me.run_signals();
                               me.run_collectives();
+                              me.run_programs();
                             }),
             "");
 }

@@ -63,6 +63,16 @@ __global__ void waits(const __grid_constant__ DeviceJob job, std::uint64_t* wron
     expect(device::wait_until_all_vector<Scope>(job, words, 4, nullptr, Compare::equal,
                                                 static_cast<const std::int32_t*>(wanted)));
     expect(device::test_some<Scope>(words, 4, status, Compare::less, -5, indices) == 2);
+    const auto* const values = static_cast<const std::int32_t*>(wanted);
+    expect(device::wait_until_any_vector<Scope>(job, words, 4, status, Compare::equal, values,
+                                                index) &&
+           index == 0);
+    expect(device::wait_until_some_vector<Scope>(job, words, 4, status, Compare::equal, values,
+                                                 indices, found) &&
+           found == 3);
+    expect(device::test_all_vector<Scope>(words, 4, nullptr, Compare::equal, values));
+    expect(device::test_any_vector<Scope>(words, 4, status, Compare::greater, values) == -1);
+    expect(device::test_some_vector<Scope>(words, 4, status, Compare::less, values, indices) == 0);
   }
 }
 

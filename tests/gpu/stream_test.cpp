@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/on_stream.h"
+#include "tests/gpu/device_kernels.h"
 #include "tests/gpu/device_world.h"
 #include "tests/gpu/share.h"
 #include "tests/gpu/stream_litmus.h"
@@ -177,6 +178,67 @@ TEST(Streams, DoWhatIsAsked) {
       streams.finish();
       streams.compare(seed, size);
     }
+  });
+}
+
+/// PE 0's stream puts and signals; a kernel of PE 1, which is there already, looks at once.
+void put_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t rounds) {
+  constexpr std::size_t data = put_target * place_bytes, signal = words * place_bytes,
+                        heard = signal + 256;
+  me.store(signal, std::vector<std::uint8_t>(512, 0));
+  me.barrier();
+  DeviceArray<std::uint64_t> wrong(1);
+  if (me.job.pe == 1) {
+    launch_looks(me.job, data, size_bytes, signal, heard, rounds, wrong.data());
+  } else {
+    const on_stream::Job job(me.job);
+    cudaStream_t stream = nullptr;
+    require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    auto* const signal_word = reinterpret_cast<std::uint64_t*>(me.job.heap + signal);
+    const auto* const heard_word = reinterpret_cast<const std::uint64_t*>(me.job.heap + heard);
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      require_cuda(cudaMemsetAsync(me.job.heap, static_cast<int>(round & 0xff), size_bytes, stream),
+                   "data of the round");
+      on_stream::put(job, me.job.heap + data, me.job.heap, size_bytes, 1, stream);
+      on_stream::signal(job, signal_word, round % 2 == 0 ? round : 1,
+                        round % 2 == 0 ? device::SignalOp::set : device::SignalOp::add, 1, stream);
+      on_stream::wait_until(job, heard_word, device::Compare::equal, round, 1, stream);
+    }
+    require_cuda(cudaStreamSynchronize(stream), "stream");
+    cudaStreamDestroy(stream);
+  }
+  me.synchronize();
+  require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) + " words behind their signal");
+  me.barrier();
+}
+TEST(Streams, SignalsComeBehindWhatTheStreamPut) {
+  run([](GpuPe& me) {
+    for (const std::size_t size : {std::size_t{8}, std::size_t{16384}, std::size_t{1} << 18})
+      put_before_signals(me, size, share_of(std::uint64_t{5000}));
+  });
+}
+
+/// What a kernel refuses is not silent, though nobody looks at what it returns.
+TEST(Streams, CollectivesThatCannotBeAreReported) {
+  run([](GpuPe& me) {
+    const on_stream::Job job(me.job);
+    WaitReport& report = *me.job.report;
+    if (me.job.pe == 1) { // which is not of the even ones
+      on_stream::reduce(job, GpuPe::even, me.job.heap, me.job.heap, 4, on_stream::NumberType::uint8,
+                        device::ReduceOp::sum, nullptr);
+      require_cuda(cudaDeviceSynchronize(), "kernel");
+      require(report.state == WaitReport::written && report.kind == WaitKind::no_member &&
+                  report.expected == GpuPe::even,
+              "who is no member says so");
+      report.state = WaitReport::none;
+      on_stream::reduce(job, GpuPe::ends, me.job.heap, me.job.heap, 4,
+                        on_stream::NumberType::float32, device::ReduceOp::bit_xor, nullptr);
+      require_cuda(cudaDeviceSynchronize(), "kernel");
+      require(report.state == WaitReport::written && report.kind == WaitKind::no_reduction,
+              "bits of floats are not reduced");
+      report.state = WaitReport::none;
+    }
+    me.barrier();
   });
 }
 

@@ -12,7 +12,34 @@ namespace shmemctl::test {
 
 /// One collective of a program.
 struct Call {
-  enum Kind { broadcast, fcollect, alltoall, alltoallv, reduce, reducescatter, sync, kinds };
+  enum Kind {
+    broadcast,
+    fcollect,
+    alltoall,
+    alltoallv,
+    collect,
+    alltoalls,
+    reduce,
+    reducescatter,
+    sync,
+    kinds
+  };
+  /// Of numbers.
+  enum Type {
+    int32,
+    int64,
+    float32,
+    bf16,
+    fp16,
+    float64,
+    int8,
+    int16,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    types
+  };
   Kind kind;
   int team, root, type;
   device::ReduceOp op;
@@ -30,8 +57,10 @@ inline std::vector<Call> random_calls(unsigned seed, int count, std::size_t most
     call.kind = static_cast<Call::Kind>(below(Call::kinds));
     call.team = static_cast<int>(below(3));
     call.root = static_cast<int>(below(8));
-    call.type = static_cast<int>(below(5));
-    call.op = static_cast<device::ReduceOp>(below(4));
+    call.type = static_cast<int>(below(Call::types));
+    const bool is_whole =
+        call.type == Call::int32 || call.type == Call::int64 || call.type >= Call::int8;
+    call.op = static_cast<device::ReduceOp>(below(is_whole ? 7 : 4));
     const std::size_t largest = call.kind >= Call::reduce ? most / 8 : most;
     call.size = 1 + below(below(4) == 0 ? largest : 64);
     call.to = below(3) == 0 ? below(64) : 0;

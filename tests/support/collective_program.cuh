@@ -1,6 +1,8 @@
 // What runs the programs of collective_calls.h: device code.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/shmem_device.cuh"
 #include "tests/support/collective_calls.h"
 
@@ -13,51 +15,72 @@ __device__ inline std::uint8_t source_byte(int step, int pe, std::size_t i) {
       0x9e3779b97f4a7c15u;
   return static_cast<std::uint8_t>((z ^ z >> 29) * 0xbf58476d1ce4e5b9u >> 56);
 }
-/// Small: sums and products of four are exact in every type, and order does not matter.
-__device__ inline int source_number(int step, int pe, std::size_t i) {
+/// Small: products of four are exact in every type, and order does not matter. Sums of bf16 and
+/// fp16 begin with one from which on each second number is missing: who adds up as these numbers,
+/// and not as floats, loses ones.
+template <class T>
+__device__ inline int source_number(int step, int pe, std::size_t i, device::ReduceOp op) {
+  if (op == device::ReduceOp::sum && pe == 0 && std::is_same<T, device::Bf16>::value)
+    return 256;
+  if (op == device::ReduceOp::sum && pe == 0 && std::is_same<T, device::Fp16>::value)
+    return 2048;
   return source_byte(step, pe, i) % 8 - 3;
 }
 
-__device__ inline int combined(device::ReduceOp op, int a, int b) {
-  if (op == device::ReduceOp::sum)
-    return a + b;
-  if (op == device::ReduceOp::min)
+/// As what results are reckoned: whole numbers as themselves, all else exactly.
+template <class T>
+using Model = typename std::conditional<std::is_integral<T>::value, T, double>::type;
+template <class M>
+__device__ inline M combined(device::ReduceOp op, M a, M b) {
+  switch (op) {
+  case device::ReduceOp::sum:
+    return static_cast<M>(a + b);
+  case device::ReduceOp::min:
     return b < a ? b : a;
-  if (op == device::ReduceOp::max)
+  case device::ReduceOp::max:
     return a < b ? b : a;
-  return a * b;
+  case device::ReduceOp::prod:
+    if constexpr (std::is_integral<M>::value) // wraps around
+      return static_cast<M>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    return static_cast<M>(a * b);
+  default:
+    break;
+  }
+  if constexpr (std::is_integral<M>::value)
+    return static_cast<M>(op == device::ReduceOp::bit_and  ? a & b
+                          : op == device::ReduceOp::bit_or ? a | b
+                                                           : a ^ b);
+  return a;
 }
 
-__device__ inline void set_number(std::int32_t& number, int value) {
-  number = value;
-}
-__device__ inline void set_number(std::int64_t& number, int value) {
-  number = value;
-}
-__device__ inline void set_number(float& number, int value) {
-  number = static_cast<float>(value);
-}
-__device__ inline void set_number(device::Bf16& number, int value) {
-  device::from_float(static_cast<float>(value), number);
-}
-__device__ inline void set_number(device::Fp16& number, int value) {
-  device::from_float(static_cast<float>(value), number);
+template <class T>
+__device__ inline T number_of(Model<T> value) {
+  if constexpr (std::is_same<T, device::Bf16>::value || std::is_same<T, device::Fp16>::value) {
+    T number{};
+    device::from_float(static_cast<float>(value), number);
+    return number;
+  } else {
+    return static_cast<T>(value);
+  }
 }
 template <class T>
-__device__ inline bool is_number(T number, int value) {
-  return number == static_cast<T>(value); // -0, too
+__device__ inline bool is_number(T number, Model<T> value) {
+  return number == number_of<T>(value); // -0, too
 }
-__device__ inline bool is_number(device::Bf16 number, int value) {
-  return device::to_float(number) == static_cast<float>(value);
+__device__ inline bool is_number(device::Bf16 number, double value) {
+  return device::to_float(number) == device::to_float(number_of<device::Bf16>(value));
 }
-__device__ inline bool is_number(device::Fp16 number, int value) {
-  return device::to_float(number) == static_cast<float>(value);
+__device__ inline bool is_number(device::Fp16 number, double value) {
+  return device::to_float(number) == device::to_float(number_of<device::Fp16>(value));
 }
 
+/// Of which numbers reductions are, because each type is much to compile for a GPU: int32_t alone;
+/// one of each kind; all.
+enum class Types { one, some, all };
+
 /// One scope of each PE, or all blocks of a launch (`grid`), make the calls and look at each
-/// result; `wrong` counts what is not as it should be. `all_types` false: whole numbers of 4 bytes
-/// only.
-template <class Scope, bool grid, bool all_types>
+/// result; `wrong` counts what is not as it should be. What is not of `types` is int32_t.
+template <class Scope, bool grid, Types types>
 class Program {
 public:
   __device__ Program(const DeviceJob& job, const Call* calls, int count, std::uint64_t* wrong)
@@ -77,19 +100,16 @@ public:
           expect(device::grid_barrier(job_, call.team));
         else
           expect(device::barrier<Scope>(job_, call.team));
+      } else if (call.kind == Call::collect) {
+        collect(call, step);
+      } else if (call.kind == Call::alltoalls) {
+        alltoalls(call, step);
       } else if (call.kind < Call::reduce) {
         move(call, step);
-      } else if (!all_types || call.type == 0) {
+      } else if constexpr (types == Types::one) {
         reduce<std::int32_t>(call, step);
-      } else if constexpr (all_types) {
-        if (call.type == 1)
-          reduce<std::int64_t>(call, step);
-        else if (call.type == 2)
-          reduce<float>(call, step);
-        else if (call.type == 3)
-          reduce<device::Bf16>(call, step);
-        else
-          reduce<device::Fp16>(call, step);
+      } else {
+        reduce_type(call, step);
       }
     }
   }
@@ -127,7 +147,9 @@ private:
 
   __device__ __noinline__ void move(const Call& call, int step_number) {
     std::byte* const dest = job_.heap + call.to;
-    std::byte* const source = job_.heap + job_.heap_bytes / 2 + call.from;
+    std::byte* const source = call.kind == Call::fcollect && call.root % 3 == 0 // in place
+                                  ? dest + me() * call.size
+                                  : job_.heap + job_.heap_bytes / 2 + call.from;
     const bool to_each = call.kind == Call::alltoall || call.kind == Call::alltoallv;
     for (std::size_t i = rank(); i < call.size * (to_each ? members() : 1); i += all())
       source[i] = static_cast<std::byte>(source_byte(step_number, job_.pe, i));
@@ -165,6 +187,98 @@ private:
     meet(call.team);
   }
 
+  __device__ void reduce_type(const Call& call, int step) {
+    switch (static_cast<Call::Type>(call.type)) {
+    case Call::int64:
+      return reduce<std::int64_t>(call, step);
+    case Call::float32:
+      return reduce<float>(call, step);
+    case Call::bf16:
+      return reduce<device::Bf16>(call, step);
+    case Call::fp16:
+      return reduce<device::Fp16>(call, step);
+    case Call::float64:
+      return reduce<double>(call, step);
+    case Call::uint8:
+      return reduce<std::uint8_t>(call, step);
+    default:
+      break;
+    }
+    if constexpr (types == Types::all) {
+      switch (static_cast<Call::Type>(call.type)) {
+      case Call::int8:
+        return reduce<std::int8_t>(call, step);
+      case Call::int16:
+        return reduce<std::int16_t>(call, step);
+      case Call::uint16:
+        return reduce<std::uint16_t>(call, step);
+      case Call::uint32:
+        return reduce<std::uint32_t>(call, step);
+      case Call::uint64:
+        return reduce<std::uint64_t>(call, step);
+      default:
+        break;
+      }
+    }
+    reduce<std::int32_t>(call, step);
+  }
+
+  /// What member `i` brings to a collect; nothing, now and then.
+  __device__ static std::size_t brings(const Call& call, std::size_t i) {
+    return (call.size * (i + 1) + i * 13) % (call.size + 1);
+  }
+  __device__ __noinline__ void collect(const Call& call, int step_number) {
+    std::byte* const dest = job_.heap + call.to;
+    std::byte* const source = job_.heap + job_.heap_bytes / 2 + call.from;
+    const std::size_t mine = brings(call, me());
+    for (std::size_t i = rank(); i < mine; i += all())
+      source[i] = static_cast<std::byte>(source_byte(step_number, job_.pe, i));
+    meet(call.team);
+    expect(grid ? device::collect_grid(job_, call.team, dest, source, mine)
+                : device::collect<Scope>(job_, call.team, dest, source, mine));
+    meet(call.team);
+    std::size_t begin = 0;
+    for (std::size_t member = 0; member < members(); ++member) {
+      const std::size_t size = brings(call, member);
+      for (std::size_t i = rank(); i < size; i += all())
+        expect(static_cast<std::uint8_t>(dest[begin + i]) ==
+               source_byte(step_number, team_.pe(static_cast<int>(member)), i));
+      begin += size;
+    }
+    meet(call.team);
+  }
+
+  /// Words of 4 bytes; those between must stay as they are.
+  __device__ __noinline__ void alltoalls(const Call& call, int step_number) {
+    auto* const dest = reinterpret_cast<std::uint32_t*>(job_.heap + call.to / 4 * 4);
+    auto* const source =
+        reinterpret_cast<std::uint32_t*>(job_.heap + job_.heap_bytes / 2 + call.from / 4 * 4);
+    const std::size_t count = (call.size + 3) / 4, dest_stride = 1 + call.root % 3U,
+                      source_stride = 1 + call.root % 2U;
+    const auto word_of = [&](int pe, std::size_t i) {
+      return static_cast<std::uint32_t>(source_byte(step_number, pe, i)) * 0x01010101U;
+    };
+    for (std::size_t i = rank(); i < members() * count; i += all())
+      source[i * source_stride] = word_of(job_.pe, i);
+    for (std::size_t i = rank(); i < members() * count * dest_stride; i += all())
+      dest[i] = 0x5eed;
+    meet(call.team);
+    const auto to_stride = static_cast<std::ptrdiff_t>(dest_stride);
+    const auto from_stride = static_cast<std::ptrdiff_t>(source_stride);
+    expect(
+        grid ? device::alltoalls_grid(job_, call.team, dest, source, to_stride, from_stride, count)
+             : device::alltoalls<Scope>(job_, call.team, dest, source, to_stride, from_stride,
+                                        count));
+    meet(call.team);
+    for (std::size_t i = rank(); i < members() * count * dest_stride; i += all()) {
+      const std::size_t at = i / dest_stride;
+      expect(dest[i] == (i % dest_stride != 0 ? 0x5eed
+                                              : word_of(team_.pe(static_cast<int>(at / count)),
+                                                        me() * count + at % count)));
+    }
+    meet(call.team);
+  }
+
   template <class T>
   __device__ __noinline__ void reduce(const Call& call, int step_number) {
     auto* const dest = reinterpret_cast<T*>(job_.heap + call.to / 16 * sizeof(T));
@@ -172,7 +286,8 @@ private:
         reinterpret_cast<T*>(job_.heap + job_.heap_bytes / 2 + call.from / 16 * sizeof(T));
     const bool scatter = call.kind == Call::reducescatter;
     for (std::size_t i = rank(); i < call.size * (scatter ? members() : 1); i += all())
-      set_number(source[i], source_number(step_number, job_.pe, i));
+      source[i] =
+          number_of<T>(static_cast<Model<T>>(source_number<T>(step_number, job_.pe, i, call.op)));
     meet(call.team);
     T* const to = call.root == 0 && !scatter ? source : dest; // in place, too
     bool ok = false;
@@ -186,9 +301,12 @@ private:
     meet(call.team);
     for (std::size_t i = rank(); i < call.size; i += all()) {
       const std::size_t at = scatter ? me() * call.size + i : i;
-      int expected = source_number(step_number, team_.pe(0), at);
+      const auto number = [&](int member) {
+        return static_cast<Model<T>>(source_number<T>(step_number, team_.pe(member), at, call.op));
+      };
+      Model<T> expected = number(0);
       for (int member = 1; member < team_.n; ++member)
-        expected = combined(call.op, expected, source_number(step_number, team_.pe(member), at));
+        expected = combined(call.op, expected, number(member));
       expect(is_number(to[i], expected));
     }
     meet(call.team);

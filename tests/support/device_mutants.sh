@@ -8,10 +8,12 @@ if [[ ${#mutations[@]} -eq 0 ]]; then
   mutations=(none PUT_SIGNAL_SYNC PUT_SIGNAL_RELEASE WAIT_ACQUIRE BARRIER_RELEASE
              COLLECTIVE_RELEASE COLLECTIVE_SYNC COLLECTIVE_BLOCK_FENCE MUST_HEAR TWO_HALVES
              FAR_GET_QUIET BARRIER_SYNC GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS
+             TELL_RELEASE FENCE FENCE_SYNC QUIET QUIET_SYNC SIGNAL_BEHIND WORD_ATOMIC
              MOE_CHUNK_FIRST MOE_CHUNK_UNHEARD MOE_RAIL_UNHEARD MOE_SUMS_FIRST MOE_SUMS_UNHEARD
              MOE_FAR_ROW MOE_FAR_UNHEARD MOE_FAR_BACK_UNHEARD)
 fi
-device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp)
+device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp
+        tests/unit/device_plan/fences_on_host_test.cpp tests/unit/device_plan/operations_on_host_test.cpp)
 moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/hybrid_test.cpp
      tests/unit/device_plan/far_latency_test.cpp src/moe/oracle.cpp src/moe/routing.cpp src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)

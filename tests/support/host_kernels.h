@@ -31,6 +31,10 @@ public:
   DeviceJob& job(int pe) { return pes_[static_cast<std::size_t>(pe)]->job; }
   device::HostNetwork& network(int pe) { return pes_[static_cast<std::size_t>(pe)]->network; }
   const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
+  /// Another team than those three, as PE `pe` knows it.
+  void set_team(int pe, int number, const TeamState& team) {
+    pes_[static_cast<std::size_t>(pe)]->teams[static_cast<std::size_t>(number)] = team;
+  }
   /// That PE's heap is mapped nowhere but there.
   void unmap(int pe) {
     for (std::size_t other = 0; other < pes_.size(); ++other)

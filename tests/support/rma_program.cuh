@@ -6,6 +6,44 @@
 
 namespace shmemctl::test {
 
+/// 16 bytes, aligned to 8.
+struct WideValue {
+  std::uint64_t halves[2];
+};
+
+/// By one thread: the calls that do not wait, of all that fetch; the old value is there behind the
+/// quiet.
+__device__ inline void run_own_atomic(const DeviceJob& job, const RmaStep& step) {
+  auto* const word = reinterpret_cast<std::uint64_t*>(job.heap + step.to);
+  auto* const fetch = reinterpret_cast<std::uint64_t*>(job.heap + step.from);
+  switch (static_cast<OwnAtomic>(step.size)) {
+  case OwnAtomic::swap:
+    device::atomic_swap_nbi(job, fetch, word, step.value, step.pe);
+    break;
+  case OwnAtomic::compare_swap:
+    device::atomic_compare_swap_nbi(job, fetch, word, step.signal, step.value, step.pe);
+    break;
+  case OwnAtomic::add:
+    device::atomic_fetch_add_nbi(job, fetch, word, step.value, step.pe);
+    break;
+  case OwnAtomic::inc:
+    device::atomic_fetch_inc_nbi(job, fetch, word, step.pe);
+    break;
+  case OwnAtomic::bit_and:
+    device::atomic_fetch_and_nbi(job, fetch, word, step.value, step.pe);
+    break;
+  case OwnAtomic::bit_or:
+    device::atomic_fetch_or_nbi(job, fetch, word, step.value, step.pe);
+    break;
+  case OwnAtomic::bit_xor:
+    device::atomic_fetch_xor_nbi(job, fetch, word, step.value, step.pe);
+    break;
+  default:
+    device::atomic_fetch_nbi(job, fetch, static_cast<const std::uint64_t*>(word), step.pe);
+    break;
+  }
+}
+
 /// By one scope of each PE. False if a wait gave up.
 template <class Scope>
 __device__ inline bool run_program(const DeviceJob& job, const RmaStep* steps, int count) {
@@ -52,6 +90,16 @@ __device__ inline bool run_program(const DeviceJob& job, const RmaStep* steps, i
                           reinterpret_cast<const std::uint32_t*>(from), step.to_stride,
                           step.from_stride, step.size, step.pe);
       break;
+    case RmaStep::iput_wide:
+      device::iput<Scope>(job, reinterpret_cast<WideValue*>(to),
+                          reinterpret_cast<const WideValue*>(from), step.to_stride,
+                          step.from_stride, step.size, step.pe);
+      break;
+    case RmaStep::iget_wide:
+      device::iget<Scope>(job, reinterpret_cast<WideValue*>(to),
+                          reinterpret_cast<const WideValue*>(from), step.to_stride,
+                          step.from_stride, step.size, step.pe);
+      break;
     case RmaStep::put_signal_add:
       device::put_signal_nbi<Scope>(job, to, from, step.size, signal, step.value, step.pe,
                                     device::SignalOp::add);
@@ -83,6 +131,15 @@ __device__ inline bool run_program(const DeviceJob& job, const RmaStep* steps, i
     case RmaStep::atomic_or:
       if (one)
         device::atomic_fetch_or(job, reinterpret_cast<std::uint64_t*>(to), step.value, step.pe);
+      break;
+    case RmaStep::atomic_and:
+      if (one)
+        device::atomic_and(job, reinterpret_cast<std::uint64_t*>(to), step.value, step.pe);
+      break;
+    case RmaStep::own_atomic:
+      if (one)
+        run_own_atomic(job, step);
+      ok = device::quiet<Scope>(job);
       break;
     case RmaStep::atomic_swap:
       if (one)

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace shmemctl::test {
@@ -30,7 +31,11 @@ struct RmaStep {
     atomic_inc,
     atomic_xor,
     atomic_or,
+    atomic_and,
     atomic_swap,
+    own_atomic, ///< with an old value that the model knows, nobody else having this word
+    iput_wide,
+    iget_wide,
     fence,
     barrier,
     kinds
@@ -38,8 +43,20 @@ struct RmaStep {
   Kind kind;
   int pe;
   std::uint64_t to, from, size;        ///< offsets in the heap, bytes
-  std::uint64_t signal, value;         ///< offset; what is added, or waited for
-  std::int32_t to_stride, from_stride; ///< in words of 4 bytes
+  std::uint64_t signal, value;         ///< offset (compare_swap: expected); added, or waited for
+  std::int32_t to_stride, from_stride; ///< in words of 4 bytes, or of 16 (`_wide`)
+};
+/// What an own_atomic does: RmaStep::size. `value` is the operand.
+enum class OwnAtomic : std::uint64_t {
+  fetch,
+  swap,
+  compare_swap,
+  add,
+  inc,
+  bit_and,
+  bit_or,
+  bit_xor,
+  kinds
 };
 
 class RmaPrograms {
@@ -50,9 +67,13 @@ public:
   static constexpr std::uint64_t words = source + own_bytes; ///< atomics and signals
   static constexpr std::uint64_t heap_bytes = words + 4096;
 
-  RmaPrograms(int n_pes, unsigned seed, int phases, int steps, std::uint64_t most_bytes)
-      : n_(n_pes), random_(seed), most_(most_bytes), steps_(at(n_pes)),
-        heaps_(at(n_pes), std::vector<std::uint8_t>(heap_bytes)),
+  /// @param node_of_pe PEs of one node reach each other by memory, others by a network; empty: all
+  ///                   by memory. Words that several PEs change are changed over the network only:
+  ///                   both ways on one word do not mix.
+  RmaPrograms(int n_pes, unsigned seed, int phases, int steps, std::uint64_t most_bytes,
+              std::vector<int> node_of_pe = {})
+      : n_(n_pes), random_(seed), most_(most_bytes), nodes_(std::move(node_of_pe)),
+        steps_(at(n_pes)), heaps_(at(n_pes), std::vector<std::uint8_t>(heap_bytes)),
         sent_(at(n_pes), std::vector<std::uint64_t>(at(n_pes))) {
     for (int pe = 0; pe < n_; ++pe)
       fill(pe);
@@ -152,19 +173,22 @@ private:
       std::memcpy(heaps_[at(step.pe)].data() + step.to, &step.value, step.size);
       break;
     case RmaStep::iput:
-    case RmaStep::iget: {
+    case RmaStep::iget:
+    case RmaStep::iput_wide:
+    case RmaStep::iget_wide: {
+      const std::uint64_t each = kind == RmaStep::iput || kind == RmaStep::iget ? 4 : 16;
       step.size = 1 + below(20); // words
       step.to_stride = static_cast<std::int32_t>(1 + below(3));
       step.from_stride = static_cast<std::int32_t>(1 + below(3));
-      const std::uint64_t span = step.size * 4 * at(step.to_stride);
-      const bool is_put = kind == RmaStep::iput;
-      if (!(is_put ? take(there, slice_end, span, 4, gap, step.to)
-                   : take(got, words, span, 4, gap, step.to)))
+      const std::uint64_t span = step.size * each * at(step.to_stride);
+      const bool is_put = kind == RmaStep::iput || kind == RmaStep::iput_wide;
+      if (!(is_put ? take(there, slice_end, span, each, gap, step.to)
+                   : take(got, words, span, each, gap, step.to)))
         return;
-      step.from = (is_put ? source + below(4000) : other + somewhere_used()) / 4 * 4;
+      step.from = (is_put ? source + below(4000) : other + somewhere_used()) / each * each;
       for (std::uint64_t i = 0; i < step.size; ++i)
-        move(is_put ? step.pe : pe, step.to + 4 * i * at(step.to_stride), is_put ? pe : step.pe,
-             step.from + 4 * i * at(step.from_stride), 4);
+        move(is_put ? step.pe : pe, step.to + each * i * at(step.to_stride), is_put ? pe : step.pe,
+             step.from + each * i * at(step.from_stride), each);
       break;
     }
     case RmaStep::put_signal_add:
@@ -193,23 +217,49 @@ private:
       break;
     }
     case RmaStep::atomic_add:
+      if (mixes_ways(pe, step.pe))
+        return;
       step.to = words + 8 * below(8);
       step.value = random_();
       word<std::uint64_t>(step.pe, step.to) += step.value;
       break;
     case RmaStep::atomic_inc:
+      if (mixes_ways(pe, step.pe))
+        return;
       step.to = words + 256 + 4 * below(8);
       word<std::uint32_t>(step.pe, step.to) += 1;
       break;
     case RmaStep::atomic_xor:
+      if (mixes_ways(pe, step.pe))
+        return;
       step.to = words + 512 + 4 * below(8);
       step.value = random_();
       word<std::uint32_t>(step.pe, step.to) ^= static_cast<std::uint32_t>(step.value);
       break;
     case RmaStep::atomic_or:
+      if (mixes_ways(pe, step.pe))
+        return;
       step.to = words + 768 + 8 * below(8);
       step.value = std::uint64_t{1} << below(64);
       word<std::uint64_t>(step.pe, step.to) |= step.value;
+      break;
+    case RmaStep::atomic_and:
+      if (mixes_ways(pe, step.pe))
+        return;
+      step.to = words + 1536 + 8 * below(8);
+      step.value = ~(std::uint64_t{1} << below(64));
+      word<std::uint64_t>(step.pe, step.to) &= step.value;
+      break;
+    case RmaStep::own_atomic:
+      if (!take(got, words, 8, 8, 0, step.from))
+        return;
+      step.to = words + 1280 + 8 * at(pe);
+      step.size = below(static_cast<std::uint64_t>(OwnAtomic::kinds));
+      step.value = random_();
+      step.signal = word<std::uint64_t>(step.pe, step.to) + below(2); // every other one finds it
+      move(pe, step.from, step.pe, step.to, 8);
+      change(word<std::uint64_t>(step.pe, step.to), static_cast<OwnAtomic>(step.size), step.value,
+             step.signal);
       break;
     case RmaStep::atomic_swap: // a word of this PE's own there
       step.to = words + 1024 + 8 * at(pe);
@@ -221,6 +271,38 @@ private:
       break;
     }
     push(pe, step);
+  }
+
+  bool mixes_ways(int pe, int to) const {
+    return !nodes_.empty() && nodes_[at(pe)] == nodes_[at(to)];
+  }
+  static void change(std::uint64_t& word, OwnAtomic op, std::uint64_t value,
+                     std::uint64_t expected) {
+    switch (op) {
+    case OwnAtomic::swap:
+      word = value;
+      break;
+    case OwnAtomic::compare_swap:
+      word = word == expected ? value : word;
+      break;
+    case OwnAtomic::add:
+      word += value;
+      break;
+    case OwnAtomic::inc:
+      word += 1;
+      break;
+    case OwnAtomic::bit_and:
+      word &= value;
+      break;
+    case OwnAtomic::bit_or:
+      word |= value;
+      break;
+    case OwnAtomic::bit_xor:
+      word ^= value;
+      break;
+    default:
+      break;
+    }
   }
 
   /// The receiver waits for the signal, and copies the payload at once.
@@ -238,6 +320,7 @@ private:
   int n_;
   std::mt19937 random_;
   std::uint64_t most_;
+  std::vector<int> nodes_;
   std::vector<std::vector<RmaStep>> steps_;
   std::vector<std::vector<std::uint8_t>> heaps_, start_;
   std::vector<std::vector<std::uint64_t>> sent_;

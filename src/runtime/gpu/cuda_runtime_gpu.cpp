@@ -7,6 +7,7 @@
 #include "src/base/round_up.h"
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
+#include "src/runtime/gpu/wait_words.h"
 
 namespace shmemctl {
 
@@ -286,33 +287,19 @@ void RuntimeGpu::check() {
 
 void RuntimeGpu::throw_report() const {
   const WaitReport& seen = report();
-  if (network_ && seen.kind != WaitKind::word)
+  if (network_ && is_of_network(seen.kind))
     throw network_->error_of(seen);
-  const std::string whom = seen.peer < 0 ? "another PE" : "PE " + std::to_string(seen.peer);
   Where where;
   where.pe = setup_.placement->pe;
   where.device = device_->text();
-  std::string what;
-  switch (seen.kind) {
-  case WaitKind::word:
-    what = fmt::format("the deadline of {} s passed: the word at offset {} of its memory is {}, "
-                       "expected was {}",
-                       setup_.timeout_s, seen.offset_bytes, seen.seen, seen.expected);
-    break;
-  case WaitKind::no_path:
-    what = "kernels have no path to it";
-    if (seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < ways_.size())
-      what += ": " + ways_[static_cast<std::size_t>(seen.peer)].reason;
-    break;
-  default:
-    what = fmt::format("the network of kernels failed (kind {}, expected {}, seen {})",
-                       static_cast<unsigned>(seen.kind), seen.expected, seen.seen);
-  }
+  const bool is_known = seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < ways_.size();
+  const WaitWords words =
+      words_of_wait(seen, setup_.placement->pe, setup_.timeout_s,
+                    is_known ? ways_[static_cast<std::size_t>(seen.peer)].reason : "");
   throw Error(
-      seen.kind == WaitKind::word ? ExitCode::deadline : ExitCode::unavailable,
+      words.code,
       fmt::format("a kernel of {} ({}), block {}", device_->text(), site_.pci_address, seen.block),
-      "wait for " + whom + " in", what, "look at the output of " + whom + ", or raise --timeout",
-      where);
+      words.attempted, words.message, words.fix, where);
 }
 
 void RuntimeGpu::release_kernels() noexcept {

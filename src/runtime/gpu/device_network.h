@@ -72,8 +72,8 @@ public:
   void refresh(const std::vector<HostRange>& host_memory);
   /// Throws what the proxy has failed with, if it has.
   void check();
-  /// The Error for what a kernel has reported, of another kind than WaitKind::word. A failure of
-  /// the proxy goes before it.
+  /// The Error for what a kernel has reported of the network (is_of_network()). A failure of the
+  /// proxy goes before it.
   Error error_of(const WaitReport& report) const;
   /// No kernel runs. Completes what they have asked for, and ends. Throws the first Error, also on
   /// another call; without it the destructor refuses what is left.

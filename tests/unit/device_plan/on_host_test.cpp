@@ -17,10 +17,13 @@ using device::Thread;
 constexpr std::size_t heap_bytes = std::size_t{4} << 20;
 
 /// Random programs of one-sided operations against the sequential model.
+/// @param nodes by PE; none: all on one
 template <class Scope>
-void run_programs(int n_pes, int threads, unsigned seed) {
-  const RmaPrograms programs(n_pes, seed, 4, 40, 4000);
+void run_programs(int n_pes, int threads, unsigned seed, const std::vector<int>& nodes = {}) {
+  const RmaPrograms programs(n_pes, seed, 4, 50, 4000, nodes);
   HostKernels kernels(n_pes, RmaPrograms::heap_bytes);
+  if (!nodes.empty())
+    kernels.put_on_nodes(nodes);
   for (int pe = 0; pe < n_pes; ++pe)
     std::memcpy(kernels.job(pe).heap, programs.before(pe).data(), RmaPrograms::heap_bytes);
   std::atomic<int> failed{0};
@@ -42,6 +45,18 @@ TEST(DeviceOnHost, ProgramsOfThreads) {
 TEST(DeviceOnHost, ProgramsOfBlocks) {
   run_programs<Block>(2, 3, 30);
   run_programs<Block>(3, 2, 31);
+}
+
+/// PEs that are behind a network, in which nothing that may wait is done before a quiet.
+TEST(DeviceOnHost, ProgramsOverANetworkByThreads) {
+  run_programs<Thread>(2, 1, 40, {0, 1});
+  run_programs<Thread>(3, 1, 41, {0, 1, 0});
+  run_programs<Thread>(4, 1, 42, {0, 0, 1, 1});
+  run_programs<Thread>(4, 1, 43, {0, 1, 2, 3});
+}
+TEST(DeviceOnHost, ProgramsOverANetworkByBlocks) {
+  run_programs<Block>(2, 3, 44, {0, 1});
+  run_programs<Block>(3, 2, 45, {0, 1, 1});
 }
 
 /// Data before signal, by each way that put_signal has.

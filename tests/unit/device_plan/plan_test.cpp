@@ -24,6 +24,17 @@ TEST(DevicePlan, PiecesCoverEverythingOnce) {
       }
 }
 
+/// A word of the call before is never taken for one of this call, whatever their sizes.
+TEST(DevicePlan, SizesOfACollectCarryTheirCall) {
+  for (const std::uint64_t size : {0ULL, 1ULL, 65536ULL, (1ULL << 48) - 1})
+    for (const std::uint64_t number : {1ULL, 2ULL, 65535ULL, 65536ULL, 65537ULL, 1ULL << 40}) {
+      const std::uint64_t word = plan::size_word(size, number);
+      EXPECT_EQ(plan::size_in(word), size);
+      EXPECT_EQ(plan::number_in(word), plan::number_in(number));
+      EXPECT_NE(plan::number_in(plan::size_word(size, number - 1)), plan::number_in(number));
+    }
+}
+
 TEST(DevicePlan, EveryMemberGetsEveryPiece) {
   for (const int members : {1, 2, 3, 4, 8, 13})
     for (const int parts : {1, 2, 5, 8, 33, 132})

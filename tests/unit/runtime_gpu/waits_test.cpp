@@ -87,30 +87,48 @@ TEST(GpuWait, EndsWhenTheStreamIsDone) {
   })));
 }
 
-TEST(GpuWait, WhatAKernelReportsIsTheError) {
-  for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
-         if (runtime.pe() == 1) {
-           runtime.gather_text("");
-           return {};
-         }
-         WaitReport& report = *runtime.gpu()->job().report;
-         expect(report.state == WaitReport::none, "no report yet");
-         const HeldStreams held;
-         report.peer = 1;
-         report.block = 6;
-         report.expected = 12;
-         report.seen = 11;
-         report.offset_bytes = 4096;
-         report.kind = WaitKind::word;
-         std::atomic_ref(report.state).store(WaitReport::written);
-         runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
-         return {};
-       }))) {
-    EXPECT_EQ(result.exit_code, 124) << result.text;
-    for (const char* words : {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1", "offset 4096",
-                              "is 11, expected was 12", "PE 0"})
+/// What PE 0's kernel reports while the host waits for it, as the error of both PEs.
+void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
+                     const std::vector<std::string>& said) {
+  const auto pe_of_job = [=](Runtime& runtime) -> std::string {
+    if (runtime.pe() == 1) {
+      runtime.gather_text("");
+      return {};
+    }
+    WaitReport& report = *runtime.gpu()->job().report;
+    expect(report.state == WaitReport::none, "no report yet");
+    const HeldStreams held;
+    report.peer = 1;
+    report.block = 6;
+    report.expected = 12;
+    report.seen = 11;
+    report.offset_bytes = offset_bytes;
+    report.kind = kind;
+    std::atomic_ref(report.state).store(WaitReport::written);
+    runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+    return {};
+  };
+  for (const PeResult& result : run_fork_job(gpu_job(2, pe_of_job))) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.text;
+    for (const std::string& words : said)
       EXPECT_NE(result.text.find(words), std::string::npos) << words << ": " << result.text;
   }
+}
+
+TEST(GpuWait, WhatAKernelReportsIsTheError) {
+  expect_reported(WaitKind::word, 4096, 124,
+                  {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1", "offset 4096",
+                   "is 11, expected was 12", "PE 0"});
+}
+TEST(GpuWait, ABarrierThatNobodyCameToIsNamed) {
+  expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamCells), 124,
+                  {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1",
+                   "arrivals at barriers and syncs of team 2 is 11, expected was 12"});
+}
+TEST(GpuWait, ACollectiveThatCannotBeIsAnError) {
+  expect_reported(WaitKind::team_size, UINT64_MAX, 2,
+                  {"GPU 0 (0000:1a:00.0), block 6", "begin a collective of team 12",
+                   "it has 11 members", "split the team"});
 }
 
 // One PE that nobody launched: its only wait is that for the GPU, so that a short deadline is safe.

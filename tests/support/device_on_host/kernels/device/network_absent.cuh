@@ -56,6 +56,30 @@ private:
 };
 inline thread_local HostNetwork* host_network = nullptr;
 
+template <class Word>
+Word atomic_there(Word* at, NetworkAtomic op, Word operand, Word compare) {
+  constexpr int order = __ATOMIC_ACQ_REL; // what comes by the network comes in order here
+  switch (op) {
+  case NetworkAtomic::fetch:
+    return load_acquire(at);
+  case NetworkAtomic::set:
+  case NetworkAtomic::swap:
+    return __atomic_exchange_n(at, operand, order);
+  case NetworkAtomic::compare_swap:
+    __atomic_compare_exchange_n(at, &compare, operand, false, order, __ATOMIC_ACQUIRE);
+    return compare;
+  case NetworkAtomic::add:
+    return __atomic_fetch_add(at, operand, order);
+  case NetworkAtomic::bit_and:
+    return __atomic_fetch_and(at, operand, order);
+  case NetworkAtomic::bit_or:
+    return __atomic_fetch_or(at, operand, order);
+  case NetworkAtomic::bit_xor:
+    return __atomic_fetch_xor(at, operand, order);
+  }
+  return 0;
+}
+
 inline bool is_cut(const DeviceJob& job, int pe) {
   if (job.network.path_of_pe != nullptr)
     return false;
@@ -116,14 +140,18 @@ inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigne
     std::memcpy(&value, from, size_bytes);
   return true;
 }
-/// Additions: what barriers and collectives need of it.
+/// Done at once: what fetches waits for its answer, and of the others nothing but a quiet tells.
 inline bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAtomic op,
-                           unsigned size_bytes, std::uint64_t operand, std::uint64_t, int pe,
-                           std::uint64_t* old) {
-  if (is_cut(job, pe) || op != NetworkAtomic::add || size_bytes != 8)
+                           unsigned size_bytes, std::uint64_t operand, std::uint64_t compare,
+                           int pe, std::uint64_t* old) {
+  if (is_cut(job, pe))
     return false;
-  const std::uint64_t before = __atomic_fetch_add(
-      reinterpret_cast<std::uint64_t*>(host_network->at(target, pe)), operand, __ATOMIC_ACQ_REL);
+  std::byte* const at = host_network->at(target, pe);
+  const std::uint64_t before =
+      size_bytes == 4
+          ? atomic_there(reinterpret_cast<std::uint32_t*>(at), op,
+                         static_cast<std::uint32_t>(operand), static_cast<std::uint32_t>(compare))
+          : atomic_there(reinterpret_cast<std::uint64_t*>(at), op, operand, compare);
   if (old != nullptr)
     *old = before;
   return true;
