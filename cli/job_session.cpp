@@ -9,6 +9,7 @@
 #include "reports/text_hotspots.h"
 #include "src/base/json_line.h"
 #include "src/bringup/bringup.h"
+#include "src/runtime/nic_choice.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
@@ -119,9 +120,11 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
   if (context.json_path.empty())
     return;
   report.hosts = gather_hosts(runtime, options);
-  const auto my_node = static_cast<std::size_t>(placement.my_node());
-  if (runtime.pe() == 0)
-    put_node(runtime.node(), numbered_by_job(runtime.nics(), placement.node_pes[my_node]), report);
+  if (runtime.pe() != 0)
+    return;
+  const std::vector<int>& pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())];
+  const Mapping used = mapping_in_use(runtime.node(), runtime.nics(), pes.size());
+  put_node(runtime.node(), numbered_by_job(used, pes), report);
 }
 
 ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body) {

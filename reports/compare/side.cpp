@@ -38,28 +38,35 @@ bool is_dependent(const std::string& parameter) {
   return parameter == "batch" || parameter == "declared";
 }
 
-bool has_several_hosts(const std::vector<LoadedReport>& reports) {
-  std::set<std::vector<std::string>> seen;
+HostSets host_sets(const std::vector<LoadedReport>& reports) {
+  HostSets sets;
   for (const LoadedReport& loaded : reports)
     for (const RunInfo& run : runs_of(loaded.report))
-      seen.insert(run.hosts);
-  return seen.size() > 1;
+      sets.insert(run.hosts);
+  return sets;
+}
+
+bool has_several_hosts(const std::vector<LoadedReport>& reports) {
+  return host_sets(reports).size() > 1;
+}
+
+bool matches_by_host(const HostSets& base, const HostSets& other) {
+  if (other.size() > 1)
+    return true;
+  if (base.size() < 2)
+    return false;
+  std::set<std::string> known;
+  for (const std::vector<std::string>& hosts : base)
+    known.insert(hosts.begin(), hosts.end());
+  const std::vector<std::string>& hosts = *other.begin();
+  return hosts.empty() || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
+           return known.contains(host);
+         });
 }
 
 bool matches_by_host(const std::vector<LoadedReport>& base,
                      const std::vector<LoadedReport>& other) {
-  if (has_several_hosts(other))
-    return true;
-  if (!has_several_hosts(base))
-    return false;
-  std::set<std::string> known;
-  for (const LoadedReport& loaded : base)
-    for (const RunInfo& run : runs_of(loaded.report))
-      known.insert(run.hosts.begin(), run.hosts.end());
-  const std::vector<std::string> hosts = runs_of(other.front().report).front().hosts;
-  return hosts.empty() || std::any_of(hosts.begin(), hosts.end(), [&](const std::string& host) {
-           return known.contains(host);
-         });
+  return matches_by_host(host_sets(base), host_sets(other));
 }
 
 std::set<std::string> row_keys(const Report& report) {

@@ -32,12 +32,17 @@ struct Side {
 /// Parameters that say how a row came about, not what was asked for: rows match whatever they are.
 bool is_dependent(const std::string& parameter);
 
+/// Which hosts the runs of reports are of: each set once.
+using HostSets = std::set<std::vector<std::string>>;
+HostSets host_sets(const std::vector<LoadedReport>& reports);
+
 /// Whether runs of different hosts are on this side, so that rows have to be told apart by them.
 bool has_several_hosts(const std::vector<LoadedReport>& reports);
 
 /// Whether rows of BASE and NEW match by host too: if runs of different hosts are on a side. Not if
 /// all of NEW is of one set of hosts of which BASE knows none: such names change from run to run,
 /// as those of pods do, and tell nothing.
+bool matches_by_host(const HostSets& base, const HostSets& other);
 bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<LoadedReport>& other);
 
 /// What tells the rows of a report apart, their hosts among it.

@@ -39,23 +39,28 @@ Words what_was_asked(const Words& command) {
   return words;
 }
 
-/// What tells whether one report stands for another.
-struct Candidate {
+/// What a report is of.
+struct Subject {
   std::vector<std::string> hosts;
   std::string subcommand;
   Words asked;
+};
+
+Subject subject_of(const Report& report) {
+  const Words command = runs_of(report).front().command;
+  return {hosts_of(report), subcommand_of(command), what_was_asked(command)};
+}
+
+/// What tells whether one report stands for another.
+struct Candidate {
+  Subject of;
   std::set<std::string> rows;
 };
 
-Candidate candidate_of(const Report& report) {
-  const Words command = runs_of(report).front().command;
-  return {hosts_of(report), subcommand_of(command), what_was_asked(command), row_keys(report)};
-}
-
 bool stands_for(const Candidate& newer, const Candidate& older) {
-  if (newer.hosts != older.hosts || newer.subcommand != older.subcommand)
+  if (newer.of.hosts != older.of.hosts || newer.of.subcommand != older.of.subcommand)
     return false;
-  return newer.asked == older.asked ||
+  return newer.of.asked == older.of.asked ||
          (!older.rows.empty() && std::includes(newer.rows.begin(), newer.rows.end(),
                                                older.rows.begin(), older.rows.end()));
 }
@@ -98,7 +103,8 @@ std::vector<std::size_t> reports_to_show(const std::vector<LoadedReport>& report
   std::vector<Candidate> newer;
   std::vector<std::size_t> places = not_of(baseline, reports);
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    Candidate candidate = candidate_of(reports[*place].report);
+    const Report& report = reports[*place].report;
+    Candidate candidate{subject_of(report), row_keys(report)};
     if (std::none_of(newer.begin(), newer.end(),
                      [&](const Candidate& one) { return stands_for(one, candidate); }))
       chosen.push_back(*place);
@@ -111,16 +117,16 @@ std::vector<Shown> shown_of(const std::vector<LoadedReport>& reports) {
   std::set<std::vector<std::string>> hosts;
   std::set<std::string> commands;
   std::map<std::pair<std::vector<std::string>, std::string>, int> alike;
-  std::vector<Candidate> candidates;
+  std::vector<Subject> subjects;
   for (const LoadedReport& loaded : reports) {
-    candidates.push_back(candidate_of(loaded.report));
-    hosts.insert(candidates.back().hosts);
-    commands.insert(join(candidates.back().asked, " "));
-    ++alike[{candidates.back().hosts, candidates.back().subcommand}];
+    const Subject& one = subjects.emplace_back(subject_of(loaded.report));
+    hosts.insert(one.hosts);
+    commands.insert(join(one.asked, " "));
+    ++alike[{one.hosts, one.subcommand}];
   }
   std::vector<Shown> shown;
   for (std::size_t i = 0; i < reports.size(); ++i) {
-    const Candidate& one = candidates[i];
+    const Subject& one = subjects[i];
     std::vector<std::string> words;
     if (hosts.size() > 1)
       words.push_back(join(one.hosts, "+"));

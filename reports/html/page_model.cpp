@@ -4,6 +4,7 @@
 #include <set>
 
 #include "reports/compare/compare.h"
+#include "reports/compare/side.h"
 #include "reports/html/blocks.h"
 #include "reports/html/choice.h"
 #include "reports/html/sections.h"
@@ -49,6 +50,17 @@ json verdict_of(const std::vector<Shown>& shown, const Findings& compared) {
                                             : "All well";
   return {{"level", level},
           {"text", first + (words.empty() ? "" : ": " + join(words, ", ")) + "."}};
+}
+
+/// As rows are compared with the baseline, they are followed over time.
+bool has_trend_by_host(const PageInput& input, const std::vector<std::size_t>& shown) {
+  if (input.baseline.empty())
+    return has_several_hosts(input.reports);
+  HostSets hosts;
+  for (const std::size_t place : shown)
+    for (const RunInfo& run : runs_of(input.reports[place].report))
+      hosts.insert(run.hosts);
+  return matches_by_host(host_sets(input.baseline), hosts);
 }
 
 json facts_of(const std::vector<Shown>& shown, std::size_t n_reports) {
@@ -105,10 +117,11 @@ json page_model(PageInput input) {
                    [](const LoadedReport& a, const LoadedReport& b) {
                      return a.report.started_at < b.report.started_at;
                    });
-  json trend = trend_section(input.reports);
+  const std::vector<std::size_t> places = reports_to_show(input.reports, input.baseline);
+  json trend = trend_section(input.reports, has_trend_by_host(input, places));
   const std::size_t n_reports = input.reports.size();
   std::vector<LoadedReport> current;
-  for (const std::size_t place : reports_to_show(input.reports, input.baseline))
+  for (const std::size_t place : places)
     current.push_back(std::move(input.reports[place]));
   const std::vector<Shown> shown = shown_of(current);
   json comparison;

@@ -37,7 +37,8 @@ nlohmann::json moe_section(const std::vector<Shown>& shown, CellBudget& budget);
 nlohmann::json sweeps_section(const std::vector<LoadedReport>& current,
                               const std::vector<LoadedReport>& baseline);
 /// @param reports by time
-nlohmann::json trend_section(const std::vector<LoadedReport>& reports);
+/// @param by_host whether rows of different hosts are different rows
+nlohmann::json trend_section(const std::vector<LoadedReport>& reports, bool by_host);
 nlohmann::json results_section(const std::vector<Shown>& shown);
 nlohmann::json machine_section(const std::vector<Shown>& shown);
 

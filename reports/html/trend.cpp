@@ -129,11 +129,11 @@ json chart_of(const RowGroup& group, std::vector<History> histories,
 
 } // namespace
 
-json trend_section(const std::vector<LoadedReport>& reports) {
+json trend_section(const std::vector<LoadedReport>& reports, bool by_host) {
   RunOrder order;
   const std::vector<RunInfo> runs = runs_by_time(reports, order);
   const bool several_hosts = has_several_hosts(reports);
-  const Side side = side_of(reports, several_hosts);
+  const Side side = side_of(reports, by_host);
   if (side.n_runs < 2)
     return nullptr;
   std::vector<std::string> labels;

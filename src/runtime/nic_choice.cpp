@@ -20,6 +20,16 @@ std::vector<HcaPort> ports_of_table(const Node& node, const Mapping& mapping) {
   return ports;
 }
 
+std::vector<NicUse> uses_of(const Node& node, const std::vector<HcaPort>& ports) {
+  std::vector<NicUse> uses;
+  for (const HcaPort& port : ports)
+    for (std::size_t nic = 0; nic < node.nics.size(); ++nic)
+      if (node.nics[nic].name == port.device)
+        uses.push_back(
+            {static_cast<int>(nic), port.port, Distance{std::nullopt, 0, "the PE has no GPU"}});
+  return uses;
+}
+
 } // namespace
 
 std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::size_t local_pe,
@@ -39,6 +49,23 @@ std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::
     add_once(ports, {node.nics[static_cast<std::size_t>(use.nic)].name, use.port});
   }
   return ports;
+}
+
+Mapping mapping_in_use(const Node& node, Mapping mapping, std::size_t local_pes) {
+  const Mapping given = mapping;
+  for (std::size_t pe = 0; pe < mapping.pes.size(); ++pe) {
+    PeMapping& mine = mapping.pes[pe];
+    if (mine.gpu >= 0)
+      continue;
+    mine.nics = uses_of(node, ports_of_pe(node, given, pe, local_pes));
+    mine.used = static_cast<int>(mine.nics.size());
+    if (mine.nics.empty())
+      continue;
+    mine.chosen_by = "shared";
+    mine.reason = "it has no GPU: the PEs of the node share all NICs";
+  }
+  fill_loads(node, mapping);
+  return mapping;
 }
 
 } // namespace shmemctl

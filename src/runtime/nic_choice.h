@@ -16,4 +16,7 @@ namespace shmemctl {
 std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::size_t local_pe,
                                  std::size_t local_pes);
 
+/// The mapping of a node's PEs as they use it: what those without a GPU share is theirs, too.
+Mapping mapping_in_use(const Node& node, Mapping mapping, std::size_t local_pes);
+
 } // namespace shmemctl

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -60,6 +61,13 @@ class Answers(SimTest):
         self.assertEqual(rows["sim-step", "given"]["stats"]["n"], 40)
         self.assertEqual(document["job"], {"pes": 32, "nodes": 4, "bootstrap": "none", "launcher": "none"})
         self.assertEqual(len(self.variant(document)["nics"]), 8)
+        page = run("report", "html", self.path / "sim.json")[1]
+        model = json.loads(re.search('<script type="application/json" id="model">(.*?)</script>', page, re.DOTALL).group(1))
+        section, = [s for s in model["sections"] if s["id"] == "simulation"]
+        nics, = [block["rows"] for block in section["blocks"] if block.get("title", "").startswith("Busiest NICs")]
+        self.assertEqual([(row[1], row[2], row[3], row[4]) for row in nics],
+                         [(variant["name"], nic["node"], f"{nic['device']}:{nic['port']}", nic["out_bytes"] / 1e6)
+                          for variant in simulation["variants"] for nic in variant["nics"]])
         everything, _ = self.sim("--from", PAIRS, "--nodes", 4, "--steps", 0, "--all", "--seed", (1 << 32) - 1)
         nics = self.variant(everything)["nics"]
         self.assertEqual([(n["node"], n["device"]) for n in nics[:2]], [(0, "mlx5_0"), (0, "mlx5_1")])

@@ -43,6 +43,10 @@ TEST(Baseline, ItsOwnRunsAreForTheTrendOnly) {
             "Beside the baseline: 2 worse.");
   const json chart = find_block(find_section(model, "sweeps"), "chart");
   EXPECT_EQ(series_named(chart.at("views").at(0), "baseline"), json::parse("[[8,2],[4096,4]]"));
+  const json trend = find_block(find_section(model, "trend"), "chart");
+  EXPECT_EQ(trend.at("x_labels").size(), 4U);
+  EXPECT_EQ(series_named(trend.at("views").at(0), "size_bytes=8"),
+            json::parse("[[0,1],[1,1],[2,1],[3,3]]"));
   // If there is nothing else, they are shown.
   EXPECT_EQ(
       find_section(page_model({nights, nights}), "machine").at("blocks").at(1).at("rows").size(),

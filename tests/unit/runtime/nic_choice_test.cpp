@@ -59,10 +59,35 @@ TEST(NicChoice, ListsHoldWithoutGpusToo) {
   EXPECT_EQ(ports(node, request, 0, 1), (Ports{{"mlx5_1", 1}}));
 }
 
+TEST(NicChoice, ReportsSayWhatPesWithoutGpusShare) {
+  const Node node = two_nics(false);
+  const Mapping given = map_nics(node, request_for({-1, -1, -1}));
+  ASSERT_TRUE(given.pes[0].nics.empty());
+  const Mapping used = mapping_in_use(node, given, 3);
+  for (const int pe : {0, 1, 2}) {
+    const PeMapping& mine = used.pes[static_cast<std::size_t>(pe)];
+    ASSERT_EQ(mine.nics.size(), 1U);
+    EXPECT_EQ(mine.nics[0].nic, pe % 2);
+    EXPECT_EQ(mine.chosen_by, "shared");
+  }
+  ASSERT_EQ(used.nics.size(), 2U);
+  EXPECT_EQ(used.nics[0].pes, (std::vector<int>{0, 2}));
+  EXPECT_DOUBLE_EQ(used.nics[0].load, 2);
+  // What the mapping chose for a GPU stays.
+  const Node with_gpus = two_nics(true);
+  const Mapping chosen = map_nics(with_gpus, request_for({0, 1}));
+  const Mapping same = mapping_in_use(with_gpus, chosen, 2);
+  EXPECT_EQ(same.pes[1].nics, chosen.pes[1].nics);
+  EXPECT_EQ(same.pes[1].chosen_by, chosen.pes[1].chosen_by);
+  EXPECT_DOUBLE_EQ(same.load_factor, chosen.load_factor);
+}
+
 TEST(NicChoice, NoNicNoChoice) {
   shmemctl::testing::NodeBuilder builder;
   builder.host_bridge(0);
   EXPECT_EQ(ports(builder.node, request_for({-1}), 0, 1), Ports{});
+  const Mapping given = map_nics(builder.node, request_for({-1}));
+  EXPECT_EQ(mapping_in_use(builder.node, given, 1).pes[0].reason, given.pes[0].reason);
 }
 
 } // namespace
