@@ -111,6 +111,18 @@ class AllWell(MoeTest):
         self.assertIn("matrix", document["topology"]["distances"])
         self.assertEqual([pe["pe"] for pe in document["mapping"]["pes"]], [0, 1])
 
+    def test_low_latency_takes_nodes_as_they_are(self):
+        wire = WIRES["software HCA"]
+        if reason := missing({**SMALL, **wire}, "--nodes", 2):
+            self.skipTest(reason)
+        uneven = ("--num-experts", 33, "--hidden", 256, "--num-tokens", 8, "-n", 4, "-w", 1)
+        result, document = self.report(3, *uneven, "--mode", "ll", nodes=2, env=wire)
+        self.assert_right(result, document)
+        self.assertGreater(sum(document["moe"][0]["dispatch"]["crossing_bytes"]), 0)
+        code, _, err = self.moe(3, *uneven, nodes=2, env=wire)
+        self.assertEqual(code, 2, err)
+        self.assertIn("--flat", err)
+
     def test_nodes_hand_rows_on(self):
         for name, transport in WIRES.items():
             with self.subTest(wire=name):

@@ -14,6 +14,9 @@ constexpr double line_factor = 3, cell_factor = 5, least_share = 0.1;
 constexpr double least_share_of_two = 0.5;
 /// Of a wait between two ranks, for the rank to be blamed and not the link.
 constexpr double least_lateness = 0.5;
+/// So many other cells of its kind it takes to say what is usual, where there are more than two
+/// ranks: of two cells, too, one is always the later rank's.
+constexpr int least_others = 2;
 /// Where more stand out, it is none of them alone, and nobody reads a list of hundreds.
 constexpr std::size_t most_links = 5;
 
@@ -46,7 +49,7 @@ public:
     Part part;
     each([&](int i, int j) {
       const int of = kind(i, j);
-      if (in(i, j) && counts[of] > 0)
+      if (in(i, j) && counts[of] >= (n_ > 2 ? least_others : 1))
         part.cells.push_back({at(i, j), sums_us[of] / counts[of]});
     });
     for (const Cell& cell : part.cells) {

@@ -32,10 +32,10 @@ using Crosses = std::function<bool(int from, int to)>;
 
 /// Ranks and receivers whose mean is 3 times that of all others, as are most of its cells (of two
 /// at least), then cells of the rest that are 5 times the others, the slowest five; but only what
-/// adds more than a tenth to the time of a call. A cell is compared with those of its kind only:
-/// ways that cross nodes, or ways that do not. With two ranks a column, a row and a cell are the
-/// same: it takes half of a call, and is the rank if at least half of the wait is that it began
-/// later, else the link (or what the rank does before it sends).
+/// adds more than a tenth to the time of a call. A cell is compared with those of its kind only
+/// (two others at least): ways that cross nodes, or ways that do not. With two ranks a column, a
+/// row and a cell are the same: it takes half of a call, and is the rank if at least half of the
+/// wait is that it began later, else the link (or what the rank does before it sends).
 /// @param call_us a call's time on the slowest rank
 /// @param late [i][j]: of waits[i][j], what is known to be rank j's coming later than i; may be
 /// empty

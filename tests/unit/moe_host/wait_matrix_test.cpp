@@ -170,6 +170,14 @@ TEST(WaitMatrix, WaysOverANetworkAreComparedWithEachOther) {
   EXPECT_EQ(verdicts[0].waiting, 5);
 }
 
+TEST(WaitMatrix, OfTwoMatesBesideOtherNodesOneIsAlwaysLater) {
+  WaitMatrix waits = even(3, 100);
+  waits[0][1] = 2000;
+  waits[1][0] = 1;
+  EXPECT_TRUE(judge_waits(waits, 2500, {}, nodes_of(2)).empty());
+  EXPECT_FALSE(judge_waits(waits, 2500).empty()) << "of one kind it stands out";
+}
+
 TEST(WaitMatrix, OneCellIsALinkThoughItIsAllThatARankIsWaitedFor) {
   WaitMatrix waits = even(4, 10);
   waits[0][2] = waits[1][2] = 0;
