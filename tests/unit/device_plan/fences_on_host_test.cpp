@@ -2,6 +2,9 @@
 // each test fails without its fence (device_mutants.sh).
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "kernels/device/word_atomic.cuh"
 #include "tests/support/host_kernels.h"
 
@@ -9,13 +12,15 @@ namespace shmemctl::test {
 namespace {
 
 using device::Block;
+using device::Thread;
 
 constexpr std::size_t heap_bytes = std::size_t{1} << 20;
 constexpr std::size_t words = 24;
 constexpr std::uint64_t rounds = 10;
 
 /// PE 0's second thread puts, and then `tell(job, signal, round)` is called by both; PE 1 waits and
-/// looks. It never hears PE 0's threads but by the signal.
+/// looks. It never hears PE 0's threads but by the signal: each thread waits for itself, because
+/// barriers of different blocks may share what the library waits by.
 template <class Tell>
 void expect_data_before_signal(const Tell& tell) {
   HostKernels kernels(2, heap_bytes);
@@ -25,16 +30,17 @@ void expect_data_before_signal(const Tell& tell) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       auto* const data = reinterpret_cast<std::uint64_t*>(job.heap + 4096) + round * words;
       if (job.pe == 0) {
-        if (Block::rank() == 1) {
+        if (Block::rank() == 1) { // late, so that who does not wait for it is ahead
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
           std::uint64_t out[words];
           for (std::size_t i = 0; i < words; ++i)
             out[i] = round * 1000 + i;
-          device::put_nbi<device::Thread>(job, data, out, sizeof out, 1);
+          device::put_nbi<Thread>(job, data, out, sizeof out, 1);
         }
         tell(job, signal, round);
         continue;
       }
-      if (!device::signal_wait_until<Block>(job, signal, device::Compare::greater_equal, round, 0))
+      if (!device::signal_wait_until<Thread>(job, signal, device::Compare::greater_equal, round, 0))
         wrong += 1;
       for (std::size_t i = 0; i < words; ++i)
         wrong += data[i] == round * 1000 + i ? 0 : 1;
