@@ -1,12 +1,14 @@
 # The library for OpenSHMEM programs: libshmemctl.a and include/ in the build folder, so that
 #   cc prog.c -Ibuild/include -Lbuild -lshmemctl
-# is all that a program needs. The core and the static libraries that it stands on are merged into
+# is all that a program needs (nvcc for one with kernels). The core and the static libraries that it stands on are merged into
 # libshmemctl_all.a; libshmemctl.a is a linker script that adds the system's libraries to it.
 set(shmem_include ${CMAKE_SOURCE_DIR}/src/shmem/include)
-file(GLOB_RECURSE shmem_headers RELATIVE ${shmem_include} CONFIGURE_DEPENDS ${shmem_include}/*.h)
+file(GLOB_RECURSE shmem_headers RELATIVE ${shmem_include} CONFIGURE_DEPENDS ${shmem_include}/*.h
+     ${shmem_include}/*.cuh)
 foreach(header ${shmem_headers})
   configure_file(${shmem_include}/${header} ${CMAKE_BINARY_DIR}/include/${header} COPYONLY)
 endforeach()
+include(cmake/DeviceHeaders.cmake)
 
 set(merged ${CMAKE_BINARY_DIR}/libshmemctl_all.a)
 # Kernels are part of the core, and a program that is linked by `cc` has no CUDA runtime of its own.

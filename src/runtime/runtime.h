@@ -36,6 +36,7 @@ struct RuntimeRequest {
   /// A pair that no transport reaches fails the bring-up; otherwise it is only in reach().
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
+  int gpu_device = -1; ///< CUDA's number of this PE's device; -1: as GPUS says, or by turns
   /// For tests, whose GPUs run no kernels; nullptr is the kernel.
   std::shared_ptr<WordAtomics> word_atomics = nullptr;
   /// For tests; empty is the function of that name.

@@ -15,7 +15,8 @@
 
 namespace shmemctl {
 
-/// PEs of a machine take turns, also across virtual nodes; GPUS names devices as `topo` does.
+/// PEs of a machine take turns, also across virtual nodes; GPUS names devices as `topo` does, a
+/// program as CUDA does.
 std::unique_ptr<GpuSeat> Runtime::Impl::open_my_gpu(std::string& why) const {
   if (options.text("HEAP") == "none") {
     why = "SHMEMCTL_HEAP=none";
@@ -25,14 +26,16 @@ std::unique_ptr<GpuSeat> Runtime::Impl::open_my_gpu(std::string& why) const {
   const auto machine_pe = static_cast<std::size_t>(std::count_if(
       placement.hosts.begin(), placement.hosts.begin() + placement.pe,
       [&](const PeHost& host) { return host.machine_id == placement.hosts[me].machine_id; }));
-  std::string pci_address;
+  GpuWish wish;
+  wish.device = request.gpu_device;
+  wish.machine_pe = static_cast<int>(machine_pe);
   if (const std::vector<int>& gpus = wanted_mapping.gpus;
       options.value("GPUS").set() && !gpus.empty()) {
     const Gpu& named = node.gpus.at(static_cast<std::size_t>(gpus[machine_pe % gpus.size()]));
     if (named.pci >= 0)
-      pci_address = to_string(node.pci.at(static_cast<std::size_t>(named.pci)).address);
+      wish.pci_address = to_string(node.pci.at(static_cast<std::size_t>(named.pci)).address);
   }
-  return open_gpu(options, static_cast<int>(machine_pe), pci_address, why);
+  return open_gpu(options, wish, why);
 }
 
 GpuHooks Runtime::Impl::gpu_hooks() {

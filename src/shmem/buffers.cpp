@@ -80,3 +80,20 @@ SHMEMCTL_API(const char*, shmemx_buffer_way, (const shmemx_buffer_t* name)) {
   return api::guarded(
       [&](World& world) { return to_string(buffers_of(world).path_to(descriptor_of(name)).way); });
 }
+
+SHMEMCTL_API(void*, shmemx_buffer_hold, (const shmemx_buffer_t* name)) {
+  return api::guarded([&](World& world) -> void* {
+    try {
+      return world.hold(buffers_of(world).hold(descriptor_of(name)));
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::unavailable)
+        throw;
+      log(LogLevel::warning, "memory", "shmemx_buffer_hold: " + error.message());
+      return nullptr;
+    }
+  });
+}
+
+SHMEMCTL_API(int, shmemx_buffer_let_go, (const void* addr)) {
+  return api::guarded([&](World& world) { return world.let_go(addr) ? 0 : 1; });
+}

@@ -11,9 +11,11 @@
 
 #include "src/base/log.h"
 #include "src/base/print_error.h"
+#include "src/runtime/gpu/gpu.h"
 #include "src/runtime/runtime.h"
 #include "src/shmem/api.h"
 #include "src/shmem/environment.h"
+#include "src/shmem/include/shmemx.h"
 #include "src/shmem/watcher.h"
 
 namespace shmemctl::api {
@@ -74,15 +76,28 @@ std::optional<int> status_of(const Failure* failure, std::string_view phase) {
   return std::atoi(failure->phase.c_str() + phase.size());
 }
 
+/// How a program initialises the library.
+struct Wish {
+  int thread_level = SHMEM_THREAD_SINGLE;
+  GpuUse gpu = GpuUse::none;
+  int gpu_device = SHMEMX_GPU_BY_TURNS;
+};
+
 class ProcessWorld final : public World {
 public:
-  ProcessWorld(Runtime& runtime, int thread_level, bool patient)
+  ProcessWorld(Runtime& runtime, const Wish& wish, bool patient)
       : World(runtime.rma(), runtime.teams(), runtime.collectives()), runtime_(runtime),
-        thread_level_(thread_level) {
+        thread_level_(wish.thread_level) {
+    if (wish.gpu == GpuUse::none)
+      why_no_gpu_ = "the program was initialised by shmem_init, which opens none";
+    else
+      why_no_gpu_ = runtime.no_gpu_reason();
     if (patient)
       rma.set_timeout_s(patience_s);
-    rma.serialize(0, thread_level == SHMEM_THREAD_MULTIPLE);
-    watcher_ = std::make_unique<Watcher>(runtime.lifeline(),
+    if (patient && gpu())
+      gpu()->set_timeout_s(patience_s);
+    rma.serialize(0, thread_level_ == SHMEM_THREAD_MULTIPLE);
+    watcher_ = std::make_unique<Watcher>([this] { look(); },
                                          [this](const Error& error) { fail_elsewhere(error); });
   }
 
@@ -100,11 +115,16 @@ public:
     return runtime_.way_to()[static_cast<std::size_t>(pe)] >= 0;
   }
   Buffers* buffers() override { return &runtime_.buffers(); }
+  PeGpu* gpu() override { return runtime_.gpu(); }
+  const char* why_no_gpu() const override { return why_no_gpu_.c_str(); }
   int thread_level() const override { return thread_level_; }
 
   void finalize() override {
+    if (gpu()) // what its stream does uses memory that goes
+      gpu()->wait(gpu()->stream(), "shmem_finalize");
     // The runtime's own deadline is for PEs that are behind by seconds.
     collectives.barrier(team_world);
+    let_all_go();
     watcher_.reset();
     runtime_.finish();
   }
@@ -114,6 +134,7 @@ public:
     runtime_.lifeline().announce(
         Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
         with_status(global_exit_phase, status));
+    release_kernels();
     runtime_.leave();
     std::exit(status);
   }
@@ -125,6 +146,7 @@ public:
 
   /// This PE's program ends without shmem_finalize, and not well.
   void fail_with_status(int status) noexcept {
+    release_kernels();
     runtime_.lifeline().announce(placed(Error(ExitCode::unavailable, "the job", "finish",
                                               "a program ended with status " +
                                                   std::to_string(status) + " before shmem_finalize",
@@ -133,6 +155,19 @@ public:
   }
 
 private:
+  /// What the program would not notice while it computes, or waits for a stream.
+  void look() {
+    runtime_.lifeline().check();
+    if (gpu())
+      gpu()->check();
+  }
+
+  /// The process's end would else have to wait for kernels that wait.
+  void release_kernels() noexcept {
+    if (gpu())
+      gpu()->release_kernels();
+  }
+
   /// On the watcher's thread.
   void fail_elsewhere(const Error& error) {
     if (someone_ends.exchange(true)) {
@@ -153,6 +188,7 @@ private:
   }
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
+    release_kernels();
     const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
     if (status_of(first.get(), global_exit_phase)) {
       runtime_.leave();
@@ -178,13 +214,14 @@ private:
 
   Runtime& runtime_;
   int thread_level_;
+  std::string why_no_gpu_;
   std::unique_ptr<Watcher> watcher_;
 };
 
 /// What lives from shmem_init to shmem_finalize. Not destroyed when the process ends in another
 /// way: other threads may be using it.
 struct Process {
-  explicit Process(int thread_level, const Environment& environment)
+  Process(const Wish& wish, const Environment& environment)
       : options(environment, specified_options(environment)) {
     options.require_valid({"LOG_LEVEL", "LOG_SUBSYSTEMS", "TIMEOUT"});
     LogLevel level = LogLevel::warning;
@@ -194,8 +231,10 @@ struct Process {
     request.options = &options;
     request.environment = environment;
     request.share_static_data = true;
+    request.gpu = wish.gpu;
+    request.gpu_device = wish.gpu_device;
     runtime = std::make_unique<Runtime>(std::move(request));
-    world = std::make_unique<ProcessWorld>(*runtime, thread_level, !options.value("TIMEOUT").set());
+    world = std::make_unique<ProcessWorld>(*runtime, wish, !options.value("TIMEOUT").set());
   }
   Options options;
   std::unique_ptr<Runtime> runtime;
@@ -203,6 +242,18 @@ struct Process {
 };
 
 Process* process = nullptr;
+
+Wish wish_of(const shmemx_gpu_init_t& wanted) {
+  if (wanted.thread_level < SHMEM_THREAD_SINGLE || wanted.thread_level > SHMEM_THREAD_MULTIPLE)
+    throw wrong_use("thread level " + std::to_string(wanted.thread_level), "provide",
+                    "it is none of the specification's",
+                    "use SHMEM_THREAD_SINGLE, FUNNELED, SERIALIZED or MULTIPLE");
+  if (wanted.device < SHMEMX_GPU_BY_TURNS)
+    throw wrong_use("GPU " + std::to_string(wanted.device), "open", "there is no such number",
+                    "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
+  return {wanted.thread_level, wanted.optional ? GpuUse::if_there : GpuUse::required,
+          wanted.device};
+}
 
 void print_what_was_asked_for(const Environment& environment) {
   if (current().rma.pe() != 0)
@@ -234,14 +285,14 @@ void at_exit(int status, void*) {
   process->world->fail_with_status(status);
 }
 
-void start(int thread_level) {
+void start(const Wish& wish) {
   Stage expected = Stage::before;
   if (!stage.compare_exchange_strong(expected, Stage::running))
     fail(wrong_use("the library", "initialise", "it has been initialised before",
                    "call shmem_init or shmem_init_thread once"));
   const Environment environment = current_environment();
   try {
-    process = std::make_unique<Process>(thread_level, environment).release();
+    process = std::make_unique<Process>(wish, environment).release();
   } catch (const Error& error) {
     stage = Stage::ending;
     std::this_thread::sleep_for(precedence_time); // it may be another PE that failed
@@ -262,20 +313,32 @@ void start(int thread_level) {
 using namespace shmemctl;
 
 SHMEMCTL_API(void, shmem_init, (void)) {
-  api::start(SHMEM_THREAD_SINGLE);
+  api::start({});
+}
+
+SHMEMCTL_API(int, shmemx_gpu_init, (const shmemx_gpu_init_t* wanted)) {
+  constexpr shmemx_gpu_init_t usual = SHMEMX_GPU_INIT;
+  api::Wish wish;
+  try {
+    wish = api::wish_of(wanted ? *wanted : usual);
+  } catch (const Error& error) {
+    api::fail(error);
+  }
+  api::start(wish);
+  return api::guarded([](api::World& world) { return world.gpu() ? 0 : 1; });
 }
 
 SHMEMCTL_API(int, shmem_init_thread, (int requested, int* provided)) {
   if (requested < SHMEM_THREAD_SINGLE || requested > SHMEM_THREAD_MULTIPLE)
     return 1;
-  api::start(requested);
+  api::start({.thread_level = requested});
   *provided = requested;
   return 0;
 }
 
 SHMEMCTL_API(void, start_pes, (int)) {
   if (api::stage == api::Stage::before)
-    api::start(SHMEM_THREAD_SINGLE);
+    api::start({});
 }
 
 SHMEMCTL_API(void, shmem_finalize, (void)) {

@@ -124,21 +124,13 @@ struct Signal {
   int op;
 };
 
-SignalOp operation(int op) {
-  if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
-    throw api::wrong_use("signal operator " + std::to_string(op), "use",
-                         "it is none of the specification's",
-                         "use SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
-  return op == SHMEM_SIGNAL_SET ? SignalOp::set : SignalOp::add;
-}
-
 void put_signal(shmem_ctx_t ctx, void* dest, const void* source, std::size_t size_bytes,
                 const Signal& signal, int pe, bool blocking) {
   api::guarded([&](World& world) {
     const shmemctl_context& context = api::checked(ctx);
     world.rma.put_signal(dest, source, size_bytes, signal.address, signal.value,
-                         operation(signal.op), api::world_pe(world, context, pe), context.number,
-                         blocking);
+                         api::signal_op(signal.op), api::world_pe(world, context, pe),
+                         context.number, blocking);
   });
 }
 

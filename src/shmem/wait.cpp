@@ -11,13 +11,6 @@ namespace {
 
 constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-void require_comparison(int cmp) {
-  if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE)
-    throw api::wrong_use("comparison " + std::to_string(cmp), "use",
-                         "it is none of the specification's",
-                         "use SHMEM_CMP_EQ, NE, GT, GE, LT or LE");
-}
-
 template <class T>
 bool compare(T left, int cmp, T right) {
   switch (cmp) {
@@ -106,7 +99,7 @@ void tested_in_vain(World& world) {
 template <class T>
 void wait_until(T* word, int cmp, T value) {
   api::guarded([&](World& world) {
-    require_comparison(cmp);
+    api::require_comparison(cmp);
     const auto holds = [&] { return compare(load(word), cmp, value); };
     if (!holds())
       world.rma.wait(holds, "shmem_wait_until");
@@ -116,7 +109,7 @@ void wait_until(T* word, int cmp, T value) {
 template <class T>
 int test(T* word, int cmp, T value) {
   return api::guarded([&](World& world) {
-    require_comparison(cmp);
+    api::require_comparison(cmp);
     if (compare(load(word), cmp, value))
       return 1;
     tested_in_vain(world);
@@ -127,7 +120,7 @@ int test(T* word, int cmp, T value) {
 template <class T>
 void wait_until_all(const Words<T>& words) {
   api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     for (std::size_t i = 0; i < words.count; ++i)
       if (words.included(i) && !words.holds(i))
         world.rma.wait([&] { return words.holds(i); }, "shmem_wait_until_all");
@@ -137,7 +130,7 @@ void wait_until_all(const Words<T>& words) {
 template <class T>
 std::size_t wait_until_any(const Words<T>& words) {
   return api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     if (words.empty())
       return none;
     const std::size_t start = next_start(words.count);
@@ -151,7 +144,7 @@ std::size_t wait_until_any(const Words<T>& words) {
 template <class T>
 std::size_t wait_until_some(const Words<T>& words, std::size_t* indices) {
   return api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     if (words.empty())
       return std::size_t{0};
     std::size_t found = words.some(indices);
@@ -164,7 +157,7 @@ std::size_t wait_until_some(const Words<T>& words, std::size_t* indices) {
 template <class T>
 int test_all(const Words<T>& words) {
   return api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     if (words.all())
       return 1;
     tested_in_vain(world);
@@ -175,7 +168,7 @@ int test_all(const Words<T>& words) {
 template <class T>
 std::size_t test_any(const Words<T>& words) {
   return api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     const std::size_t found = words.any(next_start(words.count));
     if (found == none)
       tested_in_vain(world);
@@ -186,7 +179,7 @@ std::size_t test_any(const Words<T>& words) {
 template <class T>
 std::size_t test_some(const Words<T>& words, std::size_t* indices) {
   return api::guarded([&](World& world) {
-    require_comparison(words.cmp);
+    api::require_comparison(words.cmp);
     const std::size_t found = words.some(indices);
     if (found == 0)
       tested_in_vain(world);
@@ -247,7 +240,7 @@ SHMEMCTL_API(uint64_t, shmem_signal_fetch, (const uint64_t* sig_addr)) {
 SHMEMCTL_API(uint64_t, shmem_signal_wait_until,
              (uint64_t * sig_addr, int cmp, uint64_t cmp_value)) {
   return api::guarded([&](World& world) {
-    require_comparison(cmp);
+    api::require_comparison(cmp);
     std::uint64_t seen = 0;
     const auto holds = [&] { return compare(seen = load(sig_addr), cmp, cmp_value); };
     if (!holds())

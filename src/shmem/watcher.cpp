@@ -11,8 +11,8 @@ constexpr std::chrono::milliseconds interval{50};
 constexpr std::chrono::milliseconds moment{300};
 } // namespace
 
-Watcher::Watcher(const JobHealth& health, std::function<void(const Error&)> on_failure)
-    : health_(health), on_failure_(std::move(on_failure)) {
+Watcher::Watcher(std::function<void()> look, std::function<void(const Error&)> on_failure)
+    : look_(std::move(look)), on_failure_(std::move(on_failure)) {
   thread_ = start_service_thread("watcher", [this] { watch(); });
 }
 
@@ -34,7 +34,7 @@ void Watcher::watch() {
   std::optional<Error> failure;
   while (!failure && pause(interval)) {
     try {
-      health_.check();
+      look_();
     } catch (const Error& error) {
       failure = error;
     }

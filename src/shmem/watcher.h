@@ -7,16 +7,16 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "src/base/job_health.h"
 
 namespace shmemctl::api {
 
-/// A thread that asks the job's health now and then. After a failure it leaves the program's own
-/// threads a moment to meet it in a call, where ending is cleaner.
+/// A thread that looks now and then whether all is well. After a failure it leaves the program's
+/// own threads a moment to meet it in a call, where ending is cleaner.
 class Watcher {
 public:
+  /// @param look       throws an Error once something has failed
   /// @param on_failure called at most once, on the watcher's thread
-  Watcher(const JobHealth& health, std::function<void(const Error&)> on_failure);
+  Watcher(std::function<void()> look, std::function<void(const Error&)> on_failure);
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -26,7 +26,7 @@ private:
   /// False if it is time to stop.
   bool pause(std::chrono::milliseconds time);
 
-  const JobHealth& health_;
+  std::function<void()> look_;
   std::function<void(const Error&)> on_failure_;
   std::mutex mutex_;
   std::condition_variable changed_;

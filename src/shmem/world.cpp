@@ -53,6 +53,20 @@ Error wrong_use(const std::string& subject, const std::string& attempted,
   return {ExitCode::usage, subject, attempted, problem, fix};
 }
 
+SignalOp signal_op(int op) {
+  if (op != SHMEM_SIGNAL_SET && op != SHMEM_SIGNAL_ADD)
+    throw wrong_use("signal operator " + std::to_string(op), "use",
+                    "it is none of the specification's",
+                    "use SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+  return op == SHMEM_SIGNAL_SET ? SignalOp::set : SignalOp::add;
+}
+
+void require_comparison(int cmp) {
+  if (cmp < SHMEM_CMP_EQ || cmp > SHMEM_CMP_LE)
+    throw wrong_use("comparison " + std::to_string(cmp), "use", "it is none of the specification's",
+                    "use SHMEM_CMP_EQ, NE, GT, GE, LT or LE");
+}
+
 int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
   const int found = world.teams.world_pe(context.team->id, pe);
   if (found < 0)
@@ -61,6 +75,27 @@ int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
                         std::to_string(world.teams.n_pes(context.team->id) - 1),
                     "name one of them");
   return found;
+}
+
+void* World::hold(HeldBuffer buffer) {
+  void* const address = buffer.address();
+  const std::lock_guard lock(held_mutex_);
+  held_.emplace(address, std::move(buffer));
+  return address;
+}
+
+bool World::let_go(const void* address) {
+  const std::lock_guard lock(held_mutex_);
+  const auto found = held_.find(address);
+  if (found == held_.end())
+    return false;
+  held_.erase(found);
+  return true;
+}
+
+void World::let_all_go() {
+  const std::lock_guard lock(held_mutex_);
+  held_.clear();
 }
 
 shmem_ctx_t World::make_context(shmem_team_t team, long options) {

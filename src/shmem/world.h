@@ -4,12 +4,14 @@
 #include <atomic>
 #include <bitset>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <type_traits>
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/runtime/buffers/held_buffer.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/teams.h"
@@ -30,7 +32,8 @@ struct shmemctl_context {
 
 namespace shmemctl {
 class Buffers;
-}
+class PeGpu;
+} // namespace shmemctl
 
 namespace shmemctl::api {
 
@@ -58,6 +61,15 @@ public:
   virtual bool reachable(int pe) const = 0;
   /// nullptr where PEs are threads.
   virtual Buffers* buffers() { return nullptr; }
+  /// Keeps a registered buffer open; returns where it is here.
+  void* hold(HeldBuffer buffer);
+  /// Ends one hold() that returned this; false if there is none.
+  bool let_go(const void* address);
+  void let_all_go();
+  /// nullptr if the job has none.
+  virtual PeGpu* gpu() { return nullptr; }
+  /// One clause, for as long as this lives; "" if there is one.
+  virtual const char* why_no_gpu() const { return "the PEs of this job are threads"; }
   virtual int thread_level() const = 0;
   virtual void finalize() = 0;
   /// Ends the job with this status.
@@ -75,7 +87,8 @@ public:
   std::mutex& heap_mutex() { return heap_mutex_; }
 
 private:
-  std::mutex heap_mutex_, handles_mutex_;
+  std::mutex heap_mutex_, handles_mutex_, held_mutex_;
+  std::multimap<const void*, HeldBuffer> held_; ///< by where they are here
   std::vector<std::unique_ptr<shmemctl_context>> contexts_;
   std::vector<std::unique_ptr<shmemctl_team>> teams_;
   std::bitset<limits::max_contexts> numbers_{1};
@@ -111,6 +124,11 @@ decltype(auto) guarded(Body&& body) {
 
 Error wrong_use(const std::string& subject, const std::string& attempted,
                 const std::string& problem, const std::string& fix);
+
+/// Of SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD. Throws Error (usage).
+SignalOp signal_op(int op);
+/// Throws Error (usage) for what is none of SHMEM_CMP_*.
+void require_comparison(int cmp);
 
 /// The context of a call. Throws Error (usage) for SHMEM_CTX_INVALID.
 inline shmemctl_context& checked(shmem_ctx_t context) {

@@ -60,6 +60,28 @@ static void test_all_pairs(unsigned char* buffer, const char* way) {
   shmem_barrier_all();
 }
 
+/* Loads and stores of this process in everybody's buffer; twice held is twice let go. */
+static void test_held(void) {
+  static unsigned char block[BLOCK];
+  memset(global_block, 0xee, sizeof global_block);
+  CHECK(shmemx_buffer_register(global_block, (size_t)n * BLOCK) == 0);
+  pass_on(global_block);
+  fill(block, me);
+  for (int pe = 0; pe < n; ++pe) {
+    unsigned char* theirs = shmemx_buffer_hold(&names[pe]);
+    CHECK(theirs != NULL && shmemx_buffer_hold(&names[pe]) == theirs);
+    memcpy(theirs + (size_t)me * BLOCK, block, BLOCK);
+    CHECK(shmemx_buffer_let_go(theirs) == 0);
+    CHECK(shmemx_buffer_let_go(theirs) == 0);
+    CHECK(shmemx_buffer_let_go(theirs) != 0);
+  }
+  shmem_barrier_all();
+  for (int pe = 0; pe < n; ++pe)
+    CHECK(is_of(global_block + (size_t)pe * BLOCK, pe));
+  CHECK(shmemx_buffer_unregister(global_block) == 0);
+  shmem_barrier_all();
+}
+
 static void test_stack(void) {
   unsigned char local[8 * BLOCK];
   if (n <= 8)
@@ -101,6 +123,7 @@ int main(void) {
     test_all_pairs(large, "any");
   free(large);
   test_all_pairs(global_block, "zero-copy"); /* shared memory already */
+  test_held();
   test_stack();
   test_refused();
   test_local_side();

@@ -20,10 +20,27 @@ int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
   return -1;
 }
 
+/// -1 if it is not there: then `why` says so.
+int choose_device(const cuda::Driver& driver, const GpuWish& wish, std::string& why) {
+  const auto count = static_cast<int>(driver.devices().size());
+  if (wish.device >= count) {
+    why = "GPU " + std::to_string(wish.device) +
+          ", which the program names, is not there: CUDA shows " + std::to_string(count);
+    return -1;
+  }
+  if (wish.device >= 0)
+    return wish.device;
+  if (wish.pci_address.empty())
+    return cuda::device_of_pe(wish.machine_pe, count, {});
+  const int ordinal = ordinal_of(driver, wish.pci_address);
+  if (ordinal < 0)
+    why = "the GPU at " + wish.pci_address + ", which GPUS names, is not visible to CUDA";
+  return ordinal;
+}
+
 } // namespace
 
-std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
-                                  const std::string& pci_address, std::string& why) {
+std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, std::string& why) {
   // A kernel that waits for another PE would wait for ever if that one's next kernel could only be
   // loaded when this one has ended. Before the driver's first call; a user's setting stays.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
@@ -31,14 +48,9 @@ std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
       cuda::Driver::open(options.text("CUDA_LIBRARY"), why);
   if (!driver)
     return nullptr;
-  const auto count = static_cast<int>(driver->devices().size());
-  int ordinal = cuda::device_of_pe(machine_pe, count, {});
-  if (!pci_address.empty())
-    ordinal = ordinal_of(*driver, pci_address);
-  if (ordinal < 0) {
-    why = "the GPU at " + pci_address + ", which GPUS names, is not visible to CUDA";
+  const int ordinal = choose_device(*driver, wish, why);
+  if (ordinal < 0)
     return nullptr;
-  }
   try {
     auto device = std::make_shared<const cuda::Device>(driver, ordinal);
     GpuOffer offer;

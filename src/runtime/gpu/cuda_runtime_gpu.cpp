@@ -27,7 +27,8 @@ RuntimeGpu::RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setu
               *setup_.health, setup_.timeout_s),
       user_buffers_(device_, setup_.placement->pe, *setup_.health, setup_.timeout_s),
       report_(device_, sizeof(WaitReport)),
-      deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)) {
+      deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)),
+      timeout_s_(setup_.timeout_s) {
   describe();
   choose_ways();
   store_deltas();
@@ -140,8 +141,12 @@ DeviceJob RuntimeGpu::job() const {
   else if (!std::all_of(ways_.begin(), ways_.end(), maps))
     job.network.path_of_pe = reinterpret_cast<const std::uint8_t*>(deltas + 2 * ways_.size());
   job.report = &report();
-  job.timeout_ns = static_cast<std::uint64_t>(setup_.timeout_s * 1e9);
+  job.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
   return job;
+}
+
+std::vector<std::int64_t> RuntimeGpu::heap_delta_bytes() const {
+  return {deltas_here_.begin(), deltas_here_.begin() + static_cast<std::ptrdiff_t>(ways_.size())};
 }
 
 void RuntimeGpu::publish_heap() {
@@ -250,8 +255,7 @@ void RuntimeGpu::fill(void* at, int byte, std::size_t size_bytes) {
 }
 
 void RuntimeGpu::wait(GpuStream stream, const char* step) {
-  const Deadline deadline =
-      Deadline::after(std::chrono::duration<double>(setup_.timeout_s + patience_s));
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_ + patience_s));
   Where where;
   where.pe = setup_.placement->pe;
   const auto look = [this] {
@@ -294,7 +298,7 @@ void RuntimeGpu::throw_report() const {
   where.device = device_->text();
   const bool is_known = seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < ways_.size();
   const WaitWords words =
-      words_of_wait(seen, setup_.placement->pe, setup_.timeout_s,
+      words_of_wait(seen, setup_.placement->pe, timeout_s_.load(),
                     is_known ? ways_[static_cast<std::size_t>(seen.peer)].reason : "");
   throw Error(
       words.code,

@@ -24,6 +24,8 @@ public:
   const GpuSite& site() const override { return site_; }
   const std::vector<GpuWay>& ways() const override { return ways_; }
   DeviceJob job() const override;
+  std::vector<std::int64_t> heap_delta_bytes() const override;
+  void set_timeout_s(double timeout_s) override { timeout_s_ = timeout_s; }
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) override;
   void free(void* address) override;
   SymmetricHeap& heap() override { return *heap_; }
@@ -32,6 +34,7 @@ public:
   void fill(void* at, int byte, std::size_t size_bytes) override;
   void wait(GpuStream stream, const char* step) override;
   void check() override;
+  void release_kernels() noexcept override;
 
   std::vector<RegionView> views() const override;
   bool is_host_memory() const override { return memory_.is_host_memory(); }
@@ -55,8 +58,6 @@ private:
   std::vector<HostRange> host_ranges() const;
   std::size_t in_one_piece(const void* at, std::size_t size_bytes) const;
   WaitReport& report() const { return *reinterpret_cast<WaitReport*>(report_.data()); }
-  /// Makes kernels leave their waits.
-  void release_kernels() noexcept;
   [[noreturn]] void throw_report() const;
 
   std::shared_ptr<const cuda::Device> device_;
@@ -76,6 +77,7 @@ private:
   std::mutex heap_mutex_; ///< of allocate() and free()
   std::atomic<std::uint64_t> heap_bytes_{0};
   std::atomic<bool> released_{false};
+  std::atomic<double> timeout_s_; ///< of kernels, and of wait()
 
   std::mutex mirror_mutex_;
   std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists

@@ -44,6 +44,11 @@ public:
   /// By value to kernels. Renewed by a heap that grows and by teams that come and go: take it
   /// anew for each launch.
   virtual DeviceJob job() const = 0;
+  /// By PE: its heap here is at my own address plus this; DeviceJob::unreachable if kernels cannot
+  /// load and store there.
+  virtual std::vector<std::int64_t> heap_delta_bytes() const = 0;
+  /// The longest that kernels and wait() wait from now on, in the place of TIMEOUT.
+  virtual void set_timeout_s(double timeout_s) = 0;
 
   /// Collective, with a barrier: symmetric memory that kernels and copy engines reach; zeroed when
   /// the heap grows, not when it is used again. Throws Error.
@@ -63,6 +68,8 @@ public:
   virtual void wait(GpuStream stream, const char* step) = 0;
   /// Throws what a kernel's wait has reported, if one has.
   virtual void check() = 0;
+  /// Makes kernels leave their waits: this process is about to end.
+  virtual void release_kernels() noexcept = 0;
 };
 
 } // namespace shmemctl

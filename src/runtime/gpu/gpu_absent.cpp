@@ -4,7 +4,7 @@
 
 namespace shmemctl {
 
-std::unique_ptr<GpuSeat> open_gpu(const Options&, int, const std::string&, std::string& why) {
+std::unique_ptr<GpuSeat> open_gpu(const Options&, const GpuWish&, std::string& why) {
   why = "this build of shmemctl has no CUDA";
   return nullptr;
 }

@@ -28,13 +28,17 @@ public:
   virtual const GpuOffer& offer() const = 0;
 };
 
-/// Opens the driver and this PE's device. Returns nullptr without a driver, a device, or CUDA in
+/// Which device a PE is to have: the first of these that is there.
+struct GpuWish {
+  int device = -1;         ///< CUDA's number, as the program has it; -1 for none
+  std::string pci_address; ///< of the device that GPUS names for this PE; "" for none
+  int machine_pe = 0;      ///< this PE's number among those of its machine: they take turns
+};
+
+/// Opens the driver and this PE's device. Returns nullptr without a driver, that device, or CUDA in
 /// this build.
-/// @param machine_pe  this PE's number among those of its machine: they take turns
-/// @param pci_address of the device that GPUS names for this PE; "" for none
-/// @param why         receives the reason: one clause
-std::unique_ptr<GpuSeat> open_gpu(const Options& options, int machine_pe,
-                                  const std::string& pci_address, std::string& why);
+/// @param why receives the reason: one clause
+std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, std::string& why);
 
 /// What the GPU part does through the runtime. All are collective but for `announcing`.
 struct GpuHooks {

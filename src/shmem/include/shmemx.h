@@ -1,12 +1,14 @@
-/* Extensions of OpenSHMEM: registered buffers, memory that shmem_malloc did not make.
+/* Extensions of OpenSHMEM: GPUs (shmemctl/functions_gpu.h), and registered buffers, memory that
+ * shmem_malloc did not make.
  *
- * Not collective. A PE passes a buffer's name on (shmem_put, a file, ...), and other PEs of its
- * node put to it and get from it, until it is unregistered. Unregister before the memory is freed.
- * Nothing needs to be registered to be the local side of a put or get. */
+ * Registering is not collective. A PE passes a buffer's name on (shmem_put, a file, ...), and other
+ * PEs of its node put to it and get from it, until it is unregistered. Unregister before the memory
+ * is freed. Nothing needs to be registered to be the local side of a put or get. */
 #ifndef SHMEMX_H
 #define SHMEMX_H
 
 #include "shmem.h"
+#include "shmemctl/functions_gpu.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +34,14 @@ void shmemx_buffer_put(const shmemx_buffer_t* dest, size_t offset, const void* s
 void shmemx_buffer_get(void* dest, const shmemx_buffer_t* source, size_t offset, size_t nbytes);
 /* "zero-copy", "attach" or "staged": the way that put and get of this buffer take. */
 const char* shmemx_buffer_way(const shmemx_buffer_t* name);
+
+/* Keeps a buffer open and gives its address here: memory of the host for loads and stores of this
+ * process, memory of a GPU for kernels and cudaMemcpyAsync of this PE. NULL, with a warning that
+ * says why, if it cannot be mapped. Hold it before kernels are launched that wait for other PEs;
+ * its owner's unregister waits until it is let go. */
+void* shmemx_buffer_hold(const shmemx_buffer_t* name);
+/* Ends one hold. Nonzero if there is none at that address. */
+int shmemx_buffer_let_go(const void* addr);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,8 @@ public:
   const GpuSite& site() const override { return place; }
   const std::vector<GpuWay>& ways() const override { return paths; }
   DeviceJob job() const override { return {}; }
+  std::vector<std::int64_t> heap_delta_bytes() const override { return {}; }
+  void set_timeout_s(double) override {}
   void* allocate(std::size_t, std::size_t) override { return nullptr; }
   void free(void*) override {}
   SymmetricHeap& heap() override { throw std::logic_error("no heap"); }
@@ -28,6 +30,7 @@ public:
   void fill(void*, int, std::size_t) override {}
   void wait(GpuStream, const char*) override {}
   void check() override {}
+  void release_kernels() noexcept override {}
 };
 
 Setup some_setup(Mode mode, Format format, Combine combine) {

@@ -69,6 +69,37 @@ TEST(GpuTeams, CellsAreZeroForTheNextUseOfTheirSlot) {
   })));
 }
 
+TEST(GpuWait, APatientProgramsDeadlineIsThatOfItsKernels) {
+  expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
+    PeGpu& gpu = *runtime.gpu();
+    expect(gpu.job().timeout_ns == 60'000'000'000u, "TIMEOUT");
+    gpu.set_timeout_s(86400);
+    expect(gpu.job().timeout_ns == 86'400'000'000'000u, "a day");
+    gpu.wait(gpu.stream(), "nothing");
+    return {};
+  })));
+}
+
+TEST(GpuWait, KernelsThatAreReleasedLeaveAndAreNoError) {
+  expect_all_well(run_fork_job(gpu_job(1, [](Runtime& runtime) -> std::string {
+    PeGpu& gpu = *runtime.gpu();
+    gpu.release_kernels();
+    expect(std::atomic_ref(gpu.job().report->state).load() == WaitReport::written, "they leave");
+    gpu.check();
+    return {};
+  })));
+}
+
+TEST(GpuJob, TheHostKnowsWhereHeapsAreAsKernelsDo) {
+  expect_all_well(run_fork_job(gpu_job(3, [](Runtime& runtime) -> std::string {
+    PeGpu& gpu = *runtime.gpu();
+    std::vector<std::int64_t> table(3);
+    gpu.copy(table.data(), gpu.job().heap_delta_bytes, sizeof(std::int64_t) * 3);
+    expect(gpu.heap_delta_bytes() == table, "by PE");
+    return {};
+  })));
+}
+
 TEST(GpuWait, EndsWhenTheStreamIsDone) {
   expect_all_well(run_fork_job(gpu_job(1, [](Runtime& runtime) -> std::string {
     runtime.gpu()->wait(runtime.gpu()->stream(), "nothing");
