@@ -148,7 +148,7 @@ gpu() {
     SHMEMCTL_TEST_GPU_MESSAGES=1000000 build/test_gpu_litmus --gtest_brief=1 \
       --gtest_filter='LitmusOverNetwork*' &&
     SHMEMCTL_TEST_GPU_MESSAGES=1000000 build/test_gpu --gtest_brief=1 \
-      --gtest_filter='Streams.DataOfCopyEngines*' &&
+      --gtest_filter='Streams.DataComesBefore*' &&
     scripts/gpu_sanitizer.sh build &&
     build/gpu_litmus_mutants &&
     moe_mutants

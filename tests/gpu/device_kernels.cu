@@ -127,27 +127,6 @@ __global__ void put_latency(const __grid_constant__ DeviceJob job, std::size_t o
   }
 }
 
-__global__ void __launch_bounds__(256)
-    looks(const __grid_constant__ DeviceJob job, std::size_t data_offset, std::size_t size_bytes,
-          std::size_t signal_offset, std::size_t heard_offset, std::uint64_t rounds,
-          std::uint64_t* wrong) {
-  const auto* const data = reinterpret_cast<const std::uint64_t*>(job.heap + data_offset);
-  auto* const signal = reinterpret_cast<std::uint64_t*>(job.heap + signal_offset);
-  auto* const heard = reinterpret_cast<std::uint64_t*>(job.heap + heard_offset);
-  const int peer = 1 - job.pe;
-  for (std::uint64_t round = 1; round <= rounds; ++round) {
-    if (!device::signal_wait_until<Block>(job, signal, device::Compare::equal, round, peer))
-      return;
-    const std::uint64_t expected = (round & 0xff) * 0x0101010101010101u;
-    for (auto i = static_cast<std::size_t>(Block::rank()); i < size_bytes / 8; i += Block::size())
-      if (data[i] != expected)
-        device::atomic_word_add(wrong, std::uint64_t{1});
-    Block::sync();
-    if (Block::rank() == 0)
-      device::signal_set(job, heard, round, peer);
-  }
-}
-
 } // namespace
 
 void launch_put(const DeviceJob& job, Who who, Shape shape, std::size_t to_offset,
@@ -184,12 +163,6 @@ void launch_barriers(const DeviceJob& job, Who who, int threads, std::size_t off
 
 void launch_bare_barriers(const DeviceJob& job, Who who, int threads, std::uint64_t rounds) {
   for_scope(who, [&](auto scope) { bare_barriers<decltype(scope)><<<1, threads>>>(job, rounds); });
-}
-
-void launch_looks(const DeviceJob& job, std::size_t data_offset, std::size_t size_bytes,
-                  std::size_t signal_offset, std::size_t heard_offset, std::uint64_t rounds,
-                  std::uint64_t* wrong) {
-  looks<<<1, 256>>>(job, data_offset, size_bytes, signal_offset, heard_offset, rounds, wrong);
 }
 
 void launch_put_latency(const DeviceJob& job, std::size_t offset, int pe, std::uint64_t times) {

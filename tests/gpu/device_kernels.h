@@ -38,13 +38,6 @@ void launch_barriers(const DeviceJob& job, Who who, int threads, std::size_t off
 /// Nothing but barriers.
 void launch_bare_barriers(const DeviceJob& job, Who who, int threads, std::uint64_t rounds);
 
-/// One block waits for the signal of each round, 1 to `rounds`, counts the bytes at `data_offset`
-/// that are not the round's low byte into `wrong`, and tells the peer by the word at `heard_offset`
-/// that it has looked. `size_bytes` is a multiple of 8.
-void launch_looks(const DeviceJob& job, std::size_t data_offset, std::size_t size_bytes,
-                  std::size_t signal_offset, std::size_t heard_offset, std::uint64_t rounds,
-                  std::uint64_t* wrong);
-
 /// `times` puts of 8 bytes with a quiet each, by a warp.
 void launch_put_latency(const DeviceJob& job, std::size_t offset, int pe, std::uint64_t times);
 

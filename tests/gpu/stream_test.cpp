@@ -181,43 +181,6 @@ TEST(Streams, DoWhatIsAsked) {
   });
 }
 
-/// PE 0's stream puts and signals; a kernel of PE 1, which is there already, looks at once.
-void put_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t rounds) {
-  constexpr std::size_t data = put_target * place_bytes, signal = words * place_bytes,
-                        heard = signal + 256;
-  me.store(signal, std::vector<std::uint8_t>(512, 0));
-  me.barrier();
-  DeviceArray<std::uint64_t> wrong(1);
-  if (me.job.pe == 1) {
-    launch_looks(me.job, data, size_bytes, signal, heard, rounds, wrong.data());
-  } else {
-    const on_stream::Job job(me.job);
-    cudaStream_t stream = nullptr;
-    require_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    auto* const signal_word = reinterpret_cast<std::uint64_t*>(me.job.heap + signal);
-    const auto* const heard_word = reinterpret_cast<const std::uint64_t*>(me.job.heap + heard);
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-      require_cuda(cudaMemsetAsync(me.job.heap, static_cast<int>(round & 0xff), size_bytes, stream),
-                   "data of the round");
-      on_stream::put(job, me.job.heap + data, me.job.heap, size_bytes, 1, stream);
-      on_stream::signal(job, signal_word, round % 2 == 0 ? round : 1,
-                        round % 2 == 0 ? device::SignalOp::set : device::SignalOp::add, 1, stream);
-      on_stream::wait_until(job, heard_word, device::Compare::equal, round, 1, stream);
-    }
-    require_cuda(cudaStreamSynchronize(stream), "stream");
-    cudaStreamDestroy(stream);
-  }
-  me.synchronize();
-  require(wrong.values()[0] == 0, std::to_string(wrong.values()[0]) + " words behind their signal");
-  me.barrier();
-}
-TEST(Streams, SignalsComeBehindWhatTheStreamPut) {
-  run([](GpuPe& me) {
-    for (const std::size_t size : {std::size_t{8}, std::size_t{16384}, std::size_t{1} << 18})
-      put_before_signals(me, size, share_of(std::uint64_t{5000}));
-  });
-}
-
 /// What a kernel refuses is not silent, though nobody looks at what it returns.
 TEST(Streams, CollectivesThatCannotBeAreReported) {
   run([](GpuPe& me) {
@@ -264,6 +227,7 @@ TEST(Streams, GraphsDoItAgain) {
 }
 
 /// Each PE's stream puts to the other one, which looks at every byte behind the signal and answers.
+/// The signal comes with the put and by itself, in turn.
 void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t rounds) {
   constexpr std::size_t out = 0, in = place_bytes, signals = 2 * place_bytes;
   const int peer = 1 - me.job.pe;
@@ -290,8 +254,13 @@ void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t
     require_cuda(
         cudaMemsetAsync(me.job.heap + out, static_cast<int>(round & 0xff), size_bytes, putting),
         "data of a round");
-    on_stream::put_signal(job, me.job.heap + in, me.job.heap + out, size_bytes, signal, round,
-                          device::SignalOp::set, peer, putting);
+    if (round % 2 == 0) {
+      on_stream::put_signal(job, me.job.heap + in, me.job.heap + out, size_bytes, signal, round,
+                            device::SignalOp::set, peer, putting);
+    } else {
+      on_stream::put(job, me.job.heap + in, me.job.heap + out, size_bytes, peer, putting);
+      on_stream::signal(job, signal, 1, device::SignalOp::add, peer, putting);
+    }
     on_stream::wait_until(job, answer, device::Compare::equal, round, peer, putting);
   }
   me.synchronize();
@@ -302,13 +271,15 @@ void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t
   require(seen.late == 0, "words behind their signal: " + std::to_string(seen.late));
 }
 
-/// The signal goes another way than the copy engine's bytes, and comes behind them.
-TEST(Streams, DataOfCopyEnginesComesBeforeItsSignal) {
+/// Small data goes by kernels; the signal goes another way than the copy engine's bytes, and comes
+/// behind them.
+TEST(Streams, DataComesBeforeItsSignal) {
   static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
   // PEs that share a GPU take turns on it at each step.
   const std::uint64_t rounds = count_gpus() < 2 ? 100 : share_of(messages_of(20000) / 2);
   run([rounds](GpuPe& me) {
-    for (const std::size_t size : {std::size_t{128} << 10, std::size_t{1} << 20})
+    for (const std::size_t size :
+         {std::size_t{8}, std::size_t{16} << 10, std::size_t{128} << 10, std::size_t{1} << 20})
       expect_data_before_signals(me, size,
                                  size > on_stream::copy_engine_bytes ? rounds / 4 + 1 : rounds);
   });
