@@ -95,8 +95,8 @@ void add_row(const std::string& id, const std::string& title, const Findings& fi
   report.checks.push_back(row);
 }
 
-void add_output(JobItem& item) {
-  for (const char* word : {"--json", "-", "--symmetric-size", "64M"})
+void add_output(JobItem& item, const char* heap_size) {
+  for (const char* word : {"--json", "-", "--symmetric-size", heap_size})
     item.arguments.emplace_back(word);
 }
 
@@ -117,7 +117,7 @@ std::vector<JobItem> acceptance_jobs() {
               {"run", "-n", "2", "moe", "--num-tokens", "64", "--iters", "10"},
               30};
   for (JobItem* item : {&bringup, &bench, &moe})
-    add_output(*item);
+    add_output(*item, "64M");
   return {bringup, bench, moe};
 }
 
@@ -133,7 +133,7 @@ std::optional<JobItem> gpu_job_after(const Report& bringup) {
                 {"run", "-n", "2", "bench", "put", "get", "put-signal-pingpong", "barrier",
                  "--initiator", "gpu", "--quick"},
                 30};
-  add_output(bench);
+  add_output(bench, "512M"); // messages of 64 MiB, and the link's measurement beside them
   return bench;
 }
 

@@ -3,6 +3,7 @@ scripts/compare_gpu.py makes of figures."""
 import contextlib
 import io
 import json
+import os
 import pathlib
 import re
 import sys
@@ -106,6 +107,40 @@ class WithoutGpu(CliTest):
                 self.assertEqual(code, 3, err)
                 self.assertRegex(err, r"(?i)gpu|cuda")
                 self.assertNotIn("Traceback", err)
+
+
+@unittest.skipUnless(os.environ.get("SHMEMCTL_FAKE_CUDA"), "no made-up CUDA driver: a build without CUDA")
+class OnMadeUpGpus(CliTest):
+    """Copies of a made-up driver's GPUs, by the host."""
+
+    def put(self, gpus, *words):
+        code, out, err = run("run", "-n", "2", "bench", "put", "--memory", "gpu", "-b", "64K", "-e", "64K", "--quick",
+                             "--json", "-", *words,
+                             env={"SHMEMCTL_CUDA_LIBRARY": os.environ["SHMEMCTL_FAKE_CUDA"],
+                                  "FAKE_CUDA_DEVICES": str(gpus), "SHMEMCTL_SYMMETRIC_SIZE": "64M"})
+        self.assertEqual(code, 0, err)
+        (row,) = json.loads(out)["results"]
+        self.assertEqual(row["verified"], "passed")
+        return row
+
+    def test_the_memory_of_one_gpu_is_the_limit_of_its_pes(self):
+        row = self.put(1)
+        self.assertRegex(row["limited_by"], "^memory of the GPU: 3352 GB/s by clock and width")
+        self.assertAlmostEqual(row["link_fraction"], row["bandwidth_GBps"] / (3352.32 / 2), delta=1e-6)
+
+    def test_check_starts_kernels_where_its_bring_up_had_gpus(self):
+        """Kernels cannot run on the made-up GPUs, which is all that may keep this part from passing."""
+        _, out, err = run("check", "--json", "-", env={"SHMEMCTL_CUDA_LIBRARY": os.environ["SHMEMCTL_FAKE_CUDA"]})
+        verdicts = {row["id"]: row for row in json.loads(out)["checks"] if row.get("group") == "verdict"}
+        self.assertIn("bench-gpu", verdicts, err)
+        self.assertEqual(verdicts["bench-gpu"]["status"], "fail")
+        self.assertRegex(verdicts["bench-gpu"]["reason"], "kernel|CUDA")
+        self.assertNotIn("symmetric heap", verdicts["bench-gpu"]["reason"])
+
+    def test_neither_host_memory_nor_an_unknown_link_is(self):
+        for gpus, words in ((1, ("--heap", "host")), (2, ())):
+            with self.subTest(gpus=gpus, words=words):
+                self.assertNotIn("GPU", self.put(gpus, *words).get("limited_by") or "")
 
 
 class Matrix(CliTest):
