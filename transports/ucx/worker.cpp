@@ -3,6 +3,7 @@
 #if __has_include(<ucp/api/ucp.h>)
 
 #include "src/base/error.h"
+#include "src/base/signals_blocked.h"
 #include "transports/ucx/presence.h"
 #include "transports/ucx/worker.h"
 
@@ -31,6 +32,8 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED; // the lock sees to it
+  // With other settings than its own (UCX_MEM_MMAP_HOOK_MODE=none) UCX starts its thread only here.
+  const SignalsBlocked blocked(SignalsBlocked::But::faults);
   ucs_status_t status = api().worker_create(context_->get(), &params, &worker_);
   if (status == UCS_OK) {
     status = api().worker_get_efd(worker_, &event_fd_);

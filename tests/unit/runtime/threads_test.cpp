@@ -1,9 +1,9 @@
 // The threads that a job has beside the program's.
 #include <gtest/gtest.h>
-#include <map>
 
 #include "tests/support/fork_job.h"
 #include "tests/support/other_threads.h"
+#include "tests/support/set_variable.h"
 
 namespace shmemctl {
 namespace {
@@ -22,32 +22,37 @@ std::string own_threads() {
   return all;
 }
 
-TEST(Threads, NoneTakesSignalsOfTheProgram) {
-  using Case = std::pair<Environment, std::string>;
-  for (const auto& [environment, expected] :
-       {Case{{}, "lifeline "},
-        Case{{{"SHMEMCTL_REMOTE_TRANSPORT", "libfabric"}, {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}},
-             "libfabric lifeline "},
-        Case{{{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx "},
-        Case{{{"SHMEMCTL_REMOTE_TRANSPORT", "ibdevx"},
-              {"SHMEMCTL_MLX5_DEVICE", "soft"},
-              {"SHMEMCTL_SOFT_HCA_OVER", "shm"}},
-             "lifeline soft-mlx5 "}}) {
-    ForkJob job{.n_pes = 2, .n_nodes = 2, .environment = environment};
-    job.require_reach = false;
-    if (environment.empty())
-      job.n_nodes = 1;
-    job.body = [](Runtime& runtime) {
-      return runtime.way_to()[0] < 0 || runtime.way_to()[1] < 0 ? std::string("out of reach")
-                                                                : own_threads();
-    };
-    for (const PeResult& result : run_fork_job(job)) {
-      EXPECT_EQ(result.exit_code, 0) << result.text;
-      if (result.text != "out of reach") { // the library is here
-        EXPECT_EQ(result.text, expected);
-      }
+void expect_threads(const Environment& environment, const std::string& expected) {
+  ForkJob job{.n_pes = 2, .n_nodes = environment.empty() ? 1 : 2, .environment = environment};
+  job.require_reach = false;
+  job.body = [](Runtime& runtime) {
+    return runtime.way_to()[0] < 0 || runtime.way_to()[1] < 0 ? std::string("out of reach")
+                                                              : own_threads();
+  };
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 0) << result.text;
+    if (result.text != "out of reach") { // the library is here
+      EXPECT_EQ(result.text, expected);
     }
   }
+}
+
+TEST(Threads, NoneTakesSignalsOfTheProgram) {
+  expect_threads({}, "lifeline ");
+  expect_threads(
+      {{"SHMEMCTL_REMOTE_TRANSPORT", "libfabric"}, {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}},
+      "libfabric lifeline ");
+  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx ");
+  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ibdevx"},
+                  {"SHMEMCTL_MLX5_DEVICE", "soft"},
+                  {"SHMEMCTL_SOFT_HCA_OVER", "shm"}},
+                 "lifeline soft-mlx5 ");
+}
+
+/// With this setting UCX starts its thread with the first worker.
+TEST(Threads, NorDoesOneOfUcxThatStartsLater) {
+  const test::SetVariable hooks("UCX_MEM_MMAP_HOOK_MODE", "none");
+  expect_threads({{"SHMEMCTL_REMOTE_TRANSPORT", "ucx"}}, "async lifeline ucx ");
 }
 
 } // namespace
