@@ -1,6 +1,7 @@
 """Runs the bootstrap probe under a launcher, and looks that nothing of it is left."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -42,8 +43,9 @@ class Outcome:
     def __init__(self, code, out, err, seconds, left):
         self.code, self.out, self.err, self.seconds, self.left = code, out, err, seconds, left
         self.ok = sorted(line for line in out.splitlines() if line.startswith("OK "))
-        self.errors = [line for line in err.splitlines() if line.startswith("shmemctl: error: ")]
-        self.fixes = [line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]
+        # Whole lines of ours may stand behind the begun line of a library.
+        self.errors = re.findall(r"shmemctl: error: .*", err)
+        self.fixes = re.findall(r"shmemctl: fix: .*", err)
 
     def __str__(self):
         return f"exit {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}\nleft: {self.left}"

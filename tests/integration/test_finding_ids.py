@@ -9,8 +9,8 @@ WORD = re.compile(r'"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)"')
 # Words of that shape in the files that make findings, and what they are.
 NO_IDS = {
     "cases": {"all-to-all", "atomic-fetch-add", "gpu-link", "moe-cached-dispatch", "moe-combine", "moe-dispatch",
-              "moe-round-trip", "put-latency", "put-pingpong"},
-    "checks": {"gpu-devices", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
+              "moe-round-trip", "put-latency", "put-pingpong", "put-signal-pingpong"},
+    "checks": {"bench-gpu", "gpu-heap", "gpu-links", "gpu-paths", "self-test"},
     "formats": {"hwloc-xml", "nccl-xml", "nvidia-smi"},
     "variants": {"what-if"},
 }
@@ -35,7 +35,7 @@ def in_code():
     for rule in re.findall(r"^rule .*", rules.read_text(), re.MULTILINE):
         found[rule.split()[4]] = rules.relative_to(SOURCE)
     jobs = (SOURCE / "src" / "check" / "acceptance.cpp").read_text()
-    for job in re.findall(r'JobItem \w+\{"(\w+)"', jobs):
+    for job in re.findall(r'JobItem \w+\{"([\w-]+)"', jobs):
         found["check-" + job] = "src/check/acceptance.cpp"
     return found
 
