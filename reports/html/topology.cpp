@@ -87,12 +87,13 @@ struct DrawnNodes {
   std::vector<std::string> hosts;
 };
 
-/// In order of appearance. What is hot on a host may stand in another report than its topology.
+/// In order of appearance. What counters found hot on a host may stand in another report than its
+/// topology; what a mapping makes hot is that of its own report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
-  std::map<std::string, std::set<std::string>> hot;
+  std::map<std::string, std::set<std::string>> measured;
   for (const Shown& one : shown)
-    for (const auto& [host, nic] : hot_nics(one.report()))
-      hot[host].insert(nic);
+    for (const auto& [host, nic] : measured_hot_nics(one.report()))
+      measured[host].insert(nic);
   std::map<std::string, std::size_t> first;
   std::vector<DrawnNodes> nodes;
   for (const Shown& one : shown) {
@@ -100,10 +101,12 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
     if (!report.topology.is_object())
       continue;
     const std::string host = host_of(report);
-    const json alike = {view::member(report.topology, "distances"), report.mapping, hot[host]};
+    std::set<std::string> hot = nics_hot_by_mapping(report);
+    hot.insert(measured[host].begin(), measured[host].end());
+    const json alike = {view::member(report.topology, "distances"), report.mapping, hot};
     const auto [found, is_new] = first.emplace(json_line(alike), nodes.size());
     if (is_new)
-      nodes.push_back({&one, hot[host], {}});
+      nodes.push_back({&one, std::move(hot), {}});
     std::vector<std::string>& hosts = nodes[found->second].hosts;
     if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end())
       hosts.push_back(host);

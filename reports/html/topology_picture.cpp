@@ -313,27 +313,33 @@ std::string host_of(const Report& report) {
   return hosts.size() == 1 ? *hosts.begin() : "";
 }
 
-std::set<std::pair<std::string, std::string>> hot_nics(const Report& report) {
+std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& report) {
   const std::string own_host = host_of(report);
   std::set<std::pair<std::string, std::string>> hot;
   for (const Finding& finding : report.findings) {
-    if (finding.severity == Severity::info)
+    if (finding.severity == Severity::info ||
+        (finding.id != "nic-hotspot-measured" && finding.id != "nic-congested"))
       continue;
-    // What counters say names the host and one port; what a mapping does, ports of its node.
-    if (finding.id == "nic-hotspot-measured" || finding.id == "nic-congested") {
-      const std::size_t space = finding.subject.rfind(' ');
-      hot.emplace(space == std::string::npos ? own_host : finding.subject.substr(0, space),
-                  device_of(finding.subject.substr(space == std::string::npos ? 0 : space + 1)));
-    } else if (finding.id == "nic-hotspot" || finding.id == "mapping-collapse") {
-      for (const std::string& device : devices_of(finding.subject))
-        hot.emplace(own_host, device);
-    }
+    const std::size_t space = finding.subject.rfind(' '); // behind the host
+    hot.emplace(space == std::string::npos ? own_host : finding.subject.substr(0, space),
+                device_of(finding.subject.substr(space == std::string::npos ? 0 : space + 1)));
   }
   for (const json& port : view::list(report.hotspots, "ports"))
     if (view::member(port, "hot") == true)
       hot.emplace(view::text(port, "host", own_host),
                   view::scalar(view::member(port, "device")).value_or(""));
   std::erase_if(hot, [](const auto& nic) { return nic.second.empty(); });
+  return hot;
+}
+
+std::set<std::string> nics_hot_by_mapping(const Report& report) {
+  std::set<std::string> hot;
+  for (const Finding& finding : report.findings)
+    if (finding.severity != Severity::info &&
+        (finding.id == "nic-hotspot" || finding.id == "mapping-collapse"))
+      for (const std::string& device : devices_of(finding.subject))
+        hot.insert(device);
+  hot.erase("");
   return hot;
 }
 

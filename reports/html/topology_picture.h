@@ -52,8 +52,10 @@ std::optional<TopologyPicture> topology_picture(const nlohmann::json& topology,
 /// The host whose topology a report has; else the only one that it is of; "" if nobody knows.
 std::string host_of(const Report& report);
 
-/// Host and name of NICs that a warning or an error calls a hot spot, or that counters do.
-std::set<std::pair<std::string, std::string>> hot_nics(const Report& report);
+/// Host and name of NICs that counters found hot or congested.
+std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& report);
+/// Names of NICs on which this report's mapping puts too much.
+std::set<std::string> nics_hot_by_mapping(const Report& report);
 
 nlohmann::json picture_json(const TopologyPicture& picture);
 

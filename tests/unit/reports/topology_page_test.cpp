@@ -1,4 +1,5 @@
 // Nodes as pictures.
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -28,7 +29,8 @@ TEST(Topology, DevicesOfASwitchStandTogether) {
 
 TEST(Topology, PictureShowsTheMappingAndHotNics) {
   const Report report = sample_report();
-  EXPECT_EQ(hot_nics(report), (HostNics{{"node7", "mlx5_0"}}));
+  EXPECT_EQ(measured_hot_nics(report), HostNics{});
+  EXPECT_EQ(nics_hot_by_mapping(report), std::set<std::string>{"mlx5_0"});
   const auto picture = topology_picture(report.topology, report.mapping, {"mlx5_0"});
   ASSERT_TRUE(picture);
   std::map<std::string, PictureBox> devices;
@@ -61,11 +63,9 @@ TEST(Topology, NamesOfNicsAreFoundInSubjects) {
                       {{{"device", "mlx5_9"}, {"hot", true}},
                        {{"device", "mlx5_6"}, {"host", "node2"}, {"hot", true}},
                        {{"device", "mlx5_5"}, {"hot", false}}}}};
-  EXPECT_EQ(hot_nics(report), (HostNics{{"node1", "mlx5_0"},
-                                        {"node1", "mlx5_4"},
-                                        {"node1", "mlx5_9"},
-                                        {"node2", "mlx5_6"},
-                                        {"node7", "mlx5_3"}}));
+  EXPECT_EQ(measured_hot_nics(report),
+            (HostNics{{"node1", "mlx5_9"}, {"node2", "mlx5_6"}, {"node7", "mlx5_3"}}));
+  EXPECT_EQ(nics_hot_by_mapping(report), (std::set<std::string>{"mlx5_0", "mlx5_4"}));
 }
 
 /// Names of NICs that are drawn red, by the title of their picture.
@@ -104,6 +104,29 @@ TEST(Topology, HotNicsAreThoseOfTheirHostWhicheverReportNamesThem) {
   EXPECT_EQ(red_nics(page_model({reports, {}})),
             (std::map<std::string, std::set<std::string>>{{"n1, n3: GPUs and NICs", {}},
                                                           {"n2: GPUs and NICs", {"mlx5_1"}}}));
+}
+
+/// A NIC that one mapping overloads is not hot in the picture of another mapping of that host.
+TEST(Topology, WhatAMappingMakesHotIsThatOfItsReport) {
+  LoadedReport collapsed = run_of("2026-11-21T03:33:01Z", 1, "topo");
+  collapsed.report.hosts = json::array({{{"name", "n1"}}});
+  collapsed.report.topology = sample_topology();
+  collapsed.report.mapping = sample_report().mapping;
+  LoadedReport even = run_of("2026-11-21T03:33:02Z", 1, "sim");
+  even.report.hosts = collapsed.report.hosts;
+  even.report.topology = sample_topology();
+  even.report.mapping = sample_report().mapping;
+  even.report.mapping["policy"] = "optimal";
+  collapsed.report.findings = {{"mapping-collapse", Severity::error, "mlx5_0/1", "", "x"}};
+  const json section = find_section(page_model({{collapsed, even}, {}}), "topology");
+  std::vector<int> red;
+  for (const json& block : view::list(section, "blocks"))
+    if (block.at("type") == "topology")
+      red.push_back(static_cast<int>(
+          std::count_if(block.at("boxes").begin(), block.at("boxes").end(),
+                        [](const json& box) { return box.at("state") == "hot"; })));
+  std::sort(red.begin(), red.end());
+  EXPECT_EQ(red, (std::vector<int>{0, 1}));
 }
 
 } // namespace
