@@ -4,19 +4,11 @@ import subprocess
 import time
 import unittest
 
-BINARY = os.environ.get("SHMEMCTL_BINARY", "shmemctl")
+from bench_gpu_test import BINARY, gpus
+
 RING = os.environ.get("SHMEMCTL_GPU_RING", "gpu_ring")
 PROGRAM = os.environ.get("SHMEMCTL_USER_PROGRAM", "user_program")
 PATIENCE_S = 120
-
-
-def gpus():
-    try:
-        done = subprocess.run(["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, timeout=60)
-    except OSError:
-        return 0
-    return len([line for line in done.stdout.splitlines() if line.startswith("GPU")]) if done.returncode == 0 else 0
 
 
 def run(n_pes, *command, options=(), **variables):
