@@ -23,10 +23,12 @@ namespace detail {
 
 /// If not, the report says why.
 __device__ inline bool can_collect(const DeviceJob& job, int team_number, const TeamView& team) {
-  if (team.me >= 0 && team.n <= DeviceTeamCells::most_members)
+  if (!is_member(job, team_number, team))
+    return false;
+  if (team.n <= DeviceTeamCells::most_members)
     return true;
   report_wait(job, -1, static_cast<std::uint64_t>(team_number), static_cast<std::uint64_t>(team.n),
-              nullptr, team.me < 0 ? WaitKind::no_member : WaitKind::team_size);
+              nullptr, WaitKind::team_size);
   return false;
 }
 /// Floating-point numbers have no and, or, xor.

@@ -57,6 +57,15 @@ __device__ inline bool quiet(const DeviceJob& job) {
 
 namespace detail {
 
+/// If not, the report says so.
+__device__ inline bool is_member(const DeviceJob& job, int team_number, const TeamView& team) {
+  if (team_number == team_world || team.me >= 0)
+    return true;
+  report_wait(job, -1, static_cast<std::uint64_t>(team_number), static_cast<std::uint64_t>(team.n),
+              nullptr, WaitKind::no_member);
+  return false;
+}
+
 /// Small teams: each member counts up its own word on every other one, and waits for theirs. One
 /// hop, no master. How many to wait for is loaded meanwhile; each thread has counts of its own, so
 /// that there is nothing to agree on.
@@ -109,9 +118,9 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
 
 /// All members have come here, and what any of their threads of this scope stored before is visible
 /// to every thread behind. Of what went by the network only a barrier says something. Called by one
-/// scope of each member at a time. False if a member did not come in time. Inlined, so that what it
-/// needs of the job is the kernel's parameters: in a function of its own they would have to be
-/// loaded, one behind the other (0.6 us, H200).
+/// scope of each member at a time. False if a member did not come in time, or if this PE is none.
+/// Inlined, so that what it needs of the job is the kernel's parameters: in a function of its own
+/// they would have to be loaded, one behind the other (0.6 us, H200).
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
   // What other threads of the scope did is covered by the release of each signalling thread.
@@ -119,6 +128,8 @@ __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) 
   Scope::sync();
 #endif
   const TeamView team = team_view(job, team_number);
+  if (!detail::is_member(job, team_number, team))
+    return false;
   bool ok = true;
   if (team.n <= DeviceTeamCells::most_members)
     ok = detail::meet_all<Scope>(job, team);

@@ -15,25 +15,30 @@ namespace {
 
 enum class Need { nvidia_gpu, rdma, mlx5, gpu_and_rdma, launcher };
 
-using VersionCall = std::optional<std::string>(const DynamicLibrary&);
+/// What a library says of itself, and by which function.
+struct Told {
+  const char* function;
+  std::string version;
+};
+using VersionCall = std::optional<Told>(const DynamicLibrary&);
 
-std::optional<std::string> cuda_version(const DynamicLibrary& library) {
+std::optional<Told> cuda_version(const DynamicLibrary& library) {
   auto* const call = library.function<int(int*)>("cuDriverGetVersion");
   int version = 0;
   if (call == nullptr || call(&version) != 0)
     return std::nullopt;
-  return "cuDriverGetVersion says " + cuda_version_text(version);
+  return Told{"cuDriverGetVersion", cuda_version_text(version)};
 }
 
-std::optional<std::string> fabric_version(const DynamicLibrary& library) {
+std::optional<Told> fabric_version(const DynamicLibrary& library) {
   auto* const call = library.function<std::uint32_t()>("fi_version");
   if (call == nullptr)
     return std::nullopt;
   const std::uint32_t version = call();
-  return fmt::format("fi_version says {}.{}", version >> 16, version & 0xffffU);
+  return Told{"fi_version", fmt::format("{}.{}", version >> 16, version & 0xffffU)};
 }
 
-std::optional<std::string> ucp_version(const DynamicLibrary& library) {
+std::optional<Told> ucp_version(const DynamicLibrary& library) {
   auto* const call = library.function<void(unsigned*, unsigned*, unsigned*)>("ucp_get_version");
   if (call == nullptr)
     return std::nullopt;
@@ -41,10 +46,10 @@ std::optional<std::string> ucp_version(const DynamicLibrary& library) {
   unsigned minor = 0;
   unsigned release = 0;
   call(&major, &minor, &release);
-  return fmt::format("ucp_get_version says {}.{}.{}", major, minor, release);
+  return Told{"ucp_get_version", fmt::format("{}.{}.{}", major, minor, release)};
 }
 
-std::optional<std::string> mpi_version(const DynamicLibrary& library) {
+std::optional<Told> mpi_version(const DynamicLibrary& library) {
   constexpr std::size_t longest = 8192; // MPICH's MPI_MAX_LIBRARY_VERSION_STRING; Open MPI's is 256
   auto* const call = library.function<int(char*, int*)>("MPI_Get_library_version");
   std::string text(longest, '\0');
@@ -52,25 +57,25 @@ std::optional<std::string> mpi_version(const DynamicLibrary& library) {
   if (call == nullptr || call(text.data(), &length) != 0)
     return std::nullopt;
   const std::string line = split(text.c_str(), '\n').front();
-  return "MPI_Get_library_version says " + line.substr(0, line.find(','));
+  return Told{"MPI_Get_library_version", line.substr(0, line.find(','))};
 }
 
-std::optional<std::string> pmix_version(const DynamicLibrary& library) {
+std::optional<Told> pmix_version(const DynamicLibrary& library) {
   auto* const call = library.function<const char*()>("PMIx_Get_version");
   const char* const text = call != nullptr ? call() : nullptr;
   if (text == nullptr)
     return std::nullopt;
-  return "PMIx_Get_version says " + split(text, ',').front();
+  return Told{"PMIx_Get_version", split(text, ',').front()};
 }
 
-std::optional<std::string> gdrcopy_version(const DynamicLibrary& library) {
+std::optional<Told> gdrcopy_version(const DynamicLibrary& library) {
   auto* const call = library.function<void(int*, int*)>("gdr_runtime_get_version");
   if (call == nullptr)
     return std::nullopt;
   int major = 0;
   int minor = 0;
   call(&major, &minor);
-  return fmt::format("gdr_runtime_get_version says {}.{}", major, minor);
+  return Told{"gdr_runtime_get_version", fmt::format("{}.{}", major, minor)};
 }
 
 /// One library. Package names are the distributions' own, except NVIDIA's, which are those of
@@ -201,7 +206,7 @@ std::optional<std::string> not_needed(const Library& library, const Node& node) 
 /// Where the library is and of which version, or why it is not.
 struct Found {
   bool present = false;
-  std::string version, evidence;
+  std::string version, evidence; ///< version: "" if it is not known
 };
 
 Found look_live(const Library& library) {
@@ -210,18 +215,21 @@ Found look_live(const Library& library) {
   if (!opened)
     return {false, "", "dlopen: " + why};
   const std::string file = opened->file();
-  std::string evidence = "dlopen(\"" + opened->name() + "\"): " + file;
-  if (library.version_call != nullptr)
-    if (const auto told = library.version_call(*opened))
-      evidence += "; " + *told;
-  return {true, version_in_file_name(file).value_or("of unknown version"), evidence};
+  const std::string evidence = "dlopen(\"" + opened->name() + "\"): " + file;
+  const std::optional<std::string> version = version_in_file_name(file);
+  const std::optional<Told> told =
+      library.version_call != nullptr ? library.version_call(*opened) : std::nullopt;
+  if (!told)
+    return {true, version.value_or(""), evidence};
+  return {true, version.value_or(told->version),
+          fmt::format("{}; {} says {}", evidence, told->function, told->version)};
 }
 
 Found look_copied(const Library& library, const Sysroot& sysroot) {
   const auto found = find_library(sysroot, library.names);
   if (!found)
     return {false, "", library.names.front() + ": in no library folder"};
-  return {true, version_in_file_name(found->file).value_or("of unknown version"),
+  return {true, version_in_file_name(found->file).value_or(""),
           found->path + ": is " + found->file};
 }
 
@@ -246,8 +254,11 @@ CheckResult check_library(const Library& library, const CheckContext& context) {
     return skipped("the copied tree has no library folders", absent("/usr/lib"));
   const Found found = sysroot.live() ? look_live(library) : look_copied(library, sysroot);
   if (found.present)
-    return passed(fmt::format("version {}; enables {}", found.version, library.enables),
-                  found.evidence);
+    return passed(
+        fmt::format("{}; enables {}",
+                    found.version.empty() ? "of unknown version" : "version " + found.version,
+                    library.enables),
+        found.evidence);
   if (const auto reason = not_needed(library, context.node))
     return skipped("not installed, and not needed: " + *reason, found.evidence);
   // A node without a launcher is a healthy node: PEs can be started without one.

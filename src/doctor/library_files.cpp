@@ -54,7 +54,10 @@ std::optional<std::string> version_in_file_name(const std::string& file) {
   const std::size_t at = file.rfind(".so.");
   if (at == std::string::npos)
     return std::nullopt;
-  return file.substr(at + 4);
+  const std::string version = file.substr(at + 4);
+  if (version.find_first_not_of("0.") == std::string::npos)
+    return std::nullopt;
+  return version;
 }
 
 } // namespace shmemctl::doctor

@@ -21,7 +21,8 @@ struct LibraryFile {
 std::optional<LibraryFile> find_library(const Sysroot& sysroot,
                                         const std::vector<std::string>& names);
 
-/// "1.14.44.0" of ".../libibverbs.so.1.14.44.0"; nothing without ".so.".
+/// "1.14.44.0" of ".../libibverbs.so.1.14.44.0"; nothing without ".so.", or of "libucp.so.0.0.0",
+/// which says nothing.
 std::optional<std::string> version_in_file_name(const std::string& file);
 
 } // namespace shmemctl::doctor

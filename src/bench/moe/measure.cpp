@@ -79,6 +79,7 @@ private:
   /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
   void round(bool verified, std::vector<Calls>* into, bool cold) {
     verified = verified && effort_.verify;
+    bool all_seen = verified;
     for (Calls& calls : calls_) {
       if (verified) {
         backend_.poison();
@@ -92,6 +93,7 @@ private:
         backend_.run_experts();
       }
       rank_.barrier();
+      const std::vector<std::int32_t> masked = backend_.masked();
       const Clock::time_point free = Clock::now();
       delay();
       const double late_us = us_since(free);
@@ -103,9 +105,9 @@ private:
         calls.late_us.push_back(late_us);
       }
       if (verified)
-        look(calls.operation);
+        all_seen = look(calls.operation, masked) && all_seen;
     }
-    if (verified)
+    if (all_seen)
       ++verified_;
   }
 
@@ -124,13 +126,18 @@ private:
       wait_us(effort_.straggler->second);
   }
 
-  void look(Operation operation) {
+  /// Not if anybody was masked since `masked`: of who is masked within a call, one part of it may
+  /// have taken what came in time and another have left it out. @return whether it was looked at
+  bool look(Operation operation, const std::vector<std::int32_t>& masked) {
+    if (backend_.masked() != masked)
+      return false;
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
         operation == Operation::combine ? backend_.verify_combine() : backend_.verify_dispatch();
     if (wrong && wrong_.empty())
       wrong_ = fmt::format("{}: {}", to_string(operation), *wrong);
+    return true;
   }
 
   /// Dispatch and combine in turn, as a model's layers do; the last pair is looked at.
@@ -143,14 +150,9 @@ private:
     const auto pairs = static_cast<std::uint64_t>(backend_.chained_pairs(effort_.iterations));
     called_.dispatches += pairs;
     called_.combines += pairs;
-    if (effort_.verify && effort_.iterations > 0) {
-      // Who was masked in the last combine did come to the dispatch before it: what that left is
-      // not what the ranks that are left now would have sent.
-      if (backend_.masked() == masked)
-        look(Operation::dispatch);
-      look(Operation::combine);
+    if (effort_.verify && effort_.iterations > 0 && look(Operation::dispatch, masked) &&
+        look(Operation::combine, masked))
       ++verified_;
-    }
   }
 
   /// Calls that one PE does not come to, without any meeting between; verified.
@@ -167,17 +169,17 @@ private:
     const double dispatch_us = backend_.dispatch(false).total_us;
     backend_.run_experts();
     masking_us_ = dispatch_us + backend_.combine().total_us;
+    const std::vector<std::int32_t> masked = backend_.masked();
     without_us_ = backend_.chain(effort_.iterations);
-    if (effort_.verify) {
-      look(Operation::dispatch);
-      look(Operation::combine);
+    const bool seen =
+        effort_.verify && look(Operation::dispatch, masked) && look(Operation::combine, masked);
+    if (seen)
       ++verified_;
-    }
     masked_at_last_ = backend_.masked();
     if (rank_.tell)
       rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines went on without, {}",
                              rank_.pe, words_of(masked_at_last_), effort_.iterations,
-                             !effort_.verify  ? "not verified"
+                             !seen            ? "not verified"
                              : wrong_.empty() ? "verified"
                                               : "and the data is wrong"));
   }

@@ -180,6 +180,21 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
       EXPECT_EQ(report.peer, -1);
     }
 }
+/// Of any size, but of members only: another PE's words are behind those of its members.
+TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
+  constexpr int others = 6;
+  for (const int size : {2, DeviceTeamCells::most_members + 1})
+    for (const bool is_grid : {false, true}) {
+      HostKernels kernels(1, heap_bytes, wait_s);
+      kernels.set_team(0, others, {1, -1, size, 0, 1, 0, 0});
+      const WaitReport report = reported(kernels, [&](const DeviceJob& job) {
+        return is_grid ? device::grid_barrier(job, others) : device::barrier<Thread>(job, others);
+      });
+      EXPECT_EQ(report.kind, WaitKind::no_member);
+      EXPECT_EQ(report.expected, static_cast<std::uint64_t>(others));
+      EXPECT_EQ(report.peer, -1);
+    }
+}
 TEST(DeviceReports, BitsOfFloatingPointAreNotReduced) {
   for (const device::ReduceOp op :
        {device::ReduceOp::bit_and, device::ReduceOp::bit_or, device::ReduceOp::bit_xor}) {

@@ -110,6 +110,7 @@ TEST(ConfigSpace, CirclesOfCapabilitiesEnd) {
 TEST(LibraryFiles, VersionInFileName) {
   EXPECT_EQ(version_in_file_name("/usr/lib/libibverbs.so.1.14.44.0"), "1.14.44.0");
   EXPECT_EQ(version_in_file_name("/usr/lib/libx.so"), std::nullopt);
+  EXPECT_EQ(version_in_file_name("/usr/lib/libucp.so.0.0.0"), std::nullopt);
 }
 
 TEST(CudaProbe, SurvivesTheWayThroughThePipe) {

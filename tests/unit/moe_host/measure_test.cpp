@@ -219,27 +219,39 @@ TEST(MoeMeasure, WhoeverIsMaskedIsNamedAndItsCallsHaveNoBandwidth) {
   EXPECT_EQ(named, 2);
 }
 
-/// Sends nothing; masks rank 0 in a combine of its chain, after a dispatch that rank 0 came to.
+/// Sends nothing; masks rank 0 in its `at`-th combine, where some of what that one sent was taken
+/// and some was not, after a dispatch that it came to.
 class MaskingBackend : public CountedBackend {
 public:
-  std::vector<double> chain(int pairs) override {
-    masked_ = {0};
-    return CountedBackend::chain(pairs);
+  explicit MaskingBackend(std::uint64_t at) : at_(at) {}
+  Times combine() override {
+    Times times = CountedBackend::combine();
+    if (called.combines == at_)
+      masked_ = {0};
+    return times;
   }
   std::vector<std::int32_t> masked() override { return masked_; }
   std::optional<std::string> verify_dispatch() override {
-    return masked_.empty() ? std::nullopt : std::optional<std::string>("rows of rank 0");
+    return called.combines == at_ ? std::optional<std::string>("rows of rank 0") : std::nullopt;
   }
+  std::optional<std::string> verify_combine() override { return verify_dispatch(); }
 
 private:
+  std::uint64_t at_;
   std::vector<std::int32_t> masked_;
 };
 
-TEST(MoeMeasure, RowsThatCameBeforeTheMaskAreNoCorruption) {
-  MaskingBackend backend;
-  const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
-  EXPECT_TRUE(result.wrong.empty());
-  EXPECT_EQ(result.masked, (Masked{{0}}));
+TEST(MoeMeasure, WhatTheCallThatMasksLeavesIsNoCorruption) {
+  CountedBackend counting;
+  const int all = measured_alone(counting, effort_of(2), Mode::low_latency).verified_iterations;
+  const std::uint64_t last = counting.called.combines, before_the_chain = last - 4;
+  for (const std::uint64_t at : {std::uint64_t{1}, before_the_chain, last}) {
+    MaskingBackend backend(at);
+    const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
+    EXPECT_TRUE(result.wrong.empty()) << at;
+    EXPECT_EQ(result.masked, (Masked{{0}})) << at;
+    EXPECT_EQ(result.verified_iterations, all - 1) << at;
+  }
 }
 
 /// With all that an item can have.
