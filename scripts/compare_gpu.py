@@ -29,69 +29,13 @@ import sys
 import tempfile
 
 from compare import gpu_report, gpu_table
+from compare.gpu_cases import GROUPS, NAMES, SHAPES, case_of, key_of, order_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "tests" / "peers"
 NO_GPUS = 3
 PEER_S = 240
-BANDWIDTH_SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
-COLLECTIVE_SIZES = (8 << 10, 1 << 20, 8 << 20)
-
-SWEEP_CTAS = (4, 8, 12, 16, 24, 32)
-SWEEP_SIZES = (64 << 20,)
-EXCHANGE_SIZES = (1 << 20, 64 << 20, 1 << 30)  # of all blocks of a PE
 MOST_PES = 4
-SCOPED = ["put-latency", "get-latency", "put-signal-pingpong", "barrier"]
-
-# Ours: what `bench` is told, by group; a process has to start for each. In the table a case has the name `rename` and
-# ends in `suffix`; `all_send`: the report has the sum over all senders. `blocks`: sizes are of all blocks of a PE.
-GROUPS = (
-    {"group": "bandwidth", "words": ["put", "get", "--initiator", "gpu"], "sizes": BANDWIDTH_SIZES},
-    {"group": "latency", "words": [*SCOPED, "signal-pingpong", "p", "g", "atomic-fetch-add", "atomic-add",
-                                   "--initiator", "gpu"], "sizes": (8,)},
-    {"group": "warp", "words": [*SCOPED, "--initiator", "gpu", "--scope", "warp"], "sizes": (8,), "suffix": "/warp"},
-    {"group": "block", "words": [*SCOPED, "--initiator", "gpu", "--scope", "block"], "sizes": (8,),
-     "suffix": "/block"},
-    {"group": "stream", "words": ["barrier", "--initiator", "stream"], "sizes": (8,), "suffix": "/stream"},
-    {"group": "stream", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "stream"],
-     "sizes": COLLECTIVE_SIZES},
-    {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu"],
-     "sizes": COLLECTIVE_SIZES[:1], "suffix": "/kernel"},
-    {"group": "kernel", "words": ["fcollect", "alltoall", "reduce-float", "--initiator", "gpu", "--ctas", "32"],
-     "sizes": COLLECTIVE_SIZES[1:], "suffix": "/kernel"},
-    {"group": "sweep", "words": ["put", "--initiator", "gpu", "--ctas", "132"], "sizes": SWEEP_SIZES, "suffix": "/132"},
-    *({"group": "sweep", "words": ["put", "--initiator", "gpu", "--traffic", "pairs", "--bidir", "--ctas", str(ctas)],
-       "sizes": SWEEP_SIZES, "rename": "put-both", "all_send": True, "suffix": f"/{ctas}"} for ctas in SWEEP_CTAS),
-    *({"group": "sweep", "words": ["alltoall", "--initiator", "gpu", "--ctas", str(ctas), "--threads", "1024"],
-       "sizes": SWEEP_SIZES, "rename": "alltoall", "suffix": f"/{ctas}"} for ctas in (*SWEEP_CTAS, 64)),
-    *({"group": "exchange", "words": ["alltoall", "--initiator", "stream"], "sizes": (size,), "blocks": True,
-       "suffix": "/stream"} for size in EXCHANGE_SIZES),
-    *({"group": "exchange", "words": ["alltoall", "--initiator", "gpu", "--ctas", "32", "--threads", "1024"],
-       "sizes": (size,), "blocks": True, "suffix": "/kernel"} for size in EXCHANGE_SIZES),
-)
-NAMES = tuple(dict.fromkeys(group["group"] for group in GROUPS))
-UNSIZED = ("signal-pingpong", "barrier")
-SHAPES = {
-    "put": "32 x 1024 threads, a block puts its 32nd of each message, one quiet ends many messages; with a number: so "
-           "many blocks",
-    "get": "as put",
-    "put-both": "as put, all GPUs in pairs put to the other one at once, by so many blocks; each one's rate",
-    "put-latency": "8 bytes, each with quiet, by one thread, a warp, or a block of 128",
-    "get-latency": "8 bytes, each with quiet",
-    "put-signal-pingpong": "8 bytes, half of a round trip",
-    "signal-pingpong": "one thread, half of a round trip",
-    "p": "one thread, 8 bytes, each with quiet",
-    "g": "one thread, 8 bytes",
-    "atomic-fetch-add": "one thread, 8 bytes",
-    "atomic-add": "one thread, 8 bytes, each with quiet",
-    "barrier": "one thread, warp or block of each PE; stream: one after the other in a stream",
-    "fcollect": "in a stream, or inside of a kernel; the size is a PE's contribution; NCCL: all_gather; kernel: one "
-                "block of 512 threads, from 1M on 32 of ours (NVSHMEM's call is one block's)",
-    "alltoall": "as fcollect; the size is a block; NCCL: all_to_all; with a number: so many blocks of 1024 threads; "
-                "group exchange: 1M, 64M and 1G of each PE, /stream in a stream (NCCL, too), /kernel by 32 blocks of "
-                "1024 threads (NVSHMEM: one of 512)",
-    "reduce-float": "as fcollect; the size is the array; NCCL: all_reduce",
-}
 
 
 class Failed(Exception):
@@ -107,10 +51,6 @@ def last_line(text):
     return lines[-1] if lines else "it printed nothing"
 
 
-def case_of(name):
-    return name.partition("/")[0]
-
-
 def block_bytes(of_a_pe, n_pes):
     """Of a PE's blocks to all: as the peers' programs have it."""
     return of_a_pe // n_pes // 256 * 256
@@ -122,16 +62,6 @@ def pes_of(wanted, n_gpus):
     if n_pes > n_gpus:
         raise Failed(f"--pes {n_pes} takes as many GPUs, and nvidia-smi shows {n_gpus}")
     return n_pes
-
-
-def key_of(name, size_bytes):
-    return name, 0 if case_of(name) in UNSIZED else size_bytes
-
-
-def order_of(key):
-    """In the table: as SHAPES has the cases; one thread before warp and block, few blocks before many."""
-    case, _, variant = key[0].partition("/")
-    return list(SHAPES).index(case), int(variant) if variant.isdigit() else 0, len(variant) > 0, variant, key[1]
 
 
 def spread(values):

@@ -84,7 +84,7 @@ json nics_table(const std::vector<Shown>& shown) {
       for (const json& nic : view::list(variant, "nics"))
         table.add({cell(one.label), cell(view::member(variant, "name")),
                    cell(view::member(nic, "node")),
-                   cell(view::text(nic, "device", "?") + ":" + view::text(nic, "port", "?")),
+                   cell(view::text(nic, "device", "?") + "/" + view::text(nic, "port", "?")),
                    megabytes(nic, "out_bytes"), megabytes(nic, "out_margin95_bytes"),
                    megabytes(nic, "in_bytes"), megabytes(nic, "in_margin95_bytes"),
                    cell(view::member(nic, "over_even"))});
@@ -105,7 +105,7 @@ json places_table(const std::vector<Shown>& shown) {
                    megabytes(of, out), megabytes(of, in)});
       };
       for (const json& rail : view::list(variant, "rails"))
-        add("rail " + view::text(rail, "device") + ":" + view::text(rail, "port"), rail,
+        add("rail " + view::text(rail, "device") + "/" + view::text(rail, "port"), rail,
             "out_bytes", "in_bytes");
       for (const json& node : view::list(variant, "nodes"))
         add("node " + view::text(node, "node"), node, "out_bytes", "in_bytes");

@@ -66,7 +66,7 @@ class Answers(SimTest):
         section, = [s for s in model["sections"] if s["id"] == "simulation"]
         nics, = [block["rows"] for block in section["blocks"] if block.get("title", "").startswith("Busiest NICs")]
         self.assertEqual([(row[1], row[2], row[3], row[4]) for row in nics],
-                         [(variant["name"], nic["node"], f"{nic['device']}:{nic['port']}", nic["out_bytes"] / 1e6)
+                         [(variant["name"], nic["node"], f"{nic['device']}/{nic['port']}", nic["out_bytes"] / 1e6)
                           for variant in simulation["variants"] for nic in variant["nics"]])
         everything, _ = self.sim("--from", PAIRS, "--nodes", 4, "--steps", 0, "--all", "--seed", (1 << 32) - 1)
         nics = self.variant(everything)["nics"]

@@ -276,9 +276,9 @@ TEST(Simulation, TablesSayWhatTheReportSays) {
             json::parse(R"([["", "given", "nvshmem", "node", "step", 246.5, 0.5, 2.5,
                              "node 0 mlx5_0/1", "node 0 mlx5_0/1", 0.75]])"));
   EXPECT_EQ(table_titled(section, "Busiest NICs"),
-            json::parse(R"([["", "given", 0, "mlx5_0:1", 3.0, 0.001, 1.0, 0.002, 1.25]])"));
+            json::parse(R"([["", "given", 0, "mlx5_0/1", 3.0, 0.001, 1.0, 0.002, 1.25]])"));
   EXPECT_EQ(table_titled(section, "Rails"),
-            json::parse(R"([["", "given", "rail mlx5_0:1", 8.0, 7.0],
+            json::parse(R"([["", "given", "rail mlx5_0/1", 8.0, 7.0],
                             ["", "given", "node 1", 6.0, 5.0],
                             ["", "given", "leaf 0", 4.0, 3.0]])"));
   EXPECT_EQ(section.at("blocks").back().at("text"),
