@@ -7,12 +7,13 @@
 namespace shmemctl::test {
 namespace {
 
-/// Why there are no two GPUs; "" if there are. Asked in a child: CUDA does not survive a fork.
+/// Why there are no two GPUs, or one for both at once; "" if there are. Asked in a child: CUDA does
+/// not survive a fork.
 const std::string& why_not_here() {
   static const std::string why = [] {
     const auto results =
         run_fork_job(litmus_job({{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}}, [](Runtime& runtime) {
-          return runtime.gpu()->site().pes_on_device > 1
+          return runtime.gpu()->site().pes_on_device > 1 && sharers_take_turns()
                      ? std::string("PEs that share a GPU take turns, which takes too long")
                      : std::string();
         }));

@@ -21,6 +21,11 @@ inline std::uint64_t messages_of(std::uint64_t own) {
   const char* const text = std::getenv("SHMEMCTL_TEST_GPU_MESSAGES");
   return std::max<std::uint64_t>(own, text ? std::strtoull(text, nullptr, 10) : 0);
 }
+/// Whether PEs that share a GPU take turns on it, which makes every wait for another one long. With
+/// CUDA's multi-process service they run side by side.
+inline bool sharers_take_turns() {
+  return std::getenv("CUDA_MPS_PIPE_DIRECTORY") == nullptr;
+}
 /// That share of the rounds, one at least.
 inline std::uint64_t share_of(std::uint64_t rounds) {
   return std::max<std::uint64_t>(1, rounds / wanted_share());
