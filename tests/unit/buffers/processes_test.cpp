@@ -123,7 +123,7 @@ TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
   if (!BlockingPage().works())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
-                Pages pages(1);
+                Pages pages(2); // one that is put, and one to look at
                 Buffers& buffers = runtime.buffers();
                 const BufferHandle handle = buffers.add(pages.base(), pages.size_bytes());
                 auto* begun = static_cast<std::uint64_t*>(runtime.allocate(8));
@@ -137,7 +137,7 @@ TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
                   runtime.rma().put(begun, &one, 8, 0);
                   try {
                     for (std::uint64_t word = 0;;)
-                      buffers.get(&word, all[0], 0, 8);
+                      buffers.get(&word, all[0], page_bytes(), 8);
                   } catch (const Error&) {
                     ::raise(SIGKILL); // PE 0 is unregistering it now
                   }
