@@ -237,7 +237,7 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
 
 /// Those of all initiators unless a flag is about some.
 std::vector<CaseEntry> listed_cases(const BenchFlags& flags) {
-  const std::vector<CaseEntry> of_flags = cases_for(flags);
+  std::vector<CaseEntry> of_flags = cases_for(flags);
   if (!flags.initiator.empty() || !flags.memory.empty())
     return of_flags;
   std::vector<CaseEntry> all;

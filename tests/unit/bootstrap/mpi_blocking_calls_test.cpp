@@ -10,15 +10,12 @@
 #include "src/base/signal_dispositions.h"
 #include "src/bootstrap/pieces.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/soon.h"
 
 namespace shmemctl {
 namespace {
 
 using test::expect_error;
-
-Deadline soon(double seconds = 60) {
-  return Deadline::after(std::chrono::duration<double>(seconds));
-}
 
 /// A call that does not return before it is told to.
 struct Gate {

@@ -9,16 +9,13 @@
 #include "src/bootstrap/select.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/set_variable.h"
+#include "tests/support/soon.h"
 
 namespace shmemctl {
 namespace {
 
 using test::expect_error;
 using test::SetVariable;
-
-Deadline soon(double seconds = 60) {
-  return Deadline::after(std::chrono::duration<double>(seconds));
-}
 
 std::unique_ptr<MpiBootstrap> open(const void* communicator = nullptr, double timeout_s = 60) {
   MpiBootstrap::Arguments arguments;

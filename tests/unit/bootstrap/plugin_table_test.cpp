@@ -9,6 +9,7 @@
 #include "src/bootstrap/select.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/set_variable.h"
+#include "tests/support/soon.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {
@@ -16,10 +17,6 @@ namespace {
 
 using test::expect_error;
 using test::SetVariable;
-
-Deadline soon(double seconds = 60) {
-  return Deadline::after(std::chrono::duration<double>(seconds));
-}
 
 class Plugin : public ::testing::Test {
 protected:

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/soon.h"
+
 namespace shmemctl {
 namespace {
-
-Deadline soon() {
-  return Deadline::after(std::chrono::seconds(30));
-}
 
 bool is_closed(Socket& socket) {
   try {

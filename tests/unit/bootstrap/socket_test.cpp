@@ -10,13 +10,10 @@
 
 #include "src/base/error.h"
 #include "src/bootstrap/interfaces.h"
+#include "tests/support/soon.h"
 
 namespace shmemctl {
 namespace {
-
-Deadline soon(double span_s = 60) {
-  return Deadline::after(std::chrono::duration<double>(span_s));
-}
 
 template <class Action>
 Error error_from(const Action& action) {
@@ -26,10 +23,6 @@ Error error_from(const Action& action) {
     return error;
   }
   return {ExitCode::ok, "nothing", "throw", "no Error was thrown", ""};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(SocketAddress, SurvivesTheWayThroughText) {

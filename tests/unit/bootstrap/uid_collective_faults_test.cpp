@@ -5,6 +5,7 @@
 #include "src/bootstrap/collectives.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/linking.h"
+#include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"
 #include "tests/unit/bootstrap/uid_world.h"
 
@@ -15,14 +16,6 @@ using test::PeResult;
 using test::ProcessWorld;
 using test::run_uid_world;
 using test::UidWorld;
-
-Deadline soon(double span_s = 60) {
-  return Deadline::after(std::chrono::duration<double>(span_s));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// All PEs met an Error whose message has one of the alternatives.
 void expect_all(const std::vector<std::optional<Error>>& errors, ExitCode code,

@@ -5,6 +5,7 @@
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/reception.h"
+#include "tests/support/soon.h"
 #include "tests/unit/bootstrap/uid_world.h"
 
 namespace shmemctl {
@@ -12,10 +13,6 @@ namespace {
 
 using test::run_uid_world;
 using test::UidWorld;
-
-Deadline soon(double span_s = 60) {
-  return Deadline::after(std::chrono::duration<double>(span_s));
-}
 
 void work(Bootstrap& b, const Deadline& deadline) {
   for (int i = 0; i < 3; ++i) {

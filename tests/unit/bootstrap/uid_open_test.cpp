@@ -6,18 +6,11 @@
 #include "src/bootstrap/launcher_variables.h"
 #include "src/bootstrap/resolve.h"
 #include "src/bootstrap/select.h"
+#include "tests/support/soon.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {
 namespace {
-
-Deadline soon(double span_s = 60) {
-  return Deadline::after(std::chrono::duration<double>(span_s));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 RankAndSize place_in(const Environment& environment) {
   return rank_and_size(Options(environment), environment);

@@ -5,6 +5,7 @@
 #include "src/bootstrap/collectives.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/linking.h"
+#include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"
 #include "tests/unit/bootstrap/uid_world.h"
 
@@ -13,14 +14,6 @@ namespace {
 
 using test::PeResult;
 using test::ProcessWorld;
-
-Deadline soon(double span_s = 60) {
-  return Deadline::after(std::chrono::duration<double>(span_s));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(UidProcesses, WorkTogether) {
   ProcessWorld world(8, [](int pe, UidArguments arguments) {

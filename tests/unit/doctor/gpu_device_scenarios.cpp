@@ -8,9 +8,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 /// A copy of 64 MB at that rate.
 std::vector<double> at_GBps(double rate) {
   return {64e3 / rate, 64e3 / rate, 70e3 / rate};

@@ -5,9 +5,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 void with_gpus_of_driver(Machine& m, int count) {
   m.node = healthy_node();
   m.files.directory("/proc/driver/nvidia/gpus");

@@ -4,9 +4,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 constexpr const char* module_line = "options nvidia NVreg_EnableStreamMemOPs=1 "
                                     "NVreg_RegistryDwords=\"PeerMappingOverride=1;\"";
 

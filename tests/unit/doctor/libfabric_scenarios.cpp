@@ -5,9 +5,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 /// Two GPUs and two EFA devices.
 void with_efa(Machine& m) {
   m.node = healthy_node();

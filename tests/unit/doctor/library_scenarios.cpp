@@ -4,9 +4,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      skipped = CheckStatus::skipped;
-
 struct LibrarySpec {
   const char* id;
   const char* name;

@@ -4,9 +4,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 void with_memlock(Machine& m, const std::string& limit) {
   m.node = healthy_node();
   m.files.write("/proc/self/limits",

@@ -5,8 +5,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
 constexpr std::uint16_t good_control = 0x2936; // relaxed ordering on, read requests of 512 bytes
 constexpr const char* origin = "test";
 

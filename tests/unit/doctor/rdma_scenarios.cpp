@@ -4,8 +4,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
 constexpr const char* origin = "test";
 
 void healthy(Machine& m) {

@@ -17,6 +17,10 @@ struct Machine {
   Environment environment;
 };
 
+// Their tables are of these.
+inline constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
+                             fail = CheckStatus::fail, skipped = CheckStatus::skipped;
+
 struct Scenario {
   std::string check; ///< id
   std::string name;  ///< what is so, in words

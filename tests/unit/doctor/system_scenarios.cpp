@@ -4,9 +4,6 @@ namespace shmemctl {
 
 namespace {
 
-constexpr CheckStatus pass = CheckStatus::pass, warning = CheckStatus::warning,
-                      fail = CheckStatus::fail, skipped = CheckStatus::skipped;
-
 constexpr const char* clock_folder = "/sys/devices/system/clocksource/clocksource0/";
 
 void empty(Machine& m) {
