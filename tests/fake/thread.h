@@ -2,6 +2,7 @@
 #ifndef SHMEMCTL_TESTS_FAKE_THREAD_H
 #define SHMEMCTL_TESTS_FAKE_THREAD_H
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>
@@ -22,9 +23,17 @@ static void* fake_stay(void* argument) {
   return NULL;
 }
 
+/** This library is not unloaded: the thread runs its code when whoever opened it has closed it. */
+static inline void fake_stay_loaded(void) {
+  Dl_info library;
+  if (dladdr((void*)fake_stay, &library) != 0)
+    dlopen(library.dli_fname, RTLD_NOW | RTLD_NODELETE);
+}
+
 /** Starts one, with a name of at most 15 bytes, and waits until it runs: before, it does not have
  * the signal mask that it will have. */
 static inline void fake_start_thread(const char* name) {
+  fake_stay_loaded();
   pthread_t thread;
   FakeThread one;
   one.name = name;
