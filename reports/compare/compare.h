@@ -26,7 +26,7 @@ struct SideValue {
   std::size_t samples = 0, runs = 0;
 };
 
-struct ComparedRow {
+struct ComparedRow { // NOLINT(bugprone-exception-escape): moving json throws nothing
   std::string case_name;
   nlohmann::json params;
   std::vector<std::string> hosts; ///< where the reports are of several

@@ -149,9 +149,10 @@ private:
     const std::size_t columns = std::min(devices.size(), most_columns);
     const double used = static_cast<double>(columns) * (device_width + gap) - gap;
     for (std::size_t i = 0; i < devices.size(); ++i) {
+      const std::size_t row = i / columns, column = i % columns;
       PictureBox box = device_box(groups_.devices[devices[i]]);
-      box.x = x + (room - used) / 2 + static_cast<double>(i % columns) * (device_width + gap);
-      box.y = y + static_cast<double>(i / columns) * (device_height + gap);
+      box.x = x + (room - used) / 2 + static_cast<double>(column) * (device_width + gap);
+      box.y = y + static_cast<double>(row) * (device_height + gap);
       box_of_[devices[i]] = picture_.boxes.size();
       picture_.boxes.push_back(std::move(box));
     }
@@ -305,7 +306,7 @@ std::optional<TopologyPicture> topology_picture(const json& topology, const json
 }
 
 std::string host_of(const Report& report) {
-  if (const std::string host = view::text(report.topology, "hostname"); !host.empty())
+  if (std::string host = view::text(report.topology, "hostname"); !host.empty())
     return host;
   std::set<std::string> hosts;
   for (const RunInfo& run : runs_of(report))

@@ -72,7 +72,7 @@ void UcxWorker::abandon() {
   for (std::unique_ptr<UcxPeer>& peer : peers_)
     static_cast<void>(peer.release());
   static_cast<void>(std::make_unique<std::shared_ptr<const UcxContext>>(context_).release());
-}
+} // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): meant
 
 void UcxWorker::wait_briefly(std::vector<Closing>& all, bool while_well) {
   const Deadline deadline = Deadline::after(closing_time);
