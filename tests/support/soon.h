@@ -2,17 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 
 #include "src/base/deadline.h"
 
-namespace shmemctl {
+namespace shmemctl::test {
 
 inline Deadline soon(double span_s = 60) {
   return Deadline::after(std::chrono::duration<double>(span_s));
 }
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
-} // namespace shmemctl
+} // namespace shmemctl::test

@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "src/bootstrap/bootstrap.h"
+#include "tests/support/soon.h"
 
 namespace shmemctl::test {
-
-inline Deadline soon(double seconds = 60) {
-  return Deadline::after(std::chrono::duration<double>(seconds));
-}
 
 /// What `from` sends to `to`.
 inline std::vector<std::uint8_t> message(int from, int to, std::size_t size_bytes) {

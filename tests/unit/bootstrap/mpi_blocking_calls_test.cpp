@@ -15,6 +15,8 @@
 namespace shmemctl {
 namespace {
 
+using test::soon;
+
 using test::expect_error;
 
 /// A call that does not return before it is told to.

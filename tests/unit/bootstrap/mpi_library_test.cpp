@@ -14,6 +14,8 @@
 namespace shmemctl {
 namespace {
 
+using test::soon;
+
 using test::expect_error;
 using test::SetVariable;
 

@@ -8,6 +8,8 @@
 namespace shmemctl {
 namespace {
 
+using test::soon;
+
 bool is_closed(Socket& socket) {
   try {
     char byte = 0;

@@ -10,10 +10,14 @@
 
 #include "src/base/error.h"
 #include "src/bootstrap/interfaces.h"
+#include "tests/support/findings.h"
 #include "tests/support/soon.h"
 
 namespace shmemctl {
 namespace {
+
+using test::soon;
+using testing::contains;
 
 template <class Action>
 Error error_from(const Action& action) {

@@ -5,12 +5,16 @@
 #include "src/bootstrap/collectives.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/linking.h"
+#include "tests/support/findings.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"
 #include "tests/unit/bootstrap/uid_world.h"
 
 namespace shmemctl {
 namespace {
+
+using test::soon;
+using testing::contains;
 
 using test::PeResult;
 using test::ProcessWorld;

@@ -11,6 +11,8 @@
 namespace shmemctl {
 namespace {
 
+using test::soon;
+
 using test::run_uid_world;
 using test::UidWorld;
 

@@ -6,11 +6,15 @@
 #include "src/bootstrap/launcher_variables.h"
 #include "src/bootstrap/resolve.h"
 #include "src/bootstrap/select.h"
+#include "tests/support/findings.h"
 #include "tests/support/soon.h"
 #include "tests/support/temporary_folder.h"
 
 namespace shmemctl {
 namespace {
+
+using test::soon;
+using testing::contains;
 
 RankAndSize place_in(const Environment& environment) {
   return rank_and_size(Options(environment), environment);

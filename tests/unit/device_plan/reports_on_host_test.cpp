@@ -180,7 +180,7 @@ TEST(DeviceReports, CollectivesThatCannotBe) {
       EXPECT_EQ(report.peer, -1);
     }
 }
-/// Of any size, but of members only: another PE's words are behind those of its members.
+/// Small teams and large ones, which meet in another way; a block, and a grid.
 TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
   constexpr int others = 6;
   for (const int size : {2, DeviceTeamCells::most_members + 1})
