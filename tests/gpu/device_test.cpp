@@ -109,7 +109,7 @@ TEST(Device, DataIsThereWhenItsSignalIs) {
       {Who::warp, 32, 0, half, 1024, 100000, Order::fence},
       {Who::block, 256, 0, half, 8192, 50000, Order::fence},
       {Who::block, 256, 0, half, 8192, 50000, Order::quiet}};
-  const int share = count_gpus() < 2 && sharers_take_turns() ? 1000 : 1;
+  const int share = pes_take_turns() ? 1000 : 1;
   run(2, [&](GpuPe& me) {
     for (const Case& one : cases) {
       DeviceArray<std::uint64_t> wrong(1);
@@ -129,8 +129,7 @@ TEST(Device, DataIsThereWhenItsSignalIs) {
 }
 
 TEST(Device, BarriersHoldEverybody) {
-  const auto count_of_rounds =
-      share_of(std::uint64_t{count_gpus() < 2 && sharers_take_turns() ? 50u : 5000u});
+  const auto count_of_rounds = share_of(std::uint64_t{pes_take_turns() ? 50u : 5000u});
   run(4, [&](GpuPe& me) {
     for (const auto& [who, threads] :
          {std::pair{Who::thread, 1}, std::pair{Who::warp, 32}, std::pair{Who::block, 128}}) {

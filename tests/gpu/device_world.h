@@ -16,6 +16,7 @@
 #include "src/cuda/device.h"
 #include "src/memory/cuda_vmm_backing.h"
 #include "src/memory/symmetric_region.h"
+#include "tests/gpu/share.h"
 #include "tests/support/forked_pes.h"
 #include "tests/support/socket_noise.h"
 
@@ -174,6 +175,11 @@ inline int count_gpus() {
   const std::string said = one.ends()[0];
   count = std::atoi(said.c_str());
   return count;
+}
+
+/// Whether PEs take turns on the one GPU that there is: then rounds are few.
+inline bool pes_take_turns() {
+  return count_gpus() < 2 && sharers_take_turns();
 }
 
 /// Runs `body` in a process for each PE. Returns why there can be no such job here, or "".

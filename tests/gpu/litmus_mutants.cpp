@@ -1,4 +1,5 @@
-// Every order of the device headers, taken out by itself, must make a litmus fail on GPUs.
+// Every order of the device headers, taken out by itself, must make a litmus fail: on two GPUs, or
+// on one under CUDA's multi-process service.
 //   gpu_litmus_mutants [NAME...]   a table; exit code 1 if a mutant survives, or what has all
 //                                  orders (NONE, and with networks NETWORK) fails
 // `ninja gpu_litmus_mutants` builds it; not part of the build.
@@ -11,7 +12,11 @@ namespace shmemctl::test {
 namespace {
 
 constexpr double wait_s = 2;
-constexpr int load_blocks = 96;
+/// What fills the link, or the memory that PEs of one GPU share, whose multiprocessors have the
+/// other PE's blocks too.
+int load_blocks(Runtime& runtime) {
+  return runtime.gpu()->site().pes_on_device > 1 ? 24 : 96;
+}
 
 /// What is tried on each mutant, the quick ones first.
 std::vector<Litmus> programs() {
@@ -81,10 +86,10 @@ bool all_hold(LitmusPe& me, const LitmusVariant& variant, const std::vector<Litm
 
 /// In a job of its own: what a mutant leaves behind is nobody else's. Returns whether all held.
 bool try_variant(const LitmusVariant& variant, const Environment& environment, const char* way,
-                 const std::vector<Litmus>& programs, int load) {
+                 const std::vector<Litmus>& programs, bool loaded) {
   const auto results = run_fork_job(litmus_job(environment, [&](Runtime& runtime) -> std::string {
     LitmusPe me(runtime, wait_s);
-    return all_hold(me, variant, programs, load) ? "" : "late";
+    return all_hold(me, variant, programs, loaded ? load_blocks(runtime) : 0) ? "" : "late";
   }));
   bool well = true;
   for (const PeResult& result : results) {
@@ -99,14 +104,14 @@ bool try_variant(const LitmusVariant& variant, const Environment& environment, c
 /// Over all its ways. A mutant need not show on every network.
 bool is_as_it_should_be(const LitmusVariant& variant) {
   if (!variant.has_network) {
-    const bool well = try_variant(variant, {}, "load and store", programs(), load_blocks);
+    const bool well = try_variant(variant, {}, "load and store", programs(), true);
     return is_mutant(variant) ? !well || is_of_the_model_only(variant.name) : well;
   }
   bool all_well = true;
   for (const NetworkWay& way : network_ways())
-    all_well =
-        try_variant(variant, way.environment, way.name, network_programs(way.messages / 4), 0) &&
-        all_well;
+    all_well = try_variant(variant, way.environment, way.name, network_programs(way.messages / 4),
+                           false) &&
+               all_well;
   return is_mutant(variant) ? !all_well || is_of_the_model_only(variant.name) : all_well;
 }
 

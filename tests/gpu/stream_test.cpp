@@ -275,8 +275,7 @@ void expect_data_before_signals(GpuPe& me, std::size_t size_bytes, std::uint64_t
 /// behind them.
 TEST(Streams, DataComesBeforeItsSignal) {
   static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
-  const bool take_turns = count_gpus() < 2 && sharers_take_turns();
-  const std::uint64_t rounds = take_turns ? 100 : share_of(messages_of(20000) / 2);
+  const std::uint64_t rounds = pes_take_turns() ? 100 : share_of(messages_of(20000) / 2);
   run([rounds](GpuPe& me) {
     for (const std::size_t size :
          {std::size_t{8}, std::size_t{16} << 10, std::size_t{128} << 10, std::size_t{1} << 20})
