@@ -102,12 +102,13 @@ inline __device__ __noinline__ void copy_any(void* to, const void* from, std::si
 
 /// Most threads of a block have no part of a small message, and what they issue in copy_any() is
 /// what its rate ends at: 64 KiB by 32 blocks of 1024 threads are 2 KiB for each block, four warps'
-/// work of 32. (The first threads have the bytes before and behind.)
+/// work of 32. Whole warps leave, so that none comes in parts to the sync behind the copy. (The first
+/// threads have the bytes before and behind.)
 template <class Scope>
 __device__ inline bool has_no_part(const void* to, const void* from, std::size_t size_bytes) {
   constexpr std::uintptr_t wide = sizeof(int4);
-  const auto rank = static_cast<std::size_t>(Scope::rank());
-  return rank >= wide && rank >= size_bytes / wide &&
+  const std::size_t first = static_cast<std::size_t>(Scope::rank()) / 32 * 32;
+  return first >= 32 && first >= size_bytes / wide &&
          (reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from)) % wide ==
              0;
 }
@@ -127,6 +128,7 @@ __device__ inline void copy(void* to, const void* from, std::size_t size_bytes) 
       (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 8 == 0) {
     if (Scope::rank() == 0)
       *static_cast<std::uint64_t*>(to) = Source::load(static_cast<const std::uint64_t*>(from));
+    Scope::converge();
     return;
   }
   if (!detail::has_no_part<Scope>(to, from, size_bytes))

@@ -6,12 +6,16 @@
 
 namespace shmemctl::device {
 
-/// Each scope has: rank() of the calling thread and size(); sync(), behind which every thread sees
-/// what the others did before it; all(flag), a sync that tells everybody if all had `flag`;
-/// broadcast(value), a sync that gives everybody the value of rank 0.
+/// Each scope has: rank() of the calling thread and size(); converge(), behind which the threads of
+/// a warp go on together (needed behind what one of them did alone right before a sync of the
+/// block: ptxas 13.0 leaves it to that barrier, and synccheck reports a warp that comes there in
+/// parts); sync(), behind which every thread sees what the others did before it; all(flag), a sync
+/// that tells everybody if all had `flag`; broadcast(value), a sync that gives everybody the value
+/// of rank 0.
 struct Thread {
   static __device__ int rank() { return 0; }
   static __device__ int size() { return 1; }
+  static __device__ void converge() {}
   static __device__ void sync() {}
   static __device__ bool all(bool flag) { return flag; }
   static __device__ std::uint64_t broadcast(std::uint64_t value) { return value; }
@@ -20,6 +24,7 @@ struct Thread {
 struct Warp {
   static __device__ int rank() { return static_cast<int>(linear() % 32); }
   static __device__ int size() { return 32; }
+  static __device__ void converge() { __syncwarp(); }
   static __device__ void sync() { __syncwarp(); }
   static __device__ bool all(bool flag) {
     const bool result = __all_sync(everybody, flag) != 0;
@@ -45,6 +50,7 @@ struct Block {
     return static_cast<int>(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
   }
   static __device__ int size() { return static_cast<int>(blockDim.x * blockDim.y * blockDim.z); }
+  static __device__ void converge() { __syncwarp(); }
   static __device__ void sync() { __syncthreads(); }
   static __device__ bool all(bool flag) { return __syncthreads_and(flag ? 1 : 0) != 0; }
   static __device__ std::uint64_t broadcast(std::uint64_t value) {

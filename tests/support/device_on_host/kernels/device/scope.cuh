@@ -34,6 +34,7 @@ inline thread_local unsigned host_votes = 0;
 struct Thread {
   static int rank() { return 0; }
   static int size() { return 1; }
+  static void converge() {}
   static void sync() {}
   static bool all(bool flag) { return flag; }
   static std::uint64_t broadcast(std::uint64_t value) { return value; }
@@ -42,6 +43,7 @@ struct Thread {
 struct Block {
   static int rank() { return static_cast<int>(threadIdx.x); }
   static int size() { return static_cast<int>(blockDim.x); }
+  static void converge() {}
   static void sync() { host_block->meeting.arrive_and_wait(); }
   static bool all(bool flag) {
     std::atomic<bool>& failed = host_block->failed[host_votes++ % 2];
