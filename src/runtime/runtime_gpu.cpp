@@ -197,7 +197,7 @@ std::string Runtime::Impl::why_no_gpu_queues(direct::DirectTransport& ibgda) {
   }
   if (options.text("GPUDIRECT") == "off")
     return "SHMEMCTL_GPUDIRECT=off";
-  if (const std::string why = gpu->device_memory()->why_unordered(); !why.empty())
+  if (std::string why = gpu->device_memory()->why_unordered(); !why.empty())
     return why;
   const RegionView sample = gpu->views().back(); // the cells: of a fixed size
   const DeviceReach reach =
@@ -238,7 +238,7 @@ void Runtime::Impl::make_staged() {
         size_bytes, std::max<std::size_t>(backing->granularity_bytes(), std::size_t{2} << 20));
     staging = std::make_unique<SymmetricRegion>("staging", rounded, *local_peers, *backing);
     staging->grow(rounded, deadline());
-    const RegionView made = view(region, *staging);
+    RegionView made = view(region, *staging);
     register_region(transports_of(region), made, exchange);
     return made;
   };

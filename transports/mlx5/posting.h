@@ -60,7 +60,7 @@ SHMEMCTL_HOST_DEVICE bool post_entry(const Queue& queue, const Group& group, std
   const std::int32_t last = group.last_with(completes);
   Signalled signalled{0, 0};
   if (last >= 0) {
-    const std::uint64_t its_start = first + static_cast<std::uint32_t>(last) * blocks;
+    const std::uint64_t its_start = first + static_cast<std::uint64_t>(last) * blocks;
     signalled = {its_start + 1, its_start + blocks};
   }
   group.sync();
