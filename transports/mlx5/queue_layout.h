@@ -49,8 +49,8 @@ inline QueueLayout queue_layout(const QueueOptions& options) {
   QueueLayout layout{};
   layout.completion_entries = options.completions == CompletionMode::collapsed ? 1 : options.blocks;
   layout.completions_offset = pages(options.blocks * block_bytes);
-  layout.records_offset =
-      layout.completions_offset + pages(std::size_t{layout.completion_entries} * completion_words * 8);
+  layout.records_offset = layout.completions_offset +
+                          pages(std::size_t{layout.completion_entries} * completion_words * 8);
   layout.words_offset = layout.records_offset + QueueLayout::page_bytes;
   layout.size_bytes = layout.words_offset + pages(sizeof(QueueWords));
   return layout;

@@ -107,10 +107,9 @@ void UcxTransport::connect(const std::vector<PeerPlace>& peers, Exchange& exchan
   std::string mine;
   if (why_not_.empty()) {
     const UcxWorker::Lock lock = workers_[0]->lock();
-    mine = to_text(Introduction{
-        {host_name_, workers_[0]->address(), presence_.name(), context_->has_shared_memory(),
-         context_->may_handle_errors()},
-        atomics_meet_cpu_});
+    mine = to_text(Introduction{{host_name_, workers_[0]->address(), presence_.name(),
+                                 context_->has_shared_memory(), context_->may_handle_errors()},
+                                atomics_meet_cpu_});
   }
   const std::vector<std::string> all = exchange.allgather(mine);
   for (std::size_t pe = 0; pe < remotes_.size() && pe < all.size(); ++pe) {
