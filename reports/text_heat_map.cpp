@@ -113,7 +113,7 @@ Picture picture_of(const PairMatrix& matrix, const Scale& scale, std::size_t mos
 }
 
 std::string cut(const std::string& label) {
-  const std::string safe = safe_text(label);
+  std::string safe = safe_text(label);
   if (display_width(safe) <= widest_label)
     return safe;
   std::string out;

@@ -74,7 +74,7 @@ private:
 
   /// What stands from here to `end`, without blanks around it; not empty.
   std::string word_until(std::size_t end, const std::string& expected) {
-    const std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
+    std::string word(trim(std::string_view(text_).substr(at_, end - at_)));
     if (word.empty())
       fail(at_, expected);
     at_ = end;

@@ -25,13 +25,13 @@ ProxyOptions for_kernels(ProxyOptions options) {
 
 } // namespace
 
-KernelProxy::KernelProxy(std::vector<Transport*> way_to, JobHealth& health, ProxyOptions options,
-                         std::shared_ptr<KernelMemory> memory)
+KernelProxy::KernelProxy(const std::vector<Transport*>& way_to, JobHealth& health,
+                         const ProxyOptions& options, std::shared_ptr<KernelMemory> memory)
     : memory_(std::move(memory)), context_(kernel_proxy_contexts(options.threads).context),
       proxy_(std::make_unique<Proxy>(way_to, health, for_kernels(options))),
-      issued_(memory_, proxy_->n_threads() * words_in_line),
+      issued_(memory_, std::size_t{proxy_->n_threads()} * words_in_line),
       known_completed_(memory_, proxy_->n_threads()),
-      result_words_(memory_, proxy_->n_threads() * options.n_results) {
+      result_words_(memory_, std::size_t{proxy_->n_threads()} * options.n_results) {
   std::vector<ProxyRingView> views;
   for (unsigned ring = 0; ring < proxy_->n_threads(); ++ring) {
     ProxyHeader& header = proxy_->channel().header(ring);

@@ -15,7 +15,7 @@ class KernelProxy {
 public:
   /// @param options of the runtime's own proxy, whose threads this one's come beside
   /// Throws Error (usage) if these leave no context of the transports, Error (unavailable).
-  KernelProxy(std::vector<Transport*> way_to, JobHealth& health, ProxyOptions options,
+  KernelProxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options,
               std::shared_ptr<KernelMemory> memory);
   ~KernelProxy();
   KernelProxy(const KernelProxy&) = delete;
