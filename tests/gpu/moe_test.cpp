@@ -54,9 +54,12 @@ void round_trip(MoeRank& rank, const Case& one, const std::string& where) {
 }
 
 class Moe : public testing::TestWithParam<Scales> {};
-INSTANTIATE_TEST_SUITE_P(Formats, Moe, testing::Values(Scales::none, Scales::float32),
+INSTANTIATE_TEST_SUITE_P(Formats, Moe,
+                         testing::Values(Scales::none, Scales::float32, Scales::power),
                          [](const auto& format) {
-                           return format.param == Scales::none ? "Bf16" : "Fp8";
+                           return format.param == Scales::none      ? "Bf16"
+                                  : format.param == Scales::float32 ? "Fp8"
+                                                                    : "Fp8Powers";
                          });
 
 TEST_P(Moe, EveryBitOfEveryRow) {
