@@ -54,7 +54,12 @@ __global__ void __launch_bounds__(gather_threads, 1)
                          shape.row_bytes, rank < all.shape.n_ranks ? all.plan.bases[rank] : 0);
   Gatherer<RowsOfRanks, most_ranks> gatherer(shape, rows, shared);
   gatherer.prepare();
-  if (call.wait_for_all()) {
+#ifdef SHMEMCTL_MUTATE_MOE_OUTPUTS_UNHEARD
+  const bool all_came = true;
+#else
+  const bool all_came = call.wait_for_all();
+#endif
+  if (all_came) {
     gatherer.run();
     if (all.weights_home != nullptr)
       bring_weights_home<most_ranks>(job, all);

@@ -171,8 +171,10 @@ private:
       if (__shfl_sync(0xffffffffu, now.row, i) >= 0)
         now.write_record(all_, reinterpret_cast<std::uint32_t*>(records + i * record_bytes), lane_,
                          token, (me_ + 1 + i) % shape.n_ranks, me_);
-    // Each lane's words of the records, before the copy engine reads them.
+        // Each lane's words of the records, before the copy engine reads them.
+#ifndef SHMEMCTL_MUTATE_MOE_RECORD_FENCE
     device::fence_shared_for_bulk();
+#endif
     __syncwarp();
     barrier.wait(parity);
 #ifdef SHMEMCTL_MUTATE_MOE_PLACE // two rows change places

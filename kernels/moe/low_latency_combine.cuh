@@ -66,9 +66,13 @@ __device__ inline std::uint32_t wait_for_outputs(const LowLatencyCombine& all,
     LowLatencyCells* const cells = all.memory.cells;
     const std::uint64_t begin_ns = device::global_time_ns();
     bool came = false;
+#ifdef SHMEMCTL_MUTATE_MOE_FEW_OUTPUTS_UNHEARD
+    came = rank < all.shape.n_ranks;
+#else
     if (rank < all.shape.n_ranks)
       came = wait_or_mask(cells, rank, all.patience_ns,
                           [&] { return device::load_acquire(&cells->ready[rank]) >= epoch; });
+#endif
     if (blockIdx.x == 0 && rank < all.shape.n_ranks)
       count_wait(cells, 1, rank, begin_ns);
     const std::uint32_t votes = __ballot_sync(0xffffffffu, came);
@@ -85,8 +89,14 @@ __device__ inline void announce_outputs(const DeviceJob& job, const LowLatencyCo
                                         std::uint64_t epoch, bool is_masked) {
   const auto rank = static_cast<std::int32_t>(threadIdx.x);
   LowLatencyCells* const cells = all.memory.cells;
-  if (rank < all.shape.n_ranks && !is_masked)
-    device::store_release(device::pointer_to(job, &cells->ready[job.pe], rank), epoch);
+  if (rank >= all.shape.n_ranks || is_masked)
+    return;
+  std::uint64_t* const word = device::pointer_to(job, &cells->ready[job.pe], rank);
+#ifdef SHMEMCTL_MUTATE_MOE_READY_RELAXED // no order behind the outputs
+  device::store_relaxed(word, epoch);
+#else
+  device::store_release(word, epoch);
+#endif
 }
 
 template <bool weighted, int most_rows>

@@ -2,6 +2,7 @@
 Skipped without a GPU. PEs share GPUs: they take turns on them, which is slow and as right as on many."""
 import json
 import os
+import signal
 import subprocess
 import unittest
 
@@ -10,11 +11,13 @@ from bench_gpu_test import BINARY, gpus
 PATIENCE_S = 280
 SMALL = ("--num-experts", 96, "--hidden", 512, "--num-topk", 6, "--num-tokens", 20, "--uneven", "--masked", 10,
          "--routing", "zipf", "-n", 3, "-w", 1, "--verify-every", 1)
+FEW = ("--num-experts", 30, "--hidden", 512, "--num-tokens", 24, "-n", 3, "-w", 1)
 #: Between virtual nodes, where there is no NIC.
 WIRE = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp", "SHMEMCTL_SYMMETRIC_SIZE": "256M"}
 MODES = {
     "ht": ("--mode", "ht", "--bias", "--topk-weights"),
     "ht fp8": ("--mode", "ht", "--dtype", "fp8"),
+    "ht fp8 ue8m0": ("--mode", "ht", "--dtype", "fp8", "--scales", "ue8m0"),
     "ll": ("--mode", "ll"),
     "ll partial": ("--mode", "ll", "--combine", "partial", "--dtype", "fp8"),
     "ll packed": ("--mode", "ll", "--layout", "expert", "--expert-alignment", 16),
@@ -24,18 +27,26 @@ MODES = {
 
 @unittest.skipIf(gpus() == 0, "nvidia-smi shows no GPU")
 class MoeOnGpus(unittest.TestCase):
-    def moe(self, n_pes, nodes, *words):
+    def moe(self, n_pes, nodes, *words, fault=""):
         job = ["run", "-n", n_pes, *(["--nodes", nodes] if nodes else []), "moe", "--backend", "gpu"]
         return subprocess.run([BINARY, *map(str, [*job, *words])], check=False, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=PATIENCE_S, env={**os.environ, **WIRE})
+                              capture_output=True, text=True, timeout=PATIENCE_S,
+                              env={**os.environ, **WIRE, **({"SHMEMCTL_FAULT": fault} if fault else {})})
+
+    def report(self, n_pes, *words, code=0, **keywords):
+        done = self.moe(n_pes, None, *words, "--json", "-", **keywords)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout[-2000:])
+        return json.loads(done.stdout), done.stderr
+
+    def assert_right(self, document):
+        self.assertTrue(document["results"])
+        for row in document["results"]:
+            self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
 
     def expect_right(self, n_pes, nodes, flags):
         done = self.moe(n_pes, nodes, *SMALL, *flags, "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])
-        document = json.loads(done.stdout)
-        self.assertTrue(document["results"])
-        for row in document["results"]:
-            self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
+        self.assert_right(json.loads(done.stdout))
 
     def every_mode(self, n_pes, nodes=None, *flags):
         for name, mode in MODES.items():
@@ -74,6 +85,72 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertIn(rule, done.stderr)
                 self.assertIn("nearest legal value", done.stderr)
                 self.assertNotIn("moe-dispatch", done.stdout)
+
+    def test_a_spoilt_byte_of_a_dispatch_is_found(self):
+        for name, mode in MODES.items():
+            with self.subTest(mode=name):
+                document, _ = self.report(3, *FEW, *mode, code=1, fault="corrupt:1:verify")
+                finding, = [f for f in document["findings"] if f["id"] == "moe-corrupt"]
+                self.assertRegex(finding["message"], r"^dispatch: rank 1: 1 rows are wrong")
+                self.assertTrue(all(row["verified"] == "failed" for row in document["results"]))
+
+    def test_a_spoilt_byte_of_any_tried_call_is_found(self):
+        # Each trial looks at its own operation alone: so this is what shows a combine that is wrong.
+        for mode in ("ht", "ll"):
+            document, _ = self.report(2, *FEW, "--mode", mode, "--num-sms", 4, "--tune", code=1,
+                                      fault="corrupt:1:verify")
+            for tuned, what in zip(document["moe"][0]["tuned"], ("rows are wrong", "tokens are wrong")):
+                with self.subTest(mode=mode, direction=tuned["direction"]):
+                    for attempt in tuned["attempts"]:
+                        self.assertRegex(attempt["wrong"] or "", f"rank 1: 1 {what}")
+
+    def test_a_pe_that_is_killed_is_named(self):
+        for mode in ("ht", "ll"):
+            with self.subTest(mode=mode):
+                done = self.moe(2, None, *FEW, "--mode", mode, "--timeout", 20, fault="kill:1:moe")
+                self.assertEqual(done.returncode, 128 + signal.SIGKILL, done.stderr)
+                self.assertRegex(done.stderr, r"PE 1\b")
+
+    def test_the_others_go_on_without_a_pe_that_stays_away(self):
+        for combine in ("weighted", "partial"):
+            with self.subTest(combine=combine):
+                document, err = self.report(3, *FEW, "--mode", "ll", "--combine", combine,
+                                            "--patience-us", 3_000_000, "--absent", 2)
+                self.assert_right(document)
+                self.assertEqual(document["moe"][0]["masked"], [[2], [2], []])
+                rows = {row["params"]["phase"]: row for row in document["results"]
+                        if row["case"] == "moe-round-trip"}
+                self.assertGreater(rows["masking"]["stats"]["max"], 2_900_000)
+                self.assertLess(rows["without it"]["stats"]["p50"], 2_900_000)
+                self.assertIn("went on without, verified", err)
+
+    def test_a_pe_that_comes_late_is_masked_and_named(self):
+        document, _ = self.report(3, *FEW[:-4], "-n", 2, "-w", 0, "--mode", "ll", "--straggler", "1:1000000",
+                                  "--patience-us", 300_000)
+        self.assert_right(document)
+        self.assertIn(1, document["moe"][0]["masked"][0])
+        self.assertTrue([f for f in document["findings"] if f["id"] == "moe-masked" and f["subject"] == "PE 1"])
+
+    def test_settings_are_tried_chosen_and_used_again(self):
+        for mode in ("ht", "ll"):
+            with self.subTest(mode=mode):
+                document, _ = self.report(2, *FEW, "--mode", mode, "--num-sms", 4, "--tune")
+                self.assert_right(document)
+                point, = document["moe"]
+                self.assertEqual([tuned["direction"] for tuned in point["tuned"]], ["dispatch", "combine"])
+                options = []
+                for tuned in point["tuned"]:
+                    self.assertEqual({attempt["wrong"] for attempt in tuned["attempts"]}, {None})
+                    chosen = tuned["attempts"][tuned["chosen"]]["settings"]
+                    self.assertEqual(chosen["sms"], 4)
+                    self.assertEqual(point["settings"][tuned["direction"]], chosen)
+                    options += [f"--{tuned['direction']}-settings",
+                                ",".join(f"{name}={value}" for name, value in chosen.items())]
+                self.assertGreater(len(point["tuned"][1]["attempts"]), 1)
+                again, _ = self.report(2, *FEW, "--mode", mode, *options)
+                self.assert_right(again)
+                self.assertNotIn("tuned", again["moe"][0])
+                self.assertEqual(again["moe"][0]["settings"], point["settings"])
 
     def test_nvlinks_are_counted_or_say_why(self):
         done = self.moe(2, None, "--num-tokens", 512, "--hidden", 1024, "-n", 5, "--json", "-")

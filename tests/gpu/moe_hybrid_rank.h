@@ -24,6 +24,12 @@ public:
     plan_ = {slots_.data(),          counts_.data(),         bases_.data(),
              expert_counts_.data(),  crossing_slots_.data(), crossing_tokens_.data(),
              crossing_counts_.data()};
+    take_outputs(memory_.node.outputs, count(shape_.max_rows()) * hidden() * 2);
+    take_outputs(weights_back_, count(shape_.max_rows()) * count(shape_.top_k) * 4);
+    for (const GpuArray<std::int32_t>* words :
+         {&slots_, &counts_, &bases_, &expert_counts_, &crossing_slots_, &crossing_tokens_,
+          &crossing_counts_})
+      take_plan(*words);
     if (format() == moe::Format::fp8)
       launch_must(moe::launch_cast(
           {shape_.hidden, tokens(), values_.data(), casts_.data(), scales_.data(), false, 132},
@@ -70,8 +76,8 @@ public:
                                    pe_.stream));
   }
 
-  /// What is received, before a verified dispatch, on every rank, with a barrier before (what a
-  /// rank sends from may be read until all have received) and behind.
+  /// What is received, and what experts write, before a verified dispatch, on every rank, with a
+  /// barrier before (what a rank sends from may be read until all have received) and behind.
   void poison() {
     pe_.synchronize();
     pe_.barrier();
@@ -81,6 +87,7 @@ public:
       poison_guarded(part, crossing_bytes());
     for (std::byte* const part : {memory_.sums_in, memory_.sums_out})
       poison_guarded(part, sums_bytes());
+    poison_outputs();
     pe_.synchronize();
     pe_.barrier();
   }

@@ -47,6 +47,7 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
                          [&](ThreadGpu& pe) {
                            MoeHybridRank rank(pe, shape, routing.routing);
                            rank.poison();
+                           rank.poison_plan();
                            rank.notify();
                            rank.dispatch(7);
                            must(rank.check_plan(), where);
@@ -84,14 +85,17 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
                          const std::string where = "repetition " + std::to_string(i);
                          rank.poison();
                          dawdle(random);
-                         if (i % 4 == 0)
+                         if (i % 4 == 0) {
+                           rank.poison_plan();
                            rank.notify();
+                         }
                          // Ranks need not take the same number of multiprocessors.
                          const int sms = 4 + (i * 7 + pe.job.pe * 17) % 28;
                          rank.dispatch(sms);
                          if (i % 3 == 0)
                            rank.dispatch(sms);
                          must(rank.check_rows(), where);
+                         dawdle(random); // who combines too early finds poison
                          rank.experts();
                          dawdle(random);
                          rank.poison_results();

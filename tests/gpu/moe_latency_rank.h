@@ -20,11 +20,18 @@ public:
     memory_.rows = guarded(2 * rows_bytes());
     memory_.records = guarded(2 * records_bytes());
     memory_.outputs = pe.take(outputs_bytes(shape, combine, by_expert));
-    if (by_expert)
-      packed_ = {guarded(packed_rows(shape) * value_bytes()),
-                 guarded(packed_rows(shape) * record_bytes()), packed_counts_.data(),
-                 packed_offsets_.data(),
-                 reinterpret_cast<std::int32_t*>(pe.take(places_bytes(shape)))};
+    take_outputs(memory_.outputs, outputs_bytes(shape, combine, by_expert));
+    for (const GpuArray<std::int32_t>* words : {&slots_, &counts_})
+      take_plan(*words);
+    if (!by_expert)
+      return;
+    packed_ = {guarded(packed_rows(shape) * value_bytes()),
+               guarded(packed_rows(shape) * record_bytes()), packed_counts_.data(),
+               packed_offsets_.data(),
+               reinterpret_cast<std::int32_t*>(pe.take(places_bytes(shape)))};
+    for (const GpuArray<std::int32_t>* words : {&packed_counts_, &packed_offsets_})
+      take_plan(*words);
+    take_plan(packed_.places, places_bytes(shape));
   }
   static std::size_t heap_bytes(const moe::Shape& shape, moe::Scales scales, moe::Combine combine,
                                 bool by_expert = false) {
@@ -72,7 +79,8 @@ public:
          pe_.job.timeout_ns, by_expert_ ? packed_.places : nullptr},
         pe_.stream));
   }
-  /// All that dispatches write, on every rank, with a barrier behind.
+  /// All that dispatches and experts write, on every rank, when all have ended their combines; with
+  /// a barrier behind.
   void poison() {
     poison_guarded(memory_.rows, 2 * rows_bytes());
     poison_guarded(memory_.records, 2 * records_bytes());
@@ -80,14 +88,10 @@ public:
       poison_guarded(packed_.rows, packed_rows(shape_) * value_bytes());
       poison_guarded(packed_.records, packed_rows(shape_) * record_bytes());
     }
+    poison_outputs();
+    poison_plan();
     pe_.synchronize();
     pe_.barrier();
-  }
-  /// What experts write: else what they wrote of the same tokens before would be right again.
-  void poison_outputs() {
-    cuda_must(cudaMemsetAsync(memory_.outputs, poison_byte,
-                              outputs_bytes(shape_, combine_, by_expert_), pe_.stream),
-              "poison");
   }
   /// "" or what is wrong: counts, rows, records, gaps.
   std::string check_rows() {

@@ -121,6 +121,9 @@ TEST(MoeLowLatency, ThreeHundredTimes) {
                            dawdle(random);
                            for (int burst = 0; burst <= i % 4; ++burst) {
                              rank.dispatch();
+                             rank.poison_outputs();
+                             if (burst % 2 == 0)
+                               dawdle(random); // who combines too early finds poison
                              rank.experts();
                              rank.poison_results();
                              rank.combine(one.tuning, one.chunk_bytes);
@@ -228,7 +231,6 @@ TEST(MoeLowLatency, NothingIsTakenFromAMaskedRankThatComesLate) {
                     MoeLatencyRank rank(pe, shape, Scales::float32, routing, combine);
                     LateRank side(rank);
                     latency_round_trip(rank, {shape, {8, 4, 1}, 1024}, false, "all in time");
-                    rank.poison_outputs();
                     rank.poison();
                     side.only(false, [&] {
                       rank.dispatch(Halves::both, 20); // masks the late one

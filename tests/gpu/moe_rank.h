@@ -27,6 +27,10 @@ public:
     weights_back_ =
         reinterpret_cast<float*>(pe.take(rows * static_cast<std::size_t>(shape.top_k) * 4));
     plan_ = {slots_.data(), bases_.data(), counts_.data(), expert_counts_.data()};
+    take_outputs(memory_.outputs, rows * hidden() * 2);
+    take_outputs(weights_back_, rows * static_cast<std::size_t>(shape.top_k) * 4);
+    for (const GpuArray<std::int32_t>* words : {&slots_, &bases_, &counts_, &expert_counts_})
+      take_plan(*words);
     if (format() == moe::Format::fp8)
       launch_must(moe::launch_cast({shape.hidden, tokens(), values_.data(), casts_.data(),
                                     scales_.data(), moe::are_powers(scales), 132},
@@ -75,10 +79,12 @@ public:
         pe_.stream));
   }
 
-  /// Before a verified dispatch, on every rank, with a barrier behind.
+  /// Before a verified dispatch, on every rank, when all have ended their combines; with a barrier
+  /// behind.
   void poison() {
     poison_guarded(memory_.rows, rows_bytes());
     poison_guarded(memory_.records, records_bytes());
+    poison_outputs();
     pe_.synchronize();
     pe_.barrier();
   }

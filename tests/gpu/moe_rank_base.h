@@ -41,6 +41,18 @@ public:
         cudaMemsetAsync(weights_home_.data(), poison_byte, weights_home_.count() * 4, pe_.stream),
         "poison");
   }
+  /// What experts write, behind a dispatch: else what they made of the same rows before would be
+  /// right again.
+  void poison_outputs() {
+    for (const auto& [begin, size_bytes] : outputs_)
+      cuda_must(cudaMemsetAsync(begin, poison_byte, size_bytes, pe_.stream), "poison");
+  }
+  /// What this rank finds out about where rows go. Only before calls that find it out anew: cached
+  /// dispatches and combines need it.
+  void poison_plan() {
+    for (const auto& [begin, size_bytes] : plan_words_)
+      cuda_must(cudaMemsetAsync(begin, poison_byte, size_bytes, pe_.stream), "poison");
+  }
   /// "" or what is wrong with the weights that came home.
   std::string check_weights() {
     pe_.synchronize();
@@ -86,6 +98,16 @@ protected:
     cuda_must(cudaMemsetAsync(begin - canary_bytes, poison_byte, size_bytes + 2 * canary_bytes,
                               pe_.stream),
               "poison");
+  }
+  void take_outputs(void* begin, std::size_t size_bytes) {
+    outputs_.emplace_back(begin, size_bytes);
+  }
+  void take_plan(void* begin, std::size_t size_bytes) {
+    plan_words_.emplace_back(begin, size_bytes);
+  }
+  template <class T>
+  void take_plan(const GpuArray<T>& words) {
+    take_plan(words.data(), words.count() * sizeof(T));
   }
   /// Its number of rows is among what is wrong, if any word there was written.
   void look_untouched(const std::byte* begin, const std::byte* end) {
@@ -145,6 +167,8 @@ protected:
   GpuArray<moe::Wrong> wrong_;
 
 private:
+  std::vector<std::pair<void*, std::size_t>> outputs_, plan_words_;
+
   std::string check_combined_of(const GpuArray<std::int32_t>& choices, bool with_bias,
                                 std::int32_t node_ranks) {
     clear_wrong();

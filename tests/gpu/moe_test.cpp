@@ -36,6 +36,7 @@ const std::vector<Case> cases = {
 
 void round_trip(MoeRank& rank, const Case& one, const std::string& where) {
   rank.poison();
+  rank.poison_plan();
   rank.notify();
   rank.dispatch(one.tuning);
   must(rank.check_plan(), where);
@@ -53,9 +54,12 @@ void round_trip(MoeRank& rank, const Case& one, const std::string& where) {
 }
 
 class Moe : public testing::TestWithParam<Scales> {};
-INSTANTIATE_TEST_SUITE_P(Formats, Moe, testing::Values(Scales::none, Scales::float32),
+INSTANTIATE_TEST_SUITE_P(Formats, Moe,
+                         testing::Values(Scales::none, Scales::float32, Scales::power),
                          [](const auto& format) {
-                           return format.param == Scales::none ? "Bf16" : "Fp8";
+                           return format.param == Scales::none      ? "Bf16"
+                                  : format.param == Scales::float32 ? "Fp8"
+                                                                    : "Fp8Powers";
                          });
 
 TEST_P(Moe, EveryBitOfEveryRow) {
@@ -99,12 +103,15 @@ TEST_P(Moe, ThreeHundredTimes) {
                          const std::string where = "repetition " + std::to_string(i);
                          rank.poison();
                          dawdle(random);
-                         if (i % 4 == 0)
+                         if (i % 4 == 0) {
+                           rank.poison_plan();
                            rank.notify();
+                         }
                          // Ranks need not take the same number of multiprocessors.
                          const int sms = 8 + (i * 7 + pe.job.pe * 17) % 40;
                          rank.dispatch({sms, 7, 2, i % 2});
                          must(rank.check_rows(), where);
+                         dawdle(random); // who combines too early finds poison
                          rank.experts();
                          dawdle(random);
                          rank.poison_results();
@@ -144,6 +151,7 @@ TEST(MoeGraph, EachReplayIsACallOfItsOwn) {
                        pe.barrier();
                        for (int i = 0; i < 5; ++i) {
                          rank.poison_results();
+                         rank.poison_plan();
                          rank.poison();
                          cuda_must(cudaGraphLaunch(ready, pe.stream), "launch of the graph");
                          must(rank.check_plan(), "graph");
@@ -172,6 +180,7 @@ TEST(MoeNotify, TheHostHearsOfTotals) {
                  cuda_must(cudaHostAlloc(&words, 9 * sizeof *words, cudaHostAllocMapped), "host");
                  pe.barrier();
                  for (std::uint64_t call = 1; call <= 3; ++call) {
+                   rank.poison_plan();
                    rank.notify(words);
                    must(rank.check_plan(), "plan");
                    const auto expected = moe::expected_expert_counts(shape, routing, pe.job.pe);

@@ -92,6 +92,9 @@ public:
   /// Fills what dispatch and combine write with a pattern that no row has. Not timed; everybody has
   /// to be done before anybody goes on.
   virtual void poison() = 0;
+  /// The same with what a plan is kept in, where that can be told from the rows: before a dispatch
+  /// that makes a new one, since a cached dispatch and a combine need the last one.
+  virtual void poison_plan() {}
   /// @param cached the last dispatch's plan is used again, so no counts go ahead
   virtual Times dispatch(bool cached) = 0;
   /// The experts' work on what was received. Not timed.

@@ -18,10 +18,8 @@ void GpuBackend::fill() {
     for (const float weight : expected_weights(row_key(setup_.seed, me_, token), shape.top_k))
       weights.push_back(weight);
   // What experts write is theirs, so only what lies around it is looked at.
-  gpu_.fill(memory_ + lies_.outputs.offset - gpu_guard_bytes, gpu_poison,
-            lies_.outputs.size_bytes + 2 * gpu_guard_bytes);
-  gpu_.fill(memory_ + lies_.weights_back.offset - gpu_guard_bytes, gpu_poison,
-            lies_.weights_back.size_bytes + 2 * gpu_guard_bytes);
+  poison_parts({&lies_.outputs, &lies_.weights_back});
+  poison_parts(GpuBackend::plan_parts());
   gpu_.copy(at<float>(lies_.weights), weights.data(), weights.size() * sizeof(float));
   gpu_.copy(at<std::int32_t>(lies_.experts), mine_.experts.data(),
             mine_.experts.size() * sizeof(std::int32_t));

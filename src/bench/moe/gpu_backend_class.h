@@ -32,10 +32,11 @@ public:
   }
 
   void poison() override {
-    for (const GpuPart* part : written_parts())
-      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
-                part->size_bytes + 2 * gpu_guard_bytes);
+    poison_parts(written_parts());
+    if (few()) // each dispatch makes its plan anew
+      poison_plan();
   }
+  void poison_plan() override { poison_parts(plan_parts()); }
   Times dispatch(bool cached) override {
     const Waits before = waits(0);
     timer_.begin(stream());
@@ -73,6 +74,9 @@ public:
   std::vector<double> chain(int pairs) override;
   int chained_pairs(int pairs) const override { return chain_batches(pairs).pairs(); }
   void run_experts() override {
+    // What experts made of the same rows before would be right again. Nobody reads it any more:
+    // they write there, too, once the dispatch is received.
+    poison_parts({&lies_.outputs, &lies_.weights_back});
     if (setup_.by_expert)
       run_packed_experts();
     else
@@ -158,6 +162,12 @@ protected:
   }
 
   void fill();
+  /// With the guards around each.
+  void poison_parts(const std::vector<const GpuPart*>& parts) {
+    for (const GpuPart* part : parts)
+      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
+                part->size_bytes + 2 * gpu_guard_bytes);
+  }
   HighThroughputMemory high_throughput() const {
     return {at<Cells>(lies_.cells), at<std::uint64_t>(lies_.expert_words),
             at<std::byte>(lies_.rows), at<std::byte>(lies_.records), at<std::byte>(lies_.outputs)};
@@ -346,8 +356,10 @@ protected:
   void clear_wrong() { gpu_.fill(memory_ + lies_.wrong.offset, 0, sizeof(Wrong)); }
   void run_experts_of_rows();
   void run_packed_experts();
-  /// What dispatches and combines write.
+  /// What dispatches and combines write, but for the plan.
   virtual std::vector<const GpuPart*> written_parts() const;
+  /// What is found out about where rows go: by notify, or by each dispatch of low latency.
+  virtual std::vector<const GpuPart*> plan_parts() const;
   /// What verification looks around.
   virtual std::vector<const GpuPart*> guarded_parts() const;
   Received packed_rows(std::int32_t first, std::size_t count) const;

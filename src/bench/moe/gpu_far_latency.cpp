@@ -42,6 +42,7 @@ public:
   FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
       : NetworkGpuBackend(gpu, memory, setup, rank), parts_(setup) {
     fill_sent({&parts_.rows_out, &parts_.records_out});
+    poison_parts(FarLatencyGpuBackend::plan_parts());
   }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
 
@@ -111,6 +112,12 @@ private:
   std::vector<const GpuPart*> written_parts() const override {
     std::vector<const GpuPart*> parts = GpuBackend::written_parts();
     parts.push_back(&parts_.back);
+    return parts;
+  }
+  std::vector<const GpuPart*> plan_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::plan_parts();
+    if (setup_.by_expert)
+      parts.push_back(&parts_.far_places);
     return parts;
   }
   std::vector<const GpuPart*> guarded_parts() const override {

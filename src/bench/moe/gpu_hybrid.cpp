@@ -14,6 +14,7 @@ public:
                    std::int32_t node_ranks)
       : NetworkGpuBackend(gpu, memory, setup, rank), parts_(setup, node_ranks) {
     fill_sent({&parts_.rows_out, &parts_.sums_out});
+    poison_parts(HybridGpuBackend::plan_parts());
   }
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
 
@@ -62,6 +63,12 @@ private:
   std::vector<const GpuPart*> written_parts() const override {
     std::vector<const GpuPart*> parts = GpuBackend::written_parts();
     parts.insert(parts.end(), {&parts_.rows_in, &parts_.sums_in});
+    return parts;
+  }
+  std::vector<const GpuPart*> plan_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::plan_parts();
+    parts.insert(parts.end(), {&parts_.all_bases, &parts_.crossing_slots, &parts_.crossing_tokens,
+                               &parts_.crossing_counts});
     return parts;
   }
   std::vector<const GpuPart*> guarded_parts() const override {

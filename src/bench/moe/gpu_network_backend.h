@@ -28,11 +28,7 @@ protected:
   int sms(Direction direction) const { return *settings(direction).sms; }
   /// What is sent from may still be read when a call is over here: so it is filled once. A row that
   /// is not packed is then seen in the first call, or where routings change.
-  void fill_sent(std::initializer_list<const GpuPart*> parts) {
-    for (const GpuPart* part : parts)
-      gpu_.fill(memory_ + part->offset - gpu_guard_bytes, gpu_poison,
-                part->size_bytes + 2 * gpu_guard_bytes);
-  }
+  void fill_sent(const std::vector<const GpuPart*>& parts) { poison_parts(parts); }
 
 private:
   static Settings only_sms(const Settings& settings) {

@@ -55,8 +55,18 @@ std::vector<const GpuPart*> GpuBackend::written_parts() const {
   return parts;
 }
 
+std::vector<const GpuPart*> GpuBackend::plan_parts() const {
+  std::vector<const GpuPart*> parts = {&lies_.slots, &lies_.bases, &lies_.counts,
+                                       &lies_.expert_counts};
+  if (setup_.by_expert)
+    parts.insert(parts.end(), {&lies_.packed_counts, &lies_.packed_offsets, &lies_.places});
+  return parts;
+}
+
 std::vector<const GpuPart*> GpuBackend::guarded_parts() const {
   std::vector<const GpuPart*> parts = written_parts();
+  const std::vector<const GpuPart*> plan = plan_parts();
+  parts.insert(parts.end(), plan.begin(), plan.end());
   // Experts write these; only what lies around is looked at.
   parts.insert(parts.end(), {&lies_.outputs, &lies_.weights_back});
   return parts;

@@ -83,6 +83,8 @@ private:
     for (Calls& calls : calls_) {
       if (verified) {
         backend_.poison();
+        if (calls.operation == Operation::dispatch)
+          backend_.poison_plan();
         if (calls.operation == Operation::combine) { // which needs rows that are there
           rank_.barrier();
           call(setup_.mode == Mode::high_throughput ? Operation::cached_dispatch
@@ -142,8 +144,10 @@ private:
 
   /// Dispatch and combine in turn, as a model's layers do; the last pair is looked at.
   void chain() {
-    if (effort_.verify)
+    if (effort_.verify) {
       backend_.poison();
+      backend_.poison_plan();
+    }
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
     period_us_ = backend_.chain(effort_.iterations);
