@@ -29,6 +29,9 @@ Job::Job(const DeviceJob& device)
                                   cudaMemcpyDefault, cudaStreamPerThread),
                   "read where the peers' heaps are");
   require_success(cudaStreamSynchronize(cudaStreamPerThread), "read where the peers' heaps are");
+  cudaPointerAttributes heap{};
+  require_success(cudaPointerGetAttributes(&heap, device.heap), "ask where the heap is");
+  heap_on_host_ = heap.type != cudaMemoryTypeDevice;
 }
 
 std::byte* Job::address(const void* local, int pe) const {
@@ -44,7 +47,7 @@ void put(const Job& job, void* target, const void* source, std::size_t size_byte
   if (size_bytes == 0)
     return;
   std::byte* const there = job.address(target, pe);
-  if (there != nullptr && size_bytes >= copy_engine_bytes) {
+  if (job.by_copy_engine(there, size_bytes)) {
     require_success(
         cudaMemcpyAsync(there, source, size_bytes, cudaMemcpyDefault, stream_of(stream)), "put");
     return;
@@ -58,7 +61,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
   if (size_bytes == 0)
     return;
   const std::byte* const there = job.address(source, pe);
-  if (there != nullptr && size_bytes >= copy_engine_bytes) {
+  if (job.by_copy_engine(there, size_bytes)) {
     require_success(
         cudaMemcpyAsync(target, there, size_bytes, cudaMemcpyDefault, stream_of(stream)), "get");
     return;
@@ -70,7 +73,7 @@ void get(const Job& job, void* target, const void* source, std::size_t size_byte
 void put_signal(const Job& job, void* target, const void* source, std::size_t size_bytes,
                 std::uint64_t* word, std::uint64_t value, device::SignalOp op, int pe,
                 Stream stream) {
-  if (job.address(target, pe) != nullptr && size_bytes >= copy_engine_bytes) {
+  if (job.by_copy_engine(job.address(target, pe), size_bytes)) {
     put(job, target, source, size_bytes, pe, stream);
     signal(job, word, value, op, pe, stream);
     return;

@@ -17,7 +17,7 @@ namespace shmemctl::on_stream {
 /// A CUstream of the device that the job's heap is on.
 using Stream = void*;
 
-/// From that size on, mapped memory is copied by the copy engines, not by multiprocessors.
+/// From that size on, mapped memory of GPUs is copied by the copy engines, not by multiprocessors.
 inline constexpr std::size_t copy_engine_bytes = std::size_t{128} << 10;
 
 /// What the host has to know of the job. Reads the device's memory when it is made, which no graph
@@ -25,17 +25,27 @@ inline constexpr std::size_t copy_engine_bytes = std::size_t{128} << 10;
 class Job {
 public:
   explicit Job(const DeviceJob& device);
-  /// With what is known: by PE, as in DeviceJob.
-  Job(const DeviceJob& device, std::vector<std::int64_t> heap_delta_bytes)
-      : device_(device), heap_delta_bytes_(std::move(heap_delta_bytes)) {}
+  /// With what is known: by PE, as in DeviceJob; whether the heap is memory of the host
+  /// (HEAP=host).
+  Job(const DeviceJob& device, std::vector<std::int64_t> heap_delta_bytes, bool heap_on_host)
+      : device_(device), heap_delta_bytes_(std::move(heap_delta_bytes)),
+        heap_on_host_(heap_on_host) {}
 
   const DeviceJob& device() const { return device_; }
   /// Where `local`, a symmetric address of mine, is on that PE; nullptr if it is not mapped here.
   std::byte* address(const void* local, int pe) const;
+  /// Whether transfers of that size to or from `there`, what address() says, go by copy engines.
+  /// Those of a heap of host memory never do: the host would wait until such a copy is done, and
+  /// with it for all that the stream has to wait for first; and the driver copies no range that
+  /// spans two steps of the heap's growth.
+  bool by_copy_engine(const std::byte* there, std::size_t size_bytes) const {
+    return there != nullptr && size_bytes >= copy_engine_bytes && !heap_on_host_;
+  }
 
 private:
   DeviceJob device_;
   std::vector<std::int64_t> heap_delta_bytes_;
+  bool heap_on_host_ = false;
 };
 
 /// Complete at the target behind quiet(), or when the stream has got there, if the PE is mapped.

@@ -16,7 +16,7 @@ void with_job(Body&& body) {
   api::guarded([&](World& world) {
     PeGpu& gpu = api::gpu_of(world);
     gpu.check();
-    body(on_stream::Job(gpu.job(), gpu.heap_delta_bytes()), world);
+    body(on_stream::Job(gpu.job(), gpu.heap_delta_bytes(), gpu.site().heap_kind == "host"), world);
   });
 }
 

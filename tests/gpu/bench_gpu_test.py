@@ -2,6 +2,7 @@
 Skipped without a GPU. Two PEs may share one GPU: they take turns on it, which is slow and as right as on two."""
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -69,6 +70,19 @@ class EveryCase(unittest.TestCase):
     def test_collectives_by_a_grid(self):
         self.rows("broadcast", "fcollect", "alltoall*", "reduce*", "--initiator", "gpu", "--ctas", "8", "-b", "8",
                   "-e", "1M", "-f", "64")
+
+    def test_the_largest_grid_runs_and_a_larger_one_is_skipped(self):
+        """Also where two PEs share a GPU, whose grids wait for each other."""
+        words = ("put", "--initiator", "gpu", "-b", "64K", "-e", "64K", "--ctas")
+        code, out, err = bench(*words, "4096")
+        row = json.loads(out)["results"][0]
+        self.assertEqual(row["status"], "skip", (code, err))
+        found = re.search(r"4096 blocks of 1024 threads do not run at once on .*: at most (\d+)", row["reason"])
+        self.assertIsNotNone(found, row["reason"])
+        most = int(found.group(1))
+        self.rows(*words, str(most))
+        row = json.loads(bench(*words, str(most + 1))[1])["results"][0]
+        self.assertEqual(row["status"], "skip", row)
 
     def test_of_streams(self):
         rows = self.rows("all", "--initiator", "stream", "-b", "8", "-e", "256K", "-f", "64")

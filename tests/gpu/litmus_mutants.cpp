@@ -1,12 +1,16 @@
 // Every order of the device headers, taken out by itself, must make a litmus fail: on two GPUs, or
 // on one under CUDA's multi-process service.
-//   gpu_litmus_mutants [NAME...]   a table; exit code 1 if a mutant survives, or what has all
-//                                  orders (NONE, and with networks NETWORK) fails
+//   gpu_litmus_mutants [NAME...]   a table; exit code 1 if a mutant survives that must not
+//                                  (litmus_verdict.h), or what has all orders (NONE, and with
+//                                  networks NETWORK: always tried first) fails; 2: it cannot run
 // `ninja gpu_litmus_mutants` builds it; not part of the build.
 #include <algorithm>
-#include <cstring>
+#include <optional>
+#include <utility>
 
+#include "tests/gpu/litmus_verdict.h"
 #include "tests/gpu/litmus_world.h"
+#include "tests/gpu/share.h"
 
 namespace shmemctl::test {
 namespace {
@@ -39,15 +43,6 @@ std::vector<Litmus> programs() {
           {Program::gather_of_grid, Who::block, 17, 256, 65536, 1500}};
 }
 
-/// What PTX's memory model demands and H200s have not shown in some hundred thousand rounds. Other
-/// tests do: docs/device_api.md says which.
-bool is_of_the_model_only(const char* name) {
-  const char* const names[] = {"GRID_ARRIVE", "GRID_RELEASE", "COLLECTIVE_BLOCK_FENCE",
-                               "NETWORK_ACQUIRE", "NETWORK_DOORBELL"};
-  return std::any_of(std::begin(names), std::end(names),
-                     [name](const char* each) { return std::strcmp(each, name) == 0; });
-}
-
 /// Over the proxy, and over the HCA in software.
 std::vector<Litmus> network_programs(std::uint64_t messages) {
   using Program = LitmusProgram;
@@ -62,57 +57,127 @@ std::vector<Litmus> network_programs(std::uint64_t messages) {
 bool is_wanted(const char* name, const std::vector<std::string>& names) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
-bool is_mutant(const LitmusVariant& variant) {
-  return std::strcmp(variant.name, "NONE") != 0 && std::strcmp(variant.name, "NETWORK") != 0;
-}
-
 void say(const LitmusVariant& variant, const std::string& text) {
   std::printf("%-24s %s\n", variant.name, text.c_str());
   std::fflush(stdout);
 }
 
-/// Whether all programs hold; a mutant's end with the first that does not.
-bool all_hold(LitmusPe& me, const LitmusVariant& variant, const std::vector<Litmus>& programs,
-              int load) {
+/// What the programs show; a mutant's end with the first that finds it.
+Shown show(LitmusPe& me, const LitmusVariant& variant, const std::vector<Litmus>& programs,
+           int load) {
+  Shown all = Shown::nothing;
   for (const Litmus& litmus : programs) {
     const LitmusResult result = me.run(variant, litmus, load);
-    if (me.pe() == 0 && (!is_mutant(variant) || !result.holds()))
+    if (me.pe() == 0 && (is_baseline(variant.name) || !result.holds()))
       say(variant, text_of(litmus) + ": " + result.text());
-    if (!result.holds())
-      return false;
+    if (result.holds())
+      continue;
+    all = result.wrong > 0 ? Shown::late_words : Shown::gave_up;
+    if (is_baseline(variant.name) || is_found(variant.name, all))
+      return all;
   }
-  return true;
+  return all;
 }
 
-/// In a job of its own: what a mutant leaves behind is nobody else's. Returns whether all held.
-bool try_variant(const LitmusVariant& variant, const Environment& environment, const char* way,
-                 const std::vector<Litmus>& programs, bool loaded) {
-  const auto results = run_fork_job(litmus_job(environment, [&](Runtime& runtime) -> std::string {
+/// In a job of its own: what a mutant leaves behind is nobody else's.
+Shown try_variant(const LitmusVariant& variant, const Environment& environment, const char* way,
+                  const std::vector<Litmus>& programs, bool loaded) {
+  const auto results = run_fork_job(litmus_job(environment, [&](Runtime& runtime) {
     LitmusPe me(runtime, wait_s);
-    return all_hold(me, variant, programs, loaded ? load_blocks(runtime) : 0) ? "" : "late";
+    const Shown shown = show(me, variant, programs, loaded ? load_blocks(runtime) : 0);
+    return std::to_string(static_cast<int>(shown)); // the same on both PEs
   }));
-  bool well = true;
-  for (const PeResult& result : results) {
-    well = well && result.exit_code == 0 && result.text.empty();
-    if (result.exit_code != 0)
-      say(variant, std::string(way) + ": " + result.text);
-  }
-  say(variant, std::string(way) + ": " + (well ? "holds" : "is found"));
-  return well;
+  for (const PeResult& result : results)
+    if (result.exit_code != 0) {
+      say(variant, std::string(way) + ": the job fails: " + result.text);
+      return Shown::failed;
+    }
+  const auto shown = static_cast<Shown>(std::stoi(results[0].text));
+  say(variant, std::string(way) + ": " +
+                   (shown == Shown::nothing         ? "holds"
+                    : is_found(variant.name, shown) ? "is found"
+                    : shown == Shown::late_words    ? "has late words"
+                                                    : "waits gave up"));
+  return shown;
 }
 
-/// Over all its ways. A mutant need not show on every network.
-bool is_as_it_should_be(const LitmusVariant& variant) {
-  if (!variant.has_network) {
-    const bool well = try_variant(variant, {}, "load and store", programs(), true);
-    return is_mutant(variant) ? !well || is_of_the_model_only(variant.name) : well;
-  }
-  bool all_well = true;
+/// Over all its ways, by name. A mutant need not show on every network.
+std::vector<std::pair<std::string, Shown>> try_all(const LitmusVariant& variant) {
+  if (!variant.has_network)
+    return {{"", try_variant(variant, {}, "load and store", programs(), true)}};
+  std::vector<std::pair<std::string, Shown>> all;
   for (const NetworkWay& way : network_ways())
-    all_well = try_variant(variant, way.environment, way.name, network_programs(way.messages / 4),
-                           false) &&
-               all_well;
-  return is_mutant(variant) ? !all_well || is_of_the_model_only(variant.name) : all_well;
+    all.emplace_back(way.name, try_variant(variant, way.environment, way.name,
+                                           network_programs(way.messages / 4), false));
+  return all;
+}
+
+/// Each wanted mutant, behind the baseline of its kind: without that nobody knows whose work it is
+/// that something is late.
+class Run {
+public:
+  explicit Run(bool pes_share_a_gpu) : pes_share_a_gpu_(pes_share_a_gpu) {}
+
+  /// Returns how many are not as they should be.
+  int run(const std::vector<std::string>& names) {
+    const std::vector<LitmusVariant> all = litmus_variants();
+    int others = 0;
+    for (const bool network : {false, true}) {
+      const auto wanted = [&](const LitmusVariant& variant) {
+        return variant.has_network == network && is_wanted(variant.name, names);
+      };
+      if (std::none_of(all.begin(), all.end(), wanted))
+        continue;
+      std::vector<std::string> sound; // ways
+      for (const LitmusVariant& variant : all)
+        if (variant.has_network == network && is_baseline(variant.name))
+          others += judge(variant, sound) ? 0 : 1;
+      for (const LitmusVariant& variant : all)
+        if (wanted(variant) && !is_baseline(variant.name))
+          others += judge(variant, sound) ? 0 : 1;
+    }
+    return others;
+  }
+
+private:
+  /// @param sound the ways over which the baseline holds; it fills them
+  bool judge(const LitmusVariant& variant, std::vector<std::string>& sound) const {
+    std::vector<Shown> shown;
+    for (const auto& [way, what] : try_all(variant)) {
+      if (is_baseline(variant.name)) {
+        shown.push_back(what);
+        if (what == Shown::nothing)
+          sound.push_back(way);
+      } else if (std::find(sound.begin(), sound.end(), way) != sound.end()) {
+        shown.push_back(what);
+      }
+    }
+    if (is_as_it_should_be(variant.name, shown, pes_share_a_gpu_))
+      return true;
+    say(variant, "IS NOT AS IT SHOULD BE");
+    return false;
+  }
+
+  bool pes_share_a_gpu_;
+};
+
+/// Whether the two PEs have one GPU; nothing, and a line that says why, if they cannot run.
+std::optional<bool> pes_share_a_gpu() {
+  const auto results =
+      run_fork_job(litmus_job({{"SHMEMCTL_SYMMETRIC_SIZE", "2M"}}, [](Runtime& runtime) {
+        return std::string(runtime.gpu()->site().pes_on_device > 1 ? "shared" : "own");
+      }));
+  if (results[0].exit_code != 0) {
+    std::printf("gpu_litmus_mutants: %s\n", results[0].text.c_str());
+    return std::nullopt;
+  }
+  const bool shared = results[0].text == "shared";
+  if (shared && sharers_take_turns()) {
+    std::printf("gpu_litmus_mutants: the PEs share a GPU and take turns, which takes too long: "
+                "start CUDA's multi-process service, and set CUDA_MPS_PIPE_DIRECTORY\n");
+    return std::nullopt;
+  }
+  return shared;
 }
 
 } // namespace
@@ -121,11 +186,16 @@ bool is_as_it_should_be(const LitmusVariant& variant) {
 int main(int count, char** words) {
   using namespace shmemctl::test;
   const std::vector<std::string> names(words + 1, words + count);
-  int others = 0;
-  for (const LitmusVariant& variant : litmus_variants())
-    if (is_wanted(variant.name, names) && !is_as_it_should_be(variant)) {
-      say(variant, "IS NOT AS IT SHOULD BE");
-      ++others;
+  for (const std::string& name : names) {
+    const auto all = litmus_variants();
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const LitmusVariant& variant) { return name == variant.name; })) {
+      std::printf("gpu_litmus_mutants: there is no %s\n", name.c_str());
+      return 2;
     }
-  return others == 0 ? 0 : 1;
+  }
+  const std::optional<bool> shared = pes_share_a_gpu();
+  if (!shared)
+    return 2;
+  return Run(*shared).run(names) == 0 ? 0 : 1;
 }

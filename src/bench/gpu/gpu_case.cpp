@@ -37,6 +37,18 @@ std::string unmapped(const std::vector<GpuWay>& ways, int pe) {
   return "kernels cannot load from and store to PE " + std::to_string(pe) + ": " + way.reason;
 }
 
+std::string too_many_blocks(const GpuSite& site, const Launch& launch, int most) {
+  const int sharers = std::max(site.pes_on_device, 1);
+  const int of_this_pe = std::max(most / sharers, 1);
+  if (most <= 0 || launch.ctas <= of_this_pe)
+    return "";
+  const std::string shared =
+      sharers > 1 ? ", which " + std::to_string(sharers) + " PEs share" : std::string();
+  return std::to_string(launch.ctas) + " blocks of " + std::to_string(launch.threads) +
+         " threads do not run at once on " + site.name + shared + ": at most " +
+         std::to_string(of_this_pe);
+}
+
 std::size_t GpuCase::bytes_needed(const Runtime& runtime, const Point&) const {
   return control_bytes + bytes_for(runtime.n_pes());
 }
@@ -45,13 +57,11 @@ std::string GpuCase::cannot_run(Runtime& runtime) const {
   PeGpu* const gpu = runtime.gpu();
   if (!gpu)
     return "it has no GPU";
-  if (point_.launch.ctas > 1) {
-    const int most = most_blocks(gpu->site().device);
-    if (most > 0 && point_.launch.ctas > most)
-      return std::to_string(point_.launch.ctas) + " blocks of " +
-             std::to_string(point_.launch.threads) + " threads do not run at once on " +
-             gpu->site().name + ": at most " + std::to_string(most);
-  }
+  if (point_.launch.ctas > 1)
+    if (std::string reason =
+            too_many_blocks(gpu->site(), point_.launch, most_blocks(gpu->site().device));
+        !reason.empty())
+      return reason;
   const std::vector<GpuWay>& ways = gpu->ways();
   for (int pe = 0; pe < runtime.n_pes(); ++pe) {
     const GpuWay& way = ways.at(static_cast<std::size_t>(pe));

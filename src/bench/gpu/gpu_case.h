@@ -102,6 +102,10 @@ private:
   std::optional<StreamTimer> stream_timer_;
 };
 
+/// Why the launch's blocks do not all run at once; "" if they do. PEs that share a device have
+/// equal parts of it: those that wait for each other's kernels may need all of them.
+/// @param most what an idle device runs at once; 0 if nobody knows
+std::string too_many_blocks(const GpuSite& site, const Launch& launch, int most);
 /// "PE 3" and why kernels cannot load from and store to it; "" if they can.
 std::string unmapped(const std::vector<GpuWay>& ways, int pe);
 

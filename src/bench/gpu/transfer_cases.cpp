@@ -219,7 +219,8 @@ CaseInfo element(std::string name, std::string measures, const std::string& how)
 std::vector<CaseEntry> stream_transfer_cases() {
   const std::string behind = " one after the other in the stream";
   const std::string engine =
-      " From 128 KiB on mapped memory is copied by the copy engine, below by a kernel.";
+      " From 128 KiB on mapped memory of GPUs is copied by the copy engine; what is smaller, and a "
+      "heap of host memory, by a kernel.";
   static_assert(on_stream::copy_engine_bytes == std::size_t{128} << 10);
   return {on_stream_of(entry_of<GpuTransfer<put_kind>>(
               bandwidth("put", "bandwidth of puts of a stream",
