@@ -40,7 +40,7 @@ __device__ inline bool can_reduce(const DeviceJob& job, int team_number, ReduceO
   return false;
 }
 __device__ inline Share share_of_grid() {
-  return {static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)};
+  return {Grid::rank(), Grid::size()};
 }
 __device__ inline bool goes_in_words(const DeviceJob& job, const TeamView& team,
                                      std::size_t size_bytes, int senders) {

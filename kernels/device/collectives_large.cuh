@@ -27,11 +27,11 @@ public:
     Scope::sync();
     epoch_ = team_.cells->collective_epoch + 1;
     done_ = (team_.cells->large_collectives + 1) * plan::whole_count;
-    bool ok = true;
+    bool ok = true, released = false;
     if (share_.part == 0)
       for (int i = Scope::rank(); i < team_.n; i += Scope::size())
         if (i != team_.me) // release: others may read what this scope wrote into its source
-          ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i)) && ok;
+          ok = tell(job_, &team_.cells->entered[team_.me], epoch_, team_.pe(i), released) && ok;
     return ok;
   }
   /// Waits until that member has begun.
@@ -50,10 +50,11 @@ public:
   __device__ bool begin_collect(std::uint64_t size_bytes) {
     bool ok = begin();
     collect_ = team_.cells->collects + 1;
+    bool released = false;
     if (share_.part == 0)
       for (int i = team_.me + 1 + Scope::rank(); i < team_.n; i += Scope::size())
         ok = tell(job_, &team_.cells->sizes[team_.me], plan::size_word(size_bytes, collect_),
-                  team_.pe(i)) &&
+                  team_.pe(i), released) &&
              ok;
     return ok;
   }
@@ -137,7 +138,7 @@ private:
 
   /// Counts up by `count` at all members.
   __device__ bool tell_done(std::uint64_t count) {
-    bool ok = true;
+    bool ok = true, released = false;
     std::uint64_t* const mine = &team_.cells->done[team_.me];
     for (int i = Scope::rank(); i < team_.n; i += Scope::size())
       if (std::uint64_t* const there = cell_of(job_, mine, team_.pe(i)))
@@ -147,7 +148,7 @@ private:
         add_release(there, count);
 #endif
       else // the whole, by one part: nobody else writes the word
-        ok = tell(job_, mine, done_, team_.pe(i)) && ok;
+        ok = tell(job_, mine, done_, team_.pe(i), released) && ok;
     return ok;
   }
 

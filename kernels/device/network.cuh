@@ -22,7 +22,8 @@ __device__ bool network_put(const DeviceJob& job, NetworkPlace target, const voi
 /// `target` holds the data after network_quiet(), or on return if `blocking`.
 __device__ bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
                             std::uint64_t size_bytes, int pe, bool blocking);
-/// The low 1, 2, 4 or 8 bytes of `value`; the caller's memory is not touched.
+/// The low 1, 2, 4 or 8 bytes of `value`; the caller's memory is not touched, nor is what it stored
+/// there before visible to who sees the value: network_release() does that.
 __device__ bool network_put_value(const DeviceJob& job, NetworkPlace target, std::uint64_t value,
                                   unsigned size_bytes, int pe);
 __device__ bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigned size_bytes,
@@ -35,6 +36,9 @@ __device__ bool network_atomic(const DeviceJob& job, NetworkPlace target, Networ
 __device__ bool network_put_signal(const DeviceJob& job, NetworkPlace target, const void* source,
                                    std::uint64_t size_bytes, NetworkPlace signal,
                                    std::uint64_t value, bool add, int pe, bool blocking);
+/// What this thread has done and seen, in its PE's own memory and in mapped ones, comes before the
+/// values and atomics that it hands to the network later.
+__device__ void network_release();
 /// To every PE that has no load_store path.
 __device__ bool network_fence(const DeviceJob& job);
 /// All that this PE's kernels have issued is complete at its targets.

@@ -57,7 +57,7 @@ __device__ __noinline__ inline bool report_problem(const DeviceJob& job, int pee
                        WaitReport::being_written) != WaitReport::none)
     return false;
   report->peer = peer;
-  report->block = static_cast<std::int32_t>(blockIdx.x);
+  report->block = Grid::rank();
   report->expected = problem.expected;
   report->seen = problem.seen;
   report->offset_bytes = problem.offset_bytes;
@@ -74,7 +74,7 @@ __device__ inline DevicePath path_to(const DeviceJob& job, int pe) {
 /// Different for the threads of a grid that are there at the same time, as far as it goes.
 __device__ inline std::uint32_t thread_number() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z) +
-         blockIdx.x * blockDim.x * blockDim.y * blockDim.z;
+         static_cast<std::uint32_t>(Grid::rank()) * blockDim.x * blockDim.y * blockDim.z;
 }
 
 /// Posts it, and waits if `old` is not nullptr.
@@ -104,7 +104,8 @@ __device__ inline DeviceQueue::Place queue_place(NetworkPlace place) {
 /// Who has a queue: a block, or a warp.
 __device__ inline std::uint32_t queue_caller(const DeviceJob& job) {
   constexpr std::uint32_t warp_threads = 32;
-  return job.network.queue_by_warp != 0 ? thread_number() / warp_threads : blockIdx.x;
+  return job.network.queue_by_warp != 0 ? thread_number() / warp_threads
+                                        : static_cast<std::uint32_t>(Grid::rank());
 }
 
 /// Does `operation(queue)` on queue `number` to that PE.
@@ -286,6 +287,10 @@ __device__ __noinline__ inline bool network_put_signal(const DeviceJob& job, Net
   default:
     return detail::no_path(job, pe);
   }
+}
+
+__device__ inline void network_release() {
+  fence_system();
 }
 
 __device__ __noinline__ inline bool network_fence(const DeviceJob& job) {

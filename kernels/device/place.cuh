@@ -46,10 +46,12 @@ __device__ inline std::uint64_t* cell_of(const DeviceJob& job, std::uint64_t* mi
                                           static_cast<std::uintptr_t>(delta));
 }
 
-/// Writes a cell of that PE, behind all that this thread has done or seen before (release). By the
-/// network: behind all that came before a network_quiet().
-__device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
-                            int pe) {
+/// Writes a cell of that PE, behind all that this thread has done or seen before (release). Of what
+/// it put by the network: behind all that came before a network_quiet().
+/// @param released of several in a row, with nothing between them: whether one has gone by the
+///                 network; false at first
+__device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value, int pe,
+                            bool& released) {
   if (std::uint64_t* const there = cell_of(job, cell, pe)) {
 #ifdef SHMEMCTL_MUTATE_TELL_RELEASE
     store_relaxed(there, value);
@@ -58,9 +60,21 @@ __device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint
 #endif
     return true;
   }
+#ifndef SHMEMCTL_MUTATE_TELL_FAR
+  // The request itself is relaxed, and who hears of it may get by the network what this thread
+  // stored into its own memory.
+  if (!released)
+    network_release();
+#endif
+  released = true;
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                  reinterpret_cast<std::uintptr_t>(job.cells));
   return network_put_value(job, {region::gpu_cells, offset}, value, 8, pe);
+}
+__device__ inline bool tell(const DeviceJob& job, std::uint64_t* cell, std::uint64_t value,
+                            int pe) {
+  bool released = false;
+  return tell(job, cell, value, pe, released);
 }
 
 /// A team as the calls below use it. A team's number is its slot in DeviceJob::teams; 0 is the

@@ -36,7 +36,7 @@ inline __device__ __noinline__ void report_wait(const DeviceJob& job, int peer,
       WaitReport::none)
     return;
   report->peer = peer;
-  report->block = static_cast<std::int32_t>(blockIdx.x);
+  report->block = Grid::rank();
   report->expected = expected;
   report->seen = seen;
   detail::name_word(job, at, kind, *report);
@@ -49,20 +49,22 @@ __device__ inline void report_unreachable(const DeviceJob& job, int pe) {
 }
 
 /// How long a wait goes on: job.timeout_ns from its beginning, or until another wait of this PE has
-/// given up.
+/// given up. `times` that long where what is waited for is a wait itself, so that the other one,
+/// which knows more, reports.
 class Patience {
 public:
-  __device__ Patience() : begin_ns_(global_time_ns()) {}
+  explicit __device__ Patience(unsigned times = 1) : begin_ns_(global_time_ns()), times_(times) {}
   /// Asked at each look; reads the clock at every 256th, because that takes longer than a look.
   __device__ bool over(const DeviceJob& job) {
     if (++looks_ % 256 != 0)
       return false;
-    return global_time_ns() - begin_ns_ > job.timeout_ns ||
+    return global_time_ns() - begin_ns_ > times_ * job.timeout_ns ||
            load_relaxed(&job.report->state) != WaitReport::none;
   }
 
 private:
   std::uint64_t begin_ns_;
+  unsigned times_;
   unsigned looks_ = 0;
 };
 

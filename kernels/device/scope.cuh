@@ -1,5 +1,5 @@
 // Who takes part in a call: one thread, a warp, or a block. All of them make the call, with the
-// same arguments. A Block is one of a grid of one or two dimensions of threads; a Warp is whole.
+// same arguments. Blocks and grids may have up to three dimensions; a Warp is whole.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,14 @@ struct Thread {
   static __device__ void sync() {}
   static __device__ bool all(bool flag) { return flag; }
   static __device__ std::uint64_t broadcast(std::uint64_t value) { return value; }
+};
+
+/// All blocks of a launch, in up to three dimensions, by number.
+struct Grid {
+  static __device__ int rank() {
+    return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  }
+  static __device__ int size() { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
 };
 
 struct Warp {

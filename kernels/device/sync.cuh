@@ -80,11 +80,11 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
       // A release each: it covers what the scope's threads did before the sync behind us.
       add_release(there, 1);
 #endif
-  bool ok = true;
+  bool ok = true, released = false;
   if (has_network(job))
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
       if (i != team.me && cell_of(job, mine, team.pe(i)) == nullptr)
-        ok = tell(job, mine, team.cells->expected[i] + 1, team.pe(i)) && ok;
+        ok = tell(job, mine, team.cells->expected[i] + 1, team.pe(i), released) && ok;
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
     if (i != team.me) {
       const std::uint64_t number = ++team.cells->expected[i];
@@ -114,6 +114,29 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
   return true;
 }
 
+/// `completes`: a barrier whose puts all went by stores.
+template <class Scope, bool completes>
+__device__ inline bool meet(const DeviceJob& job, int team_number) {
+  // What other threads of the scope did is covered by the release of each signalling thread.
+#ifndef SHMEMCTL_MUTATE_BARRIER_SYNC
+  Scope::sync();
+#endif
+  const TeamView team = team_view(job, team_number);
+  if (!detail::is_member(job, team_number, team))
+    return false;
+#ifndef SHMEMCTL_MUTATE_BARRIER_ALONE
+  // Nobody is told, so no release completes what this scope put to PEs that are no members.
+  if (completes && team.n == 1)
+    quiet();
+#endif
+  bool ok = true;
+  if (team.n <= DeviceTeamCells::most_members)
+    ok = detail::meet_all<Scope>(job, team);
+  else if (Scope::rank() == 0)
+    ok = detail::meet_in_rounds(job, team);
+  return Scope::all(ok);
+}
+
 } // namespace detail
 
 /// All members have come here, and what any of their threads of this scope stored before is visible
@@ -123,26 +146,15 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
 /// they would have to be loaded, one behind the other (0.6 us, H200).
 template <class Scope>
 __device__ inline bool sync(const DeviceJob& job, int team_number = team_world) {
-  // What other threads of the scope did is covered by the release of each signalling thread.
-#ifndef SHMEMCTL_MUTATE_BARRIER_SYNC
-  Scope::sync();
-#endif
-  const TeamView team = team_view(job, team_number);
-  if (!detail::is_member(job, team_number, team))
-    return false;
-  bool ok = true;
-  if (team.n <= DeviceTeamCells::most_members)
-    ok = detail::meet_all<Scope>(job, team);
-  else if (Scope::rank() == 0)
-    ok = detail::meet_in_rounds(job, team);
-  return Scope::all(ok);
+  return detail::meet<Scope, false>(job, team_number);
 }
 
-/// The same, and all that the scope's threads put is complete, by the network too.
+/// The same, and all that the scope's threads put is complete, by the network and to PEs that are
+/// no members, too.
 template <class Scope>
 __device__ inline bool barrier(const DeviceJob& job, int team_number = team_world) {
   if (!detail::has_network(job)) // a release completes what was stored
-    return sync<Scope>(job, team_number);
+    return detail::meet<Scope, true>(job, team_number);
   const bool ok = quiet<Scope>(job);
   return sync<Scope>(job, team_number) && ok;
 }
@@ -157,14 +169,20 @@ __device__ inline bool sync_all(const DeviceJob& job) {
   return sync<Scope>(job, team_world);
 }
 
-/// All blocks of this launch have come here, and see what the others did before. All of them must
-/// be resident: a cooperative launch, or a grid that fits the device. One meeting at a time on a
-/// team's cells. False if a block did not come in time.
-inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number = team_world) {
+namespace detail {
+
+/// Of a meeting of blocks. The upper half of `arrived` counts those to whom something went wrong;
+/// the generation's lowest bit says of the last meeting whether there was one.
+inline constexpr std::uint64_t one_arrival = 1, one_failure = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t had_failure = 1, one_generation = 2;
+
+/// `ok`, the same in all threads of a block: nothing went wrong in it before. False in all blocks
+/// if something did. `times`: how patient the wait is.
+inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_number, bool ok,
+                                              unsigned times) {
 #ifndef SHMEMCTL_MUTATE_GRID_SYNC
   Block::sync();
 #endif
-  bool ok = true;
   if (Block::rank() == 0) {
     std::uint64_t* const counters = job.cells[team_number].block_counters;
     std::uint64_t* const arrived = counters + 0;
@@ -174,39 +192,57 @@ inline __device__ __noinline__ bool grid_meet(const DeviceJob& job, int team_num
     // Read before this block arrives: the meeting cannot end, hence the generation not move, until
     // it has.
     const std::uint64_t before = load_acquire(generation);
+    const std::uint64_t arrival = one_arrival + (ok ? 0 : one_failure);
 #ifdef SHMEMCTL_MUTATE_GRID_ARRIVE
-    const std::uint64_t earlier = atomic_word_add(arrived, std::uint64_t{1});
+    const std::uint64_t earlier = atomic_word_add(arrived, arrival);
 #else
     // What this block did (behind its sync) comes before its arrival; the last one to arrive has
     // seen what all others did. Not seen to be needed on GPUs, where stores arrive sooner than the
     // meeting ends; PTX demands it, and so does the test on host threads.
-    const std::uint64_t earlier = atomic_word_add_ordered(arrived, 1);
+    const std::uint64_t earlier = atomic_word_add_ordered(arrived, arrival);
 #endif
-    if (earlier + 1 == gridDim.x) {
+    const std::uint64_t arrivals = earlier + arrival;
+    if (static_cast<std::uint32_t>(arrivals) == static_cast<std::uint32_t>(Grid::size())) {
+      ok = arrivals < one_failure;
+      const std::uint64_t behind =
+          (before & ~had_failure) + one_generation + (ok ? 0 : had_failure);
       store_relaxed(arrived, 0); // nobody arrives for the next meeting before this one is over
 #ifdef SHMEMCTL_MUTATE_GRID_RELEASE
-      store_relaxed(generation, before + 1);
+      store_relaxed(generation, behind);
 #else
       // As above: both words lie in one line.
-      store_release_device(generation, before + 1);
+      store_release_device(generation, behind);
 #endif
     } else {
       std::uint64_t seen = 0;
-      ok = detail::watch_word(job, generation, Compare::not_equal, before, seen);
+      ok = watch_word(job, generation, Compare::not_equal, before, seen, times);
       if (!ok)
-        report_wait(job, job.pe, gridDim.x, load_relaxed(arrived), nullptr, WaitKind::blocks);
+        report_wait(job, job.pe, static_cast<std::uint64_t>(Grid::size()),
+                    static_cast<std::uint32_t>(load_relaxed(arrived)), nullptr, WaitKind::blocks);
+      ok = ok && (seen & had_failure) == 0;
     }
   }
   return Block::all(ok);
 }
 
+} // namespace detail
+
+/// All blocks of this launch, a grid of up to three dimensions, have come here, and see what the
+/// others did before. All of them must be resident: a cooperative launch, or a grid that fits the
+/// device. One meeting at a time on a team's cells. False if a block did not come in time.
+__device__ inline bool grid_meet(const DeviceJob& job, int team_number = team_world) {
+  return detail::grid_meet(job, team_number, true, 1);
+}
+
 /// barrier() of the team by a whole grid: what any of its blocks did before is complete and visible
-/// to every block behind. As grid_meet() with regard to residency.
+/// to every block behind. False, in all blocks, if a member did not come in time, or this PE is
+/// none. As grid_meet() with regard to residency.
 __device__ inline bool grid_barrier(const DeviceJob& job, int team_number = team_world) {
   bool ok = grid_meet(job, team_number);
-  if (blockIdx.x == 0)
+  if (Grid::rank() == 0)
     ok = barrier<Block>(job, team_number) && ok;
-  return grid_meet(job, team_number) && ok;
+  // The others wait here while block 0 waits for the members: it names who does not come.
+  return detail::grid_meet(job, team_number, ok, 2);
 }
 
 } // namespace shmemctl::device

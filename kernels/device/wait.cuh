@@ -25,14 +25,14 @@ __device__ inline T look(const T* at) {
 #endif
 }
 
-/// By the calling thread: false if it took too long, which the caller reports.
+/// By the calling thread: false if it took too long (see Patience), which the caller reports.
 template <class T>
 __device__ inline bool watch_word(const DeviceJob& job, const T* at, Compare compare, T value,
-                                  T& seen) {
+                                  T& seen, unsigned times = 1) {
   seen = look(at);
   if (compares(compare, seen, value))
     return true;
-  Patience patience;
+  Patience patience(times);
   do {
     seen = look(at);
     if (compares(compare, seen, value))

@@ -117,17 +117,11 @@ public:
 private:
   __device__ std::size_t rank() const {
     return static_cast<std::size_t>(Scope::rank()) +
-           (grid ? static_cast<std::size_t>(device_block()) * step() : 0);
+           (grid ? static_cast<std::size_t>(device::Grid::rank()) * step() : 0);
   }
   __device__ std::size_t step() const { return static_cast<std::size_t>(Scope::size()); }
-  __device__ std::size_t all() const { return grid ? step() * device_blocks() : step(); }
-  static __device__ unsigned device_block() {
-    using namespace device; // the host's stand-ins are there
-    return blockIdx.x;
-  }
-  static __device__ unsigned device_blocks() {
-    using namespace device;
-    return gridDim.x;
+  __device__ std::size_t all() const {
+    return grid ? step() * static_cast<std::size_t>(device::Grid::size()) : step();
   }
   __device__ void meet(int team) {
     if constexpr (grid)

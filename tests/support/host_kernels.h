@@ -15,6 +15,8 @@ namespace shmemctl::test {
 
 struct HostShape {
   int blocks = 1, threads = 1;
+  int columns = 0; ///< of a grid of two or three dimensions, which divides `blocks`; 0: one
+  int planes = 1;
 };
 
 class HostKernels {
@@ -73,12 +75,12 @@ public:
           threads.emplace_back(
               [&kernel, &pe = *pe, at = blocks.back().get(), shape, block, thread] {
                 device::threadIdx.x = static_cast<unsigned>(thread);
-                device::blockIdx.x = static_cast<unsigned>(block);
                 device::blockDim.x = static_cast<unsigned>(shape.threads);
-                device::gridDim.x = static_cast<unsigned>(shape.blocks);
+                place_block(shape, static_cast<unsigned>(block));
                 device::host_block = at;
                 device::host_network = &pe.network;
                 kernel(pe.job);
+                device::host_give_way();
               });
       }
     for (std::thread& thread : threads)
@@ -106,6 +108,13 @@ private:
     DeviceJob job{};
   };
 
+  static void place_block(const HostShape& shape, unsigned block) {
+    const auto planes = static_cast<unsigned>(shape.planes);
+    const auto of_plane = static_cast<unsigned>(shape.blocks) / planes;
+    const unsigned columns = shape.columns > 0 ? static_cast<unsigned>(shape.columns) : of_plane;
+    device::gridDim = {columns, of_plane / columns, planes};
+    device::blockIdx = {block % columns, block / columns % device::gridDim.y, block / of_plane};
+  }
   static std::int64_t distance(const void* from, const void* to) {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) -
                                      reinterpret_cast<std::uintptr_t>(from));

@@ -121,7 +121,7 @@ private:
 
   struct Payload {
     int from, to;
-    std::uint64_t offset, size, signal, value;
+    std::uint64_t offset, size, signal, value; ///< counts have no value
   };
 
   void make(int phase, int count) {
@@ -199,8 +199,8 @@ private:
       step.value = 1;
       move(step.pe, step.to, pe, step.from, step.size);
       word<std::uint64_t>(step.pe, step.signal) += 1;
-      payloads.push_back(
-          {pe, step.pe, step.to, step.size, step.signal, ++sent_[at(pe)][at(step.pe)]});
+      payloads.push_back({pe, step.pe, step.to, step.size, step.signal, 0});
+      sent_[at(pe)][at(step.pe)] += 1;
       break;
     case RmaStep::put_signal_beside: { // data and signal in 16 bytes
       std::uint64_t place = 0;
@@ -307,9 +307,12 @@ private:
 
   /// The receiver waits for the signal, and copies the payload at once.
   void look(const Payload& payload, std::uint64_t& got) {
-    // A count may have gone on already; a word beside data held anything before.
-    const RmaStep::Kind kind = payload.signal >= words ? RmaStep::wait_count : RmaStep::wait_signal;
-    push(payload.to, {kind, payload.from, 0, 0, 0, payload.signal, payload.value, 1, 1});
+    // Of payloads on their way together a count does not say which have come, until all have. A
+    // word beside data held anything before.
+    const bool counts = payload.signal >= words;
+    push(payload.to,
+         {counts ? RmaStep::wait_count : RmaStep::wait_signal, payload.from, 0, 0, 0,
+          payload.signal, counts ? sent_[at(payload.from)][at(payload.to)] : payload.value, 1, 1});
     std::uint64_t place = 0;
     if (!take(got, words, payload.size, 1, 0, place))
       return;

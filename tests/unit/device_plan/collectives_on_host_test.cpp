@@ -43,6 +43,14 @@ TEST(CollectivesOnHost, OfGrids) {
   EXPECT_EQ((wrong_results<Block, true>(3, {4, 1}, 11, 20, 30000)), 0);
 }
 
+/// Blocks are counted in all dimensions of a grid.
+TEST(CollectivesOnHost, OfGridsOfTwoAndThreeDimensions) {
+  EXPECT_EQ((wrong_results<Block, true>(2, {6, 1, 3}, 18, 20, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(2, {4, 1, 1}, 19, 20, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(2, {8, 1, 2, 2}, 20, 20, 30000)), 0);
+  EXPECT_EQ((wrong_results<Block, true>(2, {4, 1, 2}, 21, 20, 30000, {0, 1})), 0);
+}
+
 /// All are mapped, but kernels cannot know: the blocks of one PE complete its part together.
 TEST(CollectivesOnHost, OfGridsWithANetwork) {
   EXPECT_EQ((wrong_results<Block, true>(2, {3, 2}, 12, 20, 30000, {0, 0})), 0);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "kernels/device/word_atomic.cuh"
 #include "tests/support/host_kernels.h"
@@ -17,6 +18,9 @@ using device::Thread;
 constexpr std::size_t heap_bytes = std::size_t{1} << 20;
 constexpr std::size_t words = 24;
 constexpr std::uint64_t rounds = 10;
+
+/// All on one, or each on its own.
+const std::vector<std::vector<int>> ways = {{}, {0, 1, 2}};
 
 /// PE 0's second thread puts, and then `tell(job, signal, round)` is called by both; PE 1 waits and
 /// looks. It never hears PE 0's threads but by the signal: each thread waits for itself, because
@@ -79,6 +83,88 @@ TEST(FencesOnHost, AnAtomicForTheHost) {
     if (Block::rank() == 0)
       device::word_atomic(device::pointer_to(job, signal, 1), AtomicOp::add, 8, 1, 0);
   });
+}
+
+/// A team of one tells nobody that it has come: its barrier completes what went elsewhere all the
+/// same.
+TEST(FencesOnHost, ABarrierOfOne) {
+  expect_data_before_signal([](const DeviceJob& job, std::uint64_t* signal, std::uint64_t round) {
+    device::barrier<Block>(job, HostKernels::even);
+    if (Block::rank() == 0)
+      device::signal_set(job, signal, round, 1);
+  });
+}
+
+/// What a thread stores into its own memory is there for PEs that hear of it by `meet` and get it.
+template <class Meet>
+void expect_stores_are_got(int n_pes, const std::vector<int>& nodes, const Meet& meet) {
+  HostKernels kernels(n_pes, heap_bytes);
+  if (!nodes.empty())
+    kernels.put_on_nodes({nodes.begin(), nodes.begin() + n_pes});
+  std::atomic<int> wrong{0};
+  kernels.run({1, 2}, [&](const DeviceJob& job) {
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      auto* const own = reinterpret_cast<std::uint64_t*>(job.heap) + 2 * round;
+      own[Block::rank()] = round * 1000 + static_cast<std::uint64_t>(job.pe);
+      if (!meet(job))
+        wrong += 1;
+      const int peer = (job.pe + 1) % job.n_pes;
+      std::uint64_t got[2];
+      device::get<Thread>(job, got, own, sizeof got, peer);
+      for (const std::uint64_t value : got)
+        wrong += value == round * 1000 + static_cast<std::uint64_t>(peer) ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0) << n_pes << " PEs on " << (nodes.empty() ? "one node" : "nodes of their own");
+}
+/// Members that tell each other by requests to the network, which by themselves have no order with
+/// stores into this PE's own memory.
+TEST(FencesOnHost, ASyncIsBehindStoresThatOthersGet) {
+  for (const std::vector<int>& nodes : ways)
+    for (const int n_pes : {2, 3})
+      expect_stores_are_got(n_pes, nodes,
+                            [](const DeviceJob& job) { return device::sync_all<Block>(job); });
+}
+
+/// The source of a reduction is got by far members.
+TEST(FencesOnHost, AReductionIsBehindStoresIntoItsSource) {
+  for (const std::vector<int>& nodes : ways) {
+    HostKernels kernels(3, heap_bytes);
+    if (!nodes.empty())
+      kernels.put_on_nodes(nodes);
+    std::atomic<int> wrong{0};
+    kernels.run({1, 2}, [&](const DeviceJob& job) {
+      for (std::uint64_t round = 1; round <= rounds; ++round) {
+        auto* const source = reinterpret_cast<std::uint64_t*>(job.heap) + 4 * round;
+        auto* const dest = source + heap_bytes / 16;
+        source[Block::rank()] = round + static_cast<std::uint64_t>(job.pe);
+        if (!device::reduce<Block>(job, 0, dest, source, 2, device::ReduceOp::sum))
+          wrong += 1;
+        wrong += dest[Block::rank()] == 3 * round + 3 ? 0 : 1;
+      }
+    });
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+/// Kernels that hope for a fence where only a quiet helps.
+TEST(FencesOnHost, AFenceCompletesNoGet) {
+  HostKernels kernels(2, heap_bytes);
+  kernels.put_on_nodes({0, 1});
+  reinterpret_cast<std::uint64_t*>(kernels.job(1).heap)[0] = 7;
+  std::atomic<int> early{0}, wrong{0};
+  kernels.run({1, 1}, [&](const DeviceJob& job) {
+    if (job.pe != 0)
+      return;
+    auto* const words = reinterpret_cast<std::uint64_t*>(job.heap);
+    device::get_nbi<Thread>(job, words + 1, words, 8, 1);
+    device::fence<Thread>(job);
+    early += words[1] == 7 ? 1 : 0;
+    device::quiet<Thread>(job);
+    wrong += words[1] == 7 ? 0 : 1;
+  });
+  EXPECT_EQ(early, 0);
+  EXPECT_EQ(wrong, 0);
 }
 
 } // namespace

@@ -195,6 +195,34 @@ TEST(DeviceReports, WhoIsNoMemberMeetsNobody) {
       EXPECT_EQ(report.peer, -1);
     }
 }
+/// All blocks hear that the barrier between their meetings has failed, not only the one that made
+/// it.
+TEST(DeviceReports, AGridBarrierThatFailsFailsInEachBlock) {
+  for (const int columns : {0, 2}) {
+    HostKernels kernels(2, heap_bytes, wait_s);
+    std::atomic<int> failed{0}, passed{0};
+    kernels.run({4, 2, columns}, [&](const DeviceJob& job) {
+      if (job.pe == 0) // the other one does not come
+        (device::grid_barrier(job) ? passed : failed) += 1;
+    });
+    EXPECT_EQ(failed, 8);
+    EXPECT_EQ(passed, 0);
+    EXPECT_EQ(kernels.report(0).peer, 1);
+  }
+}
+/// A failure is that of its meeting; the next one of the same words has none.
+TEST(DeviceReports, AMeetingBehindAFailureIsWhole) {
+  HostKernels kernels(1, heap_bytes, wait_s);
+  std::atomic<int> wrong{0};
+  kernels.run({3, 2}, [&](const DeviceJob& job) {
+    for (int round = 0; round < 40; ++round) {
+      const bool mine = round % 3 != 0 || device::Grid::rank() != round % 2;
+      if (device::detail::grid_meet(job, 0, mine, 1) != (round % 3 != 0))
+        wrong += 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
 TEST(DeviceReports, BitsOfFloatingPointAreNotReduced) {
   for (const device::ReduceOp op :
        {device::ReduceOp::bit_and, device::ReduceOp::bit_or, device::ReduceOp::bit_xor}) {

@@ -13,6 +13,7 @@ namespace shmemctl::device {
 
 /// Who is waited for may need this core.
 inline void host_look() {
+  host_give_way();
   thread_local unsigned looks = 0;
   if (++looks % 32 == 0)
     std::this_thread::yield();

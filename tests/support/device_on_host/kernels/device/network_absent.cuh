@@ -1,6 +1,17 @@
-// Stands in for kernels/device/network_absent.cuh: a network between PEs that share this process.
-// What need not be complete at once is done as late as may be: in a quiet, and there in the reverse
-// order, so that whoever forgets one, or hopes for an order, is found out.
+// Stands in for kernels/device/network_absent.cuh: a network between PEs that share this process,
+// as late and as weak as it may be, so that whoever forgets an order, or hopes for one, is found
+// out.
+//
+// - Puts and gets that do not block are done in a quiet, those after a fence behind those before
+// it,
+//   and otherwise in the reverse order. A fence completes nothing.
+// - Values, atomics without an answer and put_signal are done when their thread next waits for
+//   something, or ends: a real network does them without being asked again. Fences and order as
+//   above.
+// - Values and atomics release nothing of the thread's (a real request is relaxed, too) but what a
+//   fence_system() covers.
+//
+// What answers, or blocks, is done at once, behind what came before a fence.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +42,38 @@ public:
     const unsigned asked = n_peers_.exchange(0);
     return {peers_.begin(), peers_.begin() + std::min<std::ptrdiff_t>(asked, most_peers)};
   }
+  /// A put or a get: done in a quiet.
   void later(std::function<void()> operation) {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(operation));
+    waiting_.push_back({fences_.load(std::memory_order_relaxed), std::move(operation)});
+    n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
   }
-  void quiet() {
+  void fence() { fences_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t fences() const { return fences_.load(std::memory_order_relaxed); }
+  void quiet() { complete(UINT64_MAX); }
+  /// All puts and gets before that fence are done.
+  void complete(std::uint64_t fence) {
+    // Not even this lock where there is nothing to do: it would put operations in an order.
+    if (fence != UINT64_MAX && n_waiting_.load(std::memory_order_relaxed) == 0)
+      return;
     const std::lock_guard lock(mutex_); // also: what another thread has begun to do is done
-    for (auto operation = waiting_.rbegin(); operation != waiting_.rend(); ++operation)
-      (*operation)();
-    waiting_.clear();
+    late_first(waiting_);
+    std::size_t done = 0;
+    while (done < waiting_.size() && waiting_[done].fence < fence)
+      waiting_[done++].operation();
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
+    n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
+  }
+
+  struct Operation {
+    std::uint64_t fence; ///< how many came before it
+    std::function<void()> operation;
+  };
+  /// The order of the fences; between two of them the reverse one.
+  static void late_first(std::vector<Operation>& operations) {
+    std::reverse(operations.begin(), operations.end());
+    std::stable_sort(operations.begin(), operations.end(),
+                     [](const Operation& a, const Operation& b) { return a.fence < b.fence; });
   }
 
 private:
@@ -48,7 +82,9 @@ private:
   };
   std::vector<Places> places_;
   std::mutex mutex_;
-  std::vector<std::function<void()>> waiting_;
+  std::vector<Operation> waiting_;
+  std::atomic<std::size_t> n_waiting_{0};
+  std::atomic<std::uint64_t> fences_{0};
   // Nothing here may put operations in an order: ThreadSanitizer looks for those that have none.
   static constexpr std::ptrdiff_t most_peers = 64;
   std::array<std::atomic<int>, most_peers> peers_{};
@@ -56,9 +92,34 @@ private:
 };
 inline thread_local HostNetwork* host_network = nullptr;
 
+/// What the network does for this thread without being asked again.
+inline thread_local std::vector<HostNetwork::Operation> host_soon;
+inline void host_do_soon() {
+  host_late = nullptr;
+  std::vector<HostNetwork::Operation> operations;
+  operations.swap(host_soon);
+  HostNetwork::late_first(operations);
+  for (const HostNetwork::Operation& operation : operations) {
+    host_network->complete(operation.fence);
+    operation.operation();
+  }
+}
+inline void host_do_when_waiting(std::function<void()> operation) {
+  host_soon.push_back({host_network->fences(), std::move(operation)});
+  host_late = host_do_soon;
+}
+/// Before what is done at once.
+inline void host_keep_fences() {
+  const std::uint64_t fence = host_network->fences();
+  if (!host_soon.empty() && host_soon.front().fence < fence)
+    host_do_soon();
+  host_network->complete(fence);
+}
+
+/// `order` of what is stored; loads acquire, because an answer does.
 template <class Word>
-Word atomic_there(Word* at, NetworkAtomic op, Word operand, Word compare) {
-  constexpr int order = __ATOMIC_ACQ_REL; // what comes by the network comes in order here
+Word atomic_there(Word* at, NetworkAtomic op, Word operand, Word compare, bool released) {
+  const int order = released ? __ATOMIC_ACQ_REL : __ATOMIC_ACQUIRE;
   switch (op) {
   case NetworkAtomic::fetch:
     return load_acquire(at);
@@ -94,10 +155,12 @@ inline bool network_put(const DeviceJob& job, NetworkPlace target, const void* s
   const auto copy = [to = host_network->at(target, pe), source, size_bytes] {
     std::memcpy(to, source, size_bytes);
   };
-  if (blocking)
+  if (blocking) {
+    host_keep_fences();
     copy();
-  else
+  } else {
     host_network->later(copy);
+  }
   return true;
 }
 inline bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
@@ -107,10 +170,12 @@ inline bool network_get(const DeviceJob& job, void* target, NetworkPlace source,
   const auto copy = [target, from = host_network->at(source, pe), size_bytes] {
     std::memcpy(target, from, size_bytes);
   };
-  if (blocking)
+  if (blocking) {
+    host_keep_fences();
     copy();
-  else
+  } else {
     host_network->later(copy);
+  }
   return true;
 }
 inline bool network_put_value(const DeviceJob& job, NetworkPlace target, std::uint64_t value,
@@ -118,12 +183,15 @@ inline bool network_put_value(const DeviceJob& job, NetworkPlace target, std::ui
   if (is_cut(job, pe))
     return false;
   std::byte* const to = host_network->at(target, pe);
-  if (size_bytes == 8)
-    store_release(reinterpret_cast<std::uint64_t*>(to), value);
-  else if (size_bytes == 4)
-    store_release(reinterpret_cast<std::uint32_t*>(to), static_cast<std::uint32_t>(value));
-  else
-    std::memcpy(to, &value, size_bytes);
+  host_do_when_waiting([to, value, size_bytes, order = order_of_store()] {
+    if (size_bytes == 8)
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(to), value, order);
+    else if (size_bytes == 4)
+      __atomic_store_n(reinterpret_cast<std::uint32_t*>(to), static_cast<std::uint32_t>(value),
+                       order);
+    else
+      std::memcpy(to, &value, size_bytes);
+  });
   return true;
 }
 inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigned size_bytes,
@@ -132,6 +200,7 @@ inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigne
   if (is_cut(job, pe))
     return false;
   const std::byte* const from = host_network->at(source, pe);
+  host_keep_fences();
   if (size_bytes == 8)
     value = load_acquire(reinterpret_cast<const std::uint64_t*>(from));
   else if (size_bytes == 4)
@@ -140,40 +209,57 @@ inline bool network_get_value(const DeviceJob& job, NetworkPlace source, unsigne
     std::memcpy(&value, from, size_bytes);
   return true;
 }
-/// Done at once: what fetches waits for its answer, and of the others nothing but a quiet tells.
 inline bool network_atomic(const DeviceJob& job, NetworkPlace target, NetworkAtomic op,
                            unsigned size_bytes, std::uint64_t operand, std::uint64_t compare,
                            int pe, std::uint64_t* old) {
   if (is_cut(job, pe))
     return false;
   std::byte* const at = host_network->at(target, pe);
-  const std::uint64_t before =
-      size_bytes == 4
-          ? atomic_there(reinterpret_cast<std::uint32_t*>(at), op,
-                         static_cast<std::uint32_t>(operand), static_cast<std::uint32_t>(compare))
-          : atomic_there(reinterpret_cast<std::uint64_t*>(at), op, operand, compare);
-  if (old != nullptr)
-    *old = before;
+  const auto apply = [=, released = host_fenced]() -> std::uint64_t {
+    return size_bytes == 4
+               ? atomic_there(reinterpret_cast<std::uint32_t*>(at), op,
+                              static_cast<std::uint32_t>(operand),
+                              static_cast<std::uint32_t>(compare), released)
+               : atomic_there(reinterpret_cast<std::uint64_t*>(at), op, operand, compare, released);
+  };
+  if (old == nullptr) {
+    host_do_when_waiting(apply);
+  } else {
+    host_keep_fences();
+    *old = apply();
+  }
   return true;
 }
 inline bool network_put_signal(const DeviceJob& job, NetworkPlace target, const void* source,
                                std::uint64_t size_bytes, NetworkPlace signal, std::uint64_t value,
-                               bool add, int pe, bool) {
+                               bool add, int pe, bool blocking) {
   if (is_cut(job, pe))
     return false;
-  std::memcpy(host_network->at(target, pe), source, size_bytes);
-  auto* const word = reinterpret_cast<std::uint64_t*>(host_network->at(signal, pe));
-  if (add)
-    add_release(word, value);
-  else
-    store_release(word, value);
+  const auto apply = [to = host_network->at(target, pe), source, size_bytes, add, value,
+                      word = reinterpret_cast<std::uint64_t*>(host_network->at(signal, pe))] {
+    std::memcpy(to, source, size_bytes);
+    if (add)
+      add_release(word, value);
+    else
+      store_release(word, value);
+  };
+  if (blocking) {
+    host_keep_fences();
+    apply();
+  } else {
+    host_do_when_waiting(apply);
+  }
   return true;
 }
+inline void network_release() {
+  fence_system();
+}
 inline bool network_fence(const DeviceJob&) {
-  host_network->quiet();
+  host_network->fence();
   return true;
 }
 inline bool network_quiet(const DeviceJob&) {
+  host_give_way();
   host_network->quiet();
   return true;
 }

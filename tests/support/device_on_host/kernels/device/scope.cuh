@@ -25,11 +25,28 @@ struct HostBlock {
   std::uint64_t shared = 0;
 };
 struct HostIndex {
-  unsigned x = 0;
+  unsigned x = 0, y = 0, z = 0;
 };
-inline thread_local HostIndex threadIdx, blockIdx, blockDim, gridDim;
+inline thread_local HostIndex threadIdx, blockIdx;
+inline thread_local HostIndex blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline thread_local HostBlock* host_block = nullptr;
 inline thread_local unsigned host_votes = 0;
+
+/// What this thread has yet to do for the network that stands in for one (network_absent.cuh).
+inline thread_local void (*host_late)() = nullptr;
+/// Called where a thread waits, or is at its end.
+inline void host_give_way() {
+  if (host_late != nullptr)
+    host_late();
+}
+
+/// The same reckoning as in the device's file.
+struct Grid {
+  static int rank() {
+    return static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  }
+  static int size() { return static_cast<int>(gridDim.x * gridDim.y * gridDim.z); }
+};
 
 struct Thread {
   static int rank() { return 0; }
@@ -44,7 +61,10 @@ struct Block {
   static int rank() { return static_cast<int>(threadIdx.x); }
   static int size() { return static_cast<int>(blockDim.x); }
   static void converge() {}
-  static void sync() { host_block->meeting.arrive_and_wait(); }
+  static void sync() {
+    host_give_way();
+    host_block->meeting.arrive_and_wait();
+  }
   static bool all(bool flag) {
     std::atomic<bool>& failed = host_block->failed[host_votes++ % 2];
     if (!flag)
