@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,6 +46,7 @@ void HostBackend::put(std::byte* target, const std::byte* source, std::size_t si
 void HostBackend::go(Direction direction) {
   const auto chunk_bytes = static_cast<std::size_t>(settings(direction).chunk_bytes.value_or(0));
   chunk_bytes_ = chunk_bytes < row_bytes(direction) ? chunk_bytes : 0;
+  lost_ = false;
 }
 
 Settings HostBackend::settings(Direction direction) const {
@@ -79,6 +81,8 @@ std::vector<Settings> HostBackend::candidates(Direction direction) const {
 }
 
 void HostBackend::put_row(std::byte* target, const std::byte* row, std::int32_t rank) {
+  if (mutates(Mutation::Kind::lost_row) && !std::exchange(lost_, true))
+    return;
   if (mutates(Mutation::Kind::skipped_chunk) && !skipped_) {
     skipped_ = true;
     const std::size_t chunk = layout_.payload_bytes() / 4;

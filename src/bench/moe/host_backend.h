@@ -19,7 +19,8 @@ struct Mutation {
     swapped_rows,  ///< two rows change their places
     skipped_chunk, ///< the last part of a row's values is not sent
     early_signal,  ///< the signal goes before its rows, which wait for `gate`
-    no_fence       ///< nothing orders rows and signals
+    no_fence,      ///< nothing orders rows and signals
+    lost_row       ///< the first row of each dispatch is not sent
   };
   Kind kind = Kind::none;
   std::int32_t rank = 0;
@@ -113,6 +114,12 @@ protected:
     return home_weights_.data() +
            static_cast<std::size_t>(token) * static_cast<std::size_t>(setup_.shape.top_k);
   }
+  /// Whether there is such a token: a row that has not come may name any rank, or none, and nothing
+  /// goes back for it. Verification says what is wrong with it.
+  bool is_token(RowSource source) const {
+    return source.rank >= 0 && source.rank < setup_.shape.n_ranks && source.token >= 0 &&
+           source.token < setup_.shape.max_tokens;
+  }
   /// Of the same rows as add_up(); nothing where weights do not come home.
   void add_up_weights(const std::vector<const std::uint16_t*>& rows, float* out) const;
   std::uint16_t* combined_row(std::int32_t token) {
@@ -144,6 +151,7 @@ protected:
   bool is_masked(std::int32_t rank) const { return masked_.count(rank) != 0; }
 
   bool skipped_ = false; ///< the chunk has been
+  bool lost_ = false;    ///< the row of this dispatch has been
 
 private:
   /// Of a row, of a direction.

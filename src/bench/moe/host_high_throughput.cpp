@@ -169,6 +169,8 @@ void HighThroughput::hand_on_from(std::int32_t node) {
   relayed_[as_size(node)].clear();
   for (std::int32_t index = 0; index < rows; ++index) {
     const std::byte* const row = relay_row(node, index);
+    if (!is_token(layout_.source(row)))
+      continue;
     const RankMask ranks = ranks_of_token(setup_.shape, layout_.experts(row));
     relayed_[as_size(node)].push_back(
         {layout_.source(row).token, ranks_on_node(ranks, node_, setup_.node_ranks)});

@@ -58,9 +58,10 @@ void HighThroughput::give_back() {
   std::size_t index = 0;
   for (const std::byte* row : received_rows()) {
     const RowSource source = layout_.source(row);
-    put(back_row(local, node_of(source.rank, setup_.node_ranks), source.token),
-        value_row(lies_.results, index++), back_row_bytes(),
-        rail_of(source.rank, node_, setup_.node_ranks));
+    const std::byte* const result = value_row(lies_.results, index++);
+    if (is_token(source))
+      put(back_row(local, node_of(source.rank, setup_.node_ranks), source.token), result,
+          back_row_bytes(), rail_of(source.rank, node_, setup_.node_ranks));
   }
   order();
   for (const std::int32_t rank : mates_)

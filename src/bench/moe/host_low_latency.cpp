@@ -266,7 +266,7 @@ void LowLatency::give_back() {
   std::size_t index = 0, choice = 0;
   for (const std::byte* row : received_rows()) {
     const RowSource home = layout_.source(row);
-    const bool comes = !is_masked(home.rank);
+    const bool comes = is_token(home) && !is_masked(home.rank);
     if (!weighted()) {
       if (comes)
         put(back_row(half, home.token, me_), result_row(index), value_row_bytes(), home.rank);

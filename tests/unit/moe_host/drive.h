@@ -26,7 +26,7 @@ struct MoeDrive {
   bool gated = false;
   /// FarTransport takes its time in the first dispatch of the rank that the mutation is of.
   bool slow_deliveries = false;
-  /// For mutations after which a row may name no rank: nobody gives it back then.
+  /// For mutations by which rows come while others read them: nobody goes on then.
   bool dispatch_only = false;
 };
 

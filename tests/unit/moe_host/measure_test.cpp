@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include <nlohmann/json.hpp>
@@ -18,12 +19,14 @@ namespace {
 
 using namespace moe;
 
-/// Measures on threads; the result of PE 0.
+/// Measures on threads; the result of PE 0. A gated mutation goes on when all others have looked at
+/// what it left and come to the next meeting.
 PointResult measured(MoeDrive drive, const Effort& effort, Routing& routing, int corrupt_pe = -1) {
   routing = make_routing(drive.setup.shape, drive.routing);
   drive.setup.routing = &routing;
   const int n = drive.setup.shape.n_ranks;
   std::vector<std::string> texts(static_cast<std::size_t>(n));
+  std::vector<std::atomic<int>> met(static_cast<std::size_t>(n));
   PointResult result;
   TeamWorldOptions options;
   options.pes_per_node = drive.pes_per_node;
@@ -31,8 +34,22 @@ PointResult measured(MoeDrive drive, const Effort& effort, Routing& routing, int
   run_team_world(
       n,
       [&](TeamPe& me) {
-        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup);
-        const auto barrier = [&] { me.collectives->barrier(team_world); };
+        Mutation mutation = drive.mutation;
+        if (drive.gated)
+          mutation.gate = [&] {
+            const int mine = met[static_cast<std::size_t>(me.pe)];
+            me.rma->wait(
+                [&] {
+                  return std::count_if(met.begin(), met.end(),
+                                       [&](const auto& of) { return of > mine; }) == n - 1;
+                },
+                "the test's gate");
+          };
+        const auto backend = make_host_backend(*me.rma, me.heap, drive.setup, mutation);
+        const auto barrier = [&] {
+          ++met[static_cast<std::size_t>(me.pe)];
+          me.collectives->barrier(team_world);
+        };
         JobRank rank;
         rank.pe = me.pe;
         rank.n_pes = n;
@@ -158,6 +175,31 @@ TEST(MoeMeasure, DamageOnOnePeIsSaidToAll) {
   const PointResult result = measured(moe_drive(3, 6, 2, 64, 5), effort_of(2), routing, 2);
   ASSERT_EQ(result.wrong.size(), 1U);
   EXPECT_NE(result.wrong[0].find("dispatch: rank 2, row"), std::string::npos) << result.wrong[0];
+}
+
+/// A mistake in the data is a result; what is left of a row is not taken for the row of another.
+TEST(MoeMeasure, MistakesInTheDataAreFoundAndEndNothing) {
+  const MoeDrive high = moe_drive(4, 16, 4, 128, 24);
+  MoeDrive nodes = high;
+  nodes.setup.node_ranks = nodes.pes_per_node = 2;
+  for (MoeDrive drive : {high, nodes, low_latency(high, Combine::weighted),
+                         low_latency(high, Combine::partial), by_expert(high)})
+    for (const auto kind : {Mutation::Kind::swapped_rows, Mutation::Kind::skipped_chunk,
+                            Mutation::Kind::lost_row, Mutation::Kind::early_signal}) {
+      drive.gated = kind == Mutation::Kind::early_signal;
+      if (drive.gated && drive.pes_per_node > 0)
+        continue; // nobody comes to a meeting before what is handed on has come
+      drive.mutation.kind = kind;
+      drive.mutation.rank = 1;
+      Effort effort = effort_of(drive.gated ? 0 : 2);
+      effort.warmup = drive.gated ? 0 : 1;
+      Routing routing;
+      const PointResult result = measured(drive, effort, routing);
+      EXPECT_TRUE(
+          std::any_of(result.wrong.begin(), result.wrong.end(),
+                      [](const std::string& wrong) { return wrong.find("dispatch: rank ") == 0; }))
+          << describe(drive) << ", " << static_cast<int>(kind);
+    }
 }
 
 /// Others wait 60 ms for it, which no scheduler explains away, in every kind of call; of two ranks
