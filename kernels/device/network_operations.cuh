@@ -7,6 +7,7 @@
 #include "kernels/device/network.cuh"
 #include "kernels/device/proxy_client.h"
 #include "kernels/device/queue_client.h"
+#include "kernels/device/scope.cuh"
 
 namespace shmemctl::device {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/device/memory_order.cuh"
+#include "kernels/device/scope.cuh"
 #include "kernels/device_job.h"
 
 namespace shmemctl::device {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/on_stream.h"
+#include "kernels/on_stream_launch.h"
 #include "tests/gpu/device_kernels.h"
 #include "tests/gpu/device_world.h"
 #include "tests/gpu/share.h"
@@ -166,6 +167,20 @@ void run(const std::function<void(GpuPe&)>& body) {
   if (count_gpus() == 0)
     GTEST_SKIP() << "no GPU";
   EXPECT_EQ(run_gpu_pes(2, places * place_bytes, body), "");
+}
+
+/// A device of sm_90 runs code that was made for sm_80, too, which does not wait in itself.
+TEST(Streams, OnlyCodeThatWaitsComesAhead) {
+  const auto made_for = [](int ptx, int binary) {
+    cudaFuncAttributes code{};
+    code.ptxVersion = ptx;
+    code.binaryVersion = binary;
+    return on_stream::waits_for_stream(code);
+  };
+  EXPECT_TRUE(made_for(90, 90));
+  EXPECT_TRUE(made_for(90, 100));
+  EXPECT_FALSE(made_for(80, 80));
+  EXPECT_FALSE(made_for(80, 90)); // compiled from its PTX when it was loaded
 }
 
 TEST(Streams, DoWhatIsAsked) {

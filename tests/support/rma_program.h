@@ -155,6 +155,8 @@ private:
     case RmaStep::put_nbi:
       if (!take(there, slice_end, step.size, 1, gap, step.to))
         return;
+      if (step.size > 0 && below(2) == 0)
+        put_before(pe, step);
       step.from = source + below(sources - step.size);
       move(step.pe, step.to, pe, step.from, step.size);
       break;
@@ -303,6 +305,20 @@ private:
     default:
       break;
     }
+  }
+
+  /// Another put to the place of `step`, which a fence orders behind it and which covers but a part
+  /// of the same bytes from now on.
+  void put_before(int pe, RmaStep& step) {
+    RmaStep earlier = step;
+    earlier.kind = RmaStep::put_nbi;
+    earlier.from = source + below(target - source - earlier.size);
+    move(earlier.pe, earlier.to, pe, earlier.from, earlier.size);
+    push(pe, earlier);
+    push(pe, {RmaStep::fence, 0, 0, 0, 0, 0, 0, 0, 0});
+    const std::uint64_t begin = below(step.size);
+    step.to += begin;
+    step.size = 1 + below(step.size - begin);
   }
 
   /// The receiver waits for the signal, and copies the payload at once.
