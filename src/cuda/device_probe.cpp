@@ -96,6 +96,7 @@ DeviceSample try_device(const std::shared_ptr<const Driver>& driver, const Devic
   sample.stream_operations = info.stream_operations;
   sample.fabric_handles = info.fabric_handles;
   sample.unified_addressing = info.unified_addressing;
+  sample.host_atomics = info.host_atomics;
   try {
     const auto device = std::make_shared<const Device>(driver, info.ordinal);
     sample.no_descriptors = try_descriptor(*device);

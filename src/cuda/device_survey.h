@@ -18,6 +18,7 @@ struct DeviceSample {
   bool stream_operations = false;  ///< waits for and writes of 64-bit words in streams
   bool fabric_handles = false;
   bool unified_addressing = false; ///< registered host memory has one address everywhere
+  bool host_atomics = false;       ///< native ones of its kernels on host memory
   std::vector<double> to_device_us, to_host_us; ///< time of one copy, by round
   std::string wrong; ///< the first byte that did not come back; "" if all did
 };

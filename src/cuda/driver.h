@@ -24,6 +24,7 @@ struct DeviceInfo {
   bool fabric_handles = false;  ///< or as a handle that reaches other nodes of an NVLink domain
   bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
   bool dma_buf = false;         ///< memory can be handed to NICs as a dma-buf
+  bool host_atomics = false;    ///< native ones of its kernels on host memory
   /// For whom a NIC's writes come in their order without a flush (CUGPUDirectRDMAWritesOrdering):
   /// 0 nobody, 100 this device, 200 all devices.
   int rdma_order = 0;

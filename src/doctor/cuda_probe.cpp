@@ -20,12 +20,15 @@ using DeviceGetCount = int(int*);
 using DeviceGetPciBusId = int(char*, int, int);
 using DeviceGetAttribute = int(int*, int, int);
 using DeviceCanAccessPeer = int(int*, int, int);
+using DeviceGetP2pAttribute = int(int*, int, int, int);
+constexpr int p2p_native_atomics = 3; // CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
 
 void ask_devices(const DynamicLibrary& cuda, CudaProbe& probe) {
   auto* const get_count = cuda.function<DeviceGetCount>("cuDeviceGetCount");
   auto* const get_bus_id = cuda.function<DeviceGetPciBusId>("cuDeviceGetPCIBusId");
   auto* const get_attribute = cuda.function<DeviceGetAttribute>("cuDeviceGetAttribute");
   auto* const can_access = cuda.function<DeviceCanAccessPeer>("cuDeviceCanAccessPeer");
+  auto* const p2p_attribute = cuda.function<DeviceGetP2pAttribute>("cuDeviceGetP2PAttribute");
   int count = 0;
   if (get_count == nullptr || get_bus_id == nullptr || get_attribute == nullptr ||
       can_access == nullptr || get_count(&count) != 0)
@@ -43,6 +46,14 @@ void ask_devices(const DynamicLibrary& cuda, CudaProbe& probe) {
     for (int peer = 0; peer < count; ++peer) {
       int access = 0;
       row.push_back(peer != device && can_access(&access, device, peer) == 0 && access != 0);
+    }
+    if (p2p_attribute == nullptr)
+      continue;
+    std::vector<bool>& atomics = probe.atomics.emplace_back();
+    for (int peer = 0; peer < count; ++peer) {
+      int has = 0;
+      atomics.push_back(peer != device &&
+                        p2p_attribute(&has, p2p_native_atomics, device, peer) == 0 && has != 0);
     }
   }
 }
@@ -108,12 +119,16 @@ std::string to_text(const CudaProbe& probe) {
   for (const CudaDevice& device : probe.devices)
     add("device", (device.address ? to_string(*device.address) : std::string("unknown")) +
                       (device.dma_buf ? " 1" : " 0"));
-  for (const std::vector<bool>& row : probe.peers) {
-    std::string bits;
-    for (const bool bit : row)
-      bits += bit ? '1' : '0';
-    add("peers", bits);
-  }
+  const auto add_rows = [&](const std::string& key, const std::vector<std::vector<bool>>& rows) {
+    for (const std::vector<bool>& row : rows) {
+      std::string bits;
+      for (const bool bit : row)
+        bits += bit ? '1' : '0';
+      add(key, bits);
+    }
+  };
+  add_rows("peers", probe.peers);
+  add_rows("atomics", probe.atomics);
   return text;
 }
 
@@ -142,8 +157,8 @@ CudaProbe parse_cuda_probe(std::string_view text) {
     } else if (key == "device") {
       probe.devices.push_back(
           {parse_pci_address(value.substr(0, value.find(' '))), ends_with(value, " 1")});
-    } else if (key == "peers") {
-      std::vector<bool>& row = probe.peers.emplace_back();
+    } else if (key == "peers" || key == "atomics") {
+      std::vector<bool>& row = (key == "peers" ? probe.peers : probe.atomics).emplace_back();
       for (const char bit : value)
         row.push_back(bit == '1');
     }

@@ -24,6 +24,8 @@ struct CudaProbe {
   std::optional<int> init_result;    ///< cuInit: 0 is success
   std::vector<CudaDevice> devices;
   std::vector<std::vector<bool>> peers; ///< cuDeviceCanAccessPeer(row, column)
+  /// cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, row, column); empty: it could not be asked
+  std::vector<std::vector<bool>> atomics;
 
   bool initialized() const { return init_result == 0; }
 };

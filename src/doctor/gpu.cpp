@@ -58,22 +58,42 @@ CheckResult gpus_visible(const CheckContext& context) {
   return passed("the driver sees every GPU", evidence);
 }
 
+namespace {
+
+/// The pairs for which a matrix says no in either direction.
+std::vector<std::string> pairs_without(const std::vector<std::vector<bool>>& matrix) {
+  std::vector<std::string> pairs;
+  for (std::size_t from = 0; from < matrix.size(); ++from)
+    for (std::size_t to = from + 1; to < matrix[from].size(); ++to)
+      if (!matrix[from][to] || to >= matrix.size() || from >= matrix[to].size() ||
+          !matrix[to][from])
+        pairs.push_back(std::to_string(from) + "-" + std::to_string(to));
+  return pairs;
+}
+
+} // namespace
+
 CheckResult judge_gpu_p2p(const CudaProbe& probe, bool nvlinks) {
   if (!probe.initialized())
     return skipped("CUDA does not start: see cuda-driver", probe.problem);
   const std::size_t count = probe.devices.size();
   if (count < 2)
     return skipped("fewer than two GPUs", "cuDeviceGetCount: " + std::to_string(count));
-  std::vector<std::string> apart;
-  for (std::size_t from = 0; from < probe.peers.size(); ++from)
-    for (std::size_t to = from + 1; to < probe.peers[from].size(); ++to)
-      if (!probe.peers[from][to] || to >= probe.peers.size() || from >= probe.peers[to].size() ||
-          !probe.peers[to][from])
-        apart.push_back(std::to_string(from) + "-" + std::to_string(to));
+  const std::vector<std::string> apart = pairs_without(probe.peers);
   const std::string pairs = std::to_string(count * (count - 1) / 2) + " pairs";
-  if (apart.empty())
+  if (apart.empty()) {
+    const std::string can = "cuDeviceCanAccessPeer: yes for all " + pairs;
+    const std::vector<std::string> without = pairs_without(probe.atomics);
+    if (!without.empty())
+      return warned("the links of " + std::to_string(without.size()) + " of " + pairs +
+                        " have no native atomics: " + name_list(without) +
+                        "; kernels of these reach each other by a network only",
+                    can + "; cuDeviceGetP2PAttribute: NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices " +
+                        name_list(without),
+                    "nvidia-smi topo -p2p a");
     return passed("every GPU reaches every other one's memory",
-                  "cuDeviceCanAccessPeer: yes for all " + pairs);
+                  probe.atomics.empty() ? can : can + ", with native atomics");
+  }
   const std::string reason = std::to_string(apart.size()) + " of " + pairs +
                              " cannot reach each other's memory: " + name_list(apart);
   const std::string evidence = "cuDeviceCanAccessPeer: 0 for CUDA devices " + name_list(apart);

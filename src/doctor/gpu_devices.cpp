@@ -68,6 +68,7 @@ std::string abilities_text(const cuda::DeviceSample& device) {
   tell(device.cooperative_launch, "cooperative launches");
   tell(device.stream_operations, "64-bit operations in streams");
   tell(device.unified_addressing, "unified addresses");
+  tell(device.host_atomics, "native atomics on host memory");
   return join(has, ", ") + (lacks.empty() ? "" : "; no " + join(lacks, ", no "));
 }
 
@@ -190,7 +191,7 @@ std::string to_text(const cuda::DeviceSurvey& survey) {
     devices.push_back({each.pci_address, each.name, each.problem, each.no_descriptors,
                        each.no_ipc_handles, each.cooperative_launch, each.stream_operations,
                        each.fabric_handles, each.unified_addressing, each.to_device_us,
-                       each.to_host_us, each.wrong});
+                       each.to_host_us, each.wrong, each.host_atomics});
   const json whole = {survey.problem, survey.copy_bytes, std::move(devices)};
   return json_line(whole);
 }
@@ -215,6 +216,7 @@ cuda::DeviceSurvey parse_device_survey(const std::string& text) {
       row.at(9).get_to(device.to_device_us);
       row.at(10).get_to(device.to_host_us);
       row.at(11).get_to(device.wrong);
+      row.at(12).get_to(device.host_atomics);
       survey.devices.push_back(std::move(device));
     }
   } catch (const std::exception&) {

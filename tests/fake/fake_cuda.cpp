@@ -6,6 +6,7 @@
 //   FAKE_CUDA_FAIL     "cuMemMap:3:700": the third call of that function answers 700
 //   FAKE_CUDA_STICKY   what failed once fails from then on, in every call that touches the device
 //   FAKE_CUDA_NO_PEER  no device reaches another one
+//   FAKE_CUDA_NO_ATOMICS  "0-1": two devices whose link has no native atomics
 //   FAKE_CUDA_LACKS    number of a device attribute that is 0 (102: virtual memory)
 //   FAKE_CUDA_RDMA_ORDER  for whom a NIC's writes are in order: 0 nobody, 100 the device, 200 all
 //   FAKE_CUDA_FABRIC   1: memory can have fabric handles

@@ -19,14 +19,21 @@ std::string why_no_peer_access(const cuda::Device& device, const std::string& uu
   for (const cuda::DeviceInfo& other : device.driver().devices()) {
     if (other.uuid != uuid)
       continue;
-    int can = 0;
+    int can = 0, atomics = 0;
     CUdevice mine = 0, theirs = 0;
     const cuda::Functions& call = device.call();
+    const std::string pair = " from " + device.text() + " (" + device.info().pci_address +
+                             ") to GPU " + std::to_string(other.ordinal) + " (" +
+                             other.pci_address + ")";
     if (call.device_get(&mine, device.info().ordinal) != CUDA_SUCCESS ||
         call.device_get(&theirs, other.ordinal) != CUDA_SUCCESS ||
         call.device_can_access_peer(&can, mine, theirs) != CUDA_SUCCESS || can == 0)
-      return "CUDA has no peer access from " + device.text() + " (" + device.info().pci_address +
-             ") to GPU " + std::to_string(other.ordinal) + " (" + other.pci_address + ")";
+      return "CUDA has no peer access" + pair;
+    // Kernels count the members of a barrier by them.
+    if (call.device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                      mine, theirs) != CUDA_SUCCESS ||
+        atomics == 0)
+      return "the link has no native atomics" + pair;
   }
   return "";
 }

@@ -9,8 +9,9 @@
 
 namespace shmemctl {
 
-/// Why CUDA says that this device cannot reach that one; "" if it can, or if that one is not
-/// visible to this process (CUDA_VISIBLE_DEVICES): then only a trial can tell.
+/// Why CUDA says that this device's kernels cannot use that one's memory: no peer access, or no
+/// native atomics on the link. "" if they can, or if that one is not visible to this process
+/// (CUDA_VISIBLE_DEVICES): then a trial tells of the access, and nothing of atomics.
 std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
 
 /// Collective over `candidates`, the PEs of the slots of `peers`: everybody shows a chunk of the

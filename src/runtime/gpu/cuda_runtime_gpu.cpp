@@ -55,6 +55,9 @@ void RuntimeGpu::describe() {
   site_.heap_kind = memory_.kind();
   site_.heap_reason =
       choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).reason;
+  if (site_.heap_kind == "host" && !info.host_atomics)
+    site_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so kernels' "
+                         "counters and atomics there are those of PCIe, if the platform has them";
   site_.multiprocessors = info.multiprocessors;
   site_.memory_GBps = info.memory_GBps;
   site_.cooperative_launch = info.cooperative_launch;

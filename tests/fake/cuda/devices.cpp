@@ -1,9 +1,11 @@
 // Devices, contexts and streams of the made-up driver.
 #include "tests/fake/cuda/state.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "tests/fake/thread.h"
 
@@ -96,9 +98,14 @@ CUresult can_access(int* yes, CUdevice a, CUdevice b) {
   *yes = a != b && !std::getenv("FAKE_CUDA_NO_PEER");
   return CUDA_SUCCESS;
 }
-CUresult p2p_attribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+CUresult p2p_attribute(int* value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b) {
   BEGIN(cuDeviceGetP2PAttribute)
-  *value = 1;
+  const char* const without = std::getenv("FAKE_CUDA_NO_ATOMICS");
+  const std::string pair = std::to_string(std::min(a, b)) + "-" + std::to_string(std::max(a, b));
+  *value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && without != nullptr &&
+                   pair == without
+               ? 0
+               : 1;
   return CUDA_SUCCESS;
 }
 CUresult total_mem(std::size_t* bytes, CUdevice) {

@@ -59,6 +59,12 @@ TEST(DeviceProbeFaults, WhatAGpuLacksIsSaid) {
                    require(first.no_ipc_handles.empty() && first.problem.empty(), "the rest");
                  }),
             "");
+  for (const char* lacks : {"86", "none"}) // HOST_NATIVE_ATOMIC_SUPPORTED
+    EXPECT_EQ(with("FAKE_CUDA_LACKS", lacks,
+                   [lacks](const cuda::DeviceSample& first, const cuda::DeviceSample&) {
+                     require(first.host_atomics == (std::string(lacks) == "none"), lacks);
+                   }),
+              "");
   EXPECT_EQ(with("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle:2:801",
                  [](const cuda::DeviceSample& first, const cuda::DeviceSample& second) {
                    require(first.no_descriptors.empty(), first.no_descriptors);

@@ -54,7 +54,13 @@ Scenarios all_abilities() {
   return {
       abilities("all", survey(), pass,
                 "GPU 1: file descriptors of memory, IPC handles, cooperative launches, 64-bit "
-                "operations in streams, unified addresses; no fabric handles",
+                "operations in streams, unified addresses; no fabric handles, no native atomics on "
+                "host memory",
+                ""),
+      abilities("atomics on host memory", survey([](auto& gpu) { gpu.host_atomics = true; }), pass,
+                "GPU 1: file descriptors of memory, IPC handles, cooperative launches, 64-bit "
+                "operations in streams, unified addresses, native atomics on host memory; no "
+                "fabric handles",
                 ""),
       abilities("no file descriptors", survey([](auto& gpu) {
                   gpu.no_descriptors = "cuMemExportToShareableHandle: CUDA_ERROR_NOT_SUPPORTED";
@@ -110,7 +116,7 @@ TEST(DoctorGpuDevices, TheChildsAnswerComesBack) {
     gpu.no_descriptors = "a";
     gpu.no_ipc_handles = "b";
     gpu.cooperative_launch = false;
-    gpu.fabric_handles = true;
+    gpu.fabric_handles = gpu.host_atomics = true;
     gpu.wrong = "at offset 3";
   });
   const cuda::DeviceSurvey back = doctor::parse_device_survey(doctor::to_text(sent));
@@ -128,6 +134,7 @@ TEST(DoctorGpuDevices, TheChildsAnswerComesBack) {
     EXPECT_EQ(left.stream_operations, right.stream_operations);
     EXPECT_EQ(left.fabric_handles, right.fabric_handles);
     EXPECT_EQ(left.unified_addressing, right.unified_addressing);
+    EXPECT_EQ(left.host_atomics, right.host_atomics);
     EXPECT_EQ(left.to_device_us, right.to_device_us);
     EXPECT_EQ(left.to_host_us, right.to_host_us);
     EXPECT_EQ(left.wrong, right.wrong);

@@ -12,11 +12,13 @@ void with_gpus_of_driver(Machine& m, int count) {
     m.files.write(std::string("/proc/driver/nvidia/gpus/") + gpu_address[i] + "/information", "");
 }
 
-doctor::CudaProbe probe_of(std::vector<std::vector<bool>> peers) {
+doctor::CudaProbe probe_of(std::vector<std::vector<bool>> peers,
+                           std::vector<std::vector<bool>> atomics = {}) {
   doctor::CudaProbe probe;
   probe.init_result = 0;
   probe.devices.resize(peers.size());
   probe.peers = std::move(peers);
+  probe.atomics = std::move(atomics);
   return probe;
 }
 
@@ -131,6 +133,13 @@ Scenarios peers() {
           "0 for CUDA devices 0-1", "pcie-acs"),
       p2p("a row is missing", probe_of({{false, true, true}, {true, false, true}}), true, fail,
           "0-2, 1-2", "nvidia-smi topo"),
+      p2p("atomics too", probe_of({{false, true}, {true, false}}, {{false, true}, {true, false}}),
+          true, pass, "with native atomics", ""),
+      p2p("no atomics between two of three",
+          probe_of({{false, true, true}, {true, false, true}, {true, true, false}},
+                   {{false, true, true}, {true, false, false}, {true, true, false}}),
+          false, warning, "NATIVE_ATOMIC_SUPPORTED 0 for CUDA devices 1-2",
+          "nvidia-smi topo -p2p a"),
       p2p("one GPU", probe_of({{false}}), false, skipped, "cuDeviceGetCount: 1", ""),
       p2p("CUDA does not start", broken, true, skipped, "", ""),
       {"gpu-p2p", "a copied tree", [](Machine& m) { m.node = healthy_node(); }, skipped, "", ""},

@@ -65,6 +65,26 @@ TEST(RuntimeGpu, WithoutVirtualMemoryTheHeapIsOfHandles) {
   }
 }
 
+TEST(RuntimeGpu, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
+  for (const bool native : {false, true}) {
+    const SetVariable lacks("FAKE_CUDA_LACKS", native ? "0" : "86");
+    for (const PeResult& result : run_fork_job(gpu_job(2,
+                                                       [](Runtime& runtime) {
+                                                         return runtime.gpu()->site().heap_kind +
+                                                                ": " +
+                                                                runtime.gpu()->site().heap_reason;
+                                                       },
+                                                       {{"SHMEMCTL_HEAP", "host"}}))) {
+      EXPECT_EQ(result.exit_code, 0) << result.text;
+      EXPECT_EQ(result.text.rfind("host: ", 0), 0u) << result.text;
+      EXPECT_EQ(result.text.find("no native atomics of this GPU on host memory") ==
+                    std::string::npos,
+                native)
+          << result.text;
+    }
+  }
+}
+
 TEST(RuntimeGpu, TooLittleMemoryIsSaidByAll) {
   const SetVariable small("FAKE_CUDA_BYTES", "16777216");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
@@ -101,6 +121,29 @@ TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
     EXPECT_EQ(results[0].text.find("+(" + no + "0 (0000:1a:00.0) to GPU 1 (0000:1b:00.0)"), 0u)
         << results[0].text;
     EXPECT_EQ(results[0].text.substr(results[0].text.size() - 2), ")+") << results[0].text;
+  }
+}
+
+// Kernels would count the members of barriers by them. Of three devices two lack them.
+TEST(RuntimeGpu, LinksWithoutNativeAtomicsAreNotMapped) {
+  const SetVariable three("FAKE_CUDA_DEVICES", "3"), without("FAKE_CUDA_NO_ATOMICS", "0-1");
+  for (const char* heap : {"vmm", "ipc"}) {
+    const std::vector<PeResult> results = run_fork_job(
+        gpu_job(3,
+                [](Runtime& runtime) {
+                  auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
+                  runtime.rma().put_value<std::uint64_t>(word, 1, (runtime.pe() + 1) % 3);
+                  runtime.collectives().barrier(team_world);
+                  return ways_of(runtime);
+                },
+                {{"SHMEMCTL_HEAP", heap}}));
+    EXPECT_EQ(results[0].exit_code, 0) << results[0].text;
+    EXPECT_EQ(results[0].text.find(
+                  "+(the link has no native atomics from GPU 0 (0000:1a:00.0) to GPU 1 "),
+              0u)
+        << results[0].text;
+    EXPECT_EQ(results[1].text.find("(the link has no native atomics from GPU 1 "), 0u)
+        << results[1].text;
   }
 }
 
