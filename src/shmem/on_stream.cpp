@@ -40,15 +40,28 @@ To choice(const char* what, int number, To last) {
   return static_cast<To>(number);
 }
 on_stream::NumberType number_type(shmemx_type_t type) {
-  static_assert(static_cast<int>(on_stream::NumberType::fp16) == SHMEMX_HALF &&
+  static_assert(static_cast<int>(on_stream::NumberType::float64) == SHMEMX_DOUBLE &&
                 static_cast<int>(on_stream::NumberType::bf16) == SHMEMX_BFLOAT16 &&
-                static_cast<int>(on_stream::NumberType::float64) == SHMEMX_DOUBLE);
-  return choice("type", type, on_stream::NumberType::fp16);
+                static_cast<int>(on_stream::NumberType::fp16) == SHMEMX_HALF &&
+                static_cast<int>(on_stream::NumberType::int8) == SHMEMX_INT8 &&
+                static_cast<int>(on_stream::NumberType::uint8) == SHMEMX_UINT8 &&
+                static_cast<int>(on_stream::NumberType::uint64) == SHMEMX_UINT64);
+  return choice("type", type, on_stream::NumberType::uint64);
 }
-device::ReduceOp reduce_op(shmemx_op_t op) {
+/// The operator for numbers of that type.
+device::ReduceOp reduce_op(shmemx_op_t op, on_stream::NumberType type) {
+  using enum on_stream::NumberType;
   static_assert(static_cast<int>(device::ReduceOp::prod) == SHMEMX_PROD &&
-                static_cast<int>(device::ReduceOp::min) == SHMEMX_MIN);
-  return choice("operator", op, device::ReduceOp::prod);
+                static_cast<int>(device::ReduceOp::min) == SHMEMX_MIN &&
+                static_cast<int>(device::ReduceOp::bit_and) == SHMEMX_AND &&
+                static_cast<int>(device::ReduceOp::bit_xor) == SHMEMX_XOR);
+  const auto chosen = choice("operator", op, device::ReduceOp::bit_xor);
+  if (device::is_bitwise(chosen) &&
+      (type == float32 || type == float64 || type == bf16 || type == fp16))
+    throw api::wrong_use("operator " + std::to_string(op), "reduce floating-point numbers with",
+                         "it is one of whole numbers' bits",
+                         "use SHMEMX_SUM, SHMEMX_MIN, SHMEMX_MAX or SHMEMX_PROD");
+  return chosen;
 }
 
 } // namespace
@@ -150,8 +163,9 @@ SHMEMCTL_API(void, shmemx_reduce_on_stream,
              (shmem_team_t team, void* dest, const void* source, size_t nreduce, shmemx_type_t type,
               shmemx_op_t op, shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::reduce(job, api::team_number(team), dest, source, nreduce, number_type(type),
-                      reduce_op(op), stream);
+    const on_stream::NumberType numbers = number_type(type);
+    on_stream::reduce(job, api::team_number(team), dest, source, nreduce, numbers,
+                      reduce_op(op, numbers), stream);
   });
 }
 
@@ -159,7 +173,8 @@ SHMEMCTL_API(void, shmemx_reducescatter_on_stream,
              (shmem_team_t team, void* dest, const void* source, size_t nreduce, shmemx_type_t type,
               shmemx_op_t op, shmemx_stream_t stream)) {
   with_job([&](const on_stream::Job& job, World&) {
-    on_stream::reducescatter(job, api::team_number(team), dest, source, nreduce, number_type(type),
-                             reduce_op(op), stream);
+    const on_stream::NumberType numbers = number_type(type);
+    on_stream::reducescatter(job, api::team_number(team), dest, source, nreduce, numbers,
+                             reduce_op(op, numbers), stream);
   });
 }

@@ -200,6 +200,36 @@ void test_sums_in_a_graph() {
     shmemx_gpu_free(block);
 }
 
+/// Types and operators beyond those of graphs: numbers of 1, 2 and 4 bytes, and of bits.
+void test_numbers_and_bits() {
+  constexpr std::size_t count = 24;
+  std::uint64_t *source = symmetric(count), *dest = symmetric(count);
+  store(source, Words(count, mark(me, 3)));
+  const auto reduced = [&](shmemx_type_t type, std::size_t numbers, shmemx_op_t op) {
+    shmemx_reduce_on_stream(SHMEM_TEAM_WORLD, dest, source, numbers, type, op, stream);
+    return load(dest, count);
+  };
+  std::uint64_t all = ~std::uint64_t{0}, any = 0, odd = 0, sums = 0;
+  for (int pe = 0; pe < n; ++pe) {
+    const std::uint64_t word = mark(pe, 3);
+    all &= word;
+    any |= word;
+    odd ^= word;
+    std::uint64_t bytes = 0;
+    for (int byte = 0; byte < 64; byte += 8)
+      bytes |= (((sums >> byte) + (word >> byte)) & 0xff) << byte;
+    sums = bytes;
+  }
+  expect(reduced(SHMEMX_UINT64, count, SHMEMX_AND) == Words(count, all), "bits of all PEs");
+  expect(reduced(SHMEMX_UINT16, 4 * count, SHMEMX_OR) == Words(count, any), "bits of any PE");
+  expect(reduced(SHMEMX_INT32, 2 * count, SHMEMX_XOR) == Words(count, odd), "odd bits");
+  expect(reduced(SHMEMX_UINT8, 8 * count, SHMEMX_SUM) == Words(count, sums), "sums of bytes");
+  expect(reduced(SHMEMX_INT8, 8 * count, SHMEMX_SUM) == Words(count, sums), "the same with signs");
+  shmem_barrier_all();
+  for (std::uint64_t* block : {dest, source})
+    shmemx_gpu_free(block);
+}
+
 void test_the_host_reaches_it() {
   std::uint64_t* words = symmetric(2);
   const int next = (me + 1) % n, previous = (me + n - 1) % n;
@@ -278,6 +308,7 @@ int main(int argc, char** argv) {
   test_moving_on_a_stream();
   test_lists_on_a_stream();
   test_sums_in_a_graph();
+  test_numbers_and_bits();
   test_the_host_reaches_it();
   test_registered_memory();
   if (mistakes == 0)

@@ -118,8 +118,14 @@ void make_mistake(const std::string& which) {
   if (which == "root")
     shmemx_broadcastmem_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, n, nullptr);
   if (which == "type")
-    shmemx_reduce_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, static_cast<shmemx_type_t>(6),
+    shmemx_reduce_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, static_cast<shmemx_type_t>(12),
                             SHMEMX_SUM, nullptr);
+  if (which == "operator")
+    shmemx_reduce_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, SHMEMX_UINT64,
+                            static_cast<shmemx_op_t>(7), nullptr);
+  if (which == "bits")
+    shmemx_reducescatter_on_stream(SHMEM_TEAM_WORLD, nullptr, nullptr, 8, SHMEMX_HALF, SHMEMX_XOR,
+                                   nullptr);
   if (which == "comparison")
     shmemx_signal_wait_until_on_stream(nullptr, 0, 1, nullptr);
   if (which == "wait")

@@ -103,13 +103,15 @@ private:
   std::optional<WrongByte> wrong_fetch_;
 };
 
-CaseInfo info_of(std::string name, std::string measures, const std::string& how) {
+CaseInfo info_of(std::string name, std::string measures, const std::string& how,
+                 bool fetches = false) {
   CaseInfo info;
   info.name = std::move(name);
   info.group = "atomic";
   info.metric = Metric::latency;
   info.measures = std::move(measures);
-  info.how = how + " Verified: the words, from the number of operations, and every value fetched.";
+  info.how = how + " Verified: the words, from the number of operations" +
+             (fetches ? ", and every value fetched." : ".");
   info.element_bytes = info.min_bytes = 4;
   info.max_bytes = 8;
   info.only_bytes = {4, 8};
@@ -127,7 +129,8 @@ CaseEntry latency_entry(const char* op) {
   return entry_of<GpuAtomic<kernel, Adders::one_thread>>(
       info_of(std::string("atomic-") + op, std::string("time of an atomic ") + op + until,
               std::string("One thread, one operation after the other on one word of 4 or 8 bytes") +
-                  (atomic_fetches(kernel) ? "." : ", each followed by quiet.")));
+                  (atomic_fetches(kernel) ? "." : ", each followed by quiet."),
+              atomic_fetches(kernel)));
 }
 
 } // namespace

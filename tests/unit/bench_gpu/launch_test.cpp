@@ -154,6 +154,15 @@ TEST(GpuCases, HaveNamesAndLaunchesOfTheirOwn) {
   }
 }
 
+TEST(GpuCases, OfAtomicsSayThatFetchedValuesAreVerifiedWhereThereAreAny) {
+  std::vector<std::string> fetching;
+  for (const CaseEntry& entry : cases_of(Initiator::gpu, MemoryKind::gpu))
+    if (entry.info.how.find("every value fetched") != std::string::npos)
+      fetching.push_back(entry.info.name);
+  EXPECT_EQ(fetching, (std::vector<std::string>{"atomic-fetch", "atomic-swap",
+                                                "atomic-compare-swap", "atomic-fetch-add"}));
+}
+
 TEST(GpuCases, OfTheHostAreThoseThatReachItsMemory) {
   const auto cases = cases_of(Initiator::host, MemoryKind::gpu);
   EXPECT_GE(cases.size(), 4u);

@@ -102,9 +102,24 @@ typedef enum {
   SHMEMX_FLOAT,
   SHMEMX_DOUBLE,
   SHMEMX_BFLOAT16, /* summed in float, as SHMEMX_HALF */
-  SHMEMX_HALF
+  SHMEMX_HALF,
+  SHMEMX_INT8,
+  SHMEMX_INT16,
+  SHMEMX_UINT8,
+  SHMEMX_UINT16,
+  SHMEMX_UINT32,
+  SHMEMX_UINT64
 } shmemx_type_t;
-typedef enum { SHMEMX_SUM, SHMEMX_MIN, SHMEMX_MAX, SHMEMX_PROD } shmemx_op_t;
+/* The last three are of whole numbers only; with other types they end the job. */
+typedef enum {
+  SHMEMX_SUM,
+  SHMEMX_MIN,
+  SHMEMX_MAX,
+  SHMEMX_PROD,
+  SHMEMX_AND,
+  SHMEMX_OR,
+  SHMEMX_XOR
+} shmemx_op_t;
 /* nreduce: elements of dest. */
 void shmemx_reduce_on_stream(shmem_team_t team, void* dest, const void* source, size_t nreduce,
                              shmemx_type_t type, shmemx_op_t op, shmemx_stream_t stream);
