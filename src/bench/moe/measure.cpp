@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_line.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/statistics.h"
 #include "src/moe/payload.h"
 
@@ -42,7 +43,7 @@ struct Calls {
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank) {
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank) {
     calls_.push_back({Operation::dispatch, 0, {}, {}});
     if (setup.mode == Mode::high_throughput)
       calls_.push_back({Operation::cached_dispatch, 0, {}, {}});
@@ -50,37 +51,33 @@ public:
   }
 
   PointResult run() {
-    step("the first call");
+    steps_.begin("the first call");
     round(true, nullptr, true);
+    steps_.begin("warm-up");
     for (int i = 0; i < effort_.warmup; ++i)
       round(false, nullptr, false);
-    const Clock::time_point begin = Clock::now();
     for (int i = 0; i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || us_since(begin) > 1e6)
-        step(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
+      if (i % 16 == 0 || steps_.is_due())
+        steps_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
       const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
       round(every || i + 1 == effort_.iterations, &calls_, false);
     }
-    step("dispatch and combine in turn");
+    steps_.begin("dispatch and combine in turn");
     chain();
     masked_ = masked_at_last_ = backend_.masked();
     if (effort_.absent)
       go_on_without(*effort_.absent);
-    step("gathering the times");
+    steps_.begin("gathering the times");
     return gather();
   }
 
 private:
-  void step(const std::string& words) const {
-    if (rank_.step)
-      rank_.step(words);
-  }
-
   /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
   void round(bool verified, std::vector<Calls>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
     for (Calls& calls : calls_) {
+      steps_.go_on();
       if (verified) {
         backend_.poison();
         if (calls.operation == Operation::combine) { // which needs rows that are there
@@ -131,6 +128,7 @@ private:
   bool look(Operation operation, const std::vector<std::int32_t>& masked) {
     if (backend_.masked() != masked)
       return false;
+    steps_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
@@ -140,24 +138,35 @@ private:
     return true;
   }
 
-  /// Dispatch and combine in turn, as a model's layers do; the last pair is looked at.
+  std::vector<double> pairs(int n) {
+    const auto made = static_cast<std::uint64_t>(backend_.chained_pairs(n));
+    called_.dispatches += made;
+    called_.combines += made;
+    return backend_.chain(n, [this] { steps_.go_on(); });
+  }
+
+  /// Dispatch and combine in turn, as a model's layers do. All calls carry the same rows, so what a
+  /// pair leaves out does not show where an earlier one has been: one more, into memory that has
+  /// been filled, is looked at.
   void chain() {
-    if (effort_.verify)
-      backend_.poison();
+    rank_.barrier();
+    period_us_ = pairs(effort_.iterations);
+    if (!effort_.verify || effort_.iterations == 0)
+      return;
+    rank_.barrier(); // the others' last rows have come, too
+    backend_.poison();
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
-    period_us_ = backend_.chain(effort_.iterations);
-    const auto pairs = static_cast<std::uint64_t>(backend_.chained_pairs(effort_.iterations));
-    called_.dispatches += pairs;
-    called_.combines += pairs;
-    if (effort_.verify && effort_.iterations > 0 && look(Operation::dispatch, masked) &&
-        look(Operation::combine, masked))
+    pairs(1);
+    if (look(Operation::dispatch, masked) && look(Operation::combine, masked))
       ++verified_;
   }
 
-  /// Calls that one PE does not come to, without any meeting between; verified.
+  /// Calls that one PE does not come to, without any meeting between; verified are the last pair,
+  /// and the one behind that in which it was masked: of low latency's halves it takes the other
+  /// one, which nothing has written to since it was filled.
   void go_on_without(int absent) {
-    step(fmt::format("going on without PE {}", absent));
+    steps_.begin(fmt::format("going on without PE {}", absent));
     if (effort_.verify)
       backend_.poison();
     rank_.barrier();
@@ -170,9 +179,14 @@ private:
     backend_.run_experts();
     masking_us_ = dispatch_us + backend_.combine().total_us;
     const std::vector<std::int32_t> masked = backend_.masked();
-    without_us_ = backend_.chain(effort_.iterations);
-    const bool seen =
-        effort_.verify && look(Operation::dispatch, masked) && look(Operation::combine, masked);
+    const auto see = [&] {
+      return effort_.verify && look(Operation::dispatch, masked) &&
+             look(Operation::combine, masked);
+    };
+    pairs(1);
+    bool seen = see();
+    without_us_ = pairs(effort_.iterations);
+    seen = seen && see();
     if (seen)
       ++verified_;
     masked_at_last_ = backend_.masked();
@@ -310,6 +324,7 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
+  Steps steps_;
   std::vector<Calls> calls_;
   std::vector<double> period_us_, without_us_;
   double masking_us_ = 0; ///< the calls in which a PE was masked

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,7 @@
 #include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/moe/traffic.h"
 #include "tests/unit/moe_host/drive.h"
 
@@ -127,7 +130,9 @@ public:
     ++called.combines;
     return {};
   }
-  std::vector<double> chain(int pairs) override { return Backend::chain(chained_pairs(pairs)); }
+  std::vector<double> chain(int pairs, const std::function<void()>& between) override {
+    return Backend::chain(chained_pairs(pairs), between);
+  }
   int chained_pairs(int pairs) const override { return pairs + 2; }
   std::optional<std::string> verify_dispatch() override { return std::nullopt; }
   std::optional<std::string> verify_combine() override { return std::nullopt; }
@@ -159,8 +164,84 @@ TEST(MoeMeasure, AllCallsAreCounted) {
         ASSERT_TRUE(result.calls);
         EXPECT_EQ(result.calls->dispatches, backend.called.dispatches);
         EXPECT_EQ(result.calls->combines, backend.called.combines);
-        EXPECT_EQ(result.calls->combines, 1U + 1 + 5 + 7) << "first, warm-up, timed, chained";
+        EXPECT_EQ(result.calls->combines, 1U + 1 + 5 + 7 + (verify ? 3 : 0))
+            << "first, warm-up, timed, chained, and one more that is looked at";
       }
+}
+
+/// Each call takes its time.
+class SlowBackend : public CountedBackend {
+public:
+  Times dispatch(bool cached) override {
+    take();
+    return CountedBackend::dispatch(cached);
+  }
+  Times combine() override {
+    take();
+    return CountedBackend::combine();
+  }
+
+  static constexpr std::chrono::milliseconds call_ms{30};
+  int since_step = 0, most_since_step = 0;
+
+private:
+  void take() {
+    std::this_thread::sleep_for(call_ms);
+    most_since_step = std::max(most_since_step, ++since_step);
+  }
+};
+
+/// Whoever watches takes what says nothing for what hangs: however many calls there are, not one
+/// part of them is silent for much longer than a call takes.
+TEST(MoeMeasure, WhatGoesOnSaysSo) {
+  for (const std::optional<int> absent : {std::optional<int>(), std::optional<int>(1)}) {
+    SlowBackend backend;
+    moe::Setup setup;
+    setup.mode = Mode::low_latency;
+    Effort effort = effort_of(16);
+    effort.warmup = 16;
+    effort.absent = absent;
+    JobRank rank;
+    rank.barrier = [] {};
+    rank.gather = [](const std::string& text) { return std::vector{text}; };
+    rank.step = [&](const std::string&) { backend.since_step = 0; };
+    measure(backend, setup, effort, rank);
+    const auto calls = static_cast<int>(Steps::pause / SlowBackend::call_ms) + 1;
+    EXPECT_LE(backend.most_since_step, calls + 2) << "a chain says it behind each pair";
+  }
+}
+
+/// Nothing comes from this pair on.
+class DeafBackend : public CountedBackend {
+public:
+  explicit DeafBackend(std::uint64_t last) : last_(last) {}
+  void poison() override { holds_rows_ = false; }
+  Times dispatch(bool cached) override {
+    holds_rows_ = holds_rows_ || called.combines < last_;
+    return CountedBackend::dispatch(cached);
+  }
+  std::optional<std::string> verify_dispatch() override {
+    return holds_rows_ ? std::nullopt : std::optional<std::string>("no rows");
+  }
+  std::optional<std::string> verify_combine() override { return verify_dispatch(); }
+
+private:
+  const std::uint64_t last_;
+  bool holds_rows_ = false;
+};
+
+/// All calls carry the same rows: those of an earlier one are not taken for those of the last.
+TEST(MoeMeasure, AChainThatStopsBringingRowsIsFound) {
+  CountedBackend counting;
+  Effort effort = effort_of(4);
+  measured_alone(counting, effort, Mode::low_latency);
+  for (const std::uint64_t last : {counting.called.combines - 3, counting.called.combines - 5}) {
+    DeafBackend backend(last);
+    const PointResult result = measured_alone(backend, effort, Mode::low_latency);
+    EXPECT_EQ(result.wrong, std::vector<std::string>{"dispatch: no rows"}) << last;
+  }
+  DeafBackend well(counting.called.combines);
+  EXPECT_TRUE(measured_alone(well, effort, Mode::low_latency).wrong.empty());
 }
 
 TEST(MoeMeasure, CallsWithoutAllRanksAreNotTheRoutings) {
@@ -286,7 +367,7 @@ private:
 TEST(MoeMeasure, WhatTheCallThatMasksLeavesIsNoCorruption) {
   CountedBackend counting;
   const int all = measured_alone(counting, effort_of(2), Mode::low_latency).verified_iterations;
-  const std::uint64_t last = counting.called.combines, before_the_chain = last - 4;
+  const std::uint64_t last = counting.called.combines, before_the_chain = last - 4 - 3;
   for (const std::uint64_t at : {std::uint64_t{1}, before_the_chain, last}) {
     MaskingBackend backend(at);
     const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
