@@ -160,7 +160,10 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       flags.tune,
       tuned,
       links.end(),
-      backend.window()};
+      backend.window(),
+      recorded ? moe::RoutingRequest{} : request.routing,
+      effort.most_delay_us,
+      effort.straggler};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);

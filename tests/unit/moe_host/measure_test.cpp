@@ -21,6 +21,7 @@ namespace shmemctl::test {
 namespace {
 
 using namespace moe;
+using nlohmann::json;
 
 /// Measures on threads; the result of PE 0. A gated mutation goes on when all others have looked at
 /// what it left and come to the next meeting.
@@ -422,6 +423,75 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
     ASSERT_TRUE(first.bandwidth_GBps && first.wire_GBps);
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
     EXPECT_FALSE(text_of(point).empty());
+  }
+}
+
+/// `report diff` and `report check` join rows by their parameters: whatever is asked for otherwise
+/// is another measurement.
+TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
+  MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  PointResult result;
+  result.period_us = {1};
+  moe::Setup setup = drive.setup;
+  Point point{setup, "host", "uniform", 16, {}, result};
+  std::vector<json> all;
+  const auto add = [&] {
+    all.push_back(rows_of(point).back().params);
+    setup = drive.setup;
+    point.drawn = {};
+    point.most_delay_us = 0;
+    point.straggler.reset();
+  };
+  add();
+  setup.seed = 2, add();
+  setup.bias = true, add();
+  setup.weights_home = true, add();
+  setup.format = Format::fp8, add();
+  setup.format = Format::fp8, setup.power_scales = true, add();
+  setup.patience_us = 100, add();
+  setup.shape.expert_alignment = 16, add();
+  setup.node_ranks = 2, add();
+  setup.node_of_rank = {0, 0, 1, 1}, add(); // --flat
+  setup.num_sms = 8, add();
+  setup.mode = Mode::low_latency, setup.combine = Combine::weighted, add();
+  setup.mode = Mode::low_latency, setup.combine = Combine::partial, add();
+  setup.by_expert = true, add();
+  point.drawn.uneven = true, add();
+  point.drawn.masked_percent = 5, add();
+  point.drawn.kind = RoutingKind::grouped, add();
+  point.drawn.kind = RoutingKind::grouped, point.drawn.groups = 4, add();
+  point.drawn.kind = RoutingKind::grouped, point.drawn.top_groups = 4, add();
+  point.most_delay_us = 7, add();
+  point.straggler = std::pair{1, 5.0}, add();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_NE(all[i], all[j]) << i << " and " << j;
+  EXPECT_EQ(all[8].at("nodes"), 2);
+  EXPECT_EQ(all[9].at("nodes"), 2);
+  EXPECT_EQ(all[9].at("flat"), true);
+  EXPECT_EQ(all[0].at("ranks"), 4);
+}
+
+TEST(MoeMemory, WeightsThatComeHomeAreInTheFormula) {
+  MoeDrive drive = moe_drive(4, 16, 3, 128, 16);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  drive.setup.node_ranks = 2;
+  for (const bool home : {false, true}) {
+    drive.setup.weights_home = home;
+    const std::string row = home ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
+    const std::uint64_t row_bytes = 256 + (home ? 16 : 0);
+    int of_rows = 0;
+    for (const MemoryUse& use : HostLayout(drive.setup).uses) {
+      const bool by_rank = use.formula == "ranks * max_tokens * " + row;
+      if (!by_rank && use.formula != "nodes * max_tokens * " + row)
+        continue;
+      ++of_rows;
+      EXPECT_EQ(use.size_bytes, (by_rank ? 4U : 2U) * 16 * row_bytes) << use.what;
+    }
+    EXPECT_EQ(of_rows, 4) << "results, rows that come back, and both sums";
   }
 }
 
