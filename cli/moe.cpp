@@ -10,6 +10,7 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/moe/gpu_layout.h"
+#include "src/bench/moe/host_backend.h"
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
@@ -108,15 +109,27 @@ std::string words_of(const moe::Setup& setup) {
                      setup.shape.top_k, setup.shape.n_experts);
 }
 
+Error misfit_of(moe::Direction direction, const moe::Settings& given, const std::string& backend,
+                const std::string& problem) {
+  return bad_moe(fmt::format("--{}-settings {} does not go with --backend {}: {}",
+                             moe::to_string(direction), to_text(given), backend, problem),
+                 "leave it out, or let --tune find some");
+}
+
+/// What the host can say of a point's settings before anything is measured. Throws Error (usage).
+void require_host_settings(const moe::Setup& setup, const moe::DirectionSettings& given) {
+  for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
+    if (const std::string problem = moe::host_misfit(setup, direction, given.of(direction));
+        !problem.empty())
+      throw misfit_of(direction, given.of(direction), "host", problem);
+}
+
 /// Puts the backend to what was asked for. Throws Error (usage) for what it cannot do.
 void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
     if (const std::string problem = backend.cannot_use(direction, given.of(direction));
         !problem.empty())
-      throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}: {}",
-                                moe::to_string(direction), to_text(given.of(direction)),
-                                backend.name(), problem),
-                    "leave it out, or let --tune find some");
+      throw misfit_of(direction, given.of(direction), backend.name(), problem);
   backend.use(given);
 }
 
@@ -160,7 +173,10 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       flags.tune,
       tuned,
       links.end(),
-      backend.window()};
+      backend.window(),
+      recorded ? moe::RoutingRequest{} : request.routing,
+      effort.most_delay_us,
+      effort.straggler};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -221,8 +237,11 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
-  for (const moe::PointRequest& point : points)
+  for (const moe::PointRequest& point : points) {
     moe::require_backend(runtime, flags.kind(), point.setup);
+    if (flags.kind() == moe::BackendKind::host)
+      require_host_settings(point.setup, settings_of(flags));
+  }
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
   if (!flags.record.empty() && session.leads())

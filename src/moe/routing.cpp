@@ -18,19 +18,22 @@ namespace {
 constexpr std::array<const char*, 6> kind_names{"uniform",    "zipf",        "one-rank",
                                                 "hot-expert", "empty-ranks", "grouped"};
 
+std::uint64_t scattered(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+  return x ^ x >> 31;
+}
+
 /// SplitMix64: whole numbers only, so that every machine draws the same.
 class Draws {
 public:
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15U;
   explicit Draws(std::uint64_t seed) : state_(seed) {}
 
   /// From 0 to limit - 1.
   std::uint64_t below(std::uint64_t limit) {
-    state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t x = state_;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
-    x ^= x >> 31;
-    return (x >> 32) * limit >> 32; // limits are far below 2^32
+    state_ += step;
+    return (scattered(state_) >> 32) * limit >> 32; // limits are far below 2^32
   }
 
 private:
@@ -225,8 +228,9 @@ RankRouting make_rank_routing(const Shape& shape, const RoutingRequest& request,
   RankRouting mine{shape.top_k, {}};
   const std::int32_t tokens = tokens_of_rank(shape, request, rank);
   mine.experts.reserve(static_cast<std::size_t>(tokens) * static_cast<std::size_t>(shape.top_k));
+  // Seeds are mixed first: next to each other, they would begin one draw apart.
   Chooser chooser(shape, request,
-                  request.seed * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank) +
+                  scattered(request.seed + Draws::step) + static_cast<std::uint64_t>(rank) +
                       request.step * apart);
   for (std::int32_t token = 0; token < tokens; ++token)
     chooser.next(mine.experts);

@@ -225,6 +225,14 @@ class Tuning(MoeTest):
                 self.assertIn("shmemctl: fix: ", err)
 
 
+    def test_settings_that_go_with_a_part_of_the_sweep(self):
+        result, document = self.report(2, "--num-experts", 32, "--num-tokens", 8, "-n", 2, "-w", 0,
+                                       "--hidden", "1024,512", "--combine-settings", "chunk_bytes=2048")
+        self.assertEqual(result[:2], (2, ""), result[2])
+        self.assertIn("is not from 1 to 1024", result[2])
+        self.assertFalse(document and document["results"])
+
+
 class Files(MoeTest):
     def test_a_recorded_routing_is_replayed(self):
         file = self.path / "routing.txt"

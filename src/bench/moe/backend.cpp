@@ -8,7 +8,7 @@
 
 namespace shmemctl::moe {
 
-std::vector<double> Backend::chain(int pairs) {
+std::vector<double> Backend::chain(int pairs, const std::function<void()>& between) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> periods_us;
   Clock::time_point begin = Clock::now();
@@ -17,7 +17,8 @@ std::vector<double> Backend::chain(int pairs) {
     combine();
     const Clock::time_point end = Clock::now();
     periods_us.push_back(std::chrono::duration<double, std::micro>(end - begin).count());
-    begin = end;
+    between();
+    begin = Clock::now();
   }
   return periods_us;
 }

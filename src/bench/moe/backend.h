@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,7 +103,8 @@ public:
   virtual Times combine() = 0;
   /// Dispatch and combine in turn, so many times, with nothing between: how long a pair took, us,
   /// as often as it was looked at.
-  virtual std::vector<double> chain(int pairs);
+  /// @param between called now and then, outside of what is timed: it goes on
+  virtual std::vector<double> chain(int pairs, const std::function<void()>& between);
   /// How many pairs chain(pairs) makes of that: at least as many.
   virtual int chained_pairs(int pairs) const { return pairs; }
   /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is

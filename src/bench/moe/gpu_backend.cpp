@@ -36,7 +36,7 @@ void GpuBackend::fill() {
   wait("the tokens");
 }
 
-std::vector<double> GpuBackend::chain(int pairs) {
+std::vector<double> GpuBackend::chain(int pairs, const std::function<void()>& between) {
   const auto [batches, each] = chain_batches(pairs);
   std::vector<double> periods_us;
   for (int batch = 0; batch < batches; ++batch) {
@@ -52,6 +52,7 @@ std::vector<double> GpuBackend::chain(int pairs) {
     timer_.end(stream());
     wait("dispatch and combine in turn");
     periods_us.push_back(timer_.elapsed_ns() / 1000 / each);
+    between();
   }
   if (few())
     look_for_masked();

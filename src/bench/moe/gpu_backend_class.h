@@ -71,7 +71,7 @@ public:
   }
   /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
   /// wait.
-  std::vector<double> chain(int pairs) override;
+  std::vector<double> chain(int pairs, const std::function<void()>& between) override;
   int chained_pairs(int pairs) const override { return chain_batches(pairs).pairs(); }
   void run_experts() override {
     // What experts made of the same rows before would be right again. Nobody reads it any more:

@@ -200,7 +200,9 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
 }
 
 ChainBatches chain_batches(int pairs) {
-  const int batches = std::min(std::max(pairs, 0), 8);
+  constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
+  const int batches =
+      std::max(std::min(std::max(pairs, 0), fewest), (pairs + longest - 1) / longest);
   return {batches, batches > 0 ? (pairs + batches - 1) / batches : 0};
 }
 

@@ -37,7 +37,7 @@ private:
   std::vector<Settings> combine_candidates(int sms) const;
 };
 
-/// How a chain of pairs is timed: in a few batches, which are alike.
+/// How a chain of pairs is timed: in batches of 16 at most, which are alike.
 struct ChainBatches {
   int batches = 0, each = 0;
   int pairs() const { return batches * each; }

@@ -55,10 +55,12 @@ Settings HostBackend::settings(Direction direction) const {
   return filled(given(direction), own);
 }
 
-std::string HostBackend::cannot_use(Direction direction, const Settings& wanted) const {
-  if (std::string unknown = unknown_setting(wanted, settings(direction)); !unknown.empty())
+std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted) {
+  const auto most = static_cast<std::int32_t>(HostBackend::row_bytes(setup, direction));
+  Settings own;
+  own.chunk_bytes = most;
+  if (std::string unknown = unknown_setting(wanted, own); !unknown.empty())
     return unknown;
-  const auto most = static_cast<std::int32_t>(row_bytes(direction));
   if (wanted.chunk_bytes && (*wanted.chunk_bytes < 1 || *wanted.chunk_bytes > most))
     return fmt::format("chunk_bytes {} is not from 1 to {}, a row of a {}", *wanted.chunk_bytes,
                        most, to_string(direction));

@@ -30,6 +30,9 @@ struct Mutation {
 /// Symmetric memory that make_host_backend() needs.
 std::size_t host_backend_bytes(const Setup& setup);
 
+/// Why the host's calls of such a setup cannot run with that; "" if they can.
+std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted);
+
 /// @param memory symmetric, host_backend_bytes() of it, zeroed on all ranks before any goes on;
 ///               stays the caller's, outlives the backend
 /// @param rank of this PE, which is also its PE
@@ -51,7 +54,9 @@ public:
   }
   /// One: chunk_bytes of a put; its own choice is the whole row.
   Settings settings(Direction direction) const override;
-  std::string cannot_use(Direction direction, const Settings& settings) const override;
+  std::string cannot_use(Direction direction, const Settings& wanted) const override {
+    return host_misfit(setup_, direction, wanted);
+  }
   std::vector<Settings> candidates(Direction direction) const override;
 
 protected:
@@ -154,10 +159,14 @@ protected:
   bool lost_ = false;    ///< the row of this dispatch has been
 
 private:
-  /// Of a row, of a direction.
-  std::size_t row_bytes(Direction direction) const {
-    return direction == Direction::combine ? value_row_bytes() : layout_.stride_bytes();
+  friend std::string host_misfit(const Setup& setup, Direction direction, const Settings& wanted);
+  static std::size_t row_bytes(const Setup& setup, Direction direction) {
+    return direction == Direction::combine
+               ? static_cast<std::size_t>(setup.shape.hidden) * sizeof(std::uint16_t)
+               : RowLayout(setup).stride_bytes();
   }
+  /// Of a row, of a direction.
+  std::size_t row_bytes(Direction direction) const { return row_bytes(setup_, direction); }
   void mask(std::int32_t rank);
 
   std::size_t chunk_bytes_ = 0; ///< of a put; 0: no limit

@@ -62,6 +62,8 @@ HostLayout::HostLayout(const Setup& setup) {
   // Rows that cross nodes; low latency sends them straight.
   const bool relays = high && setup.n_nodes() > 1;
   const std::size_t nodes = as_size(setup.n_nodes());
+  const std::string value_words = // of a row on its way back, as RowLayout::back_bytes()
+      setup.weights_home ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
   Builder add(*this);
   for (std::size_t* words :
        {&signals.ready, &signals.ready_back, &signals.relayed, &signals.nodes_back})
@@ -87,17 +89,17 @@ HostLayout::HostLayout(const Setup& setup) {
       add.rows("experts' results",
                setup.by_expert                      ? "packed rows * hidden * 2"
                : setup.combine == Combine::weighted ? "choices of this rank's experts * hidden * 2"
-                                                    : "ranks * max_tokens * hidden * 2",
+                                                    : "ranks * max_tokens * " + value_words,
                result_rows, value_row);
   const std::size_t per_token = setup.combine == Combine::weighted ? as_size(shape.top_k) : ranks;
   back = add.rows("rows that come back",
-                  high                                 ? "ranks * max_tokens * hidden * 2"
+                  high                                 ? "ranks * max_tokens * " + value_words
                   : setup.combine == Combine::weighted ? "2 * topk * max_tokens * hidden * 2"
                                                        : "2 * ranks * max_tokens * hidden * 2",
                   (high ? 1 : 2) * per_token * tokens, value_row);
-  sums = add.rows("sums for other nodes", "nodes * max_tokens * hidden * 2",
+  sums = add.rows("sums for other nodes", "nodes * max_tokens * " + value_words,
                   relays ? nodes * tokens : 0, value_row);
-  sums_in = add.rows("sums of other nodes", "nodes * max_tokens * hidden * 2",
+  sums_in = add.rows("sums of other nodes", "nodes * max_tokens * " + value_words,
                      relays ? nodes * tokens : 0, value_row);
 }
 

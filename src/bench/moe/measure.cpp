@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_line.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/statistics.h"
 #include "src/moe/payload.h"
 
@@ -36,13 +37,14 @@ struct Calls {
   Operation operation;
   double cold_us = 0;
   std::vector<Times> times;
-  std::vector<double> late_us; ///< from the barrier until the call began
+  std::vector<double> late_us;                       ///< from the barrier until the call began
+  std::vector<double> send_us = {}, receive_us = {}; ///< of calls in halves
 };
 
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank) {
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank) {
     calls_.push_back({Operation::dispatch, 0, {}, {}});
     if (setup.mode == Mode::high_throughput)
       calls_.push_back({Operation::cached_dispatch, 0, {}, {}});
@@ -50,37 +52,34 @@ public:
   }
 
   PointResult run() {
-    step("the first call");
+    steps_.begin("the first call");
     round(true, nullptr, true);
+    steps_.begin("warm-up");
     for (int i = 0; i < effort_.warmup; ++i)
       round(false, nullptr, false);
-    const Clock::time_point begin = Clock::now();
     for (int i = 0; i < effort_.iterations; ++i) {
-      if (i % 16 == 0 || us_since(begin) > 1e6)
-        step(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
+      if (i % 16 == 0 || steps_.is_due())
+        steps_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
       const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
       round(every || i + 1 == effort_.iterations, &calls_, false);
     }
-    step("dispatch and combine in turn");
+    steps_.begin("dispatch and combine in turn");
     chain();
+    halves();
     masked_ = masked_at_last_ = backend_.masked();
     if (effort_.absent)
       go_on_without(*effort_.absent);
-    step("gathering the times");
+    steps_.begin("gathering the times");
     return gather();
   }
 
 private:
-  void step(const std::string& words) const {
-    if (rank_.step)
-      rank_.step(words);
-  }
-
   /// Each operation once, each after a meeting. @param into where times go; nullptr: nowhere
   void round(bool verified, std::vector<Calls>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
     for (Calls& calls : calls_) {
+      steps_.go_on();
       if (verified) {
         backend_.poison();
         if (calls.operation == Operation::dispatch)
@@ -133,6 +132,7 @@ private:
   bool look(Operation operation, const std::vector<std::int32_t>& masked) {
     if (backend_.masked() != masked)
       return false;
+    steps_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
@@ -142,26 +142,63 @@ private:
     return true;
   }
 
-  /// Dispatch and combine in turn, as a model's layers do; the last pair is looked at.
+  std::vector<double> pairs(int n) {
+    const auto made = static_cast<std::uint64_t>(backend_.chained_pairs(n));
+    called_.dispatches += made;
+    called_.combines += made;
+    return backend_.chain(n, [this] { steps_.go_on(); });
+  }
+
+  /// Dispatch and combine in turn, as a model's layers do. All calls carry the same rows, so what a
+  /// pair leaves out does not show where an earlier one has been: one more, into memory that has
+  /// been filled, is looked at.
   void chain() {
-    if (effort_.verify) {
-      backend_.poison();
-      backend_.poison_plan();
-    }
+    rank_.barrier();
+    period_us_ = pairs(effort_.iterations);
+    if (!effort_.verify || effort_.iterations == 0)
+      return;
+    rank_.barrier(); // the others' last rows have come, too
+    backend_.poison();
+    backend_.poison_plan();
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
-    period_us_ = backend_.chain(effort_.iterations);
-    const auto pairs = static_cast<std::uint64_t>(backend_.chained_pairs(effort_.iterations));
-    called_.dispatches += pairs;
-    called_.combines += pairs;
-    if (effort_.verify && effort_.iterations > 0 && look(Operation::dispatch, masked) &&
-        look(Operation::combine, masked))
+    pairs(1);
+    if (look(Operation::dispatch, masked) && look(Operation::combine, masked))
       ++verified_;
   }
 
-  /// Calls that one PE does not come to, without any meeting between; verified.
+  /// Each operation in its two halves, launched apart, with a meeting between: then what is
+  /// received has been sent. The last ones are looked at.
+  void halves() {
+    for (int i = 0; backend_.has_halves() && i < effort_.iterations; ++i) {
+      if (i % 16 == 0 || steps_.is_due())
+        steps_.begin(fmt::format("halves, {} of {}", i + 1, effort_.iterations));
+      const bool verified = effort_.verify && i + 1 == effort_.iterations;
+      rank_.barrier(); // all have ended the combine before
+      if (verified)
+        backend_.poison();
+      const std::vector<std::int32_t> masked = backend_.masked();
+      for (Calls& calls : calls_) {
+        const bool back = calls.operation == Operation::combine;
+        const Direction direction = back ? Direction::combine : Direction::dispatch;
+        if (back && verified)
+          backend_.run_experts();
+        rank_.barrier();
+        calls.send_us.push_back(backend_.send(direction));
+        rank_.barrier();
+        calls.receive_us.push_back(backend_.receive(direction));
+        ++(back ? called_.combines : called_.dispatches);
+        if (verified)
+          look(calls.operation, masked);
+      }
+    }
+  }
+
+  /// Calls that one PE does not come to, without any meeting between; verified are the last pair,
+  /// and the one behind that in which it was masked: of low latency's halves it takes the other
+  /// one, which nothing has written to since it was filled.
   void go_on_without(int absent) {
-    step(fmt::format("going on without PE {}", absent));
+    steps_.begin(fmt::format("going on without PE {}", absent));
     if (effort_.verify)
       backend_.poison();
     rank_.barrier();
@@ -174,9 +211,14 @@ private:
     backend_.run_experts();
     masking_us_ = dispatch_us + backend_.combine().total_us;
     const std::vector<std::int32_t> masked = backend_.masked();
-    without_us_ = backend_.chain(effort_.iterations);
-    const bool seen =
-        effort_.verify && look(Operation::dispatch, masked) && look(Operation::combine, masked);
+    const auto see = [&] {
+      return effort_.verify && look(Operation::dispatch, masked) &&
+             look(Operation::combine, masked);
+    };
+    pairs(1);
+    bool seen = see();
+    without_us_ = pairs(effort_.iterations);
+    seen = seen && see();
     if (seen)
       ++verified_;
     masked_at_last_ = backend_.masked();
@@ -228,6 +270,8 @@ private:
         one["arrival"].push_back(times.arrival_us);
         one["pack"].push_back(times.pack_us);
       }
+      one["send"] = calls.send_us;
+      one["receive"] = calls.receive_us;
       one["waits"] = by_peer(calls, &Times::wait_us);
       one["begin waits"] = by_peer(calls, &Times::begin_wait_us);
       one["late"] = bench::median(calls.late_us);
@@ -282,6 +326,8 @@ private:
       one.transfer_us = part("transfer");
       one.arrival_us = part("arrival");
       one.pack_us = part("pack");
+      one.send_us = part("send");
+      one.receive_us = part("receive");
       for (const json& pe : all) {
         const json& operation = pe.at("operations").at(i);
         one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());
@@ -314,6 +360,7 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
+  Steps steps_;
   std::vector<Calls> calls_;
   std::vector<double> period_us_, without_us_;
   double masking_us_ = 0; ///< the calls in which a PE was masked

@@ -25,6 +25,47 @@ Traffic traffic_of(const Setup& setup, Operation operation) {
   return operation == Operation::combine ? combine_traffic(setup) : dispatch_traffic(setup);
 }
 
+/// What makes one routing another, where it is not the usual.
+void add_routing(const Point& point, json& params) {
+  const RoutingRequest& drawn = point.drawn;
+  if (point.setup.seed != 1)
+    params["seed"] = point.setup.seed;
+  if (drawn.uneven)
+    params["uneven"] = true;
+  if (drawn.masked_percent > 0)
+    params["masked_percent"] = drawn.masked_percent;
+  if (drawn.kind == RoutingKind::grouped) {
+    params["groups"] = drawn.groups;
+    params["top_groups"] = drawn.top_groups;
+  }
+}
+
+/// Where rows go, with what beside their values, and what holds calls up.
+void add_way(const Point& point, json& params) {
+  const Setup& setup = point.setup;
+  const bool straight = !setup.node_of_rank.empty();
+  const std::int32_t nodes =
+      straight ? *std::max_element(setup.node_of_rank.begin(), setup.node_of_rank.end()) + 1
+               : setup.n_nodes();
+  params["ranks"] = setup.shape.n_ranks;
+  if (nodes > 1)
+    params["nodes"] = nodes;
+  if (nodes > 1 && straight && setup.mode == Mode::high_throughput)
+    params["flat"] = true;
+  if (setup.format == Format::fp8 && setup.power_scales)
+    params["scales"] = "ue8m0";
+  if (setup.bias)
+    params["bias"] = true;
+  if (setup.shape.expert_alignment > 1)
+    params["expert_alignment"] = setup.shape.expert_alignment;
+  if (setup.patience_us > 0)
+    params["patience_us"] = setup.patience_us;
+  if (point.most_delay_us > 0)
+    params["most_delay_us"] = point.most_delay_us;
+  if (point.straggler)
+    params["straggler"] = fmt::format("{}:{:.0f}", point.straggler->first, point.straggler->second);
+}
+
 json params_of(const Point& point, const char* phase) {
   const Setup& setup = point.setup;
   json params{{"tokens", point.tokens},
@@ -42,10 +83,10 @@ json params_of(const Point& point, const char* phase) {
     params["weights"] = "home";
   if (setup.by_expert)
     params["layout"] = "expert";
-  if (setup.n_nodes() > 1)
-    params["nodes"] = setup.n_nodes();
   if (setup.num_sms > 0)
     params["num_sms"] = setup.num_sms;
+  add_routing(point, params);
+  add_way(point, params);
   for (const Direction direction : {Direction::dispatch, Direction::combine})
     if (const std::string given = to_text(point.given.of(direction)); !given.empty())
       params[to_string(direction) + std::string("_settings")] = given;
@@ -256,7 +297,8 @@ json json_of(const Point& point) {
   const Traffic there = dispatch_traffic(setup), back = combine_traffic(setup);
   json all{{"params", params_of(point, "total")},
            {"window", point.window},
-           {"caches", "warm: each call has the buffers of the one before, and nothing is flushed"},
+           {"caches", "warm: each call has the buffers of the one before, and nothing is flushed; "
+                      "but a timed call that is verified begins behind a fill of what it writes"},
            {"links", links_json(point.links, there, back, point.result.calls)},
            {"nics", nics_json(point.links)},
            {"nvlinks", nvlinks_json(point.links.nvlinks)},

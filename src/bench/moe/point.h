@@ -26,8 +26,11 @@ struct Point {
   /// Whether settings were tried before, so no call was the first; and how that went.
   bool was_tuned = false;
   std::vector<Tuned> tuned = {};
-  Links links = {};        ///< what rows went over
-  std::string window = {}; ///< what `total` spans, and by which clock
+  Links links = {};          ///< what rows went over
+  std::string window = {};   ///< what `total` spans, and by which clock
+  RoutingRequest drawn = {}; ///< how the routing was made; of a file nothing
+  int most_delay_us = 0;     ///< Effort's
+  std::optional<std::pair<int, double>> straggler = {};
 };
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.

@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_line.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::moe {
@@ -25,7 +26,8 @@ class Trials {
 public:
   Trials(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank,
          Direction direction)
-      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), direction_(direction) {
+      : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank),
+        direction_(direction) {
     tuned_.direction = direction;
     const Settings own = backend.settings(direction);
     tuned_.attempts.push_back({own, true, {}, {}, ""});
@@ -49,7 +51,8 @@ public:
     std::vector<std::size_t> last = finalists();
     // In turn: what the machine does meanwhile happens to all of them.
     for (int i = 0; i < effort_.iterations; ++i) {
-      step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));
+      if (i % 16 == 0 || steps_.is_due())
+        step(fmt::format("the best {}, call {} of {}", last.size(), i + 1, effort_.iterations));
       for (const std::size_t at : last) {
         set(tuned_.attempts[at]);
         tuned_.attempts[at].last_us.push_back(timed_call());
@@ -65,9 +68,8 @@ public:
   }
 
 private:
-  void step(const std::string& words) const {
-    if (rank_.step)
-      rank_.step(fmt::format("tuning {}: {}", to_string(direction_), words));
+  void step(const std::string& words) {
+    steps_.begin(fmt::format("tuning {}: {}", to_string(direction_), words));
   }
   void set(const Attempt& attempt) {
     settings_.of(direction_) = attempt.settings;
@@ -75,6 +77,7 @@ private:
   }
   bool few() const { return setup_.mode == Mode::low_latency; }
   double call() {
+    steps_.go_on();
     rank_.barrier();
     return (direction_ == Direction::combine ? backend_.combine() : backend_.dispatch(!few()))
         .total_us;
@@ -93,9 +96,12 @@ private:
       backend_.dispatch(!few());
       backend_.run_experts();
     }
+    const std::vector<std::int32_t> masked = backend_.masked();
     call();
-    if (!effort_.verify)
+    // Of who is masked within a call, some was taken and some left out: that is not judged.
+    if (!effort_.verify || backend_.masked() != masked)
       return;
+    steps_.go_on();
     if (effort_.corrupt)
       backend_.corrupt();
     const std::optional<std::string> wrong =
@@ -152,6 +158,7 @@ private:
   const Setup& setup_;
   const Effort& effort_;
   const JobRank& rank_;
+  Steps steps_;
   const Direction direction_;
   DirectionSettings settings_;
   Tuned tuned_{};
@@ -221,6 +228,7 @@ std::vector<Tuned> tune(Backend& backend, const Setup& setup, const Effort& effo
                         const JobRank& rank) {
   std::vector<Tuned> all;
   DirectionSettings settings;
+  Steps(rank).begin("tuning: the plan");
   rank.barrier();
   backend.dispatch(false); // the plan that all trials use
   backend.run_experts();

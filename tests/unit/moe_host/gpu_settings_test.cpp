@@ -119,6 +119,7 @@ TEST(MoeGpuSettings, AChainIsOfAtLeastWhatIsAskedFor) {
     const ChainBatches batches = chain_batches(pairs);
     EXPECT_GE(batches.pairs(), pairs);
     EXPECT_LT(batches.pairs() - batches.batches, pairs);
+    EXPECT_LE(batches.each, 16) << "a deadline bounds the wait for a batch";
   }
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,7 @@
 #include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/moe/traffic.h"
 #include "tests/unit/moe_host/drive.h"
 
@@ -18,6 +21,7 @@ namespace shmemctl::test {
 namespace {
 
 using namespace moe;
+using nlohmann::json;
 
 /// Measures on threads; the result of PE 0. A gated mutation goes on when all others have looked at
 /// what it left and come to the next meeting.
@@ -127,7 +131,9 @@ public:
     ++called.combines;
     return {};
   }
-  std::vector<double> chain(int pairs) override { return Backend::chain(chained_pairs(pairs)); }
+  std::vector<double> chain(int pairs, const std::function<void()>& between) override {
+    return Backend::chain(chained_pairs(pairs), between);
+  }
   int chained_pairs(int pairs) const override { return pairs + 2; }
   std::optional<std::string> verify_dispatch() override { return std::nullopt; }
   std::optional<std::string> verify_combine() override { return std::nullopt; }
@@ -159,8 +165,84 @@ TEST(MoeMeasure, AllCallsAreCounted) {
         ASSERT_TRUE(result.calls);
         EXPECT_EQ(result.calls->dispatches, backend.called.dispatches);
         EXPECT_EQ(result.calls->combines, backend.called.combines);
-        EXPECT_EQ(result.calls->combines, 1U + 1 + 5 + 7) << "first, warm-up, timed, chained";
+        EXPECT_EQ(result.calls->combines, 1U + 1 + 5 + 7 + (verify ? 3 : 0))
+            << "first, warm-up, timed, chained, and one more that is looked at";
       }
+}
+
+/// Each call takes its time.
+class SlowBackend : public CountedBackend {
+public:
+  Times dispatch(bool cached) override {
+    take();
+    return CountedBackend::dispatch(cached);
+  }
+  Times combine() override {
+    take();
+    return CountedBackend::combine();
+  }
+
+  static constexpr std::chrono::milliseconds call_ms{30};
+  int since_step = 0, most_since_step = 0;
+
+private:
+  void take() {
+    std::this_thread::sleep_for(call_ms);
+    most_since_step = std::max(most_since_step, ++since_step);
+  }
+};
+
+/// Whoever watches takes what says nothing for what hangs: however many calls there are, not one
+/// part of them is silent for much longer than a call takes.
+TEST(MoeMeasure, WhatGoesOnSaysSo) {
+  for (const std::optional<int> absent : {std::optional<int>(), std::optional<int>(1)}) {
+    SlowBackend backend;
+    moe::Setup setup;
+    setup.mode = Mode::low_latency;
+    Effort effort = effort_of(16);
+    effort.warmup = 16;
+    effort.absent = absent;
+    JobRank rank;
+    rank.barrier = [] {};
+    rank.gather = [](const std::string& text) { return std::vector{text}; };
+    rank.step = [&](const std::string&) { backend.since_step = 0; };
+    measure(backend, setup, effort, rank);
+    const auto calls = static_cast<int>(Steps::pause / SlowBackend::call_ms) + 1;
+    EXPECT_LE(backend.most_since_step, calls + 2) << "a chain says it behind each pair";
+  }
+}
+
+/// Nothing comes from this pair on.
+class DeafBackend : public CountedBackend {
+public:
+  explicit DeafBackend(std::uint64_t last) : last_(last) {}
+  void poison() override { holds_rows_ = false; }
+  Times dispatch(bool cached) override {
+    holds_rows_ = holds_rows_ || called.combines < last_;
+    return CountedBackend::dispatch(cached);
+  }
+  std::optional<std::string> verify_dispatch() override {
+    return holds_rows_ ? std::nullopt : std::optional<std::string>("no rows");
+  }
+  std::optional<std::string> verify_combine() override { return verify_dispatch(); }
+
+private:
+  const std::uint64_t last_;
+  bool holds_rows_ = false;
+};
+
+/// All calls carry the same rows: those of an earlier one are not taken for those of the last.
+TEST(MoeMeasure, AChainThatStopsBringingRowsIsFound) {
+  CountedBackend counting;
+  Effort effort = effort_of(4);
+  measured_alone(counting, effort, Mode::low_latency);
+  for (const std::uint64_t last : {counting.called.combines - 3, counting.called.combines - 5}) {
+    DeafBackend backend(last);
+    const PointResult result = measured_alone(backend, effort, Mode::low_latency);
+    EXPECT_EQ(result.wrong, std::vector<std::string>{"dispatch: no rows"}) << last;
+  }
+  DeafBackend well(counting.called.combines);
+  EXPECT_TRUE(measured_alone(well, effort, Mode::low_latency).wrong.empty());
 }
 
 TEST(MoeMeasure, CallsWithoutAllRanksAreNotTheRoutings) {
@@ -286,7 +368,7 @@ private:
 TEST(MoeMeasure, WhatTheCallThatMasksLeavesIsNoCorruption) {
   CountedBackend counting;
   const int all = measured_alone(counting, effort_of(2), Mode::low_latency).verified_iterations;
-  const std::uint64_t last = counting.called.combines, before_the_chain = last - 4;
+  const std::uint64_t last = counting.called.combines, before_the_chain = last - 4 - 3;
   for (const std::uint64_t at : {std::uint64_t{1}, before_the_chain, last}) {
     MaskingBackend backend(at);
     const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
@@ -341,6 +423,75 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
     ASSERT_TRUE(first.bandwidth_GBps && first.wire_GBps);
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
     EXPECT_FALSE(text_of(point).empty());
+  }
+}
+
+/// `report diff` and `report check` join rows by their parameters: whatever is asked for otherwise
+/// is another measurement.
+TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
+  MoeDrive drive = moe_drive(4, 16, 4, 128, 16);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  PointResult result;
+  result.period_us = {1};
+  moe::Setup setup = drive.setup;
+  Point point{setup, "host", "uniform", 16, {}, result};
+  std::vector<json> all;
+  const auto add = [&] {
+    all.push_back(rows_of(point).back().params);
+    setup = drive.setup;
+    point.drawn = {};
+    point.most_delay_us = 0;
+    point.straggler.reset();
+  };
+  add();
+  setup.seed = 2, add();
+  setup.bias = true, add();
+  setup.weights_home = true, add();
+  setup.format = Format::fp8, add();
+  setup.format = Format::fp8, setup.power_scales = true, add();
+  setup.patience_us = 100, add();
+  setup.shape.expert_alignment = 16, add();
+  setup.node_ranks = 2, add();
+  setup.node_of_rank = {0, 0, 1, 1}, add(); // --flat
+  setup.num_sms = 8, add();
+  setup.mode = Mode::low_latency, setup.combine = Combine::weighted, add();
+  setup.mode = Mode::low_latency, setup.combine = Combine::partial, add();
+  setup.by_expert = true, add();
+  point.drawn.uneven = true, add();
+  point.drawn.masked_percent = 5, add();
+  point.drawn.kind = RoutingKind::grouped, add();
+  point.drawn.kind = RoutingKind::grouped, point.drawn.groups = 4, add();
+  point.drawn.kind = RoutingKind::grouped, point.drawn.top_groups = 4, add();
+  point.most_delay_us = 7, add();
+  point.straggler = std::pair{1, 5.0}, add();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_NE(all[i], all[j]) << i << " and " << j;
+  EXPECT_EQ(all[8].at("nodes"), 2);
+  EXPECT_EQ(all[9].at("nodes"), 2);
+  EXPECT_EQ(all[9].at("flat"), true);
+  EXPECT_EQ(all[0].at("ranks"), 4);
+}
+
+TEST(MoeMemory, WeightsThatComeHomeAreInTheFormula) {
+  MoeDrive drive = moe_drive(4, 16, 3, 128, 16);
+  const Routing routing = make_routing(drive.setup.shape, drive.routing);
+  drive.setup.routing = &routing;
+  drive.setup.node_ranks = 2;
+  for (const bool home : {false, true}) {
+    drive.setup.weights_home = home;
+    const std::string row = home ? "(hidden * 2 + topk * 4, rounded up to 16)" : "hidden * 2";
+    const std::uint64_t row_bytes = 256 + (home ? 16 : 0);
+    int of_rows = 0;
+    for (const MemoryUse& use : HostLayout(drive.setup).uses) {
+      const bool by_rank = use.formula == "ranks * max_tokens * " + row;
+      if (!by_rank && use.formula != "nodes * max_tokens * " + row)
+        continue;
+      ++of_rows;
+      EXPECT_EQ(use.size_bytes, (by_rank ? 4U : 2U) * 16 * row_bytes) << use.what;
+    }
+    EXPECT_EQ(of_rows, 4) << "results, rows that come back, and both sums";
   }
 }
 

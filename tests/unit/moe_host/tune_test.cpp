@@ -191,6 +191,42 @@ TEST(MoeTune, TheSlowestRankDecidesAndAllRanksAgree) {
   EXPECT_EQ(tuned_json(tuned[0]), tuned_json(tuned[1]));
 }
 
+/// Masks rank 1 in its first call behind `at` fills: of what is left of that one, verification
+/// would miss rows.
+class MaskingTrials : public PretendedBackend {
+public:
+  explicit MaskingTrials(int at) : PretendedBackend(0, -1), at_(at) {}
+  Times dispatch(bool cached) override { return mask(), PretendedBackend::dispatch(cached); }
+  Times combine() override { return mask(), PretendedBackend::combine(); }
+  std::vector<std::int32_t> masked() override {
+    return masked_in_ > 0 ? std::vector<std::int32_t>{1} : std::vector<std::int32_t>{};
+  }
+  std::optional<std::string> verify_dispatch() override {
+    return masked_in_ == poisoned ? std::optional<std::string>("no rows of rank 1") : std::nullopt;
+  }
+  std::optional<std::string> verify_combine() override { return verify_dispatch(); }
+
+private:
+  void mask() {
+    if (masked_in_ == 0 && poisoned == at_)
+      masked_in_ = poisoned;
+  }
+  int at_, masked_in_ = 0;
+};
+
+TEST(MoeTune, WhatTheCallThatMasksLeavesIsNoCorruption) {
+  for (const int at : {1, 21}) {
+    MaskingTrials backend(at);
+    JobRank rank;
+    rank.barrier = [] {};
+    rank.gather = [](const std::string& text) { return std::vector{text}; };
+    Effort effort;
+    effort.iterations = 2;
+    EXPECT_TRUE(all_right(tune(backend, moe::Setup{}, effort, rank))) << at;
+    EXPECT_EQ(backend.masked().size(), 1U) << at;
+  }
+}
+
 TEST(MoeTune, TextNamesTheChoiceAndTheOptionsThatRepeatIt) {
   Tuned one = chosen_of({tried(24, 100, 1, true), tried(16, 80, 1)});
   one.attempts.push_back(tried(12, 70, 1));
