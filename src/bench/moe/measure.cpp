@@ -36,7 +36,8 @@ struct Calls {
   Operation operation;
   double cold_us = 0;
   std::vector<Times> times;
-  std::vector<double> late_us; ///< from the barrier until the call began
+  std::vector<double> late_us;                       ///< from the barrier until the call began
+  std::vector<double> send_us = {}, receive_us = {}; ///< of calls in halves
 };
 
 class Measurement {
@@ -63,6 +64,7 @@ public:
     }
     step("dispatch and combine in turn");
     chain();
+    halves();
     masked_ = masked_at_last_ = backend_.masked();
     if (effort_.absent)
       go_on_without(*effort_.absent);
@@ -159,6 +161,33 @@ private:
       ++verified_;
   }
 
+  /// Each operation in its two halves, launched apart, with a meeting between: then what is
+  /// received has been sent. The last ones are looked at.
+  void halves() {
+    for (int i = 0; backend_.has_halves() && i < effort_.iterations; ++i) {
+      if (rank_.step && i % 16 == 0)
+        rank_.step(fmt::format("halves, {} of {}", i + 1, effort_.iterations));
+      const bool verified = effort_.verify && i + 1 == effort_.iterations;
+      rank_.barrier(); // all have ended the combine before
+      if (verified)
+        backend_.poison();
+      const std::vector<std::int32_t> masked = backend_.masked();
+      for (Calls& calls : calls_) {
+        const bool back = calls.operation == Operation::combine;
+        const Direction direction = back ? Direction::combine : Direction::dispatch;
+        if (back && verified)
+          backend_.run_experts();
+        rank_.barrier();
+        calls.send_us.push_back(backend_.send(direction));
+        rank_.barrier();
+        calls.receive_us.push_back(backend_.receive(direction));
+        ++(back ? called_.combines : called_.dispatches);
+        if (verified)
+          look(calls.operation, masked);
+      }
+    }
+  }
+
   /// Calls that one PE does not come to, without any meeting between; verified.
   void go_on_without(int absent) {
     step(fmt::format("going on without PE {}", absent));
@@ -228,6 +257,8 @@ private:
         one["arrival"].push_back(times.arrival_us);
         one["pack"].push_back(times.pack_us);
       }
+      one["send"] = calls.send_us;
+      one["receive"] = calls.receive_us;
       one["waits"] = by_peer(calls, &Times::wait_us);
       one["begin waits"] = by_peer(calls, &Times::begin_wait_us);
       one["late"] = bench::median(calls.late_us);
@@ -282,6 +313,8 @@ private:
       one.transfer_us = part("transfer");
       one.arrival_us = part("arrival");
       one.pack_us = part("pack");
+      one.send_us = part("send");
+      one.receive_us = part("receive");
       for (const json& pe : all) {
         const json& operation = pe.at("operations").at(i);
         one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());
