@@ -86,6 +86,18 @@ class MoeOnGpus(unittest.TestCase):
                 self.assertIn("nearest legal value", done.stderr)
                 self.assertNotIn("moe-dispatch", done.stdout)
 
+    def test_halves_are_phases_of_low_latency(self):
+        for name in ("ll", "ll partial", "ll packed fp8"):
+            with self.subTest(mode=name):
+                document, _ = self.report(3, *FEW, *MODES[name])
+                self.assert_right(document)
+                for case in ("moe-dispatch", "moe-combine"):
+                    halves = {row["params"]["phase"]: row["stats"] for row in document["results"]
+                              if row["case"] == case}
+                    for phase in ("send", "receive"):
+                        self.assertEqual(halves[phase]["n"], 3)
+                        self.assertGreater(halves[phase]["p50"], 0)
+
     def test_a_spoilt_byte_of_a_dispatch_is_found(self):
         for name, mode in MODES.items():
             with self.subTest(mode=name):

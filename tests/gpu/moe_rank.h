@@ -63,11 +63,12 @@ public:
   void dispatch(const moe::Tuning& tuning) {
     launch_must(moe::launch_dispatch(pe_.job, dispatch_arguments(tuning), pe_.stream));
   }
-  void experts() {
+  void experts() { experts_on(pe_.stream); }
+  void experts_on(cudaStream_t stream) {
     launch_must(moe::launch_experts({shape_, scale_kind_, combine_, pe_.job.pe, received(),
                                      reinterpret_cast<std::uint16_t*>(memory_.outputs),
                                      moe::no_expert, weights_back_},
-                                    pe_.stream));
+                                    stream));
   }
   /// @param with_weights these come home, too
   void combine(const moe::Tuning& tuning, std::int32_t chunk_bytes, bool with_bias = false,

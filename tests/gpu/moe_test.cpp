@@ -8,6 +8,7 @@
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_test_support.h"
+#include "tests/gpu/moe_watch.h"
 
 namespace shmemctl::test {
 namespace {
@@ -161,6 +162,84 @@ TEST(MoeGraph, EachReplayIsACallOfItsOwn) {
                        }
                        cudaGraphExecDestroy(ready);
                        cudaGraphDestroy(graph);
+                     }),
+            "");
+}
+
+/// A stream beside the PE's, with a kernel that runs until it is let go.
+class OtherWork {
+public:
+  explicit OtherWork(std::uint64_t timeout_ns) : timeout_ns_(timeout_ns) {
+    cuda_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    cuda_must(cudaEventCreateWithFlags(&moved, cudaEventDisableTiming), "event");
+    cuda_must(cudaEventCreateWithFlags(&computed, cudaEventDisableTiming), "event");
+    cuda_must(cudaHostAlloc(&words_, 2 * sizeof *words_, cudaHostAllocMapped), "host");
+    words_[0] = words_[1] = 0;
+  }
+  ~OtherWork() {
+    let_go();
+    cudaStreamSynchronize(stream);
+    cudaEventDestroy(moved);
+    cudaEventDestroy(computed);
+    cudaStreamDestroy(stream);
+    cudaFreeHost(words_);
+  }
+  OtherWork(const OtherWork&) = delete;
+  OtherWork& operator=(const OtherWork&) = delete;
+  void begin() {
+    words_[0] = words_[1] = 0; // the last one has ended
+    launch_must(launch_hold(words_, words_ + 1, timeout_ns_, stream));
+  }
+  bool runs() const { return cudaStreamQuery(stream) == cudaErrorNotReady && ended() == 0; }
+  void let_go() { __atomic_store_n(words_, 1u, __ATOMIC_RELEASE); }
+  /// 1: let go, 2: not in time, 0: not yet.
+  std::uint32_t ended() const { return __atomic_load_n(words_ + 1, __ATOMIC_ACQUIRE); }
+
+  cudaStream_t stream = nullptr;
+  cudaEvent_t moved = nullptr, computed = nullptr;
+
+private:
+  std::uint64_t timeout_ns_;
+  std::uint32_t* words_ = nullptr;
+};
+
+/// As docs/moe_gpu.md shows it: a dispatch ends while a kernel of another stream runs; what needs
+/// its rows waits for its event, and combine for theirs.
+TEST(MoeStreams, ADispatchRunsBesideOtherWorkAndEventsOrderWhatNeedsIt) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  if (is_reduced())
+    GTEST_SKIP() << "kernels of two streams need to run beside each other";
+  const moe::Shape shape = shape_of(2, 16, 4, 2048, 100);
+  const moe::Routing routing = uniform_routing(shape, 91, 5);
+  ThreadGpus gpus(2);
+  ASSERT_EQ(gpus.run(MoeRank::heap_bytes(shape, Scales::none),
+                     [&](ThreadGpu& pe) {
+                       MoeRank rank(pe, shape, Scales::none, routing);
+                       OtherWork work(pe.job.timeout_ns);
+                       rank.expected_rows();
+                       for (int i = 0; i < 5; ++i) {
+                         rank.poison_plan();
+                         rank.poison_results();
+                         rank.poison(); // with a barrier: nothing is allocated from here on
+                         work.begin();
+                         rank.notify();
+                         rank.dispatch({4, 4, 2, 1});
+                         cuda_must(cudaEventRecord(work.moved, pe.stream), "event");
+                         cuda_must(cudaStreamWaitEvent(work.stream, work.moved, 0), "event");
+                         rank.experts_on(work.stream);
+                         must(rank.check_rows(), "beside other work");
+                         if (!work.runs())
+                           throw std::runtime_error("the dispatch waited for the other kernel");
+                         cuda_must(cudaEventRecord(work.computed, work.stream), "event");
+                         cuda_must(cudaStreamWaitEvent(pe.stream, work.computed, 0), "event");
+                         rank.combine({4, 4, 2}, 2048);
+                         work.let_go();
+                         must(rank.check_combined(), "behind the event");
+                         if (work.ended() != 1)
+                           throw std::runtime_error("the other kernel was not let go");
+                         pe.barrier();
+                       }
                      }),
             "");
 }

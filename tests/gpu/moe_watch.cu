@@ -78,6 +78,14 @@ __global__ void watch_low_latency(const __grid_constant__ WatchedCalls calls,
     look(calls, source, row, calls.shape.hidden / 2 - 1 - back);
 }
 
+__global__ void hold(const std::uint32_t* go, std::uint32_t* ended, std::uint64_t timeout_ns) {
+  const std::uint64_t begin = now_ns();
+  bool came = false;
+  while (!came && now_ns() - begin < timeout_ns)
+    came = device::load_relaxed(go) != 0;
+  device::store_relaxed(ended, came ? 1u : 2u);
+}
+
 std::string words_of(cudaError_t error) {
   return error == cudaSuccess ? "" : cudaGetErrorString(error);
 }
@@ -96,6 +104,12 @@ std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLa
   const int warps = calls.shape.n_ranks * calls.shape.max_tokens;
   watch_low_latency<<<static_cast<unsigned>((warps * 32 + threads - 1) / threads), threads, 0,
                       static_cast<cudaStream_t>(stream)>>>(calls, cells, epoch);
+  return words_of(cudaGetLastError());
+}
+
+std::string launch_hold(const std::uint32_t* go, std::uint32_t* ended, std::uint64_t timeout_ns,
+                        void* stream) {
+  hold<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(go, ended, timeout_ns);
   return words_of(cudaGetLastError());
 }
 

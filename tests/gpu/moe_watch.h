@@ -37,4 +37,9 @@ std::string launch_watch_dispatch(const WatchedCalls& calls, const moe::Cells* c
 std::string launch_watch_low_latency(const WatchedCalls& calls, const moe::LowLatencyCells* cells,
                                      std::uint64_t epoch, void* stream);
 
+/// One thread that waits until the host has written `go`, then writes `ended`: 1, or 2 if it did
+/// not come in time. Both are memory of the host that kernels reach.
+std::string launch_hold(const std::uint32_t* go, std::uint32_t* ended, std::uint64_t timeout_ns,
+                        void* stream);
+
 } // namespace shmemctl::test

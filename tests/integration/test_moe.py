@@ -93,6 +93,20 @@ class AllWell(MoeTest):
         self.assertIn("PE waits for PE", result[1])
         self.assertIn(point["routing_hash"], result[1])
 
+    def test_halves_are_phases_of_low_latency(self):
+        for flags in ((), ("--combine", "partial"), ("--layout", "expert")):
+            with self.subTest(flags=flags):
+                result, document = self.report(3, *FEW[2:], "--num-experts", 33, "--mode", "ll", *flags)
+                self.assert_right(result, document)
+                for case in ("moe-dispatch", "moe-combine"):
+                    halves = {row["params"]["phase"]: row["stats"] for row in document["results"]
+                              if row["case"] == case}
+                    for phase in ("send", "receive"):
+                        self.assertEqual(halves[phase]["n"], 4)
+                        self.assertGreater(halves[phase]["p50"], 0)
+        _, document = self.report(2, *FEW)
+        self.assertNotIn("send", {row["params"]["phase"] for row in document["results"]})
+
     def test_packing_by_expert_is_a_phase_of_its_own(self):
         result, document = self.report(2, *FEW, "--mode", "ll", "--layout", "expert")
         self.assert_right(result, document)

@@ -107,6 +107,12 @@ public:
   virtual std::vector<double> chain(int pairs, const std::function<void()>& between);
   /// How many pairs chain(pairs) makes of that: at least as many.
   virtual int chained_pairs(int pairs) const { return pairs; }
+  /// Whether a call may be launched in its two halves, with something else between (low latency).
+  virtual bool has_halves() const { return false; }
+  /// The half of a dispatch or combine that tells the others, or the one that takes what they have
+  /// told: how long it took by itself, us. Each send() is followed by its receive().
+  virtual double send(Direction /*direction*/) { return 0; }
+  virtual double receive(Direction /*direction*/) { return 0; }
   /// What is wrong with what the last dispatch, or combine, left on this rank; nothing if all is
   /// right: rows, their order, scales, choices, weights, counts, and what must not be written.
   virtual std::optional<std::string> verify_dispatch() = 0;

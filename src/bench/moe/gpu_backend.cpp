@@ -59,6 +59,20 @@ std::vector<double> GpuBackend::chain(int pairs, const std::function<void()>& be
   return periods_us;
 }
 
+double GpuBackend::half(Direction direction, Halves halves) {
+  timer_.begin(stream());
+  if (direction == Direction::combine)
+    enqueue_combine(halves);
+  else
+    enqueue_dispatch(halves);
+  if (direction == Direction::dispatch && halves == Halves::receive && setup_.by_expert)
+    enqueue_pack();
+  timer_.end(stream());
+  wait(direction == Direction::combine ? "half of a combine" : "half of a dispatch");
+  look_for_masked();
+  return timer_.elapsed_ns() / 1000;
+}
+
 std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) {
   const Shape& shape = setup.shape;
   const auto at_most = [](const char* what, std::int32_t most, const std::string& why,

@@ -69,6 +69,9 @@ public:
     timer_.end(stream());
     return times_since(before, 1);
   }
+  bool has_halves() const override { return few(); }
+  double send(Direction direction) override { return half(direction, Halves::send); }
+  double receive(Direction direction) override { return half(direction, Halves::receive); }
   /// In a few batches, each by one pair of events: between the pairs of a batch the host does not
   /// wait.
   std::vector<double> chain(int pairs, const std::function<void()>& between) override;
@@ -111,10 +114,11 @@ protected:
   GpuSettings all_settings() const { return {setup_, shared_sms(gpu_)}; }
   /// High throughput: what goes ahead.
   virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
-  virtual void enqueue_dispatch() {
+  /// @param halves of low latency
+  virtual void enqueue_dispatch(Halves halves = Halves::both) {
     if (few()) {
-      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(), stream()));
-      ++dispatches_;
+      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(halves), stream()));
+      count_dispatch(halves);
       return;
     }
     DispatchArguments arguments = dispatch_arguments();
@@ -128,12 +132,17 @@ protected:
                      packed(), *settings(Direction::dispatch).sms},
                     stream()));
   }
-  virtual void enqueue_combine() {
+  virtual void enqueue_combine(Halves halves = Halves::both) {
     if (few())
-      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(), stream()));
+      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(halves), stream()));
     else
       launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
   }
+
+  /// Of low latency: what is received lies in the next half of the memory.
+  void count_dispatch(Halves halves) { dispatches_ += halves == Halves::send ? 0 : 1; }
+  /// A dispatch's second half packs, too, where rows are packed.
+  double half(Direction direction, Halves halves);
 
   using Waits = std::vector<std::uint64_t>;
 
@@ -224,7 +233,7 @@ protected:
             at<std::int32_t>(lies_.packed_counts), at<std::int32_t>(lies_.packed_offsets),
             at<std::int32_t>(lies_.places)};
   }
-  LowLatencyDispatch low_latency_dispatch() const {
+  LowLatencyDispatch low_latency_dispatch(Halves halves) const {
     return {setup_.shape,
             record_scales(),
             low_latency(),
@@ -234,11 +243,11 @@ protected:
             at<float>(lies_.weights),
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
-            Halves::both,
+            halves,
             *settings(Direction::dispatch).sms,
             patience_ns()};
   }
-  LowLatencyCombine low_latency_combine() const {
+  LowLatencyCombine low_latency_combine(Halves halves) const {
     const bool weighted = setup_.combine == Combine::weighted;
     const Settings chosen = settings(Direction::combine);
     return {setup_.shape,
@@ -249,7 +258,7 @@ protected:
             at<float>(lies_.weights),
             at<std::int32_t>(lies_.slots),
             at<std::uint16_t>(lies_.results),
-            Halves::both,
+            halves,
             tuning_of(chosen),
             *chosen.chunk_bytes,
             patience_ns(),

@@ -47,17 +47,17 @@ public:
   std::vector<MemoryUse> memory() const override { return parts_.uses; }
 
 private:
-  void enqueue_dispatch() override {
-    if (setup_.format == Format::fp8)
+  void enqueue_dispatch(Halves halves) override {
+    if (setup_.format == Format::fp8 && halves != Halves::receive)
       launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
                             at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
                             setup_.power_scales, sms(Direction::dispatch)},
                            stream()));
-    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(), stream()));
-    ++dispatches_;
+    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(halves), stream()));
+    count_dispatch(halves);
   }
-  void enqueue_combine() override {
-    launched(launch_far_latency_combine(gpu_.job(), far_combine(), stream()));
+  void enqueue_combine(Halves halves) override {
+    launched(launch_far_latency_combine(gpu_.job(), far_combine(halves), stream()));
   }
 
   FarLatencyMemory far_memory() const {
@@ -68,7 +68,7 @@ private:
             at<std::byte>(parts_.records_out),
             at<std::byte>(parts_.back)};
   }
-  FarLatencyDispatch far_dispatch() const {
+  FarLatencyDispatch far_dispatch(Halves halves) const {
     const GpuPart& from = setup_.format == Format::fp8 ? parts_.cast_rows : lies_.values;
     return {setup_.shape,
             record_scales(),
@@ -80,11 +80,11 @@ private:
             at<float>(lies_.weights),
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
-            Halves::both,
+            halves,
             sms(Direction::dispatch),
             patience_ns()};
   }
-  FarLatencyCombine far_combine() const {
+  FarLatencyCombine far_combine(Halves halves) const {
     return {setup_.shape,
             record_scales(),
             far_memory(),
@@ -95,7 +95,7 @@ private:
             at<std::int32_t>(lies_.slots),
             at<std::int32_t>(lies_.counts),
             at<std::uint16_t>(lies_.results),
-            Halves::both,
+            halves,
             sms(Direction::combine),
             patience_ns(),
             packed().places,

@@ -24,7 +24,7 @@ private:
         gpu_.job(), {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(), experts()},
         stream()));
   }
-  void enqueue_dispatch() override {
+  void enqueue_dispatch(Halves /*high throughput has none*/) override {
     const DispatchArguments near = dispatch_arguments();
     launched(launch_hybrid_dispatch(gpu_.job(),
                                     {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
@@ -32,7 +32,7 @@ private:
                                      sms(Direction::dispatch)},
                                     stream()));
   }
-  void enqueue_combine() override {
+  void enqueue_combine(Halves) override {
     launched(launch_hybrid_combine(gpu_.job(),
                                    {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
                                     bias(), at<std::uint16_t>(lies_.results),

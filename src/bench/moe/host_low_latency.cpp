@@ -57,6 +57,9 @@ public:
   Times dispatch(bool cached) override;
   void run_experts() override;
   Times combine() override;
+  bool has_halves() const override { return true; }
+  double send(Direction direction) override;
+  double receive(Direction direction) override;
 
 private:
   static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
@@ -88,6 +91,10 @@ private:
     return words(signals) + half * n_ + source;
   }
 
+  void send_all();
+  void receive_all(Times& times);
+  void send_outputs();
+  void receive_outputs(Times& times);
   std::vector<std::int32_t> send_rows();
   void tell(std::size_t signals, std::uint64_t epoch, const std::vector<std::int32_t>& counts);
   void wait_for_words(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
@@ -112,6 +119,33 @@ private:
 Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  send_all();
+  receive_all(times);
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us;
+  return times;
+}
+
+double LowLatency::send(Direction direction) {
+  const Clock::time_point begin = Clock::now();
+  if (direction == Direction::combine)
+    send_outputs();
+  else
+    send_all();
+  return us_since(begin);
+}
+
+double LowLatency::receive(Direction direction) {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  if (direction == Direction::combine)
+    receive_outputs(times);
+  else
+    receive_all(times);
+  return us_since(begin);
+}
+
+void LowLatency::send_all() {
   go(Direction::dispatch);
   ++epoch_;
   if (mutates(Mutation::Kind::early_signal)) {
@@ -127,6 +161,9 @@ Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
     order();
     tell(lies_.signals.rows, epoch_, counts);
   }
+}
+
+void LowLatency::receive_all(Times& times) {
   const Clock::time_point sent = Clock::now();
   wait_for_words(lies_.signals.rows, epoch_, "low-latency dispatch: rows", times);
   times.arrival_us = us_since(sent);
@@ -141,9 +178,6 @@ Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
     times.pack_us = us_since(unpacked);
   }
   rma_.quiet();
-  times.total_us = us_since(begin);
-  times.transfer_us = times.total_us;
-  return times;
 }
 
 /// @return by rank: how many rows went there
@@ -246,19 +280,27 @@ void LowLatency::run_experts() {
 Times LowLatency::combine() {
   Times times = no_times();
   const Clock::time_point begin = Clock::now();
+  send_outputs();
+  receive_outputs(times);
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us;
+  return times;
+}
+
+void LowLatency::send_outputs() {
   go(Direction::combine);
   ++back_epoch_;
   give_back();
   order();
   tell(lies_.signals.rows_back, back_epoch_, std::vector<std::int32_t>(as_size(n_)));
+}
+
+void LowLatency::receive_outputs(Times& times) {
   const Clock::time_point sent = Clock::now();
   wait_for_words(lies_.signals.rows_back, back_epoch_, "low-latency combine: rows", times);
   times.arrival_us = us_since(sent);
   add_up_all();
   rma_.quiet();
-  times.total_us = us_since(begin);
-  times.transfer_us = times.total_us;
-  return times;
 }
 
 void LowLatency::give_back() {

@@ -44,7 +44,8 @@ struct OperationResult {
   Operation operation = Operation::dispatch;
   double cold_us = 0; ///< the very first call
   std::vector<double> total_us, counts_us, transfer_us, arrival_us, pack_us;
-  WaitMatrix waits; ///< medians over the iterations
+  std::vector<double> send_us, receive_us; ///< of its halves; empty where there are none
+  WaitMatrix waits;                        ///< medians over the iterations
   /// [i][j], medians: how much later than rank i rank j began, by what each saw of its own clock
   /// behind a barrier, and by what i heard of j.
   WaitMatrix late;

@@ -259,6 +259,10 @@ std::vector<ResultRow> rows_of(const Point& point) {
     if (point.setup.by_expert && result.operation == Operation::dispatch)
       rows.push_back(row_of(point, name, "pack", result.pack_us));
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));
+    if (!result.send_us.empty()) {
+      rows.push_back(row_of(point, name, "send", result.send_us));
+      rows.push_back(row_of(point, name, "receive", result.receive_us));
+    }
     if (!point.was_tuned)
       rows.push_back(row_of(point, name, "first call", {result.cold_us}));
   }
