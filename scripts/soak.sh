@@ -118,7 +118,7 @@ mutants() { tests/support/device_mutants.sh; }
 moe_survivors="STORES_UNDER_WAY NOTIFY_ORDER"
 # Orders that one H100 did not show where PEs, or ranks, share it (2026-11-24): what they write meets
 # in its second cache, where stores seldom overtake each other, and none of their reads were late.
-moe_survivors_of_one="$moe_survivors GATHER_FENCE CALL_ORDER"
+moe_survivors_of_one="$moe_survivors GATHER_FENCE CALL_ORDER READY_RELAXED OUTPUTS_FENCE RECORD_FENCE"
 kernel_survivors_of_one="SIGNAL_BEHIND WORD_ATOMIC"
 
 # served COMMAND...: under a multi-process service of its own, by which PEs run side by side on one
