@@ -6,7 +6,7 @@
 #     release     every test of this host, and alone those for a quiet machine (SHMEMCTL_SOAK=1)
 #     lab         every test in virtual machines with Soft-RoCE (half an hour)
 #     litmus      memory order between PEs at full speed (a quarter of DURATION)
-#     transports  teams, collectives and memory order over each network transport of this host
+#     transports  teams, collectives, random programs and memory order over each network transport
 #     asan        every test under AddressSanitizer and UndefinedBehaviorSanitizer
 #     tsan        every test under ThreadSanitizer
 #     again       the unit tests under ThreadSanitizer, again and again, shuffled (a quarter)
@@ -75,7 +75,7 @@ over() {
   fi
   echo "soak: over $1" >&2
   env "${@:3}" build/test_runtime --gtest_brief=1 \
-    --gtest_filter='Teams.*:Collectives.*:Reduce.*:Sync.*:Litmus.*'
+    --gtest_filter='Teams.*:Collectives.*:Reduce.*:Sync.*:Litmus.*:HostConformance.*'
 }
 
 transports() {

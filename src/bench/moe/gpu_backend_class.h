@@ -285,7 +285,9 @@ protected:
            fixed_slot(setup_.shape, source, 0);
   }
   std::int32_t rows_from(std::int32_t source) const {
-    return row_counts_[static_cast<std::size_t>(source * setup_.shape.n_ranks + me_)];
+    return row_counts_[static_cast<std::size_t>(source) *
+                           static_cast<std::size_t>(setup_.shape.n_ranks) +
+                       static_cast<std::size_t>(me_)];
   }
   /// High throughput: what this rank gives back of the weights of a source's rows.
   float* weights_back_of(std::int32_t source) const {

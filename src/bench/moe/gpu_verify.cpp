@@ -195,8 +195,8 @@ std::optional<std::string> GpuBackend::wrong_weights_home() {
   const auto count = static_cast<std::size_t>(setup_.weights_home ? tokens() : 0);
   const auto weights = read<float>(lies_.weights_home, count * top_k);
   for (std::size_t token = 0; token < count; ++token)
-    if (const auto wrong = wrong_weights(setup_, me_, static_cast<std::int32_t>(token),
-                                         weights.data() + token * top_k))
+    if (auto wrong = wrong_weights(setup_, me_, static_cast<std::int32_t>(token),
+                                   weights.data() + token * top_k))
       return wrong;
   return std::nullopt;
 }

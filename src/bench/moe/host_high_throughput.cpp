@@ -84,7 +84,7 @@ void HighThroughput::exchange_counts(Times& times) {
   for (std::int32_t rank = 0; rank < n_; ++rank) {
     const auto* message = reinterpret_cast<const std::int32_t*>(
         memory_ + lies_.counts_in + (half + as_size(rank)) * message_bytes);
-    std::copy(message, message + n_, counts_.begin() + rank * n_);
+    std::copy(message, message + n_, counts_.begin() + std::ptrdiff_t{rank} * n_);
     for (std::size_t expert = 0; expert < expert_counts_.size(); ++expert)
       expert_counts_[expert] += message[as_size(n_) + expert];
   }

@@ -132,6 +132,7 @@ double tail(double count, double mean) {
   if (mean > 100) // the normal distribution is near enough, and exp(-mean) would become 0
     return 0.5 * std::erfc((count - 0.5 - mean) / std::sqrt(2 * mean));
   double term = std::exp(-mean), below = 0;
+  // NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter): whole numbers, 100 or so
   for (double k = 0; k < count; ++k) {
     below += term;
     term *= mean / (k + 1);
