@@ -88,7 +88,7 @@ private:
   }
   /// The word of `source` in a half.
   std::uint64_t* word(std::size_t signals, std::int32_t half, std::int32_t source) const {
-    return words(signals) + half * n_ + source;
+    return words(signals) + std::ptrdiff_t{half} * n_ + source;
   }
 
   void send_all();
@@ -151,7 +151,7 @@ void LowLatency::send_all() {
   if (mutates(Mutation::Kind::early_signal)) {
     std::vector<std::int32_t> counts(as_size(n_));
     const std::vector<std::int32_t> all = row_counts(setup_.shape, *setup_.routing);
-    std::copy_n(all.begin() + me_ * n_, n_, counts.begin());
+    std::copy_n(all.begin() + std::ptrdiff_t{me_} * n_, n_, counts.begin());
     tell(lies_.signals.rows, epoch_, counts);
     rma_.quiet();
     mutation_.gate();
