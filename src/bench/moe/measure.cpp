@@ -163,7 +163,8 @@ private:
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
     pairs(1);
-    if (look(Operation::dispatch, masked) && look(Operation::combine, masked))
+    // Ranks that mask each other at different calls disagree about pairs without a meeting between.
+    if (masked.empty() && look(Operation::dispatch, masked) && look(Operation::combine, masked))
       ++verified_;
   }
 
@@ -188,7 +189,7 @@ private:
         rank_.barrier();
         calls.receive_us.push_back(backend_.receive(direction));
         ++(back ? called_.combines : called_.dispatches);
-        if (verified)
+        if (verified && masked.empty())
           look(calls.operation, masked);
       }
     }

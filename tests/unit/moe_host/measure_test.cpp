@@ -372,7 +372,8 @@ TEST(MoeMeasure, WhatTheCallThatMasksLeavesIsNoCorruption) {
     const PointResult result = measured_alone(backend, effort_of(2), Mode::low_latency);
     EXPECT_TRUE(result.wrong.empty()) << at;
     EXPECT_EQ(result.masked, (Masked{{0}})) << at;
-    EXPECT_EQ(result.verified_iterations, all - 1) << at;
+    // That call, and the pair behind the chain, which is looked at only where nobody was masked.
+    EXPECT_EQ(result.verified_iterations, all - (at == last ? 1 : 2)) << at;
   }
 }
 
