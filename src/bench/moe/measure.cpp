@@ -162,9 +162,14 @@ private:
     backend_.poison_plan();
     rank_.barrier();
     const std::vector<std::int32_t> masked = backend_.masked();
-    pairs(1);
-    // Ranks that mask each other at different calls disagree about pairs without a meeting between.
-    if (masked.empty() && look(Operation::dispatch, masked) && look(Operation::combine, masked))
+    backend_.dispatch(false);
+    // The chain's outputs are those of earlier rows, and lie otherwise if somebody was masked
+    // since.
+    backend_.run_experts();
+    backend_.combine();
+    ++called_.dispatches;
+    ++called_.combines;
+    if (look(Operation::dispatch, masked) && look(Operation::combine, masked))
       ++verified_;
   }
 
@@ -189,7 +194,7 @@ private:
         rank_.barrier();
         calls.receive_us.push_back(backend_.receive(direction));
         ++(back ? called_.combines : called_.dispatches);
-        if (verified && masked.empty())
+        if (verified)
           look(calls.operation, masked);
       }
     }
