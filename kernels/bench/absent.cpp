@@ -29,7 +29,7 @@ int most_atomic_blocks(int, int) {
 std::string launch_collective(const KernelLaunch&, const CollectiveArguments&) {
   return absent;
 }
-int most_collective_blocks(CollectiveKernel, bool, int, int) {
+int most_collective_blocks(CollectiveKernel, CollectiveNumber, int, int) {
   return 0;
 }
 std::string launch_fill(const KernelLaunch&, std::byte*, std::size_t, std::uint64_t, int) {

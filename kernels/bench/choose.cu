@@ -44,8 +44,9 @@ std::string launch_transfer_latency(const KernelLaunch& how, const TransferArgum
 int most_atomic_blocks(int device, int threads) {
   return any_way::most_atomic_blocks(device, threads);
 }
-int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads) {
-  return any_way::most_collective_blocks(kernel, floats, device, threads);
+int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                           int threads) {
+  return any_way::most_collective_blocks(kernel, number, device, threads);
 }
 int most_transfer_blocks(TransferKernel kernel, KernelScope scope, int device, int threads) {
   return any_way::most_transfer_blocks(kernel, scope, device, threads);

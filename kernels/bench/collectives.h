@@ -14,11 +14,14 @@ enum class CollectiveKernel : std::int32_t {
   reducescatter
 };
 
+/// What reductions add up; bf16 and fp16 as 32-bit floats, rounded once.
+enum class CollectiveNumber : std::int32_t { int64, float32, bf16, fp16 };
+
 /// Calls number first .. first + count - 1 by all blocks of the grid, which meet between them. Call
 /// i sends from another place of the source than the one before.
 struct CollectiveArguments {
   CollectiveKernel kernel;
-  bool floats; ///< of reductions: 32-bit floating point; else 64-bit integers
+  CollectiveNumber number; ///< of reductions
   std::uint64_t first, count;
   std::byte* memory; ///< symmetric; the source lies at its start
   std::uint64_t dest_offset_bytes;
@@ -26,6 +29,7 @@ struct CollectiveArguments {
   std::uint64_t lists_offset_bytes; ///< of alltoallv: sizes, offsets in source and dest, by PE
 };
 std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);
-int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads);
+int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                           int threads);
 
 } // namespace shmemctl::bench

@@ -18,9 +18,11 @@ namespace shmemctl::bench {
   std::string launch_atomic_bandwidth(const KernelLaunch& how, const AtomicArguments& arguments);  \
   int most_atomic_blocks(int device, int threads);                                                 \
   std::string launch_collective(const KernelLaunch& how, const CollectiveArguments& arguments);    \
-  int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads);       \
+  int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,         \
+                             int threads);                                                         \
   std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments& arguments);     \
-  int most_reduction_blocks(CollectiveKernel kernel, bool floats, int device, int threads);        \
+  int most_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,          \
+                            int threads);                                                          \
   std::string launch_meeting(const KernelLaunch& how, const MeetingArguments& arguments);          \
   std::string launch_pingpong(const KernelLaunch& how, const PingPongArguments& arguments);        \
   std::string launch_ring(const KernelLaunch& how, const RingArguments& arguments);                \

@@ -20,7 +20,8 @@ std::string launch_collective(const KernelLaunch& how, const CollectiveArguments
   }
 }
 
-int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int threads) {
+int most_collective_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                           int threads) {
   switch (kernel) {
   case CollectiveKernel::broadcast:
     return most_blocks_of<CollectiveBody<Broadcast>, CollectiveArguments>(device, threads);
@@ -31,7 +32,7 @@ int most_collective_blocks(CollectiveKernel kernel, bool floats, int device, int
   case CollectiveKernel::alltoallv:
     return most_blocks_of<CollectiveBody<Alltoallv>, CollectiveArguments>(device, threads);
   default:
-    return most_reduction_blocks(kernel, floats, device, threads);
+    return most_reduction_blocks(kernel, number, device, threads);
   }
 }
 

@@ -5,25 +5,50 @@
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 
-std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments& arguments) {
-  if (arguments.kernel == CollectiveKernel::reduce)
-    return arguments.floats ? launch_together<CollectiveBody<Reduce<float>>>(how, arguments)
-                            : launch_together<CollectiveBody<Reduce<std::int64_t>>>(how, arguments);
-  return arguments.floats
-             ? launch_together<CollectiveBody<ReduceScatter<float>>>(how, arguments)
-             : launch_together<CollectiveBody<ReduceScatter<std::int64_t>>>(how, arguments);
+namespace {
+
+template <template <class> class Call>
+std::string launch_of(const KernelLaunch& how, const CollectiveArguments& arguments) {
+  switch (arguments.number) {
+  case CollectiveNumber::int64:
+    return launch_together<CollectiveBody<Call<std::int64_t>>>(how, arguments);
+  case CollectiveNumber::float32:
+    return launch_together<CollectiveBody<Call<float>>>(how, arguments);
+  case CollectiveNumber::bf16:
+    return launch_together<CollectiveBody<Call<Bf16>>>(how, arguments);
+  case CollectiveNumber::fp16:
+    return launch_together<CollectiveBody<Call<Fp16>>>(how, arguments);
+  }
+  return "no such number";
 }
 
-int most_reduction_blocks(CollectiveKernel kernel, bool floats, int device, int threads) {
-  if (kernel == CollectiveKernel::reduce)
-    return floats
-               ? most_blocks_of<CollectiveBody<Reduce<float>>, CollectiveArguments>(device, threads)
-               : most_blocks_of<CollectiveBody<Reduce<std::int64_t>>, CollectiveArguments>(device,
-                                                                                           threads);
-  return floats ? most_blocks_of<CollectiveBody<ReduceScatter<float>>, CollectiveArguments>(device,
-                                                                                            threads)
-                : most_blocks_of<CollectiveBody<ReduceScatter<std::int64_t>>, CollectiveArguments>(
-                      device, threads);
+template <template <class> class Call>
+int most_blocks_with(CollectiveNumber number, int device, int threads) {
+  switch (number) {
+  case CollectiveNumber::int64:
+    return most_blocks_of<CollectiveBody<Call<std::int64_t>>, CollectiveArguments>(device, threads);
+  case CollectiveNumber::float32:
+    return most_blocks_of<CollectiveBody<Call<float>>, CollectiveArguments>(device, threads);
+  case CollectiveNumber::bf16:
+    return most_blocks_of<CollectiveBody<Call<Bf16>>, CollectiveArguments>(device, threads);
+  case CollectiveNumber::fp16:
+    return most_blocks_of<CollectiveBody<Call<Fp16>>, CollectiveArguments>(device, threads);
+  }
+  return 0;
+}
+
+} // namespace
+
+std::string launch_reduction(const KernelLaunch& how, const CollectiveArguments& arguments) {
+  return arguments.kernel == CollectiveKernel::reduce ? launch_of<Reduce>(how, arguments)
+                                                      : launch_of<ReduceScatter>(how, arguments);
+}
+
+int most_reduction_blocks(CollectiveKernel kernel, CollectiveNumber number, int device,
+                          int threads) {
+  return kernel == CollectiveKernel::reduce
+             ? most_blocks_with<Reduce>(number, device, threads)
+             : most_blocks_with<ReduceScatter>(number, device, threads);
 }
 
 } // namespace shmemctl::bench::SHMEMCTL_WAYS

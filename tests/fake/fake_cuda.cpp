@@ -60,6 +60,11 @@ const char* fake_cuda_held() {
          " streams " + std::to_string(streams.size()) + " contexts " + std::to_string(retained);
   return text.c_str();
 }
+/// For tests: the next call of each function is its first one (FAKE_CUDA_FAIL).
+void fake_cuda_count_anew() {
+  const std::lock_guard lock(mutex);
+  calls.clear();
+}
 /// For tests: from now on streams are not done, until they are let go.
 void fake_cuda_hold(int on) {
   const std::lock_guard lock(mutex);

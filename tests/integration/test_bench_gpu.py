@@ -19,6 +19,8 @@ sys.path.insert(0, str(SCRIPTS))
 # pylint: disable=wrong-import-position
 import compare_gpu  # noqa: E402
 
+#: Of kernels and streams.
+REDUCTIONS = [name + number for name in ("reduce", "reducescatter") for number in ("", "-float", "-bf16", "-fp16")]
 NO_DRIVER = {"SHMEMCTL_CUDA_LIBRARY": "/nonexistent/libcuda.so.1"}
 
 
@@ -34,7 +36,7 @@ class Lists(CliTest):
         for name in ("put", "get", "p", "g", "st", "put-latency", "put-signal-pingpong", "signal-pingpong",
                      "put-pingpong", "put-signal", "atomic-bandwidth", "atomic-add", "atomic-fetch-add", "atomic-compare-swap", "atomic-swap",
                      "atomic-rate", "message-rate", "wait-forward", "barrier", "sync", "broadcast", "fcollect",
-                     "alltoall", "alltoallv", "reduce", "reducescatter"):
+                     "alltoall", "alltoallv", *REDUCTIONS):
             self.assertIn(name, by_gpu)
         self.assertEqual(by_gpu["put"]["launch"],
                          {"scopes": ["block", "thread", "warp"], "one_caller": False, "ctas": 32, "threads": 1024})
@@ -46,11 +48,21 @@ class Lists(CliTest):
         self.assertIn("32 x 1024 threads by default", out)
 
     def test_streams_and_hosts_have_lists_of_their_own(self):
-        by_stream = cases("--initiator", "stream")
+        by_stream, by_gpu = cases("--initiator", "stream"), cases("--initiator", "gpu")
         for name in ("put", "get", "put-latency", "get-latency", "put-signal", "put-signal-pingpong", "signal-pingpong",
-                     "barrier", "sync", "broadcast", "fcollect", "alltoall", "alltoallv", "reduce", "reducescatter"):
+                     "barrier", "sync", "broadcast", "fcollect", "alltoall", "alltoallv", *REDUCTIONS):
             self.assertIn(name, by_stream)
+        for name, entry in by_stream.items():
+            if name.startswith("reduce"):
+                width = {"bf16": 2, "fp16": 2, "float": 4}.get(name.rpartition("-")[2], 8)
+                self.assertEqual((entry["element_bytes"], entry["min_bytes"]), (width, 8), name)
+                self.assertEqual("32-bit floating point, rounded once" in entry["how"], width == 2, name)
+                self.assertEqual(by_gpu[name]["launch"], by_gpu["reduce-float"]["launch"])
         self.assertNotIn("launch", cases("--initiator", "stream")["put"])
+        by_host = cases("--initiator", "host")
+        self.assertEqual({name for name in by_host if name.startswith("reduce")},
+                         {name for name in REDUCTIONS if "16" not in name})
+        self.assertIn("bf16 and fp16: kernels and streams only", by_host["reduce"]["how"])
         self.assertEqual(set(cases("--memory", "gpu")), {"put", "get", "put-latency", "get-latency"})
         self.assertEqual(cases("--initiator", "host")["put"]["initiator"], "host")
 

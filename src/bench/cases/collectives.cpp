@@ -264,7 +264,8 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
 template <class Element>
 std::vector<CaseEntry> reductions(const char* suffix, const char* words) {
   const auto info = [&](const std::string& name, const std::string& what, const std::string& size) {
-    return info_of(name + suffix, "time of " + what + " of " + words, "The sum. " + size,
+    return info_of(name + suffix, "time of " + what + " of " + words,
+                   "The sum. " + size + " bf16 and fp16: kernels and streams only.",
                    sizeof(Element));
   };
   return {entry_of<ReducingCase<Reduce<Element>>>(

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/bench/cases/lists.h"
+#include "src/bench/gpu/collective_numbers.h"
 #include "src/bench/gpu/collective_places.h"
 #include "src/bench/gpu/gpu_case.h"
 #include "src/bench/gpu/lists.h"
@@ -11,12 +12,21 @@ namespace shmemctl::bench {
 
 namespace {
 
-/// Small whole numbers, whose sums are exact.
-float float_of(std::uint64_t seed, int pe, std::uint64_t index) {
-  return static_cast<float>(static_cast<std::int64_t>(pattern_word(seed, pe, index) & 1023) - 512);
+on_stream::NumberType stream_type_of(CollectiveNumber number) {
+  switch (number) {
+  case CollectiveNumber::int64:
+    return on_stream::NumberType::int64;
+  case CollectiveNumber::float32:
+    return on_stream::NumberType::float32;
+  case CollectiveNumber::bf16:
+    return on_stream::NumberType::bf16;
+  case CollectiveNumber::fp16:
+    return on_stream::NumberType::fp16;
+  }
+  return on_stream::NumberType::int64;
 }
 
-template <CollectiveKernel kernel, bool floats>
+template <CollectiveKernel kernel, CollectiveNumber number_type = CollectiveNumber::int64>
 class GpuCollective final : public GpuCase {
 public:
   using GpuCase::GpuCase;
@@ -47,8 +57,8 @@ public:
 protected:
   void set_up() override {
     const CollectivePlaces at = places();
-    if (floats)
-      fill_floats(at.dest_offset_bytes());
+    if (number_type != CollectiveNumber::int64)
+      fill_numbers(at.dest_offset_bytes());
     else
       fill(memory(), at.dest_offset_bytes(), pe());
     if (kernel == CollectiveKernel::alltoallv) {
@@ -58,12 +68,13 @@ protected:
   }
   std::string launch(const KernelLaunch& how, std::uint64_t first, std::uint64_t count) override {
     const CollectivePlaces at = places();
-    return launch_collective(how, {kernel, floats, first, count, memory(), at.dest_offset_bytes(),
-                                   point().size_bytes, at.lists_offset_bytes()});
+    return launch_collective(how,
+                             {kernel, number_type, first, count, memory(), at.dest_offset_bytes(),
+                              point().size_bytes, at.lists_offset_bytes()});
   }
   void enqueue(const on_stream::Job& job, std::uint64_t number, void* stream) override {
-    constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::int64_t);
-    constexpr auto type = floats ? on_stream::NumberType::float32 : on_stream::NumberType::int64;
+    const std::size_t width = width_of(number_type);
+    const on_stream::NumberType type = stream_type_of(number_type);
     const std::size_t size = point().size_bytes;
     std::byte* const dest = memory() + places().dest_offset_bytes();
     std::byte* const source = memory() + variant_offset_bytes(number);
@@ -85,7 +96,7 @@ protected:
   void enqueue_end(const on_stream::Job&, void*) override {} // they complete themselves
 
   int most_blocks(int device) const override {
-    return most_collective_blocks(kernel, floats, device, point().launch.threads);
+    return most_collective_blocks(kernel, number_type, device, point().launch.threads);
   }
 
 private:
@@ -108,10 +119,13 @@ private:
             what + " in iteration " + std::to_string(number)};
   }
 
-  void fill_floats(std::size_t size_bytes) {
-    std::vector<float> numbers(size_bytes / sizeof(float));
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = float_of(seed(), pe(), i);
+  void fill_numbers(std::size_t size_bytes) {
+    const std::size_t width = width_of(number_type);
+    std::vector<std::byte> numbers(size_bytes); // a multiple of any width
+    for (std::size_t at = 0; at < size_bytes; at += width) {
+      const std::uint64_t bits = source_bits(number_type, seed(), pe(), at / width);
+      std::memcpy(numbers.data() + at, &bits, width);
+    }
     gpu().copy(memory(), numbers.data(), size_bytes);
   }
 
@@ -134,13 +148,13 @@ private:
   /// Bit for bit.
   std::optional<WrongByte> verify_numbers(const std::vector<std::byte>& dest,
                                           std::uint64_t last) const {
-    constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::uint64_t);
+    const std::size_t width = width_of(number_type);
     const std::size_t mine = kernel == CollectiveKernel::reducescatter
                                  ? static_cast<std::size_t>(pe()) * point().size_bytes
                                  : 0;
     const std::size_t first = (variant_offset_bytes(last) + mine) / width;
     for (std::size_t i = 0; i < point().size_bytes / width; ++i) {
-      const std::uint64_t expected = sum_of(first + i);
+      const std::uint64_t expected = sum_bits(number_type, seed(), n_pes(), first + i);
       std::uint64_t found = 0;
       std::memcpy(&found, dest.data() + i * width, width);
       if (found != expected)
@@ -148,24 +162,11 @@ private:
     }
     return std::nullopt;
   }
-  /// Bits of the sum of all PEs' number `index`. Integers wrap around.
-  std::uint64_t sum_of(std::size_t index) const {
-    std::uint64_t bits = 0;
-    if (floats) {
-      float sum = 0;
-      for (int from = 0; from < n_pes(); ++from)
-        sum += float_of(seed(), from, index);
-      std::memcpy(&bits, &sum, sizeof sum);
-    } else {
-      for (int from = 0; from < n_pes(); ++from)
-        bits += pattern_word(seed(), from, index);
-    }
-    return bits;
-  }
 };
 
-const char* const verified =
-    " Verified: the whole result of the last one, which depends on the iteration.";
+const std::string in_a_kernel = " One after the other in one kernel, by one block of each PE or, "
+                                "with --ctas, by a grid whose blocks meet between them.";
+const std::string in_a_stream = " One after the other in the stream.";
 
 CaseInfo info_of(std::string name, std::string measures, const std::string& how,
                  std::size_t element_bytes = 1) {
@@ -174,10 +175,8 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
   info.group = "collective";
   info.metric = Metric::latency;
   info.measures = std::move(measures);
-  info.how = how +
-             " One after the other in one kernel, by one block of each PE or, with --ctas, "
-             "by a grid whose blocks meet between them." +
-             verified;
+  info.how = how + in_a_kernel +
+             " Verified: the whole result of the last one, which depends on the iteration.";
   info.element_bytes = element_bytes;
   info.min_bytes = std::max<std::size_t>(element_bytes, 8);
   info.max_bytes = 8 << 20;
@@ -190,16 +189,18 @@ CaseInfo info_of(std::string name, std::string measures, const std::string& how,
   return info;
 }
 
-template <bool floats>
+template <CollectiveNumber number>
 void add_reductions(std::vector<CaseEntry>& all, const char* suffix, const char* words) {
-  constexpr std::size_t width = floats ? sizeof(float) : sizeof(std::int64_t);
-  all.push_back(entry_of<GpuCollective<CollectiveKernel::reduce, floats>>(
+  const std::size_t width = width_of(number);
+  const std::string sum =
+      width == 2 ? "The sum, in 32-bit floating point, rounded once." : "The sum.";
+  all.push_back(entry_of<GpuCollective<CollectiveKernel::reduce, number>>(
       info_of(std::string("reduce") + suffix, std::string("time of a reduction to all of ") + words,
-              "The sum. The size is that of the array.", width)));
-  all.push_back(entry_of<GpuCollective<CollectiveKernel::reducescatter, floats>>(
+              sum + " The size is that of the array.", width)));
+  all.push_back(entry_of<GpuCollective<CollectiveKernel::reducescatter, number>>(
       info_of(std::string("reducescatter") + suffix,
               std::string("time of a reduction that leaves a part on each PE of ") + words,
-              "The sum. The size is that of one PE's part of the result.", width)));
+              sum + " The size is that of one PE's part of the result.", width)));
 }
 
 } // namespace
@@ -208,7 +209,8 @@ std::vector<CaseEntry> stream_collective_cases() {
   std::vector<CaseEntry> all;
   for (CaseEntry& entry : gpu_collective_cases()) {
     entry.info.measures += " by a stream";
-    entry.info.how = std::string("One after the other in the stream.") + verified;
+    std::string& how = entry.info.how;
+    how.replace(how.find(in_a_kernel), in_a_kernel.size(), in_a_stream);
     all.push_back(on_stream_of(std::move(entry)));
   }
   return all;
@@ -216,20 +218,22 @@ std::vector<CaseEntry> stream_collective_cases() {
 
 std::vector<CaseEntry> gpu_collective_cases() {
   std::vector<CaseEntry> all = {
-      entry_of<GpuCollective<CollectiveKernel::broadcast, false>>(
+      entry_of<GpuCollective<CollectiveKernel::broadcast>>(
           info_of("broadcast", "time of a broadcast", "From PE 0. The size is the message's.")),
-      entry_of<GpuCollective<CollectiveKernel::fcollect, false>>(
+      entry_of<GpuCollective<CollectiveKernel::fcollect>>(
           info_of("fcollect", "time of a gather to all of equal contributions",
                   "The size is that of one PE's contribution.")),
-      entry_of<GpuCollective<CollectiveKernel::alltoall, false>>(
+      entry_of<GpuCollective<CollectiveKernel::alltoall>>(
           info_of("alltoall", "time of an all-to-all exchange",
                   "The size is that of the block from one PE to another.")),
-      entry_of<GpuCollective<CollectiveKernel::alltoallv, false>>(
+      entry_of<GpuCollective<CollectiveKernel::alltoallv>>(
           info_of("alltoallv", "time of an all-to-all exchange of blocks of several sizes",
                   "The size is that of the larger blocks, between PEs whose numbers differ by an "
                   "even number; the others are half as large."))};
-  add_reductions<false>(all, "", "64-bit integers");
-  add_reductions<true>(all, "-float", "32-bit floating-point numbers");
+  add_reductions<CollectiveNumber::int64>(all, "", "64-bit integers");
+  add_reductions<CollectiveNumber::float32>(all, "-float", "32-bit floating-point numbers");
+  add_reductions<CollectiveNumber::bf16>(all, "-bf16", "bf16 numbers");
+  add_reductions<CollectiveNumber::fp16>(all, "-fp16", "fp16 numbers");
   return all;
 }
 

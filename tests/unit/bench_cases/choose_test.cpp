@@ -111,6 +111,8 @@ TEST(Choose, CasesOfOtherInitiatorsAreNamed) {
   EXPECT_EQ(fix_for("st"), "give --initiator gpu; shmemctl bench --list has all");
   EXPECT_EQ(fix_for("alltoallv"),
             "give --initiator stream or --initiator gpu; shmemctl bench --list has all");
+  EXPECT_EQ(fix_for("reduce-bf16"),
+            "give --initiator stream or --initiator gpu; shmemctl bench --list has all");
   EXPECT_EQ(fix_for("atomic-add"), "give --initiator gpu; shmemctl bench --list has all");
   EXPECT_EQ(fix_for("wait-f*"), "give --initiator gpu; shmemctl bench --list has all");
   try {

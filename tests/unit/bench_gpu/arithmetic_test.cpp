@@ -1,6 +1,7 @@
 // What host and device compute alike.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "kernels/bench/units.h"
 #include "src/bench/cases/pattern.h"
 #include "src/bench/cases/slots.h"
+#include "src/bench/gpu/collective_numbers.h"
 #include "src/bench/gpu/collective_places.h"
+#include "src/moe/number_formats.h"
 
 namespace shmemctl::bench {
 namespace {
@@ -112,6 +115,66 @@ TEST(AtomicWords, FollowFromTheOperations) {
   }
   EXPECT_FALSE(atomic_fetches(AtomicKernel::add));
   EXPECT_TRUE(atomic_fetches(AtomicKernel::compare_swap));
+}
+
+double value_of_fp16(std::uint32_t bits) {
+  const double fraction = bits & 0x3ff;
+  const int exponent = static_cast<int>(bits >> 10 & 0x1f);
+  const double size = exponent == 0x1f ? INFINITY
+                      : exponent == 0  ? std::ldexp(fraction, -24)
+                                       : std::ldexp(fraction + 1024, exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+TEST(CollectiveNumbers, AreRoundedOnceAndMostlyNotExact) {
+  constexpr std::uint64_t any_seed = 11;
+  constexpr int n_pes = 3;
+  for (const CollectiveNumber number : {CollectiveNumber::bf16, CollectiveNumber::fp16}) {
+    const auto value_of = [&](std::uint64_t bits) {
+      return number == CollectiveNumber::bf16
+                 ? moe::float_of_bf16(static_cast<std::uint16_t>(bits))
+                 : static_cast<float>(value_of_fp16(static_cast<std::uint32_t>(bits)));
+    };
+    int rounded = 0, rounded_otherwise = 0;
+    for (std::uint64_t index = 0; index < 1000; ++index) {
+      float exact = 0, each_time = 0;
+      for (int pe = 0; pe < n_pes; ++pe) {
+        const float given = value_of(source_bits(number, any_seed, pe, index));
+        EXPECT_EQ(given, std::round(given));
+        exact += given;
+        each_time =
+            value_of(number == CollectiveNumber::bf16 ? moe::bf16_of_float(each_time + given)
+                                                      : fp16_of_float(each_time + given));
+      }
+      const float sum = value_of(sum_bits(number, any_seed, n_pes, index));
+      EXPECT_NEAR(sum, exact, std::abs(exact) / (number == CollectiveNumber::bf16 ? 256 : 2048));
+      rounded += sum != exact ? 1 : 0;
+      rounded_otherwise += sum != each_time ? 1 : 0;
+    }
+    EXPECT_GT(rounded, 100);
+    EXPECT_GT(rounded_otherwise, 10) << "additions in the type itself would pass";
+  }
+}
+
+TEST(CollectiveNumbers, OfEveryHalfComeBackAndBetweenThemTheNearestDoes) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    if ((bits & 0x7fff) > 0x7c00)
+      continue; // no numbers
+    ASSERT_EQ(fp16_of_float(static_cast<float>(value_of_fp16(bits))), bits);
+    if ((bits & 0x7fff) >= 0x7bff)
+      continue;
+    const double here = value_of_fp16(bits), next = value_of_fp16(bits + 1);
+    const auto between = [&](double part) {
+      return fp16_of_float(static_cast<float>(here + (next - here) * part));
+    };
+    ASSERT_EQ(between(0.25), bits);
+    ASSERT_EQ(between(0.5), bits + (bits & 1));
+    ASSERT_EQ(between(0.75), bits + 1);
+  }
+  EXPECT_EQ(fp16_of_float(65519.0F), 0x7bff);
+  EXPECT_EQ(fp16_of_float(65520.0F), 0x7c00);
+  EXPECT_EQ(fp16_of_float(-1e30F), 0xfc00);
+  EXPECT_EQ(fp16_of_float(std::nanf("")), 0x7fff);
 }
 
 TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {

@@ -34,14 +34,15 @@ TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
   }
 }
 
-/// In a process of its own, whose made-up driver has counted no calls: a survey with a failure.
-/// Returns what `look` throws, "" if nothing; the devices' memory is free again behind it.
+/// In a process of its own, whose made-up driver begins to count its calls: a survey with a
+/// failure. Returns what `look` throws, "" if nothing; the devices' memory is free again behind it.
 template <class Look>
 std::string with_failure(const char* failure, const Look& look) {
   ForkedPes one(1, [&](int) {
     const SetVariable wish("FAKE_CUDA_FAIL", failure);
     const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
     require(driver != nullptr, "the made-up driver opens");
+    require(count_calls_of_fake_anew(), "it counts its calls anew");
     const cuda::LinkSurvey survey = cuda::survey_links(driver, small);
     require(survey.samples.size() == 2, "two pairs");
     look(survey.samples[0], survey.samples[1]);

@@ -9,6 +9,7 @@
 #include "kernels/bench/pingpong_kernel.cuh"
 #include "kernels/bench/transfer_kernel.cuh"
 #include "src/bench/cases/slots.h"
+#include "src/bench/gpu/collective_numbers.h"
 #include "src/bench/gpu/collective_places.h"
 #include "tests/unit/device_plan/bench_world.h"
 
@@ -268,14 +269,9 @@ void expect_moved(CollectiveKernel kernel, std::size_t size_bytes, HostShape sha
     std::memcpy(world.memory(pe) + places.lists_offset_bytes(), lists.data(), 8 * lists.size());
   }
   world.run<CollectiveBody<Call>>(shape, [&](int pe) {
-    return CollectiveArguments{kernel,
-                               false,
-                               0,
-                               iterations,
-                               world.memory(pe),
-                               places.dest_offset_bytes(),
-                               size_bytes,
-                               places.lists_offset_bytes()};
+    return CollectiveArguments{kernel,     CollectiveNumber::int64,    0,
+                               iterations, world.memory(pe),           places.dest_offset_bytes(),
+                               size_bytes, places.lists_offset_bytes()};
   });
   const std::size_t variant = (iterations - 1) % variants * variant_step_bytes;
   for (int pe = 0; pe < n_pes; ++pe)
@@ -292,6 +288,58 @@ TEST(BenchKernels, CollectivesLeaveTheirPlaces) {
       expect_moved<Fcollect>(CollectiveKernel::fcollect, size, shape);
       expect_moved<Alltoall>(CollectiveKernel::alltoall, size, shape);
       expect_moved<Alltoallv>(CollectiveKernel::alltoallv, size, shape);
+    }
+}
+
+/// What the cases put into the sources, and what they expect of each type of number.
+template <class Call>
+void expect_added_up(CollectiveKernel kernel, CollectiveNumber number, std::size_t size_bytes,
+                     HostShape shape) {
+  constexpr int n_pes = 3; // bf16 and fp16 are rounded otherwise when they are at each addition
+  World world(n_pes);
+  const CollectivePlaces places{kernel, size_bytes, n_pes};
+  const std::size_t width = width_of(number);
+  for (int pe = 0; pe < n_pes; ++pe)
+    for (std::size_t at = 0; at < places.dest_offset_bytes(); at += width) {
+      const std::uint64_t bits = source_bits(number, seed, pe, at / width);
+      std::memcpy(world.memory(pe) + at, &bits, width);
+    }
+  world.run<CollectiveBody<Call>>(shape, [&](int pe) {
+    return CollectiveArguments{kernel,
+                               number,
+                               0,
+                               iterations,
+                               world.memory(pe),
+                               places.dest_offset_bytes(),
+                               size_bytes,
+                               places.lists_offset_bytes()};
+  });
+  const std::size_t variant = (iterations - 1) % variants * variant_step_bytes;
+  for (int pe = 0; pe < n_pes; ++pe) {
+    const std::size_t mine =
+        kernel == CollectiveKernel::reducescatter ? static_cast<std::size_t>(pe) * size_bytes : 0;
+    for (std::size_t at = 0; at < size_bytes; at += width) {
+      std::uint64_t found = 0;
+      std::memcpy(&found, world.memory(pe) + places.dest_offset_bytes() + at, width);
+      ASSERT_EQ(found, sum_bits(number, seed, n_pes, (variant + mine + at) / width))
+          << "PE " << pe << ", byte " << at << " of " << size_bytes;
+    }
+  }
+}
+
+template <template <class> class Call>
+void expect_all_added_up(CollectiveKernel kernel, std::size_t size_bytes, HostShape shape) {
+  expect_added_up<Call<std::int64_t>>(kernel, CollectiveNumber::int64, size_bytes, shape);
+  expect_added_up<Call<float>>(kernel, CollectiveNumber::float32, size_bytes, shape);
+  expect_added_up<Call<Bf16>>(kernel, CollectiveNumber::bf16, size_bytes, shape);
+  expect_added_up<Call<Fp16>>(kernel, CollectiveNumber::fp16, size_bytes, shape);
+}
+
+TEST(BenchKernels, ReductionsLeaveTheSums) {
+  for (const HostShape shape : {HostShape{1, 2}, HostShape{3, 1}})
+    for (const std::size_t size : {8u, 12008u}) { // in words, and straight into place
+      expect_all_added_up<Reduce>(CollectiveKernel::reduce, size, shape);
+      expect_all_added_up<ReduceScatter>(CollectiveKernel::reducescatter, size, shape);
     }
 }
 
