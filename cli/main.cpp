@@ -6,6 +6,7 @@
 #include "reports/report.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/timeout_words.h"
 
 namespace shmemctl {
 
@@ -74,6 +75,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return parse_error(app, error);
   }
+  timeout_is_an_option();
   const Options options = context.options();
   options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL"});
   LogLevel level = LogLevel::warning;

@@ -1,13 +1,14 @@
 #include "src/base/job_health.h"
 
 #include "src/base/error.h"
+#include "src/base/timeout_words.h"
 
 namespace shmemctl {
 
 void JobHealth::give_up(const std::string& step, int peer) {
   const std::string whom = peer < 0 ? "other PEs" : "PE " + std::to_string(peer);
   throw Error(ExitCode::deadline, step, "wait for " + whom + " in", "the deadline passed",
-              "look at the output of " + whom + ", or raise --timeout");
+              "look at the output of " + whom + ", or " + raise_timeout());
 }
 
 } // namespace shmemctl

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "src/base/error.h"
+#include "src/base/timeout_words.h"
 
 namespace shmemctl {
 
@@ -132,7 +133,7 @@ int try_connect(int descriptor, const SocketAddress& address, const Deadline& de
 
 [[noreturn]] void throw_late(const std::string& peer, const std::string& attempted) {
   throw Error(ExitCode::deadline, peer, attempted, "the deadline passed",
-              "look at the output of " + peer + ", or raise --timeout");
+              "look at the output of " + peer + ", or " + raise_timeout());
 }
 
 bool would_wait(int error_number) {
@@ -192,8 +193,8 @@ Socket Socket::connect(const SocketAddress& address, const std::string& peer,
       throw Error(ExitCode::deadline, subject, "connect to",
                   problem == ETIME ? "no answer until the deadline"
                                    : std::string(std::strerror(problem)) + " until the deadline",
-                  "look at the output of " + peer +
-                      " and at the firewall between the hosts, or raise --timeout");
+                  "look at the output of " + peer + " and at the firewall between the hosts, or " +
+                      raise_timeout());
     pause_s = std::min(pause_s * 1.5, longest_pause_s);
   }
 }
@@ -270,7 +271,7 @@ Socket Listener::accept(const Deadline& deadline, const WaitCheck& check) {
     if (!wait_ready(descriptor_.get(), POLLIN, deadline, check))
       throw Error(ExitCode::deadline, "a connection at " + address_.text(), "accept",
                   "the deadline passed",
-                  "look at the output of the other processes, or raise --timeout");
+                  "look at the output of the other processes, or " + raise_timeout());
   }
 }
 

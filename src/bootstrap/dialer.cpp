@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "src/base/timeout_words.h"
 #include "src/bootstrap/interfaces.h"
 
 namespace shmemctl {
@@ -161,8 +162,8 @@ std::string Dialer::problem() const {
 
 void Dialer::give_up() const {
   throw Error(ExitCode::deadline, peer_, "connect to", problem() + ", until the deadline passed",
-              "look at the output of " + peer_ +
-                  " and at the firewall between the hosts, or raise --timeout");
+              "look at the output of " + peer_ + " and at the firewall between the hosts, or " +
+                  raise_timeout());
 }
 
 Socket dial(Dialer& dialer, const Deadline& deadline) {

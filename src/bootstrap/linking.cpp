@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/timeout_words.h"
 #include "src/bootstrap/collectives.h"
 #include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/membership.h"
@@ -173,8 +174,8 @@ private:
         why = " (" + dialer.problem() + ")";
     throw Error(ExitCode::deadline, "the neighbours", "connect",
                 "not connected until the deadline: PE " + list_ranks(ranks, ranks.size()) + why,
-                "look at the output of these PEs and at the firewall between the hosts, or raise "
-                "--timeout");
+                "look at the output of these PEs and at the firewall between the hosts, or " +
+                    raise_timeout());
   }
 
   void tell_connected(const Error& error) noexcept {
@@ -238,8 +239,8 @@ FrameReader await_from_rendezvous(Socket& rendezvous, const Deadline& deadline) 
     if (deadline.passed())
       throw Error(ExitCode::deadline, rendezvous.peer(), "join the job of",
                   "no answer until the deadline",
-                  "look at the output of the PE that made the unique id, mostly PE 0, or raise "
-                  "--timeout");
+                  "look at the output of the PE that made the unique id, mostly PE 0, or " +
+                      raise_timeout());
     set.clear();
     set.add(rendezvous.descriptor(), POLLIN);
     set.wake_after(deadline.poll_ms());

@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/service_thread.h"
+#include "src/base/timeout_words.h"
 
 namespace shmemctl {
 
@@ -115,7 +116,7 @@ void RendezvousThread::on_deadline() {
            list_ranks(ranks, ranks.size());
   }
   fail({ExitCode::deadline, -1, text,
-        "look at the output of these PEs and of their launcher, or raise --timeout"});
+        "look at the output of these PEs and of their launcher, or " + raise_timeout()});
 }
 
 void RendezvousThread::heed_deadline_of(const Join& join) {

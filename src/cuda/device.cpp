@@ -29,7 +29,11 @@ Device::~Device() {
 }
 
 void Device::require(CUresult result, const std::string& attempted, Where where) const {
-  driver_->require(result, text() + " (" + info_.pci_address + ")", attempted, std::move(where));
+  if (result == CUDA_SUCCESS)
+    return;
+  const bool may_be_told = ask_ && Driver::is_of_device(result);
+  throw driver_->error_of(result, text() + " (" + info_.pci_address + ")", attempted,
+                          std::move(where), may_be_told ? ask_(true) : Told{});
 }
 
 Current::Current(const Device& device) : device_(device) {

@@ -1,6 +1,7 @@
 // A device in use: its primary context, and streams in it.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "src/cuda/driver.h"
@@ -21,12 +22,21 @@ public:
   const DeviceInfo& info() const { return info_; }
   CUcontext context() const { return context_; }
   std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
-  /// Throws Error (unavailable) that names this device.
+  /// Throws Error (unavailable) that names this device, and what else the driver told of it.
   void require(CUresult result, const std::string& attempted, Where where = {}) const;
+
+  /// Who knows what else the driver told of this device. Asked when something has failed, by any
+  /// thread; `fails` is whether CUDA says so, and word of it may then be a moment late.
+  using Ask = std::function<Told(bool fails)>;
+  /// Before the device is shared among threads.
+  void listen(Ask ask) { ask_ = std::move(ask); }
+  /// What was told up to now: for who gives up waiting for the device.
+  Told told() const { return ask_ ? ask_(false) : Told{}; }
 
 private:
   std::shared_ptr<const Driver> driver_;
   DeviceInfo info_;
+  Ask ask_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
 };

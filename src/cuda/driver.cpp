@@ -107,8 +107,41 @@ std::string Driver::text_of(CUresult result) const {
 void Driver::require(CUresult result, const std::string& subject, const std::string& attempted,
                      Where where) const {
   if (result != CUDA_SUCCESS)
-    throw Error(ExitCode::unavailable, subject, attempted, text_of(result), fix_of(result),
-                std::move(where));
+    throw error_of(result, subject, attempted, std::move(where));
+}
+
+Error Driver::error_of(CUresult result, const std::string& subject, const std::string& attempted,
+                       Where where, const Told& told) const {
+  return Error(ExitCode::unavailable, subject, attempted,
+               text_of(result) + (told.words.empty() ? "" : "; " + told.words),
+               told.fix.empty() ? fix_of(result) : told.fix, std::move(where));
+}
+
+bool Driver::is_of_device(CUresult result) {
+  switch (result) {
+  case CUDA_ERROR_NO_DEVICE:
+  case CUDA_ERROR_DEVICE_UNAVAILABLE:
+  case CUDA_ERROR_ECC_UNCORRECTABLE:
+  case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+  case error_contained:
+  case CUDA_ERROR_OPERATING_SYSTEM:
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+  case CUDA_ERROR_MPS_RPC_FAILURE:
+  case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+  case CUDA_ERROR_UNKNOWN:
+    return true;
+  default:
+    return false;
+  }
 }
 
 DeviceInfo Driver::describe(int ordinal) const {

@@ -34,6 +34,12 @@ struct DeviceInfo {
   bool unified_addressing = false; ///< registered host memory has one address everywhere
 };
 
+/// What else the driver told of a device, for an error's two lines; "" for nothing.
+struct Told {
+  std::string words; ///< "the driver reported Xid 31 (...) on GPU 0000:1b:00.0 ..."
+  std::string fix;   ///< if it says more than what goes with CUDA's code
+};
+
 /// Thread safe.
 class Driver {
 public:
@@ -59,6 +65,12 @@ public:
   /// @param where     what is known of the place beside the subject
   void require(CUresult result, const std::string& subject, const std::string& attempted,
                Where where = {}) const;
+  /// The Error that require() throws.
+  Error error_of(CUresult result, const std::string& subject, const std::string& attempted,
+                 Where where, const Told& told = {}) const;
+  /// Whether the device, or what ran on it, may have failed: not what the caller did wrong, nor
+  /// memory that is not there.
+  static bool is_of_device(CUresult result);
 
 private:
   explicit Driver(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}

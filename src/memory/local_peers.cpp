@@ -12,6 +12,7 @@
 
 #include "src/base/error.h"
 #include "src/base/text.h"
+#include "src/base/timeout_words.h"
 #include "src/memory/peer_message.h"
 
 namespace shmemctl {
@@ -285,7 +286,8 @@ private:
                 fmt::format("wait for PE{} {} in", count == 1 ? "" : "s", join(names, ", ")),
                 "the deadline passed",
                 "look at the output of those PEs; all PEs of a node must run in one network "
-                "namespace (container); or raise --timeout");
+                "namespace (container); or " +
+                    raise_timeout());
   }
 
   JobSecret secret_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/text.h"
+#include "src/base/timeout_words.h"
 #include "src/runtime/lifeline_tree.h"
 
 namespace shmemctl::lifeline {
@@ -81,8 +82,8 @@ Failure idle(const State& state, int pe, const PhaseNotice& phase) {
   return blame(state, pe, phase.name,
                state.words_for(pe) + " is in phase " + phase.name + " and waits for nobody",
                "look at what " + number_of(pe) +
-                   " does: it has not come to the step that others wait in; if it is only slow, "
-                   "raise --timeout");
+                   " does: it has not come to the step that others wait in; if it is only slow, " +
+                   raise_timeout());
 }
 
 /// `path` is whom this PE waits for, whom that waits for, and so on; `again` stands in it.
@@ -105,14 +106,15 @@ Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phas
                    " and waits for its network: what it has under way with " + with +
                    " does not complete",
                "look at the ports and links between them (ip -s link, ibstat, the kernels' logs); "
-               "if it is only slow, raise --timeout");
+               "if it is only slow, " +
+                   raise_timeout());
 }
 
 Failure endless(const State& state, int pe, const Status& status) {
   return blame(state, pe, status.phase.name,
                state.words_for(pe) + " is in phase " + status.phase.name + " and waits for " +
                    state.words_for(status.waiting_for) + ", who waits for others",
-               "look at the output of these PEs, or raise --timeout");
+               "look at the output of these PEs, or " + raise_timeout());
 }
 
 bool is_pe(const State& state, int pe) {
@@ -185,8 +187,8 @@ std::optional<Failure> earliest(const State& state, const Answers& answers) {
   return blame(state, pes.front(), behind.name,
                words_for_all(state, pes) + (pes.size() > 1 ? " are" : " is") + " still in phase " +
                    behind.name + "; others are in phase " + ahead.name,
-               "look at what " + number_of(pes.front()) +
-                   " does; if it is only slow, raise --timeout");
+               "look at what " + number_of(pes.front()) + " does; if it is only slow, " +
+                   raise_timeout());
 }
 
 } // namespace

@@ -10,12 +10,14 @@
 //   INDEX COUNT MBPS p2p STATUS | ecc INDEX COUNT | rows INDEX CORRECTABLE UNCORRECTABLE PENDING
 //   FAILED throttle INDEX HEXBITS | fabric INDEX STATE STATUS | persistence INDEX 0|1
 //   cluster INDEX NUMBER CLIQUE           of a fabric; NUMBER is the first byte of its uuid
-// and those of fake_nvml_counters.h. With FAKE_NVML_THREAD in the environment it starts a thread.
+// and those of fake_nvml_counters.h and fake_nvml_events.c. With FAKE_NVML_THREAD in the
+// environment it starts a thread.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fake/fake_nvml_counters.h"
+#include "tests/fake/fake_nvml_events.h"
 #include "tests/fake/thread.h"
 
 #define SUCCESS 0
@@ -69,7 +71,7 @@ typedef struct {
 
 static Gpu gpus[MAX_GPUS];
 static Failure failures[MAX_FAILURES];
-static int failure_count, initialised, p2p;
+static int failure_count, initialised, p2p; // initialised: as often as it is not shut down
 static unsigned speed_MBps = 26562;
 static int cuda = 13000;
 static char driver[80] = "580.00.00";
@@ -154,6 +156,12 @@ static int failing(const char* function, int gpu) {
   return SUCCESS;
 }
 
+int fake_nvml_refuses(const char* function, const void* gpu) {
+  if (!initialised)
+    return UNINITIALIZED;
+  return failing(function, gpu ? (int)((const Gpu*)gpu - gpus) : -1);
+}
+
 // Every function starts with this: is NVML up, and is this function told to fail?
 #define BEGIN(gpu)                                                                                 \
   if (!initialised)                                                                                \
@@ -175,11 +183,11 @@ int nvmlInit_v2(void) {
   while (fgets(line, sizeof line, file))
     read_line(line);
   fclose(file);
-  initialised = failing("nvmlInit_v2", -1) == SUCCESS;
+  initialised += failing("nvmlInit_v2", -1) == SUCCESS;
   return failing("nvmlInit_v2", -1);
 }
 int nvmlShutdown(void) {
-  initialised = 0;
+  --initialised;
   return SUCCESS;
 }
 const char* nvmlErrorString(int code) {

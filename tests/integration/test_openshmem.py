@@ -252,6 +252,8 @@ class Endings(OpenShmemTest):
         code, _, err = self.run_job(program, "nobody", SHMEMCTL_TIMEOUT="2")
         self.assertEqual(code, 124, err)
         self.assertTrue(any("shmem_wait_until" in line for line in error_lines(err)), err)
+        self.assertIn("raise SHMEMCTL_TIMEOUT\n", err)  # a program has no --timeout
+        self.assertNotIn("--timeout", err)
 
 
 class TwoPrograms(OpenShmemTest):

@@ -1,6 +1,7 @@
 // What the GPU backend's calls must leave.
 #include <fmt/format.h>
 
+#include "src/base/timeout_words.h"
 #include "src/bench/moe/gpu_backend_class.h"
 #include "src/bench/moe/record_check.h"
 #include "src/bench/moe/rows.h"
@@ -19,7 +20,7 @@ void GpuBackend::look_for_masked() {
   if (setup_.patience_us <= 0)
     throw Error(ExitCode::deadline, "low latency", fmt::format("wait for PE {} in", masked.front()),
                 fmt::format("rank {} has masked it: it did not come in time", me_),
-                fmt::format("look at the output of PE {}, or raise --timeout", masked.front()));
+                fmt::format("look at the output of PE {}, or {}", masked.front(), raise_timeout()));
   masked_ = masked;
   left_ = without_ranks(setup_.shape, *setup_.routing, me_, masked);
   row_counts_ = row_counts(setup_.shape, left_);

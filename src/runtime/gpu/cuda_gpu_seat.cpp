@@ -7,6 +7,7 @@
 #include "src/base/text.h"
 #include "src/runtime/gpu/cuda_fabric.h"
 #include "src/runtime/gpu/cuda_runtime_gpu.h"
+#include "src/topo/readers/nvml_events.h"
 
 namespace shmemctl {
 
@@ -38,6 +39,23 @@ int choose_device(const cuda::Driver& driver, const GpuWish& wish, std::string& 
   return ordinal;
 }
 
+/// From now on the device's errors say what the driver reported of it meanwhile, if NVML tells.
+void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
+  // Errors of CUDA and events come by ways of their own.
+  constexpr unsigned patience_ms = 100;
+  std::string why;
+  const std::string address = device.info().pci_address;
+  const std::shared_ptr<NvmlEvents> events = NvmlEvents::listen(nvml_library, address, why);
+  if (!events) {
+    log(LogLevel::info, "gpu", "errors of " + device.text() + " will have no Xids: " + why);
+    return;
+  }
+  device.listen([events, address](bool fails) {
+    const std::vector<NvmlEvent> seen = events->seen(fails ? patience_ms : 0);
+    return cuda::Told{words_of(seen, address), fix_of(seen)};
+  });
+}
+
 } // namespace
 
 std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, std::string& why) {
@@ -52,7 +70,9 @@ std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, s
   if (ordinal < 0)
     return nullptr;
   try {
-    auto device = std::make_shared<const cuda::Device>(driver, ordinal);
+    const auto opened = std::make_shared<cuda::Device>(driver, ordinal);
+    listen_to_nvml(*opened, options.text("NVML_LIBRARY"));
+    std::shared_ptr<const cuda::Device> device = opened;
     GpuOffer offer;
     offer.there = true;
     offer.uuid = device->info().uuid;

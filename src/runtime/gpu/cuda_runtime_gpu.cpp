@@ -277,11 +277,10 @@ void RuntimeGpu::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw Error(ExitCode::deadline, step, "wait for the GPU in",
-              fmt::format("the deadline passed, and the stream of {} ({}) is not done",
-                          device_->text(), site_.pci_address),
-              "raise --timeout if the kernel needs longer; else look with nvidia-smi and dmesg",
-              where);
+  throw late_error(*device_, step, "wait for the GPU in",
+                   fmt::format("the deadline passed, and the stream of {} ({}) is not done",
+                               device_->text(), site_.pci_address),
+                   where);
 }
 
 void RuntimeGpu::check() {

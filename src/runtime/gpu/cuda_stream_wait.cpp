@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "src/base/timeout_words.h"
+
 namespace shmemctl {
 
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
@@ -31,6 +33,18 @@ bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline
       std::this_thread::yield();
     }
   }
+}
+
+Error late_error(const cuda::Device& device, const std::string& subject,
+                 const std::string& attempted, const std::string& message, const Where& where) {
+  const cuda::Told told = device.told();
+  return Error(ExitCode::deadline, subject, attempted,
+               message + (told.words.empty() ? "" : "; " + told.words),
+               told.fix.empty() ? "look with nvidia-smi, and with dmesg for Xid errors; if it only "
+                                  "needs longer, " +
+                                      raise_timeout()
+                                : told.fix,
+               where);
 }
 
 } // namespace shmemctl

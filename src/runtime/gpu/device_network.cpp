@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "src/base/timeout_words.h"
 #include "src/runtime/gpu/device_queues.h"
 #include "src/runtime/gpu/kernel_proxy.h"
 #include "transports/direct/direct_transport.h"
@@ -157,7 +158,7 @@ struct Words {
 
 Words waited(const std::string& attempted, const std::string& message) {
   return {ExitCode::deadline, attempted, "the deadline passed: " + message,
-          "look at that PE and at this process's threads, or raise --timeout"};
+          "look at that PE and at this process's threads, or " + raise_timeout()};
 }
 
 Words words_of(const WaitReport& report) {

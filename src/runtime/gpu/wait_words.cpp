@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <fmt/format.h>
 
+#include "src/base/timeout_words.h"
+
 namespace shmemctl {
 
 namespace {
@@ -46,8 +48,8 @@ WaitWords waited(const WaitReport& report, int pe, double timeout_s) {
   return {ExitCode::deadline, "wait for " + whom + " in",
           fmt::format("the deadline of {} s passed: {} is {}, expected was {}", timeout_s,
                       name_of_word(report), report.seen, report.expected),
-          report.peer == pe ? "look at what those blocks do, or raise --timeout"
-                            : "look at the output of " + whom + ", or raise --timeout"};
+          (report.peer == pe ? "look at what those blocks do" : "look at the output of " + whom) +
+              ", or " + raise_timeout()};
 }
 
 /// What was not begun: of a team.
@@ -83,7 +85,8 @@ WaitWords words_of_wait(const WaitReport& report, int pe, double timeout_s,
             fmt::format("the deadline of {} s passed: {} of {} blocks have come", timeout_s,
                         report.seen, report.expected),
             "launch no more blocks than are resident together (a cooperative launch), see that all "
-            "of them make the call, or raise --timeout"};
+            "of them make the call, or " +
+                raise_timeout()};
   case WaitKind::team_size:
     return refused(report,
                    fmt::format("it has {} members, and collectives of kernels take {} at most",

@@ -4,6 +4,8 @@
 #include <new>
 #include <thread>
 
+#include "src/base/timeout_words.h"
+
 namespace shmemctl {
 
 namespace {
@@ -79,7 +81,7 @@ Error ProxyChannel::overdue(const std::string& step, unsigned ring) const {
   const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
   return {ExitCode::deadline, step + which, "wait in",
           "the deadline passed: " + memories_[ring]->culprit(),
-          "look at this process's threads and the GPU's kernels, or raise --timeout"};
+          "look at this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
 
 void ProxyChannel::give_up(const std::string& step, unsigned ring) {

