@@ -10,7 +10,6 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/moe/gpu_layout.h"
-#include "src/bench/moe/host_backend.h"
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
@@ -109,28 +108,17 @@ std::string words_of(const moe::Setup& setup) {
                      setup.shape.top_k, setup.shape.n_experts);
 }
 
-Error misfit_of(moe::Direction direction, const moe::Settings& given, const std::string& backend,
-                const std::string& problem) {
-  return bad_moe(fmt::format("--{}-settings {} does not go with --backend {}: {}",
-                             moe::to_string(direction), to_text(given), backend, problem),
-                 "leave it out, or let --tune find some");
-}
-
-/// What the host can say of a point's settings before anything is measured. Throws Error (usage).
-void require_host_settings(const moe::Setup& setup, const moe::DirectionSettings& given) {
+/// Whether a point can be run with the settings. Throws Error (usage) if not.
+void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup) {
+  const moe::DirectionSettings given = settings_of(flags);
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
-    if (const std::string problem = moe::host_misfit(setup, direction, given.of(direction));
+    if (const std::string problem =
+            moe::settings_misfit(runtime, flags.kind(), setup, direction, given.of(direction));
         !problem.empty())
-      throw misfit_of(direction, given.of(direction), "host", problem);
-}
-
-/// Puts the backend to what was asked for. Throws Error (usage) for what it cannot do.
-void use_settings(moe::Backend& backend, const moe::DirectionSettings& given) {
-  for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
-    if (const std::string problem = backend.cannot_use(direction, given.of(direction));
-        !problem.empty())
-      throw misfit_of(direction, given.of(direction), backend.name(), problem);
-  backend.use(given);
+      throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
+                                moe::to_string(direction), to_text(given.of(direction)),
+                                flags.backend, words_of(setup), problem),
+                    "leave it out, or let --tune find some");
 }
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
@@ -152,7 +140,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   effort.straggler = straggler_flag(flags.straggler);
   effort.corrupt = is_fault(options, FaultKind::corrupt, runtime.pe(), "verify");
   const moe::DirectionSettings given = settings_of(flags);
-  use_settings(backend, given);
+  backend.use(given);
   moe::JobRank rank = job_rank(runtime, session, where);
   rank.leave = [&] { inject_fault(options, runtime.pe(), "absent"); };
   std::vector<moe::Tuned> tuned;
@@ -170,13 +158,17 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
       result,
       given,
       {backend.settings(moe::Direction::dispatch), backend.settings(moe::Direction::combine)},
+      backend.launches(moe::Direction::dispatch),
+      backend.launches(moe::Direction::combine),
       flags.tune,
       tuned,
       links.end(),
       backend.window(),
       recorded ? moe::RoutingRequest{} : request.routing,
       effort.most_delay_us,
-      effort.straggler};
+      effort.straggler,
+      effort.absent,
+      recorded.has_value()};
   if (session.leads()) {
     Report& report = session.report();
     const std::vector<ResultRow> rows = rows_of(point);
@@ -239,8 +231,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
   require_absent(flags, runtime.n_pes());
   for (const moe::PointRequest& point : points) {
     moe::require_backend(runtime, flags.kind(), point.setup);
-    if (flags.kind() == moe::BackendKind::host)
-      require_host_settings(point.setup, settings_of(flags));
+    require_settings(runtime, flags, point.setup);
   }
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);

@@ -52,14 +52,15 @@ void add_mode_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::IsMember({"host", "gpu"}));
   command
       .add_option("--num-sms", request.num_sms,
-                  "gpu: SMs that a kernel takes (default, and 0: its own)")
+                  "gpu: SMs that a kernel takes at most (default, and 0: its own choice)")
       ->type_name("N[,N...]");
 }
 
 void add_settings_flags(CLI::App& command, MoeFlags& flags) {
   command.add_flag("--tune", flags.tune,
                    "Try settings, verify each, say what was tried, and go on with the best");
-  const char* const names = "sms, warps, stages, kept, self_sms, chunk_bytes (host: chunk_bytes)";
+  const char* const names =
+      "sms, warps, stages, kept, self_sms, chunk_bytes, chunk_rows (host: chunk_bytes)";
   command
       .add_option("--dispatch-settings", flags.dispatch_settings,
                   std::string("Of a dispatch, as --tune prints them: ") + names)

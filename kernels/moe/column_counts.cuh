@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/device/scope.cuh"
+#include "kernels/moe/column_words.h"
 #include "src/base/host_device.h"
 
 namespace shmemctl::moe {
@@ -9,13 +10,12 @@ namespace shmemctl::moe {
 /// Each thread has tokens in a row, so that the order of tokens is that of threads.
 class ColumnCounts {
 public:
-  /// Threads whose counts are added up by one thread.
-  static constexpr std::int32_t segment_threads = 32;
+  static constexpr std::int32_t segment_threads = column_segment_threads;
 
   /// Of shared memory: counts by thread, and sums by segment.
   static SHMEMCTL_HOST_DEVICE constexpr std::int32_t words(std::int32_t columns,
                                                            std::int32_t threads) {
-    return columns * (threads + (threads + segment_threads - 1) / segment_threads + 1);
+    return column_count_words(columns, threads);
   }
 
   __device__ ColumnCounts(std::int32_t tokens, std::int32_t columns, std::int32_t* shared)

@@ -35,17 +35,11 @@ std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDi
       sizeof(std::int32_t);
   if (std::string refused = allow_shared(far_latency_dispatch, shared); !refused.empty())
     return refused;
-  // A warp per token where there are enough; one block at least tells that there are none.
-  const int most =
-      arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;
-  int parts = arguments.tokens < most ? arguments.tokens : most;
-  if (parts < 1)
-    parts = 1;
-  if (arguments.halves == Halves::receive)
-    parts = 0;
-  const int blocks = parts + (arguments.halves == Halves::send ? 0 : 1);
-  far_latency_dispatch<<<static_cast<unsigned>(blocks), far_threads, shared,
-                         static_cast<cudaStream_t>(stream)>>>(job, arguments, parts);
+  if (std::string refused = refuse_sms(arguments.sms); !refused.empty())
+    return refused;
+  const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.halves);
+  far_latency_dispatch<<<static_cast<unsigned>(blocks.all()), far_threads, shared,
+                         static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.parts);
   return words_of(cudaGetLastError());
 }
 

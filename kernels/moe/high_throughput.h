@@ -45,6 +45,13 @@ struct Tuning {
   int self_sms = -1; ///< of a dispatch: blocks_for_self(); -1: its own choice
 };
 
+inline constexpr int notify_blocks = 2; ///< one counts by rank, one by expert
+/// Of a block's shared memory, for what notify declares itself.
+inline constexpr std::size_t notify_own_shared_bytes = 4096;
+/// Experts of all ranks whose counts a block of notify holds.
+inline constexpr std::int32_t most_notified_experts =
+    static_cast<std::int32_t>((most_shared_bytes - notify_own_shared_bytes) / sizeof(std::int32_t));
+
 struct NotifyArguments {
   Shape shape;
   HighThroughputMemory memory;

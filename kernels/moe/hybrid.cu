@@ -46,14 +46,19 @@ std::string launch_known(void (*kernel)(DeviceJob, Arguments), const DeviceJob& 
 
 std::string launch_hybrid_notify(const DeviceJob& job, const HybridNotify& arguments,
                                  void* stream) {
+  if (const std::int32_t most = most_hybrid_experts(arguments.shape);
+      arguments.shape.shape.n_experts > most)
+    return "notify knows " + std::to_string(most) + " experts at most";
   const auto shared_bytes = [&](int threads) {
     return static_cast<std::size_t>(hybrid_notify_words(arguments.shape, threads)) *
            sizeof(std::int32_t);
   };
   int threads = 1024;
-  while (threads > 32 && shared_bytes(threads) > most_shared_bytes)
+  while (threads > fewest_hybrid_notify_threads &&
+         shared_bytes(threads) > most_shared_bytes - notify_own_shared_bytes)
     threads /= 2;
-  return launch_known(hybrid_notify, job, arguments, 1, threads, shared_bytes(threads), stream);
+  return launch_known(hybrid_notify, job, arguments, hybrid_notify_blocks, threads,
+                      shared_bytes(threads), stream);
 }
 
 std::string launch_hybrid_dispatch(const DeviceJob& job, const HybridDispatch& arguments,

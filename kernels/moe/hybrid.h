@@ -15,6 +15,7 @@
 
 #include <string>
 
+#include "kernels/moe/column_words.h"
 #include "kernels/moe/high_throughput.h"
 #include "kernels/moe/hybrid_shape.h"
 
@@ -44,6 +45,20 @@ struct HybridPlan {
   std::int32_t* crossing_tokens; ///< [n_nodes][max_tokens]: the tokens of those rows
   std::int32_t* crossing_counts; ///< [n_ranks][n_nodes]: rows of each rank that cross to each node
 };
+
+/// Notify's shared memory with `threads`, in words: counts by column, and choices by expert.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t hybrid_notify_words(const HybridShape& shape,
+                                                                std::int32_t threads) {
+  return column_count_words(shape.columns(), threads) + shape.shape.n_experts;
+}
+inline constexpr int hybrid_notify_blocks = 1;
+inline constexpr int fewest_hybrid_notify_threads = 32; ///< it takes fewer where experts are many
+/// Of all ranks, whose counts notify's one block holds.
+constexpr std::int32_t most_hybrid_experts(const HybridShape& shape) {
+  return static_cast<std::int32_t>((most_shared_bytes - notify_own_shared_bytes) /
+                                   sizeof(std::int32_t)) -
+         column_count_words(shape.columns(), fewest_hybrid_notify_threads);
+}
 
 struct HybridNotify {
   HybridShape shape;

@@ -10,12 +10,6 @@
 
 namespace shmemctl::moe {
 
-/// Shared memory of a block of `threads`, in words: counts by column, and choices by expert.
-SHMEMCTL_HOST_DEVICE constexpr std::int32_t hybrid_notify_words(const HybridShape& shape,
-                                                                std::int32_t threads) {
-  return ColumnCounts::words(shape.columns(), threads) + shape.shape.n_experts;
-}
-
 /// A column is a rank, or behind those a node: rows that go there.
 class HybridCounts {
 public:

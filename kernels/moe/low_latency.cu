@@ -10,17 +10,11 @@ std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDi
     return refused;
   if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
     return refused;
-  // A block per token where there are enough; one block at least tells that there are none.
-  const int most =
-      arguments.sms < LowLatencyCells::most_parts ? arguments.sms - 1 : LowLatencyCells::most_parts;
-  int parts = arguments.tokens < most ? arguments.tokens : most;
-  if (parts < 1)
-    parts = 1;
-  if (arguments.halves == Halves::receive)
-    parts = 0;
-  const int blocks = parts + (arguments.halves == Halves::send ? 0 : 1);
-  low_latency_dispatch<<<static_cast<unsigned>(blocks), send_threads, 0,
-                         static_cast<cudaStream_t>(stream)>>>(job, arguments, parts);
+  if (std::string refused = refuse_sms(arguments.sms); !refused.empty())
+    return refused;
+  const DispatchBlocks blocks = dispatch_blocks(arguments.tokens, arguments.sms, arguments.halves);
+  low_latency_dispatch<<<static_cast<unsigned>(blocks.all()), send_threads, 0,
+                         static_cast<cudaStream_t>(stream)>>>(job, arguments, blocks.parts);
   return words_of(cudaGetLastError());
 }
 

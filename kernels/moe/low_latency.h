@@ -74,6 +74,28 @@ struct LowLatencyMemory {
 /// Which half of a call a launch does.
 enum class Halves : std::int32_t { both, send, receive };
 
+/// Blocks that a dispatch is launched with: `parts` send, and another one receives.
+struct DispatchBlocks {
+  int parts, receiving;
+  constexpr int all() const { return parts + receiving; }
+};
+inline constexpr int least_dispatch_blocks = 2;
+/// A block for each token (over a network a warp) where there are enough; one at least, which tells
+/// that there are no tokens.
+/// @param sms least_dispatch_blocks at least
+constexpr DispatchBlocks dispatch_blocks(std::int32_t tokens, int sms, Halves halves) {
+  const int most = sms - 1 < LowLatencyCells::most_parts ? sms - 1 : LowLatencyCells::most_parts;
+  const int parts = tokens < 1 ? 1 : tokens < most ? tokens : most;
+  return {halves == Halves::receive ? 0 : parts, halves == Halves::send ? 0 : 1};
+}
+/// "", or why a dispatch is not launched on so few multiprocessors.
+inline std::string refuse_sms(int sms) {
+  return sms < least_dispatch_blocks
+             ? "a low-latency dispatch takes " + std::to_string(least_dispatch_blocks) +
+                   " multiprocessors at least"
+             : "";
+}
+
 struct LowLatencyDispatch {
   Shape shape;
   Scales scales; ///< none: rows stay BF16; else they are cast

@@ -12,7 +12,13 @@ std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, vo
     return refused;
   const auto kernel = arguments.shape.n_ranks <= max_ranks_of_kernels ? pack<max_ranks_of_kernels>
                                                                       : pack<max_ranks>;
-  return launch_blocks(kernel, job, arguments, arguments.sms * pack_blocks_per_sm, pack_threads,
+  int device = 0, sms_of_gpu = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&sms_of_gpu, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess)
+    return words_of(error);
+  return launch_blocks(kernel, job, arguments, pack_blocks(arguments.sms, sms_of_gpu), pack_threads,
                        pack_shared_bytes(experts), stream);
 }
 

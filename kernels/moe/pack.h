@@ -14,6 +14,7 @@
 
 namespace shmemctl::moe {
 
+inline constexpr int pack_blocks_per_sm = 2;
 /// Counts of so many experts of a rank lie in a block's shared memory.
 inline constexpr std::int32_t most_packed_experts = 4096;
 
@@ -42,6 +43,12 @@ struct PackArguments {
   PackedMemory packed;
   int sms;
 };
+/// Blocks of a launch that takes `sms` multiprocessors at most. Blocks go to idle multiprocessors
+/// first: there are two for each (a block is slow because its steps are, not its work) only where
+/// all of the GPU's are to be taken.
+constexpr int pack_blocks(int sms, int sms_of_gpu) {
+  return sms < sms_of_gpu ? sms : sms * pack_blocks_per_sm;
+}
 /// Behind a dispatch, or its receiving half, on the same stream.
 std::string launch_pack(const DeviceJob& job, const PackArguments& arguments, void* stream);
 

@@ -10,8 +10,6 @@
 namespace shmemctl::moe {
 
 inline constexpr int pack_threads = 512;
-inline constexpr int pack_blocks_per_sm =
-    2; ///< a block is slow because its steps are, not its work
 /// Choices that a block keeps in shared memory; of more rows they are read from their records.
 inline constexpr std::int32_t kept_choices = 8192;
 /// Of shared memory, by block.

@@ -12,7 +12,8 @@ inline constexpr int own_shared_bytes = 512;
 /// For launch_dispatch(): as many rows on the way as shared memory holds.
 constexpr Tuning dispatch_tuning(DispatchArguments arguments, int sms) {
   arguments.tuning = {sms, 1, 1};
-  const int places = static_cast<int>(most_shared_bytes / dispatch_shared_bytes(arguments));
+  const int places =
+      static_cast<int>((most_shared_bytes - own_shared_bytes) / dispatch_shared_bytes(arguments));
   const int stages = places >= 28 ? 4 : places >= 4 ? 2 : 1;
   const int warps = places / stages;
   return {sms, warps < 1 ? 1 : warps > 16 ? 16 : warps, stages, stages > 1 ? 1 : 0};

@@ -45,13 +45,18 @@ SHMEMCTL_HOST_DEVICE inline float payload_weight(std::uint32_t key, std::int32_t
   return static_cast<float>((hash >> 8) + 1) * 0x1p-24F;
 }
 
-/// What expert `expert` multiplies a value with: +-2^n, n from -2 to 2. So a row that was at the
-/// wrong expert comes back wrong, and yet no value is rounded on the way.
+/// Experts in a row that all have other factors. A prime: experts whose distance has a power of two
+/// in it, as wrong places mostly have, are no more alike than others.
+inline constexpr std::int32_t different_experts = 157;
+/// What expert `expert` multiplies a value with: +-m/16 * 2^n, m from 16 to 31, n from -2 to 2. So
+/// a row that was at the wrong expert comes back wrong. Products with values, and sums of factors
+/// of all experts that a token may have, are exact in FP32.
 SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
-  const std::uint32_t hash = mixed(static_cast<std::uint32_t>(expert) + 0x27d4eb2fU);
-  const std::uint32_t exponent = (hash >> 8) % 5; // 0.25 to 4
-  const float magnitude = static_cast<float>(1U << exponent) * 0.25F;
-  return (hash & 1) != 0 ? -magnitude : magnitude;
+  // 61: neighbours differ much.
+  const std::int32_t which = expert % different_experts * 61 % different_experts;
+  const std::int32_t sixteenths = (16 + which / 10) << which / 2 % 5;
+  const float magnitude = static_cast<float>(sixteenths) * 0x1p-6F;
+  return (which & 1) != 0 ? -magnitude : magnitude;
 }
 
 // What a rank sends back of a received row x, and what the token's home makes of it.
@@ -66,7 +71,8 @@ SHMEMCTL_HOST_DEVICE constexpr float expert_factor(std::int32_t expert) {
 // cross, and home adds bias and the nodes' sums in order of nodes.
 
 /// Of all experts of the token on that rank at once: the sum of their magnitudes with the product
-/// of their signs, which is never 0 and has few bits, so that the order of experts does not matter.
+/// of their signs, which is never 0 and has few bits (14), so that the order of experts does not
+/// matter.
 SHMEMCTL_HOST_DEVICE inline float rank_factor(const Shape& shape, const std::int32_t* experts,
                                               std::int32_t rank) {
   float magnitude = 0, sign = 1;

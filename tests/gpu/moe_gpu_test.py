@@ -78,13 +78,51 @@ class MoeOnGpus(unittest.TestCase):
         for flags, rule in ((("--num-sms", "8,4000"), "num-sms must be"),
                             (("--mode", "ll", "--num-tokens", "16,65536"), "nearest legal value: 65535"),
                             (("--mode", "ll", "--layout", "expert", "--num-experts", "64,16384"),
-                             "nearest legal value: 8192")):
+                             "nearest legal value: 8192"),
+                            (("--mode", "ht", "--hidden", "512,131072"), "hidden must be"),
+                            (("--mode", "ht", "--num-experts", "64,65536"), "num-experts must be"),
+                            (("--mode", "ll", "--num-sms", "4,1"), "nearest legal value: 2")):
             with self.subTest(flags=flags):
                 done = self.moe(2, None, *flags)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(rule, done.stderr)
                 self.assertIn("nearest legal value", done.stderr)
                 self.assertNotIn("moe-dispatch", done.stdout)
+
+    def test_settings_that_go_with_a_part_of_the_sweep_end_before_anything_is_measured(self):
+        for nodes, flags, nearest in (
+                (None, ("--hidden", "2048,512", "--combine-settings", "chunk_bytes=2048"), "take 1024"),
+                (None, ("--num-sms", "4,8", "--dispatch-settings", "sms=4"), "--num-sms 8"),
+                (None, ("--mode", "ll", "--num-topk", "4,8", "--dispatch-settings", "sms=1"), "take 2"),
+                (2, ("--num-tokens", "16,8", "--dispatch-settings", "chunk_rows=16"), "take 8")):
+            with self.subTest(flags=flags):
+                done = self.moe(2, nodes, *flags)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn("does not go with --backend gpu", done.stderr)
+                self.assertIn(nearest, done.stderr)
+
+    def test_no_more_is_launched_than_may_be(self):
+        for name in ("ht", "ll", "ll packed fp8"):
+            for sms in (2, 4):
+                with self.subTest(mode=name, sms=sms):
+                    document, _ = self.report(2, *FEW, *MODES[name], "--num-sms", sms)
+                    self.assert_right(document)
+                    launches = document["moe"][0]["launches"]
+                    for launch in launches["dispatch"] + launches["combine"]:
+                        self.assertLessEqual(launch["sms"], sms, launch)
+
+    def test_chunks_of_rows_are_tried_across_nodes(self):
+        done = self.moe(4, 2, *SMALL, "--num-sms", 4, "--tune", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])
+        document = json.loads(done.stdout)
+        self.assert_right(document)
+        for tuned in document["moe"][0]["tuned"]:
+            self.assertEqual({attempt["wrong"] for attempt in tuned["attempts"]}, {None})
+            self.assertEqual({attempt["settings"]["chunk_rows"] for attempt in tuned["attempts"]}, {4, 8, 16, 20})
+        done = self.moe(4, 2, *SMALL, "--dispatch-settings", "chunk_rows=1", "--combine-settings", "chunk_rows=20",
+                        "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout[-2000:])
+        self.assert_right(json.loads(done.stdout))
 
     def test_halves_are_phases_of_low_latency(self):
         for name in ("ll", "ll partial", "ll packed fp8"):

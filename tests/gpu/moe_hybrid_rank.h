@@ -42,13 +42,18 @@ public:
     const std::int64_t crossing = std::int64_t{shape.other_nodes()} * shape.shape.max_tokens;
     return sizeof(moe::Cells) + sizeof(moe::RailCells) +
            size(16 * std::int64_t{shape.shape.n_ranks} * shape.message_words()) +
-           size(16 * std::int64_t{shape.other_nodes()} * shape.chunks()) +
+           size(16 * crossing) +
            size(rows * (shape.value_bytes() + shape.record().bytes() + shape.output_bytes() +
                         4 * shape.shape.top_k)) +
            size(2 * crossing * (shape.crossing_bytes() + shape.sum_bytes())) + 16 * canary_bytes +
            16384;
   }
 
+  /// Rows that cross in one message from now on; the same on all ranks.
+  void set_chunks(std::int32_t of_dispatch, std::int32_t of_combine) {
+    chunk_rows_[0] = of_dispatch;
+    chunk_rows_[1] = of_combine;
+  }
   void notify() {
     launch_must(moe::launch_hybrid_notify(
         pe_.job, {hybrid_, memory_, plan_, tokens(), experts_.data()}, pe_.stream));
@@ -58,7 +63,7 @@ public:
                                         ? reinterpret_cast<const std::byte*>(values_.data())
                                         : reinterpret_cast<const std::byte*>(casts_.data());
     launch_must(moe::launch_hybrid_dispatch(pe_.job,
-                                            {hybrid_, memory_, plan_, tokens(), values,
+                                            {in_chunks(0), memory_, plan_, tokens(), values,
                                              scales_.data(), experts_.data(), weights_.data(), sms},
                                             pe_.stream));
   }
@@ -71,7 +76,7 @@ public:
   void combine(int sms, bool with_bias = false) {
     launch_must(
         moe::launch_hybrid_combine(pe_.job,
-                                   {hybrid_, memory_, plan_, tokens(), bias(with_bias),
+                                   {in_chunks(1), memory_, plan_, tokens(), bias(with_bias),
                                     results_.data(), sms, weights_back_, weights_home_.data()},
                                    pe_.stream));
   }
@@ -146,7 +151,7 @@ private:
   }
   void take_memory() {
     const std::size_t messages = 2 * count(shape_.n_ranks) * count(hybrid_.message_words());
-    const std::size_t chunks = count(hybrid_.other_nodes()) * count(hybrid_.chunks());
+    const std::size_t chunks = crossing(); // of a row each: of more there are fewer
     memory_.node.cells = words<moe::Cells>(1);
     memory_.rails = words<moe::RailCells>(1);
     memory_.counts_out = words<std::int32_t>(messages);
@@ -167,7 +172,14 @@ private:
             static_cast<std::int32_t>(moe::expected_rows(shape_, routing_, pe_.job.pe).size())};
   }
 
+  moe::HybridShape in_chunks(int op) const {
+    moe::HybridShape shape = hybrid_;
+    shape.chunk_rows = chunk_rows_[op];
+    return shape;
+  }
+
   moe::HybridShape hybrid_;
+  std::int32_t chunk_rows_[2] = {hybrid_.chunk_rows, hybrid_.chunk_rows}; ///< dispatch, combine
   GpuArray<std::uint8_t> casts_;
   GpuArray<float> scales_;
   GpuArray<std::int32_t> counts_, bases_, expert_counts_, crossing_slots_, crossing_tokens_,

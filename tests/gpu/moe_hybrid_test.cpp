@@ -57,6 +57,8 @@ TEST_P(MoeHybrid, EveryBitOfEveryRow) {
                              rank.poison_results();
                              rank.combine(7, with_bias);
                              must(rank.check_results(with_bias), where);
+                             pe.barrier();
+                             rank.set_chunks(shape.chunk_rows, 3); // of the second sums
                            }
                            pe.barrier();
                          }),
@@ -70,7 +72,7 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))
     GTEST_SKIP() << "ranks share a GPU";
-  const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 1024), 2, GetParam(), 16, true);
+  const moe::HybridShape shape = nodes_of(shape_of(4, 256, 8, 7168, 4096), 2, GetParam(), 16, true);
   const moe::Routing routing = all_routings(shape.shape)[0].routing;
   ThreadGpus gpus(4);
   const char* const said = std::getenv("SHMEMCTL_MOE_REPEATS");
@@ -83,6 +85,8 @@ TEST_P(MoeHybrid, ThreeHundredTimes) {
                        rank.notify();
                        for (int i = 0; i < repeats; ++i) {
                          const std::string where = "repetition " + std::to_string(i);
+                         constexpr std::int32_t chunks[] = {16, 64, 5, 1, 4096};
+                         rank.set_chunks(chunks[i % 5], chunks[i / 5 % 5]);
                          rank.poison();
                          dawdle(random);
                          if (i % 4 == 0) {

@@ -260,6 +260,23 @@ class Files(MoeTest):
         self.assertEqual((code, out), (2, ""), err)
         self.assertIn("the file exists", err)
 
+    def test_routings_that_differ_are_not_compared(self):
+        file = self.path / "routing.txt"
+        text = "shmemctl-routing 1\nranks 2 experts 4 topk 2\nrank 0 tokens 1\n3 {}\nrank 1 tokens 0\nend -\n"
+        reports = []
+        for number, choice in enumerate((-1, 0, -1)):
+            file.write_text(text.format(choice))
+            reports.append(self.path / f"{number}.json")
+            code, _, err = self.moe(2, "--hidden", 256, "-n", 2, "--routing", file, "--json", reports[-1])
+            self.assertEqual(code, 0, err)
+        # The same name, another routing; then another run of the same one.
+        code, out, err = run("report", "diff", reports[0], reports[1])
+        self.assertEqual((code, out), (2, ""), err)
+        code, out, err = run("report", "diff", reports[0], reports[2])
+        self.assertIn(code, (0, 1), err)
+        self.assertIn("moe-dispatch", out)
+        self.assertIn(" 0 missing, ", out)
+
     def test_bad_files(self):
         file = self.path / "routing.txt"
         good = "shmemctl-routing 1\nranks 2 experts 4 topk 2\nrank 0 tokens 1\n3 -1\nrank 1 tokens 0\nend -\n"
@@ -348,6 +365,7 @@ class Faults(MoeTest):
         self.assertLess(rows["without it"]["stats"]["p50"], 1_000_000)
         self.assertEqual({f["subject"] for f in document["findings"] if f["id"] == "moe-masked"}, {"PE 2"})
         self.assertIn("PE 0 has masked PE 2", result[2])
+        self.assertEqual({row["params"]["absent"] for row in document["results"]}, {2})
 
     def test_a_pe_that_comes_late_is_masked_and_named(self):
         late = ("--mode", "ll", "--straggler", "1:100000", "--patience-us", 1000)

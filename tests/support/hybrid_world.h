@@ -33,6 +33,11 @@ public:
       fill(rank);
   }
   HostKernels& kernels() { return kernels_; }
+  /// Between calls: rows that cross in one message from now on.
+  void set_chunks(std::int32_t of_dispatch, std::int32_t of_combine) {
+    chunk_rows_[0] = of_dispatch;
+    chunk_rows_[1] = of_combine;
+  }
 
   /// By all threads of a PE's grid; the calls of several ranks run at the same time.
   void notify(const DeviceJob& job) const {
@@ -41,7 +46,7 @@ public:
     moe::HybridCounts(job, all, at<std::int32_t>(job, lies_.shared)).run();
   }
   void dispatch(const DeviceJob& job) const {
-    const moe::HybridDispatch all{shape_,
+    const moe::HybridDispatch all{in_chunks(0),
                                   memory(job),
                                   plan(job),
                                   tokens(job.pe),
@@ -53,7 +58,7 @@ public:
     moe::run_hybrid_dispatch(job, all);
   }
   void combine(const DeviceJob& job, bool with_bias) const {
-    const moe::HybridCombine all{shape_,
+    const moe::HybridCombine all{in_chunks(1),
                                  memory(job),
                                  plan(job),
                                  tokens(job.pe),
@@ -162,8 +167,8 @@ private:
       rails = add(sizeof(moe::RailCells));
       counts_out = add(size(8 * n * shape.message_words()));
       counts_in = add(size(8 * n * shape.message_words()));
-      row_words = add(size(8 * places * shape.chunks()));
-      sum_words = add(size(8 * places * shape.chunks()));
+      row_words = add(size(8 * places * tokens)); // for chunks of any number of rows
+      sum_words = add(size(8 * places * tokens));
       rows = add(size(static_cast<std::int64_t>(all.max_rows()) * shape.value_bytes()));
       records = add(size(static_cast<std::int64_t>(all.max_rows()) * shape.record().bytes()));
       rows_out = add(size(places * tokens * shape.crossing_bytes()));
@@ -202,6 +207,11 @@ private:
     }
   };
 
+  moe::HybridShape in_chunks(int op) const {
+    moe::HybridShape shape = shape_;
+    shape.chunk_rows = chunk_rows_[op];
+    return shape;
+  }
   DeviceJob& job(std::int32_t rank) { return kernels_.job(rank); }
   template <class T>
   static T* at(const DeviceJob& job, std::size_t offset) {
@@ -289,6 +299,7 @@ private:
   }
 
   moe::HybridShape shape_;
+  std::int32_t chunk_rows_[2] = {shape_.chunk_rows, shape_.chunk_rows}; ///< dispatch, combine
   moe::Routing routing_;
   Lies lies_;
   HostKernels kernels_;

@@ -77,6 +77,13 @@ struct MemoryUse {
   std::uint64_t size_bytes = 0;
 };
 
+/// A kernel of a call as it is launched, on the rank that has the most tokens.
+struct KernelLaunch {
+  std::string kernel; ///< "dispatch"
+  int blocks = 0;
+  int sms = 0; ///< multiprocessors that it takes at most
+};
+
 /// How often a backend was called.
 struct CallCount {
   std::uint64_t dispatches = 0, combines = 0;
@@ -131,6 +138,8 @@ public:
   virtual std::string cannot_use(Direction direction, const Settings& settings) const;
   /// What is worth trying, all of it usable and different; the same on all ranks.
   virtual std::vector<Settings> candidates(Direction direction) const;
+  /// What a call launches with settings(); nothing where there are no kernels.
+  virtual std::vector<KernelLaunch> launches(Direction /*direction*/) const { return {}; }
 
 protected:
   const Settings& given(Direction direction) const { return given_.of(direction); }

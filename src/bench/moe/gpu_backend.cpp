@@ -11,6 +11,10 @@ std::int32_t shared_sms(const PeGpu& gpu) {
   return std::max(1, gpu.site().multiprocessors / std::max(1, gpu.site().pes_on_device));
 }
 
+GpuSettings gpu_settings_of(const PeGpu& gpu, const Setup& setup) {
+  return {setup, shared_sms(gpu), crossing_node_ranks(gpu, setup)};
+}
+
 void GpuBackend::fill() {
   const Shape& shape = setup_.shape;
   std::vector<float> weights;
@@ -73,6 +77,23 @@ double GpuBackend::half(Direction direction, Halves halves) {
   return timer_.elapsed_ns() / 1000;
 }
 
+namespace {
+
+/// The largest whose row a block's shared memory holds; 0: none.
+std::int32_t most_hidden(const PeGpu& gpu, const Setup& setup) {
+  const std::int32_t step = setup.format == Format::fp8 ? channels_per_scale : 8;
+  Setup one = setup;
+  std::int32_t holds = 0, too_many = setup.shape.hidden / step;
+  while (holds + 1 < too_many) {
+    const std::int32_t middle = holds + (too_many - holds) / 2;
+    one.shape.hidden = middle * step;
+    (gpu_settings_of(gpu, one).holds_a_row() ? holds : too_many) = middle;
+  }
+  return holds * step;
+}
+
+} // namespace
+
 std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) {
   const Shape& shape = setup.shape;
   const auto at_most = [](const char* what, std::int32_t most, const std::string& why,
@@ -94,10 +115,27 @@ std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) 
     return at_most("num-tokens", most_rows_of_part,
                    " in low latency by kernels, which count a block's rows in 16 bits",
                    shape.max_tokens, most_rows_of_part);
-  if (setup.num_sms > shared_sms(gpu))
-    return at_most("num-sms", shared_sms(gpu),
-                   fmt::format(", which a PE has of {}", gpu.site().name), setup.num_sms,
-                   shared_sms(gpu));
+  const GpuSettings settings = gpu_settings_of(gpu, setup);
+  if (const std::int32_t most = settings.most_experts(); shape.n_experts > most)
+    return at_most("num-experts", most, ": notify counts them in a block's shared memory",
+                   shape.n_experts, most);
+  if (!settings.holds_a_row()) {
+    const std::int32_t most = most_hidden(gpu, setup);
+    return at_most("hidden", most,
+                   fmt::format(" with {} ranks: a block's shared memory has to hold a row and its "
+                               "records",
+                               shape.n_ranks),
+                   shape.hidden, most);
+  }
+  const int least_sms = settings.least_num_sms(), most_sms = std::max(least_sms, shared_sms(gpu));
+  if (setup.num_sms > most_sms)
+    return at_most("num-sms", most_sms, fmt::format(", which a PE has of {}", gpu.site().name),
+                   setup.num_sms, most_sms);
+  if (setup.num_sms > 0 && setup.num_sms < least_sms)
+    return BrokenRule{"num-sms",
+                      fmt::format("must be {} at least: the blocks of {} have different parts",
+                                  least_sms, low ? "a low-latency dispatch" : "notify"),
+                      fmt::format("{}", setup.num_sms), fmt::format("{}", least_sms)};
   return std::nullopt;
 }
 

@@ -11,9 +11,6 @@
 
 namespace shmemctl::moe {
 
-/// Multiprocessors of the GPU that are this PE's part.
-std::int32_t shared_sms(const PeGpu& gpu);
-
 class GpuBackend : public Backend {
 public:
   GpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank)
@@ -110,8 +107,12 @@ public:
     return all_settings().candidates(direction);
   }
 
+  std::vector<KernelLaunch> launches(Direction direction) const override {
+    return all_settings().launches(direction, given(direction), gpu_.site().multiprocessors);
+  }
+
 protected:
-  GpuSettings all_settings() const { return {setup_, shared_sms(gpu_)}; }
+  GpuSettings all_settings() const { return gpu_settings_of(gpu_, setup_); }
   /// High throughput: what goes ahead.
   virtual void enqueue_counts() { launched(launch_notify(gpu_.job(), notify(), stream())); }
   /// @param halves of low latency

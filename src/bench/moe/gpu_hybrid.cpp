@@ -27,19 +27,24 @@ private:
   void enqueue_dispatch(Halves /*high throughput has none*/) override {
     const DispatchArguments near = dispatch_arguments();
     launched(launch_hybrid_dispatch(gpu_.job(),
-                                    {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
-                                     near.values, near.scales, near.experts, near.weights,
-                                     sms(Direction::dispatch)},
+                                    {shape_of(Direction::dispatch), memory_of_hybrid(),
+                                     hybrid_plan(), tokens(), near.values, near.scales,
+                                     near.experts, near.weights, sms(Direction::dispatch)},
                                     stream()));
   }
   void enqueue_combine(Halves) override {
     launched(launch_hybrid_combine(gpu_.job(),
-                                   {parts_.shape, memory_of_hybrid(), hybrid_plan(), tokens(),
-                                    bias(), at<std::uint16_t>(lies_.results),
+                                   {shape_of(Direction::combine), memory_of_hybrid(), hybrid_plan(),
+                                    tokens(), bias(), at<std::uint16_t>(lies_.results),
                                     sms(Direction::combine), weights_back(), weights_home()},
                                    stream()));
   }
 
+  HybridShape shape_of(Direction direction) const {
+    HybridShape shape = parts_.shape;
+    shape.chunk_rows = *settings(direction).chunk_rows;
+    return shape;
+  }
   const std::int32_t* experts() const { return at<std::int32_t>(lies_.experts); }
   HybridMemory memory_of_hybrid() const {
     return {high_throughput(),

@@ -2,16 +2,8 @@
 
 namespace shmemctl::moe {
 
-namespace {
-
-/// So that a message has a quarter of a megabyte where rows are long.
-constexpr std::int32_t rows_of_chunk = 16;
-
-} // namespace
-
 HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
-    : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, rows_of_chunk,
-                              setup.weights_home} {
+    : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, 1, setup.weights_home} {
   const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
   const std::size_t ranks = count(shape.shape.n_ranks), nodes = count(shape.n_nodes());
   const std::size_t tokens = count(shape.shape.max_tokens), others = count(shape.other_nodes());
@@ -34,7 +26,7 @@ HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
 
   uses.push_back({"words and messages between nodes",
                   "fixed, 16 B * ranks * (ranks + nodes + experts of a rank), and 16 B * (nodes - "
-                  "1) * chunks",
+                  "1) * max_tokens",
                   rails.size_bytes + 2 * counts_out.size_bytes + 2 * row_words.size_bytes});
   uses.push_back({"rows that cross",
                   "2 * (nodes - 1) * max_tokens * (hidden * bytes of a value + 4 B * (scales + 2 * "

@@ -1,10 +1,14 @@
 #include "src/bench/moe/gpu_settings.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "kernels/moe/hybrid.h"
+#include "kernels/moe/low_latency.h"
+#include "kernels/moe/pack.h"
 #include "kernels/moe/tuning.h"
 
 namespace shmemctl::moe {
@@ -17,7 +21,8 @@ constexpr int most_dispatch_warps = 32, most_combine_warps = 16, most_stages = 6
 std::string out_of_range(const char* name, std::int32_t value, std::int32_t least,
                          std::int32_t most) {
   return value < least || value > most
-             ? fmt::format("{} {} is not from {} to {}", name, value, least, most)
+             ? fmt::format("{} {} is not from {} to {}: take {}", name, value, least, most,
+                           value < least ? least : most)
              : "";
 }
 
@@ -28,12 +33,11 @@ std::string first_of(std::initializer_list<std::string> problems) {
   return "";
 }
 
-std::string too_large(std::size_t needed, const char* fewer) {
-  constexpr std::size_t most = most_shared_bytes - own_shared_bytes;
-  return needed > most
-             ? fmt::format("that takes {} bytes of a block's shared memory, which has {}: {}",
-                           needed, most, fewer)
-             : "";
+constexpr std::size_t most_bytes = most_shared_bytes - own_shared_bytes;
+
+std::string too_large(std::size_t needed, const std::string& nearest) {
+  return fmt::format("that takes {} bytes of a block's shared memory, which has {}: {}", needed,
+                     most_bytes, nearest);
 }
 
 GatherShape gathered(const Setup& setup, int rows, const Settings& all) {
@@ -58,8 +62,36 @@ Tuning tuning_of(const Settings& settings) {
   return tuning;
 }
 
-int GpuSettings::own_sms() const {
-  return setup.num_sms > 0 ? setup.num_sms : few() ? most_sms : std::min(24, most_sms);
+int GpuSettings::least_sms(Direction direction) const {
+  return few() && direction == Direction::dispatch ? least_dispatch_blocks : 1;
+}
+
+int GpuSettings::least_num_sms() const {
+  return few() ? least_dispatch_blocks : is_far() ? hybrid_notify_blocks : notify_blocks;
+}
+
+int GpuSettings::own_sms(Direction direction) const {
+  return setup.num_sms > 0
+             ? setup.num_sms
+             : std::max(least_sms(direction), few() ? most_sms : std::min(24, most_sms));
+}
+
+std::int32_t GpuSettings::most_experts() const {
+  const Shape& shape = setup.shape;
+  if (few())
+    return std::numeric_limits<std::int32_t>::max();
+  std::int32_t counts = most_notified_experts;
+  if (is_far())
+    counts = most_hybrid_experts({shape, setup.format, node_ranks, 1, setup.weights_home});
+  return counts / shape.n_ranks * shape.n_ranks;
+}
+
+/// One message carries a chunk, and an HCA's carries so much.
+std::int32_t GpuSettings::most_chunk_rows() const {
+  constexpr std::int32_t most_message_bytes = 1 << 30;
+  const HybridShape shape{setup.shape, setup.format, node_ranks, 1, setup.weights_home};
+  return std::clamp(most_message_bytes / std::max(shape.crossing_bytes(), shape.sum_bytes()), 1,
+                    std::max(1, setup.shape.max_tokens));
 }
 
 DispatchArguments GpuSettings::dispatch(const Tuning& tuning) const {
@@ -71,12 +103,12 @@ DispatchArguments GpuSettings::dispatch(const Tuning& tuning) const {
 }
 
 int GpuSettings::dispatch_places() const {
-  return static_cast<int>(most_shared_bytes / dispatch_shared_bytes(dispatch({1, 1, 1})));
+  return static_cast<int>(most_bytes / dispatch_shared_bytes(dispatch({1, 1, 1})));
 }
 
 Settings GpuSettings::own_dispatch(const Settings& given) const {
   Settings own;
-  own.sms = given.sms.value_or(own_sms());
+  own.sms = given.sms.value_or(own_sms(Direction::dispatch));
   if (few())
     return own;
   Tuning chosen = dispatch_tuning(dispatch({}), *own.sms);
@@ -94,7 +126,7 @@ Settings GpuSettings::own_dispatch(const Settings& given) const {
 
 Settings GpuSettings::own_combine(const Settings& given) const {
   Settings own;
-  own.sms = given.sms.value_or(own_sms());
+  own.sms = given.sms.value_or(own_sms(Direction::combine));
   GatherTuning chosen = few() ? low_latency_combine_tuning(setup.shape, weighted(), *own.sms)
                               : combine_tuning(setup.shape, *own.sms);
   if (given.warps || given.chunk_bytes) { // the rest follows from these
@@ -110,8 +142,19 @@ Settings GpuSettings::own_combine(const Settings& given) const {
   return own;
 }
 
+/// So that a message has a quarter of a megabyte where rows are long.
+Settings GpuSettings::own_far(Direction direction, const Settings& given) const {
+  Settings own;
+  own.sms = given.sms.value_or(own_sms(direction));
+  if (has_chunks())
+    own.chunk_rows = std::min(16, most_chunk_rows());
+  return own;
+}
+
 Settings GpuSettings::complete(Direction direction, const Settings& given) const {
-  return filled(given, direction == Direction::combine ? own_combine(given) : own_dispatch(given));
+  return filled(given, is_far()                          ? own_far(direction, given)
+                       : direction == Direction::combine ? own_combine(given)
+                                                         : own_dispatch(given));
 }
 
 std::string GpuSettings::dispatch_misfit(const Settings& all) const {
@@ -125,8 +168,10 @@ std::string GpuSettings::dispatch_misfit(const Settings& all) const {
                     out_of_range("self_sms", tuning.self_sms, 0, tuning.sms - 1)});
       !problem.empty())
     return problem;
-  return too_large(dispatch_shared_bytes(dispatch(tuning)),
-                   fmt::format("warps times stages may be {}", dispatch_places()).c_str());
+  const std::size_t needed = dispatch_shared_bytes(dispatch(tuning));
+  return needed > most_bytes
+             ? too_large(needed, fmt::format("warps times stages may be {}", dispatch_places()))
+             : "";
 }
 
 std::string GpuSettings::combine_misfit(const Settings& all) const {
@@ -139,20 +184,37 @@ std::string GpuSettings::combine_misfit(const Settings& all) const {
     return problem;
   if (chunk % 16 != 0)
     return fmt::format("chunk_bytes {} is no multiple of 16: take {}", chunk, chunk / 16 * 16);
-  return too_large(
-      gather_shared_bytes(gathered(setup, rows(), all), *all.warps, few() && weighted()),
-      "take fewer warps or stages, or smaller chunks");
+  const auto needed = [&](const Settings& some) {
+    return gather_shared_bytes(gathered(setup, rows(), some), *some.warps, few() && weighted());
+  };
+  if (needed(all) <= most_bytes)
+    return "";
+  Settings nearest;
+  nearest.warps = *all.warps;
+  nearest.stages = *all.stages;
+  nearest.chunk_bytes = chunk;
+  while (*nearest.stages > 1 && needed(nearest) > most_bytes)
+    --*nearest.stages;
+  while (*nearest.warps > 1 && needed(nearest) > most_bytes)
+    --*nearest.warps;
+  while (*nearest.chunk_bytes > 16 && needed(nearest) > most_bytes)
+    *nearest.chunk_bytes -= 16;
+  return too_large(needed(all), "take " + to_text(nearest));
 }
 
 std::string GpuSettings::misfit(Direction direction, const Settings& given) const {
   const Settings all = complete(direction, given);
   if (std::string unknown = unknown_setting(given, complete(direction, {})); !unknown.empty())
     return unknown;
-  if (std::string problem = out_of_range("sms", *all.sms, 1, most_sms); !problem.empty())
+  const int least = least_sms(direction);
+  if (std::string problem = out_of_range("sms", *all.sms, least, std::max(least, most_sms));
+      !problem.empty())
     return problem;
   if (setup.num_sms > 0 && *all.sms != setup.num_sms)
     return fmt::format("sms {} is not --num-sms {}: leave one of them out", *all.sms,
                        setup.num_sms);
+  if (is_far())
+    return has_chunks() ? out_of_range("chunk_rows", *all.chunk_rows, 1, most_chunk_rows()) : "";
   return direction == Direction::combine ? combine_misfit(all) : dispatch_misfit(all);
 }
 
@@ -199,6 +261,53 @@ std::vector<Settings> GpuSettings::combine_candidates(int sms) const {
   return all;
 }
 
+std::vector<Settings> GpuSettings::far_candidates(int sms) const {
+  Settings one;
+  one.sms = sms;
+  if (!has_chunks())
+    return {one};
+  std::vector<Settings> all;
+  for (const std::int32_t rows : {16, 4, 8, 32, 64}) {
+    one.chunk_rows = std::min(rows, most_chunk_rows());
+    all.push_back(one);
+  }
+  return all;
+}
+
+std::vector<Settings> GpuSettings::candidates_of(Direction direction, int sms) const {
+  if (is_far())
+    return far_candidates(sms);
+  return direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms);
+}
+
+std::int32_t GpuSettings::most_routed_tokens() const {
+  std::int32_t most = 0;
+  for (const RankRouting& rank : *setup.routing)
+    most = std::max(most, rank.tokens());
+  return most;
+}
+
+std::vector<KernelLaunch> GpuSettings::launches(Direction direction, const Settings& given,
+                                                int sms_of_gpu) const {
+  const int sms = *complete(direction, given).sms;
+  if (direction == Direction::combine)
+    return {{"combine", sms, sms}};
+  if (!few()) {
+    const int blocks = is_far() ? hybrid_notify_blocks : notify_blocks;
+    return {{"notify", blocks, blocks}, {"dispatch", sms, sms}};
+  }
+  std::vector<KernelLaunch> all;
+  if (is_far() && setup.format == Format::fp8)
+    all.push_back({"cast", sms, sms});
+  const int blocks = dispatch_blocks(most_routed_tokens(), sms, Halves::both).all();
+  all.push_back({"dispatch", blocks, blocks});
+  if (setup.by_expert) {
+    const int packing = pack_blocks(sms, sms_of_gpu);
+    all.push_back({"pack", packing, std::min(packing, sms_of_gpu)});
+  }
+  return all;
+}
+
 ChainBatches chain_batches(int pairs) {
   constexpr int fewest = 8, longest = 16; // one deadline bounds the wait for a whole batch
   const int batches =
@@ -215,8 +324,7 @@ std::vector<Settings> GpuSettings::candidates(Direction direction) const {
   std::vector<Settings> all;
   std::set<std::string> seen;
   for (const int sms : counts)
-    for (const Settings& one :
-         direction == Direction::combine ? combine_candidates(sms) : dispatch_candidates(sms)) {
+    for (const Settings& one : candidates_of(direction, sms)) {
       const Settings full = complete(direction, one);
       if (misfit(direction, full).empty() && seen.insert(to_text(full)).second)
         all.push_back(full);

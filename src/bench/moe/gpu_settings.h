@@ -1,5 +1,5 @@
-// Which settings the kernels of dispatch and combine have, what they choose themselves, and what
-// fits. Needs no GPU.
+// Which settings the kernels of dispatch and combine have, what they choose themselves, what fits,
+// and what is launched. Needs no GPU.
 #pragma once
 
 #include <string>
@@ -14,27 +14,45 @@ namespace shmemctl::moe {
 struct GpuSettings {
   const Setup& setup;
   int most_sms;
+  std::int32_t node_ranks = 0; ///< crossing_node_ranks(): 0: kernels of one domain move the rows
 
   /// `given`, filled up with what suits the shape and what was given.
   Settings complete(Direction direction, const Settings& given) const;
   /// "" or the rule that is broken, and the nearest that is not.
   std::string misfit(Direction direction, const Settings& given) const;
   std::vector<Settings> candidates(Direction direction) const;
+  /// What a call launches with such settings, on a GPU of so many multiprocessors.
+  std::vector<KernelLaunch> launches(Direction direction, const Settings& given,
+                                     int sms_of_gpu) const;
+  /// Fewest for Setup::num_sms: notify and a low-latency dispatch have blocks of different kinds.
+  int least_num_sms() const;
+  /// Whether a block of a dispatch holds a row at all.
+  bool holds_a_row() const { return few() || is_far() || dispatch_places() > 0; }
+  /// Experts of all ranks at most, whose counts a block of notify holds.
+  std::int32_t most_experts() const;
 
 private:
   bool few() const { return setup.mode == Mode::low_latency; }
+  bool is_far() const { return node_ranks > 0; }
+  bool has_chunks() const { return is_far() && !few(); }
   bool weighted() const { return setup.combine == Combine::weighted; }
   int rows() const { return few() && weighted() ? setup.shape.top_k : setup.shape.n_ranks; }
-  int own_sms() const;
+  int least_sms(Direction direction) const;
+  int own_sms(Direction direction) const;
+  std::int32_t most_chunk_rows() const;
+  std::int32_t most_routed_tokens() const;
   DispatchArguments dispatch(const Tuning& tuning) const;
   /// Stages that a block's shared memory holds, of all its warps.
   int dispatch_places() const;
   Settings own_dispatch(const Settings& given) const;
   Settings own_combine(const Settings& given) const;
+  Settings own_far(Direction direction, const Settings& given) const;
   std::string dispatch_misfit(const Settings& all) const;
   std::string combine_misfit(const Settings& all) const;
   std::vector<Settings> dispatch_candidates(int sms) const;
   std::vector<Settings> combine_candidates(int sms) const;
+  std::vector<Settings> far_candidates(int sms) const;
+  std::vector<Settings> candidates_of(Direction direction, int sms) const;
 };
 
 /// How a chain of pairs is timed: in batches of 16 at most, which are alike.

@@ -40,6 +40,13 @@ void require_backend(Runtime& runtime, BackendKind kind, const Setup& setup) {
     throw cannot_start(kind, reason);
 }
 
+std::string settings_misfit(Runtime& runtime, BackendKind kind, const Setup& setup,
+                            Direction direction, const Settings& given) {
+  return kind == BackendKind::host
+             ? host_misfit(setup, direction, given)
+             : gpu_settings_of(*runtime.gpu(), setup).misfit(direction, given);
+}
+
 OpenBackend::OpenBackend(Runtime& runtime, BackendKind kind, const Setup& setup) {
   require_backend(runtime, kind, setup);
   if (kind == BackendKind::gpu)

@@ -20,6 +20,11 @@ std::string backend_missing(BackendKind kind);
 /// do on this PE. Measures nothing, allocates nothing.
 void require_backend(Runtime& runtime, BackendKind kind, const Setup& setup);
 
+/// Why calls of such a setup cannot run with these settings, and the nearest that they can; "" if
+/// they can. Of a PE that require_backend() has let pass; measures nothing, allocates nothing.
+std::string settings_misfit(Runtime& runtime, BackendKind kind, const Setup& setup,
+                            Direction direction, const Settings& given);
+
 /// Given back by close(), which is collective, and by no destructor: after an Error the others do
 /// not take part.
 class OpenBackend {

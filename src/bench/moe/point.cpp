@@ -30,6 +30,9 @@ void add_routing(const Point& point, json& params) {
   const RoutingRequest& drawn = point.drawn;
   if (point.setup.seed != 1)
     params["seed"] = point.setup.seed;
+  if (point.recorded) // the same name may be another file tomorrow
+    params["routing_hash"] =
+        fmt::format("{:016x}", routing_hash(point.setup.shape, *point.setup.routing));
   if (drawn.uneven)
     params["uneven"] = true;
   if (drawn.masked_percent > 0)
@@ -64,6 +67,8 @@ void add_way(const Point& point, json& params) {
     params["most_delay_us"] = point.most_delay_us;
   if (point.straggler)
     params["straggler"] = fmt::format("{}:{:.0f}", point.straggler->first, point.straggler->second);
+  if (point.absent)
+    params["absent"] = *point.absent;
 }
 
 json params_of(const Point& point, const char* phase) {
@@ -152,6 +157,23 @@ std::string case_of(Operation operation) {
     return "moe-combine";
   }
   return "moe-dispatch";
+}
+
+json launches_json(const std::vector<KernelLaunch>& launches) {
+  json all = json::array();
+  for (const KernelLaunch& one : launches)
+    all.push_back({{"kernel", one.kernel}, {"blocks", one.blocks}, {"sms", one.sms}});
+  return all;
+}
+
+/// "  launched: notify 2 blocks on 2 SMs at most; ..."; nothing without kernels.
+std::string launches_text(const Point& point) {
+  std::vector<std::string> words;
+  for (const auto* launches : {&point.of_dispatch, &point.of_combine})
+    for (const KernelLaunch& one : *launches)
+      words.push_back(
+          fmt::format("{} {} blocks on {} SMs at most", one.kernel, one.blocks, one.sms));
+  return words.empty() ? "" : fmt::format("  launched: {}\n", fmt::join(words, "; "));
 }
 
 json traffic_json(const Traffic& traffic) {
@@ -318,6 +340,9 @@ json json_of(const Point& point) {
            {"settings",
             {{"dispatch", settings_json(point.settings.dispatch)},
              {"combine", settings_json(point.settings.combine)}}}};
+  if (!point.of_dispatch.empty())
+    all["launches"] = {{"dispatch", launches_json(point.of_dispatch)},
+                       {"combine", launches_json(point.of_combine)}};
   if (const auto& calls = point.result.calls)
     all["calls"] = {{"dispatches", calls->dispatches}, {"combines", calls->combines}};
   if (const Masked& masked = masked_of(point.result); !masked.empty())
@@ -353,6 +378,7 @@ std::string text_of(const Point& point) {
   for (const MemoryUse& use : point.memory)
     text += fmt::format("  {:<22} {:>10} = {}\n", use.what, format_size_bytes(use.size_bytes),
                         use.formula);
+  text += launches_text(point);
   text += operation_text(point, Operation::dispatch) + operation_text(point, Operation::combine);
   text +=
       links_text(point.links, dispatch_traffic(setup), combine_traffic(setup), point.result.calls);

@@ -21,8 +21,9 @@ struct Point {
   std::int32_t tokens = 0;
   std::vector<MemoryUse> memory;
   const PointResult& result;
-  DirectionSettings given = {};    ///< what was asked for
-  DirectionSettings settings = {}; ///< what calls ran with
+  DirectionSettings given = {};                                ///< what was asked for
+  DirectionSettings settings = {};                             ///< what calls ran with
+  std::vector<KernelLaunch> of_dispatch = {}, of_combine = {}; ///< Backend::launches()
   /// Whether settings were tried before, so no call was the first; and how that went.
   bool was_tuned = false;
   std::vector<Tuned> tuned = {};
@@ -31,6 +32,8 @@ struct Point {
   RoutingRequest drawn = {}; ///< how the routing was made; of a file nothing
   int most_delay_us = 0;     ///< Effort's
   std::optional<std::pair<int, double>> straggler = {};
+  std::optional<int> absent = {}; ///< Effort's
+  bool recorded = false;          ///< whether a file says the routing
 };
 
 /// Rows of each operation: its time in all, its parts, the first call, and the chained period.

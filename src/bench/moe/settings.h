@@ -20,6 +20,7 @@ struct Settings {
   std::optional<std::int32_t> kept;        ///< stages whose stores may still be read
   std::optional<std::int32_t> self_sms;    ///< of sms: those that send to this rank itself
   std::optional<std::int32_t> chunk_bytes; ///< of a row at a time
+  std::optional<std::int32_t> chunk_rows;  ///< that cross nodes in one message
 
   bool operator==(const Settings& other) const = default;
 };
@@ -37,13 +38,14 @@ struct SettingField {
   const char* name;
   std::optional<std::int32_t> Settings::*value;
 };
-inline constexpr std::array<SettingField, 6> setting_fields{
+inline constexpr std::array<SettingField, 7> setting_fields{
     {{"sms", &Settings::sms},
      {"warps", &Settings::warps},
      {"stages", &Settings::stages},
      {"kept", &Settings::kept},
      {"self_sms", &Settings::self_sms},
-     {"chunk_bytes", &Settings::chunk_bytes}}};
+     {"chunk_bytes", &Settings::chunk_bytes},
+     {"chunk_rows", &Settings::chunk_rows}}};
 
 /// "sms=24,warps=7"; "" if there are none.
 std::string to_text(const Settings& settings);

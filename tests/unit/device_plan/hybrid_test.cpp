@@ -78,6 +78,24 @@ TEST(Hybrid, WeightsComeHome) {
   }
 }
 
+/// From a row to all rows at once, another number in each direction, in the same memory: words of
+/// chunks that were others before must not be taken for those of this call.
+TEST(Hybrid, ChunksOfAnyNumberOfRows) {
+  for (const auto& [n_ranks, node_ranks] : {std::pair{4, 2}, {3, 1}}) {
+    const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16);
+    for (const NamedRouting& routing : all_routings(shape.shape)) {
+      HybridWorld world(shape, routing.routing, true);
+      for (const auto& [of_dispatch, of_combine] :
+           {std::pair{16, 16}, {1, 21}, {21, 1}, {2, 5}, {64, 3}, {1, 1}}) {
+        world.set_chunks(of_dispatch, of_combine);
+        expect_right(world, n_ranks, true,
+                     std::to_string(of_dispatch) + " and " + std::to_string(of_combine) +
+                         " rows, " + routing.name);
+      }
+    }
+  }
+}
+
 /// Where kernels load and store everywhere, what crosses goes so too.
 TEST(Hybrid, NodesThatMapEachOther) {
   const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);

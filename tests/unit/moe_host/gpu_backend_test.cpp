@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/gpu_far_latency.h"
 #include "src/bench/moe/gpu_hybrid.h"
 #include "src/bench/moe/gpu_layout.h"
+#include "src/bench/moe/request.h"
 
 namespace shmemctl::moe {
 namespace {
@@ -135,6 +137,13 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   EXPECT_FALSE(gpu_broken_rule(gpu, setup));
   setup.num_sms = 67;
   expect_broken(setup, "num-sms", "66 at most, which a PE has of some GPU", "66");
+  setup.num_sms = 1;
+  expect_broken(setup, "num-sms", "2 at least: the blocks of notify", "2");
+  setup.mode = Mode::low_latency;
+  expect_broken(setup, "num-sms", "2 at least: the blocks of a low-latency dispatch", "2");
+  setup.mode = Mode::high_throughput;
+  setup.node_ranks = 1; // over a network, where notify has one block
+  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
   setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
   setup.by_expert = true;
   setup.shape.n_experts = 8192;
@@ -158,6 +167,97 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   expect_broken(setup, "PEs of a node", "--flat sends each row straight to its rank", "8");
   setup.node_ranks = 32; // with --flat
   EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+}
+
+/// Whatever the own choices and candidates are made of then fits, too.
+TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
+  SomeGpu gpu;
+  gpu.place.multiprocessors = 132;
+  for (const std::int32_t ranks : {1, 2, 8})
+    for (const Format format : {Format::bf16, Format::fp8}) {
+      gpu.paths.assign(static_cast<std::size_t>(ranks), {DevicePath::load_store, ""});
+      auto setup = some_setup(Mode::high_throughput, format, Combine::rows);
+      setup.shape.n_ranks = setup.node_ranks = ranks;
+      setup.shape.hidden = 131072 * (format == Format::fp8 ? 2 : 1);
+      const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+      ASSERT_TRUE(broken) << ranks;
+      EXPECT_EQ(broken->what, "hidden");
+      EXPECT_NE(broken->rule.find("shared memory"), std::string::npos) << broken->rule;
+      const std::int32_t step = format == Format::fp8 ? 128 : 8;
+      setup.shape.hidden = std::stoi(broken->nearest);
+      EXPECT_EQ(setup.shape.hidden % step, 0);
+      EXPECT_GT(setup.shape.hidden, 90000) << "a block has 227 KiB";
+      EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+      EXPECT_EQ(gpu_settings_of(gpu, setup).misfit(Direction::dispatch, {}), "");
+      setup.shape.hidden += step;
+      EXPECT_TRUE(gpu_broken_rule(gpu, setup)) << "it was not the largest";
+      setup.mode = Mode::low_latency;
+      EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "low latency holds no row in shared memory";
+    }
+  gpu.paths.assign(4, {DevicePath::load_store, ""});
+  for (const std::int32_t mates : {4, 2, 1}) {
+    auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
+    setup.shape.n_ranks = 4;
+    setup.node_ranks = mates;
+    setup.shape.n_experts = 65536;
+    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    ASSERT_TRUE(broken) << mates;
+    EXPECT_EQ(broken->what, "num-experts");
+    setup.shape.n_experts = std::stoi(broken->nearest);
+    EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+    EXPECT_EQ(setup.shape.n_experts % 4, 0);
+    EXPECT_GE(setup.shape.n_experts, 56000);
+    // As notify is launched, with what it declares beside.
+    const HybridShape crossing{setup.shape, setup.format, mates, 1};
+    const std::int32_t words = mates == 4
+                                   ? setup.shape.n_experts
+                                   : hybrid_notify_words(crossing, fewest_hybrid_notify_threads);
+    EXPECT_LE(static_cast<std::size_t>(words) * 4 + notify_own_shared_bytes, most_shared_bytes);
+    setup.shape.n_experts += 4;
+    EXPECT_TRUE(gpu_broken_rule(gpu, setup));
+    setup.mode = Mode::low_latency;
+    EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "nothing goes ahead there";
+  }
+}
+
+/// By the setups of a sweep and the GPU alone: so a misfit of any point is known before the first
+/// one is measured.
+TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
+  SomeGpu gpu;
+  gpu.place.multiprocessors = 132;
+  gpu.paths.assign(4, {DevicePath::load_store, ""});
+  struct Case {
+    std::function<void(Request&)> sweep;
+    std::int32_t node_ranks;
+    Direction direction;
+    const char* given;
+    const char* problem;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {[](Request& r) { r.hidden = "2048,512"; }, 4, Direction::combine, "chunk_bytes=2048",
+            "chunk_bytes 2048 is not from 16 to 1024: take 1024"},
+           {[](Request& r) { r.hidden = "2048,14336"; }, 4, Direction::dispatch, "warps=8,stages=2",
+            "warps times stages may be 7"},
+           {[](Request& r) { r.num_sms = "8,24"; }, 4, Direction::dispatch, "sms=8",
+            "sms 8 is not --num-sms 24"},
+           {[](Request& r) { r.mode = "ll", r.top_k = "4,16"; }, 4, Direction::combine,
+            "warps=14,stages=1,chunk_bytes=3072", "take warps=4,stages=1,chunk_bytes=3072"},
+           {[](Request& r) { r.tokens = "64,20"; }, 2, Direction::dispatch, "chunk_rows=32",
+            "chunk_rows 32 is not from 1 to 20: take 20"}}) {
+    Request request;
+    request.num_sms = "0";
+    one.sweep(request);
+    std::vector<PointRequest> points = points_of(request, std::nullopt, 4, one.node_ranks);
+    ASSERT_EQ(points.size(), 2U);
+    const auto misfit = [&](const PointRequest& point) {
+      EXPECT_FALSE(gpu_broken_rule(gpu, point.setup));
+      return gpu_settings_of(gpu, point.setup)
+          .misfit(one.direction, parse_settings("--x", one.given));
+    };
+    EXPECT_EQ(misfit(points[0]), "") << one.given;
+    EXPECT_NE(misfit(points[1]).find(one.problem), std::string::npos)
+        << one.given << ": " << misfit(points[1]);
+  }
 }
 
 TEST(MoeGpuBackend, LowLatencyOverANetworkPacksToo) {
@@ -214,6 +314,9 @@ TEST(MoeGpuBackend, PartsOfRowsThatCrossLieBehindTheOthers) {
     end = part.offset + part.size_bytes;
   }
   EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
+  // A word for each chunk, of however few rows.
+  EXPECT_GE(lies.row_words.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
+  EXPECT_GE(lies.sum_words.size_bytes, 8U * static_cast<std::size_t>(setup.shape.max_tokens));
   const auto tokens = static_cast<std::size_t>(setup.shape.max_tokens);
   EXPECT_EQ(lies.rows_in.size_bytes,
             tokens * static_cast<std::size_t>(lies.shape.crossing_bytes()));

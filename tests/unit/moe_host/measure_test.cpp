@@ -104,6 +104,32 @@ TEST(MoeMeasure, EveryOperationHasItsTimesAndIsVerified) {
   }
 }
 
+/// The tool's own delays, between nodes where puts come late and in any order, each call verified.
+TEST(MoeMeasure, ThreeHundredTimesAcrossNodesWithRandomDelays) {
+  MoeDrive handed_on = moe_drive(4, 16, 4, 128, 17);
+  handed_on.pes_per_node = 2;
+  handed_on.setup.node_ranks = 2;
+  MoeDrive straight = handed_on;
+  straight.setup.node_ranks = 4;
+  straight.setup.node_of_rank = {0, 0, 1, 1};
+  std::vector<MoeDrive> drives{handed_on, straight};
+  for (const Combine combine : {Combine::weighted, Combine::partial})
+    drives.push_back(low_latency(straight, combine));
+  drives.push_back(by_expert(straight));
+  Effort effort = effort_of(300);
+  effort.verify_every = 1;
+  effort.most_delay_us = 300;
+  for (MoeDrive drive : drives) {
+    drive.routing.uneven = true;
+    drive.routing.masked_percent = 10;
+    Routing routing;
+    const PointResult result = measured(drive, effort, routing);
+    EXPECT_TRUE(result.wrong.empty()) << describe(drive) << ": " << result.wrong.front();
+    EXPECT_EQ(result.verified_iterations, 1 + 300 + 1) << describe(drive);
+    EXPECT_EQ(result.period_us.size(), 300U);
+  }
+}
+
 TEST(MoeMeasure, EachIterationCanBeVerified) {
   Effort effort = effort_of(6);
   effort.verify_every = 1;

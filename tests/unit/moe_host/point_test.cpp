@@ -31,6 +31,9 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
     point.drawn = {};
     point.most_delay_us = 0;
     point.straggler.reset();
+    point.absent.reset();
+    point.recorded = false;
+    setup.routing = &routing;
   };
   add();
   setup.seed = 2, add();
@@ -53,6 +56,12 @@ TEST(MoePoint, WhatIsAskedForOtherwiseHasOtherParameters) {
   point.drawn.kind = RoutingKind::grouped, point.drawn.top_groups = 4, add();
   point.most_delay_us = 7, add();
   point.straggler = std::pair{1, 5.0}, add();
+  point.absent = 0, add();
+  point.absent = 1, add();
+  point.recorded = true, add(); // of the same name each time
+  Routing other = routing;
+  other[3].experts.back() = no_expert;
+  point.recorded = true, setup.routing = &other, add();
   for (std::size_t i = 0; i < all.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       EXPECT_NE(all[i], all[j]) << i << " and " << j;

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/bench/moe/steps.h"
 #include "src/bench/moe/tune.h"
 #include "tests/unit/moe_host/drive.h"
 
@@ -44,7 +47,8 @@ TEST(MoeSettings, TextIsReadAgain) {
   std::int32_t value = 3;
   for (const SettingField& field : setting_fields)
     all.*field.value = value += 7;
-  EXPECT_EQ(to_text(all), "sms=10,warps=17,stages=24,kept=31,self_sms=38,chunk_bytes=45");
+  EXPECT_EQ(to_text(all),
+            "sms=10,warps=17,stages=24,kept=31,self_sms=38,chunk_bytes=45,chunk_rows=52");
   EXPECT_EQ(parse_settings("--x", to_text(all)), all);
   EXPECT_EQ(to_text(parse_settings("--x", "warps=0")), "warps=0");
   EXPECT_EQ(to_text(Settings{}), "");
@@ -191,13 +195,19 @@ TEST(MoeTune, TheSlowestRankDecidesAndAllRanksAgree) {
   EXPECT_EQ(tuned_json(tuned[0]), tuned_json(tuned[1]));
 }
 
-/// Masks rank 1 in its first call behind `at` fills: of what is left of that one, verification
-/// would miss rows.
+/// Masks rank 1 in its first call of a direction behind `at` fills: of what is left of that one,
+/// verification would miss rows.
 class MaskingTrials : public PretendedBackend {
 public:
-  explicit MaskingTrials(int at) : PretendedBackend(0, -1), at_(at) {}
-  Times dispatch(bool cached) override { return mask(), PretendedBackend::dispatch(cached); }
-  Times combine() override { return mask(), PretendedBackend::combine(); }
+  MaskingTrials(Direction in, int at) : PretendedBackend(0, -1), in_(in), at_(at) {}
+  Times dispatch(bool cached) override {
+    mask(Direction::dispatch);
+    return PretendedBackend::dispatch(cached);
+  }
+  Times combine() override {
+    mask(Direction::combine);
+    return PretendedBackend::combine();
+  }
   std::vector<std::int32_t> masked() override {
     return masked_in_ > 0 ? std::vector<std::int32_t>{1} : std::vector<std::int32_t>{};
   }
@@ -207,24 +217,71 @@ public:
   std::optional<std::string> verify_combine() override { return verify_dispatch(); }
 
 private:
-  void mask() {
-    if (masked_in_ == 0 && poisoned == at_)
+  void mask(Direction direction) {
+    if (masked_in_ == 0 && direction == in_ && poisoned == at_)
       masked_in_ = poisoned;
   }
+  Direction in_;
   int at_, masked_in_ = 0;
 };
 
+JobRank alone() {
+  JobRank rank;
+  rank.barrier = [] {};
+  rank.gather = [](const std::string& text) { return std::vector{text}; };
+  return rank;
+}
+
+/// In a first trial of each direction, and in a last one: each direction fills 20 times, then 9.
 TEST(MoeTune, WhatTheCallThatMasksLeavesIsNoCorruption) {
-  for (const int at : {1, 21}) {
-    MaskingTrials backend(at);
-    JobRank rank;
-    rank.barrier = [] {};
-    rank.gather = [](const std::string& text) { return std::vector{text}; };
+  for (const auto& [in, at] : {std::pair{Direction::dispatch, 1},
+                               {Direction::dispatch, 21},
+                               {Direction::combine, 30},
+                               {Direction::combine, 50}}) {
+    MaskingTrials backend(in, at);
     Effort effort;
     effort.iterations = 2;
-    EXPECT_TRUE(all_right(tune(backend, moe::Setup{}, effort, rank))) << at;
+    EXPECT_TRUE(all_right(tune(backend, moe::Setup{}, effort, alone()))) << at;
     EXPECT_EQ(backend.masked().size(), 1U) << at;
   }
+}
+
+/// One way to do it, and each call takes its time.
+class SlowTrials : public PretendedBackend {
+public:
+  SlowTrials() : PretendedBackend(0, -1) {}
+  Times dispatch(bool cached) override { return take(), PretendedBackend::dispatch(cached); }
+  Times combine() override { return take(), PretendedBackend::combine(); }
+  std::vector<Settings> candidates(Direction) const override { return {some(8, 1)}; }
+
+  static constexpr std::chrono::milliseconds call_ms{50};
+  int since_step = 0, most_since_step = 0;
+
+private:
+  void take() {
+    std::this_thread::sleep_for(call_ms);
+    most_since_step = std::max(most_since_step, ++since_step);
+  }
+};
+
+/// Neither the first calls of an attempt nor the last ones in turn are taken for what hangs.
+TEST(MoeTune, WhatGoesOnSaysSo) {
+  SlowTrials backend;
+  Effort effort;
+  effort.iterations = 32; // so 8 of each attempt at first
+  std::vector<std::string> said;
+  JobRank rank = alone();
+  rank.step = [&](const std::string& words) {
+    backend.since_step = 0;
+    said.push_back(words);
+  };
+  tune(backend, moe::Setup{}, effort, rank);
+  const auto calls = static_cast<int>(Steps::pause / SlowTrials::call_ms) + 1;
+  EXPECT_LE(backend.most_since_step, calls + 1);
+  for (const char* words :
+       {"tuning: the plan", "tuning dispatch: 1 of 1 settings", "tuning combine: 1 of 1 settings",
+        "tuning combine: the best 1, call 1 of 32"})
+    EXPECT_NE(std::find(said.begin(), said.end(), words), said.end()) << words;
 }
 
 TEST(MoeTune, TextNamesTheChoiceAndTheOptionsThatRepeatIt) {
