@@ -94,7 +94,7 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   moe::JobRank rank;
   rank.pe = runtime.pe();
   rank.n_pes = runtime.n_pes();
-  rank.barrier = [&runtime] { runtime.collectives().barrier(team_world); };
+  rank.barrier = [&runtime] { runtime.meet(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
     rank.tell = [](const std::string& words) { std::cerr << "shmemctl: " << words << std::endl; };
@@ -143,6 +143,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   backend.use(given);
   moe::JobRank rank = job_rank(runtime, session, where);
   rank.leave = [&] { inject_fault(options, runtime.pe(), "absent"); };
+  rank.middle = [&] { inject_fault(options, runtime.pe(), "moe-middle"); };
   std::vector<moe::Tuned> tuned;
   if (flags.tune)
     tuned = moe::tune(backend, setup, effort, rank);
@@ -219,6 +220,23 @@ std::vector<moe::PointRequest> points_of(const MoeFlags& flags,
   return points;
 }
 
+/// @param left_out points that were not measured: their memory and their routing take all
+void add_lost(const Runtime& runtime, std::size_t left_out, Report& report) {
+  for (const LostPe& lost : runtime.lost()) {
+    const auto pe = static_cast<std::size_t>(lost.pe);
+    report.findings.push_back(
+        {"moe-lost", Severity::error, fmt::format("PE {}", lost.pe),
+         fmt::format(
+             "{}: the others went on without it{}: {}", runtime.placement().hosts[pe].host_name,
+             left_out > 0 ? fmt::format(" to the end of this point, and left {} out", left_out)
+                          : "",
+             lost.why),
+         fmt::format("look at the output of PE {}, at its exit status and at the kernel log of its "
+                     "host",
+                     lost.pe)});
+  }
+}
+
 ExitCode measure_all(const Context& context, const MoeFlags& flags,
                      const std::optional<moe::RecordedRouting>& recorded, JobSession& session,
                      Runtime& runtime, const Options& options) {
@@ -249,13 +267,20 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
       flags.kind() == moe::BackendKind::gpu ? meter.of(exchange) : bench::LinkMeasurement{};
   NicWatch nics(runtime, options);
   const TextStyle style = text_style(context, options);
+  if (flags.request.patience_us > 0)
+    runtime.allow_loss();
   bool right = true;
-  for (const moe::PointRequest& point : points)
-    right = measure_point(flags, point, recorded, link, session, runtime, options, style) && right;
+  std::size_t measured = 0;
+  while (measured < points.size() && !runtime.anybody_lost())
+    right = measure_point(flags, points[measured++], recorded, link, session, runtime, options,
+                          style) &&
+            right;
   session.step("gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);
   session.show_nics();
-  return session.conclude(right && !nics_wrong ? ExitCode::ok : ExitCode::finding);
+  add_lost(runtime, points.size() - measured, session.report());
+  right = right && !nics_wrong && !runtime.anybody_lost();
+  return session.conclude(right ? ExitCode::ok : ExitCode::finding);
 }
 
 ExitCode run_moe(Context& context, const MoeFlags& flags) {
@@ -302,8 +327,8 @@ void add_moe(CLI::App& app, Context& context) {
       "moe", "Dispatch and combine of mixture-of-experts models, verified and timed");
   command->footer(
       "Each PE is a rank with its share of the experts. Rows are compared bit by bit; times are\n"
-      "those of the slowest rank of each iteration. Exit code 1: data was wrong; 3: a PE was "
-      "lost.\n"
+      "those of the slowest rank of each iteration. Exit code 1: data was wrong, or\n"
+      "PEs were lost that --patience-us went on without; 3: a PE was lost.\n"
       "Examples:\n"
       "  shmemctl run -n 4 moe --num-tokens 128,1024\n"
       "  shmemctl run -n 4 --nodes 2 moe --mode ht --dtype fp8 --routing zipf\n"

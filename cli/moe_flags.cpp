@@ -1,6 +1,9 @@
 #include "cli/moe_flags.h"
 
+#include <algorithm>
+
 #include "cli/routing_flags.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -86,7 +89,8 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
       ->check(CLI::Range(0, 1'000'000));
   command
       .add_option("--patience-us", flags.request.patience_us,
-                  "ll: a rank that does not come in that time is masked, and the rest go on")
+                  "ll: a rank that does not come in that time is masked, and the rest go on, "
+                  "also if its process is stopped or gone")
       ->check(CLI::Range(1.0, 1e9));
   command.add_option("--absent", effort.absent,
                      "ll, with --patience-us: at the end this PE stays away from some more calls");
@@ -104,6 +108,12 @@ void add_moe_flags(CLI::App& command, MoeFlags& flags) {
   add_mode_flags(command, flags);
   add_settings_flags(command, flags);
   add_effort_flags(command, flags);
+}
+
+bool moe_allows_loss(const std::vector<std::string>& words) {
+  return !words.empty() && words[0] == "moe" &&
+         std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return starts_with(word, "--patience-us"); });
 }
 
 Error bad_moe(const std::string& problem, const std::string& fix) {

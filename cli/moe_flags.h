@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/bench/moe/measure.h"
@@ -26,6 +27,10 @@ struct MoeFlags {
 };
 
 void add_moe_flags(CLI::App& command, MoeFlags& flags);
+
+/// Whether a command line of this program, from the subcommand on, is a moe that goes on without
+/// PEs that it loses.
+bool moe_allows_loss(const std::vector<std::string>& words);
 
 /// A bad invocation of moe.
 Error bad_moe(const std::string& problem, const std::string& fix);

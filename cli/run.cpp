@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/moe_flags.h"
 #include "src/base/text.h"
 #include "src/launch/launch.h"
 
@@ -68,6 +69,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   if (!command.empty() && is_own_subcommand(app, command[0])) {
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
+    request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
   }
   request.command = std::move(command);
   request.n_pes = flags.n_pes;

@@ -177,12 +177,22 @@ int likely_cause(const PeEnd& end) {
 void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   const bool own_doing = stage_ == Stage::ending || stage_ == Stage::killing;
   int first = own_doing ? -1 : result_.first_failed; // a better cause may turn up for a second
-  for (const PeEnd& end : batch) {
+  for (const PeEnd& end : batch)
     result_.ends[static_cast<std::size_t>(end.pe)] = end;
+  for (const PeEnd& end : batch) {
     if (end.pe == 0)
       input_.close();
     if (end.exit_status == 0)
       continue;
+    // A PE that has seen the job fail, as when PE 0 is stopped, is none that the others miss.
+    if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
+        (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
+      if (end.signal != 0 && !pes_[0].ended)
+        log(LogLevel::warning, "run",
+            "PE " + std::to_string(end.pe) + " was killed by signal " + std::to_string(end.signal) +
+                "; the others may go on without it");
+      continue;
+    }
     if (first < 0 ||
         likely_cause(end) > likely_cause(result_.ends[static_cast<std::size_t>(first)]))
       first = end.pe;
@@ -294,6 +304,10 @@ void LaunchJob::signal_everything(int signal) const {
 LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
+  // One that was lost ended nothing; if nobody says so, this does.
+  for (const PeEnd& end : result_.ends)
+    if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)
+      result_.first_failed = end.pe;
   if (err_.in_mid_line())
     static_cast<void>(!::write(STDERR_FILENO, "\n", 1)); // for what the caller has to say
   for (const OutputSink* sink : {&out_, &err_})

@@ -18,6 +18,10 @@ struct LaunchRequest {
   bool label = false;   ///< prefix each line of output with "[PE] "
   double timeout_s = 0; ///< of the whole job; 0 is none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
+  /// The job itself goes on without PEs that it loses: while PE 0 runs, another one that is
+  /// killed or fails by itself ends nothing; PE 0's end decides. Exit codes 3 and 124 say that the
+  /// job has failed, and end it as ever.
+  bool loss_allowed = false;
   Environment environment;
 };
 
@@ -30,7 +34,7 @@ struct PeEnd {
 };
 
 struct LaunchResult {
-  int exit_status = 0; ///< 0, or that of the PE that failed first
+  int exit_status = 0; ///< 0, or that of the PE that failed first (LaunchRequest::loss_allowed)
   int first_failed = -1;
   std::vector<PeEnd> ends; ///< by PE
   bool timed_out = false;

@@ -152,6 +152,8 @@ void TreeLifeline::phase(const std::string& name) noexcept {
 }
 
 bool TreeLifeline::announce(const Error& error, const std::string& phase) noexcept {
+  if (state_->aside())
+    return true;
   try {
     Failure failure;
     failure.pe = state_->rank();

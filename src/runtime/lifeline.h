@@ -23,6 +23,13 @@ struct Failure {
   ExitCode code = ExitCode::unavailable;
 };
 
+/// What another PE's lifeline says of it.
+enum class Presence {
+  answers, ///< its process runs
+  silent,  ///< nothing comes back: it is stopped, or its host hangs
+  gone     ///< nobody is there any more
+};
+
 /// Every PE has a thread that holds connections to its neighbours in a binary tree over all PEs.
 /// A PE that fails says so (announce); one that dies is noticed by its neighbours when the
 /// connection ends without a goodbye. Either is flooded over what is left of the tree; the first
@@ -54,6 +61,15 @@ public:
   virtual std::unique_ptr<Failure> failure() const = 0;
   /// From now on a closing neighbour is no failure (collective: after a barrier).
   virtual void goodbye() noexcept = 0;
+
+  /// From now on a PE that dies is no failure of the job, but for PE 0, which says who is lost
+  /// (src/runtime/survivors.h). Collective. A PE that fails with an Error still ends all.
+  virtual void allow_loss() noexcept = 0;
+  /// Whether the process of `pe` is there; asked over a connection of its own, for `limit_s` at
+  /// most. Throws the job's failure if that becomes known. Thread safe.
+  virtual Presence presence(int pe, double limit_s) = 0;
+  /// The others go on without this PE: what it fails with is no failure of the job.
+  virtual void step_aside() noexcept = 0;
 };
 
 } // namespace shmemctl

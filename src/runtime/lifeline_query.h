@@ -18,4 +18,7 @@ using AddressBook = std::vector<std::vector<SocketAddress>>;
 std::optional<Status> ask(const State& state, const AddressBook& addresses, int pe, int about,
                           double limit_s);
 
+/// Lifeline::presence().
+Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
+
 } // namespace shmemctl::lifeline

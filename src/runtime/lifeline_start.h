@@ -48,6 +48,11 @@ public:
   bool announce(const Error& error, const std::string& phase) noexcept override;
   std::unique_ptr<Failure> failure() const override { return state_->failure(); }
   void goodbye() noexcept override;
+  void allow_loss() noexcept override { state_->allow_loss(); }
+  Presence presence(int pe, double limit_s) override {
+    return presence_of(*state_, addresses_, pe, limit_s);
+  }
+  void step_aside() noexcept override { state_->step_aside(); }
 
   const AddressBook& addresses() const { return addresses_; }
 

@@ -55,6 +55,15 @@ public:
   void say_goodbye() noexcept { leaving_.store(true, std::memory_order_release); }
   bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire); }
 
+  /// From now on PEs may die, but for PE 0.
+  void allow_loss() noexcept { loss_allowed_.store(true, std::memory_order_release); }
+  bool may_die(int pe) const noexcept {
+    return pe != 0 && loss_allowed_.load(std::memory_order_acquire);
+  }
+  /// From now on nobody is told of this PE's failures.
+  void step_aside() noexcept { aside_.store(true, std::memory_order_release); }
+  bool aside() const noexcept { return aside_.load(std::memory_order_acquire); }
+
 private:
   [[noreturn]] void throw_failure() const;
 
@@ -65,6 +74,7 @@ private:
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> leaving_{false};
+  std::atomic<bool> loss_allowed_{false}, aside_{false};
   mutable std::mutex mutex_; // guards all below
   PhaseNotice phase_;
   std::string step_;

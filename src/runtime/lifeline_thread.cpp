@@ -280,7 +280,7 @@ void Thread::hear(Link& link, Message message) {
 void Thread::close_link(std::list<Link>::iterator link, const std::string& how) {
   const int peer = link->peer();
   links_.erase(link);
-  if (departed_.count(peer) == 0 && !state_.leaving())
+  if (departed_.count(peer) == 0 && !state_.leaving() && !state_.may_die(peer))
     state_.propose(lost_pe(state_, peer, how));
 }
 

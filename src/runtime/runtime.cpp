@@ -1,5 +1,9 @@
 #include "src/runtime/runtime.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "src/runtime/runtime_impl.h"
 
 namespace shmemctl {
@@ -23,6 +27,13 @@ void Runtime::finish() {
     impl_->barrier();
     impl_->lifeline->goodbye();
     const std::lock_guard lock(impl_->bootstrap_mutex);
+    if (anybody_lost()) { // a bootstrap's end takes all
+      const Deadline deadline = Deadline::after(leave_time);
+      impl_->bootstrap->leave(deadline);
+      if (impl_->parent_bootstrap)
+        impl_->parent_bootstrap->leave(deadline);
+      return;
+    }
     impl_->bootstrap->finish(impl_->deadline());
     if (impl_->parent_bootstrap)
       impl_->parent_bootstrap->finish(impl_->deadline());
@@ -160,10 +171,51 @@ std::vector<std::string> Runtime::gather_text(const std::string& text) {
   const std::lock_guard lock(impl_->mutex);
   std::vector<std::string> texts;
   impl_->announcing([&] {
+    if (impl_->survivors) {
+      texts = impl_->survivors->gather(text);
+      return;
+    }
     const std::lock_guard calls(impl_->bootstrap_mutex);
     texts = allgather_text(*impl_->bootstrap, text, impl_->deadline());
   });
   return texts;
+}
+
+void Runtime::allow_loss() {
+  if (n_pes() > Survivors::most_pes)
+    throw Error(ExitCode::usage, fmt::format("a job of {} PEs", n_pes()), "go on without lost PEs",
+                fmt::format("it has more than {}", Survivors::most_pes), "start fewer PEs");
+  constexpr std::size_t alignment_bytes = 64;
+  auto* const memory =
+      static_cast<std::byte*>(allocate(Survivors::size_bytes(), alignment_bytes)); // never freed
+  if (!memory)
+    throw Error(ExitCode::unavailable, "symmetric heap", "allocate words for meetings",
+                "it is full", "raise --symmetric-size");
+  std::fill_n(memory, Survivors::size_bytes(), std::byte{0});
+  meet();
+  Lifeline& lifeline = *impl_->lifeline;
+  lifeline.allow_loss();
+  impl_->survivors = std::make_unique<Survivors>(
+      *impl_->rma,
+      SurvivorHooks{[&lifeline](int pe, double limit_s) { return lifeline.presence(pe, limit_s); },
+                    [&lifeline] { lifeline.step_aside(); }},
+      memory);
+}
+
+void Runtime::meet() {
+  impl_->announcing([&] { impl_->barrier(); });
+}
+
+std::vector<LostPe> Runtime::lost() const {
+  return impl_->survivors ? impl_->survivors->lost() : std::vector<LostPe>{};
+}
+
+bool Runtime::is_lost(int pe) const {
+  return impl_->survivors && impl_->survivors->is_lost(pe);
+}
+
+bool Runtime::anybody_lost() const {
+  return impl_->survivors && impl_->survivors->anybody_lost();
 }
 
 } // namespace shmemctl

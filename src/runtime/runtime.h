@@ -14,6 +14,7 @@
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/state.h"
+#include "src/runtime/survivors.h"
 #include "src/runtime/teams.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
@@ -112,6 +113,19 @@ public:
 
   /// Gathers one text of each PE at every PE (reports).
   std::vector<std::string> gather_text(const std::string& text);
+
+  /// Collective, once: from now on the job goes on without PEs that die, that are stopped or that
+  /// do not come, but for PE 0 (src/runtime/survivors.h). What still goes, and leaves them out:
+  /// meet(), gather_text(), allocate(), free(), finish(); no other collective does. Throws Error
+  /// (usage) for more than Survivors::most_pes PEs.
+  void allow_loss();
+  /// Collective: a barrier of all PEs that are left, with all that was put complete.
+  void meet();
+  /// Whom the job has lost, on PE 0; nobody without allow_loss().
+  std::vector<LostPe> lost() const;
+  /// Whether it has lost that one, or anybody; the same on all PEs behind a meeting.
+  bool is_lost(int pe) const;
+  bool anybody_lost() const;
 
 private:
   struct Impl;

@@ -97,7 +97,9 @@ void Runtime::Impl::raise(const Error& error) {
 }
 
 void Runtime::Impl::barrier() {
-  if (all_reachable) {
+  if (survivors) {
+    survivors->meet("barrier of those that are left");
+  } else if (all_reachable) {
     rma->quiet();
     teams->sync(team_world);
   } else {

@@ -97,6 +97,7 @@ struct Runtime::Impl {
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<Survivors> survivors; ///< none: a PE that is lost ends the job
   TeamId rail_team = invalid_team;
   std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
   std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases

@@ -249,7 +249,9 @@ bool NicWatch::end(Report& report, bool alike) {
   if (runtime_.pe() == 0) {
     std::vector<WatchPart> parts;
     for (std::size_t pe = 0; pe < texts.size(); ++pe)
-      parts.push_back(read_watch_text(texts[pe], runtime_.placement().hosts[pe].host_name));
+      parts.push_back(runtime_.is_lost(static_cast<int>(pe))
+                          ? WatchPart{}
+                          : read_watch_text(texts[pe], runtime_.placement().hosts[pe].host_name));
     const NicThresholds thresholds = parse_nic_thresholds(nic_thresholds_text(), "built in");
     const WatchVerdict verdict =
         judge_watch(parts, hosts_, thresholds, alike, runtime_.placement().n_nodes() > 1);

@@ -382,12 +382,60 @@ class Faults(MoeTest):
             if row["params"]["phase"] == "total":
                 self.assertRegex(row["reason"], r"no bandwidth: .*PE 1 by PE 0")
 
+    def assert_goes_on(self, fault, lost, why, *flags):
+        """The rest has rows and is verified; the finding names whom it has lost, and why."""
+        away = ("--mode", "ll", "--patience-us", 500_000, "--timeout", 8, *flags)
+        (code, _, err), document = self.report(4, *FEW, *away, env={"SHMEMCTL_FAULT": fault})
+        self.assertEqual((code, document["status"], document["exit_code"]), (1, "complete", 1), err)
+        self.assertTrue({"total", "period"} <= {row["params"]["phase"] for row in document["results"]})
+        for row in document["results"]:
+            self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row)
+        finding, = [f for f in document["findings"] if f["id"] == "moe-lost"]
+        self.assertEqual((finding["subject"], finding["severity"]), (f"PE {lost}", "error"))
+        self.assertIn(why, finding["message"])
+        point, = document["moe"]
+        self.assertEqual(point["masked"], [[] if rank == lost else [lost] for rank in range(4)])
+        self.assertEqual({f["subject"] for f in document["findings"] if f["id"] == "moe-masked"}, {f"PE {lost}"})
+        end = time.monotonic() + PATIENCE_S
+        while processes_with(self.mark):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        return err, document
+
+    def test_the_others_go_on_without_a_pe_that_is_killed(self):
+        for fault in ("kill:2:moe", "kill:2:moe-middle"):
+            with self.subTest(fault=fault):
+                err, _ = self.assert_goes_on(fault, 2, "its process is gone")
+                self.assertIn("PE 2 was killed by signal 9", err)
+        self.assert_goes_on("exit:3:moe-middle", 3, "its process is gone")
+
     def test_the_others_go_on_without_a_pe_that_is_stopped(self):
-        code, _, err = self.moe(4, *FEW, "--mode", "ll", "--patience-us", 300_000, "--absent", 1, "--timeout", 4,
-                                env={"SHMEMCTL_FAULT": "stop:1:absent"})
+        for fault in ("stop:1:moe", "stop:1:moe-middle"):
+            with self.subTest(fault=fault):
+                self.assert_goes_on(fault, 1, "does not answer")
+        err, document = self.assert_goes_on("stop:1:absent", 1, "does not answer", "--absent", 1)
         self.assertIn("PE 0 has masked PE 1; 4 dispatches and combines went on without, verified", err)
-        self.assertNotEqual(code, 0)  # the report needs all
-        self.assertRegex(err, r"PE 1\b")
+        self.assertIn("without it", {row["params"]["phase"] for row in document["results"]})
+
+    def test_a_sweep_ends_behind_the_point_that_lost_one(self):
+        (code, _, err), document = self.report(
+            3, *FEW[2:], "--num-experts", 33, "--mode", "ll", "--patience-us", 500_000, "--num-tokens", "4,8,16",
+            env={"SHMEMCTL_FAULT": "kill:2:moe"})
+        self.assertEqual((code, document["status"]), (1, "complete"), err)
+        self.assertEqual([row["tokens"] for row in {r["params"]["tokens"]: r["params"]
+                                                    for r in document["results"]}.values()], [4])
+        finding, = [f for f in document["findings"] if f["id"] == "moe-lost"]
+        self.assertIn("left 2 out", finding["message"])
+
+    def test_pe_zero_is_not_gone_on_without(self):
+        (code, _, err), document = self.report(4, *FEW, "--mode", "ll", "--patience-us", 100_000, "--timeout", 20,
+                                               env={"SHMEMCTL_FAULT": "kill:0:moe"})
+        self.assertEqual(code, 128 + signal.SIGKILL, err)
+        self.assertRegex(err, r"PE 0\b.* was lost")
+        code, _, err = self.moe(4, *FEW, "--mode", "ll", "--patience-us", 100_000, "--timeout", 3,
+                                env={"SHMEMCTL_FAULT": "stop:0:moe"})
+        self.assertNotEqual(code, 0)
+        self.assertRegex(err, r"PE 0\b")
 
     def test_a_pe_that_stops_is_named_by_the_deadline(self):
         code, _, err = self.moe(4, *FEW, "--timeout", 3, env={"SHMEMCTL_FAULT": "stop:1:moe"})

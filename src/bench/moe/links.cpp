@@ -293,6 +293,10 @@ Links LinkWatch::end() {
   std::vector<bench::GpuSeatPlace> gpus;
   std::vector<bench::PortUse> ports;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
+    if (runtime_.is_lost(static_cast<int>(pe))) {
+      gpus.push_back({links.machine_of[pe], ""}); // by PE
+      continue;
+    }
     const json of_pe = try_from_json_line(texts[pe]);
     if (!of_pe.is_object())
       throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",

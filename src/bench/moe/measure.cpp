@@ -4,21 +4,16 @@
 #include <chrono>
 #include <thread>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "src/base/error.h"
-#include "src/base/json_line.h"
 #include "src/bench/moe/steps.h"
-#include "src/bench/statistics.h"
+#include "src/bench/moe/told.h"
 #include "src/moe/payload.h"
+#include <fmt/format.h>
 
 namespace shmemctl::moe {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
 
 double us_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -32,23 +27,14 @@ void wait_us(double span_us) {
     std::this_thread::yield();
 }
 
-/// One rank's calls of one operation.
-struct Calls {
-  Operation operation;
-  double cold_us = 0;
-  std::vector<Times> times;
-  std::vector<double> late_us;                       ///< from the barrier until the call began
-  std::vector<double> send_us = {}, receive_us = {}; ///< of calls in halves
-};
-
 class Measurement {
 public:
   Measurement(Backend& backend, const Setup& setup, const Effort& effort, const JobRank& rank)
       : backend_(backend), setup_(setup), effort_(effort), rank_(rank), steps_(rank) {
-    calls_.push_back({Operation::dispatch, 0, {}, {}});
+    told_.calls.push_back({Operation::dispatch, 0, {}, {}});
     if (setup.mode == Mode::high_throughput)
-      calls_.push_back({Operation::cached_dispatch, 0, {}, {}});
-    calls_.push_back({Operation::combine, 0, {}, {}});
+      told_.calls.push_back({Operation::cached_dispatch, 0, {}, {}});
+    told_.calls.push_back({Operation::combine, 0, {}, {}});
   }
 
   PointResult run() {
@@ -61,12 +47,14 @@ public:
       if (i % 16 == 0 || steps_.is_due())
         steps_.begin(fmt::format("iteration {} of {}", i + 1, effort_.iterations));
       const bool every = effort_.verify_every > 0 && (i + 1) % effort_.verify_every == 0;
-      round(every || i + 1 == effort_.iterations, &calls_, false);
+      if (i == effort_.iterations / 2 && rank_.middle)
+        rank_.middle();
+      round(every || i + 1 == effort_.iterations, &told_.calls, false);
     }
     steps_.begin("dispatch and combine in turn");
     chain();
     halves();
-    masked_ = masked_at_last_ = backend_.masked();
+    told_.masked = told_.masked_at_last = backend_.masked();
     if (effort_.absent)
       go_on_without(*effort_.absent);
     steps_.begin("gathering the times");
@@ -78,7 +66,7 @@ private:
   void round(bool verified, std::vector<Calls>* into, bool cold) {
     verified = verified && effort_.verify;
     bool all_seen = verified;
-    for (Calls& calls : calls_) {
+    for (Calls& calls : told_.calls) {
       steps_.go_on();
       if (verified) {
         backend_.poison();
@@ -137,8 +125,8 @@ private:
       backend_.corrupt();
     const std::optional<std::string> wrong =
         operation == Operation::combine ? backend_.verify_combine() : backend_.verify_dispatch();
-    if (wrong && wrong_.empty())
-      wrong_ = fmt::format("{}: {}", to_string(operation), *wrong);
+    if (wrong && told_.wrong.empty())
+      told_.wrong = fmt::format("{}: {}", to_string(operation), *wrong);
     return true;
   }
 
@@ -154,7 +142,7 @@ private:
   /// been filled, is looked at.
   void chain() {
     rank_.barrier();
-    period_us_ = pairs(effort_.iterations);
+    told_.period_us = pairs(effort_.iterations);
     if (!effort_.verify || effort_.iterations == 0)
       return;
     rank_.barrier(); // the others' last rows have come, too
@@ -184,7 +172,7 @@ private:
       if (verified)
         backend_.poison();
       const std::vector<std::int32_t> masked = backend_.masked();
-      for (Calls& calls : calls_) {
+      for (Calls& calls : told_.calls) {
         const bool back = calls.operation == Operation::combine;
         const Direction direction = back ? Direction::combine : Direction::dispatch;
         if (back && verified)
@@ -215,7 +203,7 @@ private:
     }
     const double dispatch_us = backend_.dispatch(false).total_us;
     backend_.run_experts();
-    masking_us_ = dispatch_us + backend_.combine().total_us;
+    told_.masking_us = dispatch_us + backend_.combine().total_us;
     const std::vector<std::int32_t> masked = backend_.masked();
     const auto see = [&] {
       return effort_.verify && look(Operation::dispatch, masked) &&
@@ -223,142 +211,28 @@ private:
     };
     pairs(1);
     bool seen = see();
-    without_us_ = pairs(effort_.iterations);
+    told_.without_us = pairs(effort_.iterations);
     seen = seen && see();
     if (seen)
       ++verified_;
-    masked_at_last_ = backend_.masked();
+    told_.masked_at_last = backend_.masked();
     if (rank_.tell)
       rank_.tell(fmt::format("PE {} has masked {}; {} dispatches and combines went on without, {}",
-                             rank_.pe, words_of(masked_at_last_), effort_.iterations,
-                             !seen            ? "not verified"
-                             : wrong_.empty() ? "verified"
-                                              : "and the data is wrong"));
+                             rank_.pe, words_of(told_.masked_at_last), effort_.iterations,
+                             !seen                 ? "not verified"
+                             : told_.wrong.empty() ? "verified"
+                                                   : "and the data is wrong"));
   }
   static std::string words_of(const std::vector<std::int32_t>& ranks) {
     return ranks.empty() ? "nobody" : fmt::format("PE {}", fmt::join(ranks, ", "));
   }
 
-  /// Medians over the calls; 0 where a backend does not tell.
-  std::vector<double> by_peer(const Calls& calls, std::vector<double> Times::*of) const {
-    std::vector<double> medians;
-    for (std::size_t peer = 0; peer < static_cast<std::size_t>(rank_.n_pes); ++peer) {
-      std::vector<double> of_peer;
-      for (const Times& times : calls.times)
-        of_peer.push_back((times.*of).empty() ? 0 : (times.*of)[peer]);
-      medians.push_back(bench::median(of_peer));
-    }
-    return medians;
-  }
-
-  /// What the calls of all ranks at that position say of who came later.
-  static WaitMatrix lateness(const std::vector<json>& all, std::size_t at) {
-    WaitMatrix late;
-    for (const json& waiting : all) {
-      const json& own = waiting.at("operations").at(at);
-      late.push_back(own.at("begin waits").get<std::vector<double>>());
-      for (std::size_t peer = 0; peer < late.back().size() && peer < all.size(); ++peer)
-        late.back()[peer] =
-            std::max(late.back()[peer], all[peer].at("operations").at(at).at("late").get<double>() -
-                                            own.at("late").get<double>());
-    }
-    return late;
-  }
-
-  json own() const {
-    json operations = json::array();
-    for (const Calls& calls : calls_) {
-      json one{{"cold", calls.cold_us}};
-      for (const Times& times : calls.times) {
-        one["total"].push_back(times.total_us);
-        one["counts"].push_back(times.counts_us);
-        one["transfer"].push_back(times.transfer_us);
-        one["arrival"].push_back(times.arrival_us);
-        one["pack"].push_back(times.pack_us);
-      }
-      one["send"] = calls.send_us;
-      one["receive"] = calls.receive_us;
-      one["waits"] = by_peer(calls, &Times::wait_us);
-      one["begin waits"] = by_peer(calls, &Times::begin_wait_us);
-      one["late"] = bench::median(calls.late_us);
-      operations.push_back(std::move(one));
-    }
-    return {{"operations", operations}, {"period", period_us_}, {"masking", masking_us_},
-            {"without", without_us_},   {"masked", masked_},    {"masked at last", masked_at_last_},
-            {"wrong", wrong_}};
-  }
-  /// Empty where nobody has masked anybody.
-  static Masked masked_of(const std::vector<json>& all, const char* when) {
-    Masked masked;
-    bool somebody = false;
-    for (const json& pe : all) {
-      masked.push_back(pe.at(when).get<std::vector<std::int32_t>>());
-      somebody = somebody || !masked.back().empty();
-    }
-    return somebody ? masked : Masked{};
-  }
-
   PointResult gather() const {
-    std::vector<json> all;
-    for (const std::string& text : rank_.gather(json_line(own()))) {
-      all.push_back(try_from_json_line(text));
-      if (!all.back().is_object())
-        throw Error(ExitCode::unavailable, "the times of a PE", "read", "they are no JSON",
-                    "use the same shmemctl for all PEs");
-    }
-    const auto slowest = [&all](const auto& of_pe) {
-      std::vector<double> most;
-      for (const json& pe : all) {
-        const json& values = of_pe(pe);
-        most.resize(std::max(most.size(), values.size()));
-        for (std::size_t i = 0; i < values.size(); ++i)
-          most[i] = std::max(most[i], values[i].template get<double>());
-      }
-      return most;
-    };
-    PointResult result;
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      OperationResult one;
-      one.operation = calls_[i].operation;
-      const auto part = [&](const char* name) {
-        static const json none = json::array();
-        return slowest([&](const json& pe) -> const json& {
-          const json& operation = pe.at("operations").at(i);
-          return operation.contains(name) ? operation.at(name) : none;
-        });
-      };
-      one.total_us = part("total");
-      one.counts_us = part("counts");
-      one.transfer_us = part("transfer");
-      one.arrival_us = part("arrival");
-      one.pack_us = part("pack");
-      one.send_us = part("send");
-      one.receive_us = part("receive");
-      for (const json& pe : all) {
-        const json& operation = pe.at("operations").at(i);
-        one.cold_us = std::max(one.cold_us, operation.at("cold").get<double>());
-        one.waits.push_back(operation.at("waits").get<std::vector<double>>());
-      }
-      one.late = lateness(all, i);
-      result.operations.push_back(std::move(one));
-    }
-    result.period_us = slowest([](const json& pe) -> const json& { return pe.at("period"); });
-    result.masked = masked_of(all, "masked");
-    if (effort_.absent) {
-      Absence absence;
-      absence.absent = *effort_.absent;
-      absence.masked = masked_of(all, "masked at last");
-      for (const json& pe : all)
-        absence.masking_us = std::max(absence.masking_us, pe.at("masking").get<double>());
-      absence.period_us = slowest([](const json& pe) -> const json& { return pe.at("without"); });
-      result.absence = absence;
-    }
+    PointResult result =
+        put_together(rank_.gather(told_text(told_, rank_.n_pes)), told_, effort_.absent);
     result.verified_iterations = verified_;
-    if (!effort_.absent && result.masked.empty())
+    if (!effort_.absent && result.masked.empty() && result.lost.empty())
       result.calls = called_;
-    for (const json& pe : all)
-      if (const auto wrong = pe.at("wrong").get<std::string>(); !wrong.empty())
-        result.wrong.push_back(wrong);
     return result;
   }
 
@@ -367,12 +241,7 @@ private:
   const Effort& effort_;
   const JobRank& rank_;
   Steps steps_;
-  std::vector<Calls> calls_;
-  std::vector<double> period_us_, without_us_;
-  double masking_us_ = 0; ///< the calls in which a PE was masked
-  std::vector<std::int32_t> masked_,
-      masked_at_last_; ///< before and behind what one stays away from
-  std::string wrong_;
+  Told told_;
   int verified_ = 0;
   CallCount called_;
   unsigned delays_ = 0;

@@ -16,11 +16,12 @@ namespace shmemctl::moe {
 struct JobRank {
   int pe = 0, n_pes = 1;
   std::function<void()> barrier;
-  /// One text of each PE at every PE, by PE.
+  /// One text of each PE at every PE, by PE; "" of one that the job has lost.
   std::function<std::vector<std::string>(const std::string&)> gather;
   std::function<void(const std::string&)> step; ///< what is being done now; may be empty
   std::function<void(const std::string&)> tell; ///< to people, at once; may be empty
   std::function<void()> leave;                  ///< by a PE that stays away; may be empty
+  std::function<void()> middle;                 ///< half way through the timed calls; may be empty
 };
 
 struct Effort {
@@ -65,6 +66,7 @@ struct PointResult {
   /// In the calls that all were to come to; empty where nobody has masked anybody.
   Masked masked;
   std::optional<Absence> absence;
+  std::vector<std::int32_t> lost; ///< ranks that had no times to tell any more; the same on all
   int verified_iterations = 0;
   /// All calls that were made, warm-up and verification included; nothing where a PE stayed away or
   /// was masked, since then calls moved less than the routing says.

@@ -59,7 +59,7 @@ void OpenBackend::open_host(Runtime& runtime, const Setup& setup) {
   memory_ = std::make_unique<bench::SymmetricBlock>(runtime, host_backend_bytes(setup),
                                                     "a dispatch and combine", "fewer --num-tokens");
   std::fill_n(memory_->get(), memory_->size_bytes(), std::byte{0});
-  runtime.collectives().barrier(team_world); // nobody writes into what is not zeroed yet
+  runtime.meet(); // nobody writes into what is not zeroed yet
   backend_ = make_host_backend(runtime.rma(), memory_->get(), setup);
 }
 
@@ -69,7 +69,7 @@ void OpenBackend::open_gpu(Runtime& runtime, const Setup& setup) {
   gpu_memory_ =
       bench::allocate_on_gpu(*gpu_, size_bytes, "a dispatch and combine", "fewer --num-tokens");
   gpu_->fill(gpu_memory_, 0, size_bytes);
-  runtime.collectives().barrier(team_world); // nobody writes into what is not zeroed yet
+  runtime.meet(); // nobody writes into what is not zeroed yet
   backend_ = make_gpu_backend(*gpu_, gpu_memory_, setup, runtime.pe());
 }
 

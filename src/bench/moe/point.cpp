@@ -113,7 +113,10 @@ ResultRow row_of(const Point& point, const std::string& name, const char* phase,
   } else if (point.result.verified_iterations > 0) {
     row.verified = Verified::passed;
   } else {
-    row.reason = "verification was not asked for";
+    row.reason = point.result.masked.empty()
+                     ? "verification was not asked for"
+                     : "not verified: no call that was to be looked at was without a mask anew, or "
+                       "verification was not asked for";
   }
   return row;
 }

@@ -86,6 +86,29 @@ TEST(Launch, KilledPeEndsTheJob) {
   EXPECT_TRUE(all_gone());
 }
 
+/// Where the job goes on without PEs that it loses, PE 0 says how it ended.
+TEST(Launch, LostPesEndNothingWherePeZeroDecides) {
+  for (const int code : {0, 1}) {
+    LaunchRequest request =
+        shell(3, "case $SHMEMCTL_LOCAL_RANK in 0) sleep 1.5; echo here; exit " +
+                     std::to_string(code) + ";; 1) exit 7;; 2) kill -9 $$;; esac");
+    request.loss_allowed = true;
+    const Ended result = launch_here(request);
+    EXPECT_EQ(result.out, "here\n") << "it had more than the second that others have";
+    // Nobody has said that one was lost: then this does.
+    EXPECT_EQ(result.exit_status, code == 1 ? 1 : 7);
+    EXPECT_NE(result.err.find("PE 2 was killed by signal 9"), std::string::npos) << result.err;
+  }
+  LaunchRequest first = shell(3, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then kill -9 $$; fi; sleep 100");
+  first.loss_allowed = true;
+  EXPECT_EQ(launch_here(first).exit_status, 137);
+  LaunchRequest stopped = // the others have waited for PE 0 until their deadline
+      shell(2, "if [ $SHMEMCTL_LOCAL_RANK = 1 ]; then exit 124; fi; kill -STOP $$; sleep 100");
+  stopped.loss_allowed = true;
+  EXPECT_EQ(launch_here(stopped).exit_status, 124);
+  EXPECT_TRUE(all_gone());
+}
+
 TEST(Launch, OthersMayNoticeByThemselves) {
   const Ended result = launch_here(
       shell(4, "trap 'echo terminated' TERM; echo 'shmemctl: error: no luck' >&2; exit 3"));

@@ -75,6 +75,36 @@ TEST_P(LifelineOver, APeThatLeavesWithoutAWordIsLost) {
     }
 }
 
+/// Nobody hears of it but who asks; PE 0 alone may not be lost.
+TEST_P(LifelineOver, WhereLossIsAllowedOnlyPeZeroIsMissed) {
+  Lifelines lifelines = make_lifelines(7, GetParam());
+  for (auto& lifeline : lifelines)
+    lifeline->allow_loss();
+  EXPECT_EQ(lifelines[0]->presence(3, 10), Presence::answers);
+  lifelines[3].reset();
+  lifelines[1].reset();
+  for (const int pe : {1, 3})
+    EXPECT_EQ(lifelines[0]->presence(pe, 10), Presence::gone) << pe;
+  EXPECT_EQ(lifelines[0]->presence(6, 10), Presence::answers);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // for a notice that must not come
+  for (const auto& lifeline : lifelines)
+    if (lifeline) {
+      EXPECT_FALSE(health_of(*lifeline));
+    }
+  // What fails without being left alone is a failure as ever, and so is the end of PE 0.
+  lifelines[5]->step_aside();
+  EXPECT_TRUE(lifelines[5]->announce(some_error(), "moe"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(health_of(*lifelines[2]));
+  lifelines[0].reset();
+  for (const auto& lifeline : lifelines)
+    if (lifeline) {
+      const std::optional<Error> error = failure_of(*lifeline);
+      ASSERT_TRUE(error);
+      EXPECT_NE(error->message().find("PE 0"), std::string::npos) << error->message();
+    }
+}
+
 TEST(Lifeline, TheFirstFailureWins) {
   Lifelines lifelines = make_lifelines(7);
   lifelines[4]->announce(some_error(), "heap");
