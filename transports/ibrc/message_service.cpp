@@ -26,7 +26,7 @@ std::size_t connected(const std::vector<std::uint32_t>& credits) {
 
 } // namespace
 
-MessageService::MessageService(JobView& job, MessageRoom room)
+MessageService::MessageService(JobView& job, const MessageRoom& room)
     : job_(job), memory_(job, room.credits, room.lanes),
       answers_(job, regions_, room.own_credits, connected(room.credits)),
       wakeup_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -26,7 +26,7 @@ struct MessageRoom {
 class MessageService {
 public:
   /// Posts the receives: as many as all lanes of all PEs may send. Throws Error (unavailable).
-  MessageService(JobView& job, MessageRoom room);
+  MessageService(JobView& job, const MessageRoom& room);
   MessageService(const MessageService&) = delete;
   MessageService& operator=(const MessageService&) = delete;
   ~MessageService();

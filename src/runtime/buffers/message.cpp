@@ -57,7 +57,7 @@ bool take(std::string_view& text, Wire& wire) {
 }
 
 std::string take_text(std::string_view& text, std::size_t size_bytes) {
-  const std::string taken(text.substr(0, size_bytes));
+  std::string taken(text.substr(0, size_bytes));
   text.remove_prefix(taken.size());
   return taken;
 }

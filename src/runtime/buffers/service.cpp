@@ -200,7 +200,7 @@ std::set<std::size_t> Service::take_openers(const BufferHandle& handle) {
   const auto found = openers_.find(handle.generation);
   if (found == openers_.end())
     return {};
-  const std::set<std::size_t> users = std::move(found->second);
+  std::set<std::size_t> users = std::move(found->second);
   openers_.erase(found);
   return users;
 }

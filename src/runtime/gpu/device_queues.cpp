@@ -25,6 +25,9 @@ std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes) {
 
 /// What is mapped of one queue. The memory is the transport's.
 struct DeviceQueues::Queue {
+  Queue(std::shared_ptr<KernelMemory> kernels, void* entries, std::size_t size_bytes)
+      : memory(std::move(kernels), entries, size_bytes) {}
+
   KernelMapping memory;
   std::unique_ptr<KernelMapping> registers; ///< nullptr: the doorbell is in `memory`
 };
@@ -66,8 +69,7 @@ void DeviceQueues::each_queue(const direct::QueueTable& table, const Use& use) c
 void DeviceQueues::map_queues(direct::TableImage& image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
     const mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
-    mapped_[place] = std::unique_ptr<Queue>(
-        new Queue{KernelMapping(memory_, view.entries, transport_.queue_bytes()), nullptr});
+    mapped_[place] = std::make_unique<Queue>(memory_, view.entries, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
       return; // software's register
     const auto page = reinterpret_cast<std::uintptr_t>(view.doorbell) / page_bytes * page_bytes;
