@@ -17,7 +17,8 @@ Traffic nothing(const Setup& setup) {
 std::uint64_t row_bytes(const Setup& setup) {
   const std::int32_t scales =
       setup.format == Format::fp8 ? setup.shape.scales_per_row() * setup.scale_bytes : 0;
-  return static_cast<std::uint64_t>(setup.shape.value_bytes(setup.format) + scales);
+  const std::int32_t size_bytes = setup.shape.value_bytes(setup.format) + scales;
+  return static_cast<std::uint64_t>(size_bytes);
 }
 
 /// A row from one rank to another.

@@ -4,7 +4,7 @@
 
 namespace shmemctl {
 
-Proxy::Proxy(std::vector<Transport*> way_to, JobHealth& health, const ProxyOptions& options)
+Proxy::Proxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options)
     : channel_(health, options, way_to.size()) {
   for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
     threads_.push_back(std::make_unique<ProxyThread>(way_to, channel_, ring));

@@ -15,7 +15,7 @@ class Proxy {
 public:
   /// Starts the threads. @param way_to by PE: the transport that serves it (not owned), as in Rma.
   /// Throws Error (usage) for bad options, Error (unavailable) without memory or threads.
-  Proxy(std::vector<Transport*> way_to, JobHealth& health, const ProxyOptions& options = {});
+  Proxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options = {});
   /// Without stop(): refuses what is in the rings, and leaves.
   ~Proxy();
   Proxy(const Proxy&) = delete;
