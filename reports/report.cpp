@@ -74,8 +74,11 @@ json row_json(const ResultRow& row) {
   if (row.stats)
     object["stats"] = stats_json(*row.stats);
   set_number(object, "bandwidth_GBps", row.bandwidth_GBps, "not measured");
-  set_number(object, "link_fraction", row.link_fraction, "the link's limit is not known");
-  set(object, "limited_by", row.limited_by, "the link is not known");
+  const bool told = !row.limit_reason.empty();
+  set_number(object, "link_fraction", row.link_fraction,
+             told ? row.limit_reason.c_str() : "the link's limit is not known");
+  set(object, "limited_by", row.limited_by,
+      told ? row.limit_reason.c_str() : "the link is not known");
   if (row.rate_Mops && std::isfinite(*row.rate_Mops))
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))

@@ -41,6 +41,7 @@ struct ResultRow {
   std::optional<double> rate_Mops; ///< operations per second, in millions
   std::optional<double> wire_GBps; ///< what really left a PE, where bandwidth_GBps counts more
   std::optional<std::string> limited_by;
+  std::string limit_reason = {}; ///< why the two are not known; "" says just that
   Verified verified = Verified::unchecked;
   RowStatus status = RowStatus::pass;
   std::string reason;          ///< why unchecked, failed or skipped

@@ -77,6 +77,9 @@ ResultRow read_row(const json& object) {
   row.rate_Mops = optional<double>(object, "rate_Mops");
   row.wire_GBps = optional<double>(object, "wire_GBps");
   row.limited_by = optional<std::string>(object, "limited_by");
+  if (const std::string why = text(object, "link_fraction_reason");
+      why == text(object, "limited_by_reason")) // which differ where nothing was said
+    row.limit_reason = why;
   row.verified =
       from_word(text(object, "verified"), {Verified::passed, Verified::failed, Verified::unchecked},
                 Verified::unchecked);

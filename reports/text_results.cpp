@@ -7,6 +7,7 @@
 #include "reports/row_parameters.h"
 #include "reports/text.h"
 #include "src/base/counted.h"
+#include "src/base/text.h"
 #include "src/base/units.h"
 
 namespace shmemctl {
@@ -141,6 +142,25 @@ struct Layout {
   bool one_unit = true, merged = false, rates = false, wires = false;
 };
 
+/// A line for each reason that rows give for having no share of a link.
+std::string limits_text(const Rows& rows) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> cases_of; // in order of appearance
+  for (const ResultRow* row : rows) {
+    if (row->link_fraction || row->limit_reason.empty())
+      continue;
+    auto at = std::find_if(cases_of.begin(), cases_of.end(),
+                           [row](const auto& known) { return known.first == row->limit_reason; });
+    if (at == cases_of.end())
+      at = cases_of.insert(at, {row->limit_reason, {}});
+    if (std::find(at->second.begin(), at->second.end(), row->case_name) == at->second.end())
+      at->second.push_back(row->case_name);
+  }
+  std::string out;
+  for (const auto& [reason, cases] : cases_of)
+    out += safe_text(join(cases, ", ") + ": " + reason) + "\n";
+  return out;
+}
+
 } // namespace
 
 std::string results_text(const std::vector<ResultRow>& all, const TextStyle& style) {
@@ -152,9 +172,11 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
   Table table(layout.columns());
   for (const ResultRow* row : rows)
     table.add(layout.cells(*row));
-  return table.text(style) + (left_out > 0 ? "... and " + counted(left_out, "more row") +
-                                                 ": --verbose has all, and so has report csv\n"
-                                           : "");
+  return table.text(style) +
+         (left_out > 0 ? "... and " + counted(left_out, "more row") +
+                             ": --verbose has all, and so has report csv\n"
+                       : "") +
+         limits_text(rows);
 }
 
 std::string phases_text(const std::vector<PhaseRow>& phases, const TextStyle& style) {

@@ -85,9 +85,12 @@ struct Arena {
   std::uint64_t seed = 0; ///< the same on all PEs, another for each point and run
 };
 
-/// What a PE writes in an iteration of a collective.
-struct WrittenBytes {
-  std::uint64_t here = 0, elsewhere = 0; ///< into its own memory, into other PEs'
+/// The least that a collective has to move in an iteration, whatever its algorithm: bytes of all
+/// PEs together, of which each PE's samples count an equal part (docs/bench.md derives them).
+struct LeastTraffic {
+  double loaded = 0, stored = 0; ///< from and into the PEs' memory
+  double between_gpus = 0;       ///< out of GPUs into others
+  bool from_root = false;        ///< one GPU at a time has to send, PE 0's first
 };
 
 /// A case at one point on one PE. The engine calls, on all PEs in the same order: prepare, then
@@ -115,9 +118,12 @@ public:
   /// Payload bytes and operations of one iteration that this PE issued, each counted once.
   virtual std::uint64_t bytes_per_iteration() const = 0;
   virtual std::uint64_t operations_per_iteration() const { return 1; }
-  /// Of a collective whose every block goes from its writer to its reader: what a share of the link
-  /// counts. Nothing where the way of the bytes is the algorithm's choice.
-  virtual std::optional<WrittenBytes> written_per_iteration() const { return std::nullopt; }
+  /// Of a collective: what a share of its limit counts. Asked after prepare(). Nothing of others.
+  /// @param gpu_of_pe numbers of the GPUs, from 0
+  virtual std::optional<LeastTraffic> least_traffic(const std::vector<int>& gpu_of_pe) const {
+    static_cast<void>(gpu_of_pe);
+    return std::nullopt;
+  }
   /// A latency is the time of an iteration divided by this: 2 where an iteration is a round trip,
   /// of which half is reported.
   virtual int latency_divisor() const { return 1; }

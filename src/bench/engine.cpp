@@ -1,5 +1,6 @@
 #include "src/bench/engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -106,10 +107,12 @@ private:
     if (effort_.verify)
       verification = verify_point(runtime_, *body, sampler.iterations_done());
     const GpuLimit gpus = limit_of_gpus(*body, point);
-    own.limited_bytes_per_iteration = limited_bytes(*body, point, gpus.limit);
+    own.limited_bytes_per_iteration = point.traffic == Traffic::collective
+                                          ? gpus.collective_bytes
+                                          : static_cast<double>(own.bytes_per_iteration);
     const std::vector<PeSamples> samples = job_.gather(own);
-    const std::optional<LinkLimit> link =
-        gpus.between_gpus ? gpus.limit : limit_of_ports(point, samples, ports);
+    const FoundLimit link =
+        gpus.on_gpus ? gpus.found : limit_of_ports(point, samples, ports, gpus.found.reason);
     if (runtime_.pe() == 0)
       conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
                 body->batch_multiple(), link},
@@ -118,28 +121,37 @@ private:
 
   /// Collective.
   GpuLimit limit_of_gpus(const Case& body, const Point& point) const {
-    const std::optional<Point> moves = moves_of(body, point); // the same on all PEs
-    if (point.launch.memory != MemoryKind::gpu || !moves)
+    if (point.launch.memory != MemoryKind::gpu)
       return {};
-    return gpu_limit_of(runtime_, *moves, callbacks_.links);
+    return gpu_limit_of(runtime_, point, callbacks_.links, &body);
   }
 
   /// Collective: of the ports of all PEs that measure. Nothing on the other PEs than PE 0.
-  std::optional<LinkLimit> limit_of_ports(const Point& point, const std::vector<PeSamples>& samples,
-                                          const std::vector<PortUse>& own) const {
+  /// @param on_one_machine why what needs no wire has no limit; "": what takes no GPU
+  FoundLimit limit_of_ports(const Point& point, const std::vector<PeSamples>& samples,
+                            const std::vector<PortUse>& own,
+                            const std::string& on_one_machine) const {
     const std::vector<PeHost>& hosts = runtime_.placement().hosts;
     std::vector<std::uint64_t> machines;
     for (const PeHost& host : hosts)
       machines.push_back(host.machine_id);
-    if (!leaves_machines(point, machines)) // the same on all PEs
-      return std::nullopt;
+    if (!leaves_machines(point, machines)) { // the same on all PEs
+      const bool together =
+          std::all_of(machines.begin(), machines.end(),
+                      [&](std::uint64_t machine) { return machine == machines.front(); });
+      return {std::nullopt,
+              together && !on_one_machine.empty() ? on_one_machine : why_no_wire(point, machines)};
+    }
     const std::vector<std::string> texts = runtime_.gather_text(ports_text(own));
     std::vector<PortUse> ports;
     for (std::size_t pe = 0; pe < std::min(texts.size(), samples.size()); ++pe)
       if (samples[pe].measures)
         for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
           ports.push_back(std::move(port));
-    return link_limit(ports);
+    if (auto limit = link_limit(ports))
+      return {std::move(limit), ""};
+    return {std::nullopt, "no limit is known for the ports that carried it: the node model does "
+                          "not tell the rate of one, or no wire has it"};
   }
 
   Usage usage() const {

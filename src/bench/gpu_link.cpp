@@ -51,41 +51,42 @@ bool is_switched(const Gpu& gpu) {
 /// GPUs, by address, and the others that each sends to or receives from.
 using Partners = std::map<std::string, std::set<std::string>>;
 
-/// What a point moves between GPUs of a machine.
+/// What is moved between GPUs of a machine.
 struct Flow {
   Partners to, from;
   std::map<std::string, double> memory_GBps; ///< of those that send
-  bool stays = false;                        ///< all of it on the GPU that it comes from
+  bool stays = false, leaves = false;        ///< on the GPU that it comes from
+  bool in_host_memory = false;
+
+  void add(const GpuSeatPlace& own, const GpuSeatPlace& other) {
+    to[own.pci_address].insert(other.pci_address);
+    from[other.pci_address].insert(own.pci_address);
+    memory_GBps[own.pci_address] = own.memory_GBps;
+    in_host_memory = in_host_memory || own.in_host_memory;
+    (own.pci_address == other.pci_address ? stays : leaves) = true;
+  }
 };
 
-/// Nothing where that is not known of all traffic, or where some of it stays and some does not.
-std::optional<Flow> flow_of(const Point& point, const std::vector<GpuSeatPlace>& by_pe) {
-  if (point.traffic == Traffic::collective)
-    return std::nullopt;
-  const auto n_pes = static_cast<int>(by_pe.size());
-  Flow flow;
-  bool leaves = false;
-  for (int pe = 0; pe < n_pes; ++pe)
-    for (const int to : routes_of(point, pe, n_pes).to) {
-      const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
-      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
-      if (!own.between_gpus || own.pci_address.empty() || other.machine_id != own.machine_id)
-        return std::nullopt;
-      flow.to[own.pci_address].insert(other.pci_address);
-      flow.from[other.pci_address].insert(own.pci_address);
-      flow.memory_GBps[own.pci_address] = own.memory_GBps;
-      (own.pci_address == other.pci_address ? flow.stays : leaves) = true;
-    }
-  if (flow.stays && leaves)
-    return std::nullopt;
-  return flow;
+FoundLimit none(const std::string& what) {
+  return {std::nullopt, "no limit is known for " + what};
 }
 
-std::optional<LinkLimit> memory_limit(const Flow& flow) {
+/// Why what `own` sends to `other` has no limit of GPUs; "" if it may.
+std::string why_not(const GpuSeatPlace& own, const GpuSeatPlace& other) {
+  if (own.pci_address.empty())
+    return none("PEs without a GPU").reason;
+  if (other.machine_id != own.machine_id)
+    return none("what goes to GPUs of another machine").reason;
+  if (!own.between_gpus && !own.in_host_memory)
+    return own.otherwise.empty() ? none("what takes a network").reason : own.otherwise;
+  return "";
+}
+
+FoundLimit memory_limit(const Flow& flow) {
   double moved_GBps = 0;
   for (const auto& [gpu, rate_GBps] : flow.memory_GBps) {
     if (rate_GBps <= 0)
-      return std::nullopt;
+      return none("the memory of GPU " + gpu + ": the driver does not tell its clock and width");
     moved_GBps += rate_GBps;
   }
   constexpr double passes = 2; // a read and a write
@@ -96,7 +97,43 @@ std::optional<LinkLimit> memory_limit(const Flow& flow) {
   limit.name = fmt::format("memory of {}: {:.0f} GB/s by clock and width, half of it for payload "
                            "that is read and written",
                            gpus == 1 ? "the GPU" : std::to_string(gpus) + " GPUs", moved_GBps);
-  return limit;
+  return {limit, ""};
+}
+
+/// Between a GPU and the memory of the host, in each direction.
+std::optional<LinkLimit> host_link(const Node& node, const std::string& pci_address) {
+  const int at = gpu_at(node, pci_address);
+  if (at < 0)
+    return std::nullopt;
+  const Gpu& gpu = node.gpus[static_cast<std::size_t>(at)];
+  for (const GpuLink& link : gpu.links)
+    if (link.kind == GpuLinkKind::c2c) { // then PCIe is not the way
+      if (!link.bandwidth_GBps || *link.bandwidth_GBps <= 0)
+        return std::nullopt;
+      return LinkLimit{
+          link.count * *link.bandwidth_GBps,
+          fmt::format("NVLink-C2C, {} links of {:g} GB/s", link.count, *link.bandwidth_GBps)};
+    }
+  return pcie(node, gpu);
+}
+
+FoundLimit host_limit(const Node& node, const Flow& flow) {
+  LinkLimit all;
+  all.to_host = true;
+  for (const auto& [gpu, others] : flow.to) {
+    const auto link = host_link(node, gpu);
+    if (!link)
+      return none("the link of GPU " + gpu +
+                  " to the host's memory, where the heap is: the node "
+                  "model does not tell its rate");
+    all.rate_GBps += link->rate_GBps;
+    all.name = link->name;
+  }
+  const std::size_t gpus = flow.to.size();
+  all.name = fmt::format("{} to the host's memory: {:.0f} GB/s{} by the model",
+                         gpus == 1 ? all.name : fmt::format("{} GPUs' {}", gpus, all.name),
+                         all.rate_GBps, gpus == 1 ? "" : " together");
+  return {all, ""};
 }
 
 /// Of all these GPUs together.
@@ -148,17 +185,86 @@ std::optional<LinkLimit> gpu_links_limit(const Node& node, const std::string& gp
   return link;
 }
 
-std::optional<LinkLimit> gpu_link_limit(const Node& node, const Point& point,
-                                        const std::vector<GpuSeatPlace>& by_pe) {
-  const std::optional<Flow> flow = flow_of(point, by_pe);
-  if (!flow || flow->to.empty())
-    return std::nullopt;
-  if (flow->stays)
-    return memory_limit(*flow);
-  const auto out = together(node, flow->to), in = together(node, flow->from);
+namespace {
+
+/// Of all that send, or of all that receive if that is less.
+FoundLimit links_limit(const Node& node, const Flow& flow) {
+  const auto out = together(node, flow.to), in = together(node, flow.from);
   if (!out || !in)
-    return std::nullopt;
-  return out->rate_GBps <= in->rate_GBps ? out : in;
+    return none("the links between these GPUs: the node model does not tell their rate, or they "
+                "are linked one to one");
+  return {out->rate_GBps <= in->rate_GBps ? out : in, ""};
+}
+
+} // namespace
+
+std::vector<int> gpu_numbers(const std::vector<GpuSeatPlace>& by_pe) {
+  std::vector<int> numbers;
+  std::map<std::pair<std::uint64_t, std::string>, int> known;
+  for (const GpuSeatPlace& place : by_pe)
+    numbers.push_back(
+        known
+            .emplace(std::pair{place.machine_id, place.pci_address}, static_cast<int>(known.size()))
+            .first->second);
+  return numbers;
+}
+
+FoundLimit gpu_link_limit(const Node& node, const Point& point,
+                          const std::vector<GpuSeatPlace>& by_pe) {
+  if (point.traffic == Traffic::collective)
+    return none("a collective of which it is not known what it moves");
+  const auto n_pes = static_cast<int>(by_pe.size());
+  Flow flow;
+  for (int pe = 0; pe < n_pes; ++pe)
+    for (const int to : routes_of(point, pe, n_pes).to) {
+      const GpuSeatPlace& own = by_pe[static_cast<std::size_t>(pe)];
+      const GpuSeatPlace& other = by_pe[static_cast<std::size_t>(to)];
+      if (const std::string reason = why_not(own, other); !reason.empty())
+        return {std::nullopt, reason};
+      flow.add(own, other);
+    }
+  if (flow.to.empty())
+    return none("a point at which nobody sends");
+  if (flow.in_host_memory)
+    return host_limit(node, flow);
+  if (flow.stays && flow.leaves)
+    return none("what partly stays on its GPU and partly leaves it");
+  return flow.stays ? memory_limit(flow) : links_limit(node, flow);
+}
+
+FoundLimit gpu_collective_limit(const Node& node, const LeastTraffic& traffic,
+                                const std::vector<GpuSeatPlace>& by_pe) {
+  const std::vector<int> gpus = gpu_numbers(by_pe);
+  const bool one_gpu = std::all_of(gpus.begin(), gpus.end(), [](int gpu) { return gpu == 0; });
+  Flow flow;
+  for (std::size_t from = 0; from < by_pe.size(); ++from)
+    for (std::size_t to = 0; to < by_pe.size(); ++to) {
+      if (const std::string reason = why_not(by_pe[from], by_pe[to]); !reason.empty())
+        return {std::nullopt, reason};
+      const bool crosses = gpus[from] != gpus[to] && (!traffic.from_root || gpus[from] == 0);
+      if (by_pe[from].in_host_memory || one_gpu || crosses)
+        flow.add(by_pe[from], by_pe[to]);
+    }
+  FoundLimit found;
+  const char* counted = "has to cross it";
+  if (flow.in_host_memory) {
+    found = host_limit(node, flow);
+    counted = "has to cross it in the fuller direction";
+  } else if (!flow.leaves) {
+    found = memory_limit(flow);
+    counted = "has to be read and written, halved";
+  } else {
+    found = links_limit(node, flow);
+  }
+  if (found.limit)
+    found.limit->name += std::string("; the share counts the least that ") + counted;
+  return found;
+}
+
+double limited_bytes(const LeastTraffic& traffic, const LinkLimit& limit) {
+  if (limit.of_memory)
+    return (traffic.loaded + traffic.stored) / 2;
+  return limit.to_host ? std::max(traffic.loaded, traffic.stored) : traffic.between_gpus;
 }
 
 } // namespace shmemctl::bench

@@ -52,7 +52,8 @@ void SymmetricBlock::free() {
 
 struct JobMemory::Header {
   std::uint64_t measures, samples, references;
-  std::uint64_t bytes_per_iteration, operations_per_iteration, limited_bytes_per_iteration;
+  std::uint64_t bytes_per_iteration, operations_per_iteration;
+  double limited_bytes_per_iteration;
 };
 
 struct JobMemory::Layout {

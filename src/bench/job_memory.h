@@ -45,9 +45,9 @@ private:
 struct PeSamples {
   bool measures = false;
   std::uint64_t bytes_per_iteration = 0, operations_per_iteration = 1;
-  std::uint64_t limited_bytes_per_iteration = 0; ///< of those that the point's limit is about
-  std::vector<double> operation_us;              ///< by sample, in the order of time
-  std::vector<double> reference_us; ///< the same by the plainest way; empty if there is none
+  double limited_bytes_per_iteration = 0; ///< of those that the point's limit is about
+  std::vector<double> operation_us;       ///< by sample, in the order of time
+  std::vector<double> reference_us;       ///< the same by the plainest way; empty if there is none
 };
 
 /// What the PEs of a job show each other while they measure.

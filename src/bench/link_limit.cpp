@@ -104,6 +104,18 @@ bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machi
   return any;
 }
 
+std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& machine_of) {
+  const bool one_machine = std::set<std::uint64_t>(machine_of.begin(), machine_of.end()).size() < 2;
+  if (point.traffic == Traffic::collective)
+    return one_machine ? "no limit is known for a collective of the host on one machine: its "
+                         "processors and its memory carry it"
+                       : "no limit is known for a collective over a network: which bytes take "
+                         "which port is its algorithm's choice";
+  return one_machine ? "no limit is known for a transport between PEs of one machine: its "
+                       "processors and its memory carry it, and no wire is in the way"
+                     : "no limit is known for what partly stays on its machine";
+}
+
 std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports) {
   std::set<std::tuple<std::string, std::string, int>> seen;
   std::set<std::string> hosts;

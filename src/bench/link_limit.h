@@ -34,12 +34,20 @@ std::vector<PortUse> ports_from(const std::string& text, const std::string& host
 /// Whether all transfers at that point go from one machine to another: a NIC that sends to its own
 /// machine does not need its wire. @param machine_of by PE
 bool leaves_machines(const Point& point, const std::vector<std::uint64_t>& machine_of);
+/// Why there is no limit where that is so: "no limit is known for ...".
+std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& machine_of);
 
 struct LinkLimit {
   double rate_GBps = 0;
   std::string name;       ///< "mlx5_0:1 on n1, 400 Gb/s"; "4 ports of 2 hosts, 1600 Gb/s"
   int links = 0;          ///< NVLinks that it is of
   bool of_memory = false; ///< of GPUs' own memory: what a PE writes to itself counts, too
+  bool to_host = false;   ///< of GPUs' links to the host, in whose memory the heap is
+};
+/// A limit, or why none is known: "no limit is known for ...".
+struct FoundLimit {
+  std::optional<LinkLimit> limit;
+  std::string reason = {};
 };
 /// Of all these ports together, each counted once. Nothing if there is none, or one is not known.
 std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports);

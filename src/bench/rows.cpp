@@ -20,7 +20,7 @@ double bytes_per_operation(const PeSamples& samples) {
 }
 
 double limited_bytes_per_operation(const PeSamples& samples) {
-  return static_cast<double>(samples.limited_bytes_per_iteration) /
+  return samples.limited_bytes_per_iteration /
          static_cast<double>(std::max<std::uint64_t>(samples.operations_per_iteration, 1));
 }
 
@@ -155,12 +155,14 @@ ResultRow make_row(const PointOutcome& outcome) {
   row.link_fraction = share_of_reference(outcome.samples);
   if (row.link_fraction) {
     row.limited_by = outcome.info.group == proxy_group ? direct_name : reference_name;
-  } else if (outcome.link && bytes && outcome.link->rate_GBps > 0) {
+  } else if (outcome.link.limit && bytes && outcome.link.limit->rate_GBps > 0) {
     const auto rate = total_rate(outcome.samples, limited_bytes_per_operation);
     if (rate && *rate > 0) {
-      row.link_fraction = *rate * 1e-3 / outcome.link->rate_GBps;
-      row.limited_by = outcome.link->name;
+      row.link_fraction = *rate * 1e-3 / outcome.link.limit->rate_GBps;
+      row.limited_by = outcome.link.limit->name;
     }
+  } else if (bytes) {
+    row.limit_reason = outcome.link.reason;
   }
   return row;
 }

@@ -21,8 +21,8 @@ struct PointOutcome {
   const SamplePlan& plan;
   const std::vector<PeSamples>& samples; ///< by PE
   const Verification& verification;
-  std::uint64_t window = 1;      ///< operations under way together, as the case really has them
-  std::optional<LinkLimit> link; ///< of the path; a reference goes before it
+  std::uint64_t window = 1; ///< operations under way together, as the case really has them
+  FoundLimit link;          ///< of the path; a reference goes before it
 };
 ResultRow make_row(const PointOutcome& outcome);
 

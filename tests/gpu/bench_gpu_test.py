@@ -8,6 +8,7 @@ import unittest
 
 BINARY = os.environ.get("SHMEMCTL_BINARY", "shmemctl")
 PATIENCE_S = 280
+COLLECTIVES = ("broadcast", "fcollect", "alltoall*", "reduce*")
 #: Where there is no HCA: the one in software, and a network between virtual nodes.
 WIRE = {"SHMEMCTL_MLX5_DEVICE": "soft", "SHMEMCTL_REMOTE_TRANSPORT": "libfabric",
         "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
@@ -45,6 +46,8 @@ class EveryCase(unittest.TestCase):
             with self.subTest(case=row["case"], params=row["params"]):
                 self.assertEqual((row["status"], row["verified"]), ("pass", "passed"), row.get("reason"))
                 self.assertGreater(row["stats"]["min"], 0)
+                if row["bandwidth_GBps"] and row["limited_by"] is None:
+                    self.assertRegex(row["link_fraction_reason"], "^no limit is known for ")
         return rows
 
     def test_of_kernels(self):
@@ -102,13 +105,34 @@ class EveryCase(unittest.TestCase):
                                  "--initiator", "gpu", "-b", "8", "-e", "64K", "-f", "128", *flags, nodes=nodes)
                 for row in rows:
                     self.assertNotRegex(row.get("limited_by") or "", "NVLink|PCIe|memory of")
+                    if row["bandwidth_GBps"]:
+                        self.assertRegex(row["link_fraction_reason"], "^no limit is known for .*(proxy|NIC)")
 
     def test_what_stays_on_gpus_names_their_limit(self):
         """The link between two, or the memory of one that they share."""
-        rows = self.rows("put", "get", "alltoall", "fcollect", "--initiator", "gpu", "-b", "1M", "-e", "1M")
-        for row in rows:
-            self.assertRegex(row["limited_by"], "NVLink|PCIe|measured" if gpus() > 1 else "memory of the GPU")
-            self.assertGreater(row["link_fraction"], 0)
+        for initiator in ("gpu", "stream"):
+            ring = ("wait-forward",) if initiator == "gpu" else ()
+            rows = self.rows("put", "get", *COLLECTIVES, *ring, "--initiator", initiator, "-b", "1M", "-e", "1M")
+            for row in rows:
+                with self.subTest(initiator=initiator, case=row["case"]):
+                    self.assertRegex(row["limited_by"], "NVLink|PCIe|measured" if gpus() > 1 else "memory of the GPU")
+                    self.assertEqual("the share counts the least" in row["limited_by"],
+                                     row["params"]["traffic"] == "collective")
+                    self.assertGreater(row["link_fraction"], 0)
+
+    def test_a_heap_of_host_memory_names_the_link_to_it(self):
+        """PCIe, or why its rate is not known; no share is above one, which would be no limit."""
+        for initiator in ("gpu", "stream"):
+            rows = self.rows("put", "get", *COLLECTIVES, "--initiator", initiator, "--heap", "host", "-b", "8M",
+                             "-e", "8M")
+            for row in rows:
+                with self.subTest(initiator=initiator, case=row["case"]):
+                    if row["limited_by"]:
+                        self.assertRegex(row["limited_by"], "(PCIe|C2C).* to the host's memory: .* by the model")
+                        self.assertGreater(row["link_fraction"], 0)
+                        self.assertLess(row["link_fraction"], 1)
+                    else:
+                        self.assertRegex(row["link_fraction_reason"], "^no limit is known for .* to the host's memory")
 
     def test_of_the_host_on_gpu_memory(self):
         self.rows("all", "--memory", "gpu", "-b", "1", "-e", "1M", "-f", "64")

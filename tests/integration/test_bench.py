@@ -72,8 +72,12 @@ class AllWell(BenchTest):
                 self.assertGreater(stats["min"], 0)
                 self.assertLessEqual(stats["min"], stats["p50"])
                 self.assertLessEqual(stats["p50"], stats["max"])
+                if row["bandwidth_GBps"] and row["limited_by"] is None:
+                    self.assertRegex(row["link_fraction_reason"], "^no limit is known for ")
         for name in names:
             self.assertIn(name, out)
+        reduce = next(row for row in rows if row["case"] == "reduce")
+        self.assertRegex(out, f"(?m)^.*reduce.*: {re.escape(reduce['link_fraction_reason'])}$")
         timer = document["measurement"]["timer"]
         self.assertGreater(timer["cost_ns"], 0)
         self.assertEqual([pin["pe"] for pin in document["measurement"]["pinning"]], [0, 1])

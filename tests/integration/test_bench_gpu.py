@@ -150,9 +150,13 @@ class OnMadeUpGpus(CliTest):
         self.assertNotIn("symmetric heap", verdicts["bench-gpu"]["reason"])
 
     def test_neither_host_memory_nor_an_unknown_link_is(self):
-        for gpus, words in ((1, ("--heap", "host")), (2, ())):
+        for gpus, words, what in ((1, ("--heap", "host"), "the host's processors copy in a heap of host memory"),
+                                  (2, (), "the links between these GPUs")):
             with self.subTest(gpus=gpus, words=words):
-                self.assertNotIn("GPU", self.put(gpus, *words).get("limited_by") or "")
+                row = self.put(gpus, *words)
+                self.assertEqual((row["limited_by"], row["link_fraction"]), (None, None))
+                for key in ("limited_by_reason", "link_fraction_reason"):
+                    self.assertRegex(row[key], "^no limit is known for .*" + what)
 
 
 class Matrix(CliTest):

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "kernels/bench/collectives.h"
@@ -45,8 +44,7 @@ struct CollectivePlaces {
   }
   /// What that PE gives, each byte counted once.
   std::uint64_t payload_bytes(int pe) const;
-  /// What every PE writes, its own block among it; nothing but of alltoall and fcollect.
-  std::optional<WrittenBytes> written_bytes() const;
+  LeastTraffic least_traffic(const std::vector<int>& gpu_of_pe) const;
   /// Sizes, offsets in the source, offsets in the dest: of that PE, by receiver.
   std::vector<std::uint64_t> lists(int pe) const;
 

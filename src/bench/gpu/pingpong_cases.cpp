@@ -148,6 +148,15 @@ public:
 
   std::size_t bytes_for(int) const override { return places().total_bytes(); }
   bool measures() const override { return pe() == 0; }
+  /// Of a round, of which a hop is one by the number of PEs: PE 0 alone measures.
+  std::optional<LeastTraffic> least_traffic(const std::vector<int>& gpu_of_pe) const override {
+    const auto size = static_cast<double>(point().size_bytes);
+    double between_gpus = 0;
+    for (std::size_t at = 0; at < gpu_of_pe.size(); ++at)
+      if (gpu_of_pe[at] != gpu_of_pe[(at + 1) % gpu_of_pe.size()])
+        between_gpus += size;
+    return LeastTraffic{n_pes() * size, n_pes() * size, between_gpus, true};
+  }
   std::uint64_t bytes_per_iteration() const override { return measures() ? point().size_bytes : 0; }
   std::uint64_t operations_per_iteration() const override { return measures() ? 1 : 0; }
   int latency_divisor() const override { return n_pes(); }

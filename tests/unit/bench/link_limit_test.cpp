@@ -91,6 +91,16 @@ TEST(LeavesMachines, IsAskedOfEveryTransfer) {
   Point collective;
   collective.traffic = Traffic::collective;
   EXPECT_FALSE(leaves_machines(collective, {1, 2}));
+  const auto says = [](const Point& point, const std::vector<std::uint64_t>& machines,
+                       const std::string& words) {
+    const std::string why = why_no_wire(point, machines);
+    EXPECT_EQ(why.rfind("no limit is known for ", 0), 0U) << why;
+    EXPECT_NE(why.find(words), std::string::npos) << why;
+  };
+  says(collective, {1, 1}, "a collective of the host on one machine");
+  says(collective, {1, 2}, "a collective over a network");
+  says(all, {1, 1}, "between PEs of one machine");
+  says(all, {1, 2, 2}, "partly stays on its machine");
 }
 
 TEST(LinkLimit, CountsEachPortOnce) {
@@ -108,12 +118,13 @@ TEST(LinkLimit, CountsEachPortOnce) {
 }
 
 /// One sample of one PE: 1000 bytes in 0.1 us are 10 GB/s.
-ResultRow row_of(std::optional<LinkLimit> link, std::vector<double> reference_us) {
+ResultRow row_of(FoundLimit link, std::vector<double> reference_us) {
   CaseInfo info;
   info.metric = Metric::bandwidth;
   PeSamples own;
   own.measures = true;
-  own.bytes_per_iteration = own.limited_bytes_per_iteration = 1000;
+  own.bytes_per_iteration = 1000;
+  own.limited_bytes_per_iteration = 1000;
   own.operations_per_iteration = 1;
   own.operation_us = {0.1};
   own.reference_us = std::move(reference_us);
@@ -125,7 +136,7 @@ ResultRow row_of(std::optional<LinkLimit> link, std::vector<double> reference_us
 }
 
 TEST(Row, IsAShareOfTheWire) {
-  const ResultRow row = row_of(LinkLimit{12.5, "mlx5_0:1 on n1, 100 Gb/s"}, {});
+  const ResultRow row = row_of({LinkLimit{12.5, "mlx5_0:1 on n1, 100 Gb/s"}}, {});
   ASSERT_TRUE(row.link_fraction);
   EXPECT_DOUBLE_EQ(*row.link_fraction, 0.8);
   EXPECT_EQ(row.limited_by, "mlx5_0:1 on n1, 100 Gb/s");
@@ -142,22 +153,24 @@ TEST(Row, OfACollectiveIsAShareOfWhatLeavesItsPes) {
   const SamplePlan plan;
   const Verification verification{Verified::passed, {}, {}};
   const ResultRow row =
-      make_row({info, {}, 2, plan, samples, verification, 1, LinkLimit{30, "two links"}});
+      make_row({info, {}, 2, plan, samples, verification, 1, {LinkLimit{30, "two links"}}});
   EXPECT_EQ(row.bandwidth_GBps, 20);
   ASSERT_TRUE(row.link_fraction);
   EXPECT_DOUBLE_EQ(*row.link_fraction, 0.5);
 }
 
 TEST(Row, IsAShareOfAMemcpyWhereThatIsTheWay) {
-  const ResultRow row = row_of(LinkLimit{12.5, "mlx5_0:1 on n1, 100 Gb/s"}, {0.05});
+  const ResultRow row = row_of({LinkLimit{12.5, "mlx5_0:1 on n1, 100 Gb/s"}}, {0.05});
   EXPECT_DOUBLE_EQ(row.link_fraction.value_or(0), 0.5);
   EXPECT_EQ(row.limited_by, reference_name);
 }
 
 TEST(Row, HasNoShareOfWhatIsNotKnown) {
-  const ResultRow row = row_of(std::nullopt, {});
+  const ResultRow row = row_of({std::nullopt, "no limit is known for the way"}, {});
   EXPECT_FALSE(row.link_fraction);
   EXPECT_FALSE(row.limited_by);
+  EXPECT_EQ(row.limit_reason, "no limit is known for the way");
+  EXPECT_EQ(row_of({}, {0.05}).limit_reason, "") << "it has a share of a memcpy";
 }
 
 } // namespace

@@ -202,15 +202,45 @@ TEST(CollectivePlaces, PartsOfADestLieInItAndInTheirWritersSource) {
       }
 }
 
-TEST(CollectivePlaces, SayWhatEveryPeWritesToItselfAndToOthers) {
-  for (const auto kernel : {CollectiveKernel::alltoall, CollectiveKernel::fcollect}) {
-    const auto written = CollectivePlaces{kernel, 1000, 4}.written_bytes();
-    ASSERT_TRUE(written);
-    EXPECT_EQ(written->here, 1000u);
-    EXPECT_EQ(written->elsewhere, 3000u);
+struct Least {
+  CollectiveKernel kernel;
+  std::vector<int> gpu_of_pe;
+  double loaded, stored, between_gpus;
+};
+
+/// In units of the size, of all PEs together.
+TEST(CollectivePlaces, SayTheLeastThatIsMoved) {
+  using Kernel = CollectiveKernel;
+  const std::vector<int> each = {0, 1, 2, 3}, shared = {0, 0, 1, 1}, one = {0, 0, 0, 0};
+  for (const Least& least :
+       std::vector<Least>{{Kernel::broadcast, each, 1, 4, 1},
+                          {Kernel::broadcast, shared, 1, 4, 1},
+                          {Kernel::broadcast, one, 1, 4, 0},
+                          {Kernel::fcollect, each, 4, 16, 12},
+                          {Kernel::fcollect, shared, 4, 16, 4},
+                          {Kernel::fcollect, one, 4, 16, 0},
+                          {Kernel::alltoall, each, 16, 16, 12},
+                          {Kernel::alltoall, shared, 16, 16, 8},
+                          {Kernel::alltoall, one, 16, 16, 0},
+                          // half between PEs whose numbers differ by an odd one
+                          {Kernel::alltoallv, each, 12, 12, 8},
+                          {Kernel::alltoallv, shared, 12, 12, 6},
+                          {Kernel::alltoallv, one, 12, 12, 0},
+                          {Kernel::reduce, each, 4, 4, 6},
+                          {Kernel::reduce, shared, 4, 4, 2},
+                          {Kernel::reduce, one, 4, 4, 0},
+                          {Kernel::reducescatter, each, 16, 4, 12},
+                          {Kernel::reducescatter, shared, 16, 4, 4},
+                          {Kernel::reducescatter, one, 16, 4, 0}}) {
+    const LeastTraffic said =
+        CollectivePlaces{least.kernel, 1000, 4}.least_traffic(least.gpu_of_pe);
+    const std::string which = std::to_string(static_cast<int>(least.kernel)) + " on " +
+                              std::to_string(least.gpu_of_pe.back() + 1) + " GPUs";
+    EXPECT_EQ(said.loaded, 1000 * least.loaded) << which;
+    EXPECT_EQ(said.stored, 1000 * least.stored) << which;
+    EXPECT_EQ(said.between_gpus, 1000 * least.between_gpus) << which;
+    EXPECT_EQ(said.from_root, least.kernel == Kernel::broadcast) << which;
   }
-  EXPECT_FALSE((CollectivePlaces{CollectiveKernel::reduce, 1000, 4}.written_bytes()));
-  EXPECT_FALSE((CollectivePlaces{CollectiveKernel::broadcast, 1000, 4}.written_bytes()));
 }
 
 TEST(CollectivePlaces, ListsSayWhatThePartsSay) {

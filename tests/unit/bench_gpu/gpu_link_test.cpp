@@ -70,33 +70,46 @@ TEST_F(GpuLinkTest, NothingIsSaidOfWhatIsNotKnown) {
 TEST_F(GpuLinkTest, BothDirectionsHaveTwiceTheRate) {
   add_nvlink(LinkTarget::nvswitch, 18);
   Point point;
-  auto limit = gpu_link_limit(built.node, point, places());
+  auto limit = gpu_link_limit(built.node, point, places()).limit;
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
   EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s by the model");
   point.direction = Direction::bi;
-  limit = gpu_link_limit(built.node, point, places());
+  limit = gpu_link_limit(built.node, point, places()).limit;
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
   EXPECT_EQ(limit->name, "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together by the model");
 }
 
-TEST_F(GpuLinkTest, CollectivesAndOtherMachinesHaveNone) {
+/// A reason in words where there is no limit, and no reason where there is one.
+void expect_none(const FoundLimit& found, const std::string& words) {
+  EXPECT_FALSE(found.limit);
+  EXPECT_EQ(found.reason.rfind("no limit is known for ", 0), 0U) << found.reason;
+  EXPECT_NE(found.reason.find(words), std::string::npos) << found.reason;
+}
+
+TEST_F(GpuLinkTest, OtherMachinesAndCollectivesThatSayNothingHaveNone) {
   add_nvlink(LinkTarget::nvswitch, 18);
   Point point;
-  EXPECT_FALSE(gpu_link_limit(built.node, point, places(2)));
+  expect_none(gpu_link_limit(built.node, point, places(2)), "another machine");
   point.traffic = Traffic::collective;
-  EXPECT_FALSE(gpu_link_limit(built.node, point, places()));
+  expect_none(gpu_link_limit(built.node, point, places()), "a collective");
 }
 
 TEST_F(GpuLinkTest, TrafficOverANetworkHasNone) {
   add_nvlink(LinkTarget::nvswitch, 18);
   auto by_pe = places();
   by_pe[0].between_gpus = false;
-  EXPECT_FALSE(gpu_link_limit(built.node, {}, by_pe));
+  by_pe[0].otherwise = "no limit is known for the proxy's way";
+  expect_none(gpu_link_limit(built.node, {}, by_pe), "the proxy's way");
+  const LeastTraffic exchange{10, 10, 10, false};
+  expect_none(gpu_collective_limit(built.node, exchange, by_pe), "the proxy's way");
   by_pe = places();
   by_pe[1].between_gpus = false; // it sends nothing
-  EXPECT_TRUE(gpu_link_limit(built.node, {}, by_pe));
+  const FoundLimit found = gpu_link_limit(built.node, {}, by_pe);
+  EXPECT_TRUE(found.limit);
+  EXPECT_EQ(found.reason, "");
+  expect_none(gpu_collective_limit(built.node, exchange, by_pe), "a network");
 }
 
 TEST_F(GpuLinkTest, LinksOfAGpuCountOnceForAllItsPes) {
@@ -104,7 +117,7 @@ TEST_F(GpuLinkTest, LinksOfAGpuCountOnceForAllItsPes) {
   Point point;
   point.traffic = Traffic::pairs; // 0 to 2, 1 to 3
   const GpuSeatPlace first{1, addresses[0]}, second{1, addresses[1]};
-  auto limit = gpu_link_limit(built.node, point, {first, first, second, second});
+  auto limit = gpu_link_limit(built.node, point, {first, first, second, second}).limit;
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
   EXPECT_EQ(limit->name, "NVLink, 18 links of 26.562 GB/s: 478 GB/s by the model");
@@ -118,7 +131,8 @@ TEST_F(GpuLinkTest, WhatReceivesLessIsTheLimit) {
   point.traffic = Traffic::pairs;
   const auto limit =
       gpu_link_limit(built.node, point,
-                     {{1, addresses[0]}, {1, addresses[1]}, {1, addresses[2]}, {1, addresses[2]}});
+                     {{1, addresses[0]}, {1, addresses[1]}, {1, addresses[2]}, {1, addresses[2]}})
+          .limit;
   ASSERT_TRUE(limit);
   EXPECT_NEAR(limit->rate_GBps, 18 * link_GBps, 1e-9);
 }
@@ -127,21 +141,121 @@ TEST_F(GpuLinkTest, PesOfOneGpuHaveItsMemory) {
   constexpr double memory_GBps = 3352;
   const GpuSeatPlace first{1, addresses[0], memory_GBps}, second{1, addresses[1], memory_GBps};
   Point point;
-  auto limit = gpu_link_limit(built.node, point, {first, first});
+  auto limit = gpu_link_limit(built.node, point, {first, first}).limit;
   ASSERT_TRUE(limit);
   EXPECT_TRUE(limit->of_memory);
   EXPECT_EQ(limit->rate_GBps, memory_GBps / 2);
   EXPECT_EQ(limit->name, "memory of the GPU: 3352 GB/s by clock and width, half of it for payload "
                          "that is read and written");
   point.traffic = Traffic::pairs; // 0 to 2 on the first, 1 to 3 on the second
-  limit = gpu_link_limit(built.node, point, {first, second, first, second});
+  limit = gpu_link_limit(built.node, point, {first, second, first, second}).limit;
   ASSERT_TRUE(limit);
   EXPECT_EQ(limit->rate_GBps, memory_GBps);
   point.traffic = Traffic::all_to_all; // some of it leaves, some does not
   add_nvlink(LinkTarget::nvswitch, 18);
-  EXPECT_FALSE(gpu_link_limit(built.node, point, {first, second, first, second}));
-  EXPECT_FALSE(gpu_link_limit(built.node, {}, {{1, addresses[0]}, {1, addresses[0]}}))
-      << "the driver does not tell its clock";
+  expect_none(gpu_link_limit(built.node, point, {first, second, first, second}), "partly");
+  expect_none(gpu_link_limit(built.node, {}, {{1, addresses[0]}, {1, addresses[0]}}),
+              "the driver does not tell its clock");
+}
+
+TEST_F(GpuLinkTest, LinksOfUnknownRateAreNamedAsSuch) {
+  expect_none(gpu_link_limit(built.node, {}, places()), "does not tell their rate");
+}
+
+/// A heap in memory of the host: what a GPU reads and what it writes cross its own link.
+TEST_F(GpuLinkTest, AHeapOfTheHostHasTheLinksToIt) {
+  auto by_pe = places();
+  for (GpuSeatPlace& place : by_pe) {
+    place.between_gpus = false;
+    place.in_host_memory = true;
+  }
+  expect_none(gpu_link_limit(built.node, {}, by_pe), "GPU " + addresses[0] + " to the host");
+  set_pcie(32, 16);
+  add_nvlink(LinkTarget::nvswitch, 18); // it does not lead there
+  FoundLimit found = gpu_link_limit(built.node, {}, by_pe);
+  ASSERT_TRUE(found.limit);
+  EXPECT_TRUE(found.limit->to_host);
+  EXPECT_NEAR(found.limit->rate_GBps, 63.0, 0.1);
+  EXPECT_EQ(found.limit->name,
+            "PCIe, 16 lanes of 32 GT/s to the host's memory: 63 GB/s by the model");
+  Point both;
+  both.direction = Direction::bi;
+  found = gpu_link_limit(built.node, both, by_pe);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 126.0, 0.2);
+  EXPECT_EQ(
+      found.limit->name,
+      "2 GPUs' PCIe, 16 lanes of 32 GT/s to the host's memory: 126 GB/s together by the model");
+  by_pe[1].pci_address = addresses[0]; // one GPU, one link
+  found = gpu_link_limit(built.node, both, by_pe);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 63.0, 0.1);
+  const LeastTraffic traffic{30, 20, 7, false};
+  found = gpu_collective_limit(built.node, traffic, by_pe);
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 63.0, 0.1);
+  EXPECT_EQ(limited_bytes(traffic, *found.limit), 30);
+}
+
+TEST_F(GpuLinkTest, AGpuThatIsLinkedToItsProcessorTakesThatLink) {
+  set_pcie(32, 16);
+  GpuLink c2c;
+  c2c.kind = GpuLinkKind::c2c;
+  c2c.target = LinkTarget::cpu;
+  c2c.count = 10;
+  for (Gpu& gpu : built.node.gpus)
+    gpu.links.push_back(c2c);
+  auto by_pe = places();
+  by_pe[0].between_gpus = false;
+  by_pe[0].in_host_memory = true;
+  expect_none(gpu_link_limit(built.node, {}, by_pe), "does not tell its rate");
+  for (Gpu& gpu : built.node.gpus)
+    gpu.links.back().bandwidth_GBps = known(45.0, "test");
+  const FoundLimit found = gpu_link_limit(built.node, {}, by_pe);
+  ASSERT_TRUE(found.limit);
+  EXPECT_EQ(found.limit->rate_GBps, 450);
+  EXPECT_EQ(found.limit->name, "NVLink-C2C, 10 links of 45 GB/s to the host's memory: 450 GB/s by "
+                               "the model");
+}
+
+TEST_F(GpuLinkTest, ACollectiveHasTheLinksOfAllItsGpus) {
+  add_nvlink(LinkTarget::nvswitch, 18);
+  const LeastTraffic all{100, 50, 12, false}, root{100, 50, 12, true};
+  FoundLimit found = gpu_collective_limit(built.node, all, places());
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
+  EXPECT_EQ(found.limit->name,
+            "2 GPUs' NVLink, 18 links of 26.562 GB/s: 956 GB/s together by the model; the share "
+            "counts the least that has to cross it");
+  EXPECT_EQ(limited_bytes(all, *found.limit), 12);
+  found = gpu_collective_limit(built.node, root, places());
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 18 * link_GBps, 1e-9) << "only the root's";
+  // PEs that share a GPU: its links count once.
+  const GpuSeatPlace first{1, addresses[0], 3000}, second{1, addresses[1], 3000};
+  found = gpu_collective_limit(built.node, all, {first, first, second});
+  ASSERT_TRUE(found.limit);
+  EXPECT_NEAR(found.limit->rate_GBps, 2 * 18 * link_GBps, 1e-9);
+  EXPECT_FALSE(found.limit->of_memory);
+  expect_none(gpu_collective_limit(built.node, all, places(2)), "another machine");
+}
+
+TEST_F(GpuLinkTest, ACollectiveOnOneGpuHasItsMemory) {
+  const GpuSeatPlace only{1, addresses[0], 3352};
+  const LeastTraffic traffic{100, 50, 0, true};
+  const FoundLimit found = gpu_collective_limit(built.node, traffic, {only, only, only});
+  ASSERT_TRUE(found.limit);
+  EXPECT_TRUE(found.limit->of_memory);
+  EXPECT_EQ(found.limit->rate_GBps, 3352.0 / 2);
+  EXPECT_EQ(limited_bytes(traffic, *found.limit), 75);
+  EXPECT_NE(found.limit->name.find("; the share counts the least that has to be read and written"),
+            std::string::npos)
+      << found.limit->name;
+}
+
+TEST_F(GpuLinkTest, GpusAreNumberedInTheOrderOfTheirPes) {
+  const GpuSeatPlace first{1, "a"}, second{1, "b"}, elsewhere{2, "a"};
+  EXPECT_EQ(gpu_numbers({second, first, second, elsewhere}), (std::vector<int>{0, 1, 0, 2}));
 }
 
 } // namespace

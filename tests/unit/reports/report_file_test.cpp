@@ -42,6 +42,23 @@ TEST(ReportFile, IsReadAsTheWholeDocumentIs) {
   }
 }
 
+TEST(ReportFile, KeepsWhyALinkHasNoShare) {
+  Report report = sample_full_report();
+  report.results.resize(2);
+  for (ResultRow& row : report.results) {
+    row.link_fraction.reset();
+    row.limited_by.reset();
+  }
+  report.results[1].limit_reason = "no limit is known for this";
+  const json document = to_json(report);
+  EXPECT_EQ(document["results"][1]["link_fraction_reason"], "no limit is known for this");
+  EXPECT_EQ(document["results"][1]["limited_by_reason"], "no limit is known for this");
+  const Report read = parse_report(to_text(document), "r.json");
+  EXPECT_EQ(read.results[0].limit_reason, "");
+  EXPECT_EQ(read.results[1].limit_reason, "no limit is known for this");
+  EXPECT_EQ(to_json(read), document);
+}
+
 TEST(ReportFile, NamesTheRowThatBreaksTheSchema) {
   json document = document_with(700);
   document["results"][600]["bandwidth_GBps"] = -1;

@@ -207,6 +207,23 @@ TEST(ResultsText, ColumnsFollowTheParameters) {
             "       -  skip, unchecked: no peer\n");
 }
 
+TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
+  Report report = sample_full_report();
+  ResultRow row = report.results.at(0);
+  row.link_fraction.reset();
+  row.limited_by.reset();
+  EXPECT_EQ(results_text({row}, {}).find("put: "), std::string::npos);
+  row.limit_reason = "no limit is known for\x1b this";
+  ResultRow other = row;
+  other.case_name = "get";
+  ResultRow known = report.results.at(0);
+  known.limit_reason = "not said of what has a share";
+  const std::string text = results_text({row, other, row, known}, {});
+  const std::string line = "\nput, get: " + safe_text(row.limit_reason) + "\n";
+  ASSERT_GE(text.size(), line.size());
+  EXPECT_EQ(text.substr(text.size() - line.size()), line) << text;
+}
+
 TEST(FindingsText, MarkIdMessageFix) {
   EXPECT_EQ(findings_text(sample_report().findings, {}),
             "[x] nic-hotspot  PE 0 and PE 1 share mlx5_0\n"

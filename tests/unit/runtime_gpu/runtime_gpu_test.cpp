@@ -94,23 +94,29 @@ TEST_P(RuntimeGpuTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
           bench::Point point;
           point.second_pe = second_pe;
           // PE 0 is the only one that sends.
-          expect(bench::stays_between_gpus(runtime, point) ==
-                     (on_gpus && (wanted || runtime.pe() != 0)),
-                 "whether it stays there");
-          expect(bench::gpu_limit_of(runtime, point, nullptr).between_gpus == wanted,
-                 "whether all of it does");
+          point.launch.initiator = bench::Initiator::gpu;
+          const bench::GpuPath path = bench::path_of(runtime, point);
+          const bool stays = wanted || runtime.pe() != 0;
+          expect(path.between_gpus == (on_gpus && stays), "whether it stays there");
+          expect(path.in_host_memory == (!on_gpus && stays), "whether it is the host's memory");
+          expect(path.otherwise.empty() == stays, path.otherwise);
+          const bench::GpuLimit limit = bench::gpu_limit_of(runtime, point, nullptr);
+          expect(limit.on_gpus == wanted, "whether all of it does");
+          expect(!limit.found.limit && !limit.found.reason.empty(), "a reason");
+          point.launch.initiator = bench::Initiator::host;
+          expect(bench::path_of(runtime, point).in_host_memory == false, "processors copy");
           return {};
         },
         more);
     job.n_nodes = n_nodes;
     expect_all_well(run_fork_job(job));
   };
-  stay(1, 1, {}, on_gpus);
+  stay(1, 1, {}, true);
   stay(1, 1, {{"SHMEMCTL_DEVICE_PATH", "proxy"}}, false);
 #if __has_include(<rdma/fabric.h>)
   const Environment network = {{"SHMEMCTL_TRANSPORT", "shm,libfabric"},
                                {"SHMEMCTL_LIBFABRIC_PROVIDER", "tcp"}};
-  stay(2, 1, network, on_gpus);
+  stay(2, 1, network, true);
   stay(2, 2, network, false);
 #endif
 }
@@ -121,8 +127,14 @@ TEST_P(RuntimeGpuTest, TrafficOnOneGpuIsLimitedByItsMemory) {
       2,
       [this](Runtime& runtime) -> std::string {
         bench::LinkMeter meter(runtime);
-        const auto limit = bench::gpu_limit_of(runtime, {}, &meter).limit;
+        bench::Point point;
+        point.launch.initiator = bench::Initiator::gpu;
+        const bench::FoundLimit found = bench::gpu_limit_of(runtime, point, &meter).found;
+        const auto& limit = found.limit;
         expect(limit.has_value() == (kind() != "host"), "that there is one");
+        // The made-up GPUs are no devices of this machine, of which the model would know the link.
+        expect(limit || found.reason.find("to the host's memory") != std::string::npos,
+               found.reason);
         if (limit)
           expect(limit->of_memory && limit->rate_GBps > 1676 && limit->rate_GBps < 1677,
                  limit->name);
