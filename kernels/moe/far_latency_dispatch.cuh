@@ -26,8 +26,10 @@ public:
 
   __device__ void run() const {
     find_slots();
-    if (part_ == 0)
+    if (part_ == 0) {
       tell_far();
+      tell_begin();
+    }
     const std::int32_t warps = device::Block::size() / device::Warp::size();
     for (std::int32_t token = part_ + device::Block::rank() / device::Warp::size() * parts_;
          token < all_.tokens; token += warps * parts_)
@@ -65,6 +67,14 @@ private:
       if (places_.is_far(rank) && !places_.is_masked(rank))
         device::put_value(job_, word_of(0), count_word(epoch_, part_of(1, counts_.total(rank))),
                           rank);
+  }
+  /// Each other one that rows are about to leave; to ranks that are not mapped the words above tell
+  /// it.
+  __device__ void tell_begin() const {
+    for (std::int32_t rank = device::Block::rank(); rank < n_; rank += device::Block::size())
+      if (!places_.is_far(rank) && !places_.is_masked(rank))
+        device::store_relaxed(
+            device::pointer_to(job_, &all_.memory.near.cells->begun[job_.pe], rank), epoch_);
   }
   /// And each other one, of this block, behind its rows: the sync before and the release together.
   __device__ void tell_near() const {
@@ -175,7 +185,9 @@ private:
     const std::uint64_t* const words = cells->parts[half_][source];
     bool came = true;
     std::int32_t first = 0;
+    std::uint64_t begun_ns = begin_ns;
     if (device::Warp::rank() == 0) {
+      begun_ns = hear_begin(cells, source, all_.patience_ns, epoch_, words);
       came = heard_part(source, words);
       first = came ? count_of(device::load_relaxed(words)) : 0;
     }
@@ -187,6 +199,7 @@ private:
     const bool all_came = device::Warp::all(came);
     if (device::Warp::rank() == 0) {
       all_.counts[source] = all_came ? rows_[source] : -1;
+      cells->begin_wait_ns[source] += begun_ns - begin_ns;
       count_wait(cells, 0, source, begin_ns);
     }
   }

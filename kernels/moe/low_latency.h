@@ -30,11 +30,16 @@ namespace shmemctl::moe {
 struct LowLatencyWords {
   static constexpr int ranks = max_ranks; ///< over a network; else max_ranks_of_kernels
   std::uint64_t ready[ranks];             ///< by rank, the combine whose outputs lie there
-  std::uint64_t sent, received;           ///< own: dispatches that are over, by half of a call
-  std::uint64_t combined;                 ///< own: combines that are over
+  /// By rank, the dispatch that it has begun: told before its first row leaves, in no order to
+  /// rows. For statistics alone. Not of ranks that are not mapped, whose first part's word goes
+  /// ahead of their rows.
+  std::uint64_t begun[ranks];
+  std::uint64_t sent, received;    ///< own: dispatches that are over, by half of a call
+  std::uint64_t combined;          ///< own: combines that are over
   std::uint64_t wait_ns[2][ranks]; ///< own: dispatch, combine: spent waiting for that rank, a sum
-  std::uint64_t masked[ranks];     ///< own: not 0: that rank did not come
-  std::uint32_t blocks_done[2];    ///< own: of the present launch
+  std::uint64_t begin_wait_ns[ranks]; ///< own: of wait_ns[0], until it was heard to have begun
+  std::uint64_t masked[ranks];        ///< own: not 0: that rank did not come
+  std::uint32_t blocks_done[2];       ///< own: of the present launch
   std::uint64_t padding[4];
 };
 struct LowLatencyCells : LowLatencyWords {

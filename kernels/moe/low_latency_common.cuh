@@ -29,6 +29,18 @@ __device__ inline bool wait_or_mask(LowLatencyCells* cells, std::int32_t rank,
     }
   }
 }
+/// Of a dispatch: waits until that rank has been heard to have begun, by its word or by its rows
+/// (the word comes in no order to them), and no longer than to mask it. @return when
+/// @param first the word of its first part
+__device__ inline std::uint64_t hear_begin(LowLatencyCells* cells, std::int32_t rank,
+                                           std::uint64_t patience_ns, std::uint64_t epoch,
+                                           const std::uint64_t* first) {
+  wait_or_mask(cells, rank, patience_ns, [&] {
+    const bool told = device::load_relaxed(&cells->begun[rank]) >= epoch;
+    return has_come(device::load_relaxed(first), epoch) || told;
+  });
+  return device::global_time_ns();
+}
 /// By one thread for each rank and launch.
 /// @param op 0: dispatch, 1: combine
 __device__ inline void count_wait(LowLatencyCells* cells, int op, std::int32_t rank,

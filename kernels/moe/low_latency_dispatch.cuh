@@ -41,6 +41,7 @@ public:
                  row * layout_.words();
       word_ = device::pointer_to(
           job, &memory.cells->parts[half_of_epoch(epoch)][job.pe][blockIdx.x], rank);
+      begun_ = device::pointer_to(job, &memory.cells->begun[job.pe], rank);
     }
   }
 
@@ -52,6 +53,8 @@ public:
     for (std::int32_t token = part; token < all_.tokens; token += parts_) {
       prefetch(token);
       find_slots(token);
+      if (token == 0)
+        tell_begin();
 #ifdef SHMEMCTL_MUTATE_MOE_PARTS_FIRST
       publish();
       for (const std::uint64_t begin_ns = device::global_time_ns();
@@ -61,6 +64,8 @@ public:
       send(token);
       __syncthreads(); // all have read where it goes
     }
+    if (all_.tokens == 0)
+      tell_begin();
     // All of the block's stores come before the words that tell of them: the barrier and the
     // release together.
     __syncthreads();
@@ -68,6 +73,12 @@ public:
   }
 
 private:
+  /// By the first block, as late as can be before a row leaves: by then the loads that say who is
+  /// masked have long come.
+  __device__ void tell_begin() const {
+    if (static_cast<std::int32_t>(threadIdx.x) < n_ && !masked_)
+      device::store_relaxed(begun_, epoch_);
+  }
   __device__ void publish() const {
     const auto rank = static_cast<std::int32_t>(threadIdx.x);
     if (rank >= n_ || masked_)
@@ -251,11 +262,12 @@ private:
   std::uint64_t epoch_;
   std::int32_t n_;
   uint4 first_[2];
-  // Of this thread's rank: its first row and record for me, and the word that tells of them.
+  // Of this thread's rank: its first row and record for me, and the words that tell of them.
   bool masked_ = false;
   std::byte* rows_ = nullptr;
   std::uint32_t* records_ = nullptr;
   std::uint64_t* word_ = nullptr;
+  std::uint64_t* begun_ = nullptr;
 };
 
 /// Warp r hears of source r.
@@ -274,7 +286,9 @@ __device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_
   };
   bool came = true;
   std::int32_t blocks = 0, rows = 0;
+  std::uint64_t begun_ns = begin_ns;
   if (lane == 0) {
+    begun_ns = hear_begin(cells, source, all.patience_ns, epoch, words);
     came = heard(0);
     blocks = came ? blocks_of_part(count_of(device::load_relaxed(words))) : 0;
   }
@@ -288,6 +302,7 @@ __device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_
   if (lane != 0)
     return;
   all.counts[source] = all_came ? rows : -1;
+  cells->begin_wait_ns[source] += begun_ns - begin_ns;
   count_wait(cells, 0, source, begin_ns);
 }
 

@@ -135,6 +135,9 @@ class MoeOnGpus(unittest.TestCase):
                     for phase in ("send", "receive"):
                         self.assertEqual(halves[phase]["n"], 3)
                         self.assertGreater(halves[phase]["p50"], 0)
+                    self.assertEqual("transfer" in halves, case == "moe-dispatch")
+                    if case == "moe-dispatch":  # apart from who comes late
+                        self.assertLessEqual(halves["transfer"]["p50"], halves["total"]["p50"])
 
     def test_a_spoilt_byte_of_a_dispatch_is_found(self):
         for name, mode in MODES.items():

@@ -168,6 +168,15 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
                 throw std::runtime_error("mask of rank " + std::to_string(other));
             if (cells.wait_ns[0][1] < 100000000)
               throw std::runtime_error("the wait for rank 1 is not counted");
+            for (int other = 0; other < 3; ++other) {
+              // One that is masked has not begun what the others have: all of its wait is that.
+              if (cells.begun[other] != (other == 1 ? 1U : 4U))
+                throw std::runtime_error("the beginning of rank " + std::to_string(other));
+              if (cells.begin_wait_ns[other] > cells.wait_ns[0][other])
+                throw std::runtime_error("the skew of rank " + std::to_string(other));
+            }
+            if (cells.begin_wait_ns[1] < 100000000)
+              throw std::runtime_error("what rank 1 was waited for is no skew");
             const auto counts = rank.counts();
             const auto expected = moe::row_counts(shape, routing);
             for (int source = 0; source < 3; ++source)

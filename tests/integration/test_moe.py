@@ -104,6 +104,9 @@ class AllWell(MoeTest):
                     for phase in ("send", "receive"):
                         self.assertEqual(halves[phase]["n"], 4)
                         self.assertGreater(halves[phase]["p50"], 0)
+                    # What moves is apart from who comes late; a combine tells nothing ahead.
+                    self.assertEqual("transfer" in halves, case == "moe-dispatch")
+                    self.assertLessEqual(halves.get("transfer", halves["total"])["p50"], halves["total"]["p50"])
         _, document = self.report(2, *FEW)
         self.assertNotIn("send", {row["params"]["phase"] for row in document["results"]})
 

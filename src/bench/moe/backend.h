@@ -61,9 +61,12 @@ struct Setup {
 /// may be used; the others are parts of it.
 struct Times {
   double total_us = 0;
-  double counts_us = 0;   ///< until every row's place is known, with the wait for counts
-  double arrival_us = 0;  ///< of that, or of the wait for data: until the last rank had entered
-  double transfer_us = 0; ///< from then on
+  double counts_us = 0;  ///< until every row's place is known, with the wait for counts
+  double arrival_us = 0; ///< of that, or of the wait for data: until the last rank had entered
+  /// From then on; of a dispatch of low latency: from when a source was heard to have begun, or
+  /// from the begin of the wait, until its last row had come, of the source for which that took
+  /// longest.
+  double transfer_us = 0;
   std::vector<double> wait_us; ///< by rank: from when this one began to wait until that one's came
   /// By rank, of that: until it had begun the call. Empty where nothing tells of that alone.
   std::vector<double> begin_wait_us = {};

@@ -40,6 +40,50 @@ void GpuBackend::fill() {
   wait("the tokens");
 }
 
+GpuBackend::Waits GpuBackend::waits(int op) {
+  const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
+  Waits sums(2 * n);
+  if (few()) {
+    LowLatencyWords cells;
+    gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
+    std::copy_n(cells.wait_ns[op], n, sums.begin());
+    for (std::size_t rank = 0; op == 0 && rank < n; ++rank) {
+      sums[rank] = cells.begin_wait_ns[rank];
+      sums[n + rank] = cells.wait_ns[0][rank] - sums[rank];
+    }
+    look_for_masked();
+  } else {
+    Cells cells;
+    gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
+    std::copy_n(cells.wait_ns[0], n, sums.begin());
+    std::copy_n(cells.wait_ns[1], n, sums.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  return sums;
+}
+
+Times GpuBackend::times_since(const Waits& before, int op) {
+  wait(op == 0 ? "dispatch" : "combine");
+  Times times;
+  times.total_us = timer_.elapsed_ns() / 1000;
+  const Waits after = waits(op);
+  const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
+    const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
+    times.wait_us.push_back(until_begun + until_done);
+    if (!few() || op == 0)
+      times.begin_wait_us.push_back(until_begun);
+    times.arrival_us = std::max(times.arrival_us, until_begun);
+    times.transfer_us = std::max(times.transfer_us, until_done);
+  }
+  if (few() && op == 0) // of each source, from its beginning until its last row
+    return times;
+  // A combine of low latency has one wait, and nothing goes ahead.
+  times.counts_us = few() ? 0 : times.arrival_us;
+  times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
+  return times;
+}
+
 std::vector<double> GpuBackend::chain(int pairs, const std::function<void()>& between) {
   const auto [batches, each] = chain_batches(pairs);
   std::vector<double> periods_us;

@@ -307,47 +307,16 @@ protected:
   }
 
   /// The sums of waits so far, by rank: until it had begun, then until all of it was there.
-  virtual Waits waits(int op) {
-    const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
-    Waits sums(2 * n);
-    if (few()) {
-      LowLatencyWords cells;
-      gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
-      std::copy_n(cells.wait_ns[op], n, sums.begin());
-      look_for_masked();
-    } else {
-      Cells cells;
-      gpu_.copy(&cells, memory_ + lies_.cells.offset, sizeof cells);
-      std::copy_n(cells.wait_ns[0], n, sums.begin());
-      std::copy_n(cells.wait_ns[1], n, sums.begin() + static_cast<std::ptrdiff_t>(n));
-    }
-    return sums;
-  }
+  virtual Waits waits(int op);
   /// Whom the kernels have masked; without Setup::patience_us that is an error.
   void look_for_masked();
   std::uint64_t patience_ns() const {
     return setup_.patience_us > 0 ? static_cast<std::uint64_t>(setup_.patience_us * 1000)
                                   : gpu_.job().timeout_ns;
   }
-  Times times_since(const Waits& before, int op) {
-    wait(op == 0 ? "dispatch" : "combine");
-    Times times;
-    times.total_us = timer_.elapsed_ns() / 1000;
-    const Waits after = waits(op);
-    const auto n = static_cast<std::size_t>(setup_.shape.n_ranks);
-    for (std::size_t rank = 0; rank < n; ++rank) {
-      const double until_begun = static_cast<double>(after[rank] - before[rank]) / 1000;
-      const double until_done = static_cast<double>(after[n + rank] - before[n + rank]) / 1000;
-      times.wait_us.push_back(until_begun + until_done);
-      if (!few())
-        times.begin_wait_us.push_back(until_begun);
-      times.arrival_us = std::max(times.arrival_us, until_begun);
-    }
-    // Low latency has one wait for both, and nothing goes ahead.
-    times.counts_us = few() ? 0 : times.arrival_us;
-    times.transfer_us = std::max(0.0, times.total_us - times.counts_us);
-    return times;
-  }
+  /// Behind the call that was put into the stream.
+  /// @param op 0: dispatch, 1: combine
+  Times times_since(const Waits& before, int op);
 
   void flip(std::byte* byte) {
     std::byte value{};

@@ -8,7 +8,8 @@ namespace shmemctl::moe {
 
 /// Words that others write, one for each rank or node.
 struct HostSignals {
-  std::size_t ready = 0;      ///< [rank]: it has entered, and its memory may be written; epoch
+  std::size_t ready = 0;      ///< [rank]: it has entered, and its memory may be written; epoch.
+                              ///< Low latency: it has begun that dispatch
   std::size_t counts = 0;     ///< [2][rank]: its counts are there; epoch
   std::size_t rows = 0;       ///< [rank]: all its rows are there; epoch. Low latency: [2][rank],
                               ///< with their count

@@ -7,33 +7,11 @@
 
 #include "src/bench/moe/host_backend.h"
 #include "src/bench/moe/packing.h"
+#include "src/bench/moe/weighted_sum.h"
 
 namespace shmemctl::moe {
 
 namespace {
-
-/// totals += weight * row, each rounded once.
-inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector<float>& totals) {
-  for (std::size_t channel = 0; channel < totals.size(); ++channel)
-    totals[channel] = multiply_add(weight, float_of_bf16(row[channel]), totals[channel]);
-}
-
-#if defined(__x86_64__)
-/// The same bits by the processor's own instruction, where the C library would be called for each.
-[[gnu::target("fma"), gnu::flatten]] void
-add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
-  add_weighted_row(row, weight, totals);
-}
-#endif
-
-void add_weighted(const std::uint16_t* row, float weight, std::vector<float>& totals) {
-#if defined(__x86_64__)
-  static const bool has_fma = __builtin_cpu_supports("fma") != 0;
-  if (has_fma)
-    return add_weighted_by_fma(row, weight, totals);
-#endif
-  add_weighted_row(row, weight, totals);
-}
 
 class LowLatency final : public HostBackend {
 public:
@@ -92,6 +70,7 @@ private:
   }
 
   void send_all();
+  void tell_begin();
   void receive_all(Times& times);
   void send_outputs();
   void receive_outputs(Times& times);
@@ -122,7 +101,6 @@ Times LowLatency::dispatch(bool /*cached: there is no plan to use again*/) {
   send_all();
   receive_all(times);
   times.total_us = us_since(begin);
-  times.transfer_us = times.total_us;
   return times;
 }
 
@@ -148,6 +126,7 @@ double LowLatency::receive(Direction direction) {
 void LowLatency::send_all() {
   go(Direction::dispatch);
   ++epoch_;
+  tell_begin();
   if (mutates(Mutation::Kind::early_signal)) {
     std::vector<std::int32_t> counts(as_size(n_));
     const std::vector<std::int32_t> all = row_counts(setup_.shape, *setup_.routing);
@@ -163,10 +142,37 @@ void LowLatency::send_all() {
   }
 }
 
+/// In no order to rows, and for statistics alone.
+void LowLatency::tell_begin() {
+  for (const Awaited& to : everybody_)
+    if (!is_masked(to.rank))
+      signal(words(lies_.signals.ready) + me_, epoch_, to.rank);
+}
+
+/// Of each source, how long it took until it was heard to have begun, and from then on until its
+/// last row had come.
 void LowLatency::receive_all(Times& times) {
   const Clock::time_point sent = Clock::now();
-  wait_for_words(lies_.signals.rows, epoch_, "low-latency dispatch: rows", times);
-  times.arrival_us = us_since(sent);
+  std::vector<bool> begun(as_size(n_));
+  times.begin_wait_us.resize(as_size(n_));
+  wait_for_all(
+      everybody_,
+      [&](std::int32_t source) {
+        const std::size_t slot = as_size(source);
+        const bool come =
+            has_come(load(word(lies_.signals.rows, half_of_epoch(epoch_), source)), epoch_);
+        if (!begun[slot] && (come || load(words(lies_.signals.ready) + source) >= epoch_)) {
+          begun[slot] = true;
+          times.begin_wait_us[slot] = us_since(sent);
+        }
+        return come;
+      },
+      "low-latency dispatch: rows", times);
+  for (std::size_t source = 0; source < as_size(n_); ++source) {
+    times.arrival_us = std::max(times.arrival_us, times.begin_wait_us[source]);
+    times.transfer_us =
+        std::max(times.transfer_us, times.wait_us[source] - times.begin_wait_us[source]);
+  }
   for (std::int32_t source = 0; source < n_; ++source)
     come_[as_size(source)] =
         is_masked(source) ? 0

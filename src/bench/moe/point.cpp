@@ -281,6 +281,9 @@ std::vector<ResultRow> rows_of(const Point& point) {
       rows.push_back(row_of(point, name, "transfer", result.transfer_us));
       add_bandwidth(point, traffic, rows.back());
     }
+    // Of a receiver, so no bandwidth: its own sending may have gone before.
+    if (point.setup.mode == Mode::low_latency && result.operation != Operation::combine)
+      rows.push_back(row_of(point, name, "transfer", result.transfer_us));
     if (point.setup.by_expert && result.operation == Operation::dispatch)
       rows.push_back(row_of(point, name, "pack", result.pack_us));
     rows.push_back(row_of(point, name, "arrival", result.arrival_us));

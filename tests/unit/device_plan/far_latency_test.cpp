@@ -95,6 +95,34 @@ TEST(FarLatency, ARankThatDoesNotComeIsMasked) {
   }
 }
 
+/// Until a source has begun it is skew, from then on transfer; what tells of it to ranks that are
+/// not mapped is the word that goes ahead of the rows.
+TEST(FarLatency, DispatchKnowsABeginningFromRows) {
+  constexpr std::uint64_t enough_ns = 30'000'000;
+  const moe::Shape shape = shape_of(4, 9);
+  for (const bool begins_late : {true, false}) {
+    FarWorld world(shape, settings[1], all_routings(shape)[0].routing, {0, 0, 1, 1});
+    expect_right(world, 4, 1, "on time");
+    for (std::int32_t rank = 0; rank < 4; ++rank)
+      for (std::int32_t source = 0; source < 4; ++source)
+        EXPECT_EQ(world.cells(rank).begun[source], rank / 2 == source / 2 ? 1U : 0U);
+    const moe::LowLatencyWords before = world.cells(0);
+    if (!begins_late)
+      world.cells(0).begun[1] = 2; // as if it had, and its rows took their time
+    world.kernels().run(FarWorld::grid, [&](const DeviceJob& job) {
+      if (job.pe == 1)
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      world.dispatch(job);
+    });
+    const moe::LowLatencyWords& after = world.cells(0);
+    const std::uint64_t begin_ns = after.begin_wait_ns[1] - before.begin_wait_ns[1];
+    const std::uint64_t all_ns = after.wait_ns[0][1] - before.wait_ns[0][1];
+    EXPECT_GT(begins_late ? begin_ns : all_ns - begin_ns, enough_ns);
+    EXPECT_LE(begin_ns, all_ns);
+    EXPECT_LT(begins_late ? all_ns - begin_ns : begin_ns, enough_ns);
+  }
+}
+
 /// Whoever is waited for is in the wait matrix, whichever of a token's choices it has; and of warps
 /// that wait at the same time the time counts once.
 TEST(FarLatency, CombineCountsTheWaitForEachRank) {
