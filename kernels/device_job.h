@@ -52,9 +52,13 @@ struct WaitReport {
 struct DeviceTeamCells {
   static constexpr int most_members = 256;             ///< beyond: by dissemination rounds
   static constexpr std::size_t flag_bytes = 64u << 10; ///< see `messages`
-  std::uint64_t arrived[most_members];       ///< barrier: by member, how many it has come to
-  std::uint64_t expected[most_members];      ///< own: of those, how many have been waited for
-  std::uint64_t rounds[limits::sync_rounds]; ///< of a dissemination barrier, for larger teams
+  std::uint64_t arrived[most_members]; ///< barrier: by member, how many it has come to
+  /// The same of members who are not mapped: the number of the last one, in the word whose turn it
+  /// is (plan::word_of_barrier()).
+  std::uint64_t arrived_far[2][most_members];
+  std::uint64_t expected[most_members]; ///< own: of those, how many have been waited for
+  /// Of a dissemination barrier, for larger teams: its number, by turns as above.
+  std::uint64_t rounds[2][limits::sync_rounds];
   std::uint64_t entered[most_members]; ///< collectives: by member, the epoch that it has begun
   std::uint64_t done[most_members];    ///< large collectives: by member, plan::whole_count for each
   std::uint64_t sizes[most_members];   ///< collect: by member, what it brings (plan::size_word())

@@ -89,6 +89,14 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t size_in(std::uint64_t word) {
   return word >> collect_number_bits;
 }
 
+// A barrier's number is put into a word of another member, and networks keep no order among puts
+// without a fence: the number of this barrier may overtake that of the one before. So two words
+// take turns. Why two suffice: who puts number b + 2 has ended barrier b + 1, for which each member
+// has come to b + 1, hence ended b, hence seen number b in the word that is overwritten now.
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t word_of_barrier(std::uint64_t number) {
+  return number % 2;
+}
+
 /// Rounds of dissemination among `members`: in round r each tells the one 2^r behind it.
 SHMEMCTL_HOST_DEVICE constexpr int rounds_of(int members) {
   int rounds = 0;

@@ -5,8 +5,8 @@
 #include <cuda_runtime.h>
 
 #include <utility>
-#include <vector>
 
+#include "kernels/code_of.h"
 #include "kernels/device_plan.h"
 #include "kernels/on_stream_kernels.h"
 #include "src/base/error.h"
@@ -32,34 +32,9 @@ inline int blocks_for(std::size_t size_bytes, std::size_t each_bytes) {
   return blocks < 1 ? 1 : blocks > most_blocks ? most_blocks : static_cast<int>(blocks);
 }
 
-/// Whether code has wait_for_stream()'s instruction in it: made from PTX of sm_90 at least,
-/// whatever the device could run.
-inline bool waits_for_stream(const cudaFuncAttributes& code) {
-  constexpr int sm_90 = 90;
-  return code.ptxVersion >= sm_90 && code.binaryVersion >= sm_90;
-}
-/// Whether what the current device runs of the kernel waits in itself; asked once for each.
-inline bool can_launch_ahead(const void* kernel) {
-  struct Known {
-    const void* kernel;
-    int device;
-    bool waits;
-  };
-  thread_local std::vector<Known> all;
-  int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess)
-    return false;
-  for (const Known& one : all)
-    if (one.kernel == kernel && one.device == device)
-      return one.waits;
-  cudaFuncAttributes code{};
-  const bool waits = cudaFuncGetAttributes(&code, kernel) == cudaSuccess && waits_for_stream(code);
-  all.push_back({kernel, device, waits});
-  return waits;
-}
-
-/// Only for kernels that begin with wait_for_stream(). A single block comes ahead of its turn;
-/// larger grids do not, which would take room from what a peer waits for on another stream.
+/// Only for kernels that begin with wait_for_stream(), whose instruction code of sm_90 has. A
+/// single block comes ahead of its turn; larger grids do not, which would take room from what a
+/// peer waits for on another stream.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream stream,
             const char* attempted, Arguments&&... arguments) {
@@ -71,7 +46,9 @@ void launch(void (*kernel)(Parameters...), int blocks, int threads, Stream strea
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.stream = stream_of(stream);
   config.attrs = &ahead;
-  config.numAttrs = blocks == 1 && can_launch_ahead(reinterpret_cast<const void*>(kernel)) ? 1 : 0;
+  config.numAttrs =
+      blocks == 1 && has_code_of_sm_90(reinterpret_cast<const void*>(kernel)).value_or(false) ? 1
+                                                                                              : 0;
   require_success(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...),
                   attempted);
 }

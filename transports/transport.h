@@ -145,6 +145,8 @@ public:
   virtual void remove_local(void* base) { static_cast<void>(base); }
 
   /// Non-blocking: `source` may be reused only after quiet() unless the operation is `blocking`.
+  /// Puts have no order among each other: of two into one place the first may arrive last unless
+  /// there is a fence() between them. EFA's and UCX's do, so do those of two NICs or contexts.
   virtual void put(int context, const RemoteAddress& target, const void* source,
                    std::size_t size_bytes, bool blocking) = 0;
   virtual void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,

@@ -43,7 +43,11 @@ public:
   }
   __device__ bool begin_with_all() {
     const bool ok = begin();
+#ifdef SHMEMCTL_MUTATE_REDUCE_HEAR
+    return Scope::all(ok);
+#else
     return Scope::all(hear_my_share() && ok);
+#endif
   }
 
   /// begin() of a collect: the members hear what this one brings, too.

@@ -286,7 +286,9 @@ __device__ inline bool reduce_small(const DeviceJob& job, const TeamView& team, 
   SmallCollective<Scope> collective(job, team, team.n);
   if (!collective.begin_and_send(source, size_bytes, stride_bytes, team.me))
     return false;
+#ifndef SHMEMCTL_MUTATE_REDUCE_SYNC
   Scope::sync(); // `dest` may be `source`, of which other threads have sent this thread's part
+#endif
   const std::byte* const mine =
       static_cast<const std::byte*>(source) + static_cast<std::size_t>(team.me) * stride_bytes;
   const auto pairs = static_cast<unsigned>(plan::pairs_of(size_bytes));

@@ -127,6 +127,14 @@ __device__ inline std::uint64_t atomic_word_add_ordered(std::uint64_t* at, std::
                : "memory");
   return old;
 }
+__device__ inline std::uint32_t atomic_word_add_ordered(std::uint32_t* at, std::uint32_t value) {
+  std::uint32_t old;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(at), "r"(value)
+               : "memory");
+  return old;
+}
 template <class Word>
 __device__ inline Word atomic_word_swap(Word* at, Word value) {
   using Type = typename WordOf<Word>::Type;

@@ -66,6 +66,15 @@ __device__ inline bool is_member(const DeviceJob& job, int team_number, const Te
   return false;
 }
 
+/// Which of two words has that barrier's number, where it may have come by a network.
+__device__ inline std::uint64_t turn_of(std::uint64_t number) {
+#ifdef SHMEMCTL_MUTATE_SYNC_TURNS
+  return 0;
+#else
+  return plan::word_of_barrier(number);
+#endif
+}
+
 /// Small teams: each member counts up its own word on every other one, and waits for theirs. One
 /// hop, no master. How many to wait for is loaded meanwhile; each thread has counts of its own, so
 /// that there is nothing to agree on.
@@ -81,15 +90,23 @@ __device__ inline bool meet_all(const DeviceJob& job, const TeamView& team) {
       add_release(there, 1);
 #endif
   bool ok = true, released = false;
-  if (has_network(job))
+  const bool may_be_far = has_network(job);
+  if (may_be_far)
     for (int i = Scope::rank(); i < team.n; i += Scope::size())
-      if (i != team.me && cell_of(job, mine, team.pe(i)) == nullptr)
-        ok = tell(job, mine, team.cells->expected[i] + 1, team.pe(i), released) && ok;
+      if (i != team.me && cell_of(job, mine, team.pe(i)) == nullptr) {
+        const std::uint64_t number = team.cells->expected[i] + 1;
+        ok = tell(job, &team.cells->arrived_far[turn_of(number)][team.me], number, team.pe(i),
+                  released) &&
+             ok;
+      }
   for (int i = Scope::rank(); i < team.n; i += Scope::size())
     if (i != team.me) {
       const std::uint64_t number = ++team.cells->expected[i];
+      const std::uint64_t* word = &team.cells->arrived[i];
+      if (may_be_far && cell_of(job, mine, team.pe(i)) == nullptr)
+        word = &team.cells->arrived_far[turn_of(number)][i];
       bool in_time = true;
-      wait_at_least(job, &team.cells->arrived[i], number, team.pe(i), in_time);
+      wait_at_least(job, word, number, team.pe(i), in_time);
       ok = ok && in_time;
     }
   return ok;
@@ -102,7 +119,7 @@ inline __device__ __noinline__ bool meet_in_rounds(const DeviceJob& job, const T
   for (int round = 0; round < plan::rounds_of(team.n); ++round) {
     const int to = plan::round_target(team.me, round, team.n);
     const int from = plan::round_source(team.me, round, team.n);
-    std::uint64_t* const word = &team.cells->rounds[round];
+    std::uint64_t* const word = &team.cells->rounds[turn_of(epoch)][round];
     bool in_time = tell(job, word, epoch, team.pe(to));
     // The one who writes this word may be a barrier ahead, never two: it needs my next arrival,
     // directly or through others.

@@ -35,13 +35,12 @@ public:
     device::Block::sync();
     bool last = false;
     if (device::Block::rank() == 0) {
-      // Release and acquire: the last block's stores below come behind what all blocks did.
-#ifndef SHMEMCTL_MUTATE_MOE_CALL_ORDER
-      device::fence_system();
-#endif
+#ifdef SHMEMCTL_MUTATE_MOE_CALL_ORDER
       last = device::atomic_word_add(&cells_->blocks_done, 1u) + 1 == gridDim.x;
-#ifndef SHMEMCTL_MUTATE_MOE_CALL_ORDER
-      device::fence_system();
+#else
+      // Release and acquire of this GPU's scope: the last block has seen what all blocks did, and
+      // its own releases below pass that on to the other ranks, as grid_meet() and its callers do.
+      last = device::atomic_word_add_ordered(&cells_->blocks_done, 1u) + 1 == gridDim.x;
 #endif
     }
     if (device::Block::all(!last))

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <string>
 
+#include "kernels/code_of.h"
 #include "kernels/moe/high_throughput.h"
 
 namespace shmemctl::moe {
@@ -39,6 +40,15 @@ inline std::string refuse_shape(const Shape& shape) {
   return refused.empty() ? refuse_old_device() : refused;
 }
 
+/// The same of code for older GPUs that a newer one runs: it has a trap where a bulk copy would be.
+template <class... Parameters>
+std::string refuse_old_code(void (*kernel)(Parameters...)) {
+  return has_code_of_sm_90(reinterpret_cast<const void*>(kernel)).value_or(true)
+             ? ""
+             : "this binary's kernels have no bulk copies: they were not compiled for compute "
+               "capability 9.0 (CMAKE_CUDA_ARCHITECTURES)";
+}
+
 /// Lets `kernel` have that much shared memory. @return "" or why not
 template <class... Arguments>
 std::string allow_shared(void (*kernel)(Arguments...), std::size_t shared_bytes) {
@@ -66,6 +76,8 @@ std::string launch(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
                    const Arguments& arguments, const Tuning& tuning, std::size_t shared_bytes,
                    void* stream) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
+    return refused;
+  if (std::string refused = refuse_old_code(kernel); !refused.empty())
     return refused;
   return launch_blocks(kernel, job, arguments, tuning.sms, tuning.warps * 32, shared_bytes, stream);
 }

@@ -8,6 +8,8 @@ std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDi
                                         void* stream) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
+  if (std::string refused = refuse_old_code(low_latency_dispatch); !refused.empty())
+    return refused;
   if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
     return refused;
   if (std::string refused = refuse_sms(arguments.sms); !refused.empty())

@@ -24,7 +24,9 @@ enum class LitmusProgram {
   grid_barrier,   ///< some blocks put to the other PE, all blocks of both meet
   grid_meet,      ///< blocks of a grid write, meet, and look at each other's
   gather,         ///< fcollect of a scope
-  gather_of_grid  ///< fcollect of a grid
+  gather_of_grid, ///< fcollect of a grid
+  reduce,         ///< reduce and reducescatter of a scope by turns, now and then in place
+  reduce_of_grid  ///< the same of a grid
 };
 
 struct Litmus {

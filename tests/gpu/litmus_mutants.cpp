@@ -40,7 +40,11 @@ std::vector<Litmus> programs() {
           {Program::grid_meet, Who::block, 200, 256, 8, 10000},
           {Program::grid_barrier, Who::block, 64, 256, 32768, 3000},
           {Program::gather, Who::block, 32, 256, 32768, 1000},
-          {Program::gather_of_grid, Who::block, 17, 256, 65536, 1500}};
+          {Program::gather_of_grid, Who::block, 17, 256, 65536, 1500},
+          {Program::reduce, Who::block, 32, 256, 4096, 4000},
+          {Program::reduce, Who::warp, 32, 32, 24576, 500},
+          {Program::reduce, Who::block, 32, 256, 32768, 1000},
+          {Program::reduce_of_grid, Who::block, 17, 256, 16384, 1500}};
 }
 
 /// Over the proxy, and over the HCA in software.
@@ -51,7 +55,9 @@ std::vector<Litmus> network_programs(std::uint64_t messages) {
           {Program::put_signal, Who::thread, 64, 32, 8, rounds},
           {Program::put_signal, Who::block, 64, 256, 32768, rounds / 20 + 1},
           {Program::fence, Who::warp, 64, 32, 1000, rounds},
-          {Program::barrier, Who::block, 16, 256, 1000, rounds / 4 + 1}};
+          {Program::barrier, Who::block, 16, 256, 1000, rounds / 4 + 1},
+          {Program::reduce, Who::block, 16, 256, 1024, rounds / 8 + 1},
+          {Program::reduce, Who::block, 16, 256, 32768, rounds / 80 + 1}};
 }
 
 bool is_wanted(const char* name, const std::vector<std::string>& names) {

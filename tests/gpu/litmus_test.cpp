@@ -125,6 +125,18 @@ TEST(LitmusOfCollectives, DataIsThereOnReturn) {
                    {LitmusProgram::gather_of_grid, Who::block, 17, 256, 16384, 4000}},
                   false, load);
 }
+/// In words up to 16 KiB of each PE, beyond straight into place.
+TEST(LitmusOfCollectives, ReductionsAreOfTheRoundsNumbers) {
+  expect_all_hold({},
+                  {{LitmusProgram::reduce, Who::thread, 32, 32, 16, 16000},
+                   {LitmusProgram::reduce, Who::warp, 32, 32, 256, 16000},
+                   {LitmusProgram::reduce, Who::block, 32, 256, 4096, 16000},
+                   {LitmusProgram::reduce, Who::warp, 32, 32, 24576, 2000},
+                   {LitmusProgram::reduce, Who::block, 32, 256, 32768, 8000},
+                   {LitmusProgram::reduce_of_grid, Who::block, 17, 256, 512, 8000},
+                   {LitmusProgram::reduce_of_grid, Who::block, 17, 256, 16384, 4000}},
+                  false, load);
+}
 /// A get in a loop does not see an old copy for ever.
 TEST(LitmusOfGets, SeeWhatHasChanged) {
   expect_all_hold({},
@@ -151,6 +163,9 @@ TEST_P(LitmusOverNetwork, DataComesFirst) {
   add(of_sizes(Program::fence, Who::warp, {1000}, messages));
   add(of_sizes(Program::quiet, Who::block, {1000}, messages / 4));
   add(of_sizes(Program::barrier, Who::block, {1000}, messages / 4, 16));
+  add(of_sizes(Program::reduce, Who::thread, {16}, messages / 16, 16));
+  add(of_sizes(Program::reduce, Who::block, {1024}, messages / 8, 16));
+  add(of_sizes(Program::reduce, Who::block, {32768}, messages / 80, 16));
   expect_all_hold(way.environment, programs, true, 0);
 }
 

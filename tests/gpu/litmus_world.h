@@ -46,6 +46,10 @@ inline const char* name_of(LitmusProgram program) {
     return "fcollect";
   case LitmusProgram::gather_of_grid:
     return "fcollect_grid";
+  case LitmusProgram::reduce:
+    return "reduce";
+  case LitmusProgram::reduce_of_grid:
+    return "reduce_grid";
   }
   return "?";
 }

@@ -139,6 +139,64 @@ TEST(CollectivesOnHost, SmallNumbersAreAddedUpAsFloats) {
   expect_sums_of_floats<device::Fp16>(2048);
 }
 
+/// Numbers that change in each round, stored by all threads with no order but the reduction's own,
+/// and written over on return; each thread looks at what others have stored.
+template <class Scope>
+void expect_reductions_of_the_round(int n_pes, HostShape shape, std::size_t count, bool in_place,
+                                    const std::vector<int>& nodes = {}) {
+  HostKernels kernels(n_pes, heap_bytes);
+  if (!nodes.empty())
+    kernels.put_on_nodes(nodes);
+  const auto number = [](std::uint64_t round, int pe, std::size_t i) {
+    return round * 0x9e3779b97f4a7c15u + i * 8 + static_cast<std::uint64_t>(pe);
+  };
+  std::atomic<int> wrong{0};
+  kernels.run(shape, [&](const DeviceJob& job) {
+    auto* const source = reinterpret_cast<std::uint64_t*>(job.heap);
+    auto* const other = reinterpret_cast<std::uint64_t*>(job.heap + heap_bytes / 2);
+    const auto rank = static_cast<std::size_t>(Scope::rank());
+    const auto size = static_cast<std::size_t>(Scope::size());
+    for (std::uint64_t round = 1; round <= 12; ++round) {
+      const bool scatter = round % 2 == 1;
+      std::uint64_t* const dest = in_place && !scatter ? source : other;
+      const std::size_t brought = scatter ? count * static_cast<std::size_t>(n_pes) : count;
+      const std::size_t first = scatter ? count * static_cast<std::size_t>(job.pe) : 0;
+      for (std::size_t i = rank; i < brought; i += size)
+        source[i] = number(round, job.pe, i);
+      const device::ReduceOp sum = device::ReduceOp::sum;
+      if (!(scatter ? device::reducescatter<Scope>(job, 0, dest, source, count, sum)
+                    : device::reduce<Scope>(job, 0, dest, source, count, sum))) {
+        wrong += 1;
+        return;
+      }
+      for (std::size_t i = (rank + 1) % size; i < count; i += size) {
+        std::uint64_t expected = 0;
+        for (int pe = 0; pe < n_pes; ++pe)
+          expected += number(round, pe, first + i);
+        wrong += dest[i] == expected ? 0 : 1;
+      }
+      if (dest == source)
+        Scope::sync();
+    }
+  });
+  EXPECT_EQ(wrong, 0) << n_pes << " PEs, " << count << " numbers, in place " << in_place << ", "
+                      << nodes.size() << " nodes";
+}
+TEST(ReductionsOnHost, AreOfTheRoundsNumbers) {
+  for (const std::size_t count : {2, 300, 3000}) // in words, and straight into place
+    for (const bool in_place : {false, true}) {
+      expect_reductions_of_the_round<Thread>(3, {1, 1}, count, in_place);
+      expect_reductions_of_the_round<Block>(2, {1, 3}, count, in_place);
+    }
+}
+TEST(ReductionsOnHost, AreOfTheRoundsNumbersOverTheNetwork) {
+  for (const std::size_t count : {2, 3000})
+    for (const bool in_place : {false, true}) {
+      expect_reductions_of_the_round<Thread>(3, {1, 1}, count, in_place, {0, 1, 2});
+      expect_reductions_of_the_round<Block>(3, {1, 2}, count, in_place, {0, 1, 0});
+    }
+}
+
 /// A root that is ahead of the others overwrites nothing that they still have to read.
 TEST(CollectivesOnHost, BroadcastsInARow) {
   HostKernels kernels(3, heap_bytes);

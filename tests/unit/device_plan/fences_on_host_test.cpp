@@ -126,6 +126,25 @@ TEST(FencesOnHost, ASyncIsBehindStoresThatOthersGet) {
                             [](const DeviceJob& job) { return device::sync_all<Block>(job); });
 }
 
+/// A sync's number may still be under way when the next one's is asked for, and come behind it.
+TEST(FencesOnHost, SyncsInARowOverANetworkThatKeepsNoOrder) {
+  for (const int n_pes : {2, 3}) {
+    HostKernels kernels(n_pes, heap_bytes);
+    kernels.put_on_nodes(n_pes == 2 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2});
+    for (int pe = 0; pe < n_pes; ++pe)
+      kernels.network(pe).linger();
+    std::atomic<int> failed{0};
+    kernels.run({1, 1}, [&](const DeviceJob& job) {
+      for (int i = 0; i < 400; ++i)
+        if (!device::sync_all<Thread>(job)) {
+          failed += 1;
+          return;
+        }
+    });
+    EXPECT_EQ(failed, 0) << n_pes << " PEs";
+  }
+}
+
 /// The source of a reduction is got by far members.
 TEST(FencesOnHost, AReductionIsBehindStoresIntoItsSource) {
   for (const std::vector<int>& nodes : ways) {

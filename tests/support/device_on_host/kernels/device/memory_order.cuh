@@ -13,7 +13,7 @@ namespace shmemctl::device {
 
 /// Who is waited for may need this core.
 inline void host_look() {
-  host_give_way();
+  host_give_way_looking();
   thread_local unsigned looks = 0;
   if (++looks % 32 == 0)
     std::this_thread::yield();
@@ -88,6 +88,9 @@ Word atomic_word_add(Word* at, Word value) {
   return __atomic_fetch_add(at, value, order_of_store());
 }
 inline std::uint64_t atomic_word_add_ordered(std::uint64_t* at, std::uint64_t value) {
+  return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
+}
+inline std::uint32_t atomic_word_add_ordered(std::uint32_t* at, std::uint32_t value) {
   return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
 }
 template <class Word>

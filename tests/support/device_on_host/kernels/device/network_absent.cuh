@@ -7,7 +7,8 @@
 //   and otherwise in the reverse order. A fence completes nothing.
 // - Values, atomics without an answer and put_signal are done when their thread next waits for
 //   something, or ends: a real network does them without being asked again. Fences and order as
-//   above.
+//   above. Where the network lingers (HostNetwork::linger()), some looks of a wait for a word go by
+//   first, so that they may still be under way behind it.
 // - Values and atomics release nothing of the thread's (a real request is relaxed, too) but what a
 //   fence_system() covers.
 //
@@ -65,6 +66,10 @@ public:
     n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
   }
 
+  /// Before the kernels run.
+  void linger() { lingers_ = true; }
+  bool lingers() const { return lingers_; }
+
   struct Operation {
     std::uint64_t fence; ///< how many came before it
     std::function<void()> operation;
@@ -81,6 +86,7 @@ private:
     std::byte *heap, *cells;
   };
   std::vector<Places> places_;
+  bool lingers_ = false;
   std::mutex mutex_;
   std::vector<Operation> waiting_;
   std::atomic<std::size_t> n_waiting_{0};
@@ -107,6 +113,8 @@ inline void host_do_soon() {
 inline void host_do_when_waiting(std::function<void()> operation) {
   host_soon.push_back({host_network->fences(), std::move(operation)});
   host_late = host_do_soon;
+  thread_local unsigned operations = 0;
+  host_late_looks = host_network->lingers() && ++operations % 3 == 0 ? 2000 : 0;
 }
 /// Before what is done at once.
 inline void host_keep_fences() {

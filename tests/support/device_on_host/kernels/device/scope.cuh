@@ -40,6 +40,19 @@ inline void host_give_way() {
     host_late();
 }
 
+/// The same where it looks again and again for what others do: nobody waits for a network's word
+/// behind a look that has found something. So, where the network lingers, many looks go by first
+/// now and then, and what is asked for next may overtake it.
+inline thread_local unsigned host_late_looks = 0;
+inline void host_give_way_looking() {
+  if (host_late == nullptr)
+    return;
+  if (host_late_looks > 0)
+    --host_late_looks;
+  else
+    host_late();
+}
+
 /// The same reckoning as in the device's file.
 struct Grid {
   static int rank() {
