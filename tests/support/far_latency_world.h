@@ -3,12 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/moe/far_latency_combine.cuh"
 #include "kernels/moe/far_latency_dispatch.cuh"
-#include "src/moe/oracle.h"
-#include "tests/support/host_kernels.h"
+#include "tests/support/moe_host_world.h"
 
 namespace shmemctl::test {
 
@@ -22,23 +20,22 @@ struct Setting {
 };
 
 /// Ranks on nodes, each with its tokens and all that dispatch and combine need.
-class FarWorld {
+class FarWorld : public MoeHostWorld {
 public:
   static constexpr HostShape grid{3, 2}; ///< of a dispatch: two blocks send
 
   FarWorld(const moe::Shape& shape, Setting setting, moe::Routing routing,
            const std::vector<int>& nodes, double wait_s = 100)
-      : shape_(shape), setting_(setting), routing_(std::move(routing)),
-        layout_(shape, setting.scales), lies_(shape, setting),
-        kernels_(shape.n_ranks, lies_.size_bytes, wait_s) {
+      : MoeHostWorld(shape, setting.scales, far_seed, std::move(routing),
+                     Lies(shape, setting).size_bytes, wait_s),
+        setting_(setting), lies_(shape, setting) {
     kernels_.put_on_nodes(nodes);
     for (std::int32_t rank = 0; rank < shape.n_ranks; ++rank)
-      fill(rank);
+      fill_tokens(rank, {lies_.experts, lies_.weights, lies_.values, lies_.scales});
   }
-  HostKernels& kernels() { return kernels_; }
 
   void dispatch(const DeviceJob& job, moe::Halves halves = moe::Halves::both) const {
-    const moe::FarLatencyDispatch all{shape_,
+    const moe::FarLatencyDispatch all{sent_,
                                       setting_.scales,
                                       memory(job),
                                       tokens(job.pe),
@@ -60,7 +57,7 @@ public:
   }
   void combine(const DeviceJob& job, moe::Halves halves = moe::Halves::both) const {
     const moe::FarLatencyCombine all{
-        shape_,
+        sent_,
         setting_.scales,
         memory(job),
         setting_.weighted,
@@ -79,21 +76,21 @@ public:
                                  at<moe::FarWaits>(job, lies_.waits)[device::blockIdx.x]);
   }
   void poison() {
-    for (std::int32_t rank = 0; rank < shape_.n_ranks; ++rank)
+    for (std::int32_t rank = 0; rank < sent_.n_ranks; ++rank)
       std::fill(job(rank).heap + lies_.rows, job(rank).heap + lies_.experts, std::byte{0xff});
   }
   /// The experts' work on what came in dispatch `number`; "" or what was wrong with it.
   /// @param masked whose rows it does not take
   std::string look_and_work(std::int32_t rank, int number,
                             const std::vector<std::int32_t>& masked = {}) {
-    std::vector<moe::RowSource> rows = moe::expected_rows(shape_, routing_, rank);
+    std::vector<moe::RowSource> rows = moe::expected_rows(sent_, routing_, rank);
     std::erase_if(rows, [&](const moe::RowSource& row) { return is_in(masked, row.rank); });
-    std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
+    std::vector<std::int32_t> seen(static_cast<std::size_t>(sent_.n_ranks));
     pack(rank, rows);
     for (const moe::RowSource& row : rows) {
       const std::int32_t slot = seen[static_cast<std::size_t>(row.rank)]++;
       const std::int64_t place =
-          number % 2 * std::int64_t{shape_.max_rows()} + moe::fixed_slot(shape_, row.rank, slot);
+          number % 2 * std::int64_t{sent_.max_rows()} + moe::fixed_slot(sent_, row.rank, slot);
       const std::string where = "rank " + std::to_string(rank) + ", token " +
                                 std::to_string(row.token) + " of " + std::to_string(row.rank);
       const auto* const record = reinterpret_cast<const std::uint32_t*>(
@@ -103,7 +100,7 @@ public:
         return where + ": another record";
       if (!same_values(job(rank).heap + lies_.rows + place * value_bytes(), record, row))
         return where + ": other values";
-      work(rank, row, moe::fixed_slot(shape_, row.rank, slot));
+      work(rank, row, moe::fixed_slot(sent_, row.rank, slot));
     }
     for (const std::int32_t other : masked)
       seen[static_cast<std::size_t>(other)] = -1;
@@ -115,12 +112,12 @@ public:
     const auto* result = at<std::uint16_t>(job(rank), lies_.results);
     for (std::int32_t token = 0; token < tokens(rank); ++token) {
       const moe::RowSource row{rank, token};
-      std::vector<std::int32_t> left(choices(row), choices(row) + shape_.top_k);
+      std::vector<std::int32_t> left(choices(row), choices(row) + sent_.top_k);
       for (std::int32_t& expert : left)
-        if (expert >= 0 && is_in(masked, shape_.rank_of_expert(expert)))
+        if (expert >= 0 && is_in(masked, sent_.rank_of_expert(expert)))
           expert = moe::no_expert;
       const auto expected = moe::expected_combined(
-          shape_, left.data(), key(row),
+          sent_, left.data(), key(row),
           setting_.weighted ? moe::Combine::weighted : moe::Combine::partial, read(row));
       if (!std::equal(expected.begin(), expected.end(), result))
         return "rank " + std::to_string(rank) + ", token " + std::to_string(token);
@@ -136,9 +133,8 @@ public:
   }
 
 private:
-  struct Lies {
+  struct Lies : HostParts {
     Lies(const moe::Shape& shape, Setting setting) {
-      const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
       const std::int64_t all_rows = shape.max_rows(), tokens = shape.max_tokens;
       const std::int64_t record = moe::RecordLayout(shape, setting.scales).bytes();
       const std::int64_t value = shape.value_bytes(moe::format_of(setting.scales));
@@ -169,26 +165,13 @@ private:
     std::size_t cells, row_words, back_words, lists, waits, rows, records, rows_out, records_out,
         outputs_of_experts, back, results, experts, weights, values, scales, slots, counts, places,
         far_places, shared;
-    std::size_t size_bytes = 0;
-
-  private:
-    std::size_t add(std::size_t part_bytes) {
-      const std::size_t offset = size_bytes;
-      size_bytes += (part_bytes + 63) / 64 * 64;
-      return offset;
-    }
   };
 
   static bool is_in(const std::vector<std::int32_t>& ranks, std::int32_t rank) {
     return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
   }
-  DeviceJob& job(std::int32_t rank) { return kernels_.job(rank); }
-  template <class T>
-  static T* at(const DeviceJob& job, std::size_t offset) {
-    return reinterpret_cast<T*>(job.heap + offset);
-  }
   std::size_t shared_words() const {
-    return static_cast<std::size_t>(moe::far_dispatch_words(shape_, grid.threads));
+    return static_cast<std::size_t>(moe::far_dispatch_words(sent_, grid.threads));
   }
   moe::FarLatencyMemory memory(const DeviceJob& job) const {
     return {{at<moe::LowLatencyCells>(job, lies_.cells), job.heap + lies_.rows,
@@ -199,112 +182,58 @@ private:
             job.heap + lies_.records_out,
             job.heap + lies_.back};
   }
-  std::int64_t value_bytes() const { return shape_.value_bytes(moe::format_of(setting_.scales)); }
-  std::int32_t tokens(std::int32_t rank) const {
-    return routing_[static_cast<std::size_t>(rank)].tokens();
-  }
-  const std::int32_t* choices(const moe::RowSource& row) const {
-    return routing_[static_cast<std::size_t>(row.rank)].choices(row.token);
-  }
-  static std::uint32_t key(const moe::RowSource& row) {
-    return moe::row_key(far_seed, row.rank, row.token);
-  }
-  std::vector<std::uint16_t> read(const moe::RowSource& row) const {
-    return moe::expected_read(shape_, key(row), moe::format_of(setting_.scales),
-                              moe::are_powers(setting_.scales));
-  }
-  bool same_values(const std::byte* values, const std::uint32_t* record,
-                   const moe::RowSource& row) const {
-    if (setting_.scales == moe::Scales::none)
-      return std::memcmp(values, moe::expected_values(shape_, key(row)).data(),
-                         static_cast<std::size_t>(value_bytes())) == 0;
-    const moe::Fp8Row expected =
-        moe::expected_fp8(shape_, key(row), moe::are_powers(setting_.scales));
-    for (std::int32_t word = 0; word < layout_.scale_words; ++word)
-      if (record[word] != moe::scale_word(shape_, setting_.scales, expected.scales.data(), word))
-        return false;
-    return std::memcmp(values, expected.values.data(), expected.values.size()) == 0;
-  }
   /// What the packing of `rank` does behind a dispatch: tells homes that it maps, and itself.
   void pack(std::int32_t rank, const std::vector<moe::RowSource>& rows) {
-    std::vector<std::int32_t> next(static_cast<std::size_t>(shape_.local_experts())), places;
+    std::vector<std::int32_t> next(static_cast<std::size_t>(sent_.local_experts())), places;
     const auto each = [&](const auto& act) {
-      std::vector<std::int32_t> seen(static_cast<std::size_t>(shape_.n_ranks));
+      std::vector<std::int32_t> seen(static_cast<std::size_t>(sent_.n_ranks));
       for (const moe::RowSource& row : rows) {
         const std::int32_t slot =
-            moe::fixed_slot(shape_, row.rank, seen[static_cast<std::size_t>(row.rank)]++);
-        for (std::int32_t k = 0; k < shape_.top_k && setting_.packed; ++k)
-          if (const std::int32_t expert = shape_.local_expert(choices(row)[k], rank);
+            moe::fixed_slot(sent_, row.rank, seen[static_cast<std::size_t>(row.rank)]++);
+        for (std::int32_t k = 0; k < sent_.top_k && setting_.packed; ++k)
+          if (const std::int32_t expert = sent_.local_expert(choices(row)[k], rank);
               expert != moe::no_expert)
             act(row, slot, k, next[static_cast<std::size_t>(expert)]);
       }
     };
     each([](const moe::RowSource&, std::int32_t, std::int32_t, std::int32_t& count) { ++count; });
-    moe::exclusive_prefix(next.data(), shape_.local_experts(), next.data());
+    moe::exclusive_prefix(next.data(), sent_.local_experts(), next.data());
     each([&](const moe::RowSource& row, std::int32_t slot, std::int32_t k, std::int32_t& place) {
       const bool near = job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable;
       std::int32_t* const to =
-          near ? at<std::int32_t>(job(row.rank), lies_.places) + row.token * shape_.top_k
-               : at<std::int32_t>(job(rank), lies_.far_places) + slot * shape_.top_k;
+          near ? at<std::int32_t>(job(row.rank), lies_.places) + row.token * sent_.top_k
+               : at<std::int32_t>(job(rank), lies_.far_places) + slot * sent_.top_k;
       to[k] = place++;
     });
   }
   std::int64_t place_of(std::int32_t rank, const moe::RowSource& row, std::int32_t slot,
                         std::int32_t which) {
     if (!setting_.packed)
-      return std::int64_t{slot} * moe::rows_of(shape_, setting_.weighted) + which;
+      return std::int64_t{slot} * moe::rows_of(sent_, setting_.weighted) + which;
     if (job(rank).heap_delta_bytes[row.rank] != DeviceJob::unreachable)
-      return at<std::int32_t>(job(row.rank), lies_.places)[row.token * shape_.top_k + which];
-    return at<std::int32_t>(job(rank), lies_.far_places)[slot * shape_.top_k + which];
+      return at<std::int32_t>(job(row.rank), lies_.places)[row.token * sent_.top_k + which];
+    return at<std::int32_t>(job(rank), lies_.far_places)[slot * sent_.top_k + which];
   }
   void work(std::int32_t rank, const moe::RowSource& row, std::int32_t slot) {
-    const std::vector<float> weights = moe::expected_weights(key(row), shape_.top_k);
-    const std::int32_t of_row = moe::rows_of(shape_, setting_.weighted);
+    const std::vector<float> weights = moe::expected_weights(key(row), sent_.top_k);
+    const std::int32_t of_row = moe::rows_of(sent_, setting_.weighted);
     const std::vector<std::uint16_t> values = read(row);
     for (std::int32_t which = 0; which < of_row; ++which)
       for (std::size_t i = 0; i < values.size(); ++i) {
         const std::int32_t expert = choices(row)[which];
-        if (setting_.weighted && shape_.local_expert(expert, rank) == moe::no_expert)
+        if (setting_.weighted && sent_.local_expert(expert, rank) == moe::no_expert)
           continue;
         auto* const out = at<std::uint16_t>(job(rank), lies_.outputs_of_experts) +
-                          place_of(rank, row, slot, which) * shape_.hidden;
+                          place_of(rank, row, slot, which) * sent_.hidden;
         std::uint16_t& to = out[i];
         if (!setting_.weighted)
-          to = moe::partial_row(values[i], shape_, choices(row), weights.data(), rank);
+          to = moe::partial_row(values[i], sent_, choices(row), weights.data(), rank);
         else
           to = moe::transformed(values[i], moe::expert_factor(expert));
       }
   }
-  void fill(std::int32_t rank) {
-    const moe::RankRouting& mine = routing_[static_cast<std::size_t>(rank)];
-    const DeviceJob& to = job(rank);
-    std::copy(mine.experts.begin(), mine.experts.end(), at<std::int32_t>(to, lies_.experts));
-    for (std::int32_t token = 0; token < mine.tokens(); ++token) {
-      const moe::RowSource row{rank, token};
-      const auto i = static_cast<std::size_t>(token);
-      const auto weights = moe::expected_weights(key(row), shape_.top_k);
-      std::copy(weights.begin(), weights.end(), at<float>(to, lies_.weights) + i * weights.size());
-      if (setting_.scales == moe::Scales::none) {
-        const auto values = moe::expected_values(shape_, key(row));
-        std::copy(values.begin(), values.end(),
-                  at<std::uint16_t>(to, lies_.values) + i * values.size());
-        continue;
-      }
-      const moe::Fp8Row cast =
-          moe::expected_fp8(shape_, key(row), moe::are_powers(setting_.scales));
-      std::copy(cast.values.begin(), cast.values.end(),
-                at<std::uint8_t>(to, lies_.values) + i * cast.values.size());
-      std::copy(cast.scales.begin(), cast.scales.end(),
-                at<float>(to, lies_.scales) + i * cast.scales.size());
-    }
-  }
-
-  moe::Shape shape_;
   Setting setting_;
-  moe::Routing routing_;
-  moe::RecordLayout layout_;
   Lies lies_;
-  HostKernels kernels_;
 };
 
 inline moe::Shape shape_of(std::int32_t n_ranks, std::int32_t max_tokens) {

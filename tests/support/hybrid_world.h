@@ -9,21 +9,22 @@
 #include "kernels/moe/hybrid_combine.cuh"
 #include "kernels/moe/hybrid_dispatch.cuh"
 #include "kernels/moe/hybrid_notify.cuh"
-#include "src/moe/oracle.h"
-#include "tests/support/host_kernels.h"
+#include "tests/support/moe_host_world.h"
 
 namespace shmemctl::test {
 
 inline constexpr std::uint32_t hybrid_seed = 20261123;
 
-class HybridWorld {
+class HybridWorld : public MoeHostWorld {
 public:
   static constexpr HostShape counting{1, 3};
 
   /// @param cut PEs of different nodes reach each other by the network only
   HybridWorld(const moe::HybridShape& shape, moe::Routing routing, bool cut, double wait_s = 100)
-      : shape_(shape), routing_(std::move(routing)), lies_(shape),
-        kernels_(shape.shape.n_ranks, lies_.size_bytes, wait_s) {
+      : MoeHostWorld(shape.shape,
+                     shape.format == moe::Format::fp8 ? moe::Scales::float32 : moe::Scales::none,
+                     hybrid_seed, std::move(routing), Lies(shape).size_bytes, wait_s),
+        shape_(shape), lies_(shape) {
     std::vector<int> nodes;
     for (std::int32_t rank = 0; rank < shape.shape.n_ranks; ++rank)
       nodes.push_back(shape.node_of_rank(rank));
@@ -32,7 +33,6 @@ public:
     for (std::int32_t rank = 0; rank < shape.shape.n_ranks; ++rank)
       fill(rank);
   }
-  HostKernels& kernels() { return kernels_; }
   /// Between calls: rows that cross in one message from now on.
   void set_chunks(std::int32_t of_dispatch, std::int32_t of_combine) {
     chunk_rows_[0] = of_dispatch;
@@ -158,9 +158,8 @@ private:
     return "";
   }
 
-  struct Lies {
+  struct Lies : HostParts {
     explicit Lies(const moe::HybridShape& shape) {
-      const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
       const moe::Shape& all = shape.shape;
       const std::int64_t places = shape.other_nodes(), n = all.n_ranks, tokens = all.max_tokens;
       cells = add(sizeof(moe::Cells));
@@ -197,25 +196,12 @@ private:
         rows_in, sums_out, sums_in, experts, weights, values, scales, bias, outputs, slots, counts,
         bases, expert_counts, crossing_slots, crossing_tokens, crossing_counts, results,
         weights_back, weights_home, shared;
-    std::size_t size_bytes = 0;
-
-  private:
-    std::size_t add(std::size_t part_bytes) {
-      const std::size_t offset = size_bytes;
-      size_bytes += (part_bytes + 63) / 64 * 64;
-      return offset;
-    }
   };
 
   moe::HybridShape in_chunks(int op) const {
     moe::HybridShape shape = shape_;
     shape.chunk_rows = chunk_rows_[op];
     return shape;
-  }
-  DeviceJob& job(std::int32_t rank) { return kernels_.job(rank); }
-  template <class T>
-  static T* at(const DeviceJob& job, std::size_t offset) {
-    return reinterpret_cast<T*>(job.heap + offset);
   }
   moe::HybridMemory memory(const DeviceJob& job) const {
     moe::HybridMemory memory{};
@@ -239,30 +225,8 @@ private:
         at<std::int32_t>(job, lies_.crossing_slots), at<std::int32_t>(job, lies_.crossing_tokens),
         at<std::int32_t>(job, lies_.crossing_counts)};
   }
-  std::int32_t tokens(std::int32_t rank) const {
-    return routing_[static_cast<std::size_t>(rank)].tokens();
-  }
-  const std::int32_t* choices(const moe::RowSource& row) const {
-    return routing_[static_cast<std::size_t>(row.rank)].choices(row.token);
-  }
-  static std::uint32_t key(const moe::RowSource& row) {
-    return moe::row_key(hybrid_seed, row.rank, row.token);
-  }
-  std::vector<std::uint16_t> read(const moe::RowSource& row) const {
-    return moe::expected_read(shape_.shape, key(row), shape_.format, false);
-  }
   std::vector<std::uint16_t> bias_of(const moe::RowSource& row) const {
     return moe::expected_values(shape_.shape, key(row) ^ 1);
-  }
-  bool same_values(const std::byte* values, const std::uint32_t* record,
-                   const moe::RowSource& row) const {
-    if (shape_.format == moe::Format::bf16) {
-      const auto expected = moe::expected_values(shape_.shape, key(row));
-      return std::memcmp(values, expected.data(), expected.size() * 2) == 0;
-    }
-    const moe::Fp8Row expected = moe::expected_fp8(shape_.shape, key(row), false);
-    return std::memcmp(values, expected.values.data(), expected.values.size()) == 0 &&
-           std::memcmp(record, expected.scales.data(), expected.scales.size() * 4) == 0;
   }
   std::string wrong_counts(std::int32_t rank) {
     const auto expected = moe::expected_expert_counts(shape_.shape, routing_, rank);
@@ -274,35 +238,18 @@ private:
     return "";
   }
   void fill(std::int32_t rank) {
-    const DeviceJob& to = job(rank);
-    const moe::RankRouting& mine = routing_[static_cast<std::size_t>(rank)];
-    std::copy(mine.experts.begin(), mine.experts.end(), at<std::int32_t>(to, lies_.experts));
-    for (std::int32_t token = 0; token < mine.tokens(); ++token) {
-      const moe::RowSource row{rank, token};
-      const auto i = static_cast<std::size_t>(token);
-      const auto weights = moe::expected_weights(key(row), shape_.shape.top_k);
-      std::copy(weights.begin(), weights.end(), at<float>(to, lies_.weights) + i * weights.size());
-      const auto bias = bias_of(row);
-      std::copy(bias.begin(), bias.end(), at<std::uint16_t>(to, lies_.bias) + i * bias.size());
-      if (shape_.format == moe::Format::bf16) {
-        const auto values = moe::expected_values(shape_.shape, key(row));
-        std::copy(values.begin(), values.end(),
-                  at<std::uint16_t>(to, lies_.values) + i * values.size());
-      } else {
-        const moe::Fp8Row cast = moe::expected_fp8(shape_.shape, key(row), false);
-        std::copy(cast.values.begin(), cast.values.end(),
-                  at<std::uint8_t>(to, lies_.values) + i * cast.values.size());
-        std::copy(cast.scales.begin(), cast.scales.end(),
-                  at<float>(to, lies_.scales) + i * cast.scales.size());
-      }
+    fill_tokens(rank, {lies_.experts, lies_.weights, lies_.values, lies_.scales});
+    for (std::int32_t token = 0; token < tokens(rank); ++token) {
+      const auto bias = bias_of({rank, token});
+      std::copy(bias.begin(), bias.end(),
+                at<std::uint16_t>(job(rank), lies_.bias) +
+                    static_cast<std::size_t>(token) * bias.size());
     }
   }
 
   moe::HybridShape shape_;
   std::int32_t chunk_rows_[2] = {shape_.chunk_rows, shape_.chunk_rows}; ///< dispatch, combine
-  moe::Routing routing_;
   Lies lies_;
-  HostKernels kernels_;
 };
 
 } // namespace shmemctl::test

@@ -208,6 +208,11 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
         result};
     point.window = backend_window;
     point.links = some_links();
+    point.settings.dispatch.chunk_rows = 16;
+    if (node_ranks == 4) { // as kernels do
+      point.of_dispatch = {{"dispatch", 10, 10}, {"pack", 264, 132}};
+      point.of_combine = {{"combine", 24, 24}};
+    }
     Report report;
     report.results = rows_of(point);
     report.moe.push_back(json_of(point));
@@ -218,6 +223,14 @@ TEST(MoeMeasure, TheReportOfAPointFollowsTheSchema) {
       EXPECT_EQ(row.verified, Verified::passed) << row.case_name;
     EXPECT_EQ(report.moe[0].at("links").at(0).at("all_calls").at("counted_out_bytes"), 1024);
     EXPECT_EQ(report.moe[0].at("calls").at("combines"), result.calls.value().combines);
+    EXPECT_EQ(report.moe[0].contains("launches"), node_ranks == 4);
+    if (node_ranks == 4) {
+      EXPECT_EQ(report.moe[0].at("launches").at("dispatch").at(1),
+                (json{{"kernel", "pack"}, {"blocks", 264}, {"sms", 132}}));
+      EXPECT_NE(text_of(point).find("launched: dispatch 10 blocks on 10 SMs at most; pack 264"),
+                std::string::npos)
+          << text_of(point);
+    }
     const ResultRow& first = report.results.front();
     ASSERT_TRUE(first.bandwidth_GBps && first.wire_GBps);
     EXPECT_GT(*first.bandwidth_GBps, *first.wire_GBps) << "own rows are counted, and do not move";
