@@ -1,6 +1,9 @@
 // What goes wrong while a job over uid comes together: everybody gets one line that says why.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <sys/socket.h>
+
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
@@ -249,10 +252,30 @@ TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
              {"38 of 40 PEs have not joined: PE 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"});
 }
 
+/// A port that refuses, and that no other program is given meanwhile: bound, and nobody listens.
+class RefusingPort {
+public:
+  RefusingPort() {
+    const SocketAddress any = SocketAddress::parse("127.0.0.1:0");
+    sockaddr_storage bound{};
+    socklen_t length = sizeof bound;
+    if (!socket_ || ::bind(socket_.get(), any.raw(), any.length()) != 0 ||
+        ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
+      throw std::runtime_error("a port cannot be bound");
+    address_ = SocketAddress(reinterpret_cast<const sockaddr*>(&bound), length);
+  }
+  const SocketAddress& address() const { return address_; }
+
+private:
+  FileDescriptor socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  SocketAddress address_;
+};
+
 TEST(UidFaults, ARendezvousThatIsNotThereEndsAtTheDeadline) {
+  const RefusingPort nobody;
   UidArguments arguments;
   arguments.size = 2;
-  arguments.id.addresses = {Listener(SocketAddress::parse("127.0.0.1:0")).address()};
+  arguments.id.addresses = {nobody.address()};
   try {
     join_uid(std::move(arguments), soon(2));
     FAIL() << "it joined";
