@@ -91,12 +91,16 @@ public:
   }
 
 private:
-  /// What earlier kernels have read comes before: they are over.
+  /// Release: what earlier kernels have read comes before, since whoever hears of it writes there.
   __device__ void tell(std::uint64_t* word, std::int32_t rank) const {
-    if (std::uint64_t* const there = device::pointer_to(job_, word, rank))
+    if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {
       device::store_release(there, epoch_);
-    else
+    } else {
+#ifndef SHMEMCTL_MUTATE_MOE_RAIL_RELEASE
+      device::network_release(); // the request itself is relaxed
+#endif
       device::put_value(job_, word, epoch_, rank);
+    }
   }
 
   const DeviceJob& job_;
