@@ -20,22 +20,8 @@ class GpuFailures : public ::testing::TestWithParam<Failure> {};
 
 /// The context is broken for good: every later call of the driver gives the same answer.
 TEST_P(GpuFailures, AreOneLineWithTheGpuAndWhatToDo) {
-  const std::vector<PeResult> results =
-      run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
-        if (runtime.pe() == 0) {
-          const HeldStreams held;
-          runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel that waits for the other PE");
-          return "no failure";
-        }
-        const int next = of_fake<int(const char*)>("fake_cuda_calls")("cuStreamQuery") + 1;
-        ::setenv("FAKE_CUDA_STICKY", "1", 1);
-        ::setenv("FAKE_CUDA_FAIL",
-                 ("cuStreamQuery:" + std::to_string(next) + ":" + std::to_string(GetParam().code))
-                     .c_str(),
-                 1);
-        runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
-        return "no failure";
-      }));
+  const std::vector<PeResult> results = run_fork_job(
+      gpu_job(2, [](Runtime& runtime) { return fail_kernel_of_pe_1(runtime, GetParam().code); }));
   for (const PeResult& result : results) {
     EXPECT_EQ(result.exit_code, 3) << result.text;
     EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1) << result.text;

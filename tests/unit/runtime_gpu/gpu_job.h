@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,6 +45,22 @@ public:
   HeldStreams(const HeldStreams&) = delete;
   HeldStreams& operator=(const HeldStreams&) = delete;
 };
+
+/// A PE's work: the kernel of PE 1 fails for good with this code of CUDA, while PE 0's waits for
+/// it.
+inline std::string fail_kernel_of_pe_1(Runtime& runtime, int code) {
+  if (runtime.pe() == 0) {
+    const HeldStreams held;
+    runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel that waits for the other PE");
+    return "no failure";
+  }
+  const int next = of_fake<int(const char*)>("fake_cuda_calls")("cuStreamQuery") + 1;
+  ::setenv("FAKE_CUDA_STICKY", "1", 1);
+  ::setenv("FAKE_CUDA_FAIL",
+           ("cuStreamQuery:" + std::to_string(next) + ":" + std::to_string(code)).c_str(), 1);
+  runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
+  return "no failure";
+}
 
 /// What the kernel would do, by the processor.
 class HostWordAtomics final : public WordAtomics {

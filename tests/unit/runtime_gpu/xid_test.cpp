@@ -16,19 +16,8 @@ protected:
   }
   /// What PE 1 says when its kernel has failed with this code of CUDA.
   static std::string failure(int code, const char* nvml = SHMEMCTL_FAKE_NVML) {
-    ForkJob job = gpu_job(2, [code](Runtime& runtime) -> std::string {
-      if (runtime.pe() == 0) {
-        const HeldStreams held;
-        runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel that waits for the other PE");
-        return "no failure";
-      }
-      const int next = of_fake<int(const char*)>("fake_cuda_calls")("cuStreamQuery") + 1;
-      ::setenv("FAKE_CUDA_STICKY", "1", 1);
-      ::setenv("FAKE_CUDA_FAIL",
-               ("cuStreamQuery:" + std::to_string(next) + ":" + std::to_string(code)).c_str(), 1);
-      runtime.gpu()->wait(runtime.gpu()->stream(), "a kernel");
-      return "no failure";
-    });
+    ForkJob job =
+        gpu_job(2, [code](Runtime& runtime) { return fail_kernel_of_pe_1(runtime, code); });
     job.environment["SHMEMCTL_NVML_LIBRARY"] = nvml;
     const std::vector<PeResult> results = run_fork_job(job);
     EXPECT_EQ(results[1].exit_code, 3) << results[1].text;
