@@ -11,6 +11,26 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow -Wno-stringop-overread>)
 endif()
 
+# What is built for use resists what other hosts and users send it: canaries and probes of the stack,
+# checked copies, addresses that are random, relocations that are read-only before main() starts. A
+# sanitizer does more than that by itself, and the checked copies need an optimiser.
+if(NOT SHMEMCTL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(fortify 2)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12)
+    set(fortify 3)
+  endif()
+  foreach(option -fstack-protector-strong -fstack-clash-protection)
+    add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${option}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${option}>)
+  endforeach()
+  # Some distributions' compilers define it by themselves.
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-U_FORTIFY_SOURCE>
+                      $<$<COMPILE_LANGUAGE:C,CXX>:-D_FORTIFY_SOURCE=${fortify}>)
+  set(type $<TARGET_PROPERTY:TYPE>)
+  set(shared $<OR:$<STREQUAL:${type},SHARED_LIBRARY>,$<STREQUAL:${type},MODULE_LIBRARY>>)
+  add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:${shared}>>:-fPIE>)
+  add_link_options($<$<STREQUAL:${type},EXECUTABLE>:-pie> LINKER:-z,relro LINKER:-z,now)
+endif()
+
 if(SHMEMCTL_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${SHMEMCTL_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>
