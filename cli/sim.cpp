@@ -73,8 +73,8 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
   report.findings = check_source(source.node);
-  for (Finding& finding : simulation_findings(summaries))
-    report.findings.push_back(std::move(finding));
+  const auto simulated = simulation_findings(summaries);
+  report.findings.insert(report.findings.end(), simulated.begin(), simulated.end());
   return session.finish();
 }
 
