@@ -8,6 +8,7 @@
 #include "src/bench/statistics.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/host_json.h"
 
@@ -71,7 +72,9 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
   report.simulation =
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
-  report.findings = simulation_findings(summaries);
+  report.findings = check_source(source.node);
+  const auto simulated = simulation_findings(summaries);
+  report.findings.insert(report.findings.end(), simulated.begin(), simulated.end());
   return session.finish();
 }
 

@@ -11,6 +11,9 @@ Findings check_pcie_links(const Node& node); ///< pcie-degraded
 Findings check_affinity(const Node& node);   ///< gpu-without-nic, nic-without-gpu, numa-unknown
 Findings check_rdma(const Node& node);       ///< nic-not-rdma
 
+/// Takes lines of environment that name a NIC without a known name out of the fixes.
+void withhold_unknown_names(const Node& node, Findings& findings);
+
 /// The lists of NVSHMEM: mapping-ignored, mapping-not-pinned, mapping-order, mapping-count,
 /// mapping-duplicate, mapping-malformed, mapping-empty, hca-unknown, port-unknown, nic-not-rdma.
 /// Nothing for other policies.
