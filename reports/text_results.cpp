@@ -1,6 +1,8 @@
 // Measurements and counters as tables; the columns follow the independent variables.
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include "reports/json_view.h"
 #include "reports/port_names.h"
@@ -145,15 +147,16 @@ struct Layout {
 /// A line for each reason that rows give for having no share of a link.
 std::string limits_text(const Rows& rows) {
   std::vector<std::pair<std::string, std::vector<std::string>>> cases_of; // in order of appearance
+  std::map<std::string, std::size_t> places;
+  std::set<std::pair<std::size_t, std::string>> known;
   for (const ResultRow* row : rows) {
     if (row->link_fraction || row->limit_reason.empty())
       continue;
-    auto at = std::find_if(cases_of.begin(), cases_of.end(),
-                           [row](const auto& known) { return known.first == row->limit_reason; });
-    if (at == cases_of.end())
-      at = cases_of.insert(at, {row->limit_reason, {}});
-    if (std::find(at->second.begin(), at->second.end(), row->case_name) == at->second.end())
-      at->second.push_back(row->case_name);
+    const auto [found, is_new] = places.emplace(row->limit_reason, cases_of.size());
+    if (is_new)
+      cases_of.push_back({row->limit_reason, {}});
+    if (known.emplace(found->second, row->case_name).second)
+      cases_of[found->second].second.push_back(row->case_name);
   }
   std::string out;
   for (const auto& [reason, cases] : cases_of)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
+#include "src/base/xml_text.h"
 #include "src/topo/cpu_set.h"
 #include "src/topo/nccl_extras.h"
 #include "src/topo/readers/nccl_tree.h"
