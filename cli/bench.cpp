@@ -187,7 +187,8 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   session.step("pinning PEs to cores");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   report.connections = merge_connections(
       runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
   for (Finding& finding : software_findings(report.connections))
@@ -226,7 +227,8 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   session.step("the self-test");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   const SelfTestResult result = self_test(runtime);
   for (const SelfTestRow& row : result.rows)
     report.checks.push_back(check_row(row));

@@ -1,6 +1,7 @@
 #include "cli/job_session.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <set>
 
@@ -45,7 +46,34 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
 
 JobSession::JobSession(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
-      output_(ReportTargets{}, report_) {}
+      output_(ReportTargets{}, report_) {
+  output_.ask_before_ending([this](int signal, bool) {
+    interrupted(signal);
+    return false;
+  });
+}
+
+void JobSession::watch(Lifeline* lifeline) {
+  const std::lock_guard lock(lifeline_mutex_);
+  lifeline_ = lifeline;
+}
+
+/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
+/// its notice may come a little later than the signal.
+void JobSession::interrupted(int signal) {
+  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  Error error(ExitCode::interrupted, "the run", "finish", words, "start it again");
+  const std::lock_guard lock(lifeline_mutex_);
+  if (lifeline_)
+    try {
+      lifeline_->await_cause(-1);
+      lifeline_->announce(error, "");
+    } catch (const Error& cause) {
+      error = Error(ExitCode::interrupted, "the run", "finish",
+                    words + ", after this: " + cause.system_message(), cause.fix());
+    }
+  output_.blame(error);
+}
 
 void JobSession::step(const std::string& words) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
@@ -58,8 +86,11 @@ void JobSession::expire(const std::string& words) {
   const Error error(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
                     "give more time with --timeout SECONDS, or look at what that step waits for");
   print_error(error);
-  if (Runtime* runtime = runtime_.load())
-    runtime->fail(error);
+  {
+    const std::lock_guard lock(lifeline_mutex_);
+    if (lifeline_)
+      lifeline_->announce(error, words);
+  }
   died(error);
   std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
 }
@@ -117,6 +148,7 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
   report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
                 runtime.launcher()};
   report.phases = gather_phases(runtime);
+  add_transport_choice(runtime.remote_choice(), report.findings);
   if (context.json_path.empty())
     return;
   report.hosts = gather_hosts(runtime, options);
@@ -136,20 +168,18 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     request.announce = [&session](const std::string& phase) {
       session.step("bring-up, phase " + phase);
     };
+    request.lifeline_changed = [&session](Lifeline* lifeline) { session.watch(lifeline); };
     Runtime runtime(std::move(request));
-    session.watch(&runtime);
     ExitCode code = ExitCode::ok;
     try {
       if (runtime.pe() == 0)
         session.lead();
       code = body(session, runtime, options);
     } catch (const Error& error) {
-      session.watch(nullptr);
       runtime.fail(error);
       throw;
     }
     session.step("leaving the job");
-    session.watch(nullptr);
     runtime.finish();
     return code;
   } catch (const Error& error) {

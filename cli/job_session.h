@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -43,12 +44,14 @@ public:
   /// The run ends with this error: what there is goes out as `incomplete`, unless conclude()
   /// was reached. A failure to do so is printed.
   void died(const Error& error);
-  /// Who is told when a step hangs.
-  void watch(Runtime* runtime) { runtime_ = runtime; }
+  /// By what the other PEs are told when a step hangs, or a signal ends this process; nullptr: by
+  /// nothing.
+  void watch(Lifeline* lifeline);
 
 private:
   void print_end();
   [[noreturn]] void expire(const std::string& words);
+  void interrupted(int signal);
 
   const Context& context_;
   const Options& options_;
@@ -56,7 +59,8 @@ private:
   ReportOutput output_;
   bool leads_ = false;
   std::atomic<bool> written_{false}; ///< also looked at by who ends a step that hangs
-  std::atomic<Runtime*> runtime_{nullptr};
+  std::mutex lifeline_mutex_;        ///< held while it is used, so that it does not go meanwhile
+  Lifeline* lifeline_ = nullptr;
   std::optional<Watchdog> watchdog_;
 };
 

@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -14,6 +16,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl {
 
@@ -71,6 +74,17 @@ private:
   sigset_t before_{};
 };
 
+Finding aborted_by(const Error& error) {
+  return {"run-aborted", Severity::error, error.subject(), error.message(),
+          error.fix().empty() ? "see the message" : error.fix()};
+}
+
+Finding interruption(int signal) {
+  return aborted_by(Error(ExitCode::interrupted, "the run", "finish",
+                          std::string("interrupted by SIG") + ::sigabbrev_np(signal),
+                          "start it again"));
+}
+
 void set_finished(Report& report) {
   if (report.finished_at.empty())
     report.finished_at = utc_now();
@@ -82,6 +96,7 @@ struct ReportOutput::State {
   ReportTargets targets;
   std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
   Report snapshot;
+  std::optional<Finding> cause; ///< of an end by a signal; guarded too
   bool written = false;
   BlockedSignals blocked;
   FileDescriptor signals, stop;
@@ -105,6 +120,8 @@ struct ReportOutput::State {
     try {
       snapshot.status = ReportStatus::incomplete;
       snapshot.exit_code = code;
+      if (cause)
+        snapshot.findings.push_back(*cause);
       set_finished(snapshot);
       write(snapshot);
     } catch (const Error& error) {
@@ -139,6 +156,8 @@ struct ReportOutput::State {
     const sigset_t next = ending_signals();
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
     const std::lock_guard lock(mutex);
+    if (!cause)
+      cause = interruption(static_cast<int>(taken.ssi_signo));
     write_incomplete(ExitCode::interrupted);
     ::_exit(static_cast<int>(ExitCode::interrupted));
   }
@@ -154,7 +173,7 @@ ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
   state_->stop = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!state_->signals || !state_->stop)
     throw system_error("signals", "wait for", errno, "raise the limit of open files");
-  state_->watcher = std::thread([state = state_.get()] { state->watch(); });
+  state_->watcher = start_service_thread("signals", [state = state_.get()] { state->watch(); });
 }
 
 ReportOutput::~ReportOutput() {
@@ -179,6 +198,11 @@ void ReportOutput::ask_before_ending(SignalHandler handler) {
   state_->handler = std::move(handler);
 }
 
+void ReportOutput::blame(const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cause = aborted_by(error);
+}
+
 void ReportOutput::update(const Report& report) {
   const std::lock_guard lock(state_->mutex);
   state_->snapshot = report;
@@ -195,8 +219,7 @@ void ReportOutput::died(const Error& error) {
   Report report = state_->snapshot;
   report.status = ReportStatus::incomplete;
   report.exit_code = error.code();
-  report.findings.push_back({"run-aborted", Severity::error, error.subject(), error.message(),
-                             error.fix().empty() ? "see the message" : error.fix()});
+  report.findings.push_back(aborted_by(error));
   set_finished(report);
   state_->write(report);
 }

@@ -72,9 +72,11 @@ std::vector<OptionSpec> make_table() {
        "Among whom NVSHMEM 3.7 shares the NICs: AUTO (the PEs) or "
        "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
        in_nvshmem},
-      choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
-             "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
-             in_nvshmem),
+      choice(
+          "REMOTE_TRANSPORT", "auto", {"auto", "none", "ibrc", "ucx", "ibdevx", "libfabric"},
+          "The transport to other nodes, for which NICs are chosen as NVSHMEM would; auto is the "
+          "first of ibrc, libfabric and ucx that reaches all PEs.",
+          in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Kernels post to the HCA themselves (IBGDA) where they cannot load and store; with "
        "DEVICE_PATH=auto, and ibgda among the transports.",
