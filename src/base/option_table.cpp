@@ -1,7 +1,8 @@
 // Every option, on one page.
-#include "src/base/options.h"
-
 #include <algorithm>
+
+#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 
 namespace shmemctl {
 
@@ -261,6 +262,11 @@ const std::vector<OptionSpec>& option_table() {
     return rows;
   }();
   return table;
+}
+
+bool is_secret_option(std::string_view name) {
+  // A unique id holds the secret of its job.
+  return name == "BOOTSTRAP_UID" || name == "BOOTSTRAP_UID_SECRET";
 }
 
 } // namespace shmemctl
