@@ -32,6 +32,12 @@ OptionSpec integer(std::string name, std::string default_value, long long minimu
   return spec;
 }
 
+OptionSpec secret(std::string name, std::string doc) {
+  OptionSpec spec{std::move(name), OptionType::text, "", std::move(doc)};
+  spec.secret = true;
+  return spec;
+}
+
 std::vector<OptionSpec> make_table() {
   constexpr bool in_nvshmem = true;
   return {
@@ -99,12 +105,13 @@ std::vector<OptionSpec> runtime_options() {
              "Which process management interface BOOTSTRAP=pmi means.", in_nvshmem),
       {"BOOTSTRAP_PLUGIN", OptionType::text, "", "The shared object that BOOTSTRAP=plugin loads.",
        in_nvshmem},
-      {"BOOTSTRAP_UID", OptionType::text, "",
-       "The unique id of the job, as the PE that made it printed it."},
+      secret("BOOTSTRAP_UID",
+             "The unique id of the job, as the PE that made it printed it; it holds "
+             "the job's secret."),
       {"BOOTSTRAP_UID_SESSION_ID", OptionType::text, "",
        "host:port at which PE 0 listens for the others, instead of a unique id.", in_nvshmem},
-      {"BOOTSTRAP_UID_SECRET", OptionType::text, "",
-       "The secret of the job that a session id names: any text, the same for all PEs."},
+      secret("BOOTSTRAP_UID_SECRET",
+             "The secret of the job that a session id names: any text, the same for all PEs."),
       {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",
        "A file with that secret, instead of the variable."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
@@ -265,8 +272,9 @@ const std::vector<OptionSpec>& option_table() {
 }
 
 bool is_secret_option(std::string_view name) {
-  // A unique id holds the secret of its job.
-  return name == "BOOTSTRAP_UID" || name == "BOOTSTRAP_UID_SECRET";
+  const std::vector<OptionSpec>& table = option_table();
+  return std::any_of(table.begin(), table.end(),
+                     [name](const OptionSpec& spec) { return spec.secret && spec.name == name; });
 }
 
 } // namespace shmemctl

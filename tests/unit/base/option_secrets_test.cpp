@@ -16,8 +16,9 @@ TEST(OptionSecrets, ARowWhoseNameSaysSoIsOne) {
     const bool says_so = spec.name.find("SECRET") != std::string::npos ||
                          spec.name.find("PASSWORD") != std::string::npos ||
                          ends_with(spec.name, "_TOKEN") || ends_with(spec.name, "_KEY");
-    if (says_so && !ends_with(spec.name, "_FILE"))
+    if (says_so && !ends_with(spec.name, "_FILE")) {
       EXPECT_TRUE(is_secret_option(spec.name)) << spec.name;
+    }
     if (is_secret_option(spec.name)) {
       EXPECT_EQ(spec.type, OptionType::text) << "a message of another type would show it";
       EXPECT_TRUE(is_secret_variable("SHMEMCTL_" + spec.name));
@@ -40,9 +41,9 @@ TEST(OptionSecrets, VariablesOfOthers) {
 }
 
 TEST(OptionSecrets, CommandLinesLoseThem) {
-  const SecretFilter filter(Options({{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"}}));
+  const SecretFilter filter(Options(Environment{{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"}}));
   EXPECT_EQ(filter(std::string("run --x hunter2!")), "run --x (set, not shown)!");
-  const SecretFilter none((Options({})));
+  const SecretFilter none((Options(Environment())));
   EXPECT_EQ(none(std::string("A_SECRET=a B=b")), "A_SECRET=(set, not shown) B=b");
   EXPECT_EQ(none(std::string("A_SECRET='a b' B=b")), "A_SECRET='(set, not shown)' B=b");
   EXPECT_EQ(none(std::string("A_SECRET=\"a b")), "A_SECRET=\"(set, not shown)");
@@ -73,8 +74,9 @@ TEST(SecureExecution, OptionsThatChooseCode) {
   for (const OptionSpec& spec : option_table()) {
     const bool loads = spec.doc.find("that is opened as") != std::string::npos ||
                        spec.doc.find("shared object") != std::string::npos;
-    if (loads)
+    if (loads) {
       EXPECT_TRUE(chooses_code(spec.name)) << spec.name;
+    }
   }
   EXPECT_TRUE(chooses_code("FAULT"));
   EXPECT_FALSE(chooses_code("HCA_LIST"));
