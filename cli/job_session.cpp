@@ -266,7 +266,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.watch(nullptr);
       runtime.fail(error);
       // A bad invocation is the same on all PEs, or has been announced to PE 0.
-      context.said_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
+      context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
       throw;
     }
     session.step("leaving the job");

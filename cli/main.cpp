@@ -1,6 +1,7 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
 #include <algorithm>
 #include <iostream>
+#include <poll.h>
 #include <unistd.h>
 
 #include "cli/context.h"
@@ -49,16 +50,24 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-/// What is wrong with the command line is wrong for all processes of a job: one of them says it.
-bool another_one_says_it(const Context& context) {
-  return launched_size(context.environment) > 1 &&
-         launched_rank(context.environment).value_or(0) > 0;
+/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
+/// Other launchers than `run`, which passes on one of them, end the job when its first process
+/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
+/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
+bool rank_0_says_it(const Context& context) {
+  constexpr int patience_ms = 2000;
+  const std::string launcher = launcher_name(context.environment);
+  if (launcher == "run" || launcher == "none" ||
+      launched_rank(context.environment).value_or(0) == 0)
+    return false;
+  ::poll(nullptr, 0, patience_ms);
+  return launcher == "srun";
 }
 
 int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
-  if (another_one_says_it(context))
+  if (rank_0_says_it(context))
     return static_cast<int>(ExitCode::usage);
   std::string what = error.what();
   if (const std::size_t end = what.find('\n'); end != std::string::npos)
@@ -144,9 +153,9 @@ int run(int argc, char** argv) {
     require_stdout();
     return code;
   } catch (const Error& error) {
-    const bool by_argv_alone = error.code() == ExitCode::usage && context.same_in_job &&
-                               !input_was_read() && another_one_says_it(context);
-    if (!context.said_by_pe_0 && !by_argv_alone)
+    const bool by_argv_alone =
+        error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
+    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
       print_error(error);
     return static_cast<int>(error.code());
   }
