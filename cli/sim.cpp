@@ -51,8 +51,10 @@ void describe(Report& report, const NodeSource& source, const sim::Variants& var
 ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options) {
   const sim::Request& request = flags.request;
   std::optional<moe::RecordedRouting> recorded;
-  if (request.pattern == "moe" && request.from_file())
+  if (request.pattern == "moe" && request.from_file()) {
+    session.phase("reading " + request.routing);
     recorded = moe::parse_routing_file(read_input(request.routing), request.routing);
+  }
   const NodeSource source = session.load(flags.source);
   const MappingRequest mapping = mapping_request(options, source.node);
   session.phase("building the cluster");

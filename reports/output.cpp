@@ -15,6 +15,7 @@
 #include "reports/csv.h"
 #include "src/base/atomic_file.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/hard_stop.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
 
@@ -51,11 +52,19 @@ void check_targets(const ReportTargets& targets) {
   check_target(targets.csv_path, targets.force);
 }
 
+/// One that is blocked would arrive although it is ignored.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t ending_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  if (!is_ignored(SIGHUP))
+    sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -74,15 +83,14 @@ private:
   sigset_t before_{};
 };
 
-Finding aborted_by(const Error& error) {
-  return {"run-aborted", Severity::error, error.subject(), error.message(),
-          error.fix().empty() ? "see the message" : error.fix()};
-}
-
-Finding interruption(int signal) {
-  return aborted_by(Error(ExitCode::interrupted, "the run", "finish",
-                          std::string("interrupted by SIG") + ::sigabbrev_np(signal),
-                          "start it again"));
+Finding interrupted_by(int signal, pid_t sender) {
+  const char* const abbreviation = ::sigabbrev_np(signal);
+  const std::string name =
+      abbreviation ? std::string("SIG") + abbreviation : std::to_string(signal);
+  return {"run-aborted", Severity::error, name,
+          "interrupted by " + name +
+              (sender > 0 ? ", which process " + std::to_string(sender) + " sent" : ""),
+          "run it again; what the report holds was found before"};
 }
 
 void set_finished(Report& report) {
@@ -91,6 +99,11 @@ void set_finished(Report& report) {
 }
 
 } // namespace
+
+Finding aborted_by(const Error& error) {
+  return {"run-aborted", Severity::error, error.subject(), error.message(),
+          error.fix().empty() ? "see the message" : error.fix()};
+}
 
 struct ReportOutput::State {
   ReportTargets targets;
@@ -155,9 +168,10 @@ struct ReportOutput::State {
     // The signal was taken; the next one has its default effect in this thread.
     const sigset_t next = ending_signals();
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
+    end_if_writing_hangs(ExitCode::interrupted); // the lock's holder may be writing, too
     const std::lock_guard lock(mutex);
     if (!cause)
-      cause = interruption(static_cast<int>(taken.ssi_signo));
+      cause = interrupted_by(static_cast<int>(taken.ssi_signo), static_cast<pid_t>(taken.ssi_pid));
     write_incomplete(ExitCode::interrupted);
     ::_exit(static_cast<int>(ExitCode::interrupted));
   }
@@ -216,6 +230,8 @@ void ReportOutput::finish(Report report) {
 
 void ReportOutput::died(const Error& error) {
   const std::lock_guard lock(state_->mutex);
+  if (state_->written) // or its writing failed, which is what the run ends with
+    return;
   Report report = state_->snapshot;
   report.status = ReportStatus::incomplete;
   report.exit_code = error.code();

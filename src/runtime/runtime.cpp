@@ -185,6 +185,22 @@ std::vector<std::string> Runtime::gather_text(const std::string& text) {
   return texts;
 }
 
+bool Runtime::is_part_of_job() const {
+  return impl_->parent_bootstrap != nullptr;
+}
+
+std::vector<std::string> Runtime::gather_text_of_job(const std::string& text) {
+  if (!is_part_of_job())
+    return gather_text(text);
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<std::string> texts;
+  impl_->announcing([&] {
+    const std::lock_guard calls(impl_->bootstrap_mutex);
+    texts = allgather_text(*impl_->parent_bootstrap, text, impl_->deadline());
+  });
+  return texts;
+}
+
 void Runtime::allow_loss() {
   if (n_pes() > Survivors::most_pes)
     throw Error(ExitCode::usage, fmt::format("a job of {} PEs", n_pes()), "go on without lost PEs",

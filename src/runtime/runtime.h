@@ -49,6 +49,8 @@ struct RuntimeRequest {
   /// When the lifeline stands, and with nullptr before it goes: for who has to tell the others why
   /// this process ends, whatever it is doing. On the thread that owns the runtime.
   std::function<void(Lifeline*)> lifeline_changed;
+  /// Once it is known where all PEs are, before anything is set up between them.
+  std::function<void(const Placement&)> hosts_known;
 };
 
 /// One transport and its reach from this PE to every PE.
@@ -119,6 +121,11 @@ public:
 
   /// Gathers one text of each PE at every PE (reports).
   std::vector<std::string> gather_text(const std::string& text);
+  /// INIT_MODE=per-local-rank: this world is one of several of the job that was launched, whose
+  /// bootstrap is bootstrap(). Its PE 0 speaks for all of them.
+  bool is_part_of_job() const;
+  /// As gather_text(), of all PEs of that job, by their rank in it.
+  std::vector<std::string> gather_text_of_job(const std::string& text);
 
   /// Collective, once: from now on the job goes on without PEs that die, that are stopped or that
   /// do not come, but for PE 0 (src/runtime/survivors.h). What still goes, and leaves them out:
