@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/base/options.h"
+#include "src/topo/cpu_set.h"
 
 namespace shmemctl {
 
@@ -23,6 +24,7 @@ struct LaunchRequest {
   /// job has failed, and end it as ever.
   bool loss_allowed = false;
   Environment environment;
+  std::vector<CpuSet> cpus = {}; ///< by PE: what it is bound to (core_shares.h); empty: nothing
 };
 
 /// How one PE ended.
