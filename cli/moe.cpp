@@ -13,6 +13,7 @@
 #include "src/bench/moe/open_backend.h"
 #include "src/bench/moe/point.h"
 #include "src/bench/moe/request.h"
+#include "src/bench/path.h"
 #include "src/bench/pinning.h"
 #include "src/bench/timer.h"
 #include "src/bringup/bringup.h"
@@ -103,7 +104,9 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
   rank.barrier = [&runtime] { runtime.meet(); };
   rank.gather = [&runtime](const std::string& text) { return runtime.gather_text(text); };
   if (session.leads())
-    rank.tell = [](const std::string& words) { std::cerr << "shmemctl: " << words << std::endl; };
+    rank.tell = [](const std::string& words) {
+      std::cerr << "shmemctl: " << safe_text(words) << std::endl;
+    };
   rank.step = [&, where](const std::string& words) { begin_step(runtime, session, where + words); };
   return rank;
 }
@@ -199,8 +202,7 @@ void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& repor
   report.measurement = {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
   report.findings.insert(report.findings.end(), pinning.findings().begin(),
                          pinning.findings().end());
-  report.connections = merge_connections(
-      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  report.connections = merge_connections(runtime.gather_text(bench::connections_in_use(runtime)));
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
 }
@@ -313,7 +315,7 @@ ExitCode run_moe(Context& context, const MoeFlags& flags) {
     require_absent(flags, moe::max_ranks);
   // What needs no job to be judged ends here, before there is one.
   const int ranks = recorded ? recorded->shape.n_ranks : 1;
-  const auto points = points_of(flags.request, recorded, ranks, ranks);
+  const auto points = moe::points_of(flags.request, recorded, ranks, ranks, recorded.has_value());
   if (!flags.record.empty() && points.size() > 1)
     throw bad_moe("--record writes one routing, and this is a sweep of " +
                       std::to_string(points.size()) + " points",
