@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
@@ -94,9 +95,14 @@ std::vector<std::string> choose_transports(const Options& options, int n_nodes) 
   std::vector<std::string> chosen = {"shm"};
   const std::string remote = options.text("REMOTE_TRANSPORT");
   const bool needed = n_nodes > 1 || options.value("REMOTE_TRANSPORT").set();
-  if (needed && remote != "none" && find_transport(remote))
+  const bool ibgda = options.boolean("IB_ENABLE_IBGDA");
+  if (needed && !ibgda && !parse_remote_transport(remote)) {
+    const Finding unknown = unknown_remote_transport(remote, ibgda);
+    throw Error(ExitCode::usage, unknown.subject, "use", unknown.message, unknown.fix);
+  }
+  if (needed && remote != "none" && parse_remote_transport(remote))
     chosen.push_back(remote);
-  if (needed && options.boolean("IB_ENABLE_IBGDA"))
+  if (needed && ibgda)
     chosen.emplace_back("ibgda"); // beside the other one, as in NVSHMEM
   return chosen;
 }
