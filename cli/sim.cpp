@@ -6,6 +6,7 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
+#include "src/sim/cluster_findings.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
 #include "src/topo/mapping/request.h"
@@ -73,7 +74,9 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
   report.simulation =
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
-  report.findings = simulation_findings(summaries);
+  report.findings = cluster_findings(source.node, variants.clusters.front());
+  for (Finding& finding : simulation_findings(summaries))
+    report.findings.push_back(std::move(finding));
   return session.finish();
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
@@ -102,9 +103,15 @@ std::vector<std::string> choose_transports(const Options& options, bool beyond_m
   const bool automatic = remote == automatic_transport;
   const bool named = options.value("REMOTE_TRANSPORT").set() && !automatic;
   const bool needed = beyond_memory || named;
-  if (needed && (automatic || find_transport(remote)))
+  const bool ibgda = options.boolean("IB_ENABLE_IBGDA");
+  const bool known = automatic || parse_remote_transport(remote);
+  if (needed && !ibgda && !known) {
+    const Finding unknown = unknown_remote_transport(remote, ibgda);
+    throw Error(ExitCode::usage, unknown.subject, "use", unknown.message, unknown.fix);
+  }
+  if (needed && remote != "none" && known)
     chosen.push_back(remote);
-  if (needed && options.boolean("IB_ENABLE_IBGDA"))
+  if (needed && ibgda)
     chosen.emplace_back("ibgda"); // beside the other one, as in NVSHMEM
   return chosen;
 }

@@ -34,6 +34,20 @@ TEST(TransportChoice, IbgdaComesBesideTheRemoteOne) {
             (Names{"shm", "ibrc"}));
 }
 
+/// As NVSHMEM reads its variable: case does not matter, and a word that it does not know starts no
+/// transport for the proxy, so that IBGDA is alone.
+TEST(TransportChoice, NvshmemsRemoteTransportInAnyCase) {
+  EXPECT_EQ(chosen({}, true, {{"NVSHMEM_REMOTE_TRANSPORT", "UCX"}}), (Names{"shm", "ucx"}));
+  EXPECT_EQ(chosen({{"REMOTE_TRANSPORT", "Libfabric"}}, true), (Names{"shm", "libfabric"}));
+  EXPECT_EQ(chosen({}, true, {{"NVSHMEM_REMOTE_TRANSPORT", "NONE"}}), Names{"shm"});
+  EXPECT_EQ(chosen({}, true,
+                   {{"NVSHMEM_REMOTE_TRANSPORT", "ibgda"}, {"NVSHMEM_IB_ENABLE_IBGDA", "true"}}),
+            (Names{"shm", "ibgda"}));
+  test::expect_error(ExitCode::usage, {"NVSHMEM_REMOTE_TRANSPORT=ibgda", "no transport"}, [] {
+    chosen({}, true, {{"NVSHMEM_REMOTE_TRANSPORT", "ibgda"}});
+  });
+}
+
 TEST(TransportChoice, NamesThatAreNone) {
   test::expect_error(ExitCode::usage, {"\"tcp\"", "there is none"}, [] {
     chosen({{"TRANSPORT", "shm,tcp"}}, false);
