@@ -119,8 +119,8 @@ ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& th
 ExitCode check(Context& context, const std::vector<std::string>& paths,
                const ThresholdFlags& flags) {
   if (flags.empty())
-    throw input_error("report check", "", "no threshold is given",
-                      "give --require THRESHOLD or --require-file FILE");
+    throw Error(ExitCode::usage, "report check", "start", "no threshold is given",
+                "give --require THRESHOLD or --require-file FILE");
   const std::vector<Threshold> thresholds = flags.parse(context);
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + paths.front());

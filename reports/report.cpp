@@ -87,6 +87,10 @@ json row_json(const ResultRow& row) {
     object["rate_Mops"] = *row.rate_Mops;
   if (row.wire_GBps && std::isfinite(*row.wire_GBps))
     object["wire_GBps"] = *row.wire_GBps;
+  if (!row.limit_note.empty())
+    object["limit_note"] = row.limit_note;
+  if (row.path)
+    object["path"] = to_json(*row.path);
   if (!row.reason.empty())
     object["reason"] = row.reason;
   if (!row.samples.empty())

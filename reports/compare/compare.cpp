@@ -120,6 +120,8 @@ ComparedRow lone_row(const SideRow& side, RowVerdict verdict) {
   row.unit = numbers.unit;
   row.verdict = verdict;
   row.reason = std::string("not in ") + (verdict == RowVerdict::missing ? "NEW" : "BASE");
+  if (!side.transports.empty())
+    row.reason += " by " + side.transports;
   (verdict == RowVerdict::missing ? row.base : row.other) = side_value(side, numbers);
   return row;
 }
@@ -235,7 +237,10 @@ std::size_t Comparison::count(RowVerdict verdict) const {
 Comparison compare_reports(const std::vector<LoadedReport>& base,
                            const std::vector<LoadedReport>& other, const CompareOptions& options) {
   const bool by_host = matches_by_host(base, other);
-  const Side before = side_of(base, by_host), after = side_of(other, by_host);
+  CarriersOfRows carriers;
+  carriers.learn(base);
+  carriers.learn(other);
+  const Side before = side_of(base, by_host, carriers), after = side_of(other, by_host, carriers);
   Comparison comparison;
   comparison.options = options;
   comparison.base = described(base, before);

@@ -134,7 +134,11 @@ json sweeps_section(const std::vector<LoadedReport>& current,
                     const std::vector<LoadedReport>& baseline) {
   const bool by_host =
       baseline.empty() ? has_several_hosts(current) : matches_by_host(baseline, current);
-  const Side side = side_of(current, by_host), before = side_of(baseline, by_host);
+  CarriersOfRows carriers;
+  carriers.learn(current);
+  carriers.learn(baseline);
+  const Side side = side_of(current, by_host, carriers),
+             before = side_of(baseline, by_host, carriers);
   json blocks = json::array();
   for (const RowGroup& group : by_case(side)) {
     if (blocks.size() >= most_charts)

@@ -15,15 +15,16 @@ namespace shmemctl {
 Findings check_source(const Node& node);
 
 /// Facts about the machine alone: port-down, port-slow, pcie-degraded, gpu-without-nic,
-/// nic-without-gpu, numa-unknown, nic-not-rdma, and those of check_source(). Most severe first,
+/// gpu-without-nvlink, numa-unknown, nic-not-rdma, and those of check_source(). Most severe first,
 /// then by id.
 Findings check_node(const Node& node);
 
-/// The mapping and the lists: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
+/// The mapping and the settings: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
 /// mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate, mapping-malformed,
 /// hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a PE is on a
-/// NIC of another network than most), mapping-empty (a list or a prefix
-/// leaves no device). Most severe first, then by id; fixes come from the optimal mapping, and name
+/// NIC of another network than most), mapping-empty (a list, a prefix or a transport leaves no
+/// device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu. Most severe first,
+/// then by id. Lines of variables in a fix were tried on the model: with_tried_fixes(); they name
 /// no NIC whose name is not known. Only mapping-unknown where the source does not decide.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 

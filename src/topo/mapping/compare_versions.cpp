@@ -36,7 +36,8 @@ std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings) {
 
 std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request) {
   std::vector<VersionDifference> differences;
-  for (const NvshmemVersion& version : compared_versions(request.nvshmem)) {
+  for (const NvshmemVersion& version :
+       compared_versions(settings_in(request.world, request.nvshmem))) {
     MappingRequest asked = request;
     asked.policy = Policy::nvshmem;
     asked.nvshmem.version = version;

@@ -90,7 +90,7 @@ std::string device_refusal(const HcaFacts& device, const NvshmemSettings& settin
   const char* transport = settings.transport == NvshmemTransport::ibgda ? "IBGDA" : "IBDEVX";
   if (!device.name.empty() && !accepts_name(settings, device.name)) {
     const std::string prefix = printable(effective_hca_prefix(settings), 80);
-    if (settings.version < NvshmemVersion{3, 4, 5})
+    if (!has_hca_prefix(settings.version))
       return fmt::format("{} takes only names that contain \"mlx5\"", transport);
     return fmt::format("{} takes only names that match NVSHMEM_HCA_PREFIX (\"{}\")", transport,
                        prefix);
@@ -212,7 +212,9 @@ DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
                                const NvshmemSettings& settings) {
   switch (settings.transport) {
   case NvshmemTransport::none:
-    return empty_table(devices, "no remote transport is used");
+    return empty_table(devices, settings.unknown_transport.empty()
+                                    ? "no remote transport is used"
+                                    : "NVSHMEM knows no remote transport of that name");
   case NvshmemTransport::ucx:
     return empty_table(devices, "UCX chooses its devices by itself");
   case NvshmemTransport::libfabric:

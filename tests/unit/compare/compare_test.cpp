@@ -49,6 +49,36 @@ RowVerdict verdict_of(const ResultRow& base, const ResultRow& other) {
   return compare({base}, {other}).rows.at(0).verdict;
 }
 
+ResultRow by(const std::string& transport, ResultRow row) {
+  row.path = RowPath{PathEnd{0, "a"}, PathEnd{2, "b"}, {transport}, {}};
+  return row;
+}
+
+TEST(Compare, RowsOfDifferentTransportsAreNotJoined) {
+  const Comparison comparison = compare({by("shm", put(8, 1, 1)), put(64, 10, 2)},
+                                        {by("libfabric", put(8, 12, 4)), put(64, 10, 5)});
+  ASSERT_EQ(comparison.rows.size(), 3u);
+  EXPECT_EQ(comparison.rows[0].verdict, RowVerdict::missing);
+  EXPECT_EQ(comparison.rows[0].reason, "not in NEW by shm");
+  EXPECT_EQ(comparison.rows[1].verdict, RowVerdict::same);
+  EXPECT_EQ(comparison.rows[2].verdict, RowVerdict::added);
+  EXPECT_EQ(comparison.rows[2].reason, "not in BASE by libfabric");
+}
+
+TEST(Compare, RowsOfDifferentPairsAreNotJoined) {
+  ResultRow near = by("shm", put(8, 1, 1)), far = by("libfabric", put(8, 12, 4));
+  far.params["first_pe"] = 0;
+  far.params["second_pe"] = 2;
+  const Comparison comparison = compare({near, put(64, 10, 2)}, {far, put(64, 10, 3)});
+  EXPECT_EQ(comparison.rows.size(), 3u);
+}
+
+TEST(Compare, OldReportsTellNoTransportAndAreJoined) {
+  EXPECT_EQ(verdict_of(put(8, 10, 1), by("libfabric", put(8, 12, 4))), RowVerdict::worse);
+  EXPECT_EQ(verdict_of(by("libfabric", put(8, 10, 1)), put(8, 12, 4)), RowVerdict::worse);
+  EXPECT_EQ(verdict_of(by("shm", put(8, 10, 1)), by("shm", put(8, 12, 4))), RowVerdict::worse);
+}
+
 TEST(Compare, LatencyUpIsWorseAndDownIsBetter) {
   const Comparison comparison = compare({put(8, 10, 1), put(64, 10, 2), put(512, 10, 3)},
                                         {put(8, 12, 4), put(64, 8, 5), put(512, 10.1, 6)});
