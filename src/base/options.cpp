@@ -4,7 +4,9 @@
 #include <stdexcept>
 
 #include "src/base/error.h"
+#include "src/base/option_secrets.h"
 #include "src/base/remote_transport.h"
+#include "src/base/secure_execution.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 
@@ -148,7 +150,7 @@ Options::Options(const Environment& environment,
     auto take = [&](const std::map<std::string, std::string>& from, const std::string& key,
                     OptionOrigin origin, const std::string& origin_name) {
       const auto found = from.find(key);
-      if (found != from.end())
+      if (found != from.end() && !(is_secure_execution() && chooses_code(spec.name)))
         value = {found->second, origin, origin_name, option_problem(spec, found->second, origin)};
       // In one spelling from here on, so that no reader of the value has to think of case.
       if (found != from.end() && spec.type == OptionType::choice)
@@ -196,8 +198,9 @@ void Options::require_valid(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const OptionValue& found = value(name);
     if (!found.problem.empty())
-      throw Error(ExitCode::usage, found.origin_name + "=" + found.text, "use", found.problem,
-                  "correct or unset it; shmemctl env shows every option");
+      throw Error(ExitCode::usage,
+                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "use",
+                  found.problem, "correct or unset it; shmemctl env shows every option");
   }
 }
 

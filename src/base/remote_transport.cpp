@@ -12,8 +12,14 @@ namespace {
 constexpr std::size_t compared_characters = 8;
 constexpr const char* variable = "NVSHMEM_REMOTE_TRANSPORT";
 
+/// Of NVSHMEM: "auto" is a word of this tool.
 const std::vector<std::string>& known_words() {
-  return option_spec("REMOTE_TRANSPORT").choices;
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> all = option_spec("REMOTE_TRANSPORT").choices;
+    all.erase(std::remove(all.begin(), all.end(), "auto"), all.end());
+    return all;
+  }();
+  return words;
 }
 
 /// Users take IBGDA for a remote transport; it has a variable of its own.

@@ -74,7 +74,9 @@ NvshmemSettings nvshmem_settings(const Options& options) {
                   "give a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
-  const std::string remote = options.text("REMOTE_TRANSPORT");
+  // Where nobody names one, NVSHMEM takes its default.
+  const std::string asked = options.text("REMOTE_TRANSPORT");
+  const std::string remote = asked == "auto" ? "ibrc" : asked;
   const std::optional<std::string> word = parse_remote_transport(remote);
   settings.proxy_transport = transport_of_word(word.value_or("none"));
   settings.unknown_transport = word ? "" : remote;

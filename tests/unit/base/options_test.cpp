@@ -140,7 +140,7 @@ TEST(RemoteTransport, IsComparedByEightCharactersWithoutCase) {
   EXPECT_EQ(parse_remote_transport("Libfabri"), "libfabric");
   EXPECT_EQ(parse_remote_transport("libfabric-next"), "libfabric");
   EXPECT_EQ(parse_remote_transport("None"), "none");
-  for (const char* unknown_word : {"ibrcc", "ibgda", "", "ib", "libfab", " ibrc"})
+  for (const char* unknown_word : {"ibrcc", "ibgda", "", "ib", "libfab", " ibrc", "auto"})
     EXPECT_EQ(parse_remote_transport(unknown_word), std::nullopt) << unknown_word;
 }
 
