@@ -1,7 +1,8 @@
 // Every option, on one page.
-#include "src/base/options.h"
-
 #include <algorithm>
+
+#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 
 namespace shmemctl {
 
@@ -28,6 +29,12 @@ OptionSpec integer(std::string name, std::string default_value, long long minimu
   OptionSpec spec =
       number(std::move(name), std::move(default_value), minimum, maximum, std::move(doc));
   spec.type = OptionType::integer;
+  return spec;
+}
+
+OptionSpec secret(std::string name, std::string doc) {
+  OptionSpec spec{std::move(name), OptionType::text, "", std::move(doc)};
+  spec.secret = true;
   return spec;
 }
 
@@ -72,9 +79,11 @@ std::vector<OptionSpec> make_table() {
        "Among whom NVSHMEM 3.7 shares the NICs: AUTO (the PEs) or "
        "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
        in_nvshmem},
-      choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
-             "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
-             in_nvshmem),
+      choice(
+          "REMOTE_TRANSPORT", "auto", {"auto", "none", "ibrc", "ucx", "ibdevx", "libfabric"},
+          "The transport to other nodes, for which NICs are chosen as NVSHMEM would; auto is the "
+          "first of ibrc, libfabric and ucx that reaches all PEs.",
+          in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Kernels post to the HCA themselves (IBGDA) where they cannot load and store; with "
        "DEVICE_PATH=auto, and ibgda among the transports.",
@@ -98,12 +107,13 @@ std::vector<OptionSpec> runtime_options() {
              "Which process management interface BOOTSTRAP=pmi means.", in_nvshmem),
       {"BOOTSTRAP_PLUGIN", OptionType::text, "", "The shared object that BOOTSTRAP=plugin loads.",
        in_nvshmem},
-      {"BOOTSTRAP_UID", OptionType::text, "",
-       "The unique id of the job, as the PE that made it printed it."},
+      secret("BOOTSTRAP_UID",
+             "The unique id of the job, as the PE that made it printed it; it holds "
+             "the job's secret."),
       {"BOOTSTRAP_UID_SESSION_ID", OptionType::text, "",
        "host:port at which PE 0 listens for the others, instead of a unique id.", in_nvshmem},
-      {"BOOTSTRAP_UID_SECRET", OptionType::text, "",
-       "The secret of the job that a session id names: any text, the same for all PEs."},
+      secret("BOOTSTRAP_UID_SECRET",
+             "The secret of the job that a session id names: any text, the same for all PEs."),
       {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",
        "A file with that secret, instead of the variable."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
@@ -269,6 +279,12 @@ const std::vector<OptionSpec>& option_table() {
     return rows;
   }();
   return table;
+}
+
+bool is_secret_option(std::string_view name) {
+  const std::vector<OptionSpec>& table = option_table();
+  return std::any_of(table.begin(), table.end(),
+                     [name](const OptionSpec& spec) { return spec.secret && spec.name == name; });
 }
 
 } // namespace shmemctl
