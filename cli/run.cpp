@@ -5,7 +5,9 @@
 
 #include "cli/context.h"
 #include "cli/moe_flags.h"
+#include "cli/terminal.h"
 #include "src/base/text.h"
+#include "src/launch/core_shares.h"
 #include "src/launch/launch.h"
 
 namespace shmemctl {
@@ -19,6 +21,7 @@ struct RunFlags {
   int n_nodes = 1;
   bool label = false;
   double timeout_s = 0;
+  std::string pin = "auto";
 };
 
 Error bad_invocation(const std::string& problem, const std::string& fix) {
@@ -50,14 +53,38 @@ Environment pe_environment(const Context& context) {
     return found == environment.end() ? std::string() : found->second;
   };
   // A PE's stdout is a pipe; what it writes may still end on a terminal.
-  const bool colour = ::isatty(STDOUT_FILENO) == 1 && value("NO_COLOR").empty() &&
-                      value("TERM") != "dumb" && value("SHMEMCTL_COLOR").empty();
+  const bool colour = is_terminal(STDOUT_FILENO, context.environment) &&
+                      value("NO_COLOR").empty() && value("TERM") != "dumb" &&
+                      value("SHMEMCTL_COLOR").empty();
   if (colour) {
     environment["SHMEMCTL_COLOR"] = "always";
-    if (::isatty(STDERR_FILENO) == 1)
+    if (is_terminal(STDERR_FILENO, context.environment))
       environment.emplace("CLICOLOR_FORCE", "1");
   }
   return environment;
+}
+
+/// Whether the command places its PEs itself: bench and moe have --pin, too.
+bool chooses_cpus(const std::vector<std::string>& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
+    return word == "--pin" || starts_with(word, "--pin=");
+  });
+}
+
+/// Where the PEs go, said on stderr with --verbose.
+std::vector<CpuSet> cpus_of_pes(const Context& context, const RunFlags& flags,
+                                const LaunchRequest& request, bool own) {
+  const Sysroot sysroot;
+  CoreShares shares;
+  if (flags.pin == "none")
+    shares.reason = "--pin none";
+  else if (own && chooses_cpus(request.command))
+    shares.reason = "the command has --pin";
+  else
+    shares = choose_core_shares(sysroot, request.environment, request.n_pes);
+  if (context.verbose)
+    std::cerr << to_text(shares, read_cpu_layout(sysroot)) << std::flush;
+  return shares.cpus;
 }
 
 LaunchRequest launch_request(const Context& context, const RunFlags& flags, const CLI::App& app,
@@ -66,10 +93,12 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   if (!command.empty() && starts_with(command[0], "-"))
     throw bad_invocation(printable(command[0]) + " is not an option of run",
                          "options of the command stand behind it; see shmemctl run --help");
-  if (!command.empty() && is_own_subcommand(app, command[0])) {
+  const bool own = !command.empty() && is_own_subcommand(app, command[0]);
+  if (own) {
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
+    request.one_error = true;
   }
   request.command = std::move(command);
   request.n_pes = flags.n_pes;
@@ -80,14 +109,17 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   if (request.timeout_s == 0 && common != context.command_line.end())
     request.timeout_s = parse_number(common->second).value_or(0);
   request.environment = pe_environment(context);
+  request.cpus = cpus_of_pes(context, flags, request, own);
   return request;
 }
 
 ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
                  const std::vector<std::string>& command) {
   require_flags_behind_command(context);
-  const LaunchResult result = launch(launch_request(context, flags, app, command));
-  if (const std::string line = failure_line(result); !line.empty())
+  const LaunchRequest request = launch_request(context, flags, app, command);
+  const LaunchResult result = launch(request);
+  const bool said = request.one_error && failed_alike_and_said_so(result);
+  if (const std::string line = failure_line(result); !line.empty() && !said)
     std::cerr << "shmemctl: error: " << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
 }
@@ -138,6 +170,11 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--nodes", flags->n_nodes, "Split them into this many virtual nodes")
       ->type_name("H")
       ->check(CLI::Range(1, most_pes));
+  command
+      ->add_option("--pin", flags->pin,
+                   "auto (default): cores of its own for each PE, near its GPU, where there are "
+                   "enough and nobody has chosen CPUs; none: wherever the kernel puts it")
+      ->check(CLI::IsMember({"auto", "none"}));
   command->add_flag("--label", flags->label, "Begin each line of output with [PE]");
   command
       ->add_option("--timeout", flags->timeout_s,

@@ -87,6 +87,8 @@ transports() {
     SHMEMCTL_LIBFABRIC_PROVIDER=tcp || well=1
   over ibdevx libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibdevx SHMEMCTL_SOFT_HCA_OVER=shm || well=1
   over ibgda libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda SHMEMCTL_SOFT_HCA_OVER=shm || well=1
+  over "ibgda in any order" libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda \
+    SHMEMCTL_SOFT_HCA_OVER=shm SHMEMCTL_SOFT_HCA_PLACEMENT=any || well=1
   return "$well"
 }
 

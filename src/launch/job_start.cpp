@@ -96,14 +96,17 @@ Spawned LaunchJob::start_pe(int pe, const std::string& program) {
     spawn.standard_input = in.read_end.get();
     input_ = TerminalInput(STDIN_FILENO, std::move(in.write_end));
   }
+  if (static_cast<std::size_t>(pe) < request_.cpus.size())
+    spawn.cpus = request_.cpus[static_cast<std::size_t>(pe)];
   spawn.standard_output = out.write_end.get();
   spawn.standard_error = err.write_end.get();
   Spawned spawned(spawn, signals_);
   Pe& entry = pes_[static_cast<std::size_t>(pe)];
   entry.pid = spawned.pid();
-  const OutputStream::Style style{request_.label ? "[" + std::to_string(pe) + "] " : std::string(),
-                                  request_.n_pes == 1 && !request_.label};
+  OutputStream::Style style{request_.label ? "[" + std::to_string(pe) + "] " : std::string(),
+                            request_.n_pes == 1 && !request_.label, false};
   entry.out = std::make_unique<OutputStream>(std::move(out.read_end), out_, style);
+  style.one_error = request_.one_error && !request_.label && request_.n_pes > 1;
   entry.err = std::make_unique<OutputStream>(std::move(err.read_end), err_, style);
   return spawned;
 }
