@@ -32,7 +32,7 @@ for mutation in "${mutations[@]}"; do
     "-DSHMEMCTL_MUTATE_$mutation" -Itests/support/device_on_host -I. \
     "${sources[@]}" -lgtest -lgtest_main -lpthread -o "$folder/test"
   failed=0
-  TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 300 "$folder/test" \
+  TSAN_OPTIONS=halt_on_error=1:exitcode=66 SHMEMCTL_DEVICE_WAIT_S=5 timeout 900 "$folder/test" \
     >"$folder/said" 2>&1 || failed=$?
   if [[ $mutation == none ]]; then
     echo "none: exit $failed"

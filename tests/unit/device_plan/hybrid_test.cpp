@@ -179,7 +179,7 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
     set_network(world);
     world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
     world.kernels().run({1, 2}, [&](const DeviceJob& job) {
-      for (int call = 0; call < 150; ++call) {
+      for (int call = 0; call < 80; ++call) {
         world.dispatch(job);
         device::Block::sync(); // the launch is over
       }
@@ -200,7 +200,7 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
     const std::vector<std::int32_t> expected[] = {world.counts_of(9), world.counts_of(4)};
     std::atomic<int> wrong{0};
     world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) {
-      for (int call = 0; call < 100; ++call) {
+      for (int call = 0; call < 60; ++call) {
         world.notify_of(job, call % 2 == 0 ? 9 : 4);
         device::Block::sync(); // the launch is over
         if (device::Block::rank() == 0 &&
