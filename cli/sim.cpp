@@ -9,6 +9,7 @@
 #include "src/sim/cluster_findings.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/host_json.h"
 
@@ -74,9 +75,10 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
   report.simulation =
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
-  report.findings = cluster_findings(source.node, variants.clusters.front());
-  for (Finding& finding : simulation_findings(summaries))
-    report.findings.push_back(std::move(finding));
+  report.findings = check_source(source.node);
+  for (Findings more : {cluster_findings(source.node, variants.clusters.front()),
+                        simulation_findings(summaries)})
+    std::move(more.begin(), more.end(), std::back_inserter(report.findings));
   return session.finish();
 }
 

@@ -202,7 +202,13 @@ std::vector<Advice> advise(const Node& node, const Mapping& optimal) {
   const bool complete =
       !optimal.pes.empty() && std::all_of(optimal.pes.begin(), optimal.pes.end(),
                                           [](const PeMapping& pe) { return !pe.nics.empty(); });
-  if (!complete)
+  const bool named =
+      std::all_of(optimal.pes.begin(), optimal.pes.end(), [&node](const PeMapping& pe) {
+        return std::none_of(pe.nics.begin(), pe.nics.end(), [&node](const NicUse& use) {
+          return node.nics[static_cast<std::size_t>(use.nic)].unnamed;
+        });
+      });
+  if (!complete || !named)
     return {};
   std::vector<Advice> all;
   for (World world : {World::node, World::deepep_ht, World::deepep_ll})

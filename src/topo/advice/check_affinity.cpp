@@ -60,13 +60,19 @@ std::vector<int> fabric_nics(const Node& node) {
 }
 
 Findings check_gpus_without_nic(const Node& node) {
-  if (node.gpus.empty())
+  if (node.gpus.empty() || node.hidden_nics > 0)
     return {};
   std::vector<int> far;
   std::vector<int> not_close;
   if (node.nics.empty()) {
     for (const Gpu& gpu : node.gpus)
       far.push_back(gpu.index);
+    // A matrix without a PCI tree is nvidia-smi's.
+    if (node.recorded && node.pci.empty())
+      return {{"gpu-without-nic", Severity::info, numbered("GPU", far),
+               "no NIC is listed in this text: the node has none, or those that nvidia-smi does "
+               "not list (EFA, Slingshot)",
+               "run shmemctl topo on that host itself: it asks the kernel for every NIC"}};
     return {{"gpu-without-nic", Severity::warning, numbered("GPU", far),
              fmt::format("{} can reach no other node: no NIC is known here", numbered("GPU", far)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};

@@ -8,6 +8,19 @@
 
 namespace shmemctl {
 
+namespace {
+
+Findings unknown_mapping(const Mapping& mapping) {
+  std::vector<int> pes;
+  for (const PeMapping& pe : mapping.pes)
+    pes.push_back(pe.pe);
+  return {{"mapping-unknown", Severity::warning, numbered("PE", pes),
+           "which NIC a PE uses is unknown: " + mapping.undecided,
+           "run shmemctl topo with the same settings on that host itself"}};
+}
+
+} // namespace
+
 Diagnoses diagnose_mapping(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   Diagnoses all = check_lists(node, mapping, optimal);
   for (Diagnoses found : {check_loads(node, mapping, optimal), check_other_nics(node, mapping)})
@@ -18,8 +31,13 @@ Diagnoses diagnose_mapping(const Node& node, const Mapping& mapping, const Mappi
 }
 
 Findings check_mapping(const Node& node, const Mapping& mapping) {
+  if (!mapping.undecided.empty())
+    return unknown_mapping(mapping);
   const Mapping optimal = map_nics(node, optimal_request(mapping.request));
-  return with_tried_fixes(node, mapping, optimal, diagnose_mapping(node, mapping, optimal));
+  Findings findings =
+      with_tried_fixes(node, mapping, optimal, diagnose_mapping(node, mapping, optimal));
+  withhold_unknown_names(node, findings);
+  return findings;
 }
 
 } // namespace shmemctl

@@ -13,6 +13,9 @@ Findings check_affinity(const Node& node);   ///< gpu-without-nic, numa-unknown
 Findings check_nvlinks(const Node& node);    ///< gpu-without-nvlink
 Findings check_rdma(const Node& node);       ///< nic-not-rdma
 
+/// Takes lines of environment that name a NIC without a known name out of the fixes.
+void withhold_unknown_names(const Node& node, Findings& findings);
+
 /// NVSHMEM's settings: mapping-ignored, mapping-not-pinned, mapping-order, mapping-count,
 /// mapping-duplicate, mapping-malformed, mapping-empty, hca-unknown, port-unknown, nic-not-rdma,
 /// remote-transport-unknown, nvshmem-version-unknown. Nothing for other policies.

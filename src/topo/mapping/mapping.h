@@ -66,6 +66,8 @@ struct Mapping {
   std::vector<PeMapping> pes;
   std::vector<NicLoad> nics;   ///< every eligible (NIC, port), used or not, in node order
   double load_factor = 0;      ///< of the busiest
+  std::string undecided;       ///< why the source does not decide which NICs are used, and no PE
+                               ///< has one; else ""
   DeviceTable table;           ///< policy nvshmem: the table with the reasons for exclusions
   std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
 };

@@ -54,7 +54,7 @@ struct HcaPortFacts {
   LinkLayer link_layer = LinkLayer::infiniband;
 };
 struct HcaFacts {
-  std::string name;
+  std::string name; ///< "" if it is not known: lists and prefixes cannot be held against it
   std::vector<HcaPortFacts> ports;
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };
@@ -78,6 +78,7 @@ struct DeviceTable {
   std::vector<HcaListEntry> unmatched; ///< entries that matched no device or port
   bool pe_mapping_ignored = false;     ///< both lists set, or a release that never reads it
   bool overruns = false;               ///< more rows than NVSHMEM's arrays hold (32)
+  std::string undecided;               ///< why the rows cannot be told, and there are none; else ""
 };
 /// Step 1 (research section 1 and 2): which devices NVSHMEM considers, in its order.
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,

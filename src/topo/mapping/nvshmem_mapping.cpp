@@ -57,6 +57,7 @@ public:
     mapping_.table_nics = enumeration_.nics;
     for (std::size_t pe = 0; pe < request_.gpus.size(); ++pe)
       mapping_.pes.push_back(start_pe(static_cast<int>(pe)));
+    mapping_.undecided = mapping_.table.undecided;
     for (const std::vector<int>& world : worlds())
       answer_world(world);
     return std::move(mapping_);
@@ -167,6 +168,8 @@ private:
   }
 
   std::string why_none() const {
+    if (!mapping_.undecided.empty())
+      return "unknown: " + mapping_.undecided;
     if (settings_.transport == NvshmemTransport::ucx)
       return "UCX chooses its devices by itself";
     if (settings_.transport == NvshmemTransport::none)
@@ -227,7 +230,8 @@ Enumeration enumerate_hcas(const Node& node) {
     const Nic& nic = node.nics[i];
     if (nic.rdma && !*nic.rdma)
       continue;
-    enumeration.devices.push_back({nic.name, port_facts(nic), may_be_mlx5(node, nic)});
+    enumeration.devices.push_back(
+        {nic.unnamed ? "" : nic.name, port_facts(nic), may_be_mlx5(node, nic)});
     enumeration.nics.push_back(static_cast<int>(i));
   }
   return enumeration;
