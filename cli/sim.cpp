@@ -76,8 +76,8 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
   report.findings = check_source(source.node);
-  for (Findings more : {cluster_findings(source.node, variants.clusters.front()),
-                        simulation_findings(summaries)})
+  for (Findings more :
+       {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})
     std::move(more.begin(), more.end(), std::back_inserter(report.findings));
   return session.finish();
 }
@@ -89,11 +89,12 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
       .add_option("--fabric", request.fabric,
                   "rail: NIC i of a block's nodes has leaf switch i; fat-tree: one leaf for all")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
-  command.add_option("--leaf-nodes", request.leaf_nodes,
-                     "Nodes that share leaf switches (default 32)")
+  command
+      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--oversubscription", request.oversubscription,
-                     "A leaf's links to NICs over its uplinks (default 1)")
+  command
+      .add_option("--oversubscription", request.oversubscription,
+                  "A leaf's links to NICs over its uplinks (default 1)")
       ->check(CLI::Range(0.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,
