@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <iostream>
+#include <limits>
 
 #include "cli/job_session.h"
 #include "cli/session.h"
@@ -11,6 +12,7 @@
 #include "src/base/units.h"
 #include "src/bench/engine.h"
 #include "src/bench/list.h"
+#include "src/bench/path.h"
 #include "src/bench/pinning.h"
 #include "src/bench/self_test.h"
 #include "src/bench/timer.h"
@@ -52,10 +54,10 @@ std::size_t size_flag(const std::string& flag, const std::string& text) {
   return *size_bytes;
 }
 
-/// "0,3": the two PEs of Traffic::pair.
-std::pair<int, int> pair_flag(const std::string& text) {
+/// "0,3": the two PEs of Traffic::pair; the job's default where none are named.
+std::pair<int, int> pair_flag(const std::string& text, std::pair<int, int> otherwise) {
   if (text.empty())
-    return {0, 1};
+    return otherwise;
   const std::vector<std::string> parts = split(text, ',');
   const auto number = [&](std::size_t i) {
     return i < parts.size() ? parse_integer(parts[i]).value_or(-1) : -1;
@@ -91,7 +93,8 @@ std::vector<CaseEntry> cases_for(const BenchFlags& flags) {
   return cases_of(request.initiator, check_launch(request));
 }
 
-Sweep sweep_of(const BenchFlags& flags) {
+/// @param pair of a job for --traffic pair, unless --pair names another
+Sweep sweep_of(const BenchFlags& flags, std::pair<int, int> pair = {0, 1}) {
   Sweep sweep;
   sweep.launch = launch_flags(flags);
   sweep.min_bytes = size_flag("--min-bytes", flags.min_bytes);
@@ -111,7 +114,7 @@ Sweep sweep_of(const BenchFlags& flags) {
     sweep.matrix = true;
   }
   sweep.direction = flags.bidirectional ? Direction::bi : Direction::uni;
-  std::tie(sweep.first_pe, sweep.second_pe) = pair_flag(flags.pes);
+  std::tie(sweep.first_pe, sweep.second_pe) = pair_flag(flags.pes, pair);
   return sweep;
 }
 
@@ -176,7 +179,7 @@ Measurement measurement_of(const Pinning& pinning) {
 
 ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& session,
                  Runtime& runtime, const Options& options) {
-  const Sweep sweep = sweep_of(flags);
+  const Sweep sweep = sweep_of(flags, default_pair(runtime.placement()));
   const std::vector<CaseEntry> cases = choose_cases(cases_for(flags), flags.cases);
   std::vector<std::vector<Point>> points;
   for (const CaseEntry& entry : cases) // before any is measured: a bad flag ends the run at once
@@ -187,9 +190,9 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   session.step("pinning PEs to cores");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
-  report.connections = merge_connections(
-      runtime.gather_text(connections_text(runtime.transports(), runtime.n_pes())));
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
+  report.connections = merge_connections(runtime.gather_text(connections_in_use(runtime)));
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
   NicWatch nics(runtime, options);
@@ -226,7 +229,8 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   session.step("the self-test");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   const SelfTestResult result = self_test(runtime);
   for (const SelfTestRow& row : result.rows)
     report.checks.push_back(check_row(row));
@@ -311,7 +315,10 @@ void add_sweep_flags(CLI::App& command, BenchFlags& flags) {
       ->check(CLI::Range(1.0001, 1e6));
   command.add_option("--traffic", flags.traffic, "Who sends to whom")
       ->check(CLI::IsMember({"pair", "pairs", "all-to-all", "collective", "matrix"}));
-  command.add_option("--pair", flags.pes, "The two PEs of --traffic pair (default 0,1)")
+  command
+      .add_option("--pair", flags.pes,
+                  "The two PEs of --traffic pair (default: 0 and the first one of another node, "
+                  "else 0,1)")
       ->type_name("A,B");
   command.add_flag("--bidir", flags.bidirectional, "Both directions at once");
   command
@@ -333,7 +340,8 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
       ->excludes(iterations);
   command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
       ->type_name("CPUS");
-  command.add_option("--seed", flags.seed, "Of the data (default 1)");
+  command.add_option("--seed", flags.seed, "Of the data (default 1)")
+      ->check(CLI::Range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
   command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
   command.add_flag("--quick", flags.quick, "Few sizes and short: does it work?");
 }

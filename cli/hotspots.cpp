@@ -11,6 +11,7 @@
 #include "src/base/text.h"
 #include "src/launch/program.h"
 #include "src/topo/readers/reader.h"
+#include "src/topo/readers/virtual_interfaces.h"
 #include "src/topo/writers/host_json.h"
 #include "src/watch/hotspot_log.h"
 
@@ -50,8 +51,10 @@ void put(HotspotRun& run, const NodeTotals& totals, const WatchFacts& facts) {
 ExitCode compare(HotspotRun& run) {
   run.session.phase("reading the trees");
   const Sysroot after(run.flags.sysroot_after);
-  const NodeTotals totals = compare_trees(*run.source.sysroot, run.source.node, after,
-                                          read_machine(after), run.flags.window_s);
+  const Sysroot& before = *run.source.sysroot;
+  const NodeTotals totals =
+      compare_trees(before, with_virtual_interfaces(run.source.node, before), after,
+                    with_virtual_interfaces(read_machine(after), after), run.flags.window_s);
   WatchFacts facts;
   facts.mode = "trees";
   facts.samples = 2;

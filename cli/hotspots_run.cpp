@@ -5,6 +5,7 @@
 #include "cli/hotspots.h"
 #include "src/base/input.h"
 #include "src/topo/mapping/request.h"
+#include "src/topo/readers/virtual_interfaces.h"
 
 namespace shmemctl {
 
@@ -54,7 +55,8 @@ WatchFacts facts_of(const HotspotRun& run, const HotspotWatch& watch, const char
 std::unique_ptr<HotspotWatch> begin_watch(HotspotRun& run) {
   run.session.phase("opening the counters");
   const ManyFiles many;
-  auto watch = std::make_unique<HotspotWatch>(*run.source.sysroot, run.source.node);
+  auto watch = std::make_unique<HotspotWatch>(
+      *run.source.sysroot, with_virtual_interfaces(run.source.node, *run.source.sysroot));
   watch->sample(SampleDepth::all);
   return watch;
 }

@@ -1,6 +1,7 @@
 #include "cli/job_session.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <fmt/format.h>
 #include <iostream>
 #include <set>
@@ -76,7 +77,34 @@ ExitCode read_world(const std::string& text, int world, Findings& to) {
 
 JobSession::JobSession(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
-      output_(ReportTargets{}, report_) {}
+      output_(ReportTargets{}, report_) {
+  output_.ask_before_ending([this](int signal, bool) {
+    interrupted(signal);
+    return false;
+  });
+}
+
+void JobSession::watch_lifeline(Lifeline* lifeline) {
+  const std::lock_guard lock(lifeline_mutex_);
+  lifeline_ = lifeline;
+}
+
+/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
+/// its notice may come a little later than the signal.
+void JobSession::interrupted(int signal) {
+  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const Error error(ExitCode::interrupted, "the run", "finish", words, "start it again");
+  const std::lock_guard lock(lifeline_mutex_);
+  if (!lifeline_)
+    return;
+  try {
+    lifeline_->await_cause(-1);
+    lifeline_->announce(error, "");
+  } catch (const Error& cause) {
+    output_.blame(Error(ExitCode::interrupted, "the run", "finish",
+                        words + ", after this: " + cause.system_message(), cause.fix()));
+  }
+}
 
 void JobSession::step(const std::string& words) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
@@ -90,8 +118,11 @@ void JobSession::expire(const std::string& words) {
                     "give more time with --timeout SECONDS, or look at what that step waits for");
   end_if_writing_hangs(ExitCode::deadline);
   print_error(error);
-  if (Runtime* runtime = runtime_.load())
-    runtime->fail(error);
+  {
+    const std::lock_guard lock(lifeline_mutex_);
+    if (lifeline_)
+      lifeline_->announce(error, words);
+  }
   died(error);
   std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
 }
@@ -228,6 +259,7 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
   report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
                 runtime.launcher()};
   report.phases = gather_phases(runtime);
+  add_transport_choice(runtime.remote_choice(), report.findings);
   if (context.json_path.empty())
     return;
   report.hosts = gather_hosts(runtime, options);
@@ -248,6 +280,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
       session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
     };
+    request.lifeline_changed = [&session](Lifeline* lifeline) { session.watch_lifeline(lifeline); };
     request.hosts_known = [&session](const Placement& placement) { session.know_hosts(placement); };
     if (launched_rank(context.environment) == 0)
       session.expect_to_lead();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -58,7 +59,10 @@ public:
   /// The run ends with this error: what there is goes out as `incomplete`, unless conclude()
   /// was reached. A failure to do so is printed.
   void died(const Error& error);
-  /// Who is told when a step hangs.
+  /// By what the other PEs are told when a step hangs, or a signal ends this process; nullptr: by
+  /// nothing.
+  void watch_lifeline(Lifeline* lifeline);
+  /// Whose worlds' verdicts are gathered; nullptr: nobody's.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
@@ -67,11 +71,14 @@ private:
   void end_phase();
   void print_end();
   [[noreturn]] void expire(const std::string& words);
+  void interrupted(int signal);
 
   const Context& context_;
   const Options& options_;
   Report report_;
-  ReportOutput output_;
+  std::mutex lifeline_mutex_; ///< held while it is used, so that it does not go meanwhile
+  Lifeline* lifeline_ = nullptr;
+  ReportOutput output_; ///< its thread uses the two above
   bool leads_ = false;
   bool expects_to_lead_ = false;
   bool phases_ended_ = false;

@@ -18,9 +18,12 @@ void add_shape_flags(CLI::App& command, moe::Request& request) {
       ->type_name("N[,N...]");
   command.add_option("--num-experts", request.experts, "Experts of all ranks (default 256)")
       ->type_name("N[,N...]");
-  command.add_option("--expert-alignment", request.expert_alignment,
-                     "Counts per expert are rounded up to a multiple of it");
-  command.add_option("--seed", request.seed, "Of routing and data (default 1)");
+  command
+      .add_option("--expert-alignment", request.expert_alignment,
+                  "Counts per expert are rounded up to a multiple of it")
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--seed", request.seed, "Of routing and data (default 1)")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{0xffffffff}));
 }
 
 void add_recorded_routing_flags(CLI::App& command, MoeFlags& flags) {
@@ -92,8 +95,10 @@ void add_effort_flags(CLI::App& command, MoeFlags& flags) {
                   "ll: a rank that does not come in that time is masked, and the rest go on, "
                   "also if its process is stopped or gone")
       ->check(CLI::Range(1.0, 1e9));
-  command.add_option("--absent", effort.absent,
-                     "ll, with --patience-us: at the end this PE stays away from some more calls");
+  command
+      .add_option("--absent", effort.absent,
+                  "ll, with --patience-us: at the end this PE stays away from some more calls")
+      ->check(CLI::Range(0, 1 << 24));
   command.add_option("--straggler", flags.straggler, "This PE comes so many us late, always")
       ->type_name("PE:US");
   command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")

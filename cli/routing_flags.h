@@ -17,9 +17,12 @@ void add_routing_flags(CLI::App& command, Request& request, const std::string& f
   command.add_option("--routing", request.routing,
                      "Who chooses whom: " + join(moe::routing_names(), ", ") + "; or a file of " +
                          file_is + " (with / or . in its name)");
-  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)");
-  command.add_option("--num-topk-groups", request.top_groups,
-                     "grouped: groups that a token chooses first (default 4)");
+  command.add_option("--num-groups", request.groups, "grouped: groups of experts (default 8)")
+      ->check(CLI::Range(0, 1 << 24));
+  command
+      .add_option("--num-topk-groups", request.top_groups,
+                  "grouped: groups that a token chooses first (default 4)")
+      ->check(CLI::Range(0, 1 << 24));
   command.add_option("--masked", request.masked_percent, "Percent of the choices that are none")
       ->check(CLI::Range(0, 100));
   command.add_flag("--uneven", request.uneven,

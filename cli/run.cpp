@@ -7,6 +7,7 @@
 #include "cli/moe_flags.h"
 #include "cli/terminal.h"
 #include "src/base/text.h"
+#include "src/launch/core_shares.h"
 #include "src/launch/launch.h"
 
 namespace shmemctl {
@@ -20,6 +21,7 @@ struct RunFlags {
   int n_nodes = 1;
   bool label = false;
   double timeout_s = 0;
+  std::string pin = "auto";
 };
 
 Error bad_invocation(const std::string& problem, const std::string& fix) {
@@ -62,13 +64,37 @@ Environment pe_environment(const Context& context) {
   return environment;
 }
 
+/// Whether the command places its PEs itself: bench and moe have --pin, too.
+bool chooses_cpus(const std::vector<std::string>& command) {
+  return std::any_of(command.begin(), command.end(), [](const std::string& word) {
+    return word == "--pin" || starts_with(word, "--pin=");
+  });
+}
+
+/// Where the PEs go, said on stderr with --verbose.
+std::vector<CpuSet> cpus_of_pes(const Context& context, const RunFlags& flags,
+                                const LaunchRequest& request, bool own) {
+  const Sysroot sysroot;
+  CoreShares shares;
+  if (flags.pin == "none")
+    shares.reason = "--pin none";
+  else if (own && chooses_cpus(request.command))
+    shares.reason = "the command has --pin";
+  else
+    shares = choose_core_shares(sysroot, request.environment, request.n_pes);
+  if (context.verbose)
+    std::cerr << to_text(shares, read_cpu_layout(sysroot)) << std::flush;
+  return shares.cpus;
+}
+
 LaunchRequest launch_request(const Context& context, const RunFlags& flags, const CLI::App& app,
                              std::vector<std::string> command) {
   LaunchRequest request;
   if (!command.empty() && starts_with(command[0], "-"))
     throw bad_invocation(printable(command[0]) + " is not an option of run",
                          "options of the command stand behind it; see shmemctl run --help");
-  if (!command.empty() && is_own_subcommand(app, command[0])) {
+  const bool own = !command.empty() && is_own_subcommand(app, command[0]);
+  if (own) {
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
@@ -83,6 +109,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
   if (request.timeout_s == 0 && common != context.command_line.end())
     request.timeout_s = parse_number(common->second).value_or(0);
   request.environment = pe_environment(context);
+  request.cpus = cpus_of_pes(context, flags, request, own);
   return request;
 }
 
@@ -143,6 +170,11 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--nodes", flags->n_nodes, "Split them into this many virtual nodes")
       ->type_name("H")
       ->check(CLI::Range(1, most_pes));
+  command
+      ->add_option("--pin", flags->pin,
+                   "auto (default): cores of its own for each PE, near its GPU, where there are "
+                   "enough and nobody has chosen CPUs; none: wherever the kernel puts it")
+      ->check(CLI::IsMember({"auto", "none"}));
   command->add_flag("--label", flags->label, "Begin each line of output with [PE]");
   command
       ->add_option("--timeout", flags->timeout_s,

@@ -17,6 +17,7 @@
 #include "src/doctor/gpu_links.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
+#include "src/topo/mapping/ports.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
@@ -180,10 +181,9 @@ ExitCode with_session(Context& context,
 }
 
 void put_node(const Node& node, const Mapping& mapping, Report& report) {
-  MappingRequest request = mapping.request;
-  request.policy = Policy::optimal;
   report.topology = topology_json(node);
-  report.mapping = mapping_json(node, mapping, advise(node, map_nics(node, request)));
+  report.mapping =
+      mapping_json(node, mapping, advise(node, map_nics(node, optimal_request(mapping.request))));
 }
 
 void run_topo(Session& session, const Options& options, const NodeSource& source) {

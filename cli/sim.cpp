@@ -6,8 +6,10 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
+#include "src/sim/cluster_findings.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/host_json.h"
 
@@ -73,20 +75,27 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
   report.simulation =
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
-  report.findings = simulation_findings(summaries);
+  report.findings = check_source(source.node);
+  for (Findings more :
+       {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})
+    std::move(more.begin(), more.end(), std::back_inserter(report.findings));
   return session.finish();
 }
 
 void add_cluster_flags(CLI::App& command, sim::Request& request) {
-  command.add_option("--nodes", request.nodes, "Nodes, each as the topology says (default 2)");
+  command.add_option("--nodes", request.nodes, "Nodes, each as the topology says (default 2)")
+      ->check(CLI::Range(0, 1 << 24));
   command
       .add_option("--fabric", request.fabric,
                   "rail: NIC i of a block's nodes has leaf switch i; fat-tree: one leaf for all")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
-  command.add_option("--leaf-nodes", request.leaf_nodes,
-                     "Nodes that share leaf switches (default 32)");
-  command.add_option("--oversubscription", request.oversubscription,
-                     "A leaf's links to NICs over its uplinks (default 1)");
+  command
+      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
+      ->check(CLI::Range(0, 1 << 24));
+  command
+      .add_option("--oversubscription", request.oversubscription,
+                  "A leaf's links to NICs over its uplinks (default 1)")
+      ->check(CLI::Range(0.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,
                   "Rate of each NIC port, Gbit/s (default: the topology's)")
@@ -105,10 +114,14 @@ void add_traffic_flags(CLI::App& command, sim::Request& request) {
       .add_option("--ep-ranks", request.ep_ranks,
                   "Ranks that share the experts: groups of whole nodes (default: all)")
       ->check(CLI::Range(1, 1 << 24));
-  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)");
-  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)");
-  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)");
-  command.add_option("--num-experts", request.experts, "Experts of a group (default 256)");
+  command.add_option("--num-tokens", request.tokens, "Tokens of a rank (default 128)")
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--hidden", request.hidden, "Channels of a token (default 7168)")
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--num-topk", request.top_k, "Experts that a token chooses (default 8)")
+      ->check(CLI::Range(0, 1 << 24));
+  command.add_option("--num-experts", request.experts, "Experts of a group (default 256)")
+      ->check(CLI::Range(0, 1 << 24));
   add_routing_flags(command, request, "moe --record", "Rank 0 of a group", "the last one");
   command
       .add_option("--mode", request.mode,

@@ -2,6 +2,8 @@
 #include <iostream>
 
 #include "cli/node_job.h"
+#include "src/base/log.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/writer.h"
@@ -16,7 +18,12 @@ struct TopoFlags {
   bool measure = false;
 };
 
+/// A dump has no findings of its own (its file keeps the notes): what the source lacks goes to
+/// stderr.
 ExitCode dump_node(const Node& node, const std::string& format) {
+  for (const Finding& finding : check_source(node))
+    log(finding.severity == Severity::info ? LogLevel::info : LogLevel::warning, "topo",
+        finding.message);
   std::cout << (format == "hwloc-xml" ? write_hwloc_xml(node) : write_nccl_xml(node));
   return ExitCode::ok;
 }

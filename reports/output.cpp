@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -16,6 +17,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/hard_stop.h"
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl {
 
@@ -107,6 +109,7 @@ struct ReportOutput::State {
   ReportTargets targets;
   std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
   Report snapshot;
+  std::optional<Finding> cause; ///< of an end by a signal; guarded too
   bool written = false;
   BlockedSignals blocked;
   FileDescriptor signals, stop;
@@ -130,6 +133,8 @@ struct ReportOutput::State {
     try {
       snapshot.status = ReportStatus::incomplete;
       snapshot.exit_code = code;
+      if (cause)
+        snapshot.findings.push_back(*cause);
       set_finished(snapshot);
       write(snapshot);
     } catch (const Error& error) {
@@ -165,8 +170,8 @@ struct ReportOutput::State {
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
     end_if_writing_hangs(ExitCode::interrupted); // the lock's holder may be writing, too
     const std::lock_guard lock(mutex);
-    snapshot.findings.push_back(
-        interrupted_by(static_cast<int>(taken.ssi_signo), static_cast<pid_t>(taken.ssi_pid)));
+    if (!cause)
+      cause = interrupted_by(static_cast<int>(taken.ssi_signo), static_cast<pid_t>(taken.ssi_pid));
     write_incomplete(ExitCode::interrupted);
     ::_exit(static_cast<int>(ExitCode::interrupted));
   }
@@ -182,7 +187,7 @@ ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
   state_->stop = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!state_->signals || !state_->stop)
     throw system_error("signals", "wait for", errno, "raise the limit of open files");
-  state_->watcher = std::thread([state = state_.get()] { state->watch(); });
+  state_->watcher = start_service_thread("signals", [state = state_.get()] { state->watch(); });
 }
 
 ReportOutput::~ReportOutput() {
@@ -205,6 +210,11 @@ void ReportOutput::set_targets(ReportTargets targets) {
 void ReportOutput::ask_before_ending(SignalHandler handler) {
   const std::lock_guard lock(state_->handler_mutex);
   state_->handler = std::move(handler);
+}
+
+void ReportOutput::blame(const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cause = aborted_by(error);
 }
 
 void ReportOutput::update(const Report& report) {

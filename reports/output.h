@@ -53,6 +53,10 @@ public:
   using SignalHandler = std::function<bool(int signal, bool from_terminal)>;
   void ask_before_ending(SignalHandler handler);
 
+  /// What the run is ended by, if a signal ends it: the finding `run-aborted` of the report then.
+  /// Without it that names the signal.
+  void blame(const Error& error);
+
   /// The snapshot that is written if the run ends here. Cheap beside a measurement: one copy.
   void update(const Report& report);
 

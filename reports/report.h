@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/row_path.h"
 #include "src/base/error.h"
 #include "src/base/finding.h"
 #include "src/base/report_schema.h"
@@ -46,7 +47,9 @@ struct ResultRow {
   RowStatus status = RowStatus::pass;
   std::string reason;          ///< why unchecked, failed or skipped
   std::vector<double> samples; ///< of `unit`, a part of what `stats` sums up; for comparisons
-  std::optional<int> run = std::nullopt; ///< index in Report::runs, of a merged report
+  std::optional<int> run = std::nullopt;      ///< index in Report::runs, of a merged report
+  std::optional<RowPath> path = std::nullopt; ///< who sends to whom over what, where it is known
+  std::string limit_note = {};                ///< how link_fraction can be above 1
 };
 
 struct NicCounter {

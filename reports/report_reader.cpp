@@ -90,6 +90,9 @@ ResultRow read_row(const json& object) {
   if (const json* samples = member(object, "samples"))
     row.samples = samples->get<std::vector<double>>();
   row.run = optional<int>(object, "run");
+  if (const json* path = member(object, "path"))
+    row.path = row_path_from_json(*path);
+  row.limit_note = text(object, "limit_note");
   return row;
 }
 

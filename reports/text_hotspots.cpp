@@ -34,7 +34,7 @@ std::string pes_cell(const json& port) {
     return "?";
   std::string cell;
   for (const json& pe : pes)
-    cell += (cell.empty() ? "" : ",") + view::scalar(pe).value_or("?");
+    cell += (cell.empty() ? "" : ",") + safe_text(view::scalar(pe).value_or("?"));
   return cell.empty() ? "-" : cell;
 }
 
@@ -111,7 +111,9 @@ std::string hotspots_text(const nlohmann::json& hotspots, const TextStyle& style
   }
   std::string out = command_line(view::member(hotspots, "command"));
   if (table.empty())
-    return out + "No NIC of this machine has counters.\n";
+    return out + (view::text(hotspots, "mode") == "job"
+                      ? "No machine of this job has a NIC with counters.\n"
+                      : "No NIC of this machine has counters.\n");
   out += table.text(style);
   for (const json& group : view::list(hotspots, "groups"))
     out += group_line(group);

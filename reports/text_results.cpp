@@ -1,6 +1,8 @@
 // Measurements and counters as tables; the columns follow the independent variables.
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include "reports/json_view.h"
 #include "reports/port_names.h"
@@ -31,8 +33,10 @@ std::string optional_number(const std::optional<double>& value) {
 std::string link_cell(const ResultRow& row) {
   if (!row.link_fraction)
     return "-";
-  const std::string percent = fmt::format("{:.1f}%", *row.link_fraction * 100);
-  return row.limited_by ? percent + " of " + safe_text(*row.limited_by) : percent;
+  std::string cell = fmt::format("{:.1f}%", *row.link_fraction * 100);
+  if (row.limited_by)
+    cell += " of " + safe_text(*row.limited_by);
+  return row.limit_note.empty() ? cell : cell + " (above it)";
 }
 
 std::string verdict(const ResultRow& row) {
@@ -142,22 +146,56 @@ struct Layout {
   bool one_unit = true, merged = false, rates = false, wires = false;
 };
 
-/// A line for each reason that rows give for having no share of a link.
-std::string limits_text(const Rows& rows) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> cases_of; // in order of appearance
+/// Texts with the cases whose rows have them, both in order of appearance.
+using CasesOf = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+/// @param text_of of a row; "" is none
+template <class TextOf>
+CasesOf cases_of(const Rows& rows, const TextOf& text_of) {
+  CasesOf all;
   for (const ResultRow* row : rows) {
-    if (row->link_fraction || row->limit_reason.empty())
+    const std::string text = text_of(*row);
+    if (text.empty())
       continue;
-    auto at = std::find_if(cases_of.begin(), cases_of.end(),
-                           [row](const auto& known) { return known.first == row->limit_reason; });
-    if (at == cases_of.end())
-      at = cases_of.insert(at, {row->limit_reason, {}});
+    auto at = std::find_if(all.begin(), all.end(),
+                           [&text](const auto& known) { return known.first == text; });
+    if (at == all.end())
+      at = all.insert(at, {text, {}});
     if (std::find(at->second.begin(), at->second.end(), row->case_name) == at->second.end())
       at->second.push_back(row->case_name);
   }
+  return all;
+}
+
+/// A line for each reason that rows give for having no share of a link, and for one above it.
+std::string limits_text(const Rows& rows) {
   std::string out;
-  for (const auto& [reason, cases] : cases_of)
+  for (const auto& [reason, cases] : cases_of(rows, [](const ResultRow& row) {
+         return row.link_fraction ? row.limit_note : row.limit_reason;
+       }))
     out += safe_text(join(cases, ", ") + ": " + reason) + "\n";
+  return out;
+}
+
+/// Who sends to whom over what, above the table: a line for each path, or, of many pairs, for each
+/// way that carries some of them.
+std::string paths_text(const Rows& rows) {
+  constexpr std::size_t most_lines = 8;
+  CasesOf paths = cases_of(
+      rows, [](const ResultRow& row) { return row.path ? to_text(*row.path) : std::string(); });
+  if (paths.size() > most_lines)
+    paths = cases_of(rows, [](const ResultRow& row) {
+      return row.path ? to_text(RowPath{{}, {}, row.path->transports, row.path->nics})
+                      : std::string();
+    });
+  std::string out;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (i == most_lines) {
+      out += "... and " + counted(paths.size() - i, "more path") + "\n";
+      break;
+    }
+    out += safe_text(join(paths[i].second, ", ") + ": " + paths[i].first) + "\n";
+  }
   return out;
 }
 
@@ -172,7 +210,7 @@ std::string results_text(const std::vector<ResultRow>& all, const TextStyle& sty
   Table table(layout.columns());
   for (const ResultRow* row : rows)
     table.add(layout.cells(*row));
-  return table.text(style) +
+  return paths_text(rows) + table.text(style) +
          (left_out > 0 ? "... and " + counted(left_out, "more row") +
                              ": --verbose has all, and so has report csv\n"
                        : "") +

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/base/json_line.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -20,6 +21,10 @@ std::string value_text(const json& value) {
       return std::to_string(static_cast<long long>(number));
   }
   return json_line(value);
+}
+
+std::string carriers_of(const ResultRow& row) {
+  return row.path ? join(row.path->transports, ", ") : "";
 }
 
 std::string key_of(const ResultRow& row, const std::vector<std::string>& hosts) {
@@ -77,7 +82,26 @@ std::set<std::string> row_keys(const Report& report) {
   return keys;
 }
 
+void CarriersOfRows::learn(const std::vector<LoadedReport>& reports) {
+  for (const LoadedReport& loaded : reports)
+    for (const ResultRow& row : loaded.report.results)
+      if (std::string carriers = carriers_of(row); !carriers.empty())
+        known_[key_of(row, {})].insert(std::move(carriers));
+}
+
+std::string CarriersOfRows::of(const std::string& key, const ResultRow& row) const {
+  const auto known = known_.find(key);
+  return known == known_.end() || known->second.size() < 2 ? "" : carriers_of(row);
+}
+
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host) {
+  CarriersOfRows carriers;
+  carriers.learn(reports);
+  return side_of(reports, by_host, carriers);
+}
+
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
+             const CarriersOfRows& carriers) {
   Side side;
   for (const LoadedReport& loaded : reports) {
     const std::vector<RunInfo> runs = runs_of(loaded.report);
@@ -87,9 +111,12 @@ Side side_of(const std::vector<LoadedReport>& reports, bool by_host) {
       const std::size_t run = run_index(loaded.report, row.run);
       const std::vector<std::string> hosts = by_host ? runs[run].hosts : std::vector<std::string>{};
       std::string key = key_of(row, hosts);
+      std::string transports = carriers.of(key_of(row, {}), row);
+      if (!transports.empty())
+        key.append(1, '\2').append(transports);
       const auto [found, is_new] = side.index.emplace(key, side.rows.size());
       if (is_new)
-        side.rows.push_back({std::move(key), hosts, {}});
+        side.rows.push_back({std::move(key), hosts, std::move(transports), {}});
       SideRow& target = side.rows[found->second];
       const auto [place, first_of_run] =
           place_of_run.emplace(std::make_pair(found->second, run), target.runs.size());

@@ -19,6 +19,7 @@ struct RunOfRow {
 struct SideRow {
   std::string key; ///< the same on both sides
   std::vector<std::string> hosts;
+  std::string transports;     ///< "libfabric", where rows that are alike otherwise went by others
   std::vector<RunOfRow> runs; ///< runs that have it, in the order of the reports
   const ResultRow& first() const { return *runs.front().rows.front(); }
 };
@@ -48,6 +49,23 @@ bool matches_by_host(const std::vector<LoadedReport>& base, const std::vector<Lo
 /// What tells the rows of a report apart, their hosts among it.
 std::set<std::string> row_keys(const Report& report);
 
+/// Which transports carried the rows of all sides that are compared: a row by shm is not that of
+/// the network. Reports of older versions do not tell; their rows match whatever there is, unless
+/// rows of several transports are candidates.
+class CarriersOfRows {
+public:
+  void learn(const std::vector<LoadedReport>& reports);
+  /// What tells the row apart from others with this key; "" if nothing has to.
+  std::string of(const std::string& key, const ResultRow& row) const;
+
+private:
+  std::map<std::string, std::set<std::string>> known_; ///< by key without hosts
+};
+
+/// @param carriers has learnt the reports of all sides
+Side side_of(const std::vector<LoadedReport>& reports, bool by_host,
+             const CarriersOfRows& carriers);
+/// Of a side by itself.
 Side side_of(const std::vector<LoadedReport>& reports, bool by_host);
 
 } // namespace shmemctl

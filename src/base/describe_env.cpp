@@ -4,6 +4,7 @@
 #include <set>
 
 #include "src/base/option_secrets.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -146,6 +147,8 @@ EnvDescription describe_environment(const Options& options, const Environment& e
                               spec.nvshmem_alias ? std::string(nvshmem_prefix) + spec.name : ""});
     add_option_findings(spec, value, result.findings);
   }
+  if (const auto unknown_transport = check_remote_transport(options))
+    result.findings.push_back(*unknown_transport);
   for (const auto& [name, value] : environment) {
     add_variable_findings(name, options, result.findings);
     if (has_foreign_prefix(name))

@@ -10,9 +10,26 @@ namespace shmemctl {
 
 namespace {
 
+/// Whether the subject is what the step is done to: of "read", "connect to", "wait for PE 3 in" it
+/// is; "choose its sizes" and "find mlx5_33" have an object of their own.
+bool takes_subject(const std::string& attempted) {
+  static constexpr std::array<std::string_view, 22> prepositions = {
+      "about", "after",   "as",   "at",   "before", "behind", "beside", "between",
+      "by",    "for",     "from", "in",   "into",   "next",   "of",     "off",
+      "on",    "through", "to",   "with", "than",   "without"};
+  const std::size_t space = attempted.rfind(' ');
+  if (space == std::string::npos)
+    return true;
+  const std::string_view last = std::string_view(attempted).substr(space + 1);
+  const bool verb = last.size() > 4 && last.substr(last.size() - 3) == "ing"; // "finish reading"
+  return verb || std::find(prepositions.begin(), prepositions.end(), last) != prepositions.end();
+}
+
 std::string compose(const std::string& subject, const std::string& attempted,
                     const std::string& system_message, const Where& where) {
-  std::string line = "cannot " + attempted + " " + subject;
+  const bool together = takes_subject(attempted) || subject.empty();
+  std::string line =
+      together ? "cannot " + attempted + (subject.empty() ? "" : " " + subject) : subject;
   std::string place;
   auto add = [&place](const std::string& part) { place += (place.empty() ? "" : ", ") + part; };
   if (!where.host.empty())
@@ -25,6 +42,8 @@ std::string compose(const std::string& subject, const std::string& attempted,
     add("port " + std::to_string(*where.port));
   if (!place.empty())
     line += " (" + place + ")";
+  if (!together)
+    line += ": cannot " + attempted;
   if (!system_message.empty())
     line += ": " + system_message;
   return printable(line, 1000);

@@ -144,6 +144,10 @@ namespace {
 template <class Parse>
 nlohmann::json parsed_by(const std::string& text, const std::string& subject, Parse parse) {
   const std::string fix = "give a JSON document, as shmemctl --json writes it";
+  // The parser takes a NUL byte for the end of the text and never looks at what follows, as in a
+  // file that was torn, or padded by a file system after a crash. No JSON text holds one.
+  if (const std::size_t at = text.find('\0'); at != std::string::npos)
+    throw input_error(subject, position_of(text, at), "a NUL byte: not valid JSON", fix);
   if (const std::size_t at = too_deep_at(text); at != std::string::npos)
     throw input_error(subject, position_of(text, at),
                       "nested deeper than " + std::to_string(max_nesting) + " levels", fix);

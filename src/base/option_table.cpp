@@ -79,9 +79,11 @@ std::vector<OptionSpec> make_table() {
        "Among whom NVSHMEM 3.7 shares the NICs: AUTO (the PEs) or "
        "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
        in_nvshmem},
-      choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
-             "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
-             in_nvshmem),
+      choice(
+          "REMOTE_TRANSPORT", "auto", {"auto", "none", "ibrc", "ucx", "ibdevx", "libfabric"},
+          "The transport to other nodes, for which NICs are chosen as NVSHMEM would; auto is the "
+          "first of ibrc, libfabric and ucx that reaches all PEs.",
+          in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Kernels post to the HCA themselves (IBGDA) where they cannot load and store; with "
        "DEVICE_PATH=auto, and ibgda among the transports.",
@@ -219,6 +221,11 @@ std::vector<OptionSpec> transport_options() {
              "Who makes ibrc's atomics: the HCA, or by message the target's processor; auto is the "
              "HCA where all HCAs of the job can."),
       receives,
+      choice("IB_WRITE_ORDER", "auto", {"auto", "any", "kept"},
+             "Whether RDMA WRITEs of one queue pair are placed in the order of their posting, for "
+             "ibrc, ibdevx and ibgda: any relies on nothing, as adaptive routing demands; kept "
+             "forces it where the HCA can, and is believed elsewhere; auto is any, but where only "
+             "forcing it makes signals safe without waiting."),
       {"IB_DISABLE_DMABUF", OptionType::boolean, "0",
        "Register GPU memory through the peer memory module, not by dma-buf.", in_nvshmem},
       choice("IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},
@@ -232,6 +239,9 @@ std::vector<OptionSpec> transport_options() {
              "it; auto is an HCA, or where there is none, and SOFT_HCA_OVER is set, software."),
       choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
              "The transport that carries what the software HCA executes."),
+      choice("SOFT_HCA_PLACEMENT", "ordered", {"ordered", "any"},
+             "In which order the software HCA carries out a queue's operations: that of their "
+             "posting, or any that HCAs with out-of-order placement may take; for tests."),
       integer("PROXY_THREADS", "1", 1, 8,
               "Threads that carry out the requests of kernels and other producers, each for a "
               "part of the PEs."),

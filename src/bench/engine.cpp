@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include "src/base/fnv1a.h"
+#include "src/base/text.h"
 #include "src/base/units.h"
+#include "src/bench/above_limit.h"
 #include "src/bench/arena_memory.h"
 #include "src/bench/cases/lists.h"
 #include "src/bench/interference.h"
 #include "src/bench/job_memory.h"
 #include "src/bench/link_limit.h"
+#include "src/bench/path.h"
 #include "src/bench/point_limit.h"
 #include "src/bench/rows.h"
 #include "src/bench/sampling.h"
+#include "src/bench/stall.h"
+#include "src/bench/tcp_counters.h"
 #include "src/bench/verification.h"
 #include "src/runtime/nic_traffic.h"
 
@@ -87,16 +94,21 @@ private:
     SamplePlan plan = calibrate(sampler, job_, body->timer().value_or(clock_.quality), effort_,
                                 body->batch_multiple(), progress);
     PeSamples own;
+    std::vector<double> sample_s;
     const Usage before = usage();
+    const TcpCounters tcp_before = read_tcp_counters(sysroot_);
     const std::vector<NicTraffic> moved_before = traffic_of(runtime_);
     if (plan.measured)
       own = take_samples(sampler, job_, plan, effort_,
                          static_cast<double>(body->operations_per_iteration()) *
                              body->latency_divisor(),
-                         progress);
+                         progress, &sample_s);
     interference_.add(before, usage());
-    const std::vector<PortUse> ports =
-        ports_used(runtime_.node(), moved_before, traffic_of(runtime_));
+    PathUse own_use = own_path(runtime_, point);
+    own_use.measures = sampler.measures();
+    own_use.ports = ports_used(runtime_.node(), moved_before, traffic_of(runtime_), &sysroot_);
+    own_use.tcp = change_between(tcp_before, read_tcp_counters(sysroot_));
+    const std::vector<PathUse> uses = gather_paths(runtime_, own_use);
     own.measures = sampler.measures();
     own.bytes_per_iteration = body->bytes_per_iteration();
     own.operations_per_iteration = body->operations_per_iteration();
@@ -112,11 +124,13 @@ private:
                                           : static_cast<double>(own.bytes_per_iteration);
     const std::vector<PeSamples> samples = job_.gather(own);
     const FoundLimit link =
-        gpus.on_gpus ? gpus.found : limit_of_ports(point, samples, ports, gpus.found.reason);
-    if (runtime_.pe() == 0)
-      conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
-                body->batch_multiple(), link},
-               words);
+        gpus.on_gpus ? gpus.found : limit_of_ports(point, uses, gpus.found.reason);
+    if (runtime_.pe() != 0)
+      return;
+    conclude({entry_.info, point, runtime_.n_pes(), plan, samples, verification,
+              body->batch_multiple(), link, row_path(point, runtime_.placement(), uses)},
+             words);
+    look_for_stall(sample_s, uses, words);
   }
 
   /// Collective.
@@ -126,32 +140,49 @@ private:
     return gpu_limit_of(runtime_, point, callbacks_.links, &body);
   }
 
-  /// Collective: of the ports of all PEs that measure. Nothing on the other PEs than PE 0.
+  /// Of the ports of all PEs that measure. The same on all PEs.
   /// @param on_one_machine why what needs no wire has no limit; "": what takes no GPU
-  FoundLimit limit_of_ports(const Point& point, const std::vector<PeSamples>& samples,
-                            const std::vector<PortUse>& own,
+  FoundLimit limit_of_ports(const Point& point, const std::vector<PathUse>& uses,
                             const std::string& on_one_machine) const {
-    const std::vector<PeHost>& hosts = runtime_.placement().hosts;
     std::vector<std::uint64_t> machines;
-    for (const PeHost& host : hosts)
+    for (const PeHost& host : runtime_.placement().hosts)
       machines.push_back(host.machine_id);
-    if (!leaves_machines(point, machines)) { // the same on all PEs
+    if (!leaves_machines(point, machines)) {
       const bool together =
           std::all_of(machines.begin(), machines.end(),
                       [&](std::uint64_t machine) { return machine == machines.front(); });
       return {std::nullopt,
               together && !on_one_machine.empty() ? on_one_machine : why_no_wire(point, machines)};
     }
-    const std::vector<std::string> texts = runtime_.gather_text(ports_text(own));
     std::vector<PortUse> ports;
-    for (std::size_t pe = 0; pe < std::min(texts.size(), samples.size()); ++pe)
-      if (samples[pe].measures)
-        for (PortUse& port : ports_from(texts[pe], hosts[pe].host_name))
-          ports.push_back(std::move(port));
+    for (const PathUse& use : uses)
+      if (use.measures)
+        ports.insert(ports.end(), use.ports.begin(), use.ports.end());
     if (auto limit = link_limit(ports))
       return {std::move(limit), ""};
     return {std::nullopt, "no limit is known for the ports that carried it: the node model does "
                           "not tell the rate of one, or no wire has it"};
+  }
+
+  /// On PE 0, whose barriers see a pause of any PE. Counts TCP of the case, too: by network
+  /// namespace, since the kernel counts so.
+  void look_for_stall(const std::vector<double>& sample_s, const std::vector<PathUse>& uses,
+                      const std::string& words) {
+    const std::vector<PeHost>& hosts = runtime_.placement().hosts;
+    std::vector<std::string> again;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    for (std::size_t pe = 0; pe < uses.size(); ++pe) {
+      if (!uses[pe].over_tcp ||
+          !seen.insert({hosts[pe].machine_id, hosts[pe].network_namespace}).second)
+        continue;
+      add_to(tcp_[pe], uses[pe].tcp);
+      if (uses[pe].tcp.sent_again.value_or(0) > 0)
+        again.push_back(fmt::format("{} sent {} TCP segments again", hosts[pe].host_name,
+                                    *uses[pe].tcp.sent_again));
+    }
+    if (const auto stall = find_stall(sample_s))
+      findings_.push_back(stall_finding(
+          words, *stall, to_text(rows_.back().path.value_or(RowPath{})), join(again, ", ")));
   }
 
   Usage usage() const {
@@ -186,6 +217,7 @@ private:
                                 {},
                                 {Verified::unchecked, reason, {}},
                                 1,
+                                {},
                                 {}}));
   }
 
@@ -225,6 +257,13 @@ private:
     const std::string subject = "bench " + entry_.info.name;
     if (const auto finding = interference_finding(subject, interference))
       findings_.push_back(*finding);
+    if (const auto finding = above_limit_finding(subject, rows_))
+      findings_.push_back(*finding);
+    std::vector<std::pair<std::string, TcpCounters>> tcp;
+    for (const auto& [pe, counters] : tcp_)
+      tcp.emplace_back(runtime_.placement().hosts[pe].host_name, counters);
+    if (const auto finding = tcp_finding(subject, tcp))
+      findings_.push_back(*finding);
     const auto points = [this](int count) {
       return fmt::format("{} of {} points", count, points_.size());
     };
@@ -262,6 +301,7 @@ private:
   std::string worst_drift_at_;
   int drifting_points_ = 0, short_points_ = 0;
   double worst_error_ = 0;
+  std::map<std::size_t, TcpCounters> tcp_; ///< by the first PE of each network namespace
 };
 
 } // namespace

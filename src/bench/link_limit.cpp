@@ -13,6 +13,7 @@
 #include "src/base/json_line.h"
 #include "src/base/whole_number.h"
 #include "src/bench/cases/ground.h"
+#include "src/topo/readers/virtual_interfaces.h"
 
 namespace shmemctl::bench {
 
@@ -41,19 +42,24 @@ std::uint64_t bytes_between(const NicTraffic& now, const std::vector<NicTraffic>
 
 } // namespace
 
-std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic) {
+std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic, const Sysroot* sysroot) {
   for (const Nic& known : node.nics) {
-    if (known.name != nic.device || is_software(known))
+    if (known.name != nic.device)
       continue;
+    if (is_software(known))
+      return std::nullopt;
     for (const NicPort& port : known.ports)
       if (port.number == nic.port && port.rate_Gbps && *port.rate_Gbps > 0)
         return *port.rate_Gbps / bits_of_byte;
+    return std::nullopt;
   }
+  if (const auto rate_Gbps = sysroot ? virtual_interface_Gbps(*sysroot, nic.device) : std::nullopt)
+    return *rate_Gbps / bits_of_byte;
   return std::nullopt;
 }
 
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
-                                const std::vector<NicTraffic>& after) {
+                                const std::vector<NicTraffic>& after, const Sysroot* sysroot) {
   std::uint64_t most = 0;
   for (const NicTraffic& now : after)
     most = std::max(most, bytes_between(now, before));
@@ -61,7 +67,7 @@ std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>&
   for (const NicTraffic& now : after)
     if (const std::uint64_t bytes = bytes_between(now, before);
         bytes > 0 && bytes >= most / least_share)
-      used.push_back({{}, now.nic, wire_rate_GBps(node, now.nic)});
+      used.push_back({{}, now.nic, wire_rate_GBps(node, now.nic, sysroot)});
   return used;
 }
 
@@ -73,11 +79,13 @@ std::string ports_text(const std::vector<PortUse>& ports) {
   return json_line(list);
 }
 
-std::vector<PortUse> ports_from(const std::string& text, const std::string& host) {
+std::vector<PortUse> ports_from(const std::string& text, const std::string& host,
+                                std::uint64_t machine_id) {
   try {
     std::vector<PortUse> ports;
     for (const json& row : from_json_line(text)) {
-      PortUse port{host, {row.at(0), require_whole_number<int>(row.at(1))}, std::nullopt};
+      PortUse port{
+          host, {row.at(0), require_whole_number<int>(row.at(1))}, std::nullopt, machine_id};
       if (row.at(2).is_number() && std::isfinite(row.at(2).get<double>()))
         port.rate_GBps = row.at(2).get<double>();
       ports.push_back(std::move(port));
@@ -117,15 +125,15 @@ std::string why_no_wire(const Point& point, const std::vector<std::uint64_t>& ma
 }
 
 std::optional<LinkLimit> link_limit(const std::vector<PortUse>& ports) {
-  std::set<std::tuple<std::string, std::string, int>> seen;
-  std::set<std::string> hosts;
+  std::set<std::tuple<std::uint64_t, std::string, std::string, int>> seen;
+  std::set<std::pair<std::uint64_t, std::string>> hosts;
   LinkLimit limit;
   for (const PortUse& port : ports) {
     if (!port.rate_GBps)
       return std::nullopt;
-    if (!seen.insert({port.host, port.nic.device, port.nic.port}).second)
+    if (!seen.insert({port.machine_id, port.host, port.nic.device, port.nic.port}).second)
       continue;
-    hosts.insert(port.host);
+    hosts.insert({port.machine_id, port.host});
     limit.rate_GBps += *port.rate_GBps;
     limit.name = fmt::format("{}:{} on {}", port.nic.device, port.nic.port, port.host);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/sysroot.h"
 #include "src/bench/case.h"
 #include "src/topo/node.h"
 
@@ -16,20 +17,26 @@ struct PortUse {
   std::string host;
   HcaPort nic;
   std::optional<double> rate_GBps; ///< in each direction; nothing where no wire has it
+  /// What tells hosts apart: names may be alike.
+  std::uint64_t machine_id = 0;
 };
 
 /// What the wire of that port moves in each direction, in 10^9 bytes per second. Nothing where the
 /// node model does not know it, or where it is made up: software devices (Soft-RoCE, siw) and
 /// virtual interfaces.
-std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic);
+/// @param sysroot if given: where bonds and VLANs are looked up, which no node model has
+std::optional<double> wire_rate_GBps(const Node& node, const HcaPort& nic,
+                                     const Sysroot* sysroot = nullptr);
 
 /// The ports that moved bytes between two readings of the transports' traffic. One with less than
 /// 1 % of the busiest one's has seen barriers only, and is left out.
 std::vector<PortUse> ports_used(const Node& node, const std::vector<NicTraffic>& before,
-                                const std::vector<NicTraffic>& after);
+                                const std::vector<NicTraffic>& after,
+                                const Sysroot* sysroot = nullptr);
 /// What a PE tells PE 0, and back. Throws Error (unavailable) for a text that is none.
 std::string ports_text(const std::vector<PortUse>& ports);
-std::vector<PortUse> ports_from(const std::string& text, const std::string& host);
+std::vector<PortUse> ports_from(const std::string& text, const std::string& host,
+                                std::uint64_t machine_id = 0);
 
 /// Whether all transfers at that point go from one machine to another: a NIC that sends to its own
 /// machine does not need its wire. @param machine_of by PE

@@ -6,8 +6,8 @@
 
 #include "reports/report.h"
 #include "src/base/sysroot.h"
-#include "src/bench/cpu_layout.h"
 #include "src/runtime/runtime.h"
+#include "src/topo/cpu_layout.h"
 
 namespace shmemctl::bench {
 

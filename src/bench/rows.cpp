@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/bench/above_limit.h"
 #include "src/bench/cases/lists.h"
 #include "src/bench/statistics.h"
 
@@ -130,6 +131,7 @@ ResultRow make_row(const PointOutcome& outcome) {
   row.case_name = outcome.info.name;
   row.params = params_of(outcome);
   row.unit = "us";
+  row.path = outcome.path;
   row.verified = outcome.verification.verified;
   row.reason = outcome.verification.reason;
   if (row.verified == Verified::failed)
@@ -164,6 +166,7 @@ ResultRow make_row(const PointOutcome& outcome) {
   } else if (bytes) {
     row.limit_reason = outcome.link.reason;
   }
+  note_above_limit(row);
   return row;
 }
 

@@ -23,6 +23,7 @@ struct PointOutcome {
   const Verification& verification;
   std::uint64_t window = 1; ///< operations under way together, as the case really has them
   FoundLimit link;          ///< of the path; a reference goes before it
+  std::optional<RowPath> path = std::nullopt; ///< nothing where nothing was measured
 };
 ResultRow make_row(const PointOutcome& outcome);
 

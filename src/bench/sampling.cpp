@@ -21,15 +21,42 @@ void halve(std::vector<double>& samples) {
   samples.resize(samples.size() / 2);
 }
 
-/// Takes samples into `samples`.
+/// The longer one of two neighbours stays.
+void keep_longest(std::vector<double>& times) {
+  for (std::size_t i = 0; i + 1 < times.size(); i += 2)
+    times[i / 2] = std::max(times[i], times[i + 1]);
+  times.resize(times.size() / 2);
+}
+
+/// Takes samples into `samples`, and the time that each took into `sample_s` if that is given.
 class Series {
 public:
-  Series(Sampler& sampler, PeSamples& samples, double operations_per_iteration, bool with_reference)
+  Series(Sampler& sampler, PeSamples& samples, double operations_per_iteration, bool with_reference,
+         std::vector<double>* sample_s)
       : sampler_(sampler), samples_(samples), operations_(operations_per_iteration),
-        with_reference_(with_reference) {}
+        with_reference_(with_reference), sample_s_(sample_s) {
+    if (sample_s_)
+      sample_s_->reserve(JobMemory::most_samples);
+  }
 
   /// One sample: the mean of `runs` runs.
   void take(std::uint64_t iterations, std::uint64_t runs) {
+    const std::int64_t begin_ns = sampler_.clock().now_ns();
+    take_runs(iterations, runs);
+    if (sample_s_)
+      sample_s_->push_back(static_cast<double>(sampler_.clock().now_ns() - begin_ns) * 1e-9);
+  }
+
+  /// Two neighbours become one sample of twice the length.
+  void halve_all() {
+    halve(samples_.operation_us);
+    halve(samples_.reference_us);
+    if (sample_s_)
+      keep_longest(*sample_s_);
+  }
+
+private:
+  void take_runs(std::uint64_t iterations, std::uint64_t runs) {
     double reference_ns = 0, operation_ns = 0;
     for (std::uint64_t run = 0; run < runs; ++run) {
       if (with_reference_)
@@ -44,11 +71,11 @@ public:
     samples_.operation_us.push_back(operation_ns * 1e-3 / operations);
   }
 
-private:
   Sampler& sampler_;
   PeSamples& samples_;
   double operations_;
   bool with_reference_;
+  std::vector<double>* sample_s_;
 };
 
 /// Says how far a long run is, at most once a second.
@@ -132,11 +159,12 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
 }
 
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
-                       double operations_per_iteration, const SamplingProgress& progress) {
+                       double operations_per_iteration, const SamplingProgress& progress,
+                       std::vector<double>* sample_s) {
   PeSamples samples;
   samples.operation_us.reserve(JobMemory::most_samples);
   samples.reference_us.reserve(plan.with_reference ? JobMemory::most_samples : 0);
-  Series series(sampler, samples, operations_per_iteration, plan.with_reference);
+  Series series(sampler, samples, operations_per_iteration, plan.with_reference, sample_s);
   if (!(effort.duration_s > 0)) {
     run_untimed(sampler, plan.untimed, plan.batch, "before the samples", progress);
     Progress said(sampler.clock(), progress);
@@ -155,8 +183,7 @@ PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const
         static_cast<std::uint64_t>(std::ceil(round_s * 1e9 / std::max(plan.wall_ns, 1.0)));
     for (std::uint64_t i = 0; i < in_round; ++i) {
       if (taken == JobMemory::most_samples) {
-        halve(samples.operation_us);
-        halve(samples.reference_us);
+        series.halve_all();
         taken /= 2;
         plan.joined *= 2; // longer runs would let others wait for longer
         plan.wall_ns *= 2;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "src/bench/case.h"
 #include "src/bench/engine.h"
@@ -77,7 +78,10 @@ void run_untimed(Sampler& sampler, std::uint64_t iterations, std::uint64_t batch
                  const std::string& what, const SamplingProgress& progress);
 
 /// Collective: takes the samples. Times are per operation.
+/// @param sample_s if given: how long each took with its barriers and references, in s, on this PE;
+///                 of samples that became one the longest
 PeSamples take_samples(Sampler& sampler, JobMemory& job, SamplePlan& plan, const Effort& effort,
-                       double operations_per_iteration, const SamplingProgress& progress);
+                       double operations_per_iteration, const SamplingProgress& progress,
+                       std::vector<double>* sample_s = nullptr);
 
 } // namespace shmemctl::bench

@@ -96,6 +96,8 @@ Spawned LaunchJob::start_pe(int pe, const std::string& program) {
     spawn.standard_input = in.read_end.get();
     input_ = TerminalInput(STDIN_FILENO, std::move(in.write_end));
   }
+  if (static_cast<std::size_t>(pe) < request_.cpus.size())
+    spawn.cpus = request_.cpus[static_cast<std::size_t>(pe)];
   spawn.standard_output = out.write_end.get();
   spawn.standard_error = err.write_end.get();
   Spawned spawned(spawn, signals_);

@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/base/options.h"
+#include "src/topo/cpu_set.h"
 
 namespace shmemctl {
 
@@ -26,6 +27,7 @@ struct LaunchRequest {
   /// unless lines have labels.
   bool one_error = false;
   Environment environment;
+  std::vector<CpuSet> cpus = {}; ///< by PE: what it is bound to (core_shares.h); empty: nothing
 };
 
 /// How one PE ended.

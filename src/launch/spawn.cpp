@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,9 +31,21 @@ struct Prepared {
   char* const* environment;
   int descriptors[3];
   const rlimit* open_files;
+  const cpu_set_t* cpus; ///< nullptr: as the parent
+  std::size_t cpus_bytes;
   pid_t parent;
   int status;
 };
+
+/// The kernel's mask of a set; empty for none.
+std::vector<cpu_set_t> mask_of(const CpuSet& cpus) {
+  if (cpus.empty())
+    return {};
+  std::vector<cpu_set_t> mask(static_cast<std::size_t>(cpus.last()) / CPU_SETSIZE + 1);
+  for (const int cpu : cpus.cpus())
+    CPU_SET_S(static_cast<std::size_t>(cpu), mask.size() * sizeof(cpu_set_t), mask.data());
+  return mask;
+}
 
 [[noreturn]] void fail_in_child(int status) {
   const int error_number = errno;
@@ -50,6 +63,8 @@ struct Prepared {
       fail_in_child(prepared.status);
   if (prepared.open_files)
     ::setrlimit(RLIMIT_NOFILE, prepared.open_files);
+  if (prepared.cpus) // a PE that cannot be bound runs all the same
+    static_cast<void>(::sched_setaffinity(0, prepared.cpus_bytes, prepared.cpus));
   signals.restore_in_child();
   ::execve(prepared.program, prepared.arguments, prepared.environment);
   fail_in_child(prepared.status);
@@ -64,12 +79,15 @@ Spawned::Spawned(const SpawnRequest& request, const SignalGate& signals) {
     environment_texts.push_back(name + "=" + value);
   const std::vector<char*> arguments = pointers(argument_texts);
   const std::vector<char*> environment = pointers(environment_texts);
+  const std::vector<cpu_set_t> cpus = mask_of(request.cpus);
   Pipe status = Pipe::make();
   const Prepared prepared{request.program.c_str(),
                           arguments.data(),
                           environment.data(),
                           {request.standard_input, request.standard_output, request.standard_error},
                           request.open_files ? &*request.open_files : nullptr,
+                          cpus.empty() ? nullptr : cpus.data(),
+                          cpus.size() * sizeof(cpu_set_t),
                           ::getpid(),
                           status.write_end.get()};
   pid_ = ::fork();

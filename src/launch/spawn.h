@@ -10,6 +10,7 @@
 #include "src/base/file_descriptor.h"
 #include "src/base/options.h"
 #include "src/launch/signals.h"
+#include "src/topo/cpu_set.h"
 
 namespace shmemctl {
 
@@ -20,6 +21,7 @@ struct SpawnRequest {
   int standard_input = -1; ///< descriptors for the child, all above 2; -1 keeps this process's
   int standard_output = -1, standard_error = -1;
   std::optional<rlimit> open_files; ///< the limit it is to have
+  CpuSet cpus = {};                 ///< that it may use; empty: as this process
 };
 
 /// A child that has been forked. It leads a process group of its own, and dies with this process

@@ -1,6 +1,7 @@
 #include "src/moe/shape_rules.h"
 
-#include <limits>
+#include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,12 +13,15 @@ namespace {
 
 constexpr std::int32_t most_tokens = 1 << 20;
 constexpr std::int32_t most_hidden = 1 << 20;
-constexpr std::int32_t most_experts = 1 << 16;
 
-/// "7040 or 7168": the multiples of `of` around a value that is none.
-std::string multiples_around(std::int32_t value, std::int32_t of) {
+/// "7040 or 7168": the multiples of `of` from `least` to `most` that are nearest to a value which
+/// is none. @param least @param most multiples of `of` themselves
+std::string multiples_around(std::int32_t value, std::int32_t of, std::int32_t least,
+                             std::int32_t most) {
+  if (value <= least || value >= most)
+    return fmt::format("{}", value <= least ? least : most);
   const std::int32_t below = value / of * of;
-  return below < of ? fmt::format("{}", of) : fmt::format("{} or {}", below, below + of);
+  return fmt::format("{} or {}", below, below + of);
 }
 
 std::optional<BrokenRule> outside(const std::string& what, std::int32_t value, std::int32_t least,
@@ -29,38 +33,82 @@ std::optional<BrokenRule> outside(const std::string& what, std::int32_t value, s
 }
 
 std::optional<BrokenRule> broken_hidden(const Shape& shape, Format format) {
-  if (auto broken = outside("hidden", shape.hidden, 8, most_hidden, ""))
-    return broken;
-  if (format == Format::fp8 && shape.hidden % channels_per_scale != 0)
-    return BrokenRule{"hidden", "must be a multiple of 128 with fp8: 128 channels share a scale",
-                      fmt::format("{}", shape.hidden),
-                      multiples_around(shape.hidden, channels_per_scale)};
-  if (shape.hidden % 8 != 0)
-    return BrokenRule{"hidden", "must be a multiple of 8: rows are moved in pieces of 16 bytes",
-                      fmt::format("{}", shape.hidden), multiples_around(shape.hidden, 8)};
-  return std::nullopt;
+  const std::int32_t step = format == Format::fp8 ? channels_per_scale : 8;
+  const bool in_range = shape.hidden >= step && shape.hidden <= most_hidden;
+  if (in_range && shape.hidden % step == 0)
+    return std::nullopt;
+  std::string rule = format == Format::fp8
+                         ? "must be a multiple of 128 with fp8: 128 channels share a scale"
+                         : "must be a multiple of 8: rows are moved in pieces of 16 bytes";
+  if (!in_range)
+    rule += fmt::format("; from {} to {}", step, most_hidden);
+  return BrokenRule{"hidden", rule, fmt::format("{}", shape.hidden),
+                    multiples_around(shape.hidden, step, step, most_hidden)};
 }
 
-std::optional<BrokenRule> broken_experts(const Shape& shape) {
-  if (auto broken = outside("num-experts", shape.n_experts, 1, most_experts, ""))
-    return broken;
+/// Experts are shared by ranks and by groups alike, and a token's choices differ.
+std::optional<BrokenRule> broken_experts(const Shape& shape, const GroupRule& groups) {
+  const auto round_up = [](std::int64_t value, std::int64_t of) {
+    return (value + of - 1) / of * of;
+  };
+  // What is wrong with other flags is not this one's business.
+  const std::int64_t of_groups =
+      groups.groups >= 1 && groups.groups <= most_experts ? groups.groups : 1;
+  const bool top_k_is_legal = shape.top_k >= 1 && shape.top_k <= max_top_k;
+  std::int64_t step = std::lcm<std::int64_t>(shape.n_ranks, of_groups);
+  if (step > most_experts)
+    step = shape.n_ranks;
+  std::int64_t least = top_k_is_legal ? shape.top_k : 1;
+  if (top_k_is_legal && groups.top_groups >= 1 && groups.top_groups <= of_groups)
+    least = round_up(shape.top_k, groups.top_groups) / groups.top_groups * of_groups;
+  least = round_up(least, step);
+  const std::int64_t most = most_experts / step * step;
+  const auto nearest = [&] {
+    return multiples_around(shape.n_experts, static_cast<std::int32_t>(step),
+                            static_cast<std::int32_t>(std::min(least, most)),
+                            static_cast<std::int32_t>(most));
+  };
+  if (shape.n_experts < 1 || shape.n_experts > most_experts)
+    return BrokenRule{"num-experts", fmt::format("must be from 1 to {}", most_experts),
+                      fmt::format("{}", shape.n_experts), nearest()};
   if (shape.n_experts % shape.n_ranks != 0)
     return BrokenRule{
         "num-experts",
         fmt::format("must be a multiple of the {} ranks, which hold equally many", shape.n_ranks),
-        fmt::format("{}", shape.n_experts), multiples_around(shape.n_experts, shape.n_ranks)};
-  return outside(
-      "num-topk", shape.top_k, 1, shape.n_experts < max_top_k ? shape.n_experts : max_top_k,
-      fmt::format(" with {} experts: a token chooses each at most once", shape.n_experts));
+        fmt::format("{}", shape.n_experts), nearest()};
+  return std::nullopt;
+}
+
+std::optional<BrokenRule> broken_top_k(const Shape& shape, const GroupRule& groups) {
+  std::int32_t most = std::min(shape.n_experts, max_top_k);
+  const bool grouped = groups.groups >= 1 && shape.n_experts % groups.groups == 0 &&
+                       groups.top_groups >= 1 && groups.top_groups <= groups.groups;
+  std::string why =
+      fmt::format(" with {} experts: a token chooses each at most once", shape.n_experts);
+  if (const std::int32_t within =
+          grouped ? shape.n_experts / groups.groups * groups.top_groups : most;
+      within < most && (shape.top_k > max_top_k || shape.top_k > shape.n_experts)) {
+    most = within;
+    why = fmt::format(" with {} of {} groups, which hold {} experts", groups.top_groups,
+                      groups.groups, within);
+  }
+  return outside("num-topk", shape.top_k, 1, most, why);
 }
 
 } // namespace
 
-std::optional<BrokenRule> broken_rule(const Shape& shape, Format format, int ranks_limit) {
+std::optional<BrokenRule> broken_rule(const Shape& shape, Format format, int ranks_limit,
+                                      const GroupRule& groups) {
   if (auto broken = outside("ranks", shape.n_ranks, 1, ranks_limit, ""))
     return broken;
-  if (auto broken = broken_experts(shape))
+  if (auto broken = broken_experts(shape, groups))
     return broken;
+  if (auto broken = broken_top_k(shape, groups))
+    return broken;
+  return broken_without_ranks(shape, format);
+}
+
+std::optional<BrokenRule> broken_without_ranks(const Shape& shape, Format format) {
   if (auto broken = broken_hidden(shape, format))
     return broken;
   if (auto broken = outside("num-tokens", shape.max_tokens, 0, most_tokens, ""))
@@ -74,8 +122,8 @@ Error error_of(const BrokenRule& broken) {
           fmt::format("nearest legal value: {}", broken.nearest)};
 }
 
-void validate(const Shape& shape, Format format, int ranks_limit) {
-  if (const auto broken = broken_rule(shape, format, ranks_limit))
+void validate(const Shape& shape, Format format, int ranks_limit, const GroupRule& groups) {
+  if (const auto broken = broken_rule(shape, format, ranks_limit, groups))
     throw error_of(*broken);
 }
 

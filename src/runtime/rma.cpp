@@ -83,7 +83,7 @@ Error bad_address(const void* address) {
 
 void require_aligned(const void* address, std::size_t size_bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) % size_bytes != 0)
-    throw Error(ExitCode::usage, text_of(address), "atomic operation",
+    throw Error(ExitCode::usage, text_of(address), "make an atomic on",
                 "it is not a multiple of the word's " + std::to_string(size_bytes) + " bytes",
                 "use an aligned variable");
 }

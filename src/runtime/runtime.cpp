@@ -88,6 +88,10 @@ const std::vector<int>& Runtime::way_to() const {
   return impl_->way_to;
 }
 
+const RemoteChoice& Runtime::remote_choice() const {
+  return impl_->remote_choice;
+}
+
 const State& Runtime::state() const {
   return impl_->state->master();
 }

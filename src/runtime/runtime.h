@@ -23,6 +23,7 @@ namespace shmemctl {
 
 class Buffers;
 class PeGpu;
+struct RemoteChoice;
 class WordAtomics;
 
 /// Whether a job uses GPUs: not, where all its PEs have one, or it is an Error where they have not.
@@ -45,6 +46,9 @@ struct RuntimeRequest {
       make_transport;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
+  /// When the lifeline stands, and with nullptr before it goes: for who has to tell the others why
+  /// this process ends, whatever it is doing. On the thread that owns the runtime.
+  std::function<void(Lifeline*)> lifeline_changed;
   /// Once it is known where all PEs are, before anything is set up between them.
   std::function<void(const Placement&)> hosts_known;
 };
@@ -86,6 +90,8 @@ public:
   const std::vector<TransportEntry>& transports() const;
   /// By PE: index into transports() of the one in use; -1 is none.
   const std::vector<int>& way_to() const;
+  /// How the transport beyond the node was found.
+  const RemoteChoice& remote_choice() const;
   const State& state() const; ///< the published mirror
   Lifeline& lifeline();
 

@@ -63,23 +63,43 @@ std::optional<int> nearest_group(const Cluster& cluster, int experts, int wanted
   return nearest;
 }
 
-void check_group(const Cluster& cluster, int experts, int ranks) {
-  std::string problem;
+/// Why a group of so many ranks with so many experts does not fit the cluster; "" if it does.
+std::string group_problem(const Cluster& cluster, int experts, int ranks) {
   if (ranks < 1 || ranks % cluster.node_pes != 0)
-    problem =
-        fmt::format("{} ranks are not a whole number of nodes of {}", ranks, cluster.node_pes);
-  else if (cluster.ranks() % ranks != 0)
-    problem = fmt::format("{} ranks cannot be put into groups of {}", cluster.ranks(), ranks);
-  else if (experts % ranks != 0)
-    problem = fmt::format("{} experts cannot be shared evenly by {} ranks", experts, ranks);
+    return fmt::format("{} ranks are not a whole number of nodes of {}", ranks, cluster.node_pes);
+  if (cluster.ranks() % ranks != 0)
+    return fmt::format("{} ranks cannot be put into groups of {}", cluster.ranks(), ranks);
+  if (experts % ranks != 0)
+    return fmt::format("{} experts cannot be shared evenly by {} ranks", experts, ranks);
+  return "";
+}
+
+std::string other_file(const Cluster& cluster) {
+  return fmt::format("record a routing of {} ranks, or simulate a cluster that it fits",
+                     cluster.node_pes);
+}
+
+/// @param groups that a suggested number of experts has to suit, too
+/// @param recorded a file says experts and ranks: nothing else can be suggested
+void check_group(const Cluster& cluster, const moe::Shape& shape, const moe::GroupRule& groups,
+                 bool recorded) {
+  const int experts = shape.n_experts, ranks = shape.n_ranks;
+  const std::string problem = group_problem(cluster, experts, ranks);
   if (problem.empty())
     return;
+  if (recorded)
+    throw bad("--routing", problem, other_file(cluster));
   if (const auto nearest = nearest_group(cluster, experts, ranks))
     throw bad("--ep-ranks", problem, fmt::format("nearest legal value: --ep-ranks {}", *nearest));
   const int node = cluster.node_pes;
+  const int step = std::lcm(node, std::clamp(groups.groups, 1, experts > 0 ? experts : 1));
+  const int choices = std::clamp(shape.top_k, 1, moe::max_top_k);
+  const int least = (choices + step - 1) / step * step;
   throw bad("--num-experts", problem,
             fmt::format("nearest legal value: --num-experts {} with --ep-ranks {}",
-                        std::max(1, (experts + node / 2) / node) * node, node));
+                        std::clamp((experts + step / 2) / step * step, least,
+                                   std::max(least, moe::most_experts / step * step)),
+                        node));
 }
 
 std::vector<std::int32_t> experts_in_order(const moe::Shape& shape) {
@@ -116,16 +136,23 @@ MoeTraffic moe_traffic(const Request& request, const Cluster& cluster,
       throw bad(printable(request.routing),
                 fmt::format("it is of {} ranks, and a group has {}", recorded->shape.n_ranks,
                             request.ep_ranks),
-                fmt::format("nearest legal value: --ep-ranks {}", recorded->shape.n_ranks));
+                group_problem(cluster, recorded->shape.n_experts, recorded->shape.n_ranks).empty()
+                    ? fmt::format("nearest legal value: --ep-ranks {}", recorded->shape.n_ranks)
+                    : other_file(cluster));
     shape = recorded->shape;
     traffic.replay = recorded->routing;
   }
-  check_group(cluster, shape.n_experts, shape.n_ranks);
-  shape.hidden = request.hidden;
-  traffic.format = request.dtype == "fp8" ? moe::Format::fp8 : moe::Format::bf16;
-  moe::validate(shape, traffic.format, cluster.ranks());
+  moe::GroupRule groups;
   if (!recorded) {
     traffic.routing = routing_request(request);
+    if (traffic.routing.kind == moe::RoutingKind::grouped)
+      groups = {traffic.routing.groups, traffic.routing.top_groups};
+  }
+  check_group(cluster, shape, groups, recorded.has_value());
+  shape.hidden = request.hidden;
+  traffic.format = request.dtype == "fp8" ? moe::Format::fp8 : moe::Format::bf16;
+  moe::validate(shape, traffic.format, cluster.ranks(), groups);
+  if (!recorded) {
     moe::RoutingRequest none = traffic.routing; // groups that do not fit throw
     none.tokens = 0;
     moe::make_rank_routing(shape, none, 0);
@@ -188,7 +215,8 @@ Traffic moved(Traffic traffic, const std::vector<ExpertMove>& moves) {
   for (const ExpertMove& move : moves) {
     if (move.expert >= shape.n_experts)
       throw bad("--move-expert", fmt::format("there is no expert {}", move.expert),
-                fmt::format("nearest legal value: {}:{}", shape.n_experts - 1, move.rank));
+                fmt::format("nearest legal value: {}:{}", shape.n_experts - 1,
+                            std::min(move.rank, shape.n_ranks - 1)));
     if (move.rank >= shape.n_ranks)
       throw bad("--move-expert", fmt::format("a group has no rank {}", move.rank),
                 fmt::format("nearest legal value: {}:{}", move.expert, shape.n_ranks - 1));

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
-#include "src/bench/cpu_layout.h"
+#include "src/topo/cpu_layout.h"
 #include "src/bench/interference.h"
 #include "src/bench/pinning.h"
 #include "src/bench/verification.h"

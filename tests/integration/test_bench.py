@@ -93,6 +93,36 @@ class AllWell(BenchTest):
                     self.assertEqual((row["verified"], row["params"]["traffic"], row["params"]["direction"]),
                                      ("passed", traffic, "bi"))
 
+    def test_the_default_pair_crosses_nodes_and_every_row_says_its_way(self):
+        network = {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"}
+        if self.bench(2, "put", "--quick", nodes=2, env=network)[0] == 3:
+            self.skipTest("libfabric cannot be used here")
+        (code, out, err), document = self.report(4, "put", "get", "-b", 64, "-e", 4096, "-f", 8, "--quick",
+                                                 nodes=2, env=network)
+        self.assertEqual(code, 0, err)
+        for row in document["results"]:
+            self.assertEqual((row["params"]["first_pe"], row["params"]["second_pe"]), (0, 2))
+            path = row["path"]
+            self.assertEqual((path["first_pe"], path["second_pe"], path["transports"]), (0, 2, ["libfabric"]))
+            self.assertEqual((path["first_node"], path["second_node"]), (0, 1))
+            self.assertTrue(path["first_host"])
+            self.assertTrue(path["nics"], "libfabric tells the interface that it moved bytes with")
+        self.assertRegex(out, r"(?m)^put: PE 0 \(.*, node 0\) -> PE 2 \(.*, node 1\) by libfabric \S+$")
+        ways = {(row["source"], row["target"]): row["transport"] for row in document["connections"]}
+        self.assertEqual(ways, {(a, b): "shm" if a // 2 == b // 2 else "libfabric"
+                                for a in range(4) for b in range(4) if a != b})
+
+    def test_a_pair_of_one_node_says_so(self):
+        (code, out, err), document = self.report(4, "put", "--pair", "0,1", "-b", 64, "-e", 64, nodes=2,
+                                                 env={"SHMEMCTL_REMOTE_TRANSPORT": "libfabric"})
+        if code == 3:
+            self.skipTest("libfabric cannot be used here")
+        self.assertEqual(code, 0, err)
+        row = document["results"][0]
+        self.assertNotIn("first_pe", row["params"], "as in older reports")
+        self.assertEqual((row["path"]["transports"], row["path"]["nics"]), (["shm"], []))
+        self.assertRegex(out, r"(?m)^put: PE 0 \(.*\) -> PE 1 \(.*\) by shm$")
+
     def test_odd_sizes_and_few_iterations(self):
         (code, _, err), document = self.report(2, "put", "get-latency", "broadcast", "-b", 1, "-e", 1000, "-f", 7, "-n", 13)
         self.assertEqual(code, 0, err)
@@ -193,6 +223,12 @@ class BadInput(BenchTest):
                 self.assertIn(code, (2, 3) if word == "--symmetric-size" else (2,), out + err)
                 self.assertIn(word, err)
                 self.assert_nothing_left()
+
+    def test_a_refusal_is_a_sentence(self):
+        for arguments, words in ((("--pair", "0,9"), "case put: cannot choose its PEs: there is no PE 9"),
+                                 (("-b", "4K", "-e", "8"), "case put: cannot choose its sizes: the smallest one")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(words, self.bench(2, "put", *arguments)[2])
 
     def test_too_few_pes(self):
         code, _, err = run("bench", "put", env=SMALL)

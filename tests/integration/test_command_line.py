@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -36,6 +37,30 @@ class ExitCodes(CliTest):
                           ["topo", "--from", str(NODE), "--gpus", "0,99"],
                           ["topo", "--from", str(NODE), "--format", "nvidia-smi"]):
             self.assert_refused(run(*arguments))
+
+    def test_every_number_has_a_range_that_help_and_errors_say(self):
+        numbers = 0
+        for command in ("topo", "doctor", "check", "bringup", "bench", "moe", "sim", "run", "hotspots"):
+            for line in run(command, "--help")[1].splitlines():
+                if re.search(r"^ +-\S+ (UINT|INT|FLOAT)\b", line):
+                    numbers += 1
+                    self.assertRegex(line, r"(UINT|INT|FLOAT):(UINT|INT|FLOAT|POSITIVE|NONNEGATIVE)?.*in \[",
+                                     f"{command}: no range")
+        self.assertGreater(numbers, 20)
+        for arguments, value in ((("moe", "--seed"), 4294967296), (("sim", "--seed"), 4294967296),
+                                 (("bench", "put", "--seed"), 1 << 64), (("moe", "--num-groups"), 1 << 40),
+                                 (("moe", "--expert-alignment"), 1 << 40), (("sim", "--nodes"), 1 << 40),
+                                 (("sim", "--hidden"), 1 << 40)):
+            with self.subTest(arguments=arguments):
+                err = self.assert_refused(run(*arguments, value))
+                self.assertRegex(err, rf"{value} not in range \S+ (to|-) \d+")
+
+    def test_a_refusal_is_a_sentence(self):
+        for arguments, words in ((("report", "check", NODE), "cannot start report check: no threshold is given"),
+                                 (("sim", "--from", NODE, "--kill-nic", "mlx5_33"),
+                                  "--kill-nic mlx5_33: cannot find mlx5_33: the topology has no such NIC")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(words, self.assert_refused(run(*arguments)))
 
     def test_a_misspelt_check_gets_the_nearest_one(self):
         self.assertIn("memlock", self.assert_refused(run("doctor", "--only", "memlok")))

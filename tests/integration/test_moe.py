@@ -19,6 +19,8 @@ TCP = {"SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
 WIRES = {
     "libfabric": {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", **TCP},
     "software HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric", **TCP},
+    "software HCA in any order": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+                                  "SHMEMCTL_SOFT_HCA_PLACEMENT": "any", **TCP},
     "ucx": {"SHMEMCTL_TRANSPORT": "shm,ucx"},
 }
 
@@ -304,6 +306,9 @@ class Files(MoeTest):
 class BadInput(MoeTest):
     def test_shapes_that_do_not_fit(self):
         for n_pes, flags, nearest in ((2, ("--hidden", 7100), "7096 or 7104"),
+                                      (2, ("--num-experts", 0, "--hidden", 256), "8"),
+                                      (2, ("--num-experts", 0, "--num-topk", 1), "2"),
+                                      (2, ("--dtype", "fp8", "--hidden", 7), "128"),
                                       (2, ("--hidden", 7100, "--dtype", "fp8"), "7040 or 7168"),
                                       (3, (), "255 or 258"),
                                       (2, ("--num-experts", 4, "--num-topk", 5), "4"),

@@ -1,4 +1,5 @@
 """`shmemctl run` with plain commands: output and exit codes."""
+import os
 import pathlib
 import signal
 import subprocess
@@ -8,6 +9,12 @@ import unittest
 
 from job_support import PATIENCE_S, PYTHON, RunTest, processes_with, run_bytes, sh, start
 from support import BINARY, clean_environment, error_lines
+
+
+def cpu_list(text):
+    """{0, 1, 2, 5} of "0-2,5"."""
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return {cpu for part in ends for cpu in range(part[0], part[-1] + 1)}
 
 
 class Output(RunTest):
@@ -190,6 +197,33 @@ class ExitCodes(RunTest):
             self.assertTrue(out.endswith(b"--help -- [a,b] %% \n"), out + err)
         _, out, _ = run_bytes("-n", 1, "echo", "run", "--", "[a,b]", "%%")
         self.assertEqual(out, b"run -- [a,b] %%\n")
+
+    def test_each_pe_has_cores_of_its_own_unless_it_is_told_otherwise(self):
+        free = os.sched_getaffinity(0)
+        script = ("sh", "-c", "echo $SHMEMCTL_LOCAL_RANK $(sed -n 's/^Cpus_allowed_list:[ \\t]*//p' /proc/self/status)")
+
+        def where(*options, taskset=None):
+            done = subprocess.run([*(["taskset", "-c", taskset] if taskset else []), BINARY, "--verbose", "run", "-n", "2",
+                                   *options, *script], capture_output=True, env=clean_environment(),
+                                  timeout=PATIENCE_S, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [cpu_list(line.split()[1]) for line in sorted(done.stdout.decode().splitlines())], \
+                done.stderr.decode()
+        places, said = where()
+        if "is bound" in said:
+            self.assertFalse(places[0] & places[1], said)
+            self.assertIn("PE 1 is bound to CPUs", said)
+            self.assertTrue(all(place and place < free for place in places), places)
+        else:
+            self.assertIn("PEs are not bound to CPUs: ", said)
+        places, said = where("--pin", "none")
+        self.assertEqual(places, [free, free], said)
+        self.assertIn("not bound to CPUs: --pin none", said)
+        one = str(min(free))
+        if len(free) > 1:
+            places, said = where(taskset=one)
+            self.assertEqual(places, [{min(free)}] * 2, said)
+            self.assertIn("not bound", said)
 
     def test_own_subcommand_and_a_file_of_that_name(self):
         code, out, err = run_bytes("-n", 2, "completion", "bash")

@@ -160,7 +160,8 @@ std::optional<BrokenRule> gpu_broken_rule(const PeGpu& gpu, const Setup& setup) 
                    " in low latency by kernels, which count a block's rows in 16 bits",
                    shape.max_tokens, most_rows_of_part);
   const GpuSettings settings = gpu_settings_of(gpu, setup);
-  if (const std::int32_t most = settings.most_experts(); shape.n_experts > most)
+  if (const std::int32_t most = settings.most_experts() / shape.n_ranks * shape.n_ranks;
+      shape.n_experts > most)
     return at_most("num-experts", most, ": notify counts them in a block's shared memory",
                    shape.n_experts, most);
   if (!settings.holds_a_row()) {

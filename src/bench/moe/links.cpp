@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/text.h"
 #include "src/base/error.h"
 #include "src/base/json_line.h"
+#include "src/base/sysroot.h"
+#include "src/base/whole_number.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/nic_traffic.h"
 
@@ -88,7 +91,7 @@ std::string counted_text(const Links& links, const Traffic& dispatch, const Traf
       continue;
     text += fmt::format("NVLinks of GPU {} on {}: counted out {:.3f} MB and in {:.3f} MB over all "
                         "calls",
-                        use.gpu, use.host, megabytes(*use.counted.out_bytes),
+                        safe_text(use.gpu), safe_text(use.host), megabytes(*use.counted.out_bytes),
                         megabytes(*use.counted.in_bytes));
     if (const GpuLinks* gpu = links_of(links, use); gpu && calls) {
       const LinkBytes rows = bytes_of_calls(*gpu, dispatch, combine, *calls);
@@ -122,17 +125,28 @@ void take_measured(const bench::MeasuredLink& measured, GpuLinks& links) {
   links.loads_GBps = measured.loads_GBps.at(pe);
 }
 
-/// PEs of one host may share a port.
+/// " (ranks 2, 3)" where another machine of the job has the same name.
+std::string ranks_if_ambiguous(const NicUse& nic, const std::vector<NicUse>& all) {
+  const bool ambiguous = std::any_of(all.begin(), all.end(), [&nic](const NicUse& other) {
+    return other.host == nic.host && other.machine_id != nic.machine_id;
+  });
+  if (!ambiguous)
+    return "";
+  return fmt::format(" (rank{} {})", nic.ranks.size() == 1 ? "" : "s", fmt::join(nic.ranks, ", "));
+}
+
+} // namespace
+
 void add_use(const NicUse& use, std::vector<NicUse>& all) {
   for (NicUse& known : all)
-    if (known.host == use.host && known.device == use.device && known.port == use.port) {
+    if (known.machine_id == use.machine_id && known.host == use.host &&
+        known.device == use.device && known.port == use.port) {
       known.moved_bytes += use.moved_bytes;
+      known.ranks.insert(known.ranks.end(), use.ranks.begin(), use.ranks.end());
       return;
     }
   all.push_back(use);
 }
-
-} // namespace
 
 std::vector<GpuLinks> gpu_links(const Node& node, const std::vector<bench::GpuSeatPlace>& by_rank,
                                 const bench::LinkMeasurement& measured) {
@@ -237,7 +251,8 @@ json nics_json(const Links& links) {
     all.push_back({{"host", nic.host},
                    {"device", nic.device},
                    {"port", nic.port},
-                   {"moved_bytes", nic.moved_bytes}});
+                   {"moved_bytes", nic.moved_bytes},
+                   {"ranks", nic.ranks}});
   return all;
 }
 
@@ -246,17 +261,18 @@ std::string links_text(const Links& links, const Traffic& dispatch, const Traffi
   std::string text;
   for (const GpuLinks& gpu : links.gpus) {
     const LinkBytes there = bytes_over(gpu, dispatch), back = bytes_over(gpu, combine);
-    text +=
-        fmt::format("GPU {}, {}: {:.1f} GB/s {}; out {:.3f} MB and in {:.3f} MB a dispatch, "
-                    "{:.3f} and {:.3f} a combine\n",
-                    gpu.gpu, gpu.limit.name, gpu.limit.rate_GBps, gpu.basis, megabytes(there.out),
-                    megabytes(there.in), megabytes(back.out), megabytes(back.in));
+    text += fmt::format("GPU {}, {}: {:.1f} GB/s {}; out {:.3f} MB and in {:.3f} MB a dispatch, "
+                        "{:.3f} and {:.3f} a combine\n",
+                        safe_text(gpu.gpu), safe_text(gpu.limit.name), gpu.limit.rate_GBps,
+                        safe_text(gpu.basis), megabytes(there.out), megabytes(there.in),
+                        megabytes(back.out), megabytes(back.in));
   }
   if (!links.gpus.empty() && !links.unmeasured.empty())
-    text += "  links not measured: " + links.unmeasured + "\n";
+    text += "  links not measured: " + safe_text(links.unmeasured) + "\n";
   text += counted_text(links, dispatch, combine, calls);
   for (const NicUse& nic : links.nics)
-    text += fmt::format("{}:{} on {}: {:.3f} MB over all calls\n", nic.device, nic.port, nic.host,
+    text += fmt::format("{}:{} on {}{}: {:.3f} MB over all calls\n", safe_text(nic.device),
+                        nic.port, safe_text(nic.host), ranks_if_ambiguous(nic, links.nics),
                         megabytes(nic.moved_bytes));
   return text;
 }
@@ -275,20 +291,22 @@ LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasure
 }
 
 Links LinkWatch::end() {
+  const Sysroot sysroot;
   const std::vector<NicTraffic> after = traffic_of(runtime_);
   const std::vector<PeHost>& hosts = runtime_.placement().hosts;
   Links links;
   for (const PeHost& host : hosts)
     links.machine_of.push_back(host.machine_id);
   const json counted = nvlinks_ ? traffic_json(nvlinks_->end()) : json();
-  const json mine{{"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
-                  {"nvlinks", counted},
-                  {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after))},
-                  {"nics", [&] {
-                     Links own;
-                     own.nics = nics_used(before_, after);
-                     return nics_json(own);
-                   }()}};
+  const json mine{
+      {"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
+      {"nvlinks", counted},
+      {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after, &sysroot))},
+      {"nics", [&] {
+         Links own;
+         own.nics = nics_used(before_, after);
+         return nics_json(own);
+       }()}};
   const std::vector<std::string> texts = runtime_.gather_text(json_line(mine));
   std::vector<bench::GpuSeatPlace> gpus;
   std::vector<bench::PortUse> ports;
@@ -302,18 +320,23 @@ Links LinkWatch::end() {
       throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",
                   "they are no JSON", "use the same shmemctl for all PEs");
     gpus.push_back({links.machine_of[pe], of_pe.at("gpu").get<std::string>()});
-    for (bench::PortUse& port :
-         bench::ports_from(of_pe.at("ports").get<std::string>(), hosts[pe].host_name))
+    for (bench::PortUse& port : bench::ports_from(of_pe.at("ports").get<std::string>(),
+                                                  hosts[pe].host_name, hosts[pe].machine_id))
       ports.push_back(std::move(port));
     for (const json& nic : of_pe.at("nics"))
-      add_use({hosts[pe].host_name, nic.at("device").get<std::string>(), nic.at("port").get<int>(),
-               nic.at("moved_bytes").get<std::uint64_t>()},
+      add_use({hosts[pe].host_name,
+               nic.at("device").get<std::string>(),
+               require_whole_number<int>(nic.at("port")),
+               require_whole_number<std::uint64_t>(nic.at("moved_bytes")),
+               hosts[pe].machine_id,
+               {static_cast<std::int32_t>(pe)}},
               links.nics);
     if (const json& nvlinks = of_pe.at("nvlinks"); !nvlinks.is_null())
       add_nvlink_use({hosts[pe].host_name,
                       gpus.back().pci_address,
                       {static_cast<std::int32_t>(pe)},
-                      nvlink_traffic_from(nvlinks)},
+                      nvlink_traffic_from(nvlinks),
+                      hosts[pe].machine_id},
                      links.nvlinks);
   }
   if (on_gpu_links_)

@@ -33,7 +33,11 @@ struct NicUse {
   std::string host, device;
   int port = 0;
   std::uint64_t moved_bytes = 0;
+  std::uint64_t machine_id = 0;         ///< what tells hosts apart: names may be alike
+  std::vector<std::int32_t> ranks = {}; ///< that moved them
 };
+/// PEs of one machine may share a port: then their bytes are one entry.
+void add_use(const NicUse& use, std::vector<NicUse>& all);
 
 struct Links {
   std::vector<GpuLinks> gpus; ///< empty: rows do not go over links of GPUs, or they are not known

@@ -42,7 +42,7 @@ NvlinkCounters NvlinkWatch::read() const {
 
 void add_nvlink_use(const NvlinkUse& use, std::vector<NvlinkUse>& all) {
   const auto known = std::find_if(all.begin(), all.end(), [&use](const NvlinkUse& other) {
-    return other.host == use.host && other.gpu == use.gpu;
+    return other.machine_id == use.machine_id && other.host == use.host && other.gpu == use.gpu;
   });
   if (known == all.end())
     all.push_back(use);

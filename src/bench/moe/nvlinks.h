@@ -17,6 +17,7 @@ struct NvlinkUse {
   std::string host, gpu;           ///< PCI address
   std::vector<std::int32_t> ranks; ///< on it
   NvlinkTraffic counted;
+  std::uint64_t machine_id = 0; ///< what tells hosts apart: names may be alike
 };
 
 /// The counters of one GPU from its making to end(). What other programs move is in them too.

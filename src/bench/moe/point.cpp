@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "reports/text.h"
 #include "src/base/units.h"
+#include "src/bench/above_limit.h"
 #include "src/bench/moe/traffic.h"
 #include "src/bench/statistics.h"
 
@@ -147,6 +149,7 @@ void add_bandwidth(const Point& point, const Traffic& traffic, ResultRow& row) {
   if (const auto share = share_of(point.links, traffic, p50_us)) {
     row.link_fraction = share->fraction;
     row.limited_by = share->limited_by;
+    bench::note_above_limit(row);
   }
 }
 
@@ -374,12 +377,14 @@ Findings findings_of(const Point& point) {
   for (const OperationResult& result : point.result.operations)
     for (const WaitVerdict& verdict : verdicts_of(point, result))
       findings.push_back(finding_of(verdict, result.operation));
+  if (const auto above = bench::above_limit_finding("moe", rows_of(point)))
+    findings.push_back(*above);
   return findings;
 }
 
 std::string text_of(const Point& point) {
   const Setup& setup = point.setup;
-  std::string text = fmt::format("routing {}, hash {:016x}, seed {}\n", point.routing,
+  std::string text = fmt::format("routing {}, hash {:016x}, seed {}\n", safe_text(point.routing),
                                  routing_hash(setup.shape, *setup.routing), setup.seed);
   for (const MemoryUse& use : point.memory)
     text += fmt::format("  {:<22} {:>10} = {}\n", use.what, format_size_bytes(use.size_bytes),

@@ -100,6 +100,12 @@ RoutingRequest common_routing(const Request& request) {
   return routing;
 }
 
+GroupRule group_rule(const RoutingRequest& routing) {
+  if (routing.kind != RoutingKind::grouped)
+    return {};
+  return {routing.groups, routing.top_groups};
+}
+
 /// Groups that do not fit throw.
 void require_groups(const PointRequest& point) {
   if (point.routing.kind != RoutingKind::grouped)
@@ -114,7 +120,7 @@ void require_groups(const PointRequest& point) {
 
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
-                                    int node_ranks) {
+                                    int node_ranks, bool ranks_known) {
   refuse_idle_flags(request);
   const Request untouched;
   PointRequest point{common_setup(request, n_ranks, node_ranks), common_routing(request),
@@ -141,8 +147,13 @@ std::vector<PointRequest> points_of(const Request& request,
           shape.hidden = hidden;
           shape.max_tokens = tokens;
           point.routing.tokens = tokens;
-          validate(shape, point.setup.format);
-          require_groups(point);
+          if (!ranks_known) {
+            if (const auto broken = broken_without_ranks(shape, point.setup.format))
+              throw error_of(*broken);
+          } else {
+            validate(shape, point.setup.format, max_ranks, group_rule(point.routing));
+            require_groups(point);
+          }
           for (const std::int32_t sms : all_sms) {
             point.setup.num_sms = sms;
             points.push_back(point);

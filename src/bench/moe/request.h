@@ -40,9 +40,11 @@ struct PointRequest {
 /// Throws Error (usage).
 /// @param recorded the file's content where `from_file()`: it decides ranks, experts and top-k
 /// @param node_ranks ranks of each node, where all have as many
+/// @param ranks_known false before there is a job: then what depends on the number of ranks is not
+///                    judged, since a value that would do for one rank may not do for the job's
 std::vector<PointRequest> points_of(const Request& request,
                                     const std::optional<RecordedRouting>& recorded, int n_ranks,
-                                    int node_ranks);
+                                    int node_ranks, bool ranks_known = true);
 /// The point's routing: made, or the file's.
 Routing routing_of(const PointRequest& point, const std::optional<RecordedRouting>& recorded);
 

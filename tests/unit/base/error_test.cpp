@@ -14,6 +14,28 @@ TEST(Error, SaysWhatFailedWhereAndWhyOnOneLine) {
   EXPECT_EQ(static_cast<int>(error.code()), 3);
 }
 
+std::string message(const std::string& subject, const std::string& attempted) {
+  return Error(ExitCode::usage, subject, attempted, "why", "fix").message();
+}
+
+TEST(Error, AStepWithAnObjectOfItsOwnStandsBehindItsSubject) {
+  EXPECT_EQ(message("case put", "choose its PEs"), "case put: cannot choose its PEs: why");
+  EXPECT_EQ(message("--kill-nic mlx5_33", "find mlx5_33"),
+            "--kill-nic mlx5_33: cannot find mlx5_33: why");
+  EXPECT_EQ(message("PE 3", "read its connections"), "PE 3: cannot read its connections: why");
+  EXPECT_EQ(
+      Error(ExitCode::usage, "ucx", "make a worker", "why", "fix", {"n1", 3, "", {}}).message(),
+      "ucx (host n1, PE 3): cannot make a worker: why");
+}
+
+TEST(Error, AStepThatItsSubjectCompletesStandsBeforeIt) {
+  EXPECT_EQ(message("a.xml", "read"), "cannot read a.xml: why");
+  EXPECT_EQ(message("PE 3", "connect to"), "cannot connect to PE 3: why");
+  EXPECT_EQ(message("phase heap", "wait for PE 2 in"), "cannot wait for PE 2 in phase heap: why");
+  EXPECT_EQ(message("-", "finish reading"), "cannot finish reading -: why");
+  EXPECT_EQ(message("", "choose its PEs"), "cannot choose its PEs: why");
+}
+
 TEST(Error, InputErrorsAreExitCode2AndCarryThePosition) {
   const Error error = input_error("a.xml", "line 3, column 7", "not closed", "close it");
   EXPECT_EQ(error.message(), "cannot read a.xml: line 3, column 7: not closed");

@@ -13,6 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/input.h"
+#include "src/base/json_line.h"
 #include "src/base/sysroot.h"
 #include "tests/support/temporary_folder.h"
 
@@ -103,6 +104,26 @@ TEST(Json, ErrorsNameLineAndColumn) {
   EXPECT_NE(error_of([] { parse_json(" \n", "r.json"); }).message().find("the file is empty"),
             std::string::npos);
   EXPECT_EQ(error_of([] { parse_json("[\"\xff\"]", "r.json"); }).code(), ExitCode::usage);
+}
+
+TEST(Json, ANulByteIsNotTheEnd) {
+  // The parser's own end of input; what follows is no less wrong for being behind it.
+  for (const std::string& rest :
+       {std::string(), std::string("garbage{{{"), std::string(4096, '\0')}) {
+    const std::string text = "{\n  \"a\": 1}" + std::string(1, '\0') + rest;
+    EXPECT_EQ(error_of([&] { parse_json(text, "r.json"); }).message(),
+              "cannot read r.json: line 2, column 10: a NUL byte: not valid JSON");
+    const auto items = [&] {
+      parse_json_items(
+          text, "r.json", "a", [] {}, [](nlohmann::json&&) {});
+    };
+    EXPECT_EQ(error_of(items).code(), ExitCode::usage);
+    EXPECT_TRUE(try_from_json_line(text).is_discarded());
+    EXPECT_THROW(from_json_line(text), nlohmann::json::parse_error);
+  }
+  EXPECT_EQ(error_of([] { parse_json(std::string(1, '\0'), "r.json"); }).code(), ExitCode::usage);
+  EXPECT_EQ(try_from_json_line("[1]"), nlohmann::json({1}));
+  EXPECT_EQ(parse_json("[\"a\\u0000b\"]", "r.json")[0].get<std::string>().size(), 3u);
 }
 
 TEST(Json, DeepNestingIsRefusedBeforeItIsParsed) {

@@ -44,8 +44,15 @@ TEST(ShapeRules, EachIsNamedWithTheNearestLegalValue) {
       {[](Shape& s) { s.hidden = 4; }, "hidden", "8"},
       {[](Shape& s) { s.hidden = 64; }, "hidden", "128", Format::fp8},
       {[](Shape& s) { s.n_experts = 255; }, "num-experts", "252 or 256"},
-      {[](Shape& s) { s.n_experts = 3; }, "num-experts", "4"},
-      {[](Shape& s) { s.n_experts = 0; }, "num-experts", "1"},
+      {[](Shape& s) { s.n_experts = 3; }, "num-experts", "8"},
+      {[](Shape& s) { s.n_experts = 0; }, "num-experts", "8"},
+      {[](Shape& s) { s.n_experts = 0, s.n_ranks = 2, s.top_k = 1; }, "num-experts", "2"},
+      {[](Shape& s) { s.hidden = 7; }, "hidden", "128", Format::fp8},
+      {[](Shape& s) {
+         s.n_experts = 1 << 20;
+         s.n_ranks = 3;
+       },
+       "num-experts", "65535"},
       {[](Shape& s) { s.top_k = 0; }, "num-topk", "1"},
       {[](Shape& s) { s.top_k = 33; }, "num-topk", "32"},
       {[](Shape& s) { s.n_experts = 4, s.top_k = 5; }, "num-topk", "4"},

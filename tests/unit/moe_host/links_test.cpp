@@ -129,6 +129,44 @@ TEST_F(MoeLinks, TheReportHasBytesOfEachLink) {
   EXPECT_NE(links_text(links, traffic, traffic, {}).find("mlx5_0:1 on n1"), std::string::npos);
 }
 
+TEST_F(MoeLinks, TwoHostsOfOneNameAreNotAddedUp) {
+  Links links;
+  add_use({"node", "eth0", 1, 100, 17, {0}}, links.nics);
+  add_use({"node", "eth0", 1, 10, 17, {1}}, links.nics);
+  add_use({"node", "eth0", 1, 1000, 18, {2}}, links.nics);
+  ASSERT_EQ(links.nics.size(), 2U);
+  EXPECT_EQ(links.nics[0].moved_bytes, 110U);
+  EXPECT_EQ(links.nics[1].moved_bytes, 1000U);
+  const auto json = nics_json(links);
+  EXPECT_EQ(json.at(0).at("ranks"), (std::vector<int>{0, 1}));
+  EXPECT_EQ(json.at(1).at("ranks"), std::vector<int>{2});
+  const std::string text = links_text(links, some_traffic(), some_traffic(), {});
+  EXPECT_NE(text.find("eth0:1 on node (ranks 0, 1): 0.000 MB"), std::string::npos) << text;
+  EXPECT_NE(text.find("eth0:1 on node (rank 2): 0.001 MB"), std::string::npos) << text;
+  NvlinkUse use{"node", addresses[0], {0}, {}, 17};
+  add_nvlink_use(use, links.nvlinks);
+  use.machine_id = 18;
+  add_nvlink_use(use, links.nvlinks);
+  EXPECT_EQ(links.nvlinks.size(), 2U);
+}
+
+TEST_F(MoeLinks, TextOfOtherHostsIsPrintedSafe) {
+  const std::string hostile = "\x1b]0;title\a\r\n\xc2\x9b\xe2\x80\xae";
+  Links links;
+  links.gpus = gpu_links(built.node, places());
+  for (GpuLinks& gpu : links.gpus)
+    gpu.gpu = gpu.limit.name = gpu.basis = hostile;
+  links.unmeasured = hostile;
+  links.nics = {{hostile, hostile, 1, 4096}};
+  NvlinkUse use{hostile, hostile, {0, 1}, {}};
+  use.counted.out_bytes = use.counted.in_bytes = known(std::uint64_t{1}, hostile);
+  links.nvlinks.push_back(use);
+  const std::string text = links_text(links, some_traffic(), some_traffic(), {});
+  for (const char* bad : {"\x1b", "\a", "\r", "\xc2\x9b", "\xe2\x80\xae"})
+    EXPECT_EQ(text.find(bad), std::string::npos) << text;
+  EXPECT_NE(text.find("title"), std::string::npos);
+}
+
 Fact<std::uint64_t> bytes(std::uint64_t count) {
   return known(count, "test");
 }

@@ -1,8 +1,11 @@
 // The points that a command line asks for, and the ones that it cannot.
 #include <gtest/gtest.h>
+#include <numeric>
+#include <random>
 
 #include "src/bench/moe/request.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/suggested.h"
 
 namespace shmemctl::test {
 namespace {
@@ -98,6 +101,116 @@ TEST(MoeRequest, BadOnesNameTheNearestLegalValue) {
     r.routing = "./file";
     r.uneven = true;
   });
+}
+
+/// A job's points, with a routing drawn for each.
+struct Asked {
+  Request request;
+  int n_ranks = 2;
+};
+
+void apply_flag(Asked& asked, const std::string& flag, const std::string& value) {
+  Request& request = asked.request;
+  if (flag == "num-experts")
+    request.experts = value;
+  else if (flag == "num-topk")
+    request.top_k = value;
+  else if (flag == "hidden")
+    request.hidden = value;
+  else if (flag == "num-tokens")
+    request.tokens = value;
+  else if (flag == "expert-alignment")
+    request.expert_alignment = std::stoi(value);
+  else if (flag == "num-groups")
+    request.groups = std::stoi(value);
+  else if (flag == "num-topk-groups")
+    request.top_groups = std::stoi(value);
+  else
+    ADD_FAILURE() << "no such flag: " << flag;
+}
+
+void try_points(const Asked& asked) {
+  for (const PointRequest& point : points(asked.request, asked.n_ranks)) {
+    RoutingRequest few = point.routing;
+    few.tokens = std::min(few.tokens, 2);
+    make_routing(point.setup.shape, few);
+  }
+}
+
+TEST(MoeRequest, WhatIsSuggestedIsAccepted) {
+  Asked zero;
+  zero.request.experts = "0";
+  expect_suggestions_accepted(zero, try_points, apply_flag);
+  Asked odd;
+  odd.request.dtype = "fp8";
+  odd.request.hidden = "7";
+  expect_suggestions_accepted(odd, try_points, apply_flag);
+}
+
+TEST(MoeRequest, WhatIsSuggestedForRandomRequestsIsAccepted) {
+  std::mt19937 random(26);
+  const auto below = [&random](int limit) {
+    return static_cast<int>(random() % static_cast<unsigned>(limit));
+  };
+  for (int round = 0; round < 3000; ++round) {
+    Asked asked;
+    asked.n_ranks = 1 + below(16);
+    const bool grouped = below(2) == 1;
+    const int groups = grouped ? 1 << below(4) : 1, top_groups = 1 + below(groups);
+    const int of_group = 1 + below(8);
+    const int experts = std::lcm(asked.n_ranks, groups) * of_group;
+    const int within = experts / groups * top_groups;
+    Request& request = asked.request;
+    request.experts = std::to_string(experts);
+    request.top_k = std::to_string(1 + below(std::min(within, 32)));
+    request.dtype = below(2) == 1 ? "fp8" : "bf16";
+    request.hidden = std::to_string(128 * (1 + below(60)));
+    if (grouped) {
+      request.routing = "grouped";
+      request.groups = groups;
+      request.top_groups = top_groups;
+    }
+    ASSERT_NO_THROW(try_points(asked));
+    const int what = below(grouped ? 7 : 5);
+    switch (what) {
+    case 0: { // refused for its ranks, or out of range
+      const int value = below(3) == 0 ? 65537 + below(100000) : below(2 * experts + 2);
+      if (value % asked.n_ranks == 0 && value != 0 && value <= 65536)
+        continue;
+      request.experts = std::to_string(value);
+      break;
+    }
+    case 1:
+      request.top_k = std::to_string(below(2) == 0 ? 0 : within + below(100));
+      break;
+    case 2:
+      request.hidden = std::to_string(below(2) == 0 ? below(300) : below(1 << 22));
+      break;
+    case 3:
+      request.tokens = std::to_string((1 << 20) + 1 + below(1 << 20));
+      break;
+    case 4:
+      request.expert_alignment = below(2) == 0 ? -below(3) : 65537 + below(1000);
+      break;
+    case 5:
+      request.groups = below(3 * groups + 20);
+      break;
+    default:
+      request.top_groups = below(3 * groups + 2);
+    }
+    SCOPED_TRACE(testing::Message() << "round " << round << ", change " << what);
+    expect_suggestions_accepted(asked, try_points, apply_flag);
+    if (HasFatalFailure() || HasNonfatalFailure())
+      return;
+  }
+}
+
+TEST(MoeRequest, BeforeThereIsAJobNothingIsSaidThatDependsOnItsRanks) {
+  Request request;
+  request.experts = "0";
+  EXPECT_NO_THROW(points_of(request, std::nullopt, 1, 1, false));
+  request.hidden = "7";
+  expect_error(ExitCode::usage, {"hidden"}, [&] { points_of(request, std::nullopt, 1, 1, false); });
 }
 
 TEST(MoeRequest, AFileDecidesRanksExpertsAndChoices) {

@@ -224,6 +224,50 @@ TEST(ResultsText, AReasonForNoShareStandsOnceBelowTheTable) {
   EXPECT_EQ(text.substr(text.size() - line.size()), line) << text;
 }
 
+TEST(ResultsText, TheWayStandsAboveTheTable) {
+  ResultRow row = sample_full_report().results.at(0);
+  row.case_name = "put";
+  row.path = RowPath{PathEnd{0, "a"}, PathEnd{2, "b"}, {"libfabric"}, {"eth0"}};
+  ResultRow other = row;
+  other.case_name = "get";
+  EXPECT_EQ(
+      results_text({row, other}, {}).find("put, get: PE 0 (a) -> PE 2 (b) by libfabric eth0\n"),
+      0u);
+  std::vector<ResultRow> matrix;
+  for (int pe = 1; pe < 20; ++pe) {
+    matrix.push_back(row);
+    matrix.back().path->second->pe = pe;
+    matrix.back().path->transports = {pe < 8 ? "shm" : "libfabric"};
+  }
+  const std::string text = results_text(matrix, {});
+  EXPECT_EQ(text.find("PE 0 ("), std::string::npos);
+  EXPECT_NE(text.find("put: by libfabric eth0\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("put: by shm eth0\n"), std::string::npos) << text;
+}
+
+TEST(ResultsText, AShareAboveItsLimitIsMarked) {
+  ResultRow row = sample_full_report().results.at(0);
+  row.link_fraction = 1.212;
+  row.limited_by = "memcpy of the same size";
+  row.limit_note = "above its limit: because";
+  const std::string text = results_text({row}, {});
+  EXPECT_NE(text.find("121.2% of memcpy of the same size (above it)"), std::string::npos) << text;
+  EXPECT_NE(text.find(row.case_name + ": above its limit: because\n"), std::string::npos) << text;
+}
+
+TEST(ResultsText, WhatOtherHostsSentIsPrintedSafe) {
+  const std::string hostile = "\x1b]0;title\a\r\xc2\x9b\xe2\x80\xae";
+  ResultRow row = sample_full_report().results.at(0);
+  row.case_name = row.unit = row.reason = row.limit_note = row.limit_reason = hostile;
+  row.limited_by = hostile;
+  row.link_fraction = 2;
+  row.params[hostile] = hostile;
+  row.path = RowPath{PathEnd{0, hostile}, PathEnd{2, hostile}, {hostile}, {hostile}};
+  const std::string text = results_text({row}, {});
+  for (const char* bad : {"\x1b", "\a", "\r", "\xc2\x9b", "\xe2\x80\xae"})
+    EXPECT_EQ(text.find(bad), std::string::npos) << text;
+}
+
 TEST(FindingsText, MarkIdMessageFix) {
   EXPECT_EQ(findings_text(sample_report().findings, {}),
             "[x] nic-hotspot  PE 0 and PE 1 share mlx5_0\n"
@@ -332,6 +376,26 @@ TEST(JsonView, NumbersAreShort) {
   EXPECT_EQ(view::decimal(12.345678), "12.35");
   EXPECT_EQ(view::decimal(123456.7), "123457");
   EXPECT_EQ(view::decimal(0.00012), "0.00012");
+}
+
+TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
+  const auto first_line = [](double over_even) {
+    const std::string text =
+        simulation_text({{"variants",
+                          {{{"name", "given"},
+                            {"busiest",
+                             {{"node", 0},
+                              {"device", "mlx5_0"},
+                              {"port", 1},
+                              {"out_bytes", 2e6},
+                              {"over_even", over_even}}},
+                            {"operations", {{{"time_us", {{"mean", 10}}}}}}}}}},
+                        {});
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(first_line(2),
+            "busiest NIC: node 0 mlx5_0/1, 2 MB a step, 2 times the even share; 10 us a step");
+  EXPECT_EQ(first_line(1.0001), "all NICs carry alike: 2 MB a step; 10 us a step");
 }
 
 } // namespace

@@ -1,10 +1,13 @@
 // Clusters, times and their bottlenecks, what-ifs, groups, bad input.
 #include <cmath>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "src/sim/summary.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/suggested.h"
 #include "tests/unit/sim/sim_world.h"
 
 namespace shmemctl::test {
@@ -213,6 +216,87 @@ TEST(SimRequest, bad_input_names_the_rule_and_the_nearest_legal_value) {
   request.ep_ranks = 8;
   expect_error(ExitCode::usage, {"it is of 4 ranks"},
                [&] { traffic_of(request, cluster, recorded); });
+}
+
+void apply_sim_flag(sim::Request& request, const std::string& flag, const std::string& value) {
+  if (flag == "num-experts")
+    request.experts = std::stoi(value);
+  else if (flag == "num-topk")
+    request.top_k = std::stoi(value);
+  else if (flag == "ep-ranks")
+    request.ep_ranks = std::stoi(value);
+  else if (flag == "hidden")
+    request.hidden = std::stoi(value);
+  else if (flag == "num-tokens")
+    request.tokens = std::stoi(value);
+  else if (flag == "num-groups")
+    request.groups = std::stoi(value);
+  else if (flag == "num-topk-groups")
+    request.top_groups = std::stoi(value);
+  else if (flag == "move-expert" || flag == "--move-expert")
+    request.move_experts = {value};
+  else if (flag == "steps")
+    request.steps = std::stoi(value);
+  else
+    ADD_FAILURE() << "no such flag: " << flag;
+}
+
+TEST(SimRequest, what_is_suggested_is_accepted) {
+  std::mt19937 random(26);
+  const auto below = [&random](int limit) {
+    return static_cast<int>(random() % static_cast<unsigned>(limit));
+  };
+  for (const auto& [nodes, pairs] : {std::pair(4, 2), std::pair(3, 4), std::pair(6, 8)}) {
+    const sim::Cluster cluster = small_cluster(nodes, pairs);
+    const auto attempt = [&](const sim::Request& request) {
+      const sim::Traffic traffic = traffic_of(request, cluster, std::nullopt);
+      moved(traffic, what_if_of(request).moves);
+      effort_of(request, traffic);
+    };
+    const int ranks = nodes * pairs;
+    for (int round = 0; round < 300; ++round) {
+      sim::Request request = small_request(nodes, 8 * ranks, 1 + below(8), 8);
+      if (below(2) == 1) {
+        request.routing = "grouped";
+        request.steps = 1;
+      }
+      ASSERT_NO_THROW(attempt(request));
+      const int what = below(8);
+      switch (what) {
+      case 0:
+        request.experts = 8 * ranks + 1 + below(ranks - 1);
+        break;
+      case 1:
+        request.experts = below(2) == 0 ? 0 : 65537 + below(1000);
+        break;
+      case 2:
+        request.ep_ranks = 1 + below(3 * ranks);
+        break;
+      case 3:
+        request.hidden = below(3000);
+        break;
+      case 4:
+        request.top_k = below(2) == 0 ? 0 : 33 + below(100);
+        break;
+      case 5:
+        request.move_experts = {fmt::format("{}:{}", below(20 * ranks), below(3 * ranks))};
+        break;
+      case 6:
+        request.groups = below(2 * ranks);
+        break;
+      default:
+        request.top_groups = below(20);
+      }
+      if (request.routing != "grouped") {
+        request.groups = sim::Request().groups;
+        request.top_groups = sim::Request().top_groups;
+      }
+      SCOPED_TRACE(::testing::Message() << nodes << " x " << pairs << ", change " << what);
+      expect_suggestions_accepted(request, attempt, apply_sim_flag);
+      if (::testing::Test::HasFatalFailure())
+        return;
+    }
+  }
 }
 
 TEST(SimRequest, bad_changes_name_what_there_is) {

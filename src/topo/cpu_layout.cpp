@@ -1,10 +1,10 @@
-#include "src/bench/cpu_layout.h"
+#include "src/topo/cpu_layout.h"
 
 #include <algorithm>
 
 #include "src/base/text.h"
 
-namespace shmemctl::bench {
+namespace shmemctl {
 
 namespace {
 
@@ -176,4 +176,4 @@ std::optional<std::vector<int>> parse_pin_list(const std::string& text) {
   return cpus;
 }
 
-} // namespace shmemctl::bench
+} // namespace shmemctl

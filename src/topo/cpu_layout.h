@@ -9,7 +9,7 @@
 #include "src/base/sysroot.h"
 #include "src/topo/cpu_set.h"
 
-namespace shmemctl::bench {
+namespace shmemctl {
 
 struct CpuLayout {
   std::vector<CpuSet> cores; ///< physical cores: the CPUs (hardware threads) of each
@@ -34,4 +34,4 @@ std::vector<int> plan_cpus(const std::vector<PinWish>& wishes, const CpuLayout& 
 /// than max_cpus CPUs in all, or one that no machine has.
 std::optional<std::vector<int>> parse_pin_list(const std::string& text);
 
-} // namespace shmemctl::bench
+} // namespace shmemctl

@@ -1,0 +1,37 @@
+// Which CPUs each PE of `run` gets: cores of its own, near its GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/base/options.h"
+#include "src/base/sysroot.h"
+#include "src/topo/cpu_layout.h"
+
+namespace shmemctl {
+
+/// What PEs are bound to.
+struct CoreShares {
+  std::vector<CpuSet> cpus; ///< by PE; empty: they are not bound
+  std::string reason;       ///< why they are not, one clause; else by what they were placed
+};
+
+/// Divides the cores that may be used: each PE gets one at least, those of a NUMA node share its
+/// cores evenly, and no two PEs have a core in common. What is left of a core's room is for the
+/// threads that a PE starts. Not bound where there are more PEs than cores.
+/// @param numa_of_pe where each PE's GPU is; -1: anywhere, spread over the nodes in order
+CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
+                       const std::vector<int>& numa_of_pe);
+
+/// The NUMA node of each NVIDIA GPU, by PCI address; -1 where the kernel does not tell.
+std::vector<int> gpu_numa_nodes(const Sysroot& sysroot);
+
+/// The shares for a job of this process. Not bound: a job of one PE, which has all cores anyway; a
+/// process that may not use all CPUs of its machine or container, since somebody has chosen them
+/// already; and where PROXY_CPUS names CPUs.
+CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environment, int n_pes);
+
+/// For --verbose: a line for each PE, or why there are none.
+std::string to_text(const CoreShares& shares, const CpuLayout& layout);
+
+} // namespace shmemctl
