@@ -190,7 +190,8 @@ ExitCode measure(const Context& context, const BenchFlags& flags, JobSession& se
   session.step("pinning PEs to cores");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   report.connections = merge_connections(runtime.gather_text(connections_in_use(runtime)));
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
@@ -228,7 +229,8 @@ ExitCode test_itself(const Context& context, const BenchFlags& flags, JobSession
   session.step("the self-test");
   const Pinning pinning(runtime, parse_pin_choice(flags.pin));
   report.measurement = measurement_of(pinning);
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   const SelfTestResult result = self_test(runtime);
   for (const SelfTestRow& row : result.rows)
     report.checks.push_back(check_row(row));

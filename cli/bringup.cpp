@@ -7,6 +7,7 @@
 #include "reports/text.h"
 #include "src/bringup/bringup.h"
 #include "src/bringup/connections.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -30,9 +31,11 @@ ExitCode bring_up(const Context& context, JobSession& session, Runtime& runtime,
   describe_job(runtime, context, options, report);
   const Placement& placement = runtime.placement();
   const TextStyle style = text_style(context, options);
+  const std::string beyond = to_text(runtime.remote_choice());
   if (session.wants_text())
     std::cout << phases_text(report.phases, style) << '\n'
               << job_line(runtime) << '\n'
+              << (beyond.empty() ? "" : "beyond the node: " + safe_text(beyond) + "\n")
               << placement_text(placement) << '\n'
               << std::flush;
   session.checkpoint();

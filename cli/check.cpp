@@ -1,5 +1,5 @@
 // `shmemctl check`: the node's acceptance test.
-#include "cli/session.h"
+#include "cli/node_job.h"
 #include "src/check/acceptance.h"
 
 namespace shmemctl {
@@ -65,7 +65,7 @@ void add_check(CLI::App& app, Context& context) {
   add_mapping_flags(*command, context);
   command->callback([&context] {
     context.run = [](Context& run_context) {
-      return with_session(run_context, [&](Session& session, const Options& options) {
+      return with_node_session(run_context, true, [&](Session& session, const Options& options) {
         const NodeSource source = session.load({});
         judge(session, "topo", "what is connected to what, and which NIC each PE uses",
               [&] { run_topo(session, options, source); });

@@ -51,6 +51,7 @@ std::map<std::string, std::string> read_config(const std::string& path) {
 } // namespace
 
 Options Context::options() const {
+  same_in_job = false;
   return Options(environment, command_line, read_config(config_path));
 }
 

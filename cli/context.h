@@ -22,7 +22,13 @@ struct Context {
   bool quiet = false, verbose = false, no_progress = false, force = false;
   std::vector<std::string> watched_command; ///< what stands behind `hotspots --during`
   bool watches_itself = false;              ///< its first word is a subcommand of this program
-  std::function<ExitCode(Context&)> run;    ///< set by the subcommand that was chosen
+  /// %h stood in their names: each host of a job writes files of its own.
+  bool json_by_host = false, csv_by_host = false;
+  /// So far the run has looked at its command line alone, which all processes of a job share.
+  mutable bool same_in_job = false;
+  /// The error that ends the run is one that PE 0 meets as well.
+  bool met_by_pe_0 = false;
+  std::function<ExitCode(Context&)> run; ///< set by the subcommand that was chosen
 
   /// Command line, environment and --config put together.
   Options options() const;

@@ -1,7 +1,7 @@
 // `shmemctl doctor`: the preconditions of one-sided GPU communication on this node.
 #include <iostream>
 
-#include "cli/session.h"
+#include "cli/node_job.h"
 #include "reports/table.h"
 #include "src/doctor/doctor.h"
 
@@ -44,7 +44,7 @@ void add_doctor(CLI::App& app, Context& context) {
     context.run = [flags](Context& run_context) {
       if (flags->list)
         return list_checks();
-      return with_session(run_context, [&](Session& session, const Options&) {
+      return with_node_session(run_context, true, [&](Session& session, const Options&) {
         const NodeSource source = session.load({});
         run_doctor(session, source, run_context.environment, flags->only, flags->skip);
         return session.finish();

@@ -6,6 +6,8 @@
 #include "reports/text.h"
 #include "src/base/describe_env.h"
 #include "src/bootstrap/select.h"
+#include "src/doctor/child.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -55,6 +57,30 @@ void print_bootstraps(const Options& options, const Environment& environment,
   std::cout << table.text(style) << "here: " << outcome << "\n";
 }
 
+/// What REMOTE_TRANSPORT=auto tries, in its order, and what it comes to here: in child processes,
+/// since a library that is broken may take its process with it.
+void print_transports(const Options& options, const TextStyle& style) {
+  constexpr std::chrono::seconds deadline{10};
+  std::cout
+      << "\nHow PEs that share no memory would reach each other; the first that reaches all is "
+         "taken unless SHMEMCTL_REMOTE_TRANSPORT or SHMEMCTL_TRANSPORT names others:\n";
+  Table table({{"transport"}, {"here"}});
+  for (const std::string& name : remote_candidates()) {
+    const doctor::ChildAnswer answer = doctor::ask_child(
+        [&] {
+          try {
+            const Reach reach = reach_of_twin(name, options);
+            return (reach.capabilities != 0 ? "usable: " : "not usable: ") + reach.reason;
+          } catch (const Error& error) {
+            return "not usable: " + error.message();
+          }
+        },
+        "the transport " + name, deadline);
+    table.add({name, printable(answer.problem.empty() ? answer.text : answer.problem)});
+  }
+  std::cout << table.text(style);
+}
+
 std::vector<OptionEntry> option_entries(const EnvDescription& env) {
   std::vector<OptionEntry> entries;
   for (const OptionRow& row : env.options)
@@ -85,6 +111,7 @@ void add_env(CLI::App& app, Context& context) {
           const TextStyle style = text_style(run_context, options);
           print_foreign(env, style);
           print_bootstraps(options, run_context.environment, style);
+          print_transports(options, style);
           if (*all)
             print_known_foreign(style);
         }

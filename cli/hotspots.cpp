@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "cli/hotspots.h"
+#include "cli/terminal.h"
 #include "reports/text.h"
+#include "src/base/option_secrets.h"
 #include "src/base/text.h"
 #include "src/launch/program.h"
 #include "src/topo/readers/reader.h"
@@ -75,13 +77,15 @@ ExitCode watch_again_and_again(HotspotRun& run) {
   const auto watch = begin_watch(run);
   run.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
   const TextStyle style = text_style(run.context, run.options);
-  HotspotLog log(std::cout, style, !run.context.no_progress && ::isatty(STDOUT_FILENO) == 1);
+  HotspotLog log(std::cout, style,
+                 !run.context.no_progress && is_terminal(STDOUT_FILENO, run.context.environment));
   for (WatchRounds rounds(run.flags); rounds.next();) {
     watch->begin_interval();
     sample_for(*watch, std::min(run.flags.interval_s, rounds.length_s()), rounds.length_s());
     put(run, watch->totals(), facts_of(run, *watch, "watch"));
     if (run.session.wants_text())
       log.show(hotspots_of(run, watch->interval()), run.thresholds);
+    require_stdout(); // nobody would see the next ones
   }
   watch->sample(SampleDepth::all);
   put(run, watch->totals(), facts_of(run, *watch, "watch"));
@@ -100,7 +104,7 @@ void add_command_finding(Report& report, const std::vector<std::string>& argv,
                              "run it without hotspots, and look at what it says"});
 }
 
-ExitCode watch_command(HotspotRun& run) {
+ExitCode watch_command(HotspotRun& run, const CommandKeeper& keeper) {
   const std::vector<std::string>& words = run.context.watched_command;
   const std::string program =
       run.context.watches_itself ? own_program() : find_program(words[0], run.context.environment);
@@ -114,7 +118,7 @@ ExitCode watch_command(HotspotRun& run) {
     argv.insert(argv.begin(), "shmemctl");
   const bool data_is_ours = run.context.json_path == "-" || run.context.csv_path == "-";
   std::cout.flush();
-  WatchedCommand command(program, argv, run.context.environment, data_is_ours);
+  WatchedCommand command(program, argv, run.context.environment, data_is_ours, &keeper);
   run.session.output().ask_before_ending([&command](int signal, bool from_terminal) {
     command.hand_on(signal, from_terminal);
     return true;
@@ -123,7 +127,7 @@ ExitCode watch_command(HotspotRun& run) {
   WatchFacts facts;
   const auto facts_now = [&] {
     facts = facts_of(run, *watch, "command");
-    facts.argv = words;
+    facts.argv = SecretFilter(run.options)(words);
     facts.command = command.end();
     return facts;
   };
@@ -143,6 +147,8 @@ ExitCode watch_command(HotspotRun& run) {
         put(run, watch->totals(), facts_now());
       });
   watch->sample(SampleDepth::all);
+  if (command.interrupted() || command.end().timed_out)
+    command.end_rest();
   run.session.output().ask_before_ending({});
   put(run, watch->totals(), facts_now());
   add_command_finding(run.session.report(), words, command.end());
@@ -174,14 +180,19 @@ ExitCode run_hotspots(Context& context, const HotspotFlags& flags) {
     check_flags(context, context.options(), flags);
     return run_hotspots_job(context, flags);
   }
+  std::optional<CommandKeeper> keeper;
+  if (flags.during)
+    keeper.emplace(); // before there are threads
   return with_session(context, [&](Session& session, const Options& options) {
     check_flags(context, options, flags);
+    if (!flags.thresholds.empty())
+      session.phase("reading " + flags.thresholds);
     HotspotRun run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
     describe(run);
     if (!flags.sysroot_after.empty())
       return compare(run);
-    if (flags.during)
-      return watch_command(run);
+    if (keeper)
+      return watch_command(run, *keeper);
     return flags.watch_s ? watch_again_and_again(run) : watch_for(run);
   });
 }

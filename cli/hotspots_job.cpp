@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/hotspots.h"
+#include "cli/terminal.h"
 #include "reports/text.h"
 #include "src/bootstrap/select.h"
 #include "src/runtime/identity.h"
@@ -47,7 +48,9 @@ public:
     run_.session.set_deadline(std::nullopt); // it lasts as long as somebody looks
     begin();
     const TextStyle style = text_style(run_.context, run_.options);
-    HotspotLog log(std::cout, style, !run_.context.no_progress && ::isatty(STDOUT_FILENO) == 1);
+    HotspotLog log(std::cout, style,
+                   !run_.context.no_progress &&
+                       is_terminal(STDOUT_FILENO, run_.context.environment));
     for (WatchRounds rounds(run_.flags); rounds.next();) {
       round_s_ = rounds.length_s();
       if (watch_)
@@ -57,6 +60,8 @@ public:
       put("watch");
       if (leads_job() && run_.session.wants_text())
         log.show(now, run_.thresholds);
+      if (leads_job())
+        require_stdout(); // nobody would see the next ones
     }
     return conclude("watch");
   }
@@ -172,6 +177,8 @@ ExitCode run_hotspots_job(Context context, const HotspotFlags& flags) {
       context.quiet = given.quiet;
       session.output().set_targets({given.json_path, given.csv_path, given.force});
     }
+    if (!flags.thresholds.empty())
+      session.phase("reading " + flags.thresholds);
     HotspotRun run{session, context, options, flags, read_thresholds(flags.thresholds), {}, "", {}};
     read_node(run);
     JobWatch watch(run, *bootstrap);

@@ -1,13 +1,17 @@
 #include "cli/job_session.h"
 
 #include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
 #include <iostream>
 #include <set>
 
 #include "cli/session.h"
 #include "reports/text.h"
 #include "reports/text_hotspots.h"
+#include "src/base/hard_stop.h"
 #include "src/base/json_line.h"
+#include "src/bootstrap/launched_rank.h"
 #include "src/bringup/bringup.h"
 #include "src/runtime/nic_choice.h"
 #include "src/topo/mapping/mapping_json.h"
@@ -41,11 +45,66 @@ nlohmann::json gather_hosts(Runtime& runtime, const Options& options) {
   return hosts;
 }
 
+/// What one world tells the others of an INIT_MODE with several: at most about 1 MiB, which is what
+/// a gathered text may hold.
+std::string world_text(const Findings& findings, ExitCode code) {
+  constexpr std::size_t most_findings = 200, most_bytes = 1500;
+  nlohmann::json list = nlohmann::json::array();
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::error && list.size() < most_findings)
+      list.push_back({finding.id, finding.subject.substr(0, most_bytes),
+                      finding.message.substr(0, most_bytes), finding.fix.substr(0, most_bytes)});
+  return json_line({{"code", static_cast<int>(code)}, {"findings", list}});
+}
+
+/// Adds what another world told; its exit code.
+ExitCode read_world(const std::string& text, int world, Findings& to) {
+  const nlohmann::json told = try_from_json_line(text);
+  try {
+    for (const nlohmann::json& finding : told.at("findings"))
+      to.push_back({finding.at(0), Severity::error, finding.at(1),
+                    fmt::format("world {} (local rank {}): {}", world, world,
+                                finding.at(2).get<std::string>()),
+                    finding.at(3)});
+    return static_cast<ExitCode>(told.at("code").get<int>());
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::unavailable, fmt::format("world {}", world), "read its verdict",
+                "it is none", "start all PEs with the same version of this tool");
+  }
+}
+
 } // namespace
 
 JobSession::JobSession(const Context& context, const Options& options)
     : context_(context), options_(options), report_(new_report(context, options)),
-      output_(ReportTargets{}, report_) {}
+      output_(ReportTargets{}, report_) {
+  output_.ask_before_ending([this](int signal, bool) {
+    interrupted(signal);
+    return false;
+  });
+}
+
+void JobSession::watch_lifeline(Lifeline* lifeline) {
+  const std::lock_guard lock(lifeline_mutex_);
+  lifeline_ = lifeline;
+}
+
+/// A launcher ends all PEs when it has lost one: then the loss is what the report has to tell, and
+/// its notice may come a little later than the signal.
+void JobSession::interrupted(int signal) {
+  const std::string words = std::string("interrupted by SIG") + ::sigabbrev_np(signal);
+  const Error error(ExitCode::interrupted, "the run", "finish", words, "start it again");
+  const std::lock_guard lock(lifeline_mutex_);
+  if (!lifeline_)
+    return;
+  try {
+    lifeline_->await_cause(-1);
+    lifeline_->announce(error, "");
+  } catch (const Error& cause) {
+    output_.blame(Error(ExitCode::interrupted, "the run", "finish",
+                        words + ", after this: " + cause.system_message(), cause.fix()));
+  }
+}
 
 void JobSession::step(const std::string& words) {
   const double limit_s = options_.number("TIMEOUT") * slack_factor + slack_s;
@@ -57,16 +116,71 @@ void JobSession::step(const std::string& words) {
 void JobSession::expire(const std::string& words) {
   const Error error(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
                     "give more time with --timeout SECONDS, or look at what that step waits for");
+  end_if_writing_hangs(ExitCode::deadline);
   print_error(error);
-  if (Runtime* runtime = runtime_.load())
-    runtime->fail(error);
+  {
+    const std::lock_guard lock(lifeline_mutex_);
+    if (lifeline_)
+      lifeline_->announce(error, words);
+  }
   died(error);
   std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
 }
 
+void JobSession::expect_to_lead() {
+  try {
+    output_.set_targets({context_.json_path, context_.csv_path, context_.force});
+    expects_to_lead_ = true;
+  } catch (const Error&) { // lead() meets it again
+  }
+  report_.job = {static_cast<int>(launched_size(context_.environment)), 0, "none",
+                 launcher_name(context_.environment)};
+  report_.hosts = nlohmann::json::array({{{"name", read_machine_identity(Sysroot()).host_name}}});
+}
+
+void JobSession::end_bring_up() {
+  if (phases_ended_ || report_.phases.empty())
+    return;
+  phases_ended_ = true;
+  end_phase();
+  checkpoint();
+}
+
+void JobSession::end_phase() {
+  const std::chrono::duration<double, std::milli> taken =
+      std::chrono::steady_clock::now() - phase_start_;
+  if (!report_.phases.empty())
+    report_.phases.back().time_ms = taken.count();
+}
+
+void JobSession::enter_phase(const std::string& name) {
+  end_phase();
+  report_.phases.push_back({name, 0, 0});
+  phase_start_ = std::chrono::steady_clock::now();
+  checkpoint();
+}
+
+void JobSession::know_hosts(const Placement& placement) {
+  report_.job.pes = placement.n_pes;
+  report_.job.nodes = placement.n_nodes();
+  report_.hosts = nlohmann::json::array();
+  std::set<std::uint64_t> seen;
+  for (const PeHost& host : placement.hosts)
+    if (seen.insert(host.machine_id).second)
+      report_.hosts.push_back({{"name", host.host_name}});
+  checkpoint();
+}
+
 void JobSession::lead() {
-  output_.set_targets({context_.json_path, context_.csv_path, context_.force});
+  if (!expects_to_lead_)
+    output_.set_targets({context_.json_path, context_.csv_path, context_.force});
   leads_ = true;
+}
+
+void JobSession::follow() {
+  if (expects_to_lead_)
+    output_.set_targets({});
+  expects_to_lead_ = false;
 }
 
 bool JobSession::wants_text() const {
@@ -88,10 +202,38 @@ void JobSession::show_nics() const {
     std::cout << text << '\n' << std::flush;
 }
 
+/// The worlds do not know each other, but the exit code is that of the job: the same on all PEs.
+ExitCode JobSession::join_worlds(ExitCode code) {
+  Runtime* const runtime = runtime_.load();
+  if (!runtime || !runtime->is_part_of_job())
+    return code;
+  step("gathering the verdicts of all worlds");
+  const std::vector<std::string> texts = runtime->gather_text_of_job(
+      runtime->pe() == 0 ? world_text(report_.findings, code) : std::string());
+  int world = 0;
+  for (const std::string& text : texts) {
+    if (text.empty())
+      continue; // one that is not the PE 0 of its world
+    Findings findings;
+    code = std::max(code, read_world(text, world, findings));
+    if (leads_ && world > 0)
+      report_.findings.insert(report_.findings.end(), findings.begin(), findings.end());
+    ++world;
+  }
+  if (wants_text())
+    std::cout << fmt::format("above: world 0 of {} (INIT_MODE=per-local-rank); of the others, what "
+                             "is wrong\n\n",
+                             world);
+  return code;
+}
+
 ExitCode JobSession::conclude(ExitCode code) {
+  code = join_worlds(code);
   report_.status = ReportStatus::complete;
   if (wants_text())
     print_end();
+  else if (leads_ && context_.quiet)
+    print_error_findings(report_.findings);
   step("writing the report");
   report_.finished_at = utc_now();
   report_.exit_code = code;
@@ -117,10 +259,11 @@ void describe_job(Runtime& runtime, const Context& context, const Options& optio
   report.job = {placement.n_pes, placement.n_nodes(), runtime.bootstrap().name(),
                 runtime.launcher()};
   report.phases = gather_phases(runtime);
+  add_transport_choice(runtime.remote_choice(), report.findings);
   if (context.json_path.empty())
     return;
   report.hosts = gather_hosts(runtime, options);
-  if (runtime.pe() != 0)
+  if (runtime.bootstrap().rank() != 0)
     return;
   const std::vector<int>& pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())];
   const Mapping used = mapping_in_use(runtime.node(), runtime.nics(), pes.size());
@@ -134,18 +277,29 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     request.options = &options;
     request.environment = context.environment;
     request.announce = [&session](const std::string& phase) {
+      session.enter_phase(phase);
       session.step("bring-up, phase " + phase);
     };
+    request.lifeline_changed = [&session](Lifeline* lifeline) { session.watch_lifeline(lifeline); };
+    request.hosts_known = [&session](const Placement& placement) { session.know_hosts(placement); };
+    if (launched_rank(context.environment) == 0)
+      session.expect_to_lead();
     Runtime runtime(std::move(request));
     session.watch(&runtime);
     ExitCode code = ExitCode::ok;
     try {
-      if (runtime.pe() == 0)
+      session.end_bring_up();
+      // Of a job of several worlds one PE speaks, and not the first one of each.
+      if (runtime.bootstrap().rank() == 0)
         session.lead();
+      else
+        session.follow();
       code = body(session, runtime, options);
     } catch (const Error& error) {
       session.watch(nullptr);
       runtime.fail(error);
+      // A bad invocation is the same on all PEs, or has been announced to PE 0.
+      context.met_by_pe_0 = error.code() == ExitCode::usage && runtime.bootstrap().rank() != 0;
       throw;
     }
     session.step("leaving the job");
@@ -153,6 +307,7 @@ ExitCode with_job(Context& context, RuntimeRequest request, const JobBody& body)
     runtime.finish();
     return code;
   } catch (const Error& error) {
+    session.end_bring_up();
     session.died(error);
     throw;
   }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -10,13 +12,15 @@
 
 #include "cli/context.h"
 #include "reports/output.h"
+#include "src/base/input.h"
 #include "src/base/watchdog.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl {
 
-/// One PE's view of a run. Only PE 0 has files to write and text to print; which PE this is turns
-/// out on the way, so the files are named then (lead()).
+/// One PE's view of a run. Only PE 0 of the job has files to write and text to print. Where the
+/// launcher tells who that is, the report is there from the start, so that a bring-up that fails
+/// leaves one too; else it turns out on the way (lead()).
 class JobSession {
 public:
   /// Before any thread is started: it blocks signals.
@@ -25,9 +29,21 @@ public:
   /// What is being done now. A step may take half as long again as --timeout, which bounds each
   /// wait in it: then a call that hangs ends the process.
   void step(const std::string& words);
+  /// The launcher says that this is PE 0: from now on the report is written, whatever ends the run.
+  /// A file that cannot be written is for lead() to refuse, when all PEs can be told.
+  void expect_to_lead();
+  /// A phase of the bring-up begins: those before it, with the time that they took here, are in the
+  /// report if that is the last one.
+  void enter_phase(const std::string& name);
+  /// The bring-up has ended, well or not: its last phase has its time now.
+  void end_bring_up();
+  /// Where the PEs are is in the report, too.
+  void know_hosts(const Placement& placement);
   /// This is PE 0: from now on the report is written, whatever ends the run. Throws Error (usage)
   /// for a file that exists.
   void lead();
+  /// This is not PE 0, whatever the launcher said.
+  void follow();
   bool leads() const { return leads_; }
   /// PE 0, with no data on stdout and no --quiet.
   bool wants_text() const;
@@ -43,18 +59,31 @@ public:
   /// The run ends with this error: what there is goes out as `incomplete`, unless conclude()
   /// was reached. A failure to do so is printed.
   void died(const Error& error);
-  /// Who is told when a step hangs.
+  /// By what the other PEs are told when a step hangs, or a signal ends this process; nullptr: by
+  /// nothing.
+  void watch_lifeline(Lifeline* lifeline);
+  /// Whose worlds' verdicts are gathered; nullptr: nobody's.
   void watch(Runtime* runtime) { runtime_ = runtime; }
 
 private:
+  /// Of an INIT_MODE with several worlds: what the others found, and the worst of their codes.
+  ExitCode join_worlds(ExitCode code);
+  void end_phase();
   void print_end();
   [[noreturn]] void expire(const std::string& words);
+  void interrupted(int signal);
 
   const Context& context_;
   const Options& options_;
   Report report_;
-  ReportOutput output_;
+  std::mutex lifeline_mutex_; ///< held while it is used, so that it does not go meanwhile
+  Lifeline* lifeline_ = nullptr;
+  ReportOutput output_; ///< its thread uses the two above
   bool leads_ = false;
+  bool expects_to_lead_ = false;
+  bool phases_ended_ = false;
+  std::chrono::steady_clock::time_point phase_start_; ///< of the last one of report_.phases
+  InputLimit no_limit_{0};                            ///< steps have deadlines of their own
   std::atomic<bool> written_{false}; ///< also looked at by who ends a step that hangs
   std::atomic<Runtime*> runtime_{nullptr};
   std::optional<Watchdog> watchdog_;

@@ -1,12 +1,20 @@
 // The command line: parse, run one subcommand, print an error as two lines, return the exit code.
 #include <algorithm>
 #include <iostream>
+#include <poll.h>
+#include <unistd.h>
 
 #include "cli/context.h"
+#include "cli/terminal.h"
 #include "reports/report.h"
 #include "src/base/error.h"
+#include "src/base/input.h"
 #include "src/base/log.h"
+#include "src/base/secure_execution.h"
+#include "src/base/text.h"
 #include "src/base/timeout_words.h"
+#include "src/bootstrap/launched_rank.h"
+#include "src/bootstrap/select.h"
 
 namespace shmemctl {
 
@@ -25,7 +33,8 @@ std::string version_text() {
 }
 
 void add_common_flags(CLI::App& app, Context& context) {
-  app.add_option("--json", context.json_path, "Write the report to this file; - is stdout")
+  app.add_option("--json", context.json_path,
+                 "Write the report to this file; - is stdout, %h in it the host's name")
       ->type_name("FILE");
   app.add_option("--csv", context.csv_path, "Write its rows as CSV; - is stdout")
       ->type_name("FILE");
@@ -41,15 +50,75 @@ void add_common_flags(CLI::App& app, Context& context) {
   add_option(app, context, "LOG_SUBSYSTEMS");
 }
 
-int parse_error(const CLI::App& app, const CLI::ParseError& error) {
+/// Of an error that all processes of a job have: whether rank 0 says it, so that this one need not.
+/// Other launchers than `run`, which passes on one of them, end the job when its first process
+/// fails: this one waits for that, or rank 0 might be ended before it has said anything. Who still
+/// lives after two seconds has to speak for itself, but under srun, which ends nobody.
+bool rank_0_says_it(const Context& context) {
+  constexpr int patience_ms = 2000;
+  const std::string launcher = launcher_name(context.environment);
+  if (launcher == "run" || launcher == "none" ||
+      launched_rank(context.environment).value_or(0) == 0)
+    return false;
+  ::poll(nullptr, 0, patience_ms);
+  return launcher == "srun";
+}
+
+int parse_error(const CLI::App& app, const CLI::ParseError& error, const Context& context) {
   if (error.get_exit_code() == 0) // --help, --version
     return app.exit(error, std::cout, std::cerr);
+  if (rank_0_says_it(context))
+    return static_cast<int>(ExitCode::usage);
   std::string what = error.what();
   if (const std::size_t end = what.find('\n'); end != std::string::npos)
     what.resize(end);
   std::cerr << "shmemctl: error: " << printable(what, 500) << '\n'
             << "shmemctl: fix: run shmemctl --help, or shmemctl SUBCOMMAND --help\n";
   return static_cast<int>(ExitCode::usage);
+}
+
+/// "a.%h.json" -> "a.node7.json"; true if there was one.
+bool put_host(std::string& path) {
+  const std::size_t first = path.find("%h");
+  if (first == std::string::npos)
+    return false;
+  std::string host(256, '\0');
+  host.resize(::gethostname(host.data(), host.size() - 1) == 0 ? host.find('\0') : 0);
+  std::replace(host.begin(), host.end(), '/', '_'); // a name may hold anything
+  for (std::size_t at = first; at != std::string::npos; at = path.find("%h", at + host.size()))
+    path.replace(at, 2, host.empty() ? "localhost" : host);
+  return true;
+}
+
+/// --timeout bounds the reading of files, the one that --config names among them.
+double input_limit_s(const Context& context) {
+  const Options options(context.environment, context.command_line);
+  const double seconds = options.number("TIMEOUT");
+  return options.value("TIMEOUT").problem.empty() ? seconds : 0; // it is refused in a moment
+}
+
+void warn_of_ignored_variables(const Environment& environment) {
+  const std::vector<std::string> ignored = drop_code_variables(environment);
+  if (!ignored.empty())
+    log(LogLevel::warning, "options",
+        join(ignored, ", ") + (ignored.size() == 1 ? " is" : " are") +
+            " ignored: this file has set-user-id bits or capabilities, so its caller may not "
+            "choose "
+            "the code that it runs");
+}
+
+int run_command(Context& context) {
+  timeout_is_an_option();
+  const InputLimit limit(input_limit_s(context));
+  const Options options = context.options();
+  options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL"});
+  LogLevel level = LogLevel::warning;
+  parse_log_level(options.text("LOG_LEVEL"), level);
+  configure_log(context.verbose ? std::max(level, LogLevel::info) : level,
+                options.text("LOG_SUBSYSTEMS"));
+  warn_of_ignored_variables(context.environment);
+  context.same_in_job = !input_was_read();
+  return static_cast<int>(context.run(context));
 }
 
 int run(int argc, char** argv) {
@@ -73,21 +142,23 @@ int run(int argc, char** argv) {
     std::reverse(words.begin(), words.end()); // as the parser takes them
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
-    return parse_error(app, error);
+    const int code = parse_error(app, error, context);
+    require_stdout();
+    return code;
   }
-  timeout_is_an_option();
-  const Options options = context.options();
-  options.require_valid({"COLOR", "TIMEOUT", "LOG_LEVEL"});
-  LogLevel level = LogLevel::warning;
-  parse_log_level(options.text("LOG_LEVEL"), level);
-  configure_log(context.verbose ? std::max(level, LogLevel::info) : level,
-                options.text("LOG_SUBSYSTEMS"));
-  const ExitCode code = context.run(context);
-  std::cout.flush();
-  if (!std::cout)
-    throw Error(ExitCode::unavailable, "stdout", "write", "the system refused the output",
-                "free room, or send it somewhere else");
-  return static_cast<int>(code);
+  context.json_by_host = put_host(context.json_path);
+  context.csv_by_host = put_host(context.csv_path);
+  try {
+    const int code = run_command(context);
+    require_stdout();
+    return code;
+  } catch (const Error& error) {
+    const bool by_argv_alone =
+        error.code() == ExitCode::usage && context.same_in_job && !input_was_read();
+    if (!(context.met_by_pe_0 || by_argv_alone) || !rank_0_says_it(context))
+      print_error(error);
+    return static_cast<int>(error.code());
+  }
 }
 
 } // namespace
@@ -95,6 +166,7 @@ int run(int argc, char** argv) {
 } // namespace shmemctl
 
 int main(int argc, char** argv) {
+  shmemctl::hold_standard_descriptors();
   try {
     return shmemctl::run(argc, argv);
   } catch (const shmemctl::Error& error) {

@@ -91,6 +91,12 @@ void require_one_routing(Runtime& runtime, const moe::RecordedRouting& recorded,
                   "give all nodes the same file");
 }
 
+/// What the others are told that this PE does, should it be lost in it.
+void begin_step(Runtime& runtime, JobSession& session, const std::string& words) {
+  runtime.lifeline().phase(words);
+  session.step(words);
+}
+
 moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& where) {
   moe::JobRank rank;
   rank.pe = runtime.pe();
@@ -101,7 +107,7 @@ moe::JobRank job_rank(Runtime& runtime, JobSession& session, const std::string& 
     rank.tell = [](const std::string& words) {
       std::cerr << "shmemctl: " << safe_text(words) << std::endl;
     };
-  rank.step = [&session, where](const std::string& words) { session.step(where + words); };
+  rank.step = [&, where](const std::string& words) { begin_step(runtime, session, where + words); };
   return rank;
 }
 
@@ -133,7 +139,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   moe::Setup setup = request.setup;
   setup.routing = &routing;
   const std::string where = words_of(setup);
-  session.step(where + "memory");
+  begin_step(runtime, session, where + "memory");
   moe::OpenBackend opened(runtime, flags.kind(), setup);
   moe::Backend& backend = opened.backend();
   inject_fault(options, runtime.pe(), "moe");
@@ -194,7 +200,8 @@ void describe_run(Runtime& runtime, const bench::Pinning& pinning, Report& repor
   const bench::SteadyClock clock;
   const bench::TimerQuality quality = measure_timer(clock);
   report.measurement = {clock.name(), quality.resolution_ns, quality.cost_ns, pinning.rows()};
-  report.findings = pinning.findings();
+  report.findings.insert(report.findings.end(), pinning.findings().begin(),
+                         pinning.findings().end());
   report.connections = merge_connections(runtime.gather_text(bench::connections_in_use(runtime)));
   for (Finding& finding : software_findings(report.connections))
     report.findings.push_back(std::move(finding));
@@ -257,11 +264,11 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     require_one_routing(runtime, *recorded, flags.request.routing);
   if (!flags.record.empty() && session.leads())
     write_record(flags, context, points.front(), recorded);
-  session.step("gathering phases and hosts");
+  begin_step(runtime, session, "gathering phases and hosts");
   const bench::Pinning pinning(runtime, bench::parse_pin_choice(flags.pin));
   describe_job(runtime, context, options, session.report());
   describe_run(runtime, pinning, session.report());
-  session.step("measuring the links between the GPUs");
+  begin_step(runtime, session, "measuring the links between the GPUs");
   bench::Point exchange; // every rank to all the others, as rows go
   exchange.traffic = bench::Traffic::all_to_all;
   bench::LinkMeter meter(runtime);
@@ -277,7 +284,7 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     right = measure_point(flags, points[measured++], recorded, link, session, runtime, options,
                           style) &&
             right;
-  session.step("gathering the NIC counters of all hosts");
+  begin_step(runtime, session, "gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);
   session.show_nics();
   add_lost(runtime, points.size() - measured, session.report());

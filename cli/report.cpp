@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "cli/report_compare.h"
+#include "cli/report_deadline.h"
 #include "cli/session.h"
 #include "reports/report_file.h"
 #include "reports/text.h"
@@ -18,13 +19,20 @@ ExitCode show(Context& context, const std::string& path, int width) {
   if (width > 0)
     style.width = width;
   style.heat_maps = true;
-  write_text(std::cout, read_report(path), style);
+  ReportDeadline deadline(context);
+  deadline.reading(path);
+  const Report report = read_report(path);
+  deadline.phase("printing " + path);
+  write_text(std::cout, report, style);
+  std::cout.flush();
   return ExitCode::ok;
 }
 
 ExitCode validate(const Context& context, const std::vector<std::string>& paths) {
   ExitCode code = ExitCode::ok;
+  ReportDeadline deadline(context);
   for (const std::string& path : paths) {
+    deadline.reading(path);
     const auto violations = validate_report_text(read_input(path, max_report_bytes), path);
     for (const SchemaViolation& violation : violations)
       std::cout << printable(path) << ": " << printable(violation.pointer) << ": "

@@ -4,6 +4,7 @@
 #include <future>
 #include <iostream>
 
+#include "cli/report_deadline.h"
 #include "cli/session.h"
 #include "reports/compare/compare.h"
 #include "reports/compare/merge.h"
@@ -27,13 +28,16 @@ struct ThresholdFlags {
 
   bool empty() const { return expressions.empty() && files.empty(); }
 
-  std::vector<Threshold> parse() const {
+  std::vector<Threshold> parse(const Context& context) const {
+    ReportDeadline deadline(context);
     std::vector<Threshold> thresholds;
     for (const std::string& expression : expressions)
       thresholds.push_back(parse_threshold(expression, "--require"));
-    for (const std::string& file : files)
+    for (const std::string& file : files) {
+      deadline.reading(file);
       for (Threshold& threshold : parse_threshold_file(read_input(file), file))
         thresholds.push_back(std::move(threshold));
+    }
     return thresholds;
   }
 };
@@ -79,7 +83,7 @@ struct DiffFlags {
 };
 
 ExitCode diff(Context& context, const DiffFlags& flags, const ThresholdFlags& threshold_flags) {
-  const std::vector<Threshold> thresholds = threshold_flags.parse();
+  const std::vector<Threshold> thresholds = threshold_flags.parse(context);
   const CompareOptions wanted{share_of("--alpha", flags.alpha),
                               share_of("--min-effect", flags.min_effect)};
   if (wanted.alpha == 0)
@@ -117,7 +121,7 @@ ExitCode check(Context& context, const std::vector<std::string>& paths,
   if (flags.empty())
     throw Error(ExitCode::usage, "report check", "start", "no threshold is given",
                 "give --require THRESHOLD or --require-file FILE");
-  const std::vector<Threshold> thresholds = flags.parse();
+  const std::vector<Threshold> thresholds = flags.parse(context);
   return with_session(context, [&](Session& session, const Options&) {
     session.phase("reading " + paths.front());
     const std::vector<LoadedReport> reports = load_reports(paths);
@@ -131,8 +135,13 @@ ExitCode merge(const Context& context, const std::vector<std::string>& paths) {
   const std::string target = context.json_path.empty() ? "-" : context.json_path;
   if (target != "-")
     check_output_path(target, context.force);
-  write_file_atomically(target, to_text(to_json(merge_reports(load_reports(paths)))),
-                        context.force);
+  ReportDeadline deadline(context);
+  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  const std::vector<LoadedReport> reports = load_reports(paths);
+  deadline.phase("merging");
+  const std::string text = to_text(to_json(merge_reports(reports)));
+  deadline.phase("writing " + target);
+  write_file_atomically(target, text, context.force);
   return ExitCode::ok;
 }
 

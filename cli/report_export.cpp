@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/report_compare.h"
+#include "cli/report_deadline.h"
 #include "reports/annotate/annotate.h"
 #include "reports/compare/load.h"
 #include "reports/csv.h"
@@ -19,6 +20,24 @@ namespace shmemctl {
 namespace {
 
 using Writer = std::function<std::string(const Report&)>;
+
+/// Writes what `make` gives to `output`, within --timeout.
+/// @param what is made, for the message of a deadline that passes: "the page"
+/// @param read its input
+template <class Read, class Make>
+ExitCode convert(const Context& context, const std::vector<std::string>& paths,
+                 const std::string& output, const char* what, const Read& read, const Make& make) {
+  if (output != "-")
+    check_output_path(output, context.force);
+  ReportDeadline deadline(context);
+  deadline.phase("reading " + paths.front() + (paths.size() > 1 ? ", ..." : ""));
+  auto input = read();
+  deadline.phase(std::string("making ") + what + " of " + paths.front());
+  const std::string text = make(std::move(input));
+  deadline.phase("writing " + output);
+  write_file_atomically(output, text, context.force);
+  return ExitCode::ok;
+}
 
 std::shared_ptr<std::string> add_output_flag(CLI::App& command) {
   auto output = std::make_shared<std::string>("-");
@@ -37,10 +56,9 @@ CLI::App* add_format(CLI::App& report, Context& context, const std::string& name
   const auto output = add_output_flag(*command);
   command->callback([&context, path, output, writer] {
     context.run = [=](Context& run_context) {
-      if (*output != "-")
-        check_output_path(*output, run_context.force);
-      write_file_atomically(*output, writer(read_report(*path)), run_context.force);
-      return ExitCode::ok;
+      return convert(
+          run_context, {*path}, *output, "another format", [&] { return read_report(*path); },
+          writer);
     };
   });
   return command;
@@ -98,12 +116,12 @@ void add_annotate(CLI::App& report, Context& context) {
   const auto output = add_output_flag(*command);
   command->callback([&context, paths, format, output] {
     context.run = [=](Context& run_context) {
-      if (*output != "-")
-        check_output_path(*output, run_context.force);
       const AnnotationFormat kind = parse_annotation_format(*format).value();
-      write_file_atomically(*output, write_annotations(load_reports(*paths), kind),
-                            run_context.force);
-      return ExitCode::ok;
+      return convert(
+          run_context, *paths, *output, "annotations", [&] { return load_reports(*paths); },
+          [kind](const std::vector<LoadedReport>& reports) {
+            return write_annotations(reports, kind);
+          });
     };
   });
 }
@@ -114,14 +132,15 @@ struct PageFlags {
 };
 
 ExitCode write_page(const Context& context, const PageFlags& flags) {
-  if (flags.output != "-")
-    check_output_path(flags.output, context.force);
-  html::PageInput input{load_reports(flags.paths), {}};
-  if (!flags.baseline.empty())
-    input.baseline = load_reports({flags.baseline});
-  write_file_atomically(flags.output, html::write_html(html::page_model(std::move(input))),
-                        context.force);
-  return ExitCode::ok;
+  return convert(
+      context, flags.paths, flags.output, "a page",
+      [&] {
+        html::PageInput input{load_reports(flags.paths), {}};
+        if (!flags.baseline.empty())
+          input.baseline = load_reports({flags.baseline});
+        return input;
+      },
+      [](html::PageInput input) { return html::write_html(html::page_model(std::move(input))); });
 }
 
 void add_html(CLI::App& report, Context& context) {

@@ -5,6 +5,7 @@
 
 #include "cli/context.h"
 #include "cli/moe_flags.h"
+#include "cli/terminal.h"
 #include "src/base/text.h"
 #include "src/launch/core_shares.h"
 #include "src/launch/launch.h"
@@ -52,11 +53,12 @@ Environment pe_environment(const Context& context) {
     return found == environment.end() ? std::string() : found->second;
   };
   // A PE's stdout is a pipe; what it writes may still end on a terminal.
-  const bool colour = ::isatty(STDOUT_FILENO) == 1 && value("NO_COLOR").empty() &&
-                      value("TERM") != "dumb" && value("SHMEMCTL_COLOR").empty();
+  const bool colour = is_terminal(STDOUT_FILENO, context.environment) &&
+                      value("NO_COLOR").empty() && value("TERM") != "dumb" &&
+                      value("SHMEMCTL_COLOR").empty();
   if (colour) {
     environment["SHMEMCTL_COLOR"] = "always";
-    if (::isatty(STDERR_FILENO) == 1)
+    if (is_terminal(STDERR_FILENO, context.environment))
       environment.emplace("CLICOLOR_FORCE", "1");
   }
   return environment;
@@ -96,6 +98,7 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
     request.program = own_program();
     command.insert(command.begin(), "shmemctl");
     request.loss_allowed = moe_allows_loss({command.begin() + 1, command.end()});
+    request.one_error = true;
   }
   request.command = std::move(command);
   request.n_pes = flags.n_pes;
@@ -113,8 +116,10 @@ LaunchRequest launch_request(const Context& context, const RunFlags& flags, cons
 ExitCode run_job(const Context& context, const RunFlags& flags, const CLI::App& app,
                  const std::vector<std::string>& command) {
   require_flags_behind_command(context);
-  const LaunchResult result = launch(launch_request(context, flags, app, command));
-  if (const std::string line = failure_line(result); !line.empty())
+  const LaunchRequest request = launch_request(context, flags, app, command);
+  const LaunchResult result = launch(request);
+  const bool said = request.one_error && failed_alike_and_said_so(result);
+  if (const std::string line = failure_line(result); !line.empty() && !said)
     std::cerr << "shmemctl: error: " << line << '\n';
   return static_cast<ExitCode>(result.exit_status);
 }

@@ -5,17 +5,19 @@
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/terminal.h"
 #include "reports/text.h"
-#include "src/base/input.h"
+#include "src/base/hard_stop.h"
+#include "src/base/option_secrets.h"
 #include "src/base/text.h"
 #include "src/check/gpu_links.h"
 #include "src/doctor/doctor.h"
 #include "src/doctor/gpu_links.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
+#include "src/topo/mapping/ports.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/writers/host_json.h"
@@ -29,17 +31,11 @@ std::map<std::string, std::string> options_set(const Options& options) {
   std::map<std::string, std::string> set;
   for (const OptionSpec& spec : option_table())
     if (const OptionValue& value = options.value(spec.name); value.set())
-      set["SHMEMCTL_" + spec.name] = value.text;
+      set["SHMEMCTL_" + spec.name] = shown_value("SHMEMCTL_" + spec.name, value.text);
   return set;
 }
 
-/// Columns of the terminal that stdout is; 0 if it is none, or does not say.
-int terminal_width() {
-  winsize size{};
-  return ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
-             ? size.ws_col
-             : 0;
-}
+constexpr std::size_t most_line_bytes = 2000;
 
 std::string seconds_text(double seconds) {
   std::string text = std::to_string(seconds);
@@ -54,7 +50,7 @@ std::string seconds_text(double seconds) {
 Report new_report(const Context& context, const Options& options) {
   Report report;
   report.started_at = utc_now();
-  report.command = context.argv;
+  report.command = SecretFilter(options)(context.argv);
   report.env = options_set(options);
   return report;
 }
@@ -66,10 +62,11 @@ TextStyle text_style(const Context& context, const Options& options) {
     return found == context.environment.end() ? std::string() : found->second;
   };
   TextStyle style;
-  style.color = color == "always" || (color == "auto" && ::isatty(STDOUT_FILENO) == 1 &&
-                                      variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+  style.color =
+      color == "always" || (color == "auto" && is_terminal(STDOUT_FILENO, context.environment) &&
+                            variable("NO_COLOR").empty() && variable("TERM") != "dumb");
   style.verbose = context.verbose;
-  style.width = terminal_width();
+  style.width = terminal_width(context.environment);
   std::string locale = variable("LC_ALL");
   if (locale.empty())
     locale = variable("LC_CTYPE");
@@ -77,6 +74,16 @@ TextStyle text_style(const Context& context, const Options& options) {
     locale = variable("LANG");
   style.utf8 = lower(locale).find("utf") != std::string::npos;
   return style;
+}
+
+void print_error_findings(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::error)
+      text +=
+          "shmemctl: error: " + printable(finding.id + ": " + finding.message, most_line_bytes) +
+          "\nshmemctl: fix: " + printable(finding.fix, most_line_bytes) + "\n";
+  std::cerr << text << std::flush;
 }
 
 Session::Session(const Context& context, const Options& options)
@@ -99,6 +106,7 @@ void Session::expire(const std::string& phase) {
   const Error error(ExitCode::deadline, phase, "finish",
                     "the deadline of " + seconds_text(deadline_s_) + " passed",
                     "give more time with --timeout SECONDS, or look at what that step waits for");
+  end_if_writing_hangs(ExitCode::deadline);
   print_error(error);
   try {
     output_.died(error);
@@ -109,7 +117,7 @@ void Session::expire(const std::string& phase) {
 }
 
 bool Session::wants_text() const {
-  return !context_.quiet && context_.json_path != "-" && context_.csv_path != "-";
+  return !context_.quiet && !deferred_ && context_.json_path != "-" && context_.csv_path != "-";
 }
 
 NodeSource Session::load(const SourceFlags& flags) {
@@ -135,8 +143,14 @@ ExitCode Session::end(ReportStatus status, ExitCode code) {
   report_.finished_at = utc_now();
   report_.status = status;
   report_.exit_code = code;
+  if (deferred_) {
+    checkpoint();
+    return code;
+  }
   if (wants_text())
     write_text(std::cout, report_, text_style(context_, options_));
+  else if (context_.quiet)
+    print_error_findings(report_.findings);
   output_.finish(report_);
   return code;
 }
@@ -157,16 +171,19 @@ ExitCode with_session(Context& context,
   try {
     return body(session, options);
   } catch (const Error& error) {
-    session.output().died(error);
+    try {
+      session.output().died(error);
+    } catch (const Error& second) { // the first one is what matters
+      print_error(second);
+    }
     throw;
   }
 }
 
 void put_node(const Node& node, const Mapping& mapping, Report& report) {
-  MappingRequest request = mapping.request;
-  request.policy = Policy::optimal;
   report.topology = topology_json(node);
-  report.mapping = mapping_json(node, mapping, advise(node, map_nics(node, request)));
+  report.mapping =
+      mapping_json(node, mapping, advise(node, map_nics(node, optimal_request(mapping.request))));
 }
 
 void run_topo(Session& session, const Options& options, const NodeSource& source) {

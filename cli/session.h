@@ -9,6 +9,7 @@
 #include "reports/output.h"
 #include "reports/report.h"
 #include "reports/table.h"
+#include "src/base/input.h"
 #include "src/base/sysroot.h"
 #include "src/base/watchdog.h"
 #include "src/topo/mapping/mapping.h"
@@ -54,6 +55,8 @@ public:
   ExitCode finish();
   /// As finish(), of a run that ended on the way: the report is `incomplete`, with this code.
   ExitCode finish_early(ExitCode code);
+  /// From now on finish() only completes the report: somebody else prints and writes it.
+  void defer_output() { deferred_ = true; }
   ReportOutput& output() { return output_; }
 
 private:
@@ -66,6 +69,8 @@ private:
   Report report_;
   ReportOutput output_;
   double deadline_s_;
+  bool deferred_ = false;
+  InputLimit no_limit_{0}; ///< the session's own deadline counts for what it reads
   std::optional<Watchdog> watchdog_;
 };
 
@@ -79,6 +84,9 @@ Report new_report(const Context& context, const Options& options);
 
 /// The node and its mapping, with advice, into the report.
 void put_node(const Node& node, const Mapping& mapping, Report& report);
+
+/// What --quiet leaves of a report: its findings of severity error, two lines each on stderr.
+void print_error_findings(const Findings& findings);
 
 /// How text is to look on this terminal.
 TextStyle text_style(const Context& context, const Options& options);

@@ -6,8 +6,10 @@
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bench/statistics.h"
+#include "src/sim/cluster_findings.h"
 #include "src/sim/request.h"
 #include "src/sim/summary.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/host_json.h"
 
@@ -51,8 +53,10 @@ void describe(Report& report, const NodeSource& source, const sim::Variants& var
 ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options) {
   const sim::Request& request = flags.request;
   std::optional<moe::RecordedRouting> recorded;
-  if (request.pattern == "moe" && request.from_file())
+  if (request.pattern == "moe" && request.from_file()) {
+    session.phase("reading " + request.routing);
     recorded = moe::parse_routing_file(read_input(request.routing), request.routing);
+  }
   const NodeSource source = session.load(flags.source);
   const MappingRequest mapping = mapping_request(options, source.node);
   session.phase("building the cluster");
@@ -71,7 +75,10 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
   report.simulation =
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
-  report.findings = simulation_findings(summaries);
+  report.findings = check_source(source.node);
+  for (Findings more :
+       {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})
+    std::move(more.begin(), more.end(), std::back_inserter(report.findings));
   return session.finish();
 }
 
@@ -82,11 +89,12 @@ void add_cluster_flags(CLI::App& command, sim::Request& request) {
       .add_option("--fabric", request.fabric,
                   "rail: NIC i of a block's nodes has leaf switch i; fat-tree: one leaf for all")
       ->check(CLI::IsMember({"rail", "fat-tree"}));
-  command.add_option("--leaf-nodes", request.leaf_nodes,
-                     "Nodes that share leaf switches (default 32)")
+  command
+      .add_option("--leaf-nodes", request.leaf_nodes, "Nodes that share leaf switches (default 32)")
       ->check(CLI::Range(0, 1 << 24));
-  command.add_option("--oversubscription", request.oversubscription,
-                     "A leaf's links to NICs over its uplinks (default 1)")
+  command
+      .add_option("--oversubscription", request.oversubscription,
+                  "A leaf's links to NICs over its uplinks (default 1)")
       ->check(CLI::Range(0.0, 1e6));
   command
       .add_option("--nic-gbits", request.nic_Gbps,

@@ -1,7 +1,9 @@
 // `shmemctl topo`: what is connected to what, which NIC each PE will use, what is wrong with that.
 #include <iostream>
 
-#include "cli/session.h"
+#include "cli/node_job.h"
+#include "src/base/log.h"
+#include "src/topo/advice/advice.h"
 #include "src/topo/mapping/mapping_json.h"
 #include "src/topo/mapping/request.h"
 #include "src/topo/writers/writer.h"
@@ -16,7 +18,12 @@ struct TopoFlags {
   bool measure = false;
 };
 
+/// A dump has no findings of its own (its file keeps the notes): what the source lacks goes to
+/// stderr.
 ExitCode dump_node(const Node& node, const std::string& format) {
+  for (const Finding& finding : check_source(node))
+    log(finding.severity == Severity::info ? LogLevel::info : LogLevel::warning, "topo",
+        finding.message);
   std::cout << (format == "hwloc-xml" ? write_hwloc_xml(node) : write_nccl_xml(node));
   return ExitCode::ok;
 }
@@ -47,20 +54,22 @@ void add_topo(CLI::App& app, Context& context) {
     context.run = [source_flags, flags](Context& run_context) {
       if (flags->dump == "report")
         run_context.json_path = "-";
-      return with_session(run_context, [&](Session& session, const Options& options) {
-        const NodeSource source = session.load(*source_flags);
-        if (!flags->dump.empty() && flags->dump != "report")
-          return dump_node(source.node, flags->dump);
-        run_topo(session, options, source);
-        if (flags->measure && !run_gpu_links(session, source))
-          throw Error(ExitCode::usage, "copies between GPUs", "measure",
-                      "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
-                      "leave out --measure, or run it on the machine itself");
-        if (flags->compare_versions)
-          session.report().mapping["compare_versions"] =
-              compare_versions_json(source.node, mapping_request(options, source.node));
-        return session.finish();
-      });
+      return with_node_session(
+          run_context, source_flags->from.empty() && flags->dump.empty(),
+          [&](Session& session, const Options& options) {
+            const NodeSource source = session.load(*source_flags);
+            if (!flags->dump.empty() && flags->dump != "report")
+              return dump_node(source.node, flags->dump);
+            run_topo(session, options, source);
+            if (flags->measure && !run_gpu_links(session, source))
+              throw Error(ExitCode::usage, "copies between GPUs", "measure",
+                          "this machine has fewer than two NVIDIA GPUs, or the node is recorded",
+                          "leave out --measure, or run it on the machine itself");
+            if (flags->compare_versions)
+              session.report().mapping["compare_versions"] =
+                  compare_versions_json(source.node, mapping_request(options, source.node));
+            return session.finish();
+          });
     };
   });
 }

@@ -27,14 +27,15 @@ end
 ")
 # Its debug information would be five sixths of every program: 25 of 30 MB. Debug builds and those
 # with sanitizers keep it.
-set(shrink)
+set(merge_arguments -DAR=${CMAKE_AR} -DMRI=${CMAKE_BINARY_DIR}/generated/merge.mri -DMERGED=${merged})
 if(CMAKE_OBJCOPY AND NOT SHMEMCTL_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-  set(shrink COMMAND ${CMAKE_OBJCOPY} --strip-debug ${merged})
+  list(APPEND merge_arguments -DOBJCOPY=${CMAKE_OBJCOPY})
 endif()
+list(APPEND merge_arguments -P ${CMAKE_SOURCE_DIR}/cmake/MergeLibrary.cmake)
 add_custom_command(OUTPUT ${merged}
-  COMMAND ${CMAKE_AR} -M < ${CMAKE_BINARY_DIR}/generated/merge.mri
-  ${shrink}
+  COMMAND ${CMAKE_COMMAND} ${merge_arguments}
   DEPENDS shmemctl_core shmemctl_udev_absent ${CMAKE_BINARY_DIR}/generated/merge.mri
+          ${CMAKE_SOURCE_DIR}/cmake/MergeLibrary.cmake
   COMMENT "Merging libshmemctl_all.a" VERBATIM)
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/libshmemctl.a CONTENT
 "/* GNU ld script: what an OpenSHMEM program is linked with. */

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "reports/compare/compare.h"
 #include "reports/json_view.h"
+#include "reports/table.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -16,6 +18,16 @@ using nlohmann::json;
 
 constexpr std::size_t most_cells = 20'000'000;
 
+/// A cell that neither a spreadsheet nor a terminal does anything with but show it. Text that
+/// begins like a formula (=1+1, also +, - and @) gets an apostrophe in front, which spreadsheets
+/// take for "this is text"; numbers stay as they are. No control character is left, nor a line end.
+std::string harmless(const std::string& cell) {
+  if (cell.empty() || parse_number(cell))
+    return cell;
+  const std::string text = safe_text(cell);
+  return std::string_view("=+-@").find(text.front()) == std::string_view::npos ? text : "'" + text;
+}
+
 /// A row ends with CR LF, and a cell is quoted where it has to be (RFC 4180).
 class CsvTable {
 public:
@@ -23,14 +35,15 @@ public:
 
   void add(const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i)
-      out_ += (i > 0 ? "," : "") + quoted(cells[i]);
+      out_ += (i > 0 ? "," : "") + quoted(harmless(cells[i]));
     out_ += "\r\n";
   }
   std::string take() { return std::move(out_); }
 
 private:
   static std::string quoted(const std::string& cell) {
-    if (cell.find_first_of(",\"\r\n") == std::string::npos)
+    // Some countries' spreadsheets part cells at semicolons.
+    if (cell.find_first_of(",;\"") == std::string::npos)
       return cell;
     std::string out = "\"";
     for (char c : cell)

@@ -6,7 +6,8 @@
 
 #include "reports/compare/compare.h"
 #include "reports/json_view.h"
-#include "reports/xml_text.h"
+#include "reports/table.h"
+#include "src/base/xml_text.h"
 
 namespace shmemctl {
 
@@ -25,8 +26,13 @@ struct TestCase {
 /// Bytes beyond which CI systems cut or refuse.
 constexpr std::size_t longest_message = 4000;
 
+/// Text of a report, made harmless for terminals too: CI systems print it in logs.
+std::string xml_text(const std::string& text) {
+  return xml_escape(safe_text(text.substr(0, longest_message)));
+}
+
 std::string attribute(const char* name, const std::string& text) {
-  return std::string(" ") + name + "=\"" + xml_text(text.substr(0, longest_message)) + "\"";
+  return std::string(" ") + name + "=\"" + xml_text(text) + "\"";
 }
 
 class Suites {
@@ -68,8 +74,7 @@ private:
     else if (test.outcome == Outcome::skipped)
       out += "      <skipped" + attribute("message", test.message) + "/>\n";
     else
-      out += "      <system-out>" + xml_text(test.message.substr(0, longest_message)) +
-             "</system-out>\n";
+      out += "      <system-out>" + xml_text(test.message) + "</system-out>\n";
     return out + "    </testcase>\n";
   }
 

@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -13,7 +15,9 @@
 #include "reports/csv.h"
 #include "src/base/atomic_file.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/hard_stop.h"
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 
 namespace shmemctl {
 
@@ -48,11 +52,19 @@ void check_targets(const ReportTargets& targets) {
   check_target(targets.csv_path, targets.force);
 }
 
+/// One that is blocked would arrive although it is ignored.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t ending_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  if (!is_ignored(SIGHUP))
+    sigaddset(&signals, SIGHUP);
   return signals;
 }
 
@@ -71,6 +83,16 @@ private:
   sigset_t before_{};
 };
 
+Finding interrupted_by(int signal, pid_t sender) {
+  const char* const abbreviation = ::sigabbrev_np(signal);
+  const std::string name =
+      abbreviation ? std::string("SIG") + abbreviation : std::to_string(signal);
+  return {"run-aborted", Severity::error, name,
+          "interrupted by " + name +
+              (sender > 0 ? ", which process " + std::to_string(sender) + " sent" : ""),
+          "run it again; what the report holds was found before"};
+}
+
 void set_finished(Report& report) {
   if (report.finished_at.empty())
     report.finished_at = utc_now();
@@ -78,10 +100,16 @@ void set_finished(Report& report) {
 
 } // namespace
 
+Finding aborted_by(const Error& error) {
+  return {"run-aborted", Severity::error, error.subject(), error.message(),
+          error.fix().empty() ? "see the message" : error.fix()};
+}
+
 struct ReportOutput::State {
   ReportTargets targets;
   std::mutex mutex; ///< guards snapshot and written, and that one thread writes at a time
   Report snapshot;
+  std::optional<Finding> cause; ///< of an end by a signal; guarded too
   bool written = false;
   BlockedSignals blocked;
   FileDescriptor signals, stop;
@@ -105,6 +133,8 @@ struct ReportOutput::State {
     try {
       snapshot.status = ReportStatus::incomplete;
       snapshot.exit_code = code;
+      if (cause)
+        snapshot.findings.push_back(*cause);
       set_finished(snapshot);
       write(snapshot);
     } catch (const Error& error) {
@@ -138,7 +168,10 @@ struct ReportOutput::State {
     // The signal was taken; the next one has its default effect in this thread.
     const sigset_t next = ending_signals();
     pthread_sigmask(SIG_UNBLOCK, &next, nullptr);
+    end_if_writing_hangs(ExitCode::interrupted); // the lock's holder may be writing, too
     const std::lock_guard lock(mutex);
+    if (!cause)
+      cause = interrupted_by(static_cast<int>(taken.ssi_signo), static_cast<pid_t>(taken.ssi_pid));
     write_incomplete(ExitCode::interrupted);
     ::_exit(static_cast<int>(ExitCode::interrupted));
   }
@@ -154,7 +187,7 @@ ReportOutput::ReportOutput(ReportTargets targets, const Report& report) {
   state_->stop = FileDescriptor(::eventfd(0, EFD_CLOEXEC));
   if (!state_->signals || !state_->stop)
     throw system_error("signals", "wait for", errno, "raise the limit of open files");
-  state_->watcher = std::thread([state = state_.get()] { state->watch(); });
+  state_->watcher = start_service_thread("signals", [state = state_.get()] { state->watch(); });
 }
 
 ReportOutput::~ReportOutput() {
@@ -179,6 +212,11 @@ void ReportOutput::ask_before_ending(SignalHandler handler) {
   state_->handler = std::move(handler);
 }
 
+void ReportOutput::blame(const Error& error) {
+  const std::lock_guard lock(state_->mutex);
+  state_->cause = aborted_by(error);
+}
+
 void ReportOutput::update(const Report& report) {
   const std::lock_guard lock(state_->mutex);
   state_->snapshot = report;
@@ -192,11 +230,12 @@ void ReportOutput::finish(Report report) {
 
 void ReportOutput::died(const Error& error) {
   const std::lock_guard lock(state_->mutex);
+  if (state_->written) // or its writing failed, which is what the run ends with
+    return;
   Report report = state_->snapshot;
   report.status = ReportStatus::incomplete;
   report.exit_code = error.code();
-  report.findings.push_back({"run-aborted", Severity::error, error.subject(), error.message(),
-                             error.fix().empty() ? "see the message" : error.fix()});
+  report.findings.push_back(aborted_by(error));
   set_finished(report);
   state_->write(report);
 }

@@ -1,12 +1,16 @@
 #include "reports/report.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <fmt/format.h>
 
 #include "build_info.h"
 #include "revision.h"
+#include "src/base/hostile_characters.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
@@ -282,7 +286,24 @@ json to_json(const Report& report) {
 }
 
 std::string to_text(const json& document) {
-  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  const std::string text = document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  // A document may be printed on a terminal. What that would act on stands in strings only (the
+  // line ends and blanks between them are not text), and so can be written as \u009b.
+  std::string out;
+  std::size_t copied = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x7f) {
+      ++at;
+      continue;
+    }
+    const std::size_t length = std::max<std::size_t>(utf8_sequence_length(text, at), 1);
+    if (const std::uint32_t character = utf8_character(text, at, length); is_hostile(character)) {
+      out.append(text, copied, at - copied).append(fmt::format("\\u{:04x}", character));
+      copied = at + length;
+    }
+    at += length;
+  }
+  return out.append(text, copied);
 }
 
 std::string utc_now() {

@@ -3,6 +3,7 @@
 #include "reports/report.h"
 #include "reports/report_file.h"
 #include "reports/validate.h"
+#include "src/base/option_secrets.h"
 #include "src/base/text.h"
 #include "src/base/whole_number.h"
 
@@ -138,9 +139,15 @@ CheckRow read_check(const json& object) {
 }
 
 OptionEntry read_option(const json& object) {
-  return {text(object, "name"), text(object, "value"),   text(object, "origin"),
-          text(object, "from"), text(object, "default"), text(object, "type"),
-          text(object, "doc"),  text(object, "problem")};
+  const std::string name = text(object, "name");
+  return {name,
+          shown_value(name, text(object, "value")),
+          text(object, "origin"),
+          text(object, "from"),
+          text(object, "default"),
+          text(object, "type"),
+          text(object, "doc"),
+          text(object, "problem")};
 }
 
 Finding read_finding(const json& object) {
@@ -198,6 +205,8 @@ Report read_report(const json& document) {
   report.job = read_job(document.at("job"));
   report.hosts = document.at("hosts");
   report.env = document.at("env").get<std::map<std::string, std::string>>();
+  for (auto& [name, value] : report.env) // of a version that did not hide secrets
+    value = shown_value(name, value);
   if (const json* topology = member(document, "topology"))
     report.topology = *topology;
   if (const json* mapping = member(document, "mapping"))

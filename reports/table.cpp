@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/base/error.h"
+#include "src/base/hostile_characters.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -40,31 +41,13 @@ bool takes_two_columns(std::uint32_t character) {
   return within(character, ranges);
 }
 
-bool is_hostile(std::uint32_t character) {
-  static const Range ranges[] = {
-      {0x80, 0x9f}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
-  return within(character, ranges);
-}
-
-/// The character that a valid sequence of `length` bytes stands for.
-std::uint32_t decoded(const std::string& text, std::size_t at, std::size_t length) {
-  const auto byte = [&text](std::size_t i) {
-    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[i]));
-  };
-  if (length == 1)
-    return byte(at);
-  std::uint32_t character = byte(at) & (0xffu >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i)
-    character = character << 6 | (byte(at + i) & 0x3f);
-  return character;
-}
-
 /// Calls `each(offset, length, character)`; a byte that is not UTF-8 counts as itself.
 template <class Each>
 void for_each_character(const std::string& text, Each each) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_sequence_length(text, at);
-    each(at, std::max<std::size_t>(length, 1), length == 0 ? 0xfffd : decoded(text, at, length));
+    each(at, std::max<std::size_t>(length, 1),
+         length == 0 ? 0xfffd : utf8_character(text, at, length));
     at += std::max<std::size_t>(length, 1);
   }
 }

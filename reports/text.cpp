@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 
 #include "reports/json_view.h"
 #include "src/base/counted.h"
@@ -112,10 +113,12 @@ namespace {
 
 /// doctor's findings repeat its checks, which are printed with their fixes.
 Findings beside_checks(const Report& report) {
+  std::set<std::string> ids;
+  for (const CheckRow& check : report.checks)
+    ids.insert(check.id);
   Findings others;
   for (const Finding& finding : report.findings)
-    if (std::none_of(report.checks.begin(), report.checks.end(),
-                     [&finding](const CheckRow& check) { return check.id == finding.id; }))
+    if (!ids.contains(finding.id))
       others.push_back(finding);
   return others;
 }

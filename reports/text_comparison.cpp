@@ -103,8 +103,8 @@ std::string percent(const std::optional<double>& change) {
 }
 
 std::string interval_cell(const json& row) {
-  const auto low = view::number(row, "change_low"), high = view::number(row, "change_high");
-  return low && high ? percent(low) + " to " + percent(high) : "-";
+  const auto interval = interval_of_row(row);
+  return interval ? percent(interval->low) + " to " + percent(interval->high) : "-";
 }
 
 std::string p_cell(const json& row) {

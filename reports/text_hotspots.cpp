@@ -34,7 +34,7 @@ std::string pes_cell(const json& port) {
     return "?";
   std::string cell;
   for (const json& pe : pes)
-    cell += (cell.empty() ? "" : ",") + view::scalar(pe).value_or("?");
+    cell += (cell.empty() ? "" : ",") + safe_text(view::scalar(pe).value_or("?"));
   return cell.empty() ? "-" : cell;
 }
 

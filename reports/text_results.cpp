@@ -1,6 +1,8 @@
 // Measurements and counters as tables; the columns follow the independent variables.
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
+#include <set>
 
 #include "reports/json_view.h"
 #include "reports/port_names.h"

@@ -17,18 +17,26 @@ constexpr std::size_t most_reasons = 10;
 struct Matrix {
   explicit Matrix(const json& topology)
       : gpus(view::list(topology, "gpus")), distances(view::member(topology, "distances")),
-        labels(view::list(distances, "labels")), rows(view::list(distances, "matrix")) {}
+        labels(view::list(distances, "labels")), rows(view::list(distances, "matrix")),
+        nics(view::list(topology, "nics")) {}
 
   const json& gpus;
   const json& distances;
   const json& labels;
   const json& rows;
+  const json& nics; ///< in the order of their labels
 
   /// GPU labels come first; a document may have fewer labels than GPUs.
   bool is_gpu(std::size_t device) const { return device < gpus.size(); }
   std::string name(std::size_t device) const {
     return is_gpu(device) ? "GPU" + std::to_string(device)
-                          : "NIC" + std::to_string(device - gpus.size());
+                          : "NIC" + view::text(nic(device), "source_number",
+                                               std::to_string(device - gpus.size()));
+  }
+  const json& nic(std::size_t device) const {
+    static const json none;
+    const std::size_t position = device - gpus.size();
+    return position < nics.size() ? nics[position] : none;
   }
   std::string cell(std::size_t row, std::size_t column) const {
     if (row >= rows.size() || !rows[row].is_array() || column >= rows[row].size() ||
@@ -45,7 +53,8 @@ std::string affinity(const Matrix& matrix, std::size_t device) {
     return "\t\t\t";
   const json& gpu = matrix.gpus[device];
   return view::text(gpu, "cpu_affinity", not_available) + "\t" +
-         view::text(gpu, "numa", not_available) + "\t\t" + not_available;
+         view::text(gpu, "numa", view::text(gpu, "numa_affinity", not_available)) + "\t\t" +
+         view::text(gpu, "memory_numa", not_available);
 }
 
 std::string matrix_lines(const Matrix& matrix) {
@@ -78,7 +87,10 @@ const char* const legend =
 std::string nic_legend(const Matrix& matrix) {
   std::string out;
   for (std::size_t i = matrix.gpus.size(); i < matrix.labels.size(); ++i)
-    out += "  " + matrix.name(i) + ": " + safe_text(view::scalar(matrix.labels[i]).value_or("?")) +
+    out += "  " + matrix.name(i) + ": " +
+           (view::member(matrix.nic(i), "unnamed") == true
+                ? "name unknown (" + safe_text(view::scalar(matrix.labels[i]).value_or("?")) + ")"
+                : safe_text(view::scalar(matrix.labels[i]).value_or("?"))) +
            "\n";
   return out.empty() ? "" : "\nNIC Legend:\n\n" + out;
 }

@@ -87,6 +87,8 @@ transports() {
     SHMEMCTL_LIBFABRIC_PROVIDER=tcp || well=1
   over ibdevx libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibdevx SHMEMCTL_SOFT_HCA_OVER=shm || well=1
   over ibgda libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda SHMEMCTL_SOFT_HCA_OVER=shm || well=1
+  over "ibgda in any order" libibverbs.so.1 SHMEMCTL_TEST_TRANSPORT=ibgda \
+    SHMEMCTL_SOFT_HCA_OVER=shm SHMEMCTL_SOFT_HCA_PLACEMENT=any || well=1
   return "$well"
 }
 
@@ -170,7 +172,7 @@ mutants_of_gpus() {
   each_is_found "$kernel_survivors" '*DataComesBefore*' "$1" build/test_gpu_stream_without_SIGNAL_BEHIND || well=1
   each_is_found "$kernel_survivors" '*staged*' "$1" build/test_gpu_litmus_without_WORD_ATOMIC || well=1
   # Ranks are threads of one process, which needs no service.
-  each_is_found "$moe_survivors" '*ThreeHundred*:MoeOrder*' env build/test_gpu_moe_without_* || well=1
+  each_is_found "$moe_survivors" '*ThreeHundred*:MoeOrder*:MoeLate*' env build/test_gpu_moe_without_* || well=1
   return "$well"
 }
 

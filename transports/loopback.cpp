@@ -93,7 +93,8 @@ Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, do
   if (transport.has_keys())
     transport.set_keys(region.region, {key});
   move_bytes(transport, *memory);
-  count(transport, *memory);
+  if ((reach.capabilities & can_atomics) != 0)
+    count(transport, *memory);
   signal(transport, *memory);
   return {"", transport.connection(0)};
 }

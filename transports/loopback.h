@@ -14,7 +14,7 @@ struct Loopback {
 };
 
 /// Connects `transport` (just made, for a job of one PE) to this PE, and checks each kind of
-/// operation on memory of its own: put, get, atomic addition, put with signal.
+/// operation on memory of its own: put, get, atomic addition if it has those, put with signal.
 /// @param nics for use_nics(); none: the transport's own choice
 /// @throw Error (unavailable) if it can be used and fails; (finding) for bytes that arrived wrong
 Loopback run_loopback(Transport& transport, const std::vector<HcaPort>& nics, double timeout_s);

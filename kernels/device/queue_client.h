@@ -18,8 +18,10 @@ struct QueuePlace {
 /// One of the kernels' own queues to one PE. Any number of threads may each have one at a time. All
 /// operations return false when they could not be done; problem() says why.
 ///
-/// Operations are carried out at the PE in the order of their posting, except that what comes
-/// behind a READ or an atomic may begin before that has its answer, unless a fence is between.
+/// Of a queue that keeps the order of WRITEs (QueueAbilities) operations are carried out at the PE
+/// in the order of their posting, except that what comes behind a READ or an atomic may begin
+/// before that has its answer, unless a fence is between. Of any other queue WRITEs and READs have
+/// no order; atomics come behind earlier WRITEs and atomics.
 template <class Memory, class Wait>
 class QueueClient {
 public:
@@ -39,8 +41,9 @@ public:
   SHMEMCTL_HOST_DEVICE bool put(const Place& target, const void* source, std::uint64_t size_bytes,
                                 bool blocking) {
     std::uint64_t ticket = 0;
-    return size_bytes == 0 || (post_put(target, source, size_bytes, blocking, ticket) &&
-                               (!blocking || wait_for(ticket)));
+    return size_bytes == 0 ||
+           (post_put(target, source, size_bytes, mlx5::Bell::now, blocking, ticket) &&
+            (!blocking || wait_for(ticket)));
   }
   SHMEMCTL_HOST_DEVICE bool put_value(const Place& target, std::uint64_t value,
                                       std::uint32_t size_bytes) {
@@ -64,15 +67,28 @@ public:
                                        std::uint64_t size_bytes, const Place& signal,
                                        std::uint64_t value, bool add, bool blocking) {
     std::uint64_t ticket = 0;
-    return (size_bytes == 0 || post_put(target, source, size_bytes, false, ticket)) &&
-           (add ? post_update(signal, mlx5::atomic_add(8, value), blocking, ticket)
-                : post_value(signal, value, 8, blocking, ticket)) &&
+    // One doorbell for both, but where the signal has to wait until the payload is there.
+    const bool waits = !add && signal_way() == mlx5::SignalWay::completion;
+    if (size_bytes > 0 && !(post_put(target, source, size_bytes,
+                                     waits ? mlx5::Bell::now : mlx5::Bell::later, waits, ticket) &&
+                            (!waits || wait_for(ticket))))
+      return false;
+    const bool by_atomic = add || signal_way() == mlx5::SignalWay::atomic;
+    return (by_atomic ? post_update(signal,
+                                    add ? mlx5::atomic_add(8, value) : mlx5::atomic_swap(8, value),
+                                    blocking, ticket)
+                      : post_value(signal, value, 8, blocking, ticket)) &&
            (!blocking || wait_for(ticket));
   }
 
   /// What was posted to this queue before, by anyone, is done there before what is posted to it
   /// later.
   SHMEMCTL_HOST_DEVICE bool fence() {
+#ifndef SHMEMCTL_MUTATE_QUEUE_FENCE
+    // Nothing but its completion says that a WRITE is before a later one.
+    if (!queue_.abilities.keeps_writes())
+      return !used() || quiet();
+#endif
     // Acquire, with the releases of those marks: a fence that somebody else has posted behind our
     // READs and atomics is before all that we post from now on.
     const std::uint64_t answers = Memory::load_acquire(&marks().answers);
@@ -101,12 +117,22 @@ public:
     return begin_quiet(ticket) && wait_for(ticket);
   }
 
-  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const { return problem_; }
+  SHMEMCTL_HOST_DEVICE const NetworkProblem& problem() const {
+    return problem_;
+  }
 
 private:
   static constexpr std::uint32_t most_inline_bytes = 92; ///< two blocks
   static constexpr std::uint32_t most_together = 32; ///< threads whose entries are posted as one
   using Send = mlx5::SendQueue<mlx5::DeviceShape, Memory>;
+
+  SHMEMCTL_HOST_DEVICE mlx5::SignalWay signal_way() const {
+#ifdef SHMEMCTL_MUTATE_QUEUE_SIGNAL
+    return mlx5::SignalWay::write;
+#else
+    return queue_.abilities.signals;
+#endif
+  }
 
   struct Waits {
     QueueClient& client;
@@ -192,8 +218,9 @@ private:
            (how.fence ? 2u : 0u);
   }
 
+  /// @param bell of the last entry
   SHMEMCTL_HOST_DEVICE bool post_put(const Place& target, const void* source,
-                                     std::uint64_t size_bytes, bool completion,
+                                     std::uint64_t size_bytes, mlx5::Bell bell, bool completion,
                                      std::uint64_t& ticket);
   SHMEMCTL_HOST_DEVICE bool post_value(const Place& target, std::uint64_t value,
                                        std::uint32_t size_bytes, bool completion,
@@ -229,7 +256,7 @@ private:
                                         const mlx5::LocalPiece& local, bool completion,
                                         std::uint64_t& ticket) {
     const direct::RemoteSegment* const segment = find(target, 0);
-    if (!segment ||
+    if (!has_atomics(fields.size_bytes) || !segment ||
         !post(
             mlx5::blocks_of(mlx5::atomic_octowords(fields)), {mlx5::Bell::now, completion, false},
             [&](auto& slot, const mlx5::EntryHead& head) {
@@ -241,6 +268,10 @@ private:
       return false;
     Memory::fetch_max_release(&marks().answers, ticket);
     return true;
+  }
+  SHMEMCTL_HOST_DEVICE bool has_atomics(std::uint32_t size_bytes) {
+    return (queue_.abilities.atomic_bytes & size_bytes) != 0 ||
+           fail(WaitKind::queue_failed, 0, mlx5::no_atomics().to_word());
   }
   /// The old value goes nowhere.
   SHMEMCTL_HOST_DEVICE bool post_update(const Place& target, const mlx5::AtomicFields& fields,

@@ -9,7 +9,7 @@ namespace shmemctl::device {
 template <class Memory, class Wait>
 SHMEMCTL_HOST_DEVICE bool
 QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
-                                    std::uint64_t size_bytes, bool completion,
+                                    std::uint64_t size_bytes, mlx5::Bell bell, bool completion,
                                     std::uint64_t& ticket) {
   for (std::uint64_t done = 0; done < size_bytes;) {
     const direct::RemoteSegment* const segment = find(target, done);
@@ -32,7 +32,7 @@ QueueClient<Memory, Wait>::post_put(const Place& target, const void* source,
         segment->piece_at(target.offset_bytes + done, queue_.peer_port);
     done += count;
     const bool last = done == size_bytes;
-    const mlx5::Post how{last ? mlx5::Bell::now : mlx5::Bell::later, last && completion, false};
+    const mlx5::Post how{last ? bell : mlx5::Bell::later, last && completion, false};
     const std::uint32_t blocks = local ? 1 : mlx5::blocks_of(mlx5::inline_octowords(size));
     if (!post(
             blocks, how,
@@ -92,7 +92,7 @@ QueueClient<Memory, Wait>::atomic(const Place& target, AtomicOp op, std::uint8_t
                                   std::uint64_t* old) {
   const mlx5::AtomicFields fields = direct::atomic_fields(op, size_bytes, operand, compare);
   std::uint64_t ticket = 0;
-  if (!well())
+  if (!well() || !has_atomics(size_bytes))
     return false;
   if (!old)
     return post_update(target, fields, false, ticket);

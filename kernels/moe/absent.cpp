@@ -31,16 +31,20 @@ std::string launch_hybrid_dispatch(const DeviceJob&, const HybridDispatch&, void
 std::string launch_hybrid_combine(const DeviceJob&, const HybridCombine&, void*) {
   return absent;
 }
-std::string launch_far_latency_dispatch(const DeviceJob&, const FarLatencyDispatch&, void*) {
+std::string launch_far_latency_dispatch(const DeviceJob&, const FarLatencyDispatch&,
+                                        LowLatencyCalls&, void*) {
   return absent;
 }
-std::string launch_far_latency_combine(const DeviceJob&, const FarLatencyCombine&, void*) {
+std::string launch_far_latency_combine(const DeviceJob&, const FarLatencyCombine&, LowLatencyCalls&,
+                                       void*) {
   return absent;
 }
-std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispatch&, void*) {
+std::string launch_low_latency_dispatch(const DeviceJob&, const LowLatencyDispatch&,
+                                        LowLatencyCalls&, void*) {
   return absent;
 }
-std::string launch_low_latency_combine(const DeviceJob&, const LowLatencyCombine&, void*) {
+std::string launch_low_latency_combine(const DeviceJob&, const LowLatencyCombine&, LowLatencyCalls&,
+                                       void*) {
   return absent;
 }
 std::string launch_pack(const DeviceJob&, const PackArguments&, void*) {

@@ -1,5 +1,5 @@
 // How the ranks of a dispatch or combine (all, or those of a node) begin and end a call together,
-// without a barrier.
+// without a barrier; and what they tell each other when one of them does not come in time.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -9,6 +9,28 @@ namespace shmemctl::moe {
 
 using namespace device; // tests have blockIdx and the like there
 
+/// By the calling thread, when a peer's word has_failed(): reports the rank that is missing, and
+/// notes the failure for the end of the call.
+/// @param teller whose word it is
+__device__ inline void take_failure(const DeviceJob& job, Cells* cells, std::uint64_t word,
+                                    std::int32_t teller) {
+  device::store_relaxed(&cells->failure, word);
+  device::report_wait(job, culprit_of(word), number_of_call(word),
+                      static_cast<std::uint64_t>(teller), nullptr, WaitKind::call_failed);
+}
+/// By the calling thread, when a wait for `rank` was in vain, which has been reported: notes the
+/// failure for the end of the call. Where another wait of this PE has given up first, and ended
+/// this one (Patience), it was for that one's rank.
+__device__ inline void note_failure(const DeviceJob& job, Cells* cells, std::uint64_t epoch,
+                                    std::int32_t rank) {
+  std::uint64_t state = device::load_acquire(&job.report->state);
+  while (state == WaitReport::being_written)
+    state = device::load_acquire(&job.report->state);
+  const std::int32_t reported = state == WaitReport::written ? job.report->peer : -1;
+  device::store_relaxed(&cells->failure,
+                        failed_call(number_of_call(epoch), reported < 0 ? rank : reported));
+}
+
 /// One call, as the threads of a grid's blocks see it.
 class Call {
 public:
@@ -17,61 +39,117 @@ public:
       : job_(job), cells_(cells), n_ranks_(n_ranks), first_(first),
         epoch_(device::load_relaxed(&cells->call) + 1) {}
 
+  /// The call's number; it has_failed() if an earlier call of this rank did.
   __device__ std::uint64_t epoch() const { return epoch_; }
 
   /// By all threads of the grid, once: tells everybody that this rank has come.
   __device__ void announce() const {
     if (blockIdx.x == 0)
-      tell_all(cells_->entered);
+      tell_all(cells_->entered, epoch_);
   }
-  /// By all threads of a block: until all ranks have come. False: one has not, and the report
-  /// names it.
+  /// By all threads of a block: until all ranks have come. False: one has not, or has failed, and
+  /// the report names who was missing. Blocks may disagree: finish() counts those that failed.
   __device__ bool wait_for_all() const {
+#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_UNHEARD
+    return true;
+#else
     return device::Block::all(hear_all(cells_->entered, cells_->wait_ns[0], blockIdx.x == 0));
+#endif
   }
   /// By all threads of the grid: what they moved is there (and each of them has waited for its own
   /// bulk copies). The last block tells everybody and waits for everybody; the others leave.
-  __device__ void finish() const {
+  ///
+  /// If any block has not done its part, everybody is told that the call failed, in place of its
+  /// number, and so are those who have yet to begin it: nobody may take what lies in its memory for
+  /// this call's.
+  ///
+  /// @param ok of this block: everybody came, and all that it moves was moved
+  /// @return in the last block, the word of the failure if there was one; else 0
+  __device__ std::uint64_t finish(bool ok) const {
+#ifdef SHMEMCTL_MUTATE_MOE_FAILURE_UNTOLD // a rank that gave up says that it has moved everything
+    ok = true;
+#endif
     device::Block::sync();
-    bool last = false;
+    bool last = false, all_ok = true;
     if (device::Block::rank() == 0) {
+      const std::uint32_t mine = count_of_block(ok);
 #ifdef SHMEMCTL_MUTATE_MOE_CALL_ORDER
-      last = device::atomic_word_add(&cells_->blocks_done, 1u) + 1 == gridDim.x;
+      const std::uint32_t done = device::atomic_word_add(&cells_->blocks_done, mine) + mine;
 #else
       // Release and acquire of this GPU's scope: the last block has seen what all blocks did, and
       // its own releases below pass that on to the other ranks, as grid_meet() and its callers do.
-      last = device::atomic_word_add_ordered(&cells_->blocks_done, 1u) + 1 == gridDim.x;
+      const std::uint32_t done = device::atomic_word_add_ordered(&cells_->blocks_done, mine) + mine;
 #endif
+      last = blocks_in(done) == gridDim.x;
+      all_ok = done == gridDim.x;
     }
     if (device::Block::all(!last))
-      return;
-    tell_all(cells_->finished);
-    hear_all(cells_->finished, cells_->wait_ns[1], true);
-    device::Block::sync();
+      return 0;
+    // One more barrier of the last block, which is all that failures cost where there are none.
+    all_ok = device::Block::all(all_ok);
+    if (all_ok) {
+      tell_all(cells_->finished, epoch_);
+#ifndef SHMEMCTL_MUTATE_MOE_FINISHED_UNHEARD
+      all_ok = hear_all(cells_->finished, cells_->wait_ns[1], true);
+#endif
+      all_ok = device::Block::all(all_ok);
+    } else {
+      tell_all(cells_->finished, device::load_relaxed(&cells_->failure));
+    }
+    const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&cells_->failure);
+    if (failure != 0) // and whoever comes later, or has this call behind it, fails when it begins
+      tell_all(cells_->entered, failure);
     if (device::Block::rank() == 0) {
       device::store_relaxed(&cells_->blocks_done, 0u);
-      device::store_relaxed(&cells_->call, epoch_);
+      device::store_relaxed(&cells_->call, failure != 0 ? failure : epoch_);
     }
+    return failure;
+  }
+
+  /// By one thread, instead of a call, behind a notification that failed: all calls from now on
+  /// fail, here and, by what they are told, on the other ranks. @return the word of the failure
+  __device__ std::uint64_t fail() const {
+    device::fence_system(); // other blocks may have noted it
+    const std::uint64_t failure = device::load_relaxed(&cells_->failure);
+    for (int rank = 0; rank < n_ranks_; ++rank)
+      tell(cells_->entered, rank, failure);
+    device::store_relaxed(&cells_->call, failure);
+    return failure;
   }
 
 private:
   /// My word on every rank: the call's epoch. Release: what earlier kernels of mine, or this
   /// block's threads before a sync, have read or written comes before.
-  __device__ void tell_all(const std::uint64_t* words) const {
+  __device__ void tell_all(std::uint64_t* words, std::uint64_t word) const {
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size())
-      device::store_release(device::pointer_to(job_,
-                                               const_cast<std::uint64_t*>(words) + job_.pe - first_,
-                                               first_ + rank),
-                            epoch_);
+      tell(words, rank, word);
+  }
+  __device__ void tell(std::uint64_t* words, int rank, std::uint64_t word) const {
+    std::uint64_t* const there = device::pointer_to(job_, words + job_.pe - first_, first_ + rank);
+#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_RELAXED
+    if (words == cells_->entered)
+      return device::store_relaxed(there, word);
+#endif
+    device::store_release(there, word);
   }
   /// Whether this thread's ranks have told me. @param counts whether to add up the time
   __device__ bool hear_all(const std::uint64_t* words, std::uint64_t* wait_ns, bool counts) const {
+    if (has_failed(epoch_)) { // an earlier call: nobody is waited for, and this one is reported too
+      if (device::Block::rank() == 0)
+        take_failure(job_, cells_, device::load_relaxed(&cells_->failure), job_.pe);
+      return false;
+    }
     bool all = true;
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
     for (int rank = device::Block::rank(); rank < n_ranks_; rank += device::Block::size()) {
       bool ok = true;
-      device::wait_at_least(job_, words + rank, epoch_, first_ + rank, ok);
-      all = all && ok;
+      const std::uint64_t seen =
+          device::wait_at_least(job_, words + rank, epoch_, first_ + rank, ok);
+      if (!ok)
+        note_failure(job_, cells_, epoch_, first_ + rank);
+      else if (has_failed(seen))
+        take_failure(job_, cells_, seen, first_ + rank);
+      all = all && ok && !has_failed(seen);
       if (counts)
         wait_ns[rank] += device::global_time_ns() - begin_ns;
     }

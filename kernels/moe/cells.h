@@ -4,9 +4,44 @@
 
 #include <cstdint>
 
+#include "src/base/host_device.h"
 #include "src/moe/shape.h"
 
 namespace shmemctl::moe {
+
+// The number of a call, as ranks tell each other: a rank that gives up tells, in place of the
+// number, that the call has failed and for which rank it waited in vain. Such a word is above every
+// number, so a peer that waits for a number sees it, and it stays: all later calls fail at once.
+
+inline constexpr std::uint64_t failed_bit = std::uint64_t{1} << 63;
+inline constexpr int culprit_shift = 48;
+
+/// @param culprit the rank that did not come in time
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t failed_call(std::uint64_t number,
+                                                         std::int32_t culprit) {
+  return failed_bit | static_cast<std::uint64_t>(culprit) << culprit_shift |
+         (number & ((std::uint64_t{1} << culprit_shift) - 1));
+}
+SHMEMCTL_HOST_DEVICE constexpr bool has_failed(std::uint64_t word) {
+  return word >= failed_bit;
+}
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t culprit_of(std::uint64_t word) {
+  return static_cast<std::int32_t>((word & ~failed_bit) >> culprit_shift);
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint64_t number_of_call(std::uint64_t word) {
+  return word & ((std::uint64_t{1} << culprit_shift) - 1);
+}
+
+// blocks_done: how many blocks of the launch have done their part, and above that, how many of
+// those gave up.
+
+inline constexpr std::uint32_t block_done = 1, block_failed = 1u << 16;
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t count_of_block(bool ok) {
+  return ok ? block_done : block_done + block_failed;
+}
+SHMEMCTL_HOST_DEVICE constexpr std::uint32_t blocks_in(std::uint32_t done) {
+  return done % block_failed;
+}
 
 /// Of one PE, at the same offset on each; all zeros before the first call. Written by peers, but
 /// for the words marked "own". One call at a time uses them.
@@ -15,6 +50,9 @@ namespace shmemctl::moe {
 /// to all (`entered`), and by that also that its earlier kernels have read what it had received.
 /// Who has moved all that it moves in a call says so (`finished`). Both only ever grow, so nothing
 /// has to be zeroed.
+///
+/// A rank that waited in vain never says `finished` with a number: it tells failed_call(), there
+/// and in `entered`. Whoever hears that fails too, in this call or in its next one.
 struct Cells {
   static constexpr int ranks = max_ranks_of_kernels;
   /// By half (of the epoch of the notification), source and destination: count_word().
@@ -27,10 +65,11 @@ struct Cells {
   /// Own: spent waiting until that rank had begun a call or told its counts, and until it had moved
   /// everything: sums.
   std::uint64_t wait_ns[2][ranks];
-  std::uint64_t call;         ///< own: calls that are over
+  std::uint64_t call;         ///< own: calls that are over; failed_call() when one has failed
   std::uint64_t notification; ///< own: notifications that are over
-  std::uint32_t blocks_done;  ///< own: blocks of the present launch that have done their part
-  std::uint32_t padding[27];
+  std::uint64_t failure;      ///< own: failed_call() of the first wait that was in vain; 0: none
+  std::uint32_t blocks_done;  ///< own: of the present launch: count_of_block() of each
+  std::uint32_t padding[25];
 };
 
 } // namespace shmemctl::moe

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(gather_threads, 1)
     if (all.weights_home != nullptr)
       bring_weights_home<most_ranks>(job, all);
   }
-  call.finish();
+  call.finish(all_came);
 }
 
 } // namespace shmemctl::moe

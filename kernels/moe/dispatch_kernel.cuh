@@ -116,7 +116,9 @@ public:
       std::byte* const place = places_ + static_cast<std::ptrdiff_t>(stage) * stage_bytes_;
       send(now, token, place, barriers_[stage], parity);
       // The stage that is loaded next was stored from `kept` tokens ago.
+#ifndef SHMEMCTL_MUTATE_MOE_STAGE_REUSED // loaded while its row is still stored from there
       device::bulk_wait_read<kept>();
+#endif
       __syncwarp();
       load(i + stages_ - kept);
       now = next;
@@ -220,14 +222,14 @@ __global__ void __launch_bounds__(1024, 1)
   sender.begin();
   const bool all_came = call.wait_for_all();
 #ifdef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
-  call.finish();
+  call.finish(all_came);
 #endif
   if (all_came)
     sender.run();
   else
     sender.drop();
 #ifndef SHMEMCTL_MUTATE_MOE_SIGNAL_FIRST
-  call.finish();
+  call.finish(all_came);
 #endif
 }
 

@@ -22,10 +22,8 @@ __global__ void __launch_bounds__(far_threads, 1)
   run_far_latency_combine(job, all, rows, waits);
 }
 
-} // namespace
-
-std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
-                                        void* stream) {
+std::string launch_dispatch_now(const DeviceJob& job, const FarLatencyDispatch& arguments,
+                                void* stream) {
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
   if (std::string refused = refuse_tokens(arguments.tokens); !refused.empty())
@@ -43,13 +41,31 @@ std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDi
   return words_of(cudaGetLastError());
 }
 
-std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
-                                       void* stream) {
+std::string launch_combine_now(const DeviceJob& job, const FarLatencyCombine& arguments,
+                               void* stream) {
   if (std::string refused = refuse_numbers(arguments.shape, max_ranks); !refused.empty())
     return refused;
   far_latency_combine<<<static_cast<unsigned>(arguments.sms), far_threads, 0,
                         static_cast<cudaStream_t>(stream)>>>(job, arguments);
   return words_of(cudaGetLastError());
+}
+
+} // namespace
+
+std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
+                                        LowLatencyCalls& calls, void* stream) {
+  return launch_in_order(
+      calls.refuse_dispatch(arguments.halves),
+      [&] { return launch_dispatch_now(job, arguments, stream); },
+      [&] { calls.dispatched(arguments.halves); });
+}
+
+std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
+                                       LowLatencyCalls& calls, void* stream) {
+  return launch_in_order(
+      calls.refuse_combine(arguments.halves),
+      [&] { return launch_combine_now(job, arguments, stream); },
+      [&] { calls.combined(arguments.halves); });
 }
 
 } // namespace shmemctl::moe

@@ -46,8 +46,9 @@ struct FarLatencyDispatch {
   int sms;
   std::uint64_t patience_ns; ///< until a rank is masked
 };
+/// @param calls of this rank and this memory: the order is that of low_latency.h
 std::string launch_far_latency_dispatch(const DeviceJob& job, const FarLatencyDispatch& arguments,
-                                        void* stream);
+                                        LowLatencyCalls& calls, void* stream);
 
 struct FarLatencyCombine {
   Shape shape;
@@ -67,7 +68,8 @@ struct FarLatencyCombine {
   const std::int32_t* places = nullptr;     ///< PackedMemory::places
   const std::int32_t* far_places = nullptr; ///< PackedMemory::far_places
 };
+/// @param calls of this rank and this memory
 std::string launch_far_latency_combine(const DeviceJob& job, const FarLatencyCombine& arguments,
-                                       void* stream);
+                                       LowLatencyCalls& calls, void* stream);
 
 } // namespace shmemctl::moe

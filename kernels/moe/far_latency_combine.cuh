@@ -35,7 +35,7 @@ public:
          rank += device::Block::size())
       if (!places_.is_far(rank) && !places_.is_masked(rank)) // as announce_outputs()
         device::store_release(device::pointer_to(job_, &cells->ready[job_.pe], rank), epoch_);
-    const std::int32_t half = half_of_epoch(device::load_relaxed(&cells->received));
+    const std::int32_t half = half_of_dispatch(device::load_relaxed(&cells->received));
     // Beginning behind me: that all begin with the same home would be a queue before it.
     for (std::int32_t i = 1; i < shape_.n_ranks; ++i) {
       const std::int32_t home = (job_.pe + i) % shape_.n_ranks;

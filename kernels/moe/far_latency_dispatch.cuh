@@ -20,7 +20,7 @@ public:
                               std::int32_t* shared, std::int32_t parts, std::uint64_t epoch)
       : job_(job), all_(all), places_(job, all.shape, all.memory), layout_(all.shape, all.scales),
         parts_(parts), part_(static_cast<std::int32_t>(blockIdx.x)), epoch_(epoch),
-        half_(half_of_epoch(epoch)), n_(all.shape.n_ranks),
+        half_(half_of_dispatch(epoch)), n_(all.shape.n_ranks),
         value_bytes_(all.shape.value_bytes(format_of(all.scales))), counts_(all.tokens, n_, shared),
         sent_(shared + ColumnCounts::words(n_, device::Block::size())) {}
 
@@ -165,7 +165,7 @@ public:
   __device__ FarLatencyReceiver(const DeviceJob& job, const FarLatencyDispatch& all,
                                 std::int32_t* shared, std::uint64_t epoch)
       : all_(all), places_(job, all.shape, all.memory), rows_(shared), epoch_(epoch),
-        half_(half_of_epoch(epoch)) {}
+        half_(half_of_dispatch(epoch)) {}
 
   __device__ void run() const {
     const std::int32_t n = all_.shape.n_ranks;

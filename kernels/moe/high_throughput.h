@@ -5,6 +5,26 @@
 // Launchers return "" or why the launch failed, in CUDA's words; they do not wait. All ranks launch
 // the same calls in the same order, on one stream each. A wait that takes longer than
 // job.timeout_ns fills the job's report, which names the rank.
+//
+// What may be written again, and when, on the stream that the calls are on:
+// - values, scales, experts and weights of a dispatch, bias and weights_back of a combine: behind
+//   the call;
+// - rows and records: by the next dispatch of any rank, which begins when this rank has begun it,
+//   so whoever reads them does so before its own next dispatch or combine on the stream;
+// - outputs: behind the combine, which has ended when every rank has loaded what it takes (they may
+//   be `rows`, which the experts have read then);
+// - the plan: by the next notify. Until then any number of dispatches and combines may use it.
+//
+// After a wait that took too long nothing of this holds, and the job has to be ended:
+// - A rank that gives up in notify, dispatch or combine says so to all in place of the call's end
+//   (Cells). Every rank then fails that call or its next one: it reports at once who was missing
+//   (WaitKind::call_failed), so no rank takes rows, records or results of that call, whose contents
+//   are undefined on every rank, for good ones. A launch that ends with a report has failed.
+// - A plan of a notify that failed moves nothing.
+// - A failure stays: all later calls of a job with these cells end at once, with a report.
+// - Other ranks may still write rows and records, and load outputs, until they have failed too: the
+//   memory is freed, or used otherwise, only when no rank runs any kernel of the job. Then cells
+//   and expert_words may be zeroed on all ranks, and the calls begin anew with a notify.
 #pragma once
 
 #include <cstddef>
@@ -59,10 +79,11 @@ struct NotifyArguments {
   std::int32_t tokens;
   const std::int32_t* experts; ///< [tokens][top_k]
   /// Words that the host reads, count_word() with the notification's number: the rows that I
-  /// receive, then expert_counts. nullptr: not wanted.
+  /// receive, then expert_counts; counts of -1 where it failed. nullptr: not wanted.
   std::uint64_t* host_words;
 };
-/// Exchanges counts; then the plan holds on every rank.
+/// Exchanges counts; then the plan holds on every rank. If a rank does not come in time, the plan
+/// is one by which nothing is sent, and this rank's calls from then on fail.
 std::string launch_notify(const DeviceJob& job, const NotifyArguments& arguments, void* stream);
 
 struct DispatchArguments {

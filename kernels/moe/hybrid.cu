@@ -41,6 +41,15 @@ std::string launch_known(void (*kernel)(DeviceJob, Arguments), const DeviceJob& 
     return refused;
   return launch_blocks(kernel, job, arguments, blocks, threads, shared_bytes, stream);
 }
+/// Of blocks that wait for blocks of other ranks, and those for them.
+template <class Arguments>
+std::string launch_waiting(void (*kernel)(DeviceJob, Arguments), const DeviceJob& job,
+                           const Arguments& arguments, void* stream) {
+  if (std::string refused = refuse_waiting_blocks(kernel, arguments.sms, hybrid_threads, 0);
+      !refused.empty())
+    return refused;
+  return launch_known(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+}
 
 } // namespace
 
@@ -63,14 +72,12 @@ std::string launch_hybrid_notify(const DeviceJob& job, const HybridNotify& argum
 
 std::string launch_hybrid_dispatch(const DeviceJob& job, const HybridDispatch& arguments,
                                    void* stream) {
-  return launch_known(hybrid_dispatch, job, arguments, arguments.sms, hybrid_threads, 0, stream);
+  return launch_waiting(hybrid_dispatch, job, arguments, stream);
 }
 
 std::string launch_hybrid_combine(const DeviceJob& job, const HybridCombine& arguments,
                                   void* stream) {
-  const auto with = [&](auto kernel) {
-    return launch_known(kernel, job, arguments, arguments.sms, hybrid_threads, 0, stream);
-  };
+  const auto with = [&](auto kernel) { return launch_waiting(kernel, job, arguments, stream); };
   const std::int32_t mates = arguments.shape.node_ranks;
   return mates <= 2   ? with(hybrid_combine<2>)
          : mates <= 4 ? with(hybrid_combine<4>)

@@ -8,9 +8,14 @@
 //
 // What crosses goes by the device API's put with signal: loads and stores, the proxy or the HCA's
 // queues, as the job has it. Launchers return "" or why the launch failed; they do not wait. All
-// ranks launch the same calls in the same order, on one stream each; all blocks of a launch must be
-// resident, those of PEs that share a GPU together. A wait that takes longer than job.timeout_ns
-// fills the job's report, which names the rank.
+// ranks launch the same calls in the same order, on one stream each. A wait that takes longer than
+// job.timeout_ns fills the job's report, which names the rank; what then holds is as in
+// high_throughput.h, and what the ranks of a rail have begun is told to them, too.
+//
+// Blocks of a dispatch or combine wait for what blocks of other ranks send, which wait for them, so
+// all blocks of a launch must be resident. A launch of more than the GPU holds at a time is refused
+// with the SMs that it wants and those there are (residency.h). Other kernels on the GPU only delay
+// a launch if they end by themselves; PEs that share a GPU divide its SMs by their launches.
 #pragma once
 
 #include <string>

@@ -247,13 +247,15 @@ __device__ inline void run_hybrid_combine(const DeviceJob& job, const HybridComb
   const Rails rails(job, shape, all.memory, call.epoch());
   call.announce();
   rails.announce();
-  const bool mates_came = call.wait_for_all();
-  if (rails.wait_for_all() && mates_came) {
+  bool ok = call.wait_for_all();
+  ok = rails.wait_for_all() && ok;
+  if (ok) {
     const HybridAdder<most_mates> adder(job, all, rails, call.epoch());
     adder.send_sums();
-    adder.add_up_own();
+    ok = adder.add_up_own();
   }
-  call.finish();
+  if (const std::uint64_t failure = call.finish(ok))
+    rails.announce_failure(failure);
 }
 
 } // namespace shmemctl::moe

@@ -189,19 +189,21 @@ __device__ inline void run_hybrid_dispatch(const DeviceJob& job, const HybridDis
   const Rails rails(job, shape, all.memory, call.epoch());
   call.announce();
   rails.announce();
-  const bool mates_came = call.wait_for_all();
+  bool ok = call.wait_for_all();
 #ifdef SHMEMCTL_MUTATE_MOE_RAIL_UNHEARD
   const bool rails_came = true;
 #else
   const bool rails_came = rails.wait_for_all();
 #endif
-  if (mates_came && rails_came) {
+  ok = ok && rails_came;
+  if (ok) {
     const HybridSender sender(job, all, rails, call.epoch());
     sender.send_chunks();
     sender.send_near();
-    sender.hand_on();
+    ok = sender.hand_on(); // without it rows of this node's ranks are missing
   }
-  call.finish();
+  if (const std::uint64_t failure = call.finish(ok))
+    rails.announce_failure(failure);
 }
 
 } // namespace shmemctl::moe

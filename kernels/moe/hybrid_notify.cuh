@@ -16,7 +16,8 @@ public:
   __device__ HybridCounts(const DeviceJob& job, const HybridNotify& all, std::int32_t* shared)
       : job_(job), all_(all), shape_(all.shape),
         epoch_(device::load_relaxed(&all.memory.rails->notification) + 1),
-        half_(half_of_epoch(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
+        failed_(has_failed(device::load_relaxed(&all.memory.node.cells->call))),
+        half_(notify_half(epoch_)), n_(shape_.shape.n_ranks), columns_(shape_.columns()),
         thread_(device::Block::rank()), threads_(device::Block::size()),
         counts_(all.tokens, columns_, shared),
         chosen_(shared + ColumnCounts::words(columns_, threads_)) {}
@@ -31,13 +32,22 @@ public:
     });
     write_messages();
     publish();
-    receive();
+    const bool ok = receive();
     device::Block::sync();
     if (thread_ == 0)
       device::store_relaxed(&all_.memory.rails->notification, epoch_);
+    if (!ok)
+      fail();
   }
 
 private:
+  static __device__ std::int32_t notify_half(std::uint64_t epoch) {
+#ifdef SHMEMCTL_MUTATE_MOE_NOTIFY_ONE_HALF
+    return 0;
+#else
+    return half_of_epoch(epoch);
+#endif
+  }
   /// Calls act(column) for each that the token goes to.
   template <class Act>
   __device__ void columns_of(std::int32_t token, const Act& act) const {
@@ -99,20 +109,29 @@ private:
           job_, all_.memory.counts_in + shape_.message_at(half_, job_.pe),
           all_.memory.counts_out + shape_.message_at(half_, rank),
           static_cast<std::size_t>(shape_.message_words()) * sizeof(std::int32_t),
-          &all_.memory.rails->counts[job_.pe], epoch_, rank);
+          &all_.memory.rails->counts[turn_of(epoch_)][job_.pe], epoch_, rank);
     }
   }
-  __device__ void receive() const {
-    bool all_came = true;
-    for (std::int32_t source = thread_; source < n_; source += threads_) {
+  /// @return whether the plan holds; else it is one by which nothing is sent. The same in all
+  /// threads.
+  __device__ bool receive() const {
+    bool all_came = !failed_;
+    for (std::int32_t source = thread_; source < n_ && !failed_; source += threads_) {
       bool came = true;
       const std::uint64_t begin_ns = device::global_time_ns();
-      device::wait_at_least(job_, &all_.memory.rails->counts[source], epoch_, source, came);
+      device::wait_at_least(job_, &all_.memory.rails->counts[turn_of(epoch_)][source], epoch_,
+                            source, came);
       add_wait(shape_, all_.memory, job_.pe, 0, source, device::global_time_ns() - begin_ns);
+      if (!came)
+        note_failure(job_, all_.memory.node.cells, epoch_, source);
       all_came = all_came && came;
     }
-    // Without all messages: a plan by which nothing crosses, and nothing leaves its memory.
-    const std::int32_t known = device::Block::all(all_came) ? 1 : 0;
+    all_came = device::Block::all(all_came);
+#ifndef SHMEMCTL_MUTATE_MOE_PLAN_KEPT
+    if (!all_came)
+      clear_slots();
+#endif
+    const std::int32_t known = all_came ? 1 : 0;
     const auto told = [&](std::int32_t source, std::int32_t word) {
       return known * all_.memory.counts_in[shape_.message_at(half_, source) + word];
     };
@@ -130,12 +149,24 @@ private:
     device::Block::sync();
     for (std::int32_t i = thread_; i < n_ * n_; i += threads_)
       all_.plan.bases[i] = base_of(all_.plan.counts, n_, i / n_, i % n_);
+    return all_came;
+  }
+  /// By all threads: all calls from now on fail, here and on the ranks that hear of it.
+  __device__ void fail() const {
+    const Call calls(job_, all_.memory.node.cells, shape_.node_ranks, shape_.first_mate(job_.pe));
+    const Rails rails(job_, shape_, all_.memory, calls.epoch());
+    device::Block::sync(); // all have read the number of the last call
+    if (thread_ == 0)
+      calls.fail();
+    device::Block::sync();
+    rails.announce_failure(device::load_relaxed(&all_.memory.node.cells->failure));
   }
 
   const DeviceJob& job_;
   const HybridNotify& all_;
   const HybridShape& shape_;
   std::uint64_t epoch_;
+  bool failed_; ///< one of this rank's calls has: nobody is waited for
   std::int32_t half_, n_, columns_, thread_, threads_;
   ColumnCounts counts_;
   std::int32_t* chosen_;

@@ -94,11 +94,23 @@ struct HybridShape {
   }
 };
 
+// A number is put into a word of another rank, and networks keep no order among puts without a
+// fence: the number of this call may overtake that of the one before. So two words take turns, as
+// those of barriers do (kernels/device_plan.h). Why two suffice: who puts number e + 2 has ended
+// call (or notification) e + 1, for which every rank that it tells has begun e + 1, hence ended e,
+// hence seen number e in the word that is overwritten now.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t turn_of_call(std::uint64_t number) {
+  return static_cast<std::int32_t>(number % 2);
+}
+
 /// Of one PE, symmetric, all zeros before the first call. Written by other nodes' ranks, but for
 /// what is marked "own". Words only grow, so nothing has to be zeroed.
 struct RailCells {
-  std::uint64_t counts[max_ranks];  ///< by rank: the notification whose message lies here
-  std::uint64_t entered[max_ranks]; ///< by node: the call that the rail's rank there has begun
+  /// By turn and rank: the notification whose message lies here, in the half of the same number.
+  std::uint64_t counts[2][max_ranks];
+  /// By turn and node: the call that the rail's rank there has begun; in both turns failed_call()
+  /// (cells.h) when it has given up.
+  std::uint64_t entered[2][max_ranks];
   /// Own: spent waiting for the rail's rank on that node, sums: until it had begun, and for its
   /// rows.
   std::uint64_t wait_ns[2][max_ranks];

@@ -6,6 +6,8 @@
 
 #include "kernels/code_of.h"
 #include "kernels/moe/high_throughput.h"
+#include "kernels/moe/low_latency_calls.h"
+#include "kernels/moe/residency.h"
 
 namespace shmemctl::moe {
 
@@ -68,6 +70,34 @@ std::string launch_blocks(void (*kernel)(DeviceJob, Arguments), const DeviceJob&
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes,
            static_cast<cudaStream_t>(stream)>>>(job, arguments);
   return words_of(cudaGetLastError());
+}
+
+/// "", or why a kernel whose blocks wait for each other, across ranks, is not launched: not all of
+/// them would be resident at a time. Asks for attributes only, so it may be captured.
+template <class... Parameters>
+std::string refuse_waiting_blocks(void (*kernel)(Parameters...), int blocks, int threads,
+                                  std::size_t shared_bytes) {
+  int device = 0, multiprocessors = 0, of_multiprocessor = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads,
+                                                          shared_bytes);
+  return error == cudaSuccess ? refuse_residency(blocks, of_multiprocessor, multiprocessors)
+                              : words_of(error);
+}
+
+/// `launch` of a low-latency call, where the order allows it.
+/// @param refused what LowLatencyCalls says
+template <class Launch, class Count>
+std::string launch_in_order(const std::string& refused, const Launch& launch, const Count& count) {
+  if (!refused.empty())
+    return refused;
+  std::string failure = launch();
+  if (failure.empty())
+    count();
+  return failure;
 }
 
 /// Of those that move rows in bulk: a block on each of `tuning.sms` multiprocessors.

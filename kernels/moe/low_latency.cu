@@ -4,8 +4,10 @@
 
 namespace shmemctl::moe {
 
-std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
-                                        void* stream) {
+namespace {
+
+std::string launch_dispatch_now(const DeviceJob& job, const LowLatencyDispatch& arguments,
+                                void* stream) {
   if (std::string refused = refuse_shape(arguments.shape); !refused.empty())
     return refused;
   if (std::string refused = refuse_old_code(low_latency_dispatch); !refused.empty())
@@ -20,8 +22,8 @@ std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDi
   return words_of(cudaGetLastError());
 }
 
-std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
-                                       void* stream) {
+std::string launch_combine_now(const DeviceJob& job, const LowLatencyCombine& arguments,
+                               void* stream) {
   const GatherShape shape = gather_shape(arguments);
   Tuning tuning = arguments.tuning;
   std::size_t shared = gather_shared_bytes(shape, tuning.warps, arguments.weighted);
@@ -40,6 +42,24 @@ std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCom
     return with(low_latency_combine<true, 8>);
   return shape.rows <= 16 ? with(low_latency_combine<true, 16>)
                           : with(low_latency_combine<true, 32>);
+}
+
+} // namespace
+
+std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
+                                        LowLatencyCalls& calls, void* stream) {
+  return launch_in_order(
+      calls.refuse_dispatch(arguments.halves),
+      [&] { return launch_dispatch_now(job, arguments, stream); },
+      [&] { calls.dispatched(arguments.halves); });
+}
+
+std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
+                                       LowLatencyCalls& calls, void* stream) {
+  return launch_in_order(
+      calls.refuse_combine(arguments.halves),
+      [&] { return launch_combine_now(job, arguments, stream); },
+      [&] { calls.combined(arguments.halves); });
 }
 
 } // namespace shmemctl::moe

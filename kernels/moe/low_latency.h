@@ -12,6 +12,13 @@
 // token's home loads them from there. They may be written anew once the next dispatch has been
 // received: then every home has begun it, so it is through with the combine before.
 //
+// So one micro-batch is under way at a time: each dispatch is answered by its combine before the
+// next dispatch is launched, on every rank, halves in the order send, receive. Launchers take the
+// rank's LowLatencyCalls (low_latency_calls.h) and refuse any other order, as that of two batches
+// that overlap (dispatch A, dispatch B, combine A, combine B) is: it would add up rows of one batch
+// as those of the other. Captured graphs are checked when they are captured, not when they are
+// launched.
+//
 // A rank that does not come in time is masked: from then on nothing is sent to it, waited for or
 // taken from it, and the others go on. Launchers return "" or why the launch failed.
 #pragma once
@@ -22,6 +29,7 @@
 
 #include "kernels/device_job.h"
 #include "kernels/moe/high_throughput.h"
+#include "kernels/moe/low_latency_calls.h"
 #include "kernels/moe/record.h"
 
 namespace shmemctl::moe {
@@ -76,9 +84,6 @@ struct LowLatencyMemory {
   std::byte* outputs;
 };
 
-/// Which half of a call a launch does.
-enum class Halves : std::int32_t { both, send, receive };
-
 /// Blocks that a dispatch is launched with: `parts` send, and another one receives.
 struct DispatchBlocks {
   int parts, receiving;
@@ -115,8 +120,9 @@ struct LowLatencyDispatch {
   int sms;
   std::uint64_t patience_ns; ///< until a rank is masked
 };
+/// @param calls of this rank and this memory
 std::string launch_low_latency_dispatch(const DeviceJob& job, const LowLatencyDispatch& arguments,
-                                        void* stream);
+                                        LowLatencyCalls& calls, void* stream);
 
 struct LowLatencyCombine {
   Shape shape;
@@ -137,7 +143,8 @@ struct LowLatencyCombine {
   /// lie packed by expert (pack.h); nullptr: by slot.
   const std::int32_t* places = nullptr;
 };
+/// @param calls of this rank and this memory
 std::string launch_low_latency_combine(const DeviceJob& job, const LowLatencyCombine& arguments,
-                                       void* stream);
+                                       LowLatencyCalls& calls, void* stream);
 
 } // namespace shmemctl::moe

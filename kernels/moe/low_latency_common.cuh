@@ -6,6 +6,15 @@
 
 namespace shmemctl::moe {
 
+/// The half of rows, records and their words that a dispatch takes.
+__device__ inline std::int32_t half_of_dispatch(std::uint64_t epoch) {
+#ifdef SHMEMCTL_MUTATE_MOE_ONE_HALF
+  return 0;
+#else
+  return half_of_epoch(epoch);
+#endif
+}
+
 /// Waits until `ready()`. A rank that does not make it true in time is masked, and job.report stays
 /// as it is, because the others go on. Of a masked one nothing is taken, ready or not: what it says
 /// late may be of rows that it never got. @return whether it came true
@@ -15,7 +24,11 @@ __device__ inline bool wait_or_mask(LowLatencyCells* cells, std::int32_t rank,
   std::uint64_t begin_ns = 0;
   for (unsigned looks = 0;; ++looks) {
     // Both loads are on the way together: the mask costs no time of its own.
+#ifdef SHMEMCTL_MUTATE_MOE_MASK_UNSEEN
+    const bool is_masked = false;
+#else
     const bool is_masked = device::load_relaxed(&cells->masked[rank]) != 0;
+#endif
     const bool is_ready = ready();
     if (is_masked)
       return false;

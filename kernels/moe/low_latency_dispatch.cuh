@@ -33,14 +33,14 @@ public:
       masked_ = device::load_relaxed(&all.memory.cells->masked[rank]) != 0;
       const LowLatencyMemory& memory = all.memory;
       const std::int64_t row =
-          static_cast<std::int64_t>(half_of_epoch(epoch)) * all.shape.max_rows() +
+          static_cast<std::int64_t>(half_of_dispatch(epoch)) * all.shape.max_rows() +
           fixed_slot(all.shape, job.pe, 0);
       rows_ = device::pointer_to(job, memory.rows, rank) +
               row * all.shape.value_bytes(format_of(all.scales));
       records_ = reinterpret_cast<std::uint32_t*>(device::pointer_to(job, memory.records, rank)) +
                  row * layout_.words();
       word_ = device::pointer_to(
-          job, &memory.cells->parts[half_of_epoch(epoch)][job.pe][blockIdx.x], rank);
+          job, &memory.cells->parts[half_of_dispatch(epoch)][job.pe][blockIdx.x], rank);
       begun_ = device::pointer_to(job, &memory.cells->begun[job.pe], rank);
     }
   }
@@ -278,7 +278,7 @@ __device__ inline void receive_parts(const LowLatencyDispatch& all, std::uint64_
     return;
   LowLatencyCells* const cells = all.memory.cells;
   const std::uint64_t begin_ns = device::global_time_ns();
-  const std::uint64_t* const words = cells->parts[half_of_epoch(epoch)][source];
+  const std::uint64_t* const words = cells->parts[half_of_dispatch(epoch)][source];
   // Each word is acquired: the rows of its block come with it.
   const auto heard = [&](std::int32_t part) {
     return wait_or_mask(cells, source, all.patience_ns,

@@ -2,8 +2,7 @@
 // its rows go, and how many it receives.
 #pragma once
 
-#include "kernels/device/wait.cuh"
-#include "kernels/moe/high_throughput.h"
+#include "kernels/moe/notify_counts.cuh"
 #include "kernels/moe/packed_counts.h"
 
 namespace shmemctl::moe {
@@ -12,22 +11,6 @@ inline constexpr int notify_threads = 1024;
 inline constexpr int notify_warps = notify_threads / 32;
 inline constexpr int tokens_of_thread = 4; ///< in a pass of the block
 static_assert(notify_threads * tokens_of_thread <= PackedCounts::most, "counts fit their fields");
-
-/// The word's count, when it has this epoch; 0 if it does not come: then the report names the rank.
-__device__ inline std::int32_t wait_for_count(const DeviceJob& job, const std::uint64_t* word,
-                                              std::uint64_t epoch, std::int32_t source) {
-  device::Patience patience;
-  // The word is all that is read, so nothing has to be acquired with it.
-  std::uint64_t seen = device::load_relaxed(word);
-  while (!has_come(seen, epoch)) {
-    if (patience.over(job)) {
-      device::report_wait(job, source, count_word(epoch, 0), seen, word);
-      return 0;
-    }
-    seen = device::load_relaxed(word);
-  }
-  return count_of(seen);
-}
 
 __device__ inline PackedCounts from_lanes_below(PackedCounts counts, int distance) {
   PackedCounts other{};
@@ -49,19 +32,22 @@ __device__ inline PackedCounts scan_warp(PackedCounts counts) {
 /// By block 0: slots of all tokens; then counts to everybody and from everybody.
 class RankCounts {
 public:
-  __device__ RankCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch)
-      : job_(job), all_(all), divide_(all.shape.local_experts()), epoch_(epoch),
+  __device__ RankCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
+                        bool failed)
+      : all_(all), totals_(job, all, epoch, failed), divide_(all.shape.local_experts()),
         n_(all.shape.n_ranks), thread_(static_cast<std::int32_t>(threadIdx.x)) {}
 
-  __device__ void run() {
+  /// @return whether the plan holds
+  __device__ bool run() {
+    __shared__ std::int32_t counts[ranks * ranks];
     for (std::int32_t first = 0; first < all_.tokens; first += notify_threads * tokens_of_thread)
       count(first);
-    publish();
-    receive();
+    totals_.publish(earlier_);
+    return totals_.receive(counts);
   }
 
 private:
-  static constexpr int ranks = max_ranks_of_kernels;
+  static constexpr int ranks = RankTotals::ranks;
 
   __device__ std::uint32_t ranks_of(std::int32_t token) const {
     std::uint32_t mask = 0;
@@ -137,39 +123,10 @@ private:
       if (rank < n_)
         slots[rank] = goes_to(mask, rank) ? earlier_[rank] + before.of_rank(rank) : -1;
   }
-  __device__ void publish() const {
-    if (thread_ >= n_)
-      return;
-    std::uint64_t* const words = device::pointer_to(
-        job_, &all_.memory.cells->counts[half_of_epoch(epoch_)][job_.pe][0], thread_);
-#pragma unroll
-    for (int rank = 0; rank < ranks; ++rank)
-      if (rank < n_)
-        device::store_relaxed(words + rank, count_word(epoch_, earlier_[rank]));
-  }
-  __device__ void receive() const {
-    __shared__ std::int32_t counts[ranks * ranks];
-    if (thread_ < n_ * n_) {
-      const std::int32_t source = thread_ / n_;
-      const std::uint64_t begin_ns = device::global_time_ns();
-      counts[thread_] = wait_for_count(
-          job_, &all_.memory.cells->counts[half_of_epoch(epoch_)][source][thread_ % n_], epoch_,
-          source);
-      all_.plan.counts[thread_] = counts[thread_];
-      if (thread_ % n_ == 0)
-        all_.memory.cells->wait_ns[0][source] += device::global_time_ns() - begin_ns;
-    }
-    __syncthreads();
-    if (thread_ < n_)
-      all_.plan.bases[thread_] = base_of(counts, n_, job_.pe, thread_);
-    if (thread_ == 0 && all_.host_words != nullptr)
-      device::store_relaxed(all_.host_words, count_word(epoch_, rows_of(counts, n_, job_.pe)));
-  }
 
-  const DeviceJob& job_;
   const NotifyArguments& all_;
+  RankTotals totals_;
   QuickDivision divide_;
-  std::uint64_t epoch_;
   std::int32_t n_, thread_;
   std::int32_t earlier_[ranks] = {}; ///< rows of earlier passes: the same in all threads
 };
@@ -177,19 +134,21 @@ private:
 /// By block 1: how many tokens choose each expert, to the expert's rank.
 class ExpertCounts {
 public:
-  __device__ ExpertCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch)
-      : job_(job), all_(all), epoch_(epoch), local_(all.shape.local_experts()),
+  __device__ ExpertCounts(const DeviceJob& job, const NotifyArguments& all, std::uint64_t epoch,
+                          bool failed)
+      : all_(all), totals_(job, all, epoch, failed),
         thread_(static_cast<std::int32_t>(threadIdx.x)) {}
 
   /// @param histogram [experts], shared
-  __device__ void run(std::int32_t* histogram) const {
+  /// @return whether the counts hold
+  __device__ bool run(std::int32_t* histogram) const {
     for (std::int32_t expert = thread_; expert < all_.shape.n_experts; expert += notify_threads)
       histogram[expert] = 0;
     __syncthreads();
     count(histogram);
     __syncthreads();
-    publish(histogram);
-    receive();
+    totals_.publish(histogram);
+    return totals_.receive();
   }
 
 private:
@@ -209,57 +168,21 @@ private:
           atomicAdd(histogram + experts[i], 1);
     }
   }
-  __device__ void publish(const std::int32_t* histogram) const {
-    const Shape& shape = all_.shape;
-    for (std::int32_t expert = thread_; expert < shape.n_experts; expert += notify_threads) {
-      std::uint64_t* const words =
-          device::pointer_to(job_, words_from(job_.pe), shape.rank_of_expert(expert));
-      device::store_relaxed(words + expert % local_, count_word(epoch_, histogram[expert]));
-    }
-  }
-  __device__ void receive() const {
-    for (std::int32_t expert = thread_; expert < local_; expert += notify_threads) {
-      std::int32_t count = 0;
-      for (std::int32_t source = 0; source < all_.shape.n_ranks; ++source)
-        count += wait_for_count(job_, words_from(source) + expert, epoch_, source);
-      count = aligned_count(count, all_.shape.expert_alignment);
-      all_.plan.expert_counts[expert] = count;
-      if (all_.host_words != nullptr)
-        device::store_relaxed(all_.host_words + 1 + expert, count_word(epoch_, count));
-    }
-  }
-  __device__ std::uint64_t* words_from(std::int32_t source) const {
-    return all_.memory.expert_words +
-           (static_cast<std::int64_t>(half_of_epoch(epoch_)) * all_.shape.n_ranks + source) *
-               local_;
-  }
 
-  const DeviceJob& job_;
   const NotifyArguments& all_;
-  std::uint64_t epoch_;
-  std::int32_t local_, thread_;
+  ExpertTotals totals_;
+  std::int32_t thread_;
 };
 
 __global__ void __launch_bounds__(notify_threads, 1)
     notify(const __grid_constant__ DeviceJob job, const __grid_constant__ NotifyArguments all) {
   extern __shared__ std::int32_t histogram[];
-  Cells* const cells = all.memory.cells;
+  const Cells* const cells = all.memory.cells;
   const std::uint64_t epoch = device::load_relaxed(&cells->notification) + 1;
-  if (blockIdx.x == 0)
-    RankCounts(job, all, epoch).run();
-  else
-    ExpertCounts(job, all, epoch).run(histogram);
-  __syncthreads();
-  if (threadIdx.x != 0)
-    return;
-  // The last block counts the notification: both have read its number.
-#ifndef SHMEMCTL_MUTATE_MOE_NOTIFY_ORDER
-  device::fence_system();
-#endif
-  if (device::atomic_word_add(&cells->blocks_done, 1u) + 1 == gridDim.x) {
-    cells->blocks_done = 0;
-    device::store_relaxed(&cells->notification, epoch);
-  }
+  const bool failed = calls_have_failed(cells); // both loads are on the way together
+  const bool ok = blockIdx.x == 0 ? RankCounts(job, all, epoch, failed).run()
+                                  : ExpertCounts(job, all, epoch, failed).run(histogram);
+  finish_notify(job, all, epoch, ok);
 }
 
 } // namespace shmemctl::moe

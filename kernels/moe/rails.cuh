@@ -3,6 +3,7 @@
 
 #include "kernels/device/rma.cuh"
 #include "kernels/device/wait.cuh"
+#include "kernels/moe/call.cuh"
 #include "kernels/moe/hybrid.h"
 
 namespace shmemctl::moe {
@@ -41,6 +42,15 @@ __device__ inline void add_wait(const HybridShape& shape, const HybridMemory& me
     memory.rails->wait_ns[what][shape.node_of_rank(rank)] += ns;
 }
 
+/// Which of two words has the number of that call, or notification.
+__device__ inline std::int32_t turn_of(std::uint64_t number) {
+#ifdef SHMEMCTL_MUTATE_MOE_RAIL_TURNS
+  return 0;
+#else
+  return turn_of_call(number);
+#endif
+}
+
 /// One call, towards the ranks of the rail. What a rank sends to its rail may overwrite what the
 /// rail has read in earlier calls, so it waits until the rail has begun this one; and who has begun
 /// a call has received all of the calls before it, so what was sent from may be written again.
@@ -68,38 +78,78 @@ public:
       return;
     for (int place = device::Block::rank(); place < shape_.other_nodes();
          place += device::Block::size())
-      tell(&memory_.rails->entered[node_], rank_in(place));
+      tell(turn_of(epoch_), epoch_, rank_in(place));
   }
-  /// By all threads of a block: until the whole rail has begun it. False: a rank has not come, and
-  /// the report names it.
-  __device__ bool wait_for_all() const {
-    bool all = true;
+  /// By all threads of a block, when the call has failed: whoever of the rail waits for this rank,
+  /// in this call or the next one, fails at once. A network may bring this before the call's number
+  /// in the same word, which then stays; so it goes into both, and who misses it waits in vain.
+  /// @param failure what Call::finish() or Call::fail() has returned
+  __device__ void announce_failure(std::uint64_t failure) const {
     for (int place = device::Block::rank(); place < shape_.other_nodes();
          place += device::Block::size())
-      all = wait(&memory_.rails->entered[node_in(place)], place, 0, blockIdx.x == 0) && all;
+      for (std::int32_t turn = 0; turn < 2; ++turn)
+        tell(turn, failure, rank_in(place));
+  }
+  /// By all threads of a block: until the whole rail has begun it. False: a rank has not come, or
+  /// has failed, and the report names who was missing.
+  __device__ bool wait_for_all() const {
+    bool all = !has_failed(epoch_);
+    for (int place = device::Block::rank(); place < shape_.other_nodes();
+         place += device::Block::size())
+      all = all && wait(&memory_.rails->entered[turn_of(epoch_)][node_in(place)], place, 0,
+                        blockIdx.x == 0);
     return device::Block::all(all);
   }
   /// By one thread: until the rail's rank in that place has written this call's number there.
+  /// False: it has not, or it has given up, and the report names who was missing.
   /// @param counts whether to add up the time
   __device__ bool wait(const std::uint64_t* word, std::int32_t place, int what, bool counts) const {
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
-    bool ok = true;
-    device::wait_at_least(job_, word, epoch_, rank_in(place), ok);
+    const std::uint64_t seen = look_until(word, place);
     if (counts)
       memory_.rails->wait_ns[what][node_in(place)] += device::global_time_ns() - begin_ns;
-    return ok;
+    Cells* const cells = memory_.node.cells;
+    if (seen < epoch_)
+      note_failure(job_, cells, epoch_, rank_in(place));
+    else if (has_failed(seen))
+      take_failure(job_, cells, seen, rank_in(place));
+    return seen >= epoch_ && !has_failed(seen);
   }
 
 private:
-  /// Release: what earlier kernels have read comes before, since whoever hears of it writes there.
-  __device__ void tell(std::uint64_t* word, std::int32_t rank) const {
+  /// What the word was, when it was this call's number or its deadline passed; or that the rank has
+  /// given up, as it said meanwhile.
+  __device__ std::uint64_t look_until(const std::uint64_t* word, std::int32_t place) const {
+    constexpr unsigned looks_at_word = 16; // for each at the word of failures
+    const std::uint64_t* const failure =
+        &memory_.rails->entered[turn_of_call(epoch_ + 1)][node_in(place)];
+    std::uint64_t seen = device::load_acquire(word);
+    if (seen >= epoch_)
+      return seen;
+    device::Patience patience;
+    for (unsigned looks = 1; seen < epoch_; ++looks) {
+      if (looks % looks_at_word == 0)
+        if (const std::uint64_t told = device::load_relaxed(failure); has_failed(told))
+          return told;
+      if (patience.over(job_)) {
+        device::report_wait(job_, rank_in(place), epoch_, seen, word);
+        return seen;
+      }
+      seen = device::load_acquire(word);
+    }
+    return seen;
+  }
+  /// Into that turn's word of `entered`. Release: what earlier kernels have read comes before,
+  /// since whoever hears of it writes there.
+  __device__ void tell(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
+    std::uint64_t* const word = &memory_.rails->entered[turn][node_];
     if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {
-      device::store_release(there, epoch_);
+      device::store_release(there, value);
     } else {
 #ifndef SHMEMCTL_MUTATE_MOE_RAIL_RELEASE
       device::network_release(); // the request itself is relaxed
 #endif
-      device::put_value(job_, word, epoch_, rank);
+      device::put_value(job_, word, value, rank);
     }
   }
 

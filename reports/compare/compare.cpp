@@ -86,9 +86,12 @@ void measure(const Measured& base, const Measured& other, ComparedRow& row) {
   const Change change = change_between(base, other);
   if (!change.shift)
     return unclear("too few measurements: 5 samples or 3 runs would tell");
-  row.change = std::expm1(change.shift->estimate);
-  row.change_low = std::expm1(change.shift->low);
-  row.change_high = std::expm1(change.shift->high);
+  // The tests look at all measurements, and estimate a shift of their own: with two groups of
+  // samples it can be far from what the medians did. The change that is told stays that of the
+  // values that stand beside it, and the interval reaches to it.
+  row.change_low = std::min(*row.change, std::expm1(change.shift->low));
+  row.change_high = std::max(*row.change, std::expm1(change.shift->high));
+  row.one_direction = change.shift->estimate * *row.change >= 0;
   row.p = change.shift->p;
   row.test = change.tests;
 }
@@ -132,6 +135,11 @@ bool beyond(double change, double min_effect) {
 /// The verdict of a row with numbers and a probability.
 void judge_change(const CompareOptions& options, ComparedRow& row) {
   const bool larger_than_noise = *row.p_adjusted < options.alpha;
+  if (beyond(*row.change, options.min_effect) && larger_than_noise && !row.one_direction) {
+    row.reason = "the medians moved one way and most of the samples the other: measure longer, or "
+                 "several runs";
+    return;
+  }
   if (beyond(*row.change, options.min_effect) && larger_than_noise) {
     const std::optional<bool> less = less_is_better(row.unit);
     if (!less) {

@@ -34,7 +34,10 @@ struct ComparedRow { // NOLINT(bugprone-exception-escape): moving json throws no
   RowVerdict verdict = RowVerdict::unclear;
   std::string reason;
   std::optional<SideValue> base, other;
-  std::optional<double> change, change_low, change_high; ///< relative: 0.1 is a tenth more
+  /// Relative: 0.1 is a tenth more. `change` is that of the two values that are shown, and the
+  /// interval holds it.
+  std::optional<double> change, change_low, change_high;
+  bool one_direction = true; ///< the tests' shift goes the way of `change`
   std::optional<double> p, p_adjusted;
   std::string test; ///< "samples", "runs", "stats", or several
 };
@@ -68,7 +71,14 @@ std::vector<Difference> differences_between(const std::vector<LoadedReport>& bas
 
 /// `comparison` of the report.
 nlohmann::json comparison_json(const Comparison& comparison);
-/// "size_bytes=4096 traffic=pair"
+/// The ends of the interval of a row of `comparison.rows`, as changes; nothing if it has none, or
+/// one that reaches over a factor of 1000: of so few measurements no number is worth telling.
+struct ChangeInterval {
+  double low = 0, high = 0;
+};
+std::optional<ChangeInterval> interval_of_row(const nlohmann::json& row);
+/// "size_bytes=4096 traffic=pair": what was asked for, without what the tool chose (is_dependent),
+/// so that the same row has the same name in every run.
 std::string params_text(const nlohmann::json& params);
 /// "n1+n2": the hosts of a row of `comparison.rows`; "" where rows are not told apart by hosts.
 std::string hosts_of_row(const nlohmann::json& row);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "reports/compare/compare.h"
+#include "reports/compare/side.h"
 #include "reports/json_view.h"
 #include "src/base/counted.h"
 #include "src/base/text.h"
@@ -126,8 +127,17 @@ Finding of_case(const std::string& id, Severity severity, const std::string& nam
 std::string params_text(const nlohmann::json& params) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : params.items())
-    parts.push_back(name + "=" + view::scalar(value).value_or("null"));
+    if (!is_dependent(name))
+      parts.push_back(name + "=" + view::scalar(value).value_or("null"));
   return join(parts, " ");
+}
+
+std::optional<ChangeInterval> interval_of_row(const nlohmann::json& row) {
+  constexpr double largest_factor = 1000;
+  const auto low = view::number(row, "change_low"), high = view::number(row, "change_high");
+  if (!low || !high || !(*high + 1 <= largest_factor) || !(*low + 1 >= 1 / largest_factor))
+    return std::nullopt;
+  return ChangeInterval{*low, *high};
 }
 
 std::string hosts_of_row(const nlohmann::json& row) {
@@ -160,6 +170,12 @@ Findings comparison_findings(const Comparison& comparison, bool allow_missing) {
                         "read the changes with that in mind, or measure both on the same machine "
                         "and with the same options"});
   }
+  const std::size_t unclear = comparison.count(RowVerdict::unclear);
+  if (2 * unclear > comparison.rows.size())
+    findings.push_back({"comparison-unclear", Severity::warning, "the comparison",
+                        std::to_string(unclear) + " of " + counted(comparison.rows.size(), "row") +
+                            " are unclear: nothing is decided about most of what was measured",
+                        "measure longer (--duration), or several runs on each side, in folders"});
   for (const auto& [name, rows] : by_case(comparison, RowVerdict::worse))
     findings.push_back(of_case("regression", Severity::error, name, rows,
                                rows.count == 1 ? "is worse" : "are worse",

@@ -101,15 +101,21 @@ json compared_rows_block(const json& comparison) {
                                          {"reason"}});
   static constexpr std::array order = {"worse", "missing", "unclear", "better", "new", "same"};
   for (const char* verdict : order)
-    for (const json& row : view::list(comparison, "rows"))
-      if (view::text(row, "verdict") == verdict)
-        table.add({cell(std::string(verdict)), cell(view::member(row, "case")),
-                   cell(parameters_text(view::member(row, "params"))), cell(hosts_of_row(row)),
-                   cell(view::member(view::member(row, "base"), "value")),
-                   cell(view::member(view::member(row, "new"), "value")),
-                   cell(view::member(row, "unit")), cell(view::member(row, "change")),
-                   cell(view::member(row, "change_low")), cell(view::member(row, "change_high")),
-                   cell(view::member(row, "p_adjusted")), cell(view::member(row, "reason"))});
+    for (const json& row : view::list(comparison, "rows")) {
+      if (view::text(row, "verdict") != verdict)
+        continue;
+      const auto interval = interval_of_row(row);
+      const auto end = [&interval](double ChangeInterval::*which) {
+        return interval ? cell(std::optional<double>((*interval).*which)) : json();
+      };
+      table.add({cell(std::string(verdict)), cell(view::member(row, "case")),
+                 cell(parameters_text(view::member(row, "params"))), cell(hosts_of_row(row)),
+                 cell(view::member(view::member(row, "base"), "value")),
+                 cell(view::member(view::member(row, "new"), "value")),
+                 cell(view::member(row, "unit")), cell(view::member(row, "change")),
+                 end(&ChangeInterval::low), end(&ChangeInterval::high),
+                 cell(view::member(row, "p_adjusted")), cell(view::member(row, "reason"))});
+    }
   return table.empty() ? json() : table.block();
 }
 

@@ -94,14 +94,23 @@ json loads_map(const std::vector<const json*>& ports, CellBudget& budget) {
   map.columns.assign(names.begin(), names.end());
   std::sort(map.rows.begin(), map.rows.end(), natural_less);
   std::sort(map.columns.begin(), map.columns.end(), natural_less);
-  const auto place = [](const std::vector<std::string>& in, const std::string& name) {
-    return static_cast<std::size_t>(std::find(in.begin(), in.end(), name) - in.begin());
+  // Before there is a matrix: a made-up document may name any number of hosts and of NICs.
+  if (map.rows.size() * map.columns.size() > budget.cells) {
+    ++budget.left_out;
+    return nullptr;
+  }
+  const auto places_of = [](const std::vector<std::string>& list) {
+    std::map<std::string, std::size_t> places;
+    for (const std::string& name : list)
+      places.emplace(name, places.size());
+    return places;
   };
+  const auto row_of = places_of(map.rows), column_of = places_of(map.columns);
   for (const char* way : {"sent", "received"}) {
     HeatView view{way, "GB/s", true,
                   Matrix(map.rows.size(), std::vector<std::optional<double>>(map.columns.size()))};
     for (const json* port : ports)
-      view.values[place(map.rows, host_of(*port))][place(map.columns, port_name(*port))] =
+      view.values[row_of.at(host_of(*port))][column_of.at(port_name(*port))] =
           view::number(view::member(*port, way), "GBps");
     map.views.push_back(std::move(view));
   }

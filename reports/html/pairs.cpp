@@ -87,7 +87,7 @@ json pair_block(const PairRows& pairs, CellBudget& budget) {
   map.skip_diagonal = true;
   const std::map<std::string, std::size_t> places = ends_of(pairs, map.rows);
   map.columns = map.rows;
-  if (map.rows.size() > most_ends) {
+  if (map.rows.size() > most_ends || map.rows.size() * map.rows.size() > budget.cells) {
     ++budget.left_out;
     return nullptr;
   }

@@ -88,26 +88,63 @@ std::string swept_parameter(const RowGroup& group) {
 }
 
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but) {
-  std::map<std::string, std::set<json>> values;
-  std::set<std::string> names;
+  // A made-up document may name parameters of its own in each row, so that there are as many as
+  // rows times some: each is looked at once, and not in every row.
+  struct Seen {
+    const json* value = nullptr;
+    std::size_t rows = 0; ///< that have it
+    bool differs = false;
+  };
+  std::map<std::string, Seen> seen;
   for (const SideRow* row : group.rows)
-    for (const auto& [name, value] : row->first().params.items())
-      if (name != but && !is_dependent(name))
-        names.insert(name);
-  for (const SideRow* row : group.rows)
-    for (const std::string& name : names)
-      values[name].insert(view::member(row->first().params, name.c_str()));
+    for (const auto& [name, value] : row->first().params.items()) {
+      if (name == but || is_dependent(name) || value.is_null())
+        continue;
+      Seen& parameter = seen[name];
+      parameter.differs = parameter.differs || (parameter.rows > 0 && *parameter.value != value);
+      parameter.value = &value;
+      ++parameter.rows;
+    }
   std::vector<std::string> varying;
-  for (const auto& [name, all] : values)
-    if (all.size() > 1)
+  for (const auto& [name, parameter] : seen)
+    if (parameter.differs || parameter.rows < group.rows.size())
       varying.push_back(name);
   return varying;
 }
 
+std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept) {
+  std::vector<std::string> names = varying_parameters(group, swept);
+  // No case of ours has more.
+  constexpr std::size_t most_parameters = 16, most_rows = 20'000;
+  if (names.size() > most_parameters || group.rows.size() > most_rows)
+    return names;
+  const auto all_numbers = [&group](const std::string& name) {
+    return std::all_of(group.rows.begin(), group.rows.end(), [&name](const SideRow* row) {
+      return view::member(row->first().params, name.c_str()).is_number();
+    });
+  };
+  const auto one_row_a_point = [&group, &swept](const std::vector<std::string>& lines) {
+    std::set<std::pair<std::string, json>> points;
+    return std::all_of(group.rows.begin(), group.rows.end(), [&](const SideRow* row) {
+      const json& x = view::member(row->first().params, swept.c_str());
+      return points.emplace(series_name(*row, lines), x).second;
+    });
+  };
+  for (std::size_t i = 0; i < names.size();) {
+    std::vector<std::string> others = names;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (all_numbers(names[i]) && one_row_a_point(others))
+      names = std::move(others);
+    else
+      ++i;
+  }
+  return names;
+}
+
 std::string series_name(const SideRow& row, const std::vector<std::string>& varying) {
   std::vector<std::string> parts;
-  for (const std::string& name : varying)
-    if (const json& value = view::member(row.first().params, name.c_str()); !value.is_null())
+  for (const auto& [name, value] : row.first().params.items()) // as sorted as `varying` is
+    if (!value.is_null() && std::binary_search(varying.begin(), varying.end(), name))
       parts.push_back(name + "=" + value_text(name, value));
   if (!row.hosts.empty())
     parts.push_back("host " + join(row.hosts, "+"));

@@ -30,10 +30,17 @@ std::vector<RowGroup> by_case(const Side& side);
 /// tokens come first. "" if there is none.
 std::string swept_parameter(const RowGroup& group);
 
-/// Parameters that are not the same in all rows, without `but` and those that follow from others.
+/// Parameters that are not the same in all rows, sorted, without `but` and those that follow from
+/// others.
 std::vector<std::string> varying_parameters(const RowGroup& group, const std::string& but);
 
-/// "scope=block, host n1": what tells this row's line from others; "" if nothing does.
+/// Those of them that tell the lines of a chart over `swept` apart: without numbers that follow
+/// from the swept one (the window that a sweep chooses for each size), which would tear a line into
+/// pieces.
+std::vector<std::string> line_parameters(const RowGroup& group, const std::string& swept);
+
+/// "scope=block host n1": what tells this row's line from others; "" if nothing does.
+/// @param varying sorted
 std::string series_name(const SideRow& row, const std::vector<std::string>& varying);
 
 /// "size_bytes=4K scope=block": all parameters.

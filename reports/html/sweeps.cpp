@@ -45,15 +45,15 @@ class CaseCharts {
 public:
   CaseCharts(const RowGroup& group, const Side& baseline)
       : group_(group), baseline_(baseline), x_(swept_parameter(group)),
-        varying_(varying_parameters(group, x_)) {}
+        varying_(line_parameters(group, x_)) {}
 
-  json blocks() {
+  json blocks(std::size_t most) {
     json out = json::array();
     if (x_.empty())
       return out;
     for (const SideRow* row : group_.rows)
       add(*row);
-    for (std::size_t first = 0; first < names_.size(); first += most_series) {
+    for (std::size_t first = 0; first < names_.size() && out.size() < most; first += most_series) {
       Chart chart;
       chart.title = group_.case_name;
       if (names_.size() > most_series)
@@ -77,7 +77,7 @@ private:
     if (!x)
       return;
     const std::string name = series_name(row, varying_);
-    if (std::find(names_.begin(), names_.end(), name) == names_.end())
+    if (known_names_.insert(name).second)
       names_.push_back(name);
     for (const Metric& metric : metrics_of(row)) {
       if (std::find(metrics_.begin(), metrics_.end(), metric.name) == metrics_.end())
@@ -107,9 +107,9 @@ private:
         view.series.push_back({name.empty() ? "baseline" : "baseline " + name, SeriesRole::baseline,
                                colour, found->second});
       if (metric == "bandwidth [GB/s]")
-        for (const auto& [key, points] : limits_)
-          if (key.first == name)
-            limits[key.second].insert(points.begin(), points.end());
+        for (auto limit = limits_.lower_bound({name, ""});
+             limit != limits_.end() && limit->first.first == name; ++limit)
+          limits[limit->first.second].insert(limit->second.begin(), limit->second.end());
     }
     for (const auto& [limited_by, points] : limits)
       if (view.series.size() < 4 * most_series)
@@ -122,6 +122,7 @@ private:
   const Side& baseline_;
   std::string x_;
   std::vector<std::string> varying_, names_, metrics_; ///< in order of appearance
+  std::set<std::string> known_names_;
   std::map<std::pair<std::string, std::string>, Points> points_, before_; ///< by metric and name
   /// By name of the line and of the limit: x and the limit there.
   std::map<std::pair<std::string, std::string>, std::map<double, double>> limits_;
@@ -145,9 +146,8 @@ json sweeps_section(const std::vector<LoadedReport>& current,
     const RowGroup lines = without_matrices(group);
     if (lines.rows.empty())
       continue;
-    for (json& block : CaseCharts(lines, before).blocks())
-      if (blocks.size() < most_charts)
-        blocks.push_back(std::move(block));
+    for (json& block : CaseCharts(lines, before).blocks(most_charts - blocks.size()))
+      blocks.push_back(std::move(block));
   }
   return section("sweeps", "Sweeps", std::move(blocks));
 }

@@ -27,9 +27,11 @@ function usedColumns(columns, rows) {
 }
 
 function csvText(columns, rows) {
+  // Text that begins like a formula gets an apostrophe, as in report csv.
+  const harmless = (value) => typeof value === "string" && /^[=+@-]/.test(value) && !Number.isFinite(Number(value)) ? "'" + value : value;
   const quoted = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
-    return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+    const text = value === null || value === undefined ? "" : String(harmless(value));
+    return /[",;\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
   };
   return [columns.map((column) => column.name), ...rows].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
 }

@@ -83,17 +83,20 @@ std::string mapping_sentence(const json& mapping) {
 /// Nodes that are alike, and the report that one of them is drawn by.
 struct DrawnNodes {
   const Shown* one = nullptr;
-  std::set<std::string> hot; ///< names of NICs
+  std::set<std::string> hot, faulty; ///< names of NICs
   std::vector<std::string> hosts;
 };
 
 /// In order of appearance. What counters found hot on a host may stand in another report than its
 /// topology; what a mapping makes hot is that of its own report.
 std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
-  std::map<std::string, std::set<std::string>> measured;
-  for (const Shown& one : shown)
+  std::map<std::string, std::set<std::string>> measured, faulty_of;
+  for (const Shown& one : shown) {
     for (const auto& [host, nic] : measured_hot_nics(one.report()))
       measured[host].insert(nic);
+    for (const auto& [host, nic] : faulty_nics(one.report()))
+      faulty_of[host].insert(nic);
+  }
   std::map<std::string, std::size_t> first;
   std::vector<DrawnNodes> nodes;
   for (const Shown& one : shown) {
@@ -103,10 +106,11 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
     const std::string host = host_of(report);
     std::set<std::string> hot = nics_hot_by_mapping(report);
     hot.insert(measured[host].begin(), measured[host].end());
-    const json alike = {view::member(report.topology, "distances"), report.mapping, hot};
+    const std::set<std::string>& faulty = faulty_of[host];
+    const json alike = {view::member(report.topology, "distances"), report.mapping, hot, faulty};
     const auto [found, is_new] = first.emplace(json_line(alike), nodes.size());
     if (is_new)
-      nodes.push_back({&one, std::move(hot), {}});
+      nodes.push_back({&one, std::move(hot), faulty, {}});
     std::vector<std::string>& hosts = nodes[found->second].hosts;
     if (!host.empty() && std::find(hosts.begin(), hosts.end(), host) == hosts.end())
       hosts.push_back(host);
@@ -116,7 +120,7 @@ std::vector<DrawnNodes> nodes_of(const std::vector<Shown>& shown) {
 
 json picture_block(const DrawnNodes& node) {
   const Report& report = node.one->report();
-  const auto picture = topology_picture(report.topology, report.mapping, node.hot);
+  const auto picture = topology_picture(report.topology, report.mapping, node.hot, node.faulty);
   if (!picture)
     return nullptr;
   json block = picture_json(*picture);

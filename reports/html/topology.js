@@ -50,6 +50,6 @@ function drawTopology(block) {
   const words = [["near", "by a PCIe switch"], ["node", "within a NUMA node"], ["far", "across NUMA nodes"], ["nvlink", "GPU links"]]
     .filter(([kind]) => kinds.has(kind));
   const key = [...words.map(([kind, text]) => make("span", { className: "key line " + kind }, text)),
-    ...[["hot", "hot NIC"], ["idle", "idle NIC"]].filter(([state]) => states.has(state)).map(([state, text]) => make("span", { className: "key " + state }, text))];
+    ...[["faulty", "NIC with an error"], ["hot", "hot NIC"], ["idle", "idle NIC"]].filter(([state]) => states.has(state)).map(([state, text]) => make("span", { className: "key " + state }, text))];
   return card(block, make("div", { className: "scroll" }, picture), make("div", { className: "legend" }, ...key));
 }

@@ -62,9 +62,10 @@ std::string with_unit(const json& facts, const char* key, const char* unit) {
 
 class Drawer {
 public:
-  Drawer(const json& topology, const json& mapping, const std::set<std::string>& hot)
-      : topology_(topology), mapping_(mapping), hot_(hot), groups_(group_devices(topology)),
-        box_of_(groups_.devices.size()) {}
+  Drawer(const json& topology, const json& mapping, const std::set<std::string>& hot,
+         const std::set<std::string>& faulty)
+      : topology_(topology), mapping_(mapping), hot_(hot), faulty_(faulty),
+        groups_(group_devices(topology)), box_of_(groups_.devices.size()) {}
 
   std::optional<TopologyPicture> draw() {
     if (groups_.devices.empty() || groups_.devices.size() > most_drawn)
@@ -175,14 +176,20 @@ private:
       box.state = DeviceState::idle;
     if (hot_.count(device.name) > 0)
       box.state = DeviceState::hot;
+    if (!device.is_gpu && faulty_.count(device.name) > 0)
+      box.state = DeviceState::faulty;
     details.push_back(box.state == DeviceState::idle ? "idle" : users);
+    if (box.state == DeviceState::faulty)
+      details.emplace_back("error");
     details.erase(std::remove(details.begin(), details.end(), ""), details.end());
     box.detail = join(details, " · ");
     for (const char* key : {"name", "pci", "numa", "link_layer"})
       if (const auto value = view::scalar(view::member(facts, key)))
         box.tip.push_back(std::string(key) + " " + *value);
-    if (box.state == DeviceState::hot)
+    if (hot_.count(device.name) > 0)
       box.tip.emplace_back("hot spot");
+    if (box.state == DeviceState::faulty)
+      box.tip.emplace_back("an error: see the findings");
     return box;
   }
 
@@ -263,7 +270,7 @@ private:
 
   const json& topology_;
   const json& mapping_;
-  const std::set<std::string>& hot_;
+  const std::set<std::string>&hot_, &faulty_;
   NodeGroups groups_;
   std::vector<std::size_t> box_of_;
   std::map<std::string, std::vector<std::string>> pes_of_; ///< by device
@@ -295,14 +302,25 @@ const char* to_string(LineKind kind) {
 }
 
 const char* to_string(DeviceState state) {
-  return state == DeviceState::hot ? "hot" : state == DeviceState::idle ? "idle" : "usual";
+  switch (state) {
+  case DeviceState::hot:
+    return "hot";
+  case DeviceState::idle:
+    return "idle";
+  case DeviceState::faulty:
+    return "faulty";
+  case DeviceState::usual:
+    break;
+  }
+  return "usual";
 }
 
 } // namespace
 
 std::optional<TopologyPicture> topology_picture(const json& topology, const json& mapping,
-                                                const std::set<std::string>& hot) {
-  return Drawer(topology, mapping, hot).draw();
+                                                const std::set<std::string>& hot,
+                                                const std::set<std::string>& faulty) {
+  return Drawer(topology, mapping, hot, faulty).draw();
 }
 
 std::string host_of(const Report& report) {
@@ -340,8 +358,33 @@ std::set<std::string> nics_hot_by_mapping(const Report& report) {
         (finding.id == "nic-hotspot" || finding.id == "mapping-collapse"))
       for (const std::string& device : devices_of(finding.subject))
         hot.insert(device);
+    else if (finding.severity != Severity::info && finding.id == "nic-hotspot-predicted")
+      hot.insert(device_of(finding.subject.substr(finding.subject.rfind(' ') + 1))); // "node 0 ..."
   hot.erase("");
   return hot;
+}
+
+std::set<std::pair<std::string, std::string>> faulty_nics(const Report& report) {
+  static const std::set<std::string> loads = {"nic-hotspot", "nic-hotspot-measured",
+                                              "nic-hotspot-predicted", "nic-congested",
+                                              "mapping-collapse"};
+  const std::string own_host = host_of(report);
+  std::set<std::pair<std::string, std::string>> faulty;
+  for (const Finding& finding : report.findings) {
+    if (finding.severity != Severity::error || loads.contains(finding.id))
+      continue;
+    const std::string& subject = finding.subject;
+    const std::size_t space = subject.find(' ');
+    const bool names_host = space != std::string::npos && space == subject.rfind(' ') &&
+                            subject.find(',') == std::string::npos;
+    if (names_host)
+      faulty.emplace(subject.substr(0, space), device_of(subject.substr(space + 1)));
+    else
+      for (const std::string& device : devices_of(subject))
+        faulty.emplace(own_host, device);
+  }
+  std::erase_if(faulty, [](const auto& nic) { return nic.second.empty(); });
+  return faulty;
 }
 
 json picture_json(const TopologyPicture& picture) {

@@ -14,7 +14,12 @@
 namespace shmemctl::html {
 
 enum class BoxKind { domain, pcie_switch, gpu, nic, nvlink };
-enum class DeviceState { usual, hot, idle };
+enum class DeviceState {
+  usual,
+  hot,
+  idle,
+  faulty ///< a finding says that something is wrong with it
+};
 
 struct PictureBox {
   BoxKind kind = BoxKind::gpu;
@@ -45,9 +50,11 @@ struct TopologyPicture {
 
 /// Nothing if the topology's matrix has no devices, or more than can be drawn.
 /// @param hot names of NICs that carry too much
+/// @param faulty names of NICs with an error, which is told rather than that they are hot
 std::optional<TopologyPicture> topology_picture(const nlohmann::json& topology,
                                                 const nlohmann::json& mapping,
-                                                const std::set<std::string>& hot);
+                                                const std::set<std::string>& hot,
+                                                const std::set<std::string>& faulty = {});
 
 /// The host whose topology a report has; else the only one that it is of; "" if nobody knows.
 std::string host_of(const Report& report);
@@ -56,6 +63,10 @@ std::string host_of(const Report& report);
 std::set<std::pair<std::string, std::string>> measured_hot_nics(const Report& report);
 /// Names of NICs on which this report's mapping puts too much.
 std::set<std::string> nics_hot_by_mapping(const Report& report);
+
+/// Host and name of what findings of severity error are about, but for those that mean a load: NICs
+/// among it, whose links flap, whose ports are down, ...
+std::set<std::pair<std::string, std::string>> faulty_nics(const Report& report);
 
 nlohmann::json picture_json(const TopologyPicture& picture);
 

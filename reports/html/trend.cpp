@@ -65,7 +65,7 @@ std::optional<History> history_of(const SideRow& row, const RunOrder& order) {
   history.row = &row;
   std::vector<double> values;
   for (const RunOfRow& run : row.runs) {
-    const Measured one = measured({row.key, row.hosts, {run}});
+    const Measured one = measured({row.key, row.hosts, row.transports, {run}});
     const auto place = order.find(run.rows.front());
     if (!one.value || place == order.end())
       continue;

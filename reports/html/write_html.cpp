@@ -1,7 +1,7 @@
 #include "reports/html/write_html.h"
 
 #include "reports/html/assets.h"
-#include "reports/xml_text.h"
+#include "src/base/xml_text.h"
 
 namespace shmemctl::html {
 
@@ -75,7 +75,7 @@ std::string write_html(const json& model) {
                          "<noscript>This page draws its data with a script, which is turned off "
                          "here.</noscript>\n<footer><details><summary>Licence of the charting "
                          "library</summary><pre>";
-  page += markup_escaped(chart_licence()) + "</pre></details></footer>\n";
+  page += xml_escape(chart_licence()) + "</pre></details></footer>\n";
   page += "<script type=\"application/json\" id=\"model\">" + script_json(model) + "</script>\n";
   page += "<script>" + chart_library() + "</script>\n<script>" + page_script() + "</script>\n";
   return page + "</body>\n</html>\n";

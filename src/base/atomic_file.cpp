@@ -1,12 +1,17 @@
 #include "src/base/atomic_file.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
+#include <chrono>
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 
@@ -14,49 +19,122 @@ namespace shmemctl {
 
 namespace {
 
+/// How long a pipe or a device may make no progress.
+constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::milliseconds look_again{20};
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+std::atomic<std::uint64_t> progress{0};
+
 Error exists_error(const std::string& path) {
   return Error(ExitCode::usage, path, "write", "the file exists",
                "give --force to overwrite it, or another name");
 }
 
+/// A descriptor that would block: waits until it takes more. False at the end of the patience.
+bool wait_writable(int descriptor) {
+  pollfd waiting{descriptor, POLLOUT, 0};
+  const Deadline deadline = Deadline::after(patience);
+  int ready = 0;
+  do
+    ready = ::poll(&waiting, 1, deadline.poll_ms());
+  while ((ready < 0 && errno == EINTR) || (ready == 0 && !deadline.passed()));
+  return ready > 0;
+}
+
 void write_all(int descriptor, const std::string& content, const std::string& path) {
   std::size_t done = 0;
   while (done < content.size()) {
-    const ssize_t count = ::write(descriptor, content.data() + done, content.size() - done);
+    const ssize_t count =
+        ::write(descriptor, content.data() + done, std::min(content.size() - done, piece_bytes));
     if (count < 0 && errno == EINTR)
       continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (wait_writable(descriptor))
+        continue;
+      throw Error(ExitCode::unavailable, path, "write", "its reader has taken nothing for 10 s",
+                  "look at what reads it, or name a file");
+    }
     if (count < 0)
       throw system_error(path, "write", errno, "free room on that disk, or name another file");
     done += static_cast<std::size_t>(count);
+    ++progress;
   }
 }
 
 /// Removes the temporary file unless it was renamed.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(const std::string& path) : path_(path + ".tmp.XXXXXX") {
-    descriptor_ = FileDescriptor(::mkostemp(path_.data(), O_CLOEXEC));
-    if (!descriptor_)
-      throw system_error(path, "write", errno, "name a folder that exists and is writable");
+  /// Made with mode 0666, so that the kernel takes the umask off: a process cannot ask for its
+  /// umask without changing it for all of its threads.
+  explicit TemporaryFile(const std::string& path) {
+    constexpr int most_tries = 100;
+    for (int i = 0; i < most_tries && !descriptor_; ++i) {
+      path_ = path + ".tmp." + random_letters();
+      descriptor_ = FileDescriptor(
+          ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+      if (!descriptor_ && errno != EEXIST)
+        break;
+    }
+    if (!descriptor_) {
+      const int error_number = errno;
+      path_.clear(); // somebody else's, if anybody's
+      throw system_error(path, "write", error_number, "name a folder that exists and is writable");
+    }
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { ::unlink(path_.c_str()); }
+  ~TemporaryFile() {
+    if (!path_.empty())
+      ::unlink(path_.c_str());
+  }
   int descriptor() const { return descriptor_.get(); }
   const std::string& path() const { return path_; }
 
 private:
+  static std::string random_letters() {
+    unsigned char bytes[6] = {};
+    // Without randomness O_EXCL still keeps two writers apart: they then try the same name.
+    static_cast<void>(!::getrandom(bytes, sizeof bytes, 0));
+    std::string letters;
+    for (const unsigned char byte : bytes)
+      letters += static_cast<char>('a' + byte % 26);
+    return letters;
+  }
+
   std::string path_;
   FileDescriptor descriptor_;
 };
 
-mode_t default_mode() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return 0666 & ~mask;
+/// Opens what cannot be replaced by a rename: a pipe or a device (/dev/null, /dev/full). What is
+/// opened is looked at again: a path in somebody else's folder may lead elsewhere by now.
+FileDescriptor open_in_place(const std::string& path) {
+  const Deadline deadline = Deadline::after(patience);
+  FileDescriptor file;
+  for (;;) {
+    file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (file || errno != ENXIO || deadline.passed())
+      break;
+    std::this_thread::sleep_for(look_again); // a pipe that nobody has opened for reading
+  }
+  if (!file && errno == ENXIO)
+    throw Error(ExitCode::unavailable, path, "write", "nobody has opened it for reading",
+                "start its reader first, or name a file");
+  if (!file)
+    throw system_error(path, "write", errno, "name a writable file");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || S_ISREG(status.st_mode))
+    throw Error(ExitCode::unavailable, path, "write",
+                "it was a pipe or device, and has become a file meanwhile",
+                "name a place that nobody else changes");
+  return file;
 }
 
 } // namespace
+
+std::uint64_t write_progress() {
+  return progress.load();
+}
 
 void check_output_path(const std::string& path, bool force) {
   struct stat status {};
@@ -69,6 +147,7 @@ void check_output_path(const std::string& path, bool force) {
 }
 
 void write_file_atomically(const std::string& path, const std::string& content, bool force) {
+  ++progress;
   if (path == "-") {
     write_all(STDOUT_FILENO, content, "stdout");
     return;
@@ -76,17 +155,14 @@ void write_file_atomically(const std::string& path, const std::string& content, 
   check_output_path(path, force);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // A device or pipe (/dev/null, /dev/full) cannot be replaced by rename.
-    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!file)
-      throw system_error(path, "write", errno, "name a writable file");
-    write_all(file.get(), content, path);
+    write_all(open_in_place(path).get(), content, path);
     return;
   }
   const TemporaryFile temporary(path);
   write_all(temporary.descriptor(), content, path);
-  if (::fchmod(temporary.descriptor(), default_mode()) != 0 || ::fsync(temporary.descriptor()) != 0)
+  if (::fsync(temporary.descriptor()) != 0)
     throw system_error(path, "write", errno, "free room on that disk, or name another file");
+  ++progress;
   if (!force && ::link(temporary.path().c_str(), path.c_str()) == 0)
     return;
   if (!force && errno == EEXIST)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "src/base/option_secrets.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -27,16 +29,20 @@ bool never_existed(const std::string& name) {
   return names.count(name) != 0;
 }
 
+std::string own_name(const OptionSpec& spec) {
+  return std::string(own_prefix) + spec.name;
+}
+
 std::vector<std::string> own_names() {
   std::vector<std::string> names;
   for (const OptionSpec& spec : option_table())
-    names.push_back(std::string(own_prefix) + spec.name);
+    names.push_back(own_name(spec));
   return names;
 }
 
-/// What `shmemctl run` tells its PEs; nobody sets it by hand.
+/// What `shmemctl run` tells its PEs, and `hotspots --during` its command; nobody sets it by hand.
 bool set_by_run(const std::string& name) {
-  return starts_with(name, "SHMEMCTL_LOCAL_");
+  return starts_with(name, "SHMEMCTL_LOCAL_") || name == "SHMEMCTL_DURING_ID";
 }
 
 const OptionSpec* aliased_option(const std::string& name) {
@@ -71,7 +77,8 @@ bool surprises(const OptionSpec& spec, const OptionValue& value) {
 void add_option_findings(const OptionSpec& spec, const OptionValue& value, Findings& findings) {
   if (!value.problem.empty())
     findings.push_back({"env-invalid", Severity::error, value.origin_name,
-                        value.origin_name + "=" + value.text + " is " + value.problem,
+                        value.origin_name + "=" + shown_value(value.origin_name, value.text) +
+                            " is " + value.problem,
                         "unset " + value.origin_name + ", or give it a legal value"});
   if (surprises(spec, value))
     findings.push_back({"env-surprising-boolean", Severity::warning, value.origin_name,
@@ -134,15 +141,18 @@ EnvDescription describe_environment(const Options& options, const Environment& e
   EnvDescription result;
   for (const OptionSpec& spec : option_table()) {
     const OptionValue& value = options.value(spec.name);
-    result.options.push_back({spec.name, value.text, to_string(value.origin), value.origin_name,
-                              spec.default_value, to_string(spec.type), spec.doc, value.problem,
+    result.options.push_back({spec.name, shown_value(own_name(spec), value.text),
+                              to_string(value.origin), value.origin_name, spec.default_value,
+                              to_string(spec.type), spec.doc, value.problem,
                               spec.nvshmem_alias ? std::string(nvshmem_prefix) + spec.name : ""});
     add_option_findings(spec, value, result.findings);
   }
+  if (const auto unknown_transport = check_remote_transport(options))
+    result.findings.push_back(*unknown_transport);
   for (const auto& [name, value] : environment) {
     add_variable_findings(name, options, result.findings);
     if (has_foreign_prefix(name))
-      result.foreign.push_back({name, value, foreign_meaning(name, options)});
+      result.foreign.push_back({name, shown_value(name, value), foreign_meaning(name, options)});
   }
   return result;
 }

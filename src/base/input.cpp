@@ -1,17 +1,25 @@
 #include "src/base/input.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
+#include "src/base/print_error.h"
 #include "src/base/text.h"
+#include "src/base/timeout_words.h"
 #include "src/base/units.h"
+#include "src/base/watchdog.h"
 
 namespace shmemctl {
 
@@ -45,15 +53,57 @@ std::size_t too_deep_at(const std::string& text) {
   return std::string::npos;
 }
 
+std::atomic<double> limit_s{0};
+std::atomic<bool> was_read{false};
+
+/// Ends the process if it still exists when the time is over.
+std::optional<Watchdog> watch_over(const std::string& path) {
+  const double seconds = limit_s.load();
+  if (path == "-" || seconds <= 0)
+    return std::nullopt;
+  return std::optional<Watchdog>(
+      std::in_place, std::chrono::duration<double>(seconds), [path, seconds](const std::string&) {
+        print_error(Error(ExitCode::deadline, path, "read",
+                          fmt::format("the deadline of {:g} s passed", seconds),
+                          raise_timeout() + ", or look at the file system or pipe that it is on"));
+        std::_Exit(static_cast<int>(ExitCode::deadline)); // the reading thread cannot be stopped
+      });
+}
+
+/// Without O_NONBLOCK the open of a pipe waits for its writer, where nothing can be told of it.
+FileDescriptor open_input(const std::string& path) {
+  FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!opened)
+    throw open_error(path, std::strerror(errno));
+  return opened;
+}
+
+/// Waits for data or the end of a pipe or device that was opened without waiting.
+void wait_readable(int descriptor) {
+  pollfd waiting{descriptor, POLLIN, 0};
+  while (::poll(&waiting, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
 } // namespace
 
+InputLimit::InputLimit(double seconds) : before_(limit_s.exchange(seconds)) {}
+
+InputLimit::~InputLimit() {
+  limit_s = before_;
+}
+
+bool input_was_read() {
+  return was_read.load();
+}
+
 std::string read_input(const std::string& path, std::size_t max_bytes) {
+  was_read = true;
+  const std::optional<Watchdog> watchdog = watch_over(path);
   FileDescriptor opened;
   int descriptor = STDIN_FILENO;
   if (path != "-") {
-    opened = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened)
-      throw open_error(path, std::strerror(errno));
+    opened = open_input(path);
     descriptor = opened.get();
   }
   const auto require_room_for = [&](std::size_t bytes) {
@@ -61,8 +111,10 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
       throw open_error(path, "larger than the limit of " + format_size_bytes(max_bytes) + "B");
   };
   std::string text;
+  bool waits = false;
   struct stat status {};
   if (::fstat(descriptor, &status) == 0) {
+    waits = path != "-" && !S_ISREG(status.st_mode);
     if (S_ISDIR(status.st_mode))
       throw open_error(path, "it is a folder");
     if (S_ISREG(status.st_mode) && status.st_size > 0) {
@@ -72,8 +124,10 @@ std::string read_input(const std::string& path, std::size_t max_bytes) {
   }
   char buffer[1 << 16];
   for (;;) {
+    if (waits)
+      wait_readable(descriptor);
     const ssize_t count = ::read(descriptor, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR)
+    if (count < 0 && (errno == EINTR || (waits && errno == EAGAIN)))
       continue;
     if (count < 0)
       throw open_error(path, std::strerror(errno));
@@ -90,6 +144,10 @@ namespace {
 template <class Parse>
 nlohmann::json parsed_by(const std::string& text, const std::string& subject, Parse parse) {
   const std::string fix = "give a JSON document, as shmemctl --json writes it";
+  // The parser takes a NUL byte for the end of the text and never looks at what follows, as in a
+  // file that was torn, or padded by a file system after a crash. No JSON text holds one.
+  if (const std::size_t at = text.find('\0'); at != std::string::npos)
+    throw input_error(subject, position_of(text, at), "a NUL byte: not valid JSON", fix);
   if (const std::size_t at = too_deep_at(text); at != std::string::npos)
     throw input_error(subject, position_of(text, at),
                       "nested deeper than " + std::to_string(max_nesting) + " levels", fix);

@@ -13,8 +13,26 @@ inline constexpr std::size_t max_input_bytes = std::size_t{64} << 20;
 /// No JSON or XML document of ours nests deeper.
 inline constexpr int max_nesting = 200;
 
-/// The whole of `path` ("-" is stdin). Throws Error (usage): missing, unreadable, a folder, larger
-/// than `max_bytes`.
+/// While it lives, reading one input may take this long; then the process says which one it was and
+/// ends with exit code 124, since a call into a file system that hangs cannot be stopped. 0 is no
+/// limit: somebody else bounds the run. Without any there is no limit. stdin never has one: who
+/// started this process decides how long it may wait for its input. Not thread safe; nests.
+class InputLimit {
+public:
+  explicit InputLimit(double seconds);
+  InputLimit(const InputLimit&) = delete;
+  InputLimit& operator=(const InputLimit&) = delete;
+  ~InputLimit();
+
+private:
+  double before_;
+};
+
+/// Whether this process has read any input by read_input().
+bool input_was_read();
+
+/// The whole of `path` ("-" is stdin). A pipe is waited for until its writer has come and gone.
+/// Throws Error (usage): missing, unreadable, a folder, larger than `max_bytes`.
 std::string read_input(const std::string& path, std::size_t max_bytes = max_input_bytes);
 
 /// Parses JSON with nesting limited to max_nesting. Throws Error (usage) with line and column.

@@ -1,7 +1,8 @@
 // Every option, on one page.
-#include "src/base/options.h"
-
 #include <algorithm>
+
+#include "src/base/option_secrets.h"
+#include "src/base/options.h"
 
 namespace shmemctl {
 
@@ -28,6 +29,12 @@ OptionSpec integer(std::string name, std::string default_value, long long minimu
   OptionSpec spec =
       number(std::move(name), std::move(default_value), minimum, maximum, std::move(doc));
   spec.type = OptionType::integer;
+  return spec;
+}
+
+OptionSpec secret(std::string name, std::string doc) {
+  OptionSpec spec{std::move(name), OptionType::text, "", std::move(doc)};
+  spec.secret = true;
   return spec;
 }
 
@@ -72,9 +79,11 @@ std::vector<OptionSpec> make_table() {
        "Among whom NVSHMEM 3.7 shares the NICs: AUTO (the PEs) or "
        "EXTERNAL_SHARING_PCIE_SWITCH_NIC_EXCLUSIVE (all GPUs of the node).",
        in_nvshmem},
-      choice("REMOTE_TRANSPORT", "ibrc", {"none", "ibrc", "ucx", "ibdevx", "libfabric"},
-             "NVSHMEM's transport to other nodes: NICs are chosen as it would choose them.",
-             in_nvshmem),
+      choice(
+          "REMOTE_TRANSPORT", "auto", {"auto", "none", "ibrc", "ucx", "ibdevx", "libfabric"},
+          "The transport to other nodes, for which NICs are chosen as NVSHMEM would; auto is the "
+          "first of ibrc, libfabric and ucx that reaches all PEs.",
+          in_nvshmem),
       {"IB_ENABLE_IBGDA", OptionType::boolean, "0",
        "Kernels post to the HCA themselves (IBGDA) where they cannot load and store; with "
        "DEVICE_PATH=auto, and ibgda among the transports.",
@@ -98,12 +107,13 @@ std::vector<OptionSpec> runtime_options() {
              "Which process management interface BOOTSTRAP=pmi means.", in_nvshmem),
       {"BOOTSTRAP_PLUGIN", OptionType::text, "", "The shared object that BOOTSTRAP=plugin loads.",
        in_nvshmem},
-      {"BOOTSTRAP_UID", OptionType::text, "",
-       "The unique id of the job, as the PE that made it printed it."},
+      secret("BOOTSTRAP_UID",
+             "The unique id of the job, as the PE that made it printed it; it holds "
+             "the job's secret."),
       {"BOOTSTRAP_UID_SESSION_ID", OptionType::text, "",
        "host:port at which PE 0 listens for the others, instead of a unique id.", in_nvshmem},
-      {"BOOTSTRAP_UID_SECRET", OptionType::text, "",
-       "The secret of the job that a session id names: any text, the same for all PEs."},
+      secret("BOOTSTRAP_UID_SECRET",
+             "The secret of the job that a session id names: any text, the same for all PEs."),
       {"BOOTSTRAP_UID_SECRET_FILE", OptionType::text, "",
        "A file with that secret, instead of the variable."},
       {"BOOTSTRAP_UID_SOCK_IFNAME", OptionType::text, "",
@@ -211,6 +221,11 @@ std::vector<OptionSpec> transport_options() {
              "Who makes ibrc's atomics: the HCA, or by message the target's processor; auto is the "
              "HCA where all HCAs of the job can."),
       receives,
+      choice("IB_WRITE_ORDER", "auto", {"auto", "any", "kept"},
+             "Whether RDMA WRITEs of one queue pair are placed in the order of their posting, for "
+             "ibrc, ibdevx and ibgda: any relies on nothing, as adaptive routing demands; kept "
+             "forces it where the HCA can, and is believed elsewhere; auto is any, but where only "
+             "forcing it makes signals safe without waiting."),
       {"IB_DISABLE_DMABUF", OptionType::boolean, "0",
        "Register GPU memory through the peer memory module, not by dma-buf.", in_nvshmem},
       choice("IB_MTU", "", {"", "256", "512", "1024", "2048", "4096"},
@@ -224,6 +239,9 @@ std::vector<OptionSpec> transport_options() {
              "it; auto is an HCA, or where there is none, and SOFT_HCA_OVER is set, software."),
       choice("SOFT_HCA_OVER", "shm", {"shm", "ibrc", "libfabric", "ucx"},
              "The transport that carries what the software HCA executes."),
+      choice("SOFT_HCA_PLACEMENT", "ordered", {"ordered", "any"},
+             "In which order the software HCA carries out a queue's operations: that of their "
+             "posting, or any that HCAs with out-of-order placement may take; for tests."),
       integer("PROXY_THREADS", "1", 1, 8,
               "Threads that carry out the requests of kernels and other producers, each for a "
               "part of the PEs."),
@@ -261,6 +279,12 @@ const std::vector<OptionSpec>& option_table() {
     return rows;
   }();
   return table;
+}
+
+bool is_secret_option(std::string_view name) {
+  const std::vector<OptionSpec>& table = option_table();
+  return std::any_of(table.begin(), table.end(),
+                     [name](const OptionSpec& spec) { return spec.secret && spec.name == name; });
 }
 
 } // namespace shmemctl

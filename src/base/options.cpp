@@ -4,6 +4,9 @@
 #include <stdexcept>
 
 #include "src/base/error.h"
+#include "src/base/option_secrets.h"
+#include "src/base/remote_transport.h"
+#include "src/base/secure_execution.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 
@@ -32,6 +35,19 @@ std::string range_of(const OptionSpec& spec) {
   if (spec.maximum)
     range += (spec.minimum ? " and at most " : " of at most ") + std::to_string(*spec.maximum);
   return range;
+}
+
+constexpr std::string_view remote_transport = "REMOTE_TRANSPORT";
+
+/// The choice that `text` is, as the table spells it: case does not matter.
+std::optional<std::string> chosen(const OptionSpec& spec, const std::string& text,
+                                  OptionOrigin origin) {
+  if (spec.name == remote_transport && origin == OptionOrigin::nvshmem_environment)
+    return parse_remote_transport(text);
+  for (const std::string& choice : spec.choices)
+    if (lower(choice) == lower(text))
+      return choice;
+  return std::nullopt;
 }
 
 bool in_range(const OptionSpec& spec, double value) {
@@ -115,9 +131,10 @@ std::string option_problem(const OptionSpec& spec, const std::string& text, Opti
   case OptionType::size:
     return parse_size_bytes(text) ? "" : "not a size (8, 4K, 2M, 1G)";
   case OptionType::choice:
-    for (const std::string& choice : spec.choices)
-      if (lower(choice) == lower(text))
-        return "";
+    // NVSHMEM accepts every value here; check_remote_transport() says what an unknown one does.
+    if (chosen(spec, text, origin) ||
+        (spec.name == remote_transport && origin == OptionOrigin::nvshmem_environment))
+      return "";
     return "not one of " + join(spec.choices, ", ");
   case OptionType::text:
     return "";
@@ -133,8 +150,11 @@ Options::Options(const Environment& environment,
     auto take = [&](const std::map<std::string, std::string>& from, const std::string& key,
                     OptionOrigin origin, const std::string& origin_name) {
       const auto found = from.find(key);
-      if (found != from.end())
+      if (found != from.end() && !(is_secure_execution() && chooses_code(spec.name)))
         value = {found->second, origin, origin_name, option_problem(spec, found->second, origin)};
+      // In one spelling from here on, so that no reader of the value has to think of case.
+      if (found != from.end() && spec.type == OptionType::choice)
+        value.text = chosen(spec, value.text, origin).value_or(value.text);
     };
     take(config, spec.name, OptionOrigin::config_file, "--config");
     if (spec.nvshmem_alias)
@@ -178,8 +198,9 @@ void Options::require_valid(const std::vector<std::string>& names) const {
   for (const std::string& name : names) {
     const OptionValue& found = value(name);
     if (!found.problem.empty())
-      throw Error(ExitCode::usage, found.origin_name + "=" + found.text, "use", found.problem,
-                  "correct or unset it; shmemctl env shows every option");
+      throw Error(ExitCode::usage,
+                  found.origin_name + "=" + shown_value("SHMEMCTL_" + name, found.text), "use",
+                  found.problem, "correct or unset it; shmemctl env shows every option");
   }
 }
 

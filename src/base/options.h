@@ -28,6 +28,7 @@ struct OptionSpec {
   std::vector<std::string> choices = {};           ///< for OptionType::choice
   std::optional<long long> minimum = std::nullopt; ///< for integer and number
   std::optional<long long> maximum = std::nullopt;
+  bool secret = false; ///< is or holds a secret: its text is shown nowhere (option_secrets.h)
 };
 
 /// All options, sorted by name.

@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "src/base/service_thread.h"
+
 namespace shmemctl {
 
 Watchdog::Watchdog(std::chrono::duration<double> limit, Expiry on_expiry)
-    : on_expiry_(std::move(on_expiry)), thread_([this, limit] { wait(limit); }) {}
+    : on_expiry_(std::move(on_expiry)),
+      thread_(start_service_thread("watchdog", [this, limit] { wait(limit); })) {}
 
 Watchdog::~Watchdog() {
   {

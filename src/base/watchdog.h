@@ -16,6 +16,7 @@ namespace shmemctl {
 class Watchdog {
 public:
   using Expiry = std::function<void(const std::string& phase)>;
+  /// Throws Error (unavailable) where no thread can be started.
   Watchdog(std::chrono::duration<double> limit, Expiry on_expiry);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

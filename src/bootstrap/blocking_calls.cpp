@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "src/base/service_thread.h"
+
 namespace shmemctl {
 
 namespace {
@@ -24,7 +26,7 @@ struct BlockingCalls::Shared {
 };
 
 BlockingCalls::BlockingCalls() : shared_(std::make_shared<Shared>()) {
-  shared_->thread = std::thread([shared = shared_] { serve(shared); });
+  shared_->thread = start_service_thread("bootstrap", [shared = shared_] { serve(shared); });
 }
 
 BlockingCalls::~BlockingCalls() {

@@ -9,6 +9,7 @@
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/job_health.h"
+#include "src/base/secret.h"
 
 namespace shmemctl {
 
@@ -35,6 +36,10 @@ public:
   virtual void barrier(const Deadline& deadline) = 0;
   virtual void broadcast(void* data, std::size_t size_bytes, int root,
                          const Deadline& deadline) = 0;
+
+  /// A secret of the job, from random bits that one PE has broadcast to all: mixed with the secret
+  /// by which the PEs have met, if they have one, so that who reads the network does not know it.
+  virtual Secret mix_secret(const Secret& said) const { return said; }
 
   /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
   virtual void abort(ExitCode code, const std::string& message) noexcept = 0;

@@ -26,27 +26,32 @@ Clock::time_point in(double span_s) {
 
 } // namespace
 
-Dialer::Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Bytes first_frame)
-    : peer_(std::move(peer)), first_frame_(std::move(first_frame)), pause_s_(first_pause_s) {
+Dialer::Dialer(std::string peer, const std::vector<SocketAddress>& addresses,
+               Introduction introduction)
+    : peer_(std::move(peer)), introduction_(std::move(introduction)), pause_s_(first_pause_s) {
   for (const SocketAddress& address : addresses)
     for (const SocketAddress& form : reachable_forms(address))
       addresses_.push_back(form);
+  problems_.resize(addresses_.size());
 }
 
-void Dialer::note(const SocketAddress& address, const std::string& problem, bool may_retry) {
-  last_problem_ = address.text() + ": " + problem;
+void Dialer::note(std::size_t address, const std::string& problem, bool may_retry) {
+  problems_[address] = problem;
   worth_retrying_ = worth_retrying_ || may_retry;
 }
 
 void Dialer::start_next() {
-  const SocketAddress& address = addresses_[next_address_++];
+  const std::size_t address = next_address_++;
   last_start_ = Clock::now();
   try {
     int problem = 0;
-    if (Socket socket = Socket::start_connect(address, peer_, problem))
-      attempts_.emplace_back(std::move(socket), address);
-    else
+    if (Socket socket = Socket::start_connect(addresses_[address], peer_, problem)) {
+      Attempt& attempt = attempts_.emplace_back(std::move(socket), address);
+      attempt.handshake.dialer = random_nonce();
+      attempt.outbox = encode_frame(FrameKind::knock, encode_nonce(attempt.handshake.dialer));
+    } else {
       note(address, std::strerror(problem), connect_may_be_retried(problem));
+    }
   } catch (const Error& error) {
     // No socket of this family, e.g. where IPv6 is switched off: another address may do.
     note(address, error.system_message(), false);
@@ -57,7 +62,7 @@ void Dialer::end_of_round() {
   if (refusal_)
     throw Error(refusal_->code, peer_, "join", refusal_->text, refusal_->fix);
   if (!worth_retrying_)
-    throw Error(ExitCode::unavailable, peer_, "connect to", last_problem_,
+    throw Error(ExitCode::unavailable, peer_, "connect to", problem(),
                 "check the address, the interfaces and the firewall between the hosts");
   next_round_ = in(pause_s_);
   pause_s_ = std::min(pause_s_ * 1.5, longest_pause_s);
@@ -80,7 +85,7 @@ void Dialer::prepare(PollSet& set) {
   else if (next_address_ < addresses_.size())
     set.wake_after(ms_until(last_start_ + stagger));
   for (Attempt& attempt : attempts_) {
-    const bool sending = !attempt.connected || attempt.sent_bytes < first_frame_.size();
+    const bool sending = !attempt.connected || attempt.sent_bytes < attempt.outbox.size();
     attempt.slot = set.add(attempt.socket.descriptor(), sending ? POLLOUT : POLLIN);
   }
 }
@@ -109,8 +114,8 @@ Dialer::Step Dialer::step(Attempt& attempt) {
   if (!attempt.connected)
     return Step::wait;
   try {
-    attempt.sent_bytes += attempt.socket.send_some(first_frame_.data() + attempt.sent_bytes,
-                                                   first_frame_.size() - attempt.sent_bytes);
+    attempt.sent_bytes += attempt.socket.send_some(attempt.outbox.data() + attempt.sent_bytes,
+                                                   attempt.outbox.size() - attempt.sent_bytes);
     attempt.reader.read(attempt.socket);
   } catch (const Error& error) {
     // It may have said why before it closed.
@@ -145,19 +150,53 @@ Dialer::Step Dialer::read_answer(Attempt& attempt) {
   }
   if (!reader.complete())
     return Step::wait;
-  if (reader.header().kind == FrameKind::welcome)
-    return Step::welcome;
+  const FrameKind kind = reader.header().kind;
+  if (kind == FrameKind::challenge && !attempt.challenged)
+    return answer_challenge(attempt);
+  if (kind == FrameKind::welcome && attempt.challenged) {
+    if (is_welcome(attempt))
+      return Step::welcome;
+    note(attempt.address, "what answers there does not have the secret of this job", false);
+    return Step::failed;
+  }
   note(attempt.address, "an answer that makes no sense", false);
-  if (reader.header().kind == FrameKind::failure)
+  if (kind == FrameKind::failure)
     refusal_ = FailureReport::decode(reader.payload());
   return Step::failed;
 }
 
+Dialer::Step Dialer::answer_challenge(Attempt& attempt) {
+  const std::optional<Nonce> nonce = decode_nonce(attempt.reader.payload());
+  attempt.reader.reset();
+  if (!nonce) {
+    note(attempt.address, "an answer that makes no sense", false);
+    return Step::failed;
+  }
+  attempt.challenged = true;
+  attempt.handshake.listener = *nonce;
+  const auto& [kind, contents, secret] = introduction_;
+  attempt.outbox = encode_frame(
+      kind, encode_proven(dialer_proof(attempt.handshake, secret, kind, contents), contents));
+  attempt.sent_bytes = 0;
+  return step(attempt);
+}
+
+bool Dialer::is_welcome(const Attempt& attempt) const {
+  const std::optional<Proof> proof = decode_nonce(attempt.reader.payload());
+  const auto& [kind, contents, secret] = introduction_;
+  return proof && same_proof(*proof, listener_proof(attempt.handshake, secret, kind, contents));
+}
+
 std::string Dialer::problem() const {
-  if (attempts_.empty())
-    return last_problem_;
-  const Attempt& first = attempts_.front();
-  return first.address.text() + ": " + (first.connected ? "connected, but no answer" : "no answer");
+  for (std::size_t i = 0; i < addresses_.size(); ++i) {
+    std::string problem = problems_[i];
+    for (const Attempt& attempt : attempts_)
+      if (attempt.address == i)
+        problem = attempt.connected ? "connected, but no answer" : "no answer";
+    if (!problem.empty())
+      return addresses_[i].text() + ": " + problem;
+  }
+  return "it has no address that can be used from here";
 }
 
 void Dialer::give_up() const {

@@ -12,13 +12,20 @@
 
 namespace shmemctl {
 
+/// What a PE says of itself on a connection, with a proof that it has the job's secret.
+struct Introduction {
+  FrameKind kind = FrameKind::join;
+  Bytes contents; ///< Join or Hello
+  Secret secret{};
+};
+
 /// Tries the addresses in turn, the next one when one has failed or has not answered for a second;
-/// presents a first frame, and is done when the other side answers `welcome`. An address that
-/// refuses connections is tried again. Throws Error when every address has refused for good: the
-/// other side's own words if it gave any.
+/// knocks, answers the challenge with the introduction, and is done when the other side's `welcome`
+/// shows that it has the secret too. An address that refuses connections is tried again. Throws
+/// Error when every address has refused for good: the other side's own words if it gave any.
 class Dialer {
 public:
-  Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Bytes first_frame);
+  Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Introduction introduction);
 
   /// Starts what is due and adds what is to be waited for.
   void prepare(PollSet& set);
@@ -28,7 +35,7 @@ public:
   bool done() const { return done_; }
   const std::string& peer() const { return peer_; }
 
-  /// What was tried, and why it has not succeeded so far.
+  /// Why the best address, which comes first, has not led there so far: "10.0.0.2:4711: no answer".
   std::string problem() const;
   /// The wait is over and the deadline has passed: what was tried and why it failed.
   [[noreturn]] void give_up() const;
@@ -36,12 +43,15 @@ public:
 private:
   struct Attempt {
     Socket socket;
-    SocketAddress address;
+    std::size_t address; ///< index
     std::size_t slot = PollSet::none;
     bool connected = false;
+    Handshake handshake;
+    bool challenged = false;
+    Bytes outbox;
     std::size_t sent_bytes = 0;
     FrameReader reader;
-    Attempt(Socket made, const SocketAddress& to) : socket(std::move(made)), address(to) {}
+    Attempt(Socket made, std::size_t to) : socket(std::move(made)), address(to) {}
   };
   enum class Step { wait, failed, welcome };
 
@@ -50,18 +60,20 @@ private:
   Step step(Attempt& attempt);
   Step check_connected(Attempt& attempt);
   Step read_answer(Attempt& attempt);
-  void note(const SocketAddress& address, const std::string& problem, bool may_retry);
+  Step answer_challenge(Attempt& attempt);
+  bool is_welcome(const Attempt& attempt) const;
+  void note(std::size_t address, const std::string& problem, bool may_retry);
 
   std::string peer_;
   std::vector<SocketAddress> addresses_;
-  Bytes first_frame_;
+  const Introduction introduction_;
   std::vector<Attempt> attempts_;
   std::size_t next_address_ = 0;
   Deadline::Clock::time_point last_start_{}, next_round_{};
   double pause_s_;
   bool worth_retrying_ = false; ///< some address of this round may answer later
   std::optional<FailureReport> refusal_;
-  std::string last_problem_ = "nothing was tried";
+  std::vector<std::string> problems_; ///< by address, the latest; "" is none
   Socket welcomed_;
   bool done_ = false;
 };

@@ -26,7 +26,7 @@ T load_as(const std::byte* at) {
 
 bool known(std::uint8_t kind) {
   return (kind >= static_cast<std::uint8_t>(FrameKind::join) &&
-          kind <= static_cast<std::uint8_t>(FrameKind::goodbye)) ||
+          kind <= static_cast<std::uint8_t>(FrameKind::challenge)) ||
          (kind >= static_cast<std::uint8_t>(FrameKind::barrier) &&
           kind <= static_cast<std::uint8_t>(FrameKind::broadcast));
 }
@@ -49,6 +49,10 @@ const char* to_string(FrameKind kind) {
     return "hello";
   case FrameKind::goodbye:
     return "goodbye";
+  case FrameKind::knock:
+    return "knock";
+  case FrameKind::challenge:
+    return "challenge";
   case FrameKind::barrier:
     return "barrier";
   case FrameKind::allgather:

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/base/secret.h"
+#include "src/base/handshake.h"
 #include "src/base/socket.h"
 
 namespace shmemctl {
@@ -17,13 +17,15 @@ namespace shmemctl {
 using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
-  join = 1,       ///< PE -> rendezvous: Join
-  welcome = 2,    ///< the frame before was accepted; no payload
+  join = 1,       ///< PE -> rendezvous, once challenged: its proof and Join
+  welcome = 2,    ///< join or hello was accepted: the listener's proof
   failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
   neighbours = 4, ///< rendezvous -> PE: Neighbours
   linked = 5,     ///< PE -> rendezvous: all neighbours are connected; no payload
-  hello = 6,      ///< PE -> PE: Hello
+  hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
   goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
+  knock = 8,      ///< the first frame of each connection: the dialer's nonce
+  challenge = 9,  ///< the answer to it: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -40,7 +42,7 @@ inline constexpr std::uint64_t max_control_bytes = 16384;
 struct FrameHeader {
   static constexpr std::size_t wire_bytes = 32;
   static constexpr std::uint32_t magic = 0x314b4853; ///< "SHK1"
-  static constexpr std::uint16_t protocol_version = 1;
+  static constexpr std::uint16_t protocol_version = 2;
 
   std::uint16_t version = protocol_version;
   FrameKind kind = FrameKind::goodbye;
@@ -61,6 +63,24 @@ HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_byt
 
 /// A frame whose payload is at hand.
 Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
+
+/// Of knock and challenge.
+Bytes encode_nonce(const Nonce& nonce);
+std::optional<Nonce> decode_nonce(const Bytes& payload);
+
+/// Join or Hello with the dialer's proof before it.
+Bytes encode_proven(const Proof& proof, const Bytes& contents);
+struct Proven {
+  Proof proof{};
+  Bytes contents;
+};
+std::optional<Proven> decode_proven(const Bytes& payload);
+
+/// The dialer's proof of `contents`, and the listener's that it has let that in.
+Proof dialer_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
+                   const Bytes& contents);
+Proof listener_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
+                     const Bytes& contents);
 
 /// Puts one frame together from pieces of any size, and never takes a byte of the next one.
 class FrameReader {
@@ -100,7 +120,6 @@ private:
 /// What a PE says to the rendezvous.
 struct Join {
   static constexpr std::size_t max_addresses = 8;
-  Secret secret{};
   std::int32_t rank = 0, size = 0;
   std::uint64_t nonce = 0;        ///< random: tells a second attempt of a PE from a second PE
   std::uint32_t remaining_ms = 0; ///< until this PE's deadline
@@ -112,7 +131,6 @@ struct Join {
 
 /// What a PE says to the neighbour that it connects to.
 struct Hello {
-  Secret secret{};
   std::int32_t from = 0, to = 0;
   std::uint32_t level = 0; ///< to = from + 2^level, modulo the number of PEs
   Bytes encode() const;

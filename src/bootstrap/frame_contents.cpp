@@ -42,11 +42,52 @@ ExitCode exit_code(std::uint8_t value) {
   return ExitCode::unavailable;
 }
 
+std::string_view view(const Bytes& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 } // namespace
+
+Bytes encode_nonce(const Nonce& nonce) {
+  WireWriter writer;
+  writer.array(nonce);
+  return take_bytes(writer);
+}
+
+std::optional<Nonce> decode_nonce(const Bytes& payload) {
+  WireReader reader = reader_of(payload);
+  const Nonce nonce = reader.array<sizeof(Nonce)>();
+  return reader.if_complete(nonce);
+}
+
+Bytes encode_proven(const Proof& proof, const Bytes& contents) {
+  Bytes payload = encode_nonce(proof); // 16 bytes as they are
+  payload.insert(payload.end(), contents.begin(), contents.end());
+  return payload;
+}
+
+std::optional<Proven> decode_proven(const Bytes& payload) {
+  WireReader reader = reader_of(payload);
+  Proven proven;
+  proven.proof = reader.array<sizeof(Proof)>();
+  if (!reader.good())
+    return std::nullopt;
+  proven.contents.assign(payload.begin() + sizeof(Proof), payload.end());
+  return proven;
+}
+
+Proof dialer_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
+                   const Bytes& contents) {
+  return handshake.prove(secret, to_string(kind), view(contents));
+}
+
+Proof listener_proof(const Handshake& handshake, const Secret& secret, FrameKind kind,
+                     const Bytes& contents) {
+  return handshake.prove(secret, std::string("welcome ") + to_string(kind), view(contents));
+}
 
 Bytes Join::encode() const {
   WireWriter writer;
-  writer.array(secret);
   writer.number(rank);
   writer.number(size);
   writer.number(nonce);
@@ -59,7 +100,6 @@ Bytes Join::encode() const {
 std::optional<Join> Join::decode(const Bytes& payload) {
   WireReader reader = reader_of(payload);
   Join join;
-  join.secret = reader.array<sizeof(Secret)>();
   join.rank = reader.number<std::int32_t>();
   join.size = reader.number<std::int32_t>();
   join.nonce = reader.number<std::uint64_t>();
@@ -71,7 +111,6 @@ std::optional<Join> Join::decode(const Bytes& payload) {
 
 Bytes Hello::encode() const {
   WireWriter writer;
-  writer.array(secret);
   writer.number(from);
   writer.number(to);
   writer.number(level);
@@ -81,7 +120,6 @@ Bytes Hello::encode() const {
 std::optional<Hello> Hello::decode(const Bytes& payload) {
   WireReader reader = reader_of(payload);
   Hello hello;
-  hello.secret = reader.array<sizeof(Secret)>();
   hello.from = reader.number<std::int32_t>();
   hello.to = reader.number<std::int32_t>();
   hello.level = reader.number<std::uint32_t>();

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 
 #include "src/base/error.h"
+#include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/unique_handle.h"
 
@@ -185,6 +186,25 @@ SocketAddress parse_foreign_address(const std::string& text) {
   if (scoped && if_nametoindex(text.substr(percent + 1, end - percent - 1).c_str()) == 0)
     return SocketAddress::parse(text.substr(0, percent) + text.substr(end));
   return SocketAddress::parse(text);
+}
+
+std::vector<SocketAddress> parse_foreign_addresses(const std::vector<std::string>& texts) {
+  std::vector<SocketAddress> addresses;
+  for (const std::string& text : texts)
+    try {
+      addresses.push_back(parse_foreign_address(text));
+    } catch (const Error& error) {
+      log(LogLevel::info, "bootstrap", error.message());
+    }
+  return addresses;
+}
+
+std::vector<SocketAddress> without_local_only(std::vector<SocketAddress> addresses) {
+  for (const auto is_local : {is_loopback, is_link_local})
+    if (!std::all_of(addresses.begin(), addresses.end(), is_local))
+      addresses.erase(std::remove_if(addresses.begin(), addresses.end(), is_local),
+                      addresses.end());
+  return addresses;
 }
 
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address) {

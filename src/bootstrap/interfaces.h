@@ -33,6 +33,12 @@ bool same_host_address(const SocketAddress& left, const SocketAddress& right);
 /// An address that another host wrote: the scope of an IPv6 link-local one is the name of an
 /// interface there, and is left out if this host has no such interface. Throws Error (usage).
 SocketAddress parse_foreign_address(const std::string& text);
+/// Those of `texts` that are addresses, in their order. One that is none leads nowhere, and is no
+/// reason to give up those that do.
+std::vector<SocketAddress> parse_foreign_addresses(const std::vector<std::string>& texts);
+/// What is worth telling other hosts, in the same order: no loopback address if there is another
+/// one, and no link-local one if there is one that routers know.
+std::vector<SocketAddress> without_local_only(std::vector<SocketAddress> addresses);
 /// What to try for an address from another host: for an IPv6 link-local one, itself through each
 /// of this host's interfaces (its own scope first); otherwise itself.
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address);

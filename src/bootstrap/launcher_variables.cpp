@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
-#include <array>
 #include <limits>
 
 #include "src/base/error.h"
-#include "src/base/fnv1a.h"
 #include "src/base/text.h"
 #include "src/bootstrap/select.h"
 
@@ -17,13 +15,6 @@ namespace {
 bool has(const Environment& environment, const char* name) {
   const auto found = environment.find(name);
   return found != environment.end() && !found->second.empty();
-}
-
-std::uint64_t half_of_secret(const std::string& text, std::uint64_t start) {
-  std::uint64_t hash = fnv1a(text, start);
-  // A last mixing step, so that short texts fill all bits.
-  hash = (hash ^ (hash >> 32)) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ (hash >> 29);
 }
 
 [[noreturn]] void refuse_session(const std::string& text, const std::string& problem) {
@@ -80,15 +71,6 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
               "neither BOOTSTRAP_UID_RANK nor any of " + join(names, ", ") +
                   " is set with its size",
               "set SHMEMCTL_BOOTSTRAP_UID_RANK and SHMEMCTL_BOOTSTRAP_UID_SIZE for each PE");
-}
-
-Secret secret_of_text(const std::string& text) {
-  Secret secret{};
-  const std::uint64_t halves[] = {half_of_secret(text, fnv1a_start),
-                                  half_of_secret(text, 0x84222325cbf29ce4ULL)};
-  for (std::size_t i = 0; i < secret.size(); ++i)
-    secret[i] = static_cast<std::uint8_t>(halves[i / 8] >> (8 * (i % 8)));
-  return secret;
 }
 
 HostAndPort parse_session_id(const std::string& text) {

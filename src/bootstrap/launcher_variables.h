@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "src/base/secret.h"
 
 namespace shmemctl {
 
@@ -27,9 +26,6 @@ RankAndSize rank_and_size(const Options& options, const Environment& environment
 
 /// A variable that must hold a number from `minimum` on. Throws Error (usage).
 int number_of_variable(const Environment& environment, const std::string& name, int minimum);
-
-/// 16 bytes of any text: a program that has no unique id shares a secret of its user's choice.
-Secret secret_of_text(const std::string& text);
 
 /// "host:port" with a name or an address. Throws Error (usage).
 struct HostAndPort {

@@ -1,8 +1,10 @@
 #include "src/bootstrap/linking.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "src/base/error.h"
+#include "src/base/text.h"
 #include "src/base/timeout_words.h"
 #include "src/bootstrap/collectives.h"
 #include "src/bootstrap/interfaces.h"
@@ -12,7 +14,10 @@ namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t max_listeners = 4;
+constexpr std::size_t max_listeners = 4, max_problems = 4;
+/// Who cannot connect says so this long before its deadline, or at 4/5 of it: before the rendezvous
+/// gives up for all, which knows only who is not connected.
+constexpr double earlier_s = 1, earlier_share = 0.2;
 
 void add_once(std::vector<SocketAddress>& addresses, const SocketAddress& address) {
   const auto same = [&address](const SocketAddress& other) {
@@ -57,7 +62,7 @@ std::vector<SocketAddress> addresses_to_offer(const UniqueId& id, const Interfac
 class Linking {
 public:
   Linking(const LinkingRequest& request, std::vector<Listener> listeners)
-      : request_(request), reception_(std::move(listeners)) {
+      : request_(request), reception_(std::move(listeners), request.secret) {
     const int levels = levels_of(request.size);
     sockets_.back.resize(static_cast<std::size_t>(levels));
     sockets_.forth.resize(static_cast<std::size_t>(levels));
@@ -68,6 +73,9 @@ public:
   }
 
   NeighbourSockets run(const Deadline& deadline) {
+    const double span_s = deadline.remaining_s();
+    say_by_ = deadline.at_most(
+        std::chrono::duration<double>(span_s - std::min(earlier_s, span_s * earlier_share)));
     try {
       while (missing_forth_ > 0 || missing_back_ > 0)
         wait(deadline);
@@ -82,11 +90,10 @@ private:
   Dialer make_dialer(int level) const {
     const int peer = neighbour_forth(request_.rank, request_.size, level);
     const std::string name = "PE " + std::to_string(peer);
-    std::vector<SocketAddress> addresses;
-    for (const std::string& text : request_.neighbours->addresses[static_cast<std::size_t>(level)])
-      addresses.push_back(parse_foreign_address(text));
-    const Hello hello{request_.secret, request_.rank, peer, static_cast<std::uint32_t>(level)};
-    return {name, addresses, encode_frame(FrameKind::hello, hello.encode())};
+    const std::vector<SocketAddress> addresses =
+        parse_foreign_addresses(request_.neighbours->addresses[static_cast<std::size_t>(level)]);
+    const Hello hello{request_.rank, peer, static_cast<std::uint32_t>(level)};
+    return {name, addresses, Introduction{FrameKind::hello, hello.encode(), request_.secret}};
   }
 
   void wait(const Deadline& deadline) {
@@ -97,7 +104,7 @@ private:
     if (missing_back_ > 0)
       reception_.prepare(set_);
     const std::size_t rendezvous_slot = set_.add(request_.rendezvous->descriptor(), POLLIN);
-    set_.wake_after(deadline.poll_ms());
+    set_.wake_after((missing_forth_ > 0 ? say_by_ : deadline).poll_ms());
     set_.wait();
     if (set_.events(rendezvous_slot) != 0)
       hear_rendezvous(deadline);
@@ -107,11 +114,12 @@ private:
         --missing_forth_;
       }
     if (missing_back_ > 0)
-      reception_.advance(set_, FrameKind::hello, [this](Socket socket, const Bytes& payload) {
-        let_in(std::move(socket), payload);
-      });
-    if (deadline.passed() && (missing_forth_ > 0 || missing_back_ > 0))
-      give_up();
+      reception_.advance(set_, FrameKind::hello,
+                         [this](Visitor visitor) { let_in(std::move(visitor)); });
+    if (missing_forth_ > 0 && say_by_.passed())
+      give_up_dialing();
+    if (missing_back_ > 0 && deadline.passed())
+      give_up_waiting();
   }
 
   /// It says nothing any more unless another PE has failed.
@@ -121,59 +129,82 @@ private:
                    "join the job of");
   }
 
-  void let_in(Socket socket, const Bytes& payload) {
-    const std::optional<Hello> hello = Hello::decode(payload);
+  void let_in(Visitor visitor) {
+    const std::optional<Hello> hello = Hello::decode(visitor.contents);
     if (!hello)
       return;
     const bool is_neighbour =
         hello->to == request_.rank && hello->level < sockets_.back.size() &&
         hello->from == neighbour_back(request_.rank, request_.size, static_cast<int>(hello->level));
-    if (!same_secret(hello->secret, request_.secret) || !is_neighbour) {
-      shmemctl::refuse(std::move(socket),
+    if (!visitor.proven || !is_neighbour) {
+      shmemctl::refuse(std::move(visitor.socket),
                        {ExitCode::unavailable, request_.rank,
                         "a PE of another job, or another PE of this job, listens there",
                         "give each job its own unique id"});
       return;
     }
     Socket& place = sockets_.back[hello->level];
-    // The peer has tried two ways: the first is in use, and this one it will drop.
-    if (place)
+    // The peer has tried two ways: the first is in use, and this one it will drop. Unless the first
+    // has ended meanwhile: then the peer has not heard that it was let in.
+    if (place && !has_ended(place))
       return;
-    if (!say_welcome(socket))
+    if (!say_welcome(visitor))
       return;
-    socket.set_peer("PE " + std::to_string(hello->from));
-    place = std::move(socket);
-    if (--missing_back_ == 0)
+    visitor.socket.set_peer("PE " + std::to_string(hello->from));
+    const bool is_new = !place;
+    place = std::move(visitor.socket);
+    if (is_new && --missing_back_ == 0)
       reception_.close();
   }
 
-  static bool say_welcome(Socket& socket) {
-    const Bytes welcome = encode_frame(FrameKind::welcome);
+  static bool has_ended(const Socket& socket) {
+    char byte = 0;
+    const ssize_t count = ::recv(socket.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  }
+
+  static bool say_welcome(Visitor& visitor) {
     try {
-      return socket.send_some(welcome.data(), welcome.size()) == welcome.size();
+      return visitor.socket.send_some(visitor.welcome.data(), visitor.welcome.size()) ==
+             visitor.welcome.size();
     } catch (const Error&) {
       return false;
     }
   }
 
-  [[noreturn]] void give_up() const {
-    std::vector<int> ranks;
-    const auto add = [&ranks](int rank) {
-      if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
-        ranks.push_back(rank);
-    };
-    for (std::size_t level = 0; level < dialers_.size(); ++level) {
-      if (!dialers_[level].done())
-        add(neighbour_forth(request_.rank, request_.size, static_cast<int>(level)));
-      if (!sockets_.back[level])
-        add(neighbour_back(request_.rank, request_.size, static_cast<int>(level)));
-    }
-    std::string why;
+  std::string self() const {
+    return "PE " + std::to_string(request_.rank) +
+           (request_.who.empty() ? "" : " (" + request_.who + ")");
+  }
+
+  /// This PE knows the addresses and what is wrong with them; those that wait for it, and the
+  /// rendezvous, do not.
+  [[noreturn]] void give_up_dialing() const {
+    std::vector<std::string> peers, problems;
     for (const Dialer& dialer : dialers_)
-      if (why.empty() && !dialer.done())
-        why = " (" + dialer.problem() + ")";
-    throw Error(ExitCode::deadline, "the neighbours", "connect",
-                "not connected until the deadline: PE " + list_ranks(ranks, ranks.size()) + why,
+      if (!dialer.done() && std::count(peers.begin(), peers.end(), dialer.peer()) == 0) {
+        peers.push_back(dialer.peer());
+        problems.push_back(dialer.peer() + " at " + dialer.problem());
+      }
+    if (problems.size() > max_problems)
+      problems.resize(max_problems);
+    throw Error(ExitCode::deadline, self() + " to " + join(peers, ", "), "connect",
+                join(problems, "; ") + ", until the deadline passed",
+                "let these hosts reach each other by TCP (firewall, routes), or name an interface "
+                "that leads there in BOOTSTRAP_UID_SOCK_IFNAME; if a PE is stopped or slow, look "
+                "at its output, or " +
+                    raise_timeout());
+  }
+
+  [[noreturn]] void give_up_waiting() const {
+    std::vector<int> ranks;
+    for (std::size_t level = 0; level < sockets_.back.size(); ++level) {
+      const int rank = neighbour_back(request_.rank, request_.size, static_cast<int>(level));
+      if (!sockets_.back[level] && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+        ranks.push_back(rank);
+    }
+    throw Error(ExitCode::deadline, "PE " + list_ranks(ranks, ranks.size()) + " to " + self(),
+                "connect", "no connection has come until the deadline",
                 "look at the output of these PEs and at the firewall between the hosts, or " +
                     raise_timeout());
   }
@@ -194,6 +225,7 @@ private:
   std::vector<Dialer> dialers_;
   std::optional<FailureReport> heard_; ///< why the job has failed elsewhere
   int missing_forth_ = 0, missing_back_ = 0;
+  Deadline say_by_{Deadline::Clock::time_point{}}; ///< what keeps this PE from its neighbours
   PollSet set_;
 };
 

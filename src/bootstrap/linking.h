@@ -1,6 +1,7 @@
 // How a PE connects to its neighbours, once it knows where they are.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "src/bootstrap/dialer.h"
@@ -24,6 +25,7 @@ struct LinkingRequest {
   const Neighbours* neighbours = nullptr;
   /// The rendezvous tells on it if another PE fails; lost before the end, so is the job.
   Socket* rendezvous = nullptr;
+  std::string who = {}; ///< host and process of this PE, for messages
 };
 /// Connects forth and lets those behind in, all at the same time. Throws Error; whoever is
 /// connected by then is told why, and so is the rendezvous.

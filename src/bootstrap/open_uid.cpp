@@ -1,7 +1,9 @@
 // The bootstraps `uid` and `local`, opened from options and environment.
 #include <algorithm>
+#include <sys/stat.h>
 
 #include "src/base/error.h"
+#include "src/base/handshake.h"
 #include "src/base/input.h"
 #include "src/base/text.h"
 #include "src/bootstrap/frame.h"
@@ -22,13 +24,25 @@ int family_number(const std::string& family) {
   return family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
 }
 
-Secret session_secret(const Options& options) {
+/// What ssh asks of a private key. A pipe or another thing that is no file has no readers to fear.
+void require_private(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      (status.st_mode & S_IROTH) == 0)
+    return; // what cannot be looked at is refused by who reads it
+  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
+              "every user of this host can read it", "chmod 600 " + printable(path));
+}
+
+Secret session_secret(const Options& options, int port) {
   std::string text = options.text("BOOTSTRAP_UID_SECRET");
   const std::string path = options.text("BOOTSTRAP_UID_SECRET_FILE");
   if (!text.empty() && !path.empty())
     throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET", "use",
                 "BOOTSTRAP_UID_SECRET_FILE is set as well", "set one of the two");
   // A file mostly ends with a newline, and a variable does not.
+  if (!path.empty())
+    require_private(path);
   if (!path.empty())
     text = std::string(trim(split(read_input(path, max_secret_bytes), '\n').front()));
   if (text.empty())
@@ -37,7 +51,8 @@ Secret session_secret(const Options& options) {
                              : "the first line of " + printable(path) + " is empty",
                 "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
                 "same for all PEs");
-  return secret_of_text(text);
+  // The port is what all PEs write alike: they may know the host by different names.
+  return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
 }
 
 bool is_own(const SocketAddress& address) {
@@ -80,7 +95,7 @@ std::vector<SocketAddress> session_addresses(const HostAndPort& session, const s
 void use_session(UidArguments& arguments, const Options& options, const Deadline& deadline) {
   const std::string text = options.text("BOOTSTRAP_UID_SESSION_ID");
   const HostAndPort session = parse_session_id(text);
-  arguments.id.secret = session_secret(options);
+  arguments.id.secret = session_secret(options, session.port);
   arguments.id.addresses =
       session_addresses(session, text, family_number(arguments.interfaces.family), deadline);
   if (arguments.rank != 0)

@@ -50,13 +50,40 @@ void Reception::accept_from(Listener& listener) {
       guests_.erase(guests_.begin());
     guests_.push_back(Guest{std::move(socket),
                             Deadline::after(std::chrono::duration<double>(patience_s)),
-                            FrameReader(), PollSet::none});
+                            FrameReader(), PollSet::none, std::nullopt});
   }
+}
+
+bool Reception::challenge(Guest& guest) {
+  const std::optional<Nonce> nonce = decode_nonce(guest.reader.payload());
+  if (!nonce || guest.handshake)
+    return false;
+  guest.handshake = Handshake{*nonce, random_nonce()};
+  const Bytes frame = encode_frame(FrameKind::challenge, encode_nonce(guest.handshake->listener));
+  guest.reader.reset();
+  // It is the first that is sent there: it fits, or the connection has ended.
+  return guest.socket.send_some(frame.data(), frame.size()) == frame.size();
+}
+
+Visitor Reception::visitor(Guest& guest, Proven proven) const {
+  const FrameKind kind = guest.reader.header().kind;
+  Visitor visitor;
+  visitor.proven =
+      same_proof(proven.proof, dialer_proof(*guest.handshake, secret_, kind, proven.contents));
+  if (visitor.proven) // whoever has not shown the secret gets nothing to try guesses on
+    visitor.welcome = encode_frame(
+        FrameKind::welcome,
+        encode_nonce(listener_proof(*guest.handshake, secret_, kind, proven.contents)));
+  visitor.socket = std::move(guest.socket);
+  visitor.contents = std::move(proven.contents);
+  return visitor;
 }
 
 bool Reception::hear(Guest& guest, FrameKind wanted, const Arrived& arrived) {
   try {
     guest.reader.read(guest.socket);
+    if (guest.reader.complete() && guest.reader.header().kind == FrameKind::knock)
+      return challenge(guest);
   } catch (const Error&) {
     return false;
   }
@@ -71,8 +98,9 @@ bool Reception::hear(Guest& guest, FrameKind wanted, const Arrived& arrived) {
     return false;
   if (!guest.reader.complete())
     return !guest.until.passed();
-  if (guest.reader.header().kind == wanted)
-    arrived(std::move(guest.socket), guest.reader.payload());
+  if (guest.reader.header().kind == wanted && guest.handshake)
+    if (std::optional<Proven> proven = decode_proven(guest.reader.payload()))
+      arrived(visitor(guest, std::move(*proven)));
   return false;
 }
 

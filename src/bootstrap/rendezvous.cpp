@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/service_thread.h"
+#include "src/base/text.h"
 #include "src/base/timeout_words.h"
 
 namespace shmemctl {
@@ -17,12 +18,13 @@ namespace {
 constexpr std::chrono::duration<double> last_stay{1.0};
 /// The waiting PEs hear of a deadline this long before their own passes, or at 9/10 of it.
 constexpr double earlier_s = 0.5, earlier_share = 0.1;
+constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
 } // namespace
 
 RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s)
     : id_(std::move(id)), end_(Deadline::after(std::chrono::duration<double>(timeout_s))),
-      until_(end_), reception_(std::move(listeners)),
+      until_(end_), reception_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
     throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
@@ -89,9 +91,7 @@ void RendezvousThread::serve_round() {
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
-  reception_.advance(set_, FrameKind::join, [this](Socket socket, const Bytes& payload) {
-    greet(std::move(socket), payload);
-  });
+  reception_.advance(set_, FrameKind::join, [this](Visitor visitor) { greet(std::move(visitor)); });
   if (!failure_ && until_.passed())
     on_deadline();
 }
@@ -108,12 +108,14 @@ void RendezvousThread::on_stop() {
 void RendezvousThread::on_deadline() {
   std::string text = membership_.missing() + ", until the deadline passed";
   if (membership_.complete()) {
-    std::vector<int> ranks;
+    std::vector<std::string> names;
+    std::size_t total = 0;
     for (const Member& member : members_)
-      if (!member.linked)
-        ranks.push_back(member.rank);
+      if (!member.linked && ++total <= max_names)
+        names.push_back(membership_.name(member.rank));
     text = "these PEs joined but are not connected to their neighbours at the deadline: " +
-           list_ranks(ranks, ranks.size());
+           join(names, ", ") +
+           (total > max_names ? " and " + std::to_string(total - max_names) + " more" : "");
   }
   fail({ExitCode::deadline, -1, text,
         "look at the output of these PEs and of their launcher, or " + raise_timeout()});
@@ -131,12 +133,9 @@ void RendezvousThread::turn_away(Socket socket, const Join& join) {
   refuse(std::move(socket), *failure_);
 }
 
-void RendezvousThread::greet(Socket socket, const Bytes& payload) {
-  const std::optional<Join> join = Join::decode(payload);
-  if (!join)
-    return;
-  if (!same_secret(join->secret, id_.secret)) {
-    refuse(std::move(socket),
+void RendezvousThread::greet(Visitor visitor) {
+  if (!visitor.proven) {
+    refuse(std::move(visitor.socket),
            {ExitCode::usage, -1,
             "the rendezvous there belongs to another job: the secret of this PE's unique id is "
             "not its own",
@@ -144,8 +143,11 @@ void RendezvousThread::greet(Socket socket, const Bytes& payload) {
             "use"});
     return;
   }
+  const std::optional<Join> join = Join::decode(visitor.contents);
+  if (!join)
+    return;
   if (failure_) {
-    turn_away(std::move(socket), *join);
+    turn_away(std::move(visitor.socket), *join);
     return;
   }
   const Membership::Answer answer = membership_.add(*join);
@@ -153,12 +155,12 @@ void RendezvousThread::greet(Socket socket, const Bytes& payload) {
     return;
   if (answer.verdict == Membership::Verdict::contrary) {
     fail(answer.problem);
-    turn_away(std::move(socket), *join);
+    turn_away(std::move(visitor.socket), *join);
     return;
   }
   heed_deadline_of(*join);
-  Member& member = members_.emplace_back(std::move(socket), *join);
-  member.outbox = encode_frame(FrameKind::welcome);
+  Member& member = members_.emplace_back(std::move(visitor.socket), *join);
+  member.outbox = std::move(visitor.welcome);
   flush(member);
   if (membership_.complete())
     send_neighbours();

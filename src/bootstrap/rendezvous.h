@@ -41,7 +41,7 @@ private:
   void on_stop();
   void on_deadline();
   void turn_away(Socket socket, const Join& join);
-  void greet(Socket socket, const Bytes& payload);
+  void greet(Visitor visitor);
   void heed_deadline_of(const Join& join);
   void send_neighbours();
   void advance(Member& member, short events);

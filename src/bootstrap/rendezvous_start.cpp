@@ -58,14 +58,15 @@ std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secr
 
 } // namespace
 
-std::unique_ptr<Rendezvous> Rendezvous::start(const InterfaceFilter& filter, double timeout_s) {
-  return start_on(listen_with_one_port(addresses_to_offer(filter)), random_secret(), timeout_s);
+std::unique_ptr<Rendezvous> Rendezvous::start(const InterfaceFilter& filter, double timeout_s,
+                                              const Secret& secret) {
+  return start_on(listen_with_one_port(addresses_to_offer(filter)), secret, timeout_s);
 }
 
-std::unique_ptr<Rendezvous> Rendezvous::start_local(double timeout_s) {
+std::unique_ptr<Rendezvous> Rendezvous::start_local(double timeout_s, const Secret& secret) {
   std::vector<Listener> listeners;
   listeners.emplace_back(SocketAddress::abstract_unix(random_unix_name()));
-  return start_on(std::move(listeners), random_secret(), timeout_s);
+  return start_on(std::move(listeners), secret, timeout_s);
 }
 
 std::unique_ptr<Rendezvous> Rendezvous::start_at(const SocketAddress& address, const Secret& secret,

@@ -41,10 +41,12 @@ std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 /// addresses of its neighbours (rank ± 2^k). It carries no payload. Runs on a thread of its own.
 class Rendezvous {
 public:
-  /// Listens on every usable address, with a new secret. Throws Error.
-  static std::unique_ptr<Rendezvous> start(const InterfaceFilter& filter, double timeout_s);
+  /// Listens on every usable address. Throws Error.
+  static std::unique_ptr<Rendezvous> start(const InterfaceFilter& filter, double timeout_s,
+                                           const Secret& secret = random_secret());
   /// On an abstract Unix name, for PEs of this host only.
-  static std::unique_ptr<Rendezvous> start_local(double timeout_s);
+  static std::unique_ptr<Rendezvous> start_local(double timeout_s,
+                                                 const Secret& secret = random_secret());
   /// On the given address with the given secret (…_UID_SESSION_ID).
   static std::unique_ptr<Rendezvous> start_at(const SocketAddress& address, const Secret& secret,
                                               double timeout_s);

@@ -24,11 +24,12 @@ std::string who_am_i() {
   return "host " + std::string(known ? name : "unknown") + ", process " + std::to_string(getpid());
 }
 
-std::uint64_t random_nonce() {
+/// Tells a second attempt of this PE from a second PE.
+std::uint64_t attempt_number() {
   const Secret bytes = random_secret();
-  std::uint64_t nonce = 0;
-  std::memcpy(&nonce, bytes.data(), sizeof(nonce));
-  return nonce;
+  std::uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
 }
 
 std::string place_of(const UniqueId& id) {
@@ -38,10 +39,9 @@ std::string place_of(const UniqueId& id) {
 Join join_frame(const UidArguments& arguments, const std::vector<Listener>& listeners,
                 const Deadline& deadline) {
   Join join;
-  join.secret = arguments.id.secret;
   join.rank = arguments.rank;
   join.size = arguments.size;
-  join.nonce = random_nonce();
+  join.nonce = attempt_number();
   join.remaining_ms = milliseconds(deadline.remaining_s());
   join.who = who_am_i();
   for (const Listener& listener : listeners)
@@ -68,7 +68,7 @@ class UidBootstrap final : public Bootstrap {
 public:
   UidBootstrap(UidArguments arguments, NeighbourSockets sockets)
       : Bootstrap(arguments.rank, arguments.size), name_(std::move(arguments.name)),
-        rendezvous_(std::move(arguments.rendezvous)),
+        secret_(arguments.id.secret), rendezvous_(std::move(arguments.rendezvous)),
         links_(arguments.rank, arguments.size, std::move(sockets)) {}
 
   ~UidBootstrap() override {
@@ -116,6 +116,11 @@ public:
     over_ = true;
   }
 
+  Secret mix_secret(const Secret& said) const override {
+    return derive_secret(secret_, "secret of the job",
+                         {reinterpret_cast<const char*>(said.data()), said.size()});
+  }
+
   void finish(const Deadline& deadline) override {
     barrier(deadline);
     links_.say_goodbye(deadline);
@@ -145,6 +150,7 @@ private:
   }
 
   const std::string name_;
+  const Secret secret_;
   const std::unique_ptr<Rendezvous> rendezvous_; ///< others may still need it
   PeerLinks links_;
   std::uint32_t calls_ = 0;
@@ -158,10 +164,12 @@ std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& dead
   const UniqueId& id = arguments.id;
   std::vector<Listener> listeners = listen_for_neighbours(id, arguments.interfaces);
   const Join join = join_frame(arguments, listeners, deadline);
-  Dialer dialer(place_of(id), id.addresses, encode_frame(FrameKind::join, join.encode()));
+  Dialer dialer(place_of(id), id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
   Socket rendezvous = dial(dialer, deadline);
   const Neighbours neighbours = await_neighbours(rendezvous, arguments.size, deadline);
-  const LinkingRequest request{arguments.rank, arguments.size, id.secret, &neighbours, &rendezvous};
+  const LinkingRequest request{arguments.rank, arguments.size, id.secret,
+                               &neighbours,    &rendezvous,    join.who};
   NeighbourSockets sockets = link_neighbours(request, std::move(listeners), deadline);
   const Bytes linked = encode_frame(FrameKind::linked);
   rendezvous.send_all(linked.data(), linked.size(), deadline);

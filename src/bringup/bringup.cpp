@@ -8,6 +8,7 @@
 #include "src/base/units.h"
 #include "src/bringup/gpu_pairs.h"
 #include "src/runtime/fault.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -92,6 +93,7 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
   verdict.n_pes = runtime.n_pes();
   verdict.transports = std::move(transports);
   verdict.unreachable = unreachable_pairs(verdict.transports, verdict.n_pes);
+  verdict.advice = runtime.remote_choice().advice;
   runtime.lifeline().phase(check_phase);
   const CheckArea layout(verdict.n_pes, CheckArea::default_sizes());
   SymmetricMemory area(runtime, layout.size_bytes());

@@ -39,6 +39,9 @@ BringupVerdict check_all_pairs(Runtime& runtime, const Options& options,
 /// Rows "bringup.put", ... by transport, and the findings pair-unreachable, pair-corrupt and
 /// gpu-kernels-unavailable.
 void add_to_report(const BringupVerdict& verdict, Report& report);
+/// The finding transport-fallback, if the job does without a better transport than the one that was
+/// chosen for it.
+void add_transport_choice(const RemoteChoice& choice, Findings& findings);
 /// Rows of a check that has not ended: unchecked, and how far it came.
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report);
 

@@ -8,6 +8,7 @@
 #include "src/base/json_line.h"
 #include "src/base/text.h"
 #include "src/bringup/bringup.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
 
@@ -70,8 +71,10 @@ void add_unreachable(const BringupVerdict& verdict, Findings& findings) {
       message += "; " + transport.name + ": " + why;
   findings.push_back({"pair-unreachable", Severity::error,
                       fmt::format("PE {} to PE {}", first.first, first.second), message,
-                      "enable a transport between these hosts; shmemctl doctor says what is "
-                      "missing for each"});
+                      verdict.advice.empty()
+                          ? "enable a transport between these hosts; shmemctl doctor says what is "
+                            "missing for each"
+                          : verdict.advice + " reaches all pairs"});
 }
 
 void add_corrupt(const BringupVerdict& verdict, Findings& findings) {
@@ -152,6 +155,15 @@ void add_to_report(const BringupVerdict& verdict, Report& report) {
                                "kernels cannot be launched, so pairs were not checked by them: " +
                                    verdict.kernels_problem,
                                "shmemctl doctor --only driver,gpu; without GPUs: --heap none"});
+}
+
+void add_transport_choice(const RemoteChoice& choice, Findings& findings) {
+  if (!choice.automatic || choice.rejected.empty())
+    return;
+  findings.push_back({"transport-fallback", Severity::info, "PEs that share no memory",
+                      "they are reached by " + to_text(choice),
+                      "for RDMA, shmemctl doctor --only rdma says what is missing; to choose "
+                      "yourself, --remote-transport NAME"});
 }
 
 void add_unfinished(const std::string& transport, int round, int rounds, Report& report) {

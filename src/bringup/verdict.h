@@ -16,6 +16,7 @@ struct BringupVerdict {
   /// several PEs saw stand once each.
   std::vector<PairFailure> failures;
   std::vector<PePair> unreachable; ///< by no transport
+  std::string advice;              ///< RemoteChoice::advice
   /// Why kernels of a job with GPUs could not be launched; "" if they could, or there are none.
   std::string kernels_problem;
   bool passed() const { return failures.empty() && unreachable.empty() && kernels_problem.empty(); }

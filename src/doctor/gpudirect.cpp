@@ -20,11 +20,8 @@ constexpr const char* modprobe_line =
     "(update-initramfs -u || dracut -f) && reboot";
 constexpr std::array<int, 2> first_dma_buf_kernel = {5, 12};
 
-/// Any spelling that NVSHMEM takes for true (its first letter decides).
 bool wants_ibgda(const Environment& environment) {
-  const auto found = environment.find("NVSHMEM_IB_ENABLE_IBGDA");
-  return found != environment.end() && !found->second.empty() &&
-         std::string_view("0nNfF").find(found->second.front()) == std::string_view::npos;
+  return Options(environment).boolean("IB_ENABLE_IBGDA");
 }
 
 /// One way to GPU memory: whether it is open, how we know, and what would open it.

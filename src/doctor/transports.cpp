@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 #include "src/doctor/checks.h"
 #include "src/doctor/child.h"
@@ -47,7 +48,8 @@ bool asked_for(const std::string& name, const Environment& environment) {
   const Options options(environment);
   const std::vector<std::string> named = split(options.text("TRANSPORT"), ',');
   const OptionValue& remote = options.value("REMOTE_TRANSPORT");
-  return (remote.set() && remote.text == name) ||
+  return (remote.set() && remote.text == name && parse_remote_transport(remote.text)) ||
+         (name == "ibgda" && options.boolean("IB_ENABLE_IBGDA")) ||
          std::find(named.begin(), named.end(), name) != named.end();
 }
 

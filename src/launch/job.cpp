@@ -215,7 +215,7 @@ void LaunchJob::relay_rest() {
       if (stream->holds() || !stream->open())
         stream->pass_on();
       // Its writers are to notice that nobody reads stdout any more.
-      if (out_.broken() && stream == pe.out.get() && stream->open())
+      if (out_.given_up() && stream == pe.out.get() && stream->open())
         stream->close();
     }
 }

@@ -103,9 +103,10 @@ Spawned LaunchJob::start_pe(int pe, const std::string& program) {
   Spawned spawned(spawn, signals_);
   Pe& entry = pes_[static_cast<std::size_t>(pe)];
   entry.pid = spawned.pid();
-  const OutputStream::Style style{request_.label ? "[" + std::to_string(pe) + "] " : std::string(),
-                                  request_.n_pes == 1 && !request_.label};
+  OutputStream::Style style{request_.label ? "[" + std::to_string(pe) + "] " : std::string(),
+                            request_.n_pes == 1 && !request_.label, false};
   entry.out = std::make_unique<OutputStream>(std::move(out.read_end), out_, style);
+  style.one_error = request_.one_error && !request_.label && request_.n_pes > 1;
   entry.err = std::make_unique<OutputStream>(std::move(err.read_end), err_, style);
   return spawned;
 }

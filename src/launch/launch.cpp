@@ -61,6 +61,18 @@ LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_ren
   return job.run();
 }
 
+bool failed_alike_and_said_so(const LaunchResult& result) {
+  if (result.timed_out || result.first_failed < 0)
+    return false;
+  const PeEnd& first = result.ends.front();
+  const bool alike =
+      std::all_of(result.ends.begin(), result.ends.end(), [&first](const PeEnd& end) {
+        return end.signal == 0 && end.exit_status == first.exit_status;
+      });
+  return alike && std::any_of(result.ends.begin(), result.ends.end(),
+                              [](const PeEnd& end) { return !end.last_words.empty(); });
+}
+
 std::string failure_line(const LaunchResult& result) {
   if (result.timed_out)
     return "the job did not end within its deadline (--timeout); " + pe_list(result.late_pes) +

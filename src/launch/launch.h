@@ -23,6 +23,9 @@ struct LaunchRequest {
   /// killed or fails by itself ends nothing; PE 0's end decides. Exit codes 3 and 124 say that the
   /// job has failed, and end it as ever.
   bool loss_allowed = false;
+  /// The program is this one: an error that several PEs print in the same words is passed on once,
+  /// unless lines have labels.
+  bool one_error = false;
   Environment environment;
   std::vector<CpuSet> cpus = {}; ///< by PE: what it is bound to (core_shares.h); empty: nothing
 };
@@ -50,8 +53,9 @@ struct LaunchResult {
 /// launcher, also when that is killed by SIGKILL; a guard process then ends what else carries the
 /// job's id in its environment (a grandchild that has cleared it gets away). A second SIGINT is a
 /// SIGKILL for all. Reaps every child of the calling process, and must be called while that has
-/// one thread. Throws Error (usage: no such program; unavailable: fork failed, stdout cannot be
-/// written).
+/// one thread. Where stdout refuses output (a full disk), the job goes on without it for a while,
+/// so that no PE is ended by what is not its own fault. Throws Error (usage: no such program;
+/// unavailable: fork failed, or, at the end, stdout could not be written).
 LaunchResult launch(const LaunchRequest& request);
 
 /// Starts what introduces the PEs to each other, and returns its UniqueId::text().
@@ -62,6 +66,10 @@ LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_ren
 /// The one line that tells how the job failed: "PE 2 was killed by signal 9 (Killed); its last
 /// words: ..."; "" if it did not, or if it was interrupted by a signal that the user sent.
 std::string failure_line(const LaunchResult& result);
+
+/// Whether all PEs failed with the same exit code, and one of them said why: then the job's failure
+/// line would say it again.
+bool failed_alike_and_said_so(const LaunchResult& result);
 
 /// Virtual node of a PE: blocks, whose sizes differ by at most one (larger ones first).
 int node_of_pe(int pe, int n_pes, int n_nodes);

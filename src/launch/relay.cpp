@@ -21,6 +21,10 @@ constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
 /// Fits what poll(2) promises for a pipe or terminal that could not be opened anew.
 constexpr std::size_t careful_bytes = 512;
+/// What a job may write after its output was refused before it is told.
+constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
+constexpr std::size_t most_known_errors = 1000;
+constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
 
 bool is_writable(int descriptor) {
   pollfd waiting{descriptor, POLLOUT, 0};
@@ -36,11 +40,18 @@ OutputSink::OutputSink(int descriptor) : descriptor_(descriptor) {
   file_ = S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
   socket_ = S_ISSOCK(status.st_mode);
   // O_NONBLOCK belongs to the open file, which other processes share: so it gets one of its own.
+  // What is not open for writing must refuse what is written (cli/terminal.h).
+  if ((::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY)
+    return;
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
     nonblocking_ =
         FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
+}
+
+bool OutputSink::given_up() const {
+  return error_number_ == EPIPE || lost_bytes_ > most_lost_bytes;
 }
 
 bool OutputSink::full() const {
@@ -85,6 +96,8 @@ bool OutputSink::may_write(const OutputStream& stream) const {
 }
 
 void OutputSink::append(const OutputStream& from, const std::string& text) {
+  if (broken())
+    lost_bytes_ += text.size();
   if (broken() || text.empty())
     return;
   if (written_ > most_waiting_bytes) {
@@ -158,7 +171,10 @@ void OutputStream::emit(std::size_t size_bytes) {
     std::string text = kept_.substr(0, size_bytes);
     kept_.erase(0, size_bytes);
     const bool continues = in_line_ && sink_.last_ == this;
+    const bool begins = !in_line_;
     in_line_ = text.back() != '\n';
+    if (style_.one_error && begins)
+      text = without_known_errors(text);
     sink_.append(*this, style_.label.empty() ? text : labelled(text, !continues));
   }
   if (open() && in_line_ && !style_.at_once) {
@@ -167,6 +183,27 @@ void OutputStream::emit(std::size_t size_bytes) {
   } else if (sink_.owner_ == this || sink_.may_write(*this)) {
     sink_.owner_ = nullptr;
   }
+}
+
+std::string OutputStream::without_known_errors(const std::string& lines) {
+  std::string out;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t newline = lines.find('\n', at);
+    const std::size_t end = newline == std::string::npos ? lines.size() : newline + 1;
+    const std::string line = lines.substr(at, end - at);
+    at = end;
+    if (starts_with(line, error_prefix)) {
+      const OutputStream* speaker = this;
+      if (sink_.errors_.size() < most_known_errors)
+        speaker = sink_.errors_.emplace(line, this).first->second;
+      left_out_ = speaker != this;
+    } else {
+      left_out_ = left_out_ && starts_with(line, fix_prefix);
+    }
+    if (!left_out_)
+      out += line;
+  }
+  return out;
 }
 
 std::string OutputStream::labelled(const std::string& lines, bool begins_line) const {
@@ -187,11 +224,10 @@ std::string OutputStream::last_words() const {
   std::string last;
   for (const std::string& line : split(tail_, '\n')) {
     const std::string words(trim(line));
-    if (!words.empty() && !starts_with(words, "shmemctl: fix: "))
+    if (!words.empty() && !starts_with(words, fix_prefix))
       last = words;
   }
-  const std::string prefix = "shmemctl: error: ";
-  return printable(starts_with(last, prefix) ? last.substr(prefix.size()) : last);
+  return printable(starts_with(last, error_prefix) ? last.substr(error_prefix.size()) : last);
 }
 
 } // namespace shmemctl

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <string>
 
 #include "src/base/file_descriptor.h"
@@ -27,6 +28,9 @@ public:
   /// The reader has gone (EPIPE), or the system refused the output.
   bool broken() const { return error_number_ != 0; }
   int error_number() const { return error_number_; }
+  /// Nothing more is to be written for it: its reader has gone, or so much was lost since the
+  /// system refused the output that the writers are to notice.
+  bool given_up() const;
   /// A stream is in the middle of a very long line, so that others may have to wait.
   bool claimed() const { return owner_ != nullptr; }
   /// The last line that was passed on has no newline yet.
@@ -46,8 +50,10 @@ private:
   std::size_t written_ = 0; ///< of waiting_
   int error_number_ = 0;
   bool mid_line_ = false;
-  const OutputStream* last_ = nullptr;  ///< who wrote last
-  const OutputStream* owner_ = nullptr; ///< who is in the middle of a very long line
+  std::size_t lost_bytes_ = 0;                        ///< since it broke
+  std::map<std::string, const OutputStream*> errors_; ///< lines passed on, and whose they were
+  const OutputStream* last_ = nullptr;                ///< who wrote last
+  const OutputStream* owner_ = nullptr;               ///< who is in the middle of a very long line
   std::chrono::steady_clock::time_point owner_since_;
 };
 
@@ -57,6 +63,9 @@ public:
   struct Style {
     std::string label;    ///< before each line; "" is none
     bool at_once = false; ///< bytes need not wait for the end of their line
+    /// An error of this program that another stream of the sink has passed on in the same words is
+    /// left out, with its fix.
+    bool one_error = false;
   };
   /// Longest line that is kept whole in memory; a longer one is passed on in pieces, while which
   /// all other streams of the sink wait, as long as it goes on within a second.
@@ -85,13 +94,16 @@ public:
 private:
   std::string labelled(const std::string& lines, bool begins_line) const;
   void emit(std::size_t size_bytes);
+  /// `lines` without errors that another stream has passed on.
+  std::string without_known_errors(const std::string& lines);
 
   FileDescriptor pipe_;
   OutputSink& sink_;
   Style style_;
-  std::string kept_;     ///< not passed on yet
-  std::string tail_;     ///< end of everything that was read
-  bool in_line_ = false; ///< a part of the current line has been passed on
+  std::string kept_;      ///< not passed on yet
+  std::string tail_;      ///< end of everything that was read
+  bool in_line_ = false;  ///< a part of the current line has been passed on
+  bool left_out_ = false; ///< the last line was an error that is known
 };
 
 } // namespace shmemctl

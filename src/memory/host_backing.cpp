@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -20,6 +21,7 @@
 #include "src/memory/backing.h"
 #include "src/memory/host_file.h"
 #include "src/memory/memory_room.h"
+#include "src/memory/sparse_memory.h"
 
 namespace shmemctl {
 
@@ -92,6 +94,20 @@ public:
 private:
   Reservation reservation_;
 };
+
+/// Throws if less than `missing_bytes` of the `size_bytes` can be had without the kernel killing a
+/// process for it.
+std::optional<Room> require_room(const MemoryRoom& in, HostFileKind kind, std::size_t size_bytes,
+                                 std::size_t missing_bytes) {
+  std::optional<Room> room = in.now();
+  if (room && (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
+    throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
+                fmt::format("{} has {} of memory free, of which {} are left to others",
+                            room->limited_by, rough_size(room->free_bytes),
+                            rough_size(margin_bytes)),
+                "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
+  return room;
+}
 
 class HostBacking final : public HeapBacking {
 public:
@@ -206,18 +222,8 @@ private:
                                      most_bytes_per_look);
   }
 
-  /// Throws if less than `missing_bytes` of the `size_bytes` can be had without the kernel killing
-  /// a process for it.
   std::optional<Room> require_room(std::size_t size_bytes, std::size_t missing_bytes) const {
-    std::optional<Room> room = room_.now();
-    if (room &&
-        (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
-      throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind_), "commit",
-                  fmt::format("{} has {} of memory free, of which {} are left to others",
-                              room->limited_by, rough_size(room->free_bytes),
-                              rough_size(margin_bytes)),
-                  "lower SHMEMCTL_SYMMETRIC_SIZE, run fewer PEs on this node, or raise the limit");
-    return room;
+    return shmemctl::require_room(room_, kind_, size_bytes, missing_bytes);
   }
 
   /// 0 or the error's number. A signal only repeats the step.
@@ -267,6 +273,17 @@ private:
 };
 
 } // namespace
+
+std::unique_ptr<Chunk> create_sparse(HeapBacking& backing, std::size_t size_bytes,
+                                     std::size_t used_bytes) {
+  constexpr HostFileKind kind = HostFileKind::memfd;
+  if (backing.kind() != std::string_view(to_string(kind)))
+    return backing.create_of_small_pages(size_bytes);
+  require_room(MemoryRoom(), kind, size_bytes, used_bytes);
+  FileDescriptor file = open_host_file(kind);
+  resize_host_file(file, kind, size_bytes);
+  return std::make_unique<HostChunk>(std::move(file), size_bytes, false);
+}
 
 std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options) {
   return std::make_unique<HostBacking>(options);

@@ -22,14 +22,38 @@ constexpr const char* subject = "this program's global variables";
 constexpr const char* keep_private =
     "build it with an ordinary linker script; or keep symmetric variables in shmem_malloc";
 
-/// The parts of `range` in front of and behind `hole`.
-void subtract(const PageRange& range, const PageRange& hole, std::vector<PageRange>& rest) {
-  const PageRange before{range.begin, std::clamp(hole.begin, range.begin, range.end)};
-  const PageRange behind{std::clamp(hole.end, range.begin, range.end), range.end};
-  if (before.size_bytes() > 0)
-    rest.push_back(before);
-  if (behind.size_bytes() > 0)
-    rest.push_back(behind);
+bool overlap(const PageRange& left, const PageRange& right) {
+  return left.begin < right.end && right.begin < left.end;
+}
+
+PageRange common(const PageRange& left, const PageRange& right) {
+  const PageRange both{std::max(left.begin, right.begin), std::min(left.end, right.end)};
+  return both.begin < both.end ? both : PageRange{};
+}
+
+/// `ranges` without `hole`.
+std::vector<PageRange> without(const std::vector<PageRange>& ranges, const PageRange& hole) {
+  std::vector<PageRange> rest;
+  for (const PageRange& range : ranges)
+    for (const PageRange& part :
+         {PageRange{range.begin, std::clamp(hole.begin, range.begin, range.end)},
+          PageRange{std::clamp(hole.end, range.begin, range.end), range.end}})
+      if (part.size_bytes() > 0)
+        rest.push_back(part);
+  return rest;
+}
+
+/// Sorted, with those that touch or overlap as one.
+std::vector<PageRange> joined(std::vector<PageRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const PageRange& left, const PageRange& right) { return left.begin < right.begin; });
+  std::vector<PageRange> out;
+  for (const PageRange& range : ranges)
+    if (!out.empty() && range.begin <= out.back().end)
+      out.back().end = std::max(out.back().end, range.end);
+    else if (range.size_bytes() > 0)
+      out.push_back(range);
+  return out;
 }
 
 /// A hash of the file that is run, for linkers that write no build id.
@@ -56,7 +80,7 @@ std::string hash_of_program_file() {
 }
 
 struct Search {
-  std::optional<PageRange> pages;
+  DataLayout layout;
   std::uintptr_t load_address = 0;
   std::optional<std::string> build_id;
 };
@@ -66,8 +90,8 @@ int look_at_main_program(dl_phdr_info* info, std::size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
   search.load_address = info->dlpi_addr;
-  search.pages =
-      writable_pages(headers, info->dlpi_addr, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  search.layout =
+      data_layout(headers, info->dlpi_addr, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
   for (const ElfW(Phdr) & header : headers)
     if (header.p_type == PT_NOTE && !search.build_id)
       search.build_id = find_build_id(
@@ -77,38 +101,55 @@ int look_at_main_program(dl_phdr_info* info, std::size_t, void* data) {
 
 } // namespace
 
-std::optional<PageRange> writable_pages(std::span<const ElfW(Phdr)> headers,
-                                        std::uintptr_t load_address, std::size_t page_bytes) {
+DataLayout data_layout(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_address,
+                       std::size_t page_bytes) {
   const auto down = [&](std::uintptr_t address) { return address / page_bytes * page_bytes; };
   const auto up = [&](std::uintptr_t address) { return down(address + page_bytes - 1); };
-  // The loader protects whole pages only: a page that RELRO ends in stays writable.
   PageRange relro;
-  for (const ElfW(Phdr) & header : headers)
-    if (header.p_type == PT_GNU_RELRO)
-      relro = {down(load_address + header.p_vaddr),
-               down(load_address + header.p_vaddr + header.p_memsz)};
-  std::vector<PageRange> pieces;
+  std::vector<PageRange> writable, read_only, code;
+  DataLayout layout;
   for (const ElfW(Phdr) & header : headers) {
-    if (header.p_type != PT_LOAD || (header.p_flags & PF_W) == 0 || header.p_memsz == 0)
-      continue;
-    if ((header.p_flags & PF_X) != 0)
-      return std::nullopt;
     const std::uintptr_t begin = load_address + header.p_vaddr;
-    subtract({down(begin), up(begin + header.p_memsz)}, relro, pieces);
+    // The loader protects whole pages only: a page that RELRO ends in stays writable.
+    if (header.p_type == PT_GNU_RELRO)
+      relro = {down(begin), down(begin + header.p_memsz)};
+    if (header.p_type != PT_LOAD || header.p_memsz == 0)
+      continue;
+    const PageRange pages{down(begin), up(begin + header.p_memsz)};
+    const bool is_writable = (header.p_flags & PF_W) != 0, is_code = (header.p_flags & PF_X) != 0;
+    if (is_writable && is_code)
+      layout.problem = "a segment of it is writable and executable";
+    (is_code ? code : is_writable ? writable : read_only).push_back(pages);
+    if (is_writable && !is_code && header.p_filesz > 0)
+      layout.stored.push_back({pages.begin, up(begin + header.p_filesz)});
   }
-  std::sort(pieces.begin(), pieces.end(),
-            [](const PageRange& left, const PageRange& right) { return left.begin < right.begin; });
-  std::optional<PageRange> largest;
-  PageRange joined;
-  for (const PageRange& piece : pieces) {
-    if (joined.size_bytes() > 0 && piece.begin <= joined.end)
-      joined.end = std::max(joined.end, piece.end);
-    else
-      joined = piece;
-    if (!largest || joined.size_bytes() > largest->size_bytes())
-      largest = joined;
-  }
-  return largest;
+  writable = joined(without(writable, relro));
+  if (layout.problem.empty() && writable.empty())
+    layout.problem = "no segment of it is writable and not executable";
+  if (!layout.problem.empty())
+    return layout;
+  layout.pages = {writable.front().begin, writable.back().end};
+  code.push_back(relro);
+  for (const PageRange& range : code)
+    if (overlap(range, layout.pages))
+      layout.problem = "code, or what the loader protects (RELRO), lies between its writable "
+                       "segments";
+  std::vector<PageRange> between{layout.pages};
+  for (const PageRange& range : writable)
+    between = without(between, range);
+  for (const PageRange& range : read_only)
+    for (const PageRange& gap : between)
+      if (const PageRange part = common(range, gap); part.size_bytes() > 0)
+        layout.constants.push_back(part);
+  layout.constants = joined(std::move(layout.constants));
+  for (const PageRange& range : layout.constants)
+    between = without(between, range);
+  layout.gaps = std::move(between);
+  layout.stored = joined(without(layout.stored, relro));
+  layout.zeroed = std::move(writable);
+  for (const PageRange& range : layout.stored)
+    layout.zeroed = without(layout.zeroed, range);
+  return layout;
 }
 
 std::optional<std::string> find_build_id(std::span<const std::byte> notes) {
@@ -134,10 +175,9 @@ std::optional<std::string> find_build_id(std::span<const std::byte> notes) {
 ProgramData find_program_data() {
   Search search;
   ::dl_iterate_phdr(look_at_main_program, &search);
-  if (!search.pages)
-    throw Error(ExitCode::unavailable, subject, "share",
-                "no segment of it is writable and not executable", keep_private);
-  return {*search.pages, search.load_address,
+  if (!search.layout.problem.empty())
+    throw Error(ExitCode::unavailable, subject, "share", search.layout.problem, keep_private);
+  return {std::move(search.layout), search.load_address,
           search.build_id ? *search.build_id : hash_of_program_file()};
 }
 

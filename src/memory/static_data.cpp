@@ -1,4 +1,7 @@
-// The program's own variables in shared memory.
+// The program's own variables in shared memory. Pages that nobody has touched are not copied, and
+// take no memory. Where the program has several writable segments, the region reaches from the
+// first to the last; read-only data between them are part of it.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <fmt/format.h>
@@ -6,7 +9,10 @@
 #include <optional>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -15,7 +21,9 @@
 #include "src/base/units.h"
 #include "src/memory/kernel_copy.h"
 #include "src/memory/program_data.h"
+#include "src/memory/sparse_memory.h"
 #include "src/memory/symmetric_region.h"
+#include "src/memory/touched_pages.h"
 
 namespace shmemctl {
 
@@ -23,14 +31,93 @@ namespace {
 
 constexpr const char* subject = "this program's global variables";
 
+std::byte* at(std::uintptr_t address) {
+  return reinterpret_cast<std::byte*>(address);
+}
+
+/// The pages between the program's segments in which nothing lies: held, so that nobody else maps
+/// something there, which the variables' pages would be mapped over. Given back at the end.
+class HeldGaps {
+public:
+  /// Throws Error (unavailable) if something lies there.
+  explicit HeldGaps(const std::vector<PageRange>& gaps) {
+    for (const PageRange& gap : gaps)
+      hold(gap);
+  }
+  HeldGaps(const HeldGaps&) = delete;
+  HeldGaps& operator=(const HeldGaps&) = delete;
+  ~HeldGaps() {
+    for (const PageRange& gap : held_)
+      ::munmap(at(gap.begin), gap.size_bytes());
+  }
+
+private:
+  void hold(const PageRange& gap) {
+    held_.reserve(held_.size() + 1);
+    void* mapped = ::mmap(at(gap.begin), gap.size_bytes(), PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    // Before Linux 4.17 the address is a mere wish.
+    if (mapped != MAP_FAILED && mapped != at(gap.begin)) {
+      ::munmap(mapped, gap.size_bytes());
+      errno = EEXIST;
+      mapped = MAP_FAILED;
+    }
+    if (mapped == MAP_FAILED)
+      throw system_error(fmt::format("the {} of address space at {:#x}, between the program's "
+                                     "variables,",
+                                     format_size_bytes(gap.size_bytes()), gap.begin),
+                         "hold", errno,
+                         "start the program itself, not by the loader; or keep large arrays in "
+                         "shmem_malloc");
+    held_.push_back(gap);
+  }
+
+  std::vector<PageRange> held_;
+};
+
+/// What has to be copied when the variables' pages are replaced by shared ones.
+class PagesToCopy {
+public:
+  explicit PagesToCopy(const DataLayout& layout) : layout_(layout) {}
+
+  /// Calls take(PageRange) for each piece until it gives another number than 0, which is returned.
+  /// Allocates nothing.
+  template <class Take>
+  int for_each(const Take& take) const {
+    for (const std::vector<PageRange>* whole : {&layout_.stored, &layout_.constants})
+      for (const PageRange& range : *whole)
+        if (const int result = take(range))
+          return result;
+    for (const PageRange& range : layout_.zeroed)
+      if (const int result = touched_.for_each_run(range, take))
+        return result;
+    return 0;
+  }
+
+  std::size_t size_bytes() const {
+    std::size_t sum = 0;
+    for_each([&sum](const PageRange& range) {
+      sum += range.size_bytes();
+      return 0;
+    });
+    return sum;
+  }
+
+private:
+  const DataLayout& layout_;
+  TouchedPages touched_;
+};
+
 /// The pages of the variables while they are shared.
 class SharedPages {
 public:
   /// Shares them. Throws Error (unavailable).
-  SharedPages(const PageRange& pages, std::unique_ptr<Chunk> chunk)
-      : base_(reinterpret_cast<std::byte*>(pages.begin)), size_bytes_(pages.size_bytes()),
-        chunk_(std::move(chunk)) {
-    make_shared();
+  SharedPages(const DataLayout& layout, HeapBacking& backing)
+      : base_(at(layout.pages.begin)), size_bytes_(layout.pages.size_bytes()),
+        constants_(layout.constants), gaps_(layout.gaps) {
+    const PagesToCopy pages(layout);
+    chunk_ = create_sparse(backing, size_bytes_, pages.size_bytes());
+    make_shared(pages);
   }
   SharedPages(const SharedPages&) = delete;
   SharedPages& operator=(const SharedPages&) = delete;
@@ -42,12 +129,15 @@ public:
   void after_fork_in_child() noexcept;
 
 private:
-  void make_shared();
+  void make_shared(const PagesToCopy& pages);
+  int copy_to(std::byte* memory) const noexcept;
   std::byte* private_copy() const noexcept;
   void put_in_place(std::byte* copy) noexcept;
 
   std::byte* base_;
   std::size_t size_bytes_;
+  std::vector<PageRange> constants_; ///< writable while they are shared: NICs take no others
+  HeldGaps gaps_;
   std::unique_ptr<Chunk> chunk_;
   bool shared_ = false;
   std::byte* snapshot_ = nullptr; ///< while fork() runs
@@ -59,9 +149,13 @@ std::atomic<SharedPages*> in_force{nullptr};
 /// The step that must not be disturbed. Whatever is written to the variables after the kernel has
 /// copied them and before they are mapped is lost, so nothing is: no library call that keeps
 /// state, no allocation, and errno belongs to the thread.
-void SharedPages::make_shared() {
+void SharedPages::make_shared(const PagesToCopy& pages) {
   const SignalsBlocked blocked;
-  if (const int error = write_to_file(descriptor(), 0, base_, size_bytes_))
+  const int error = pages.for_each([this](const PageRange& range) {
+    return write_to_file(descriptor(), range.begin - reinterpret_cast<std::uintptr_t>(base_),
+                         at(range.begin), range.size_bytes());
+  });
+  if (error != 0)
     throw system_error(subject, "copy", error, "lower the size of the program's static arrays");
   chunk_->map(base_);
   shared_ = true;
@@ -78,14 +172,38 @@ SharedPages::~SharedPages() {
     put_in_place(copy);
 }
 
+/// Copies the pages that the file has to `memory`, which is zero; returns 0 or the error's number.
+/// A page that no PE has touched is a hole in the file.
+int SharedPages::copy_to(std::byte* memory) const noexcept {
+  const auto seek = [this](std::size_t from, int whence) {
+    return ::syscall(SYS_lseek, descriptor(), static_cast<off_t>(from), whence);
+  };
+  for (std::size_t from = 0; from < size_bytes_;) {
+    const long data = seek(from, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) // only holes from there on
+      return 0;
+    // A kernel that does not tell: all of it.
+    const auto begin = data < 0 ? from : static_cast<std::size_t>(data);
+    const long hole = data < 0 ? -1 : seek(begin, SEEK_HOLE);
+    const std::size_t end =
+        hole < 0 ? size_bytes_ : std::min(static_cast<std::size_t>(hole), size_bytes_);
+    if (begin >= end)
+      return 0;
+    if (const int error = read_from_file(descriptor(), begin, memory + begin, end - begin))
+      return error;
+    from = end;
+  }
+  return 0;
+}
+
 /// What the variables hold now, in memory of this process alone; nullptr if there is too little.
 std::byte* SharedPages::private_copy() const noexcept {
-  void* mapped =
-      ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped = ::mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
     return nullptr;
   auto* copy = static_cast<std::byte*>(mapped);
-  if (read_from_file(descriptor(), 0, copy, size_bytes_) == 0)
+  if (copy_to(copy) == 0)
     return copy;
   ::munmap(mapped, size_bytes_);
   return nullptr;
@@ -93,8 +211,13 @@ std::byte* SharedPages::private_copy() const noexcept {
 
 /// Moves the copy's pages over the shared ones. Of no effect if the kernel refuses.
 void SharedPages::put_in_place(std::byte* copy) noexcept {
-  if (::mremap(copy, size_bytes_, size_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, base_) == MAP_FAILED)
+  if (::mremap(copy, size_bytes_, size_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, base_) ==
+      MAP_FAILED) {
     ::munmap(copy, size_bytes_);
+    return;
+  }
+  for (const PageRange& range : constants_)
+    ::mprotect(at(range.begin), range.size_bytes(), PROT_READ);
 }
 
 void SharedPages::after_fork_in_parent() noexcept {
@@ -143,7 +266,7 @@ struct StaticDataRegion::Impl {
   std::size_t my_slot = 0;
 
   explicit Impl(HeapBacking& its_backing) : backing(its_backing) {}
-  std::size_t size_bytes() const { return program.pages.size_bytes(); }
+  std::size_t size_bytes() const { return program.pages().size_bytes(); }
 };
 
 StaticDataRegion::StaticDataRegion(HeapBacking& backing) : impl_(std::make_unique<Impl>(backing)) {
@@ -155,7 +278,7 @@ StaticDataRegion::StaticDataRegion(HeapBacking& backing) : impl_(std::make_uniqu
     log(LogLevel::warning, "memory",
         "other threads run while global variables become symmetric: what they write to them just "
         "now may be lost; call shmem_init before threads are started");
-  impl_->pages.emplace(impl_->program.pages, backing.create_of_small_pages(impl_->size_bytes()));
+  impl_->pages.emplace(impl_->program.layout, backing);
 }
 
 StaticDataRegion::~StaticDataRegion() = default;
@@ -178,7 +301,7 @@ void StaticDataRegion::share(LocalPeers& peers, const Deadline& deadline) {
 }
 
 std::byte* StaticDataRegion::base() const {
-  return reinterpret_cast<std::byte*>(impl_->program.pages.begin);
+  return reinterpret_cast<std::byte*>(impl_->program.pages().begin);
 }
 
 std::size_t StaticDataRegion::size_bytes() const {
@@ -196,7 +319,7 @@ std::byte* StaticDataRegion::slot_base(int slot) const {
 std::string StaticDataRegion::fingerprint() const {
   const ProgramData& program = impl_->program;
   return fmt::format("build {}, data of {} bytes at {:#x}", program.build_id, impl_->size_bytes(),
-                     program.pages.begin - program.load_address);
+                     program.pages().begin - program.load_address);
 }
 
 } // namespace shmemctl

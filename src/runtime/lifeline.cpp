@@ -34,6 +34,19 @@ Verdict make_verdict(Verdict::Kind kind, const std::string& words) {
   return verdict;
 }
 
+/// Another PE wrote them: they need not end with a 0, and are no text that may be printed as it is.
+std::string words_of(const Verdict& verdict) {
+  return printable(
+      std::string(verdict.words.data(), ::strnlen(verdict.words.data(), verdict.words.size())),
+      4 * sizeof verdict.words);
+}
+
+bool over_unix(const AddressBook& addresses) {
+  return std::any_of(addresses.begin(), addresses.end(), [](const auto& of_pe) {
+    return !of_pe.empty() && of_pe.front().family() == AF_UNIX;
+  });
+}
+
 /// The PE that could not connect knows why; the one that waited for it does not.
 const Verdict* worst(const std::vector<Verdict>& verdicts) {
   for (const Verdict::Kind kind : {Verdict::Kind::cannot_connect, Verdict::Kind::not_connected})
@@ -45,15 +58,23 @@ const Verdict* worst(const std::vector<Verdict>& verdicts) {
 
 void say_hello(Socket& socket, const State& state, int peer, const Deadline& deadline,
                const WaitCheck& check) {
-  const std::string hello = encode(state.hello());
+  const Handshake handshake = knock_at(socket, deadline, check);
+  const std::string hello = encode(proven(handshake, state.secret(), state.hello()));
   socket.send_all(hello.data(), hello.size(), deadline, check);
-  std::string answer(encode(Welcome{}).size(), '\0');
-  socket.receive_all(answer.data(), answer.size(), deadline, check);
-  const Decoded decoded = decode(answer, max_frame_bytes);
-  const auto* welcome = std::get_if<Welcome>(&decoded.message);
-  if (decoded.state != Decoding::complete || !welcome || welcome->rank != peer)
+  const std::optional<Message> answer = receive_message(socket, deadline, check);
+  const auto* welcome = answer ? std::get_if<Welcome>(&*answer) : nullptr;
+  if (!welcome || welcome->rank != peer || !is_proven(handshake, state.secret(), *answer))
     throw Error(ExitCode::unavailable, state.words_for(peer), "connect to",
                 "somebody else answers at its address", "start the job again");
+}
+
+/// Errors behind connecting do not say which address was in use.
+Error at_address(const Error& error, const SocketAddress& address) {
+  const std::string text = address.text();
+  if (error.message().find(text) != std::string::npos)
+    return error;
+  return {error.code(), error.subject() + " at " + text, error.attempted(), error.system_message(),
+          error.fix()};
 }
 
 } // namespace
@@ -70,8 +91,10 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
       std::min(settings.connect_limit_s, deadline.remaining_s() / 2)));
   Verdict mine;
   try {
-    for (const int peer : connects_to(state_->rank(), state_->size()))
-      connect_to(peer, limit);
+    const std::vector<int> peers = connects_to(state_->rank(), state_->size());
+    for (std::size_t i = 0; i < peers.size(); ++i)
+      connect_to(peers[i], limit.at_most(std::chrono::duration<double>(
+                               limit.remaining_s() / static_cast<double>(peers.size() - i))));
     const int missing = thread_.wait_linked(neighbours(state_->rank(), state_->size()), limit);
     state_->check();
     if (missing >= 0)
@@ -85,17 +108,20 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
   }
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
-    throw Error(ExitCode::unavailable, "the lifeline", "start", bad->words.data(),
-                addresses_.front().front().family() == AF_UNIX
+    throw Error(ExitCode::unavailable, "the lifeline", "start", words_of(*bad),
+                over_unix(addresses_)
                     ? "look at the output and exit status of the PE that is named"
                     : "let the PEs' hosts reach each other by TCP on all ports above 1023, or name "
                       "an interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
 }
 
+/// The best address comes first, so what is wrong with it is what is told if none leads there.
 void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
   const WaitCheck check = [this] { state_->check(); };
   const std::vector<SocketAddress>& known = addresses_[static_cast<std::size_t>(peer)];
+  std::optional<Error> first_problem;
   for (std::size_t i = 0; i < known.size(); ++i) {
+    // What an address that fails at once has left over goes to those behind it.
     const double share_s = deadline.remaining_s() / static_cast<double>(known.size() - i);
     const Deadline share = deadline.at_most(std::chrono::duration<double>(share_s));
     try {
@@ -103,12 +129,17 @@ void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
       say_hello(socket, *state_, peer, share, check);
       thread_.add_link(peer, std::move(socket));
       return;
-    } catch (const Error&) {
-      if (i + 1 == known.size())
-        throw;
+    } catch (const Error& error) {
       state_->check();
+      if (!first_problem)
+        first_problem = at_address(error, known[i]);
     }
   }
+  if (!first_problem)
+    throw Error(ExitCode::unavailable, state_->words_for(peer), "connect to",
+                "none of its addresses can be used from here",
+                "bring up an interface that both hosts have a network on");
+  throw Error(*first_problem);
 }
 
 void TreeLifeline::give_up(const std::string& step, int peer) {
@@ -151,16 +182,20 @@ void TreeLifeline::phase(const std::string& name) noexcept {
   }
 }
 
-bool TreeLifeline::announce(const Error& error, const std::string& phase) noexcept {
+bool TreeLifeline::announce(const Error& error, const std::string& given_phase) noexcept {
   if (state_->aside())
     return true;
   try {
+    const std::string phase = given_phase.empty() ? state_->phase().name : given_phase;
     Failure failure;
     failure.pe = state_->rank();
     failure.host = state_->host_of(failure.pe);
     failure.phase = phase;
-    failure.message = state_->words_for(failure.pe) + " failed" +
-                      (phase.empty() ? "" : " in phase " + phase) + ": " + error.message();
+    const std::string where = " in phase " + phase;
+    failure.message = state_->words_for(failure.pe);
+    failure.message += error.code() == ExitCode::interrupted
+                           ? " was " + error.system_message() + where
+                           : " failed" + where + ": " + error.message();
     failure.fix = error.fix();
     failure.code = error.code() == ExitCode::ok ? ExitCode::unavailable : error.code();
     const bool first = state_->propose(std::move(failure));

@@ -21,7 +21,14 @@ struct Failure {
   int pe = -1;
   std::string host, phase, message, fix;
   ExitCode code = ExitCode::unavailable;
+  /// `pe` does not answer: it is stopped, or its host is out of reach. It will not end by itself.
+  bool unresponsive = false;
 };
+
+/// Whether this PE has to ask the launcher to end the job, since one of its processes will not end
+/// by itself. The first PE that is not to blame does: mostly PE 0, which writes the report before.
+/// @param failure the job's first; nullptr is none
+bool needs_abort(const std::unique_ptr<Failure>& failure, int pe);
 
 /// What another PE's lifeline says of it.
 enum class Presence {
@@ -53,9 +60,11 @@ public:
 
   /// What this PE does now; others may ask, and neighbours are told of a change.
   virtual void phase(const std::string& name) noexcept = 0;
-  /// Tells all others that this PE fails with `error`; returns when it was sent to the neighbours
-  /// (or after 200 ms). False, and of no other effect than that check() throws from now on, if the
-  /// job has failed already: then this error is a consequence, or the second one.
+  /// Tells all others that this PE fails with `error`, or is ended by a signal (`interrupted`);
+  /// returns when it was sent to the neighbours (or after 200 ms). False, and of no other effect
+  /// than that check() throws from now on, if the job has failed already: then this error is a
+  /// consequence, or the second one.
+  /// @param phase "" is the one that was entered last
   virtual bool announce(const Error& error, const std::string& phase) noexcept = 0;
   /// The job's first failure: "PE 3 (host a) failed in phase heap: ...".
   virtual std::unique_ptr<Failure> failure() const = 0;

@@ -17,7 +17,7 @@ bool would_wait(int error_number) {
 
 std::string ending_words(int error_number) {
   if (error_number == ETIMEDOUT || error_number == EHOSTUNREACH || error_number == ENETUNREACH)
-    return std::string("its host is out of reach: ") + std::strerror(error_number);
+    return std::string(out_of_reach) + ": " + std::strerror(error_number);
   return "its connection ended";
 }
 
@@ -115,14 +115,23 @@ Decoding Stranger::receive() {
     return Decoding::garbage;
   if (count > 0)
     received_.append(buffer.data(), static_cast<std::size_t>(count));
-  Decoded decoded = decode(received_, max_stranger_bytes);
-  if (decoded.state != Decoding::complete)
-    return decoded.state;
-  received_.erase(0, decoded.size_bytes);
-  message_ = std::move(decoded.message);
+  for (;;) {
+    Decoded decoded = decode(received_, max_stranger_bytes);
+    if (decoded.state != Decoding::complete)
+      return decoded.state;
+    received_.erase(0, decoded.size_bytes);
+    message_ = std::move(decoded.message);
+    const auto* knock = std::get_if<Knock>(&message_);
+    if (!knock)
+      break;
+    if (handshake_)
+      return Decoding::garbage;
+    handshake_ = Handshake{knock->nonce, random_nonce()};
+    answer(Challenge{handshake_->listener});
+  }
   const bool expected =
       std::holds_alternative<Hello>(message_) || std::holds_alternative<Query>(message_);
-  return expected ? Decoding::complete : Decoding::garbage;
+  return expected && handshake_ ? Decoding::complete : Decoding::garbage;
 }
 
 void Stranger::answer(const Message& message) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/base/socket.h"
 #include "src/runtime/lifeline_wire.h"
@@ -14,6 +15,9 @@ namespace shmemctl::lifeline {
 
 /// Notices within about 15 s that the other host is gone (power, cable). No effect on Unix sockets.
 void watch_for_silence(const Socket& socket);
+
+/// How the words begin for a connection whose other end may still run.
+inline constexpr std::string_view out_of_reach = "its host is out of reach";
 
 /// How a connection ended, in words; nothing while it is open.
 using Ending = std::optional<std::string>;
@@ -54,8 +58,8 @@ private:
   std::optional<std::uint32_t> phase_sent_;
 };
 
-/// A connection from nobody knows whom: the first message decides. Holds few bytes, for a short
-/// time.
+/// A connection from nobody knows whom: it knocks, is challenged, and then its message decides.
+/// Holds few bytes, for a short time.
 class Stranger {
 public:
   using Clock = std::chrono::steady_clock;
@@ -64,9 +68,12 @@ public:
   int descriptor() const { return socket_.descriptor(); }
   Clock::duration age() const { return Clock::now() - since_; }
 
-  /// Reads what is there. `complete` with Hello or Query only; garbage also if it has closed.
+  /// Reads what is there, and answers a Knock. `complete` with Hello or Query only, behind that;
+  /// garbage also if it has closed.
   Decoding receive();
   const Message& message() const { return message_; }
+  /// Once a message is complete.
+  const Handshake& handshake() const { return *handshake_; }
   /// Sends what fits at once.
   void answer(const Message& message);
   Socket take_socket() { return std::move(socket_); }
@@ -76,6 +83,7 @@ private:
   Socket socket_;
   std::string received_;
   Message message_ = Goodbye{};
+  std::optional<Handshake> handshake_; ///< once it has knocked
   Clock::time_point since_ = Clock::now();
 };
 

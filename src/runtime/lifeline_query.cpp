@@ -1,6 +1,5 @@
 #include "src/runtime/lifeline_query.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -9,23 +8,17 @@ namespace shmemctl::lifeline {
 
 namespace {
 
-std::optional<Status> receive_status(Socket& socket, const Deadline& deadline,
-                                     const WaitCheck& check) {
-  std::string received;
-  std::array<char, 1> byte{};
-  // Byte by byte is slow and simple; this runs once, when a job has come to a stop.
-  while (received.size() < max_frame_bytes) {
-    socket.receive_all(byte.data(), byte.size(), deadline, check);
-    received += byte[0];
-    const Decoded decoded = decode(received, max_frame_bytes);
-    if (decoded.state == Decoding::garbage)
-      return std::nullopt;
-    if (decoded.state == Decoding::complete) {
-      const auto* status = std::get_if<Status>(&decoded.message);
-      return status ? std::optional(*status) : std::nullopt;
-    }
-  }
-  return std::nullopt;
+/// Asks on a connection that stands. Nothing if what answers is not that PE.
+std::optional<Status> ask_on(Socket& socket, const State& state, int about,
+                             const Deadline& deadline, const WaitCheck& check) {
+  const Handshake handshake = knock_at(socket, deadline, check);
+  const std::string question =
+      encode(proven(handshake, state.secret(), Query{state.hello(), about}));
+  socket.send_all(question.data(), question.size(), deadline, check);
+  const std::optional<Message> answer = receive_message(socket, deadline, check);
+  const auto* status = answer ? std::get_if<Status>(&*answer) : nullptr;
+  const bool is_true = status && is_proven(handshake, state.secret(), *answer);
+  return is_true ? std::optional(*status) : std::nullopt;
 }
 
 std::optional<Status> ask_at(const State& state, const SocketAddress& address, int pe, int about,
@@ -33,9 +26,7 @@ std::optional<Status> ask_at(const State& state, const SocketAddress& address, i
   const WaitCheck check = [&state] { state.check(); };
   try {
     Socket socket = Socket::connect(address, state.words_for(pe), deadline, check);
-    const std::string question = encode(Query{state.hello(), about});
-    socket.send_all(question.data(), question.size(), deadline, check);
-    return receive_status(socket, deadline, check);
+    return ask_on(socket, state, about, deadline, check);
   } catch (const Error&) {
     state.check();
     return std::nullopt;
@@ -65,9 +56,7 @@ std::optional<Presence> presence_at(const State& state, const SocketAddress& add
     const int problem = connect_once(address, state.words_for(pe), deadline, socket);
     if (problem != 0)
       return problem == ECONNREFUSED ? Presence::gone : Presence::silent;
-    const std::string question = encode(Query{state.hello(), -1});
-    socket.send_all(question.data(), question.size(), deadline, check);
-    if (receive_status(socket, deadline, check))
+    if (ask_on(socket, state, -1, deadline, check))
       return Presence::answers;
   } catch (const Error& error) {
     state.check();
@@ -78,6 +67,36 @@ std::optional<Presence> presence_at(const State& state, const SocketAddress& add
 }
 
 } // namespace
+
+std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
+                                       const WaitCheck& check) {
+  std::string received(frame_header_bytes, '\0');
+  socket.receive_all(received.data(), received.size(), deadline, check);
+  const std::optional<std::size_t> size_bytes = frame_size(received, max_frame_bytes);
+  if (!size_bytes)
+    return std::nullopt;
+  received.resize(*size_bytes);
+  socket.receive_all(received.data() + frame_header_bytes, *size_bytes - frame_header_bytes,
+                     deadline, check);
+  Decoded decoded = decode(received, max_frame_bytes);
+  return decoded.state == Decoding::complete ? std::optional(std::move(decoded.message))
+                                             : std::nullopt;
+}
+
+Handshake knock_at(Socket& socket, const Deadline& deadline, const WaitCheck& check) {
+  Handshake handshake;
+  handshake.dialer = random_nonce();
+  const std::string knock = encode(Knock{handshake.dialer});
+  socket.send_all(knock.data(), knock.size(), deadline, check);
+  const std::optional<Message> answer = receive_message(socket, deadline, check);
+  const auto* challenge = answer ? std::get_if<Challenge>(&*answer) : nullptr;
+  if (!challenge)
+    throw Error(ExitCode::unavailable, socket.peer(), "connect to",
+                "what answers there is no PE of a job of this tool",
+                "start all PEs with the same version of this tool");
+  handshake.listener = challenge->nonce;
+  return handshake;
+}
 
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s) {
   const std::vector<SocketAddress>& known = addresses[static_cast<std::size_t>(pe)];

@@ -14,7 +14,7 @@ namespace shmemctl::lifeline {
 
 struct Settings {
   bool always_tcp = false;     ///< also when all PEs are on one machine
-  double connect_limit_s = 10; ///< for all connections of this PE
+  double connect_limit_s = 20; ///< for all connections of this PE
 };
 
 /// The listeners of this PE, and what it tells the others of itself.

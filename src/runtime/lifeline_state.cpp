@@ -1,5 +1,7 @@
 #include "src/runtime/lifeline_state.h"
 
+#include "src/base/text.h"
+#include "src/runtime/lifeline_link.h"
 #include "src/runtime/phases.h"
 
 namespace shmemctl::lifeline {
@@ -93,6 +95,7 @@ Failure lost_pe(const State& state, int pe, const std::string& how) {
                 (failure.host.empty() ? "" : " and at the kernel log of host " + failure.host) +
                 ": a killed process has no last words";
   failure.code = ExitCode::unavailable;
+  failure.unresponsive = starts_with(how, out_of_reach);
   return failure;
 }
 

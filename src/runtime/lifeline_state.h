@@ -20,7 +20,7 @@ public:
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Hello hello() const { return {secret_, rank_, size_}; }
+  Hello hello() const { return {{}, rank_, size_}; }
   const Secret& secret() const { return secret_; }
   std::string host_of(int pe) const;
   /// "PE 3 (host a)".

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t max_strangers = 128;
-constexpr auto stranger_lifetime = 2s;
+constexpr auto stranger_lifetime = 5s; // several round trips of a slow network
 /// When there is no room, a stranger that has been silent for this long makes room.
 constexpr auto stranger_patience = 100ms;
 constexpr auto accept_pause = 100ms;
@@ -122,19 +122,27 @@ void Thread::take_new_links() {
   }
   for (Link& link : taken) {
     links_.push_back(std::move(link));
-    linked(links_.back());
+    brief(links_.back());
+    linked(links_.back().peer()); // its Welcome has come
   }
 }
 
-void Thread::linked(Link& link) {
-  // What the others were told before this one came.
+void Thread::brief(Link& link) {
   if (goodbye_told_)
     link.queue(Goodbye{});
   if (failure_told_)
     link.queue(*state_.failure());
+}
+
+void Thread::linked(int peer) {
   const std::lock_guard lock(mutex_);
-  linked_.insert(link.peer());
+  linked_.insert(peer);
   changed_.notify_all();
+}
+
+bool Thread::is_linked(int peer) {
+  const std::lock_guard lock(mutex_);
+  return linked_.count(peer) != 0;
 }
 
 /// Forwards before it publishes: a PE whose main thread ends at the news has passed it on by then.
@@ -236,26 +244,31 @@ bool Thread::hear(Stranger& stranger) {
     return false;
   const auto* query = std::get_if<Query>(&stranger.message());
   const Hello hello = query ? query->from : std::get<Hello>(stranger.message());
-  if (!same_secret(hello.secret, state_.secret()) || hello.size != state_.size()) {
+  if (!is_proven(stranger.handshake(), state_.secret(), stranger.message()) ||
+      hello.size != state_.size()) {
     log(LogLevel::debug, "lifeline", "a connection of another job was dropped");
     return false;
   }
   if (query)
-    stranger.answer(state_.status(query->about));
+    stranger.answer(proven(stranger.handshake(), state_.secret(), state_.status(query->about)));
   else
     welcome(stranger, hello);
   return false;
 }
 
+/// A neighbour that comes again has not heard the Welcome on the connection before, and has given
+/// that up: this one takes its place.
 void Thread::welcome(Stranger& stranger, const Hello& hello) {
-  if (accepts_from_.erase(hello.rank) == 0) {
+  if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
     log(LogLevel::debug, "lifeline", state_.words_for(hello.rank) + " came twice or to nobody");
     return;
   }
-  links_.emplace_back(hello.rank, stranger.take_socket(), stranger.take_rest());
-  links_.back().queue(Welcome{state_.rank()});
-  links_.back().flush();
-  linked(links_.back());
+  links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });
+  const Welcome welcome = proven(stranger.handshake(), state_.secret(), Welcome{{}, state_.rank()});
+  Link& link = links_.emplace_back(hello.rank, stranger.take_socket(), stranger.take_rest());
+  link.queue(welcome);
+  brief(link);
+  link.flush();
   wake();
 }
 
@@ -269,6 +282,9 @@ void Thread::hear_links() {
 }
 
 void Thread::hear(Link& link, Message message) {
+  // Who has connected speaks again only after it has got the Welcome.
+  if (!is_linked(link.peer()))
+    linked(link.peer());
   if (auto* phase = std::get_if<PhaseNotice>(&message))
     state_.note_phase(link.peer(), std::move(*phase));
   else if (auto* failure = std::get_if<Failure>(&message))
@@ -280,6 +296,11 @@ void Thread::hear(Link& link, Message message) {
 void Thread::close_link(std::list<Link>::iterator link, const std::string& how) {
   const int peer = link->peer();
   links_.erase(link);
+  if (!is_linked(peer)) { // it may come again
+    log(LogLevel::info, "lifeline",
+        state_.words_for(peer) + " gave up a connection before it stood: " + how);
+    return;
+  }
   if (departed_.count(peer) == 0 && !state_.leaving() && !state_.may_die(peer))
     state_.propose(lost_pe(state_, peer, how));
 }

@@ -24,7 +24,7 @@ namespace shmemctl::lifeline {
 class Thread {
 public:
   /// @param state must outlive this
-  /// @param accepts_from the ranks that may say Hello, each once
+  /// @param accepts_from the ranks that may say Hello
   Thread(State& state, std::vector<Listener> listeners, const std::vector<int>& accepts_from);
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
@@ -65,18 +65,21 @@ private:
   void hear_links();
   void hear(Link& link, Message message);
   void close_link(std::list<Link>::iterator link, const std::string& how);
-  void linked(Link& link);
+  /// Tells it what the others were told before it came.
+  void brief(Link& link);
+  void linked(int peer);
+  bool is_linked(int peer);
 
   State& state_;
   std::vector<Listener> listeners_;
-  std::set<int> accepts_from_; ///< those that have not come yet
+  const std::set<int> accepts_from_;
   FileDescriptor wake_;
   std::atomic<bool> stop_{false};
 
   std::mutex mutex_; // guards the next five
   std::condition_variable changed_;
   std::vector<Link> new_links_;
-  std::set<int> linked_;
+  std::set<int> linked_; ///< those whose connection both ends know to stand
   std::uint64_t requested_ = 0, handed_over_ = 0;
 
   // Of the thread alone.

@@ -1,7 +1,7 @@
 #include "src/runtime/lifeline_wire.h"
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 #include "src/base/wire_bytes.h"
 
@@ -9,7 +9,6 @@ namespace shmemctl::lifeline {
 
 namespace {
 
-constexpr std::size_t header_bytes = 8;
 constexpr std::string_view magic = "sL";
 
 enum class Type : std::uint8_t {
@@ -19,7 +18,9 @@ enum class Type : std::uint8_t {
   phase = 4,
   failure = 5,
   goodbye = 6,
-  status = 7
+  status = 7,
+  knock = 8,
+  challenge = 9
 };
 
 struct Body {
@@ -28,8 +29,7 @@ struct Body {
 };
 
 void write(WireWriter& out, const Hello& hello) {
-  out.number(wire_version);
-  out.array(hello.secret);
+  out.array(hello.proof);
   out.number(hello.rank);
   out.number(hello.size);
 }
@@ -46,6 +46,7 @@ struct BodyOf {
   }
   Body operator()(const Welcome& welcome) const {
     WireWriter out;
+    out.array(welcome.proof);
     out.number(welcome.rank);
     return {Type::welcome, out.take()};
   }
@@ -64,6 +65,7 @@ struct BodyOf {
     WireWriter out;
     out.number(static_cast<std::int32_t>(failure.pe));
     out.number(static_cast<std::uint8_t>(failure.code));
+    out.flag(failure.unresponsive);
     out.text(failure.host, max_host_bytes);
     out.text(failure.phase, max_name_bytes);
     out.text(failure.message, max_message_bytes);
@@ -73,6 +75,7 @@ struct BodyOf {
   Body operator()(const Goodbye&) const { return {Type::goodbye, {}}; }
   Body operator()(const Status& status) const {
     WireWriter out;
+    out.array(status.proof);
     write(out, status.phase);
     out.text(status.step, max_name_bytes);
     out.number(number_of_wait(status.waiting_for, status.by_network));
@@ -81,12 +84,22 @@ struct BodyOf {
     write(out, status.other);
     return {Type::status, out.take()};
   }
+  Body operator()(const Knock& knock) const {
+    WireWriter out;
+    out.number(wire_version);
+    out.array(knock.nonce);
+    return {Type::knock, out.take()};
+  }
+  Body operator()(const Challenge& challenge) const {
+    WireWriter out;
+    out.array(challenge.nonce);
+    return {Type::challenge, out.take()};
+  }
 };
 
 Hello read_hello(WireReader& in) {
-  in.require(in.number<std::uint16_t>() == wire_version);
   Hello hello;
-  hello.secret = in.array<sizeof(Secret)>();
+  hello.proof = in.array<sizeof(Proof)>();
   hello.rank = in.number<std::int32_t>();
   hello.size = in.number<std::int32_t>();
   in.require(hello.rank >= 0 && hello.rank < hello.size);
@@ -114,6 +127,7 @@ Failure read_failure(WireReader& in) {
   Failure failure;
   failure.pe = in.number<std::int32_t>();
   failure.code = read_code(in);
+  failure.unresponsive = in.flag();
   failure.host = in.text(max_host_bytes);
   failure.phase = in.text(max_name_bytes);
   failure.message = in.text(max_message_bytes);
@@ -123,6 +137,7 @@ Failure read_failure(WireReader& in) {
 
 Status read_status(WireReader& in) {
   Status status;
+  status.proof = in.array<sizeof(Proof)>();
   status.phase = read_phase(in);
   status.step = in.text(max_name_bytes);
   set_wait(status, in.number<std::int32_t>());
@@ -136,8 +151,10 @@ std::optional<Message> read_body(Type type, WireReader& in) {
   switch (type) {
   case Type::hello:
     return read_hello(in);
-  case Type::welcome:
-    return Welcome{in.number<std::int32_t>()};
+  case Type::welcome: {
+    const Proof proof = in.array<sizeof(Proof)>();
+    return Welcome{proof, in.number<std::int32_t>()};
+  }
   case Type::query: {
     const Hello from = read_hello(in);
     return Query{from, in.number<std::int32_t>()};
@@ -150,8 +167,31 @@ std::optional<Message> read_body(Type type, WireReader& in) {
     return Goodbye{};
   case Type::status:
     return read_status(in);
+  case Type::knock:
+    in.require(in.number<std::uint16_t>() == wire_version);
+    return Knock{in.array<sizeof(Nonce)>()};
+  case Type::challenge:
+    return Challenge{in.array<sizeof(Nonce)>()};
   }
   return std::nullopt;
+}
+
+/// Where a message has its proof; nullptr if it has none.
+struct ProofIn {
+  Proof* operator()(Hello& hello) const { return &hello.proof; }
+  Proof* operator()(Welcome& welcome) const { return &welcome.proof; }
+  Proof* operator()(Query& query) const { return &query.from.proof; }
+  Proof* operator()(Status& status) const { return &status.proof; }
+  template <class Other>
+  Proof* operator()(Other&) const {
+    return nullptr;
+  }
+};
+
+template <class Proven>
+Proven with_proof(const Handshake& handshake, const Secret& secret, Proven message) {
+  *ProofIn{}(message) = proof_of(handshake, secret, message);
+  return message;
 }
 
 /// Of a frame's first bytes, as many as there are.
@@ -159,12 +199,38 @@ bool plausible_start(std::string_view bytes) {
   if (bytes.substr(0, magic.size()) != magic.substr(0, bytes.size()))
     return false;
   if (bytes.size() > 2 &&
-      (bytes[2] < static_cast<char>(Type::hello) || bytes[2] > static_cast<char>(Type::status)))
+      (bytes[2] < static_cast<char>(Type::hello) || bytes[2] > static_cast<char>(Type::challenge)))
     return false;
   return bytes.size() < 4 || bytes[3] == 0;
 }
 
 } // namespace
+
+/// Over the whole frame with zeros in the proof's place: the type says who has sent it.
+Proof proof_of(const Handshake& handshake, const Secret& secret, Message message) {
+  if (Proof* proof = std::visit(ProofIn{}, message))
+    proof->fill(0);
+  return handshake.prove(secret, "lifeline", encode(message));
+}
+
+bool is_proven(const Handshake& handshake, const Secret& secret, const Message& message) {
+  Message copy = message;
+  const Proof* proof = std::visit(ProofIn{}, copy);
+  return proof && same_proof(*proof, proof_of(handshake, secret, message));
+}
+
+Hello proven(const Handshake& handshake, const Secret& secret, Hello hello) {
+  return with_proof(handshake, secret, hello);
+}
+Query proven(const Handshake& handshake, const Secret& secret, Query query) {
+  return with_proof(handshake, secret, query);
+}
+Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome) {
+  return with_proof(handshake, secret, welcome);
+}
+Status proven(const Handshake& handshake, const Secret& secret, Status status) {
+  return with_proof(handshake, secret, std::move(status));
+}
 
 std::string encode(const Message& message) {
   const Body body = std::visit(BodyOf{}, message);
@@ -176,21 +242,30 @@ std::string encode(const Message& message) {
   return frame + out.take() + body.payload;
 }
 
+std::optional<std::size_t> frame_size(std::string_view header, std::size_t max_bytes) {
+  if (!plausible_start(header))
+    return std::nullopt;
+  const std::size_t payload_bytes = WireReader(header.substr(4)).number<std::uint32_t>();
+  if (payload_bytes > max_bytes - std::min(max_bytes, frame_header_bytes))
+    return std::nullopt;
+  return frame_header_bytes + payload_bytes;
+}
+
 Decoded decode(std::string_view bytes, std::size_t max_bytes) {
   if (!plausible_start(bytes))
     return {Decoding::garbage, Goodbye{}, 0};
-  if (bytes.size() < header_bytes)
+  if (bytes.size() < frame_header_bytes)
     return {};
-  const std::size_t payload_bytes = WireReader(bytes.substr(4)).number<std::uint32_t>();
-  if (payload_bytes > max_bytes - std::min(max_bytes, header_bytes))
+  const std::optional<std::size_t> size_bytes = frame_size(bytes, max_bytes);
+  if (!size_bytes)
     return {Decoding::garbage, Goodbye{}, 0};
-  if (bytes.size() - header_bytes < payload_bytes)
+  if (bytes.size() < *size_bytes)
     return {};
-  WireReader in(bytes.substr(header_bytes, payload_bytes));
+  WireReader in(bytes.substr(frame_header_bytes, *size_bytes - frame_header_bytes));
   std::optional<Message> message = read_body(static_cast<Type>(bytes[2]), in);
   if (!message || !in.good() || !in.at_end())
     return {Decoding::garbage, Goodbye{}, 0};
-  return {Decoding::complete, std::move(*message), header_bytes + payload_bytes};
+  return {Decoding::complete, std::move(*message), *size_bytes};
 }
 
 } // namespace shmemctl::lifeline

@@ -4,28 +4,38 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
-#include "src/base/secret.h"
+#include "src/base/handshake.h"
 #include "src/runtime/lifeline.h"
 
 namespace shmemctl::lifeline {
 
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 using shmemctl::Secret;
 
-/// The first message on a connection between neighbours, from the one that connected.
+/// The first message on each connection, from the one that connected.
+struct Knock {
+  Nonce nonce{};
+};
+/// The answer to it. What is said next has to fit to both nonces.
+struct Challenge {
+  Nonce nonce{};
+};
+/// The next message on a connection between neighbours, from the one that connected.
 struct Hello {
-  Secret secret{};
+  Proof proof{};
   std::int32_t rank = 0, size = 0;
 };
 /// The answer to Hello: who accepted.
 struct Welcome {
+  Proof proof{};
   std::int32_t rank = 0;
 };
-/// The only message on a connection that asks; the answer is Status, then the end.
+/// The next message on a connection that asks; the answer is Status, then the end.
 struct Query {
   Hello from;
   std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
@@ -36,6 +46,7 @@ struct PhaseNotice {
 };
 struct Goodbye {};
 struct Status {
+  Proof proof{};
   PhaseNotice phase;
   std::string step;              ///< what has run out of time; "" in between
   std::int32_t waiting_for = -1; ///< PE; -1 is nobody, or several by a network
@@ -44,7 +55,19 @@ struct Status {
   bool knows_other = false;      ///< the next one is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
-using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status>;
+using Message =
+    std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status, Knock, Challenge>;
+
+/// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
+/// none, and are never taken for proven.
+Proof proof_of(const Handshake& handshake, const Secret& secret, Message message);
+bool is_proven(const Handshake& handshake, const Secret& secret, const Message& message);
+
+/// The message with its proof.
+Hello proven(const Handshake& handshake, const Secret& secret, Hello hello);
+Query proven(const Handshake& handshake, const Secret& secret, Query query);
+Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome);
+Status proven(const Handshake& handshake, const Secret& secret, Status status);
 
 /// Status::waiting_for and by_network in one number: -1 is nobody, -2 several by a network.
 constexpr std::int32_t number_of_wait(std::int32_t peer, bool by_network) {
@@ -61,9 +84,15 @@ inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_mess
 /// What a connection may send in one message before it has shown the secret, and after.
 inline constexpr std::size_t max_stranger_bytes = 64, max_frame_bytes = 4096;
 
+inline constexpr std::size_t frame_header_bytes = 8;
+
 /// One frame: 2 bytes of magic, 1 byte of type, 1 byte of zero, 4 bytes of payload length, payload;
 /// all integers are little endian.
 std::string encode(const Message& message);
+
+/// The size of the frame that begins with this header; nothing if no frame of at most `max_bytes`
+/// does.
+std::optional<std::size_t> frame_size(std::string_view header, std::size_t max_bytes);
 
 enum class Decoding { complete, incomplete, garbage };
 struct Decoded {
@@ -72,7 +101,7 @@ struct Decoded {
   std::size_t size_bytes = 0; ///< of the frame, if it is complete
 };
 /// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
-/// `max_bytes` is garbage at its first wrong byte. A Hello of another version is garbage.
+/// `max_bytes` is garbage at its first wrong byte. A Knock of another version is garbage.
 Decoded decode(std::string_view bytes, std::size_t max_bytes);
 
 } // namespace shmemctl::lifeline

@@ -88,6 +88,10 @@ const std::vector<int>& Runtime::way_to() const {
   return impl_->way_to;
 }
 
+const RemoteChoice& Runtime::remote_choice() const {
+  return impl_->remote_choice;
+}
+
 const State& Runtime::state() const {
   return impl_->state->master();
 }
@@ -177,6 +181,22 @@ std::vector<std::string> Runtime::gather_text(const std::string& text) {
     }
     const std::lock_guard calls(impl_->bootstrap_mutex);
     texts = allgather_text(*impl_->bootstrap, text, impl_->deadline());
+  });
+  return texts;
+}
+
+bool Runtime::is_part_of_job() const {
+  return impl_->parent_bootstrap != nullptr;
+}
+
+std::vector<std::string> Runtime::gather_text_of_job(const std::string& text) {
+  if (!is_part_of_job())
+    return gather_text(text);
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<std::string> texts;
+  impl_->announcing([&] {
+    const std::lock_guard calls(impl_->bootstrap_mutex);
+    texts = allgather_text(*impl_->parent_bootstrap, text, impl_->deadline());
   });
   return texts;
 }

@@ -23,6 +23,7 @@ namespace shmemctl {
 
 class Buffers;
 class PeGpu;
+struct RemoteChoice;
 class WordAtomics;
 
 /// Whether a job uses GPUs: not, where all its PEs have one, or it is an Error where they have not.
@@ -45,6 +46,11 @@ struct RuntimeRequest {
       make_transport;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
+  /// When the lifeline stands, and with nullptr before it goes: for who has to tell the others why
+  /// this process ends, whatever it is doing. On the thread that owns the runtime.
+  std::function<void(Lifeline*)> lifeline_changed;
+  /// Once it is known where all PEs are, before anything is set up between them.
+  std::function<void(const Placement&)> hosts_known;
 };
 
 /// One transport and its reach from this PE to every PE.
@@ -84,6 +90,8 @@ public:
   const std::vector<TransportEntry>& transports() const;
   /// By PE: index into transports() of the one in use; -1 is none.
   const std::vector<int>& way_to() const;
+  /// How the transport beyond the node was found.
+  const RemoteChoice& remote_choice() const;
   const State& state() const; ///< the published mirror
   Lifeline& lifeline();
 
@@ -113,6 +121,11 @@ public:
 
   /// Gathers one text of each PE at every PE (reports).
   std::vector<std::string> gather_text(const std::string& text);
+  /// INIT_MODE=per-local-rank: this world is one of several of the job that was launched, whose
+  /// bootstrap is bootstrap(). Its PE 0 speaks for all of them.
+  bool is_part_of_job() const;
+  /// As gather_text(), of all PEs of that job, by their rank in it.
+  std::vector<std::string> gather_text_of_job(const std::string& text);
 
   /// Collective, once: from now on the job goes on without PEs that die, that are stopped or that
   /// do not come, but for PE 0 (src/runtime/survivors.h). What still goes, and leaves them out:

@@ -1,6 +1,7 @@
 #include "src/runtime/runtime_impl.h"
 
 #include "src/base/log.h"
+#include "src/bootstrap/abort_at_end.h"
 #include "src/runtime/exchange.h"
 #include "src/runtime/fault.h"
 #include "src/runtime/numa_choice.h"
@@ -25,7 +26,25 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT"};
 
+/// A deadline that has passed before there was a lifeline: nobody knows who is behind, and every PE
+/// asks for the end.
+Failure without_lifeline(const Error& error, int pe) {
+  Failure failure;
+  failure.pe = pe;
+  failure.message = error.message();
+  failure.code = error.code();
+  failure.unresponsive = true;
+  return failure;
+}
+
 } // namespace
+
+bool needs_abort(const std::unique_ptr<Failure>& failure, int pe) {
+  if (!failure || !failure->unresponsive)
+    return false;
+  const bool known_culprit = failure->pe >= 0 && failure->pe != pe;
+  return !known_culprit || pe == (failure->pe == 0 ? 1 : 0);
+}
 
 Runtime::Impl::Impl(RuntimeRequest the_request)
     : request(std::move(the_request)), options(*request.options), timeout_s(60),
@@ -93,6 +112,8 @@ void Runtime::Impl::raise(const Error& error) {
   // The first failure of the job goes before any other one, also before what it caused here.
   if (lifeline && !lifeline->announce(named, at))
     lifeline->check();
+  if (!lifeline && bootstrap && error.code() == ExitCode::deadline)
+    ended_by = std::make_unique<Failure>(without_lifeline(named, bootstrap->rank()));
   throw named;
 }
 
@@ -154,6 +175,9 @@ void Runtime::Impl::enter_bootstrap() {
 }
 
 void Runtime::Impl::undo_bootstrap() {
+  if (needs_abort(ended_by, bootstrap->rank()))
+    abort_at_end(std::move(parent_bootstrap ? parent_bootstrap : bootstrap), ended_by->code,
+                 ended_by->message);
   bootstrap.reset();
   parent_bootstrap.reset();
 }
@@ -162,6 +186,9 @@ void Runtime::Impl::enter_lifeline() {
   if (bootstrap->rank() == 0)
     secret = random_secret();
   bootstrap->broadcast(secret.data(), secret.size(), 0, deadline());
+  secret = bootstrap->mix_secret(secret);
+  if (parent_bootstrap) // the part's own secret went through the launcher's bootstrap
+    secret = parent_bootstrap->mix_secret(secret);
   std::vector<std::string> host_names;
   for (const PeHost& host : placement.hosts)
     host_names.push_back(host.host_name);
@@ -171,11 +198,16 @@ void Runtime::Impl::enter_lifeline() {
         {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
   lifeline = Lifeline::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
   bootstrap->watch(lifeline.get());
+  if (request.lifeline_changed)
+    request.lifeline_changed(lifeline.get());
 }
 
 void Runtime::Impl::undo_lifeline() {
+  if (request.lifeline_changed)
+    request.lifeline_changed(nullptr);
   if (bootstrap)
     bootstrap->watch(nullptr);
+  ended_by = lifeline->failure();
   lifeline.reset();
 }
 

@@ -11,8 +11,15 @@
 #include "src/runtime/proxy/proxy_settings.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
+#include "src/runtime/transport_choice.h"
 
 namespace shmemctl {
+
+/// What a transport leaves unreached, of what those before it leave: the same on all PEs.
+struct ReachGap {
+  std::uint64_t pairs = 0;
+  std::string reason; ///< of the first such pair
+};
 
 class GpuDirectTransport;
 class StagedTransport;
@@ -64,6 +71,7 @@ struct Runtime::Impl {
   Placement placement;
   Secret secret{};
   std::unique_ptr<Lifeline> lifeline;
+  std::unique_ptr<Failure> ended_by; ///< what the lifeline knew at its end
   JobHealth nobody;
   Node node;
   MappingRequest wanted_mapping;
@@ -78,6 +86,7 @@ struct Runtime::Impl {
   std::vector<TransportEntry> transports;
   std::vector<int> way_to;
   bool all_reachable = true;
+  RemoteChoice remote_choice;
   /// By transport: what takes its place where its atomics have to go through a NIC.
   std::vector<std::unique_ptr<Transport>> routed;
   std::string no_gpu_reason = "the command uses no GPU"; ///< "" if there is one
@@ -121,6 +130,14 @@ private:
   void enter_transports();
   void undo_transports();
   void enter_transport_map();
+  /// Collective, all of these.
+  void ask_reach(TransportEntry& entry);
+  TransportEntry try_transport(const std::string& name);
+  TransportEntry choose_remote();
+  ReachGap gap_of(const TransportEntry& entry);
+  std::string find_advice();
+  /// Whom the transport at this index reaches first.
+  void take_way(std::size_t index);
   void enter_nics();
   void enter_connections();
   void route_atomics();

@@ -1,4 +1,4 @@
-// The phases that make memory reachable: heap, transports, state, teams.
+// The phases that make memory reachable: heap, state, teams.
 #include <algorithm>
 
 #include "src/base/round_up.h"
@@ -7,8 +7,6 @@
 #include "src/runtime/routed_atomics.h"
 #include "src/runtime/runtime_impl.h"
 #include "src/runtime/same_program.h"
-#include "src/runtime/transport_choice.h"
-#include "transports/absent.h"
 
 namespace shmemctl {
 
@@ -123,65 +121,6 @@ void Runtime::Impl::undo_heap() {
   internal.reset();
   backing.reset();
   local_peers.reset();
-}
-
-TransportSetup Runtime::Impl::transport_setup() {
-  return {placement.pe, placement.n_pes, identity.host_name, &options, lifeline.get(), timeout_s};
-}
-
-void Runtime::Impl::enter_transports() {
-  const auto make = request.make_transport ? request.make_transport : make_transport;
-  for (const std::string& name : choose_transports(options, placement.n_nodes()))
-    transports.push_back({make(name, transport_setup()), {}, {}});
-}
-
-void Runtime::Impl::undo_transports() {
-  proxy.reset();
-  rma.reset();
-  routed.clear();
-  transports.clear();
-}
-
-void Runtime::Impl::enter_transport_map() {
-  way_to.assign(count(), -1);
-  const auto place_of = [this](std::size_t pe, std::string info) {
-    return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
-                     placement.hosts[pe].machine_id, std::move(info)};
-  };
-  for (std::size_t index = 0; index < transports.size(); ++index) {
-    TransportEntry& entry = transports[index];
-    entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
-    if (const auto reason = absent_somewhere(entry.info))
-      entry.transport = std::make_unique<AbsentTransport>(entry.transport->name(), *reason,
-                                                          "run the same build on all hosts");
-    const auto mine = static_cast<std::size_t>(placement.pe);
-    const PeerPlace me = place_of(mine, entry.info[mine]);
-    for (std::size_t pe = 0; pe < count(); ++pe) {
-      Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
-      const bool mapped =
-          std::find(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe)) != shared_pes.end();
-      if ((reach.capabilities & can_load_store) != 0 && !mapped)
-        reach = {0, "in another network namespace, through which no memory can be shared"};
-      if (reach.capabilities != 0 && way_to[pe] < 0)
-        way_to[pe] = static_cast<int>(index);
-      entry.reach.push_back(std::move(reach));
-    }
-  }
-  const auto missing = std::find(way_to.begin(), way_to.end(), -1);
-  const std::vector<int> complete =
-      allgather_value(*bootstrap, missing == way_to.end() ? 1 : 0, deadline());
-  all_reachable = std::find(complete.begin(), complete.end(), 0) == complete.end();
-  if (request.require_reach && missing != way_to.end())
-    raise_unreachable(static_cast<int>(missing - way_to.begin()));
-}
-
-void Runtime::Impl::raise_unreachable(int pe) const {
-  std::string reasons;
-  for (const TransportEntry& entry : transports)
-    reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
-               entry.reach[static_cast<std::size_t>(pe)].reason;
-  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
-              "run shmemctl bringup to see all pairs");
 }
 
 std::vector<Transport*> Runtime::Impl::ways() const {

@@ -52,6 +52,8 @@ void Runtime::Impl::gather_hosts() {
 void Runtime::Impl::enter_hosts() {
   identity = read_identity(Sysroot("/"), options, request.environment);
   gather_hosts();
+  if (request.hosts_known)
+    request.hosts_known(placement);
   if (parse_world_mode(options.text("INIT_MODE")) != WorldMode::per_local_rank)
     return;
   std::unique_ptr<Bootstrap> rail = join_rail(*bootstrap, placement, options, deadline());

@@ -28,13 +28,18 @@ std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placeme
   arguments.interfaces = interfaces;
   std::string id;
   if (pes[0] == placement.pe) {
+    // The id goes over the network: the secret that counts is another one.
+    const Secret said = random_secret(), secret = parent.mix_secret(said);
     arguments.rendezvous = one_network(placement, pes)
-                               ? Rendezvous::start_local(deadline.remaining_s())
-                               : Rendezvous::start(interfaces, deadline.remaining_s());
-    id = arguments.rendezvous->id().text();
+                               ? Rendezvous::start_local(deadline.remaining_s(), secret)
+                               : Rendezvous::start(interfaces, deadline.remaining_s(), secret);
+    UniqueId told = arguments.rendezvous->id();
+    told.secret = said;
+    id = told.text();
   }
   const std::vector<std::string> ids = allgather_text(parent, id, deadline);
   arguments.id = UniqueId::parse(ids[static_cast<std::size_t>(pes[0])]);
+  arguments.id.secret = parent.mix_secret(arguments.id.secret);
   arguments.rank = static_cast<int>(std::find(pes.begin(), pes.end(), placement.pe) - pes.begin());
   arguments.size = static_cast<int>(pes.size());
   return join_uid(std::move(arguments), deadline);

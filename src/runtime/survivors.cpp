@@ -138,16 +138,26 @@ std::vector<std::string> Survivors::gather(const std::string& text) {
   } else {
     gather_on_first(text);
   }
-  all = spread(std::move(all));
-  const auto count = static_cast<std::size_t>(rma_.n_pes());
+  return split_gathered(spread(std::move(all)), rma_.n_pes());
+}
+
+std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
+  const auto count = static_cast<std::size_t>(n_pes);
   std::vector<std::string> texts;
   std::size_t at = count * sizeof(std::uint64_t);
-  for (std::size_t pe = 0; pe < count; ++pe) {
+  bool whole = at <= all.size();
+  for (std::size_t pe = 0; whole && pe < count; ++pe) {
     std::uint64_t size = 0;
     std::memcpy(&size, all.data() + pe * sizeof size, sizeof size);
-    texts.push_back(all.substr(at, size));
-    at += size;
+    whole = size <= all.size() - at;
+    if (whole)
+      texts.push_back(all.substr(at, size));
+    at += whole ? size : 0;
   }
+  if (!whole || at != all.size())
+    throw Error(ExitCode::unavailable, "what all PEs have said", "read from PE 0",
+                fmt::format("its {} bytes are no texts of {} PEs", all.size(), count),
+                "start all PEs with the same version of this tool, and look at PE 0");
   return texts;
 }
 

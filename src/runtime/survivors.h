@@ -74,4 +74,8 @@ private:
   std::vector<LostPe> reasons_;
 };
 
+/// The texts that PE 0 has put together: the length of each, as 8 bytes, then all of them. Throws
+/// Error (unavailable) for anything else.
+std::vector<std::string> split_gathered(const std::string& all, int n_pes);
+
 } // namespace shmemctl

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 #include "transports/direct/direct.h"
 #include "transports/ibrc/ibrc.h"
@@ -63,9 +64,11 @@ const std::vector<std::string>& transport_option_names() {
                                                  "IB_NUM_RC_PER_DEVICE",
                                                  "IB_DISABLE_DMABUF",
                                                  "IB_ATOMICS",
+                                                 "IB_WRITE_ORDER",
                                                  "SRQ_DEPTH",
                                                  "MLX5_DEVICE",
                                                  "SOFT_HCA_OVER",
+                                                 "SOFT_HCA_PLACEMENT",
                                                  "QP_DEPTH",
                                                  "IBGDA_NUM_RC_PER_PE",
                                                  "IBGDA_NUM_REQUESTS_IN_BATCH",
@@ -76,7 +79,13 @@ const std::vector<std::string>& transport_option_names() {
   return names;
 }
 
-std::vector<std::string> choose_transports(const Options& options, int n_nodes) {
+const std::vector<std::string>& remote_candidates() {
+  // RDMA first; then what runs over TCP, whose puts of libfabric are the simpler ones.
+  static const std::vector<std::string> names = {"ibrc", "libfabric", "ucx"};
+  return names;
+}
+
+std::vector<std::string> choose_transports(const Options& options, bool beyond_memory) {
   const std::string wanted = options.text("TRANSPORT");
   if (!wanted.empty()) {
     std::vector<std::string> chosen;
@@ -93,12 +102,52 @@ std::vector<std::string> choose_transports(const Options& options, int n_nodes) 
   }
   std::vector<std::string> chosen = {"shm"};
   const std::string remote = options.text("REMOTE_TRANSPORT");
-  const bool needed = n_nodes > 1 || options.value("REMOTE_TRANSPORT").set();
-  if (needed && remote != "none" && find_transport(remote))
+  const bool automatic = remote == automatic_transport;
+  const bool named = options.value("REMOTE_TRANSPORT").set() && !automatic;
+  const bool needed = beyond_memory || named;
+  const bool ibgda = options.boolean("IB_ENABLE_IBGDA");
+  const bool known = automatic || parse_remote_transport(remote);
+  if (needed && !ibgda && !known) {
+    const Finding unknown = unknown_remote_transport(remote, ibgda);
+    throw Error(ExitCode::usage, unknown.subject, "use", unknown.message, unknown.fix);
+  }
+  if (needed && remote != "none" && known)
     chosen.push_back(remote);
-  if (needed && options.boolean("IB_ENABLE_IBGDA"))
+  if (needed && ibgda)
     chosen.emplace_back("ibgda"); // beside the other one, as in NVSHMEM
   return chosen;
+}
+
+Reach reach_of_twin(const std::string& name, const Options& options) {
+  JobHealth nobody;
+  TransportSetup setup;
+  setup.n_pes = 2;
+  setup.options = &options;
+  setup.health = &nobody;
+  const std::unique_ptr<Transport> transport = make_transport(name, setup);
+  const std::string info = transport->local_info();
+  return transport->reach({0, 1, 1, info}, {1, 2, 2, info});
+}
+
+std::string to_text(const RemoteChoice& choice) {
+  if (choice.chosen.empty())
+    return "";
+  std::vector<std::string> reasons;
+  for (const RemoteChoice::Rejected& other : choice.rejected)
+    reasons.push_back("not " + other.name + ": " + other.reason);
+  return choice.chosen + (reasons.empty() ? "" : " (" + join(reasons, "; ") + ")");
+}
+
+std::string option_for(const std::string& remote, const Options& options) {
+  const std::string named = options.text("TRANSPORT");
+  if (named.empty())
+    return "--remote-transport " + remote;
+  std::vector<std::string> names;
+  for (const std::string& name : split(named, ','))
+    if (trim(name) == "shm")
+      names.emplace_back("shm");
+  names.push_back(remote);
+  return "--transport " + join(names, ",");
 }
 
 std::unique_ptr<Transport> make_transport(const std::string& name, const TransportSetup& setup) {

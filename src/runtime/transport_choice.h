@@ -13,11 +13,39 @@ namespace shmemctl {
 /// The options that transports read, for validation.
 const std::vector<std::string>& transport_option_names();
 
-/// Names of the transports, best first: TRANSPORT as it stands; otherwise shm, and beyond one node,
-/// or if it was asked for by name, REMOTE_TRANSPORT, and with IB_ENABLE_IBGDA ibgda besides. The
-/// same on all PEs that have the same options. Throws Error (usage) for a name that is none, or
-/// twice.
-std::vector<std::string> choose_transports(const Options& options, int n_nodes);
+/// In a list of transports: the first of remote_candidates() that reaches all PEs.
+inline constexpr const char* automatic_transport = "auto";
+
+/// What is tried, in this order, to reach PEs beyond the node if nobody names a transport.
+const std::vector<std::string>& remote_candidates();
+
+/// Names of the transports, best first: TRANSPORT as it stands; otherwise shm, and if some PEs
+/// share no memory, or if it was asked for by name, REMOTE_TRANSPORT (which may be
+/// automatic_transport), and with IB_ENABLE_IBGDA ibgda besides. The same on all PEs that have the
+/// same options. Throws Error (usage) for a name that is none, or twice.
+std::vector<std::string> choose_transports(const Options& options, bool beyond_memory);
+
+/// What a transport says here of another host that is like this one. Opens its library; throws
+/// Error.
+Reach reach_of_twin(const std::string& name, const Options& options);
+
+/// How the transport beyond the node was found: the same on all PEs.
+struct RemoteChoice {
+  struct Rejected {
+    std::string name;
+    std::string reason; ///< "PE 0 (host a) to PE 2: no RDMA device"
+    bool operator==(const Rejected&) const = default;
+  };
+  std::string chosen;             ///< "": none is needed, or TRANSPORT names all
+  bool automatic = false;         ///< nobody has named one
+  std::vector<Rejected> rejected; ///< before `chosen` in the order; with a gap: all others
+  /// The option that would reach all pairs, where those in use do not: "--remote-transport ucx".
+  std::string advice;
+};
+/// "libfabric (not ibrc: PE 0 (host a) to PE 2: no RDMA device)"; "" if nothing was chosen.
+std::string to_text(const RemoteChoice& choice);
+/// How to name `remote` instead of what the options name: "--remote-transport ucx".
+std::string option_for(const std::string& remote, const Options& options);
 
 /// @param name one that choose_transports() returned
 std::unique_ptr<Transport> make_transport(const std::string& name, const TransportSetup& setup);

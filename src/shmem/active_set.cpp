@@ -29,15 +29,16 @@ ActiveSet::ActiveSet(World& world, const ActiveSetArguments& arguments)
     : world_(world), start_(arguments.start), stride_(0), n_pes_(arguments.n_pes), me_(0),
       work_(arguments.work) {
   const std::int64_t job = world.rma.n_pes();
-  const bool shaped = start_ >= 0 && n_pes_ >= 1 && n_pes_ <= job && arguments.log_stride >= 0 &&
-                      arguments.log_stride < 31;
-  const std::int64_t stride = shaped ? std::int64_t{1} << arguments.log_stride : 1;
+  // The stride of one member means nothing: whatever it is, there is no second one.
+  const int log_stride = n_pes_ == 1 ? 0 : arguments.log_stride;
+  const bool shaped =
+      start_ >= 0 && n_pes_ >= 1 && n_pes_ <= job && log_stride >= 0 && log_stride < 31;
+  const std::int64_t stride = shaped ? std::int64_t{1} << log_stride : 1;
   if (!shaped || start_ + (n_pes_ - 1) * stride >= job)
     throw wrong_use(text(arguments), "use",
                     "it has members outside of PEs 0 to " + std::to_string(job - 1),
                     "give PE_start, logPE_stride and PE_size, in this order");
-  // With one member the stride means nothing, and may be larger than an int can tell.
-  stride_ = n_pes_ == 1 ? 1 : static_cast<int>(stride);
+  stride_ = static_cast<int>(stride);
   const int distance = world.rma.pe() - start_;
   me_ = distance / stride_;
   if (distance < 0 || distance % stride_ != 0 || me_ >= n_pes_)

@@ -1,5 +1,6 @@
 // The fields of the model under their names: one list per struct, which every file format of ours
-// (a report, and what the XML dumps add to their formats) goes over to write and to read.
+// (a report, and what the XML dumps add to their formats) goes over to write and to read. `added`
+// stands for fields that files of earlier releases lack, where they keep their defaults.
 #pragma once
 
 #include <array>
@@ -79,6 +80,8 @@ void fields(Archive& archive, T& gpu) {
   archive("name", gpu.name);
   archive("uuid", gpu.uuid);
   archive("numa", gpu.numa);
+  archive.added("numa_affinity", gpu.numa_affinity);
+  archive.added("memory_numa", gpu.memory_numa);
   archive("cpus", gpu.cpus);
   archive("driver_index", gpu.driver_index);
   archive("links", gpu.links);
@@ -107,6 +110,8 @@ void fields(Archive& archive, T& port) {
 template <class Archive, SameAs<Nic> T>
 void fields(Archive& archive, T& nic) {
   archive("name", nic.name);
+  archive.added("unnamed", nic.unnamed);
+  archive.added("source_number", nic.source_number);
   archive("pci", nic.pci);
   archive("rdma", nic.rdma);
   archive("driver", nic.driver);
@@ -130,7 +135,9 @@ void fields(Archive& archive, T& node) {
   archive("gpus", node.gpus);
   archive("nics", node.nics);
   archive("nvswitches", node.nvswitches);
+  archive.added("hidden_nics", node.hidden_nics);
   archive("notes", node.notes);
+  archive.added("remarks", node.remarks);
 }
 
 /// The words of each enumeration.

@@ -92,6 +92,8 @@ void compare_gpu(Comparison& to, const std::string& at, const Gpu& a, const Gpu&
   to.field(at + ".name", a.name, b.name);
   to.field(at + ".uuid", a.uuid, b.uuid);
   to.field(at + ".numa", a.numa, b.numa);
+  to.field(at + ".numa_affinity", a.numa_affinity, b.numa_affinity);
+  to.field(at + ".memory_numa", a.memory_numa, b.memory_numa);
   to.field(at + ".cpus", a.cpus, b.cpus);
   to.field(at + ".driver_index", a.driver_index, b.driver_index);
   to.list(at + ".links", a.links, b.links,
@@ -123,6 +125,8 @@ void compare_port(Comparison& to, const std::string& at, const NicPort& a, const
 
 void compare_nic(Comparison& to, const std::string& at, const Nic& a, const Nic& b) {
   to.field(at + ".name", a.name, b.name);
+  to.field(at + ".unnamed", a.unnamed, b.unnamed);
+  to.field(at + ".source_number", a.source_number, b.source_number);
   to.field(at + ".pci", a.pci, b.pci);
   to.field(at + ".rdma", a.rdma, b.rdma);
   to.field(at + ".driver", a.driver, b.driver);
@@ -189,6 +193,7 @@ std::string first_difference(const Node& left, const Node& right) {
   to.list("nics", left.nics, right.nics,
           [&to](const std::string& at, const Nic& a, const Nic& b) { compare_nic(to, at, a, b); });
   to.field("nvswitches", left.nvswitches, right.nvswitches);
+  to.field("hidden_nics", left.hidden_nics, right.hidden_nics);
   to.field("recorded", left.recorded, right.recorded);
   return to.difference();
 }

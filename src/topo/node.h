@@ -101,6 +101,9 @@ struct Gpu {
   std::string vendor; ///< "nvidia", "amd", "intel", or "" if unknown
   Fact<std::string> name, uuid;
   Fact<int> numa;
+  /// The NUMA nodes as a list ("0,3-9") where the source names several: `numa` is then unknown.
+  Fact<std::string> numa_affinity;
+  Fact<int> memory_numa;  ///< NUMA node of the GPU's own memory (nvidia-smi's GPU NUMA ID)
   Fact<std::string> cpus; ///< CPU affinity as a cpulist, if the source gives it
   Fact<int> driver_index; ///< NVML's or the source's own number, if it differs from `index`
   std::vector<GpuLink> links;
@@ -128,7 +131,11 @@ struct NicPort {
 /// A network device: an HCA (RDMA) or another NIC.
 struct Nic {
   std::string name; ///< RDMA device name; netdev name for others; "nic0" where the source has none
-  int pci = -1;     ///< index in Node::pci of the function it is on, -1 for virtual ones
+  /// The source gives no name: `name` is a label that no library knows. It tells the NIC from the
+  /// others here, and must not be compared with names that people or variables give.
+  bool unnamed = false;
+  Fact<int> source_number; ///< the source's own number (NIC5: 5), if it differs from the position
+  int pci = -1;            ///< index in Node::pci of the function it is on, -1 for virtual ones
   Fact<bool> rdma;
   Fact<std::string> driver; ///< "mlx5_core", "efa", "rdma_rxe"
   Fact<int> numa;
@@ -164,16 +171,21 @@ struct Node {
   std::vector<Gpu> gpus;      ///< index == position
   std::vector<Nic> nics;      ///< RDMA devices first, in enumeration order; then the others
   int nvswitches = 0;         ///< NVSwitch PCI functions seen
+  int hidden_nics = 0;        ///< NICs that the source says it has and does not show
   std::optional<DistanceMatrix> recorded;
-  std::vector<std::string> notes; ///< what the reader could not use, in words
+  /// What the reader could not read, left out or took from elsewhere, each with its place: a
+  /// finding each in every report (check_source).
+  std::vector<std::string> notes;
+  /// The same, of what no mapping depends on.
+  std::vector<std::string> remarks;
 };
 
 /// Reorders GPUs into PCI bus order, renumbers them, and puts RDMA devices before other NICs
 /// (keeping each group's order), mending `recorded` too. Every reader ends with it.
 void normalize(Node& node);
 
-/// Everything that could matter is equal; the origins of facts, `format` and `notes` are not
-/// compared.
+/// Everything that could matter is equal; the origins of facts, `format`, `notes` and `remarks` are
+/// not compared.
 bool same_model(const Node& left, const Node& right);
 /// For test failures: the first difference in words, "" if same_model.
 std::string first_difference(const Node& left, const Node& right);

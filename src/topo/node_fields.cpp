@@ -61,6 +61,10 @@ public:
   void operator()(const char* key, const T& value) const {
     put(prefix_ + key, value);
   }
+  template <class T>
+  void added(const char* key, const T& value) const {
+    put(prefix_ + key, value);
+  }
 
 private:
   template <class T>
@@ -116,6 +120,12 @@ public:
   template <class T>
   void operator()(const char* key, T& to) const {
     get(prefix_ + key, to);
+  }
+  /// A field that files of earlier releases lack.
+  template <class T>
+  void added(const char* key, T& to) const {
+    if (from_.count(prefix_ + key) != 0)
+      get(prefix_ + key, to);
   }
 
 private:

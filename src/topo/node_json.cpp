@@ -33,6 +33,8 @@ public:
                "more than " + std::to_string(most_functions) + " PCI functions");
     if (node_.nvswitches < 0 || node_.nvswitches > most_links)
       complain(subject_, place_.member("nvswitches"), "no number of NVSwitches");
+    if (node_.hidden_nics < 0 || node_.hidden_nics > most_links)
+      complain(subject_, place_.member("hidden_nics"), "no number of NICs");
     check_pci();
     check_gpus();
     const Place nics = place_.member("nics");

@@ -31,6 +31,8 @@ std::string sizes(const Node& node) {
     return fmt::format("more than {} host bridges", topo_limits::max_host_bridges);
   if (node.nvswitches < 0 || node.nvswitches > topo_limits::max_devices)
     return "a number of NVSwitches that cannot be";
+  if (node.hidden_nics < 0 || node.hidden_nics > topo_limits::max_devices)
+    return "a number of hidden NICs that cannot be";
   return "";
 }
 

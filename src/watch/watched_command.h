@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "src/base/deadline.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/options.h"
+#include "src/launch/guard.h"
+#include "src/launch/processes.h"
 
 namespace shmemctl {
 
@@ -20,6 +23,24 @@ struct CommandEnd {
   double time_s = 0;
 };
 
+/// Reaches whatever a watched command has started, also what left its process group or its parent:
+/// orphans become children of this process. If this process is killed, its guard kills them all.
+class CommandKeeper {
+public:
+  /// Forks: to be made while this process has one thread. Throws Error (unavailable).
+  CommandKeeper();
+  /// The environment with the entry by which the guard knows the command's processes.
+  Environment marked(Environment environment) const;
+  /// To every process of the command that lives (0: to none); false if there is none.
+  bool signal_all(int signal) const;
+
+private:
+  std::set<pid_t> foreign_; ///< children that this process had before, and the guard
+  Guard guard_;
+  Subreaper subreaper_;
+  std::string id_;
+};
+
 /// Starts a program with this process's stdin and stderr, and follows it. On a terminal it stays in
 /// this process's group, as a shell's commands do, so that it may read; elsewhere it leads a group
 /// of its own, to which signals go as a whole.
@@ -27,9 +48,11 @@ class WatchedCommand {
 public:
   /// @param program       file to execute
   /// @param data_is_ours  stdout carries this process's data: the command's goes to stderr
+  /// @param keeper        reaches what the command starts; without one only its process group is
   /// Throws Error: usage if it cannot be executed, unavailable if it cannot be started.
   WatchedCommand(const std::string& program, const std::vector<std::string>& argv,
-                 const Environment& environment, bool data_is_ours);
+                 const Environment& environment, bool data_is_ours,
+                 const CommandKeeper* keeper = nullptr);
   WatchedCommand(const WatchedCommand&) = delete;
   WatchedCommand& operator=(const WatchedCommand&) = delete;
   /// Kills it if it still runs.
@@ -48,10 +71,15 @@ public:
   void hand_on(int signal, bool from_terminal);
   /// True once a signal was handed on.
   bool interrupted() const { return interruptions_.load() > 0; }
+  /// After ended(): what it has left behind gets SIGTERM, and SIGKILL 3 s later.
+  void end_rest() const;
 
 private:
   void send(int signal) const;
+  /// SIGKILL to all that can be reached.
+  void kill_all() const;
 
+  const CommandKeeper* keeper_;
   pid_t pid_ = -1;
   FileDescriptor pidfd_; ///< none on kernels before 5.3
   bool own_group_ = false;

@@ -22,6 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (std::size_t length = 0; length < frame.size(); length += 1 + length / 8)
       if (decode(frame.substr(0, length), max_frame_bytes).state != Decoding::incomplete)
         std::abort();
+    if (shmemctl::lifeline::is_proven({}, {}, decoded.message)) // nobody can guess that
+      std::abort();
+    if (frame_size(frame.substr(0, frame_header_bytes), max_frame_bytes) != frame.size())
+      std::abort();
     bytes.remove_prefix(decoded.size_bytes);
   }
 }

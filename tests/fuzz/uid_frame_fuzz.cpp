@@ -60,6 +60,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       continue;
     require(reader.payload().size() == reader.header().size_bytes);
     require(reader.payload().size() <= max_control_bytes);
+    if (const std::optional<Nonce> nonce = decode_nonce(reader.payload()))
+      require(encode_nonce(*nonce) == reader.payload());
+    if (const std::optional<Proven> proven = decode_proven(reader.payload())) {
+      require(encode_proven(proven->proof, proven->contents) == reader.payload());
+      require(
+          !same_proof(proven->proof, dialer_proof({}, {}, reader.header().kind, proven->contents)));
+      decode<Hello>(proven->contents);
+      if (const std::optional<Join> join = decode<Join>(proven->contents))
+        take_part(members, *join);
+    }
     decode<Hello>(reader.payload());
     decode<Neighbours>(reader.payload());
     decode<FailureReport>(reader.payload());

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "src/base/error.h"
+#include "src/base/xml_text.h"
 #include "src/topo/readers/xml.h"
 
 namespace {

@@ -138,6 +138,35 @@ TEST(MoeLowLatency, ThreeHundredTimes) {
   }
 }
 
+/// A second micro-batch before the combine of the first one: the launcher refuses it, and what was
+/// under way goes on.
+TEST(MoeLowLatency, ASecondMicroBatchUnderWayIsRefused) {
+  if (!has_gpu())
+    GTEST_SKIP() << "no GPU";
+  const LatencyCase& one = latency_cases[0];
+  const moe::Routing routing = uniform_routing(one.shape, 128, 6);
+  ThreadGpus gpus(2);
+  ASSERT_EQ(gpus.run(MoeLatencyRank::heap_bytes(one.shape, Scales::none, Combine::weighted),
+                     [&](ThreadGpu& pe) {
+                       MoeLatencyRank rank(pe, one.shape, Scales::none, routing, Combine::weighted);
+                       const int sms = 132 / pe.device_share() / 2;
+                       for (const Halves first : {Halves::both, Halves::send}) {
+                         rank.poison();
+                         moe::LowLatencyCalls calls;
+                         launch_must(rank.dispatch_as(calls, first, sms));
+                         const std::string said = rank.dispatch_as(calls, Halves::both, sms);
+                         if (said.find("dispatch before") == std::string::npos)
+                           throw std::runtime_error("a second dispatch was not refused: " + said);
+                         if (first == Halves::send)
+                           launch_must(rank.dispatch_as(calls, Halves::receive, sms));
+                         rank.received_one();
+                         must(rank.check_rows(), "of the first dispatch");
+                         pe.barrier();
+                       }
+                     }),
+            "");
+}
+
 TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
@@ -154,6 +183,7 @@ TEST(MoeLowLatency, ADeadRankIsMaskedAndTheRestGoOn) {
             rank.poison();
             rank.dispatch(Halves::both, 20);
             must(rank.check_rows(), "while all live");
+            rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody combines it
             pe.barrier();
             if (pe.job.pe == 1)
               return pe.wait_for_others();

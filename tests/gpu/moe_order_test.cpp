@@ -186,7 +186,10 @@ TEST(MoeOrder, LowLatencyRowsAreThereWhenTheirBlockSaysSo) {
         [&](const Watcher& by, std::uint64_t number) {
           return launch_watch_low_latency(by.calls(), rank.memory().cells, number, by.stream());
         },
-        [&] { rank.dispatch(Halves::send, sms); });
+        [&] {
+          rank.launch_next(moe::LowLatencyCalls::Step::none); // nobody receives or combines
+          rank.dispatch(Halves::send, sms);
+        });
   };
   ASSERT_EQ(
       ThreadGpus(shape.n_ranks)

@@ -218,14 +218,19 @@ TEST(KernelsOverIbgda, EntriesPerSecond) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpu, KernelsOverNetworks,
-    testing::Values(Network{"proxy_shm", [](const TransportSetup&) { return make_shm_transport(); },
-                            "proxy"},
-                    Network{"proxy_libfabric_tcp",
-                            make_libfabric_transport,
-                            "proxy",
-                            {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
-                            false},
-                    Network{"ibgda_software", make_ibgda_transport, "ibgda", software_hca}),
+    testing::Values(
+        Network{"proxy_shm", [](const TransportSetup&) { return make_shm_transport(); }, "proxy"},
+        Network{"proxy_libfabric_tcp",
+                make_libfabric_transport,
+                "proxy",
+                {{"LIBFABRIC_PROVIDER", "tcp"}, {"LIBFABRIC_PROFILE", ""}},
+                false},
+        Network{"ibgda_software", make_ibgda_transport, "ibgda", software_hca},
+        Network{
+            "ibgda_software_any_order",
+            make_ibgda_transport,
+            "ibgda",
+            {{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}, {"SOFT_HCA_PLACEMENT", "any"}}}),
     [](const auto& tested) { return tested.param.name; });
 
 } // namespace

@@ -3,12 +3,14 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 from job_support import default_signals, marked, processes_with
+from launchers import launch, needs
 from support import BINARY, CliTest, clean_environment, error_lines, run
 
 PATIENCE_S = 300
@@ -173,6 +175,26 @@ class VirtualNodes(BringupTest):
             self.assertRegex(out, r"(?m)^  PE 0 \+ \+ \. \.$")
 
 
+class Worlds(BringupTest):
+    """INIT_MODE=per-local-rank: several worlds, of which each has a PE 0, and one job."""
+
+    def test_one_pe_speaks_for_all_worlds(self):
+        (code, out, err), document = self.report(3, "--init-mode", "per-local-rank")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(out.count("launcher run"), 1, out)
+        self.assertIn("world 0 of 3", out)
+        self.assertEqual((document["status"], document["exit_code"]), ("complete", 0))
+
+    def test_what_is_wrong_in_another_world_is_wrong_in_the_job(self):
+        (code, out, err), document = self.report(4, "--init-mode", "per-local-rank", nodes=2)
+        self.assertEqual(document["exit_code"], code, err)
+        if code == 1:  # nothing reaches the other node here
+            messages = [f["message"] for f in document["findings"] if f["id"] == "pair-unreachable"]
+            self.assertEqual(len([m for m in messages if m.startswith("world 1 (local rank 1): ")]), 1, messages)
+            self.assertEqual(len(messages), 2)
+            self.assertIn("world 1 (local rank 1)", out)
+
+
 class Faults(BringupTest):
     def assert_job_failed(self, result, codes, who):
         code, _, err = result
@@ -220,10 +242,47 @@ class Faults(BringupTest):
         self.assertEqual({row["verified"] for row in document["results"]}, {"unchecked"})
         self.assertIn("run-aborted", [finding["id"] for finding in document["findings"]])
 
-    def test_no_report_of_a_bring_up_that_failed(self):
-        (code, _, err), document = self.report(3, env={"SHMEMCTL_FAULT": "kill:1:heap"})
-        self.assertEqual(code, 137, err)
-        self.assertIsNone(document)
+    def assert_report_of_failed_bring_up(self, document, phases, words):
+        self.assertEqual(document["status"], "incomplete")
+        self.assertEqual(tuple(phase["name"] for phase in document["phases"])[-len(phases):], phases)
+        self.assertTrue(all(phase["time_ms"] >= 0 for phase in document["phases"]))
+        self.assertEqual([host["name"] for host in document["hosts"]], [socket.gethostname()])
+        aborted = [finding for finding in document["findings"] if finding["id"] == "run-aborted"]
+        self.assertEqual(len(aborted), 1)
+        for word in words:
+            self.assertIn(word, aborted[0]["message"])
+
+    def test_a_bring_up_that_failed_leaves_a_report(self):
+        for phase, phases in (("bootstrap", ("bootstrap",)), ("heap", ("devices", "heap")),
+                              ("connections", ("nics", "connections"))):
+            with self.subTest(phase=phase):
+                (code, _, err), document = self.report(3, env={"SHMEMCTL_FAULT": f"kill:1:{phase}"})
+                self.assertEqual(code, 137, err)
+                self.assertIsNotNone(document, err)
+                # Who has not met PE 1 yet may learn of its end by run's SIGTERM only.
+                met = phase != "bootstrap"
+                self.assert_report_of_failed_bring_up(document, phases, ["PE 1"] if met else [])
+                self.assertIn(document["exit_code"], (3,) if met else (3, 130))
+                self.assertEqual((document["job"]["pes"], document["job"]["launcher"]), (3, "run"))
+
+    def test_and_so_does_a_pe_0_that_cannot_go_on(self):
+        (code, _, err), document = self.report(2, env={"SHMEMCTL_HEAP_BACKING": "moon"})
+        self.assertEqual(code, 2, err)
+        self.assert_report_of_failed_bring_up(document, ("options",), ["moon"])
+        (code, _, err), document = self.report(2, env={"SHMEMCTL_FAULT": "stop:1:heap"}, timeout_s=5)
+        self.assertIn(code, (124, 3), err)
+        self.assertEqual(document["phases"][-1]["name"], "heap")
+
+    @needs("mpirun")
+    def test_under_mpirun_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.json"
+            outcome = launch(["mpirun", "-n", "3", "--oversubscribe", BINARY, "bringup", "--json", path],
+                             env={**SMALL, "SHMEMCTL_FAULT": "exit:1:transports"})
+            self.assertEqual(outcome.code, 9, outcome)
+            document = json.loads(path.read_text())
+            self.assertEqual(document["status"], "incomplete", document)
+            self.assertEqual(document["phases"][-1]["name"], "transports")
 
     def test_bad_options_are_refused_by_all_with_one_code(self):
         for variables in ({"SHMEMCTL_FAULT": "murder"}, {"SHMEMCTL_SYMMETRIC_SIZE": "lots"},

@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 
+from job_support import default_signals, marked, processes_with
 from support import BINARY, CliTest, clean_environment, report_of, run
 
 GB = 10**9
@@ -263,6 +264,50 @@ class Commands(HotspotsTest):
         self.assertEqual(report["hotspots"]["command"]["signal"], "SIGTERM")
         with self.assertRaises(ProcessLookupError):
             os.kill(int(pid_file.read_text(encoding="ascii")), 0)
+
+
+class Orphans(HotspotsTest):
+    """Whatever ends hotspots, nothing that its command has started is left."""
+
+    def start(self, *flags):
+        """The command, a child of it, and one in a session of its own; all of them have a mark."""
+        mark = marked()
+        process = subprocess.Popen(
+            [BINARY, "hotspots", "--sysroot", str(self.before.folder), *flags, "--during", "sh", "-c",
+             "setsid sh -c 'sleep 1000; :' & sleep 1000 & sleep 1000; :"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            preexec_fn=default_signals, env=clean_environment(**mark))
+        self.addCleanup(process.kill)
+        self.wait_for(lambda: len(processes_with(mark)) >= 6, mark)  # two shells, three sleeps, hotspots
+        return process, mark
+
+    def wait_for(self, true, mark):
+        deadline = time.monotonic() + 100
+        while not true():
+            self.assertLess(time.monotonic(), deadline, processes_with(mark))
+            time.sleep(0.02)
+
+    def assert_nobody_left(self, mark):
+        self.wait_for(lambda: not processes_with(mark), mark)
+
+    def test_killed(self):
+        process, mark = self.start()
+        process.kill()
+        process.wait(60)
+        self.assert_nobody_left(mark)
+
+    def test_hung_up(self):
+        file = self.folder / "r.json"
+        process, mark = self.start("--json", str(file))
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(60), 130)
+        self.assert_nobody_left(mark)
+        self.assertEqual(json.loads(file.read_text(encoding="utf-8"))["status"], "incomplete")
+
+    def test_out_of_time(self):
+        process, mark = self.start("--timeout", "4")
+        self.assertEqual(process.wait(100), 124)
+        self.assert_nobody_left(mark)
 
 
 class Watching(HotspotsTest):

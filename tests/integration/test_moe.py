@@ -19,6 +19,8 @@ TCP = {"SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
 WIRES = {
     "libfabric": {"SHMEMCTL_REMOTE_TRANSPORT": "libfabric", **TCP},
     "software HCA": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric", **TCP},
+    "software HCA in any order": {"SHMEMCTL_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+                                  "SHMEMCTL_SOFT_HCA_PLACEMENT": "any", **TCP},
     "ucx": {"SHMEMCTL_TRANSPORT": "shm,ucx"},
 }
 

@@ -1,6 +1,7 @@
 """OpenSHMEM programs compiled outside of the tree, as a user would, and run by several launchers."""
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ CONFORMANCE = {
     "amo": "c99", "signals": "c11", "waits": "c11", "ordering": "c17", "teams": "c99",
     "collectives": "c11", "active_sets": "c11", "locks": "c11", "deprecated": "c99",
     "threads": "gnu11", "profile": "c11", "names": "c11", "buffers": "c11",
+    "large_arrays": "gnu11",
 }
 
 
@@ -125,6 +127,17 @@ class Conformance(OpenShmemTest):
         for name in CONFORMANCE:
             with self.subTest(program=name):
                 self.assert_silent(self.run_pes(4, self.conformance(name)))
+
+    def test_medium_code_model(self):
+        """Large arrays lie in segments of their own: .ldata, .lbss, .lrodata."""
+        if platform.machine() != "x86_64":
+            self.skipTest("no medium code model on this machine")
+        for flags in (("-pie", "-fPIE"), ("-no-pie", "-fno-pie")):
+            program = self.program("large_arrays", "-std=gnu11", "-O1", "-mcmodel=medium", *flags)
+            for options in ((), ("--nodes", "2")):
+                environment = {"SHMEMCTL_REMOTE_TRANSPORT": "ucx"} if options else {}
+                with self.subTest(flags=flags, options=options):
+                    self.assert_silent(self.run_pes(4, program, options=options, **environment))
 
     def test_other_numbers_of_pes(self):
         for name in CONFORMANCE:

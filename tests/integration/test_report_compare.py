@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import random
+import re
 import tempfile
 import time
 import unittest
 
-from support import CliTest, report_of, run
+from support import CliTest, error_lines, report_of, run
 
 
 def made_up(name, rows, host="node1", **more):
@@ -257,6 +258,83 @@ class Shown(Compare):
         self.assert_refused(run("report", "annotate", "--format", "gitlab", path, "-o", quality))  # it is there
         self.assert_refused(run("report", "annotate", "--format", "teletype", path))
         self.assert_refused(run("report", "annotate", path))
+
+
+class AnyFile(Compare):
+    """What every command that reads reports does with a file that is none, or a hostile one."""
+
+    # What a terminal would act on; CSV has line ends of two characters.
+    HOSTILE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f"
+                         "\\u2028-\\u202e\\u2066-\\u2069\\ufeff]")
+
+    def commands(self, path):
+        good = self.write("good.json", made_up("good", [row(8, 10, 9)]))
+        return [("show", path), ("validate", path), ("diff", path, good), ("diff", good, path),
+                ("check", path, "--require", "put.p50_us<1000"), ("merge", path, good), ("html", path),
+                ("html", good, "--baseline", path), ("csv", path), ("junit", path), ("prom", path),
+                ("annotate", "--format", "github", path), ("annotate", "--format", "markdown", path)]
+
+    def test_a_nul_byte_is_not_the_end_of_a_report(self):
+        text = json.dumps(made_up("a", [row(8, 10, 1)])).encode()
+        for name, rest in (("torn", b"\0garbage{{{"), ("padded", b"\0" * 4096)):
+            path = self.folder / (name + ".json")
+            path.write_bytes(text + rest)
+            for command in self.commands(path):
+                with self.subTest(command=command, file=name):
+                    err = self.assert_refused(run("report", *command))
+                    self.assertIn(f"{path}: line 1, column {len(text) + 1}: a NUL byte", err)
+            self.assert_refused(run("topo", "--from", path))
+            self.assert_refused(run("report", "show", "-", stdin=text + rest))
+
+    def test_every_command_has_a_deadline(self):
+        """A pipe that nobody writes to."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        thresholds = ("check", self.write("r.json", made_up("a", [row(8, 10, 1)])), "--require-file", pipe)
+        for command in [*self.commands(pipe), thresholds]:
+            with self.subTest(command=command):
+                code, out, err = run("report", *command, "--timeout", "1")
+                self.assertEqual((code, out), (124, ""), err)
+                self.assertEqual(len(error_lines(err)), 1, err)
+                self.assertIn("the deadline of 1 s passed", err)
+                self.assertIn("shmemctl: fix: give more time with --timeout SECONDS", err)
+
+    def test_names_of_parameters_cost_no_more_than_their_bytes(self):
+        """600 rows that have no parameter in common; it took the product of rows and names."""
+        rows = [row(8, 10, 1, params={"size_bytes": 8, **{f"p{i * 50 + k}": i for k in range(50)}}, samples=[])
+                for i in range(600)]
+        path = self.write("names.json", made_up("a", rows))
+        for command in (("show", path), ("html", path, "-o", self.folder / "page.html"), ("junit", path),
+                        ("prom", path), ("diff", path, path)):
+            with self.subTest(command=command):
+                self.assertEqual(run("report", *command)[0], 0)
+
+    def test_no_text_of_a_report_reaches_a_terminal_as_it_is(self):
+        bad = "x\x1b]0;title\x07\x1b[2J\x7f\x9b31m\u202e\u2028\ufeff\r\n=1"
+        document = made_up("a" + bad, [row(8, 10, 1, case=bad, unit=bad, reason=bad, limited_by=bad,
+                                           params={"size_bytes": 8, bad: bad}),
+                                       row(8, 10, 1, params={"first_pe": bad, "second_pe": "b" + bad}),
+                                       row(8, 10, 1)],
+                           host=bad, env={bad: bad})
+        for result in document["results"]:
+            result["link_fraction"] = 0.5
+            del result["link_fraction_reason"], result["limited_by_reason"]
+        document["command"] = ["shmemctl", bad]
+        document["findings"] = [{"id": "x", "severity": "error", "subject": bad, "message": bad, "fix": bad}]
+        document["checks"] = [{"id": bad, "title": bad, "status": "fail", "reason": bad, "evidence": bad,
+                               "fix": bad, "group": bad}]
+        path = self.write("hostile.json", document)
+        self.assertEqual(run("report", "validate", path)[0], 0, run("report", "validate", path))
+        broken = self.write("broken.json", {**document, bad: bad, "status": bad})
+        for file in (path, broken):
+            for command in [*self.commands(file), ("show", file, "--verbose"), ("show", file, "--color", "never")]:
+                with self.subTest(command=command):
+                    code, out, err = run("report", *command)
+                    self.assertIn(code, (0, 1) if file == path else (1, 2), err)
+                    self.assertIsNone(self.HOSTILE.search(out + err), (out + err)[:2000])
+        # What is escaped in JSON is still the same text.
+        merged = json.loads(run("report", "merge", path, self.folder / "good.json")[1])
+        self.assertEqual(merged["results"][0]["case"], bad)
 
 
 class RealChecks(Compare):

@@ -8,6 +8,8 @@ from test_openshmem import CONFORMANCE, OpenShmemTest
 
 LIBFABRIC = {"SHMEMCTL_TRANSPORT": "libfabric", "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"}
 SOFTWARE = {"SHMEMCTL_SOFT_HCA_OVER": "shm"}
+#: An HCA that carries out a queue's operations in any order that the specification allows.
+ANY_ORDER = {"SHMEMCTL_SOFT_HCA_PLACEMENT": "any"}
 WAYS = {
     "libfabric-tcp": LIBFABRIC,
     "libfabric-tcp-by-efas-rules": {**LIBFABRIC, "SHMEMCTL_LIBFABRIC_PROFILE": "efa"},
@@ -15,6 +17,8 @@ WAYS = {
     "ucx-tcp": {"SHMEMCTL_TRANSPORT": "ucx", "UCX_TLS": "tcp,self"},
     "ibdevx": {"SHMEMCTL_TRANSPORT": "ibdevx", **SOFTWARE},
     "ibgda": {"SHMEMCTL_TRANSPORT": "ibgda", **SOFTWARE},
+    "ibdevx-any-order": {"SHMEMCTL_TRANSPORT": "ibdevx", **SOFTWARE, **ANY_ORDER},
+    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "ibgda", **SOFTWARE, **ANY_ORDER},
 }
 #: Between nodes, where that is not what the way says: there no memory is shared, and ibgda is not
 #: among NVSHMEM's remote transports.
@@ -22,6 +26,11 @@ BETWEEN_NODES = {
     "ibdevx": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx", "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
                "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp"},
     "ibgda": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_SOFT_HCA_OVER": "ucx"},
+    "ibdevx-any-order": {"NVSHMEM_REMOTE_TRANSPORT": "ibdevx",
+                         "SHMEMCTL_SOFT_HCA_OVER": "libfabric",
+                         "SHMEMCTL_LIBFABRIC_PROVIDER": "tcp", **ANY_ORDER},
+    "ibgda-any-order": {"SHMEMCTL_TRANSPORT": "shm,ibgda", "SHMEMCTL_SOFT_HCA_OVER": "ucx",
+                        **ANY_ORDER},
 }
 #: Their own subject is the process or the headers, not what goes from PE to PE.
 LEFT_OUT = ("setup", "profile", "names")

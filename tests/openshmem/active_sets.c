@@ -1,5 +1,6 @@
 /* The deprecated collectives over active sets. PEs outside of a set take no part. */
 #include <complex.h>
+#include <limits.h>
 #include <string.h>
 
 #include "check.h"
@@ -15,7 +16,7 @@ struct set {
 };
 
 static int pe_of(const struct set* s, int member) {
-  return s->start + (member << s->log_stride);
+  return member == 0 ? s->start : s->start + (member << s->log_stride);
 }
 
 /* Two areas by turns: the one that the call before last used is free. */
@@ -200,6 +201,22 @@ static void test_set(const struct set* s) {
   test_reductions(s, MOST);
 }
 
+/* With one member the stride means nothing, so every one is legal. */
+static void test_one_member(void) {
+  const int strides[] = {0, 30, 31, 32, INT_MAX, -1, INT_MIN};
+  for (size_t i = 0; i < sizeof strides / sizeof *strides; ++i) {
+    const struct set s = {me, strides[i], 1, 0};
+    test_barriers(&s);
+    test_moves(&s, 5);
+    test_32_bits(&s);
+    test_reductions(&s, 6);
+  }
+  shmem_barrier_all();
+  uses = 0;
+  CHECK(restored(sync_area[0]) && restored(sync_area[1]) && restored(barrier_area));
+  shmem_barrier_all();
+}
+
 int main(void) {
   shmem_init();
   me = shmem_my_pe();
@@ -208,6 +225,7 @@ int main(void) {
     shmem_finalize();
     return 0;
   }
+  test_one_member();
   for (int log_stride = 0; (1 << log_stride) <= n; ++log_stride)
     for (int start = 0; start < 3 && start < n; ++start) {
       struct set s = {start, log_stride, (n - start + (1 << log_stride) - 1) >> log_stride, 0};

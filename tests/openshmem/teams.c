@@ -1,4 +1,6 @@
 /* Teams: splits, numbering, nesting, reuse. */
+#include <limits.h>
+
 #include "check.h"
 
 static int me, n;
@@ -45,6 +47,17 @@ static void test_strided(void) {
           CHECK(shmem_team_my_pe(team) == -1 && shmem_team_n_pes(team) == -1);
         shmem_team_destroy(team);
       }
+  /* Of one member the stride means nothing. */
+  const int strides[] = {1000, INT_MAX, -1000, INT_MIN};
+  for (size_t i = 0; i < sizeof strides / sizeof *strides; ++i) {
+    shmem_team_t alone = SHMEM_TEAM_INVALID;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, n - 1, strides[i], 1, NULL, 0, &alone) == 0);
+    if (me == n - 1)
+      check_members(alone, me, 1, 1);
+    else
+      CHECK(alone == SHMEM_TEAM_INVALID);
+    shmem_team_destroy(alone);
+  }
   shmem_team_t team;
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 0, NULL, 0, &team) != 0);
   CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, -1, 1, 1, NULL, 0, &team) != 0);

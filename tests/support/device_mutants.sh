@@ -10,12 +10,15 @@ if [[ ${#mutations[@]} -eq 0 ]]; then
              FAR_GET_QUIET REDUCE_HEAR REDUCE_SYNC SYNC_TURNS BARRIER_SYNC GRID_SYNC GRID_ARRIVE GRID_RELEASE PUT_SIGNAL_BEGIN ONE_ACCESS
              TELL_RELEASE TELL_FAR BARRIER_ALONE FENCE FENCE_SYNC QUIET QUIET_SYNC SIGNAL_BEHIND WORD_ATOMIC
              MOE_CHUNK_FIRST MOE_CHUNK_UNHEARD MOE_RAIL_UNHEARD MOE_RAIL_RELEASE MOE_SUMS_FIRST MOE_SUMS_UNHEARD
-             MOE_FAR_ROW MOE_FAR_UNHEARD MOE_FAR_BACK_UNHEARD)
+             MOE_FAR_ROW MOE_FAR_UNHEARD MOE_FAR_BACK_UNHEARD
+             MOE_ENTERED_RELAXED MOE_ENTERED_UNHEARD MOE_FINISHED_UNHEARD MOE_FAILURE_UNTOLD MOE_PLAN_KEPT
+             MOE_NOTIFY_ONE_HALF MOE_RAIL_TURNS MOE_ONE_HALF MOE_MASK_UNSEEN)
 fi
 device=(tests/unit/device_plan/on_host_test.cpp tests/unit/device_plan/collectives_on_host_test.cpp
         tests/unit/device_plan/fences_on_host_test.cpp tests/unit/device_plan/operations_on_host_test.cpp)
 moe=(-DFMT_HEADER_ONLY tests/unit/device_plan/hybrid_test.cpp
-     tests/unit/device_plan/far_latency_test.cpp src/moe/oracle.cpp src/moe/routing.cpp src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
+     tests/unit/device_plan/far_latency_test.cpp tests/unit/device_plan/moe_test.cpp
+     tests/unit/device_plan/moe_call_test.cpp src/moe/oracle.cpp src/moe/routing.cpp src/moe/shape_rules.cpp src/base/error.cpp src/base/text.cpp)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 survivors=0

@@ -27,43 +27,84 @@ using Judge = std::function<std::string(const std::string& written)>;
 
 namespace every_writer {
 
-inline std::string lines_problem(const std::string& text, const char* also_allowed) {
-  if (text.empty() || text.back() != '\n')
-    return "does not end with a line end";
+/// What a terminal would not just show: controls (also C1: U+009B begins an escape sequence), marks
+/// that change the direction of writing, line separators, byte order marks. Colours of our own
+/// begin with ESC [ and end with m.
+inline std::string terminal_problem(const std::string& text, const char* also_allowed) {
   if (first_non_utf8(text))
     return "is not UTF-8";
-  for (const char c : text)
-    if ((static_cast<unsigned char>(c) < 0x20 || c == 0x7f) && c != '\n' &&
-        !std::strchr(also_allowed, c))
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c == 0x1b && std::strchr(also_allowed, 0x1b)) {
+      const std::size_t end = text.find_first_not_of("0123456789;", i + 2);
+      if (text.compare(i, 2, "\x1b[") != 0 || end == std::string::npos || text[end] != 'm')
+        return "has an escape sequence that is no colour";
+    } else if ((c < 0x20 || c == 0x7f) && (c == 0 || !std::strchr(also_allowed, text[i]))) {
       return "has the control character " + std::to_string(static_cast<int>(c));
+    }
+    if (c == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0)
+      return "has a C1 control";
+    for (const char* mark : {"\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
+                             "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff"})
+      if (text.compare(i, 3, mark) == 0)
+        return "has a mark that terminals act on";
+  }
   return "";
 }
 
-/// RFC 4180: cells by the header's count in each row; a quote only in quoted cells.
+inline std::string lines_problem(const std::string& text, const std::string& also_allowed) {
+  if (text.empty() || text.back() != '\n')
+    return "does not end with a line end";
+  return terminal_problem(text, (also_allowed + "\n").c_str());
+}
+
+/// A spreadsheet would compute what begins so.
+inline bool is_formula(const std::string& cell) {
+  return !cell.empty() && std::strchr("=+-@\t\r", cell.front()) && !parse_number(cell);
+}
+
+/// RFC 4180: cells by the header's count in each row; a quote only in quoted cells. No cell is a
+/// formula.
 inline std::string csv_problem(const std::string& text) {
+  std::string cell;
+  if (const std::string problem = terminal_problem(text, "\r\n"); !problem.empty())
+    return problem;
   std::size_t columns = 0, cells = 1;
   bool first = true, quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
       if (c == '"' && i + 1 < text.size() && text[i + 1] == '"')
-        ++i;
+        cell += text[i++];
       else if (c == '"')
         quoted = false;
+      else if (c == '\r' || c == '\n')
+        return "a line end within a cell";
+      else
+        cell += c;
     } else if (c == '"') {
       if (i > 0 && text[i - 1] != ',' && text[i - 1] != '\n')
         return "a quote within a cell";
       quoted = true;
-    } else if (c == ',') {
-      ++cells;
-    } else if (c == '\n') {
-      if (text[i - 1] != '\r')
+    } else if (c == ',' || c == '\n') {
+      if (c == '\n' && (cell.empty() || cell.back() != '\r'))
         return "a bare line end";
+      if (c == '\n')
+        cell.pop_back();
+      if (is_formula(cell))
+        return "a formula: " + cell;
+      cell.clear();
+      if (c == ',') {
+        ++cells;
+        continue;
+      }
       columns = first ? cells : columns;
       if (cells != columns)
         return std::to_string(cells) + " cells below " + std::to_string(columns) + " columns";
       first = false;
       cells = 1;
+    } else {
+      cell += c;
     }
   }
   return quoted ? "an open quote" : first ? "no line" : "";
@@ -75,7 +116,7 @@ inline std::string xml_problem(const std::string& text) {
       XML_Parse(parser, text.data(), static_cast<int>(text.size()), 1) == XML_STATUS_OK;
   const std::string problem = good ? "" : XML_ErrorString(XML_GetErrorCode(parser));
   XML_ParserFree(parser);
-  return problem;
+  return problem.empty() ? lines_problem(text, "") : problem;
 }
 
 /// The end of {name="value",...} at `at`, or npos.
@@ -154,6 +195,8 @@ inline std::string github_problem(const std::string& text) {
 }
 
 inline std::string gitlab_problem(const std::string& text) {
+  if (const std::string problem = lines_problem(text, ""); !problem.empty())
+    return problem;
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
   if (!list.is_array())
     return "not a list";
@@ -162,6 +205,12 @@ inline std::string gitlab_problem(const std::string& text) {
     if (!fingerprints.insert(issue.at("fingerprint").get<std::string>()).second)
       return "a fingerprint that is there twice";
   return "";
+}
+
+/// A document that may be printed on a terminal (--json -).
+inline std::string json_problem(const std::string& text) {
+  return nlohmann::json::parse(text, nullptr, false).is_discarded() ? "not JSON"
+                                                                    : lines_problem(text, "");
 }
 
 /// The page's block of data: JSON that ends no element and opens none.
@@ -226,6 +275,7 @@ inline const std::vector<Writer>& all() {
          return text_of(report, {true, 120, true, true, true});
        },
        coloured},
+      {"json", [](const Report& report) { return to_text(to_json(report)); }, json_problem},
       {"csv", write_csv, csv_problem},
       {"junit", write_junit, xml_problem},
       {"prom", [](const Report& report) { return write_prometheus(report); }, prometheus_problem},

@@ -13,6 +13,7 @@
 
 #include "src/base/error.h"
 #include "tests/support/hidden_memory.h"
+#include "tests/support/placement.h"
 #include "transports/direct/settings.h"
 #include "transports/mlx5/soft/mapped_executor.h"
 #include "transports/mlx5/soft/soft_hca.h"
@@ -27,6 +28,7 @@ public:
     int port = 1;
     bool ethernet = true;
     std::string unfit;
+    bool has_atomics = true;
   };
   explicit FakeFabric(std::vector<Port> ports) : ports_(std::move(ports)) {}
 
@@ -55,6 +57,11 @@ private:
   class Way final : public mlx5::Executor {
   public:
     Way(FakeFabric& fabric, std::uint64_t device) : fabric_(fabric), device_(device) {}
+    mlx5::Outcome check(const mlx5::RemotePiece& remote, std::uint64_t size_bytes,
+                        unsigned access) const override {
+      const std::lock_guard lock(fabric_.mutex_);
+      return fabric_.memory_[device_].check(remote, size_bytes, access);
+    }
     mlx5::Outcome write(const mlx5::RemotePiece& remote, std::span<const mlx5::BytePiece> pieces,
                         std::uint64_t size_bytes) override {
       const std::lock_guard lock(fabric_.mutex_);
@@ -111,7 +118,8 @@ private:
   class Hca final : public mlx5::Hca {
   public:
     Hca(FakeFabric& fabric, const Port& port, std::uint64_t device)
-        : fabric_(fabric), device_(device), soft_(options(fabric, device)), info_(soft_.info()) {
+        : fabric_(fabric), device_(device), soft_(options(fabric, port, device)),
+          info_(soft_.info()) {
       info_.device = port.device;
       info_.port = port.port;
       info_.software = false;
@@ -137,8 +145,12 @@ private:
     }
 
   private:
-    static mlx5::SoftOptions options(FakeFabric& fabric, std::uint64_t device) {
+    /// As real devices, they promise no order of WRITEs.
+    static mlx5::SoftOptions options(FakeFabric& fabric, const Port& port, std::uint64_t device) {
       mlx5::SoftOptions made;
+      made.order.placement = any_placement() ? mlx5::Placement::any : mlx5::Placement::ordered;
+      made.order.claim = mlx5::SoftOrder::Claim::none;
+      made.order.has_atomics = port.has_atomics;
       made.device_id = device;
       made.way_to_peer = [&fabric](const mlx5::PeerInfo& peer) {
         return std::make_shared<Way>(fabric, peer.device_id);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "tests/support/placement.h"
 #include "transports/verbs/functions.h"
 #include "transports/verbs/gid.h"
 
@@ -43,6 +44,10 @@ struct FakeDevice {
   std::uint32_t max_inline_bytes = 256;
   int max_reads = 16;
   int max_srq = 16, max_srq_wr = 32768;
+  /// Soft-RoCE's; others promise no order of WRITEs.
+  std::uint32_t vendor_id = any_placement() ? 0x2c9 : 0xffffff;
+  /// Requests of a queue pair are carried out in any order that the specification allows.
+  bool any_order = any_placement();
   int open_error = 0; ///< errno of ibv_open_device
   std::vector<FakePort> ports = {FakePort{}};
 };
@@ -112,6 +117,13 @@ private:
     ibv_sge element{};
     std::vector<std::byte> inline_data;
     std::uint64_t position = 0;
+    bool done = false; ///< and not complete, because of others before it
+
+    bool is_fenced() const { return (request.send_flags & IBV_SEND_FENCE) != 0; }
+    bool is_atomic() const {
+      return request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+             request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    }
   };
   struct Region {
     std::uintptr_t begin = 0, end = 0;
@@ -158,6 +170,7 @@ private:
   void run();
   QueuePair* pick();
   void execute(QueuePair& from);
+  std::size_t next_of(const QueuePair& from);
   std::optional<ibv_wc_status> carry_out(QueuePair& from, const Posted& posted);
   /// Nothing: the peer has no receive, and the message is sent again later.
   std::optional<ibv_wc_status> deliver(QueuePair& from, QueuePair& to, const Posted& posted,

@@ -97,9 +97,34 @@ inline FakeVerbs::QueuePair* FakeVerbs::pick() {
   return ready.empty() ? nullptr : ready[random_() % ready.size()];
 }
 
+/// Which of a queue pair's requests is carried out next: the first, or one that need not wait for
+/// those before it. Atomics and messages wait for WRITEs, atomics and messages; what stands at or
+/// behind a fence, for the READs and atomics before that.
+inline std::size_t FakeVerbs::next_of(const QueuePair& from) {
+  constexpr std::size_t most = 16;
+  std::vector<std::size_t> ready;
+  bool any_before = false, answered_before = false, ordered_before = false;
+  for (std::size_t at = 0; at < from.posted.size() && at < most; ++at) {
+    const Posted& posted = from.posted[at];
+    if (posted.done)
+      continue;
+    if (posted.is_fenced() && answered_before)
+      break;
+    const bool reads = posted.request.opcode == IBV_WR_RDMA_READ;
+    const bool waits = posted.is_atomic() || posted.request.opcode == IBV_WR_SEND;
+    if (!any_before || !waits || !ordered_before)
+      ready.push_back(at);
+    any_before = true;
+    answered_before = answered_before || reads || posted.is_atomic();
+    ordered_before = ordered_before || !reads;
+  }
+  return device_of(from).any_order ? ready[random_() % ready.size()] : ready.front();
+}
+
 inline void FakeVerbs::execute(QueuePair& from) {
-  Posted posted = std::move(from.posted.front());
-  from.posted.pop_front();
+  const auto at = static_cast<std::ptrdiff_t>(next_of(from));
+  Posted posted = std::move(from.posted[static_cast<std::size_t>(at)]);
+  from.posted.erase(from.posted.begin() + at);
   std::optional<ibv_wc_status> injected;
   const std::size_t size_bytes =
       posted.request.num_sge > 0 ? std::size_t{posted.element.length} : 0;
@@ -109,7 +134,7 @@ inline void FakeVerbs::execute(QueuePair& from) {
   ++requests_on_[from.device];
   const std::optional<ibv_wc_status> outcome = injected ? injected : carry_out(from, posted);
   if (!outcome) {
-    from.posted.push_front(std::move(posted));
+    from.posted.insert(from.posted.begin() + at, std::move(posted));
     from.not_before = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
     return;
   }
@@ -117,9 +142,14 @@ inline void FakeVerbs::execute(QueuePair& from) {
   if (status != IBV_WC_SUCCESS) {
     complete(from, posted, status);
     enter_error(from);
-  } else if ((posted.request.send_flags & IBV_SEND_SIGNALED) != 0) {
-    complete(from, posted, status);
+    return;
   }
+  posted.done = true;
+  from.posted.insert(from.posted.begin() + at, std::move(posted));
+  // Completions come in the order of posting.
+  for (; !from.posted.empty() && from.posted.front().done; from.posted.pop_front())
+    if ((from.posted.front().request.send_flags & IBV_SEND_SIGNALED) != 0)
+      complete(from, from.posted.front(), IBV_WC_SUCCESS);
 }
 
 inline void FakeVerbs::enter_error(QueuePair& from) {

@@ -127,6 +127,7 @@ inline int FakeVerbs::query_device(ibv_context* context, ibv_device_attr* attrib
       current().load()->devices_[static_cast<Context*>(context)->device_index];
   std::memset(attributes, 0, sizeof *attributes);
   attributes->atomic_cap = device.atomic_cap;
+  attributes->vendor_id = device.vendor_id;
   attributes->max_cqe = device.max_cqe;
   attributes->max_srq = device.max_srq;
   attributes->max_srq_wr = device.max_srq_wr;

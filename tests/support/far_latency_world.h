@@ -89,8 +89,9 @@ public:
     pack(rank, rows);
     for (const moe::RowSource& row : rows) {
       const std::int32_t slot = seen[static_cast<std::size_t>(row.rank)]++;
-      const std::int64_t place =
-          number % 2 * std::int64_t{sent_.max_rows()} + moe::fixed_slot(sent_, row.rank, slot);
+      const std::int64_t place = moe::half_of_dispatch(static_cast<std::uint64_t>(number)) *
+                                     std::int64_t{sent_.max_rows()} +
+                                 moe::fixed_slot(sent_, row.rank, slot);
       const std::string where = "rank " + std::to_string(rank) + ", token " +
                                 std::to_string(row.token) + " of " + std::to_string(row.rank);
       const auto* const record = reinterpret_cast<const std::uint32_t*>(

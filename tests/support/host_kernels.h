@@ -3,6 +3,7 @@
 // include directories.
 #pragma once
 
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -33,6 +34,16 @@ public:
   DeviceJob& job(int pe) { return pes_[static_cast<std::size_t>(pe)]->job; }
   device::HostNetwork& network(int pe) { return pes_[static_cast<std::size_t>(pe)]->network; }
   const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
+  /// As the host does that has read it.
+  void clear_report(int pe) { pes_[static_cast<std::size_t>(pe)]->report = {}; }
+  /// Until that PE has reported, for a minute at most; what the caller expects then tells whether
+  /// it has.
+  void wait_for_report(int pe) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (device::load_acquire(&report(pe).state) != WaitReport::written &&
+           std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
+      std::this_thread::yield();
+  }
   /// Another team than those three, as PE `pe` knows it.
   void set_team(int pe, int number, const TeamState& team) {
     pes_[static_cast<std::size_t>(pe)]->teams[static_cast<std::size_t>(number)] = team;
@@ -64,6 +75,13 @@ public:
     }
   }
 
+  /// From now on the network keeps operations under way across calls, and they overtake each other.
+  void keep_in_flight(std::uint32_t seed = 1) {
+    flight_ = std::make_unique<device::HostFlight>(seed);
+    for (const std::unique_ptr<Pe>& pe : pes_)
+      pe->network.keep_in(flight_.get());
+  }
+
   /// Every thread of every block of every PE calls it; returns when all have returned.
   void run(HostShape shape, const std::function<void(const DeviceJob&)>& kernel) {
     std::vector<std::unique_ptr<device::HostBlock>> blocks;
@@ -79,6 +97,8 @@ public:
                 place_block(shape, static_cast<unsigned>(block));
                 device::host_block = at;
                 device::host_network = &pe.network;
+                device::host_deliver =
+                    pe.network.flight() != nullptr ? device::host_deliver_due : nullptr;
                 kernel(pe.job);
                 device::host_give_way();
               });
@@ -87,13 +107,13 @@ public:
       thread.join();
   }
 
-private:
   /// Shorter where waits are expected to fail.
   static double patience_s() {
     const char* const said = std::getenv("SHMEMCTL_DEVICE_WAIT_S");
     return said != nullptr ? std::atof(said) : 100;
   }
 
+private:
   struct Pe {
     explicit Pe(std::size_t heap_bytes)
         : heap(heap_bytes / 16), cells(limits::max_teams), teams(limits::max_teams, free_team(0)) {}
@@ -149,6 +169,7 @@ private:
   }
 
   std::vector<std::unique_ptr<Pe>> pes_;
+  std::unique_ptr<device::HostFlight> flight_;
 };
 
 } // namespace shmemctl::test

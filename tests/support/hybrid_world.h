@@ -40,8 +40,10 @@ public:
   }
 
   /// By all threads of a PE's grid; the calls of several ranks run at the same time.
-  void notify(const DeviceJob& job) const {
-    const moe::HybridNotify all{shape_, memory(job), plan(job), tokens(job.pe),
+  void notify(const DeviceJob& job) const { notify_of(job, tokens(job.pe)); }
+  /// Of the first tokens only.
+  void notify_of(const DeviceJob& job, std::int32_t count) const {
+    const moe::HybridNotify all{shape_, memory(job), plan(job), count,
                                 at<std::int32_t>(job, lies_.experts)};
     moe::HybridCounts(job, all, at<std::int32_t>(job, lies_.shared)).run();
   }
@@ -95,6 +97,28 @@ public:
           *out++ = moe::transformed(value, factor);
       }
     }
+  }
+
+  moe::HybridPlan plan_of(std::int32_t rank) { return plan(job(rank)); }
+  /// Rows of each source and destination, of the first `count` tokens of each rank.
+  std::vector<std::int32_t> counts_of(std::int32_t count) const {
+    moe::Routing routing = routing_;
+    for (moe::RankRouting& rank : routing)
+      rank.experts.resize(static_cast<std::size_t>(std::min(count, rank.tokens())) *
+                          static_cast<std::size_t>(rank.top_k));
+    return moe::row_counts(shape_.shape, routing);
+  }
+  std::int32_t token_count(std::int32_t rank) const { return tokens(rank); }
+  moe::HybridMemory memory_of(std::int32_t rank) { return memory(job(rank)); }
+  /// Whether a row of `source` lies with `rank`.
+  bool has_row_of(std::int32_t source, std::int32_t rank) {
+    const auto row_bytes = static_cast<std::size_t>(shape_.record().bytes());
+    for (std::int32_t row = 0; row < shape_.shape.max_rows(); ++row)
+      if (reinterpret_cast<const std::int32_t*>(job(rank).heap + lies_.records +
+                                                static_cast<std::size_t>(row) *
+                                                    row_bytes)[shape_.record().source()] == source)
+        return true;
+    return false;
   }
 
   /// "" or what is wrong with what rank has received.

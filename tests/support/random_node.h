@@ -29,6 +29,10 @@ public:
     add_gpus(node);
     add_nics(node);
     node.nvswitches = one_in(2) ? 0 : below(12);
+    node.hidden_nics = one_in(4) ? below(12) : 0;
+    for (std::vector<std::string>* list : {&node.notes, &node.remarks})
+      for (int left = one_in(3) ? below(3) : 0; left > 0; --left)
+        list->push_back(word());
     if (!addresses || one_in(6))
       node.recorded = matrix(node.gpus.size() + node.nics.size());
     normalize(node);
@@ -199,6 +203,8 @@ private:
       gpu.name = fact(word());
       gpu.uuid = fact("GPU-" + hex(8));
       gpu.numa = numa(node);
+      gpu.numa_affinity = fact(cpulist());
+      gpu.memory_numa = fact(below(64));
       gpu.cpus = fact(cpulist());
       gpu.driver_index = fact(below(16));
       node.gpus.push_back(gpu);
@@ -228,6 +234,10 @@ private:
     for (int i = 0; i < count; ++i) {
       Nic nic;
       nic.name = (one_in(4) ? "eth" : "mlx5_") + std::to_string(i);
+      nic.unnamed = one_in(6);
+      if (nic.unnamed)
+        nic.name = (one_in(2) ? "nic" : "NIC") + std::to_string(i);
+      nic.source_number = fact(below(64));
       if (!places.empty() && !one_in(5))
         nic.pci = pick(places); // two devices may share a function
       nic.rdma = fact(!one_in(3));

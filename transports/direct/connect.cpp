@@ -110,7 +110,8 @@ void Connector::fill(TableBuilder& table) const {
       for (const std::unique_ptr<Lane>& lane : lanes_) {
         Rail& rail = lane->rail(peer.pe, number);
         queues.push_back({rail.queue().hca_queue().view(), static_cast<std::uint32_t>(rail.port()),
-                          static_cast<std::uint32_t>(rail.peer_port())});
+                          static_cast<std::uint32_t>(rail.peer_port()),
+                          rail.queue().hca_queue().abilities()});
       }
     table.set_queues(static_cast<std::uint32_t>(peer.pe), std::move(queues));
   }

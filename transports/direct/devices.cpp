@@ -52,6 +52,7 @@ bool Devices::find_real(std::string& why) {
     try {
       chosen_.push_back(open_port({name, 1}));
       ethernet_ = chosen_.front()->info().ethernet;
+      has_atomics_ = (chosen_.front()->info().atomic_bytes & 8) != 0;
       return true;
     } catch (const Error& error) {
       reasons.push_back(name + ": " + error.system_message());
@@ -85,8 +86,10 @@ Summary Devices::summary() {
   summary.kind = kind_;
   summary.reason = reason_;
   summary.network_namespace = network_namespace();
-  if (kind_ == Summary::Kind::real)
+  if (kind_ == Summary::Kind::real) {
     summary.ethernet = ethernet_;
+    summary.has_atomics = has_atomics_;
+  }
   if (kind_ == Summary::Kind::software)
     summary.over = settings_.over;
   if (below_)
@@ -111,7 +114,9 @@ Reach Devices::reach(const Summary& mine, const PeerPlace& me, const PeerPlace& 
   if (!software()) {
     if (theirs->ethernet != mine.ethernet)
       return {0, "one port is InfiniBand and the other Ethernet; HCA_LIST chooses ports"};
-    return {all, nature()};
+    const bool atomics = mine.has_atomics && theirs->has_atomics;
+    return {atomics ? all : all & ~unsigned{can_atomics},
+            nature() + (atomics ? "" : ", no atomics of 8 bytes")};
   }
   if (theirs->over != settings_.over)
     return {0, "the software HCA is over " + settings_.over + " here and over " +
@@ -156,6 +161,7 @@ void Devices::use_nics(const std::vector<HcaPort>& nics) {
   if (wanted.empty())
     return;
   ethernet_ = wanted.front()->info().ethernet;
+  has_atomics_ = (wanted.front()->info().atomic_bytes & 8) != 0;
   chosen_ = std::move(wanted);
 }
 
@@ -168,7 +174,8 @@ void Devices::open(JobView& job) {
   }
   for (std::size_t port = 0; port < static_cast<std::size_t>(settings_.software_devices); ++port) {
     ways_.push_back(std::make_shared<SoftWays>(below_.get(), static_cast<int>(port)));
-    std::unique_ptr<mlx5::SoftHca> hca = make_soft_hca(ways_.back(), job.pe, port);
+    std::unique_ptr<mlx5::SoftHca> hca =
+        make_soft_hca(ways_.back(), job.pe, port, settings_.software_order);
     mlx5::SoftHca* const soft = hca.get();
     job.ports.push_back({std::move(hca), soft});
   }

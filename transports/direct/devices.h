@@ -49,6 +49,7 @@ private:
   std::unique_ptr<Transport> below_;
   std::vector<std::unique_ptr<mlx5::Hca>> chosen_; ///< real ones, best first
   bool ethernet_ = false;                          ///< of those
+  bool has_atomics_ = true;                        ///< of those: of 8 bytes
   std::vector<std::shared_ptr<SoftWays>> ways_;
 };
 

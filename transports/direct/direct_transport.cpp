@@ -292,11 +292,34 @@ std::vector<NicTraffic> DirectTransport::traffic() const {
   return all;
 }
 
+/// What matters of a connection's order and atomics; the software has both, unless it was asked not
+/// to.
+std::string DirectTransport::abilities_text(int pe) const {
+  if (lanes_.empty() || lanes_[0]->rails_to(pe) == 0)
+    return {};
+  const mlx5::QueueAbilities abilities = lanes_[0]->rail(pe, 0).queue().hca_queue().abilities();
+  std::string text;
+  switch (abilities.signals) {
+  case mlx5::SignalWay::write:
+    text = devices_.software() ? "" : ", order of WRITEs kept";
+    break;
+  case mlx5::SignalWay::atomic:
+    text = ", signals by atomics";
+    break;
+  case mlx5::SignalWay::completion:
+    text = ", signals wait for completions";
+    break;
+  }
+  if (abilities.atomic_bytes == 0)
+    return text + ", no atomics";
+  return abilities.atomic_bytes == 8 ? text + ", no atomics of 4 bytes" : text;
+}
+
 std::string DirectTransport::connection(int pe) const {
   const auto slot = static_cast<std::size_t>(pe);
   if (slot >= texts_.size() || texts_[slot].empty())
     return {};
-  std::string text = texts_[slot] + ", " + devices_.nature();
+  std::string text = texts_[slot] + ", " + devices_.nature() + abilities_text(pe);
   if (const Transport* below = devices_.below())
     if (const std::string way = below->connection(pe); !way.empty())
       text += " (" + way + ")";

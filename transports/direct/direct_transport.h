@@ -93,6 +93,8 @@ public:
   bool kernel_queues_by_warp() const { return settings_.kernel_queues_by_warp; }
   /// Of each of its queues: the memory from QueueView::entries on, in whole pages.
   std::size_t queue_bytes() const { return mlx5::queue_layout(settings_.queue).size_bytes; }
+  /// What those pages are: the operating system's.
+  std::size_t page_bytes() const { return mlx5::page_bytes_of(settings_.queue); }
   /// The newest queue table, for kernels, with buffers that add_local() has named. The addresses of
   /// its queues are valid as long as this transport.
   TableImage queue_table() const;
@@ -114,6 +116,7 @@ private:
     return *found;
   }
   [[noreturn]] void throw_unconnected() const;
+  std::string abilities_text(int pe) const;
   void publish_table();
   void set_gpu_way(Transport* way, int context);
   void add_keys(int pe, int region, const SegmentKey& key);

@@ -85,6 +85,8 @@ private:
                   std::size_t size_bytes, mlx5::Bell bell);
   void post_signal(Rail& rail, const RemoteAddress& signal, std::uint64_t value, SignalOp op,
                    bool completion);
+  /// Throws Error (unavailable) if the devices have no atomics of that size.
+  void require_atomics(Rail& rail, std::size_t size_bytes) const;
   std::int16_t take_slot();
 
   const JobView& job_;

@@ -19,6 +19,7 @@ struct TableQueue {
   mlx5::QueueView view;
   std::uint32_t port;      ///< of this PE: which lkeys are its
   std::uint32_t peer_port; ///< there: which rkeys are its
+  mlx5::QueueAbilities abilities;
 };
 
 /// Memory of this PE. Addresses are its own.

@@ -19,7 +19,7 @@ class QueueMemory {
 public:
   explicit QueueMemory(const mlx5::QueueOptions& options)
       : layout_(mlx5::queue_layout(options)),
-        memory_(std::aligned_alloc(mlx5::QueueLayout::page_bytes, layout_.size_bytes), std::free) {
+        memory_(std::aligned_alloc(mlx5::page_bytes_of(options), layout_.size_bytes), std::free) {
     if (!memory_)
       throw Error(ExitCode::unavailable, "an mlx5 queue", "make", "no memory is left",
                   "make the queues shorter (QP_DEPTH), or free memory");
@@ -69,14 +69,26 @@ public:
     untold_ = 0;
   }
 
-  /// How the next entry is posted, which may be the only one for a while: then it completes by
-  /// itself, and quiet() needs no other.
+  /// What the connected queue offers.
+  mlx5::QueueAbilities abilities() { return queue_.hca_queue().abilities(); }
+
+  /// How the next WRITE or READ is posted, which may be the only entry for a while: then it
+  /// completes by itself, and quiet() needs no other. Waits if a fence demands it.
   mlx5::Post next(mlx5::Bell bell, bool completion = false) {
-    untold_ = bell == mlx5::Bell::now ? 0 : untold_ + 1;
+    if (fence_due_ && !abilities().keeps_writes())
+      await_own_fence();
     const bool fence = fence_due_ && answers_due_;
     if (fence)
-      fence_due_ = answers_due_ = false;
-    return {bell, completion || (bell == mlx5::Bell::now && queue_.done(last_)), fence};
+      fence_due_ = atomics_fence_due_ = answers_due_ = false;
+    return posted_by(bell, completion, fence);
+  }
+  /// The same for an atomic: the device executes it behind the WRITEs before it in any case.
+  mlx5::Post next_atomic(mlx5::Bell bell, bool completion = false) {
+    const bool fence = atomics_fence_due_ && answers_due_;
+    atomics_fence_due_ = false;
+    if (abilities().keeps_writes())
+      fence_due_ = false; // what comes behind this entry is behind the fence
+    return posted_by(bell, completion, fence);
   }
   void posted(Ticket ticket) { last_ = ticket; }
   Ticket last() const { return last_; }
@@ -85,8 +97,8 @@ public:
 
   void fence() {
     flush();
-    fence_due_ = true;
-    fenced_ = last_;
+    fence_due_ = atomics_fence_due_ = true;
+    fenced_ = fence_at_ = last_;
   }
   /// Waits for what was posted before the last fence; for another rail's sake.
   void await_fenced(Staging& staging) {
@@ -119,11 +131,25 @@ public:
   void settled(Staging& staging) {
     retire(staging);
     untold_ = 0;
-    fence_due_ = answers_due_ = false;
+    fence_due_ = atomics_fence_due_ = answers_due_ = false;
     fenced_ = 0;
   }
 
 private:
+  mlx5::Post posted_by(mlx5::Bell bell, bool completion, bool fence) {
+    untold_ = bell == mlx5::Bell::now ? 0 : untold_ + 1;
+    return {bell, completion || (bell == mlx5::Bell::now && queue_.done(last_)), fence};
+  }
+  /// A WRITE may be placed before those that were posted before it, until they are complete.
+  void await_own_fence() {
+    if (!queue_.done(fence_at_)) {
+      queue_.wait(queue_.request_quiet());
+      untold_ = 0;
+      answers_due_ = false;
+    }
+    fence_due_ = atomics_fence_due_ = false;
+  }
+
   static constexpr unsigned entries_per_bell = 16;
 
   struct Held {
@@ -143,9 +169,11 @@ private:
   std::size_t number_, port_, peer_port_;
   std::unique_ptr<QueueMemory> memory_;
   mlx5::HostQueue queue_;
-  Ticket last_ = 0, fenced_ = 0;
+  Ticket last_ = 0;
+  Ticket fenced_ = 0;   ///< what other rails have to wait for
+  Ticket fence_at_ = 0; ///< the last entry before the last fence
   unsigned untold_ = 0; ///< entries since the device was told
-  bool fence_due_ = false, answers_due_ = false;
+  bool fence_due_ = false, atomics_fence_due_ = false, answers_due_ = false;
   std::deque<Held> held_;
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "transports/mlx5/devx/devx_hca.h"
+#include "transports/write_order.h"
 
 namespace shmemctl::direct {
 
@@ -34,11 +35,26 @@ bool kernels_post(const Options& options) {
 }
 
 Settings read_settings(Flavour flavour, const Options& options) {
-  options.require_valid({"MLX5_DEVICE", "SOFT_HCA_OVER", "QP_DEPTH", "IB_NUM_RC_PER_DEVICE",
-                         "IBGDA_NUM_RC_PER_PE", "IBGDA_NUM_REQUESTS_IN_BATCH",
-                         "IBGDA_ENABLE_MULTI_PORT", "IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL",
-                         "IB_TRAFFIC_CLASS", "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_TIMEOUT",
-                         "IB_RETRY_COUNT", "DEVICE_PATH", "IBGDA_RC_MAP_BY", "IB_ENABLE_IBGDA"});
+  options.require_valid({"MLX5_DEVICE",
+                         "SOFT_HCA_OVER",
+                         "QP_DEPTH",
+                         "IB_NUM_RC_PER_DEVICE",
+                         "IBGDA_NUM_RC_PER_PE",
+                         "IBGDA_NUM_REQUESTS_IN_BATCH",
+                         "IBGDA_ENABLE_MULTI_PORT",
+                         "IB_GID_INDEX",
+                         "IB_ROCE_VERSION_NUM",
+                         "IB_SL",
+                         "IB_TRAFFIC_CLASS",
+                         "IB_ADDR_FAMILY",
+                         "IB_ADDR_RANGE",
+                         "IB_TIMEOUT",
+                         "IB_RETRY_COUNT",
+                         "IB_WRITE_ORDER",
+                         "SOFT_HCA_PLACEMENT",
+                         "DEVICE_PATH",
+                         "IBGDA_RC_MAP_BY",
+                         "IB_ENABLE_IBGDA"});
   Settings settings;
   settings.flavour = flavour;
   const std::string device = options.text("MLX5_DEVICE");
@@ -47,6 +63,12 @@ Settings read_settings(Flavour flavour, const Options& options) {
   settings.may_be_software =
       device == "soft" || (device == "auto" && options.value("SOFT_HCA_OVER").set());
   settings.over = options.text("SOFT_HCA_OVER");
+  if (options.text("SOFT_HCA_PLACEMENT") == "any")
+    settings.software_order.placement = mlx5::Placement::any;
+  const WriteOrder order = read_write_order(options);
+  if (order != WriteOrder::automatic)
+    settings.software_order.claim =
+        order == WriteOrder::kept ? mlx5::SoftOrder::Claim::kept : mlx5::SoftOrder::Claim::none;
   const bool gda = flavour == Flavour::gda;
   settings.lanes = gda ? static_cast<int>(options.integer("IBGDA_NUM_RC_PER_PE"))
                        : 1 + static_cast<int>(options.integer("IB_NUM_RC_PER_DEVICE"));
@@ -59,6 +81,7 @@ Settings read_settings(Flavour flavour, const Options& options) {
   devices.ipv6 = options.text("IB_ADDR_FAMILY") == "AF_INET6";
   devices.address_range = options.text("IB_ADDR_RANGE");
   devices.roce_version = static_cast<int>(options.integer("IB_ROCE_VERSION_NUM"));
+  devices.write_order = order;
   devices.options = options;
   settings.list_devices = [devices](std::string& why) { return mlx5::devx_devices(devices, why); };
   settings.open_device = [devices](const std::string& name, int port) {

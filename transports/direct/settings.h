@@ -8,6 +8,7 @@
 
 #include "src/base/options.h"
 #include "transports/mlx5/hca.h"
+#include "transports/mlx5/soft/soft_order.h"
 
 namespace shmemctl::direct {
 
@@ -22,6 +23,7 @@ struct Settings {
   bool may_be_real = true, may_be_software = false;
   std::string over = "shm";           ///< what carries what the software HCA executes
   int software_devices = 1;           ///< more than one in tests only
+  mlx5::SoftOrder software_order;     ///< of the software HCA
   int lanes = 2;                      ///< queues to each peer on each NIC
   int kernel_lanes = 0;               ///< more of them, behind those, that only kernels post to
   bool kernel_queues_by_warp = false; ///< else by block

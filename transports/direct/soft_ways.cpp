@@ -66,8 +66,9 @@ void SoftWays::use_for_gpu(Transport* way, int context) {
 }
 
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
-                                             std::size_t port) {
+                                             std::size_t port, const mlx5::SoftOrder& order) {
   mlx5::SoftOptions options;
+  options.order = order;
   if (port > 0)
     options.name += "-" + std::to_string(port);
   options.device_id = soft_device_id(pe, port);

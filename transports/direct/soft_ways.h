@@ -49,6 +49,6 @@ private:
 
 /// An HCA whose ways are `ways`. Throws Error (unavailable).
 std::unique_ptr<mlx5::SoftHca> make_soft_hca(std::shared_ptr<SoftWays> ways, int pe,
-                                             std::size_t port);
+                                             std::size_t port, const mlx5::SoftOrder& order);
 
 } // namespace shmemctl::direct

@@ -7,7 +7,7 @@ namespace shmemctl::direct {
 namespace {
 
 /// Of every text.
-constexpr std::uint8_t version = 1;
+constexpr std::uint8_t version = 2;
 constexpr std::size_t most_queues = wire_limits::ports * wire_limits::lanes;
 
 } // namespace
@@ -20,6 +20,7 @@ std::string encode(const Summary& summary) {
   writer.text(summary.over, wire_limits::text_bytes);
   writer.number(summary.network_namespace);
   writer.text(summary.below, wire_limits::below_bytes);
+  writer.flag(summary.has_atomics);
   return writer.take();
 }
 
@@ -32,6 +33,7 @@ std::optional<Summary> decode_summary(const std::string& bytes) {
   summary.over = reader.text(wire_limits::text_bytes);
   summary.network_namespace = reader.number<std::uint64_t>();
   summary.below = reader.text(wire_limits::below_bytes);
+  summary.has_atomics = reader.flag();
   return reader.if_complete(std::move(summary));
 }
 

@@ -27,6 +27,7 @@ struct Summary {
   std::string over;                    ///< of software: what carries it, "shm"
   std::uint64_t network_namespace = 0; ///< memory is shared within one only
   std::string below;                   ///< what the transport that carries it says
+  bool has_atomics = true;             ///< of real: of 8 bytes
   bool operator==(const Summary&) const = default;
 };
 

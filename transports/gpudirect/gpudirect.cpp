@@ -120,8 +120,8 @@ void GpuDirectTransport::put_signal(int context, const RemoteAddress& target, co
                 signal_value, op, blocking);
 }
 
-/// A NIC writes payload and signal by one queue pair into one GPU, so they arrive there in this
-/// order: PCIe keeps that of writes, and memory is registered without relaxed ordering.
+/// The network places a signal behind its payload. A NIC that writes both by one queue pair into
+/// one GPU keeps that on PCIe, too: memory is registered without relaxed ordering.
 void GpuDirectTransport::put_signal_of(Local kind, int context, const RemoteAddress& target,
                                        const void* source, std::size_t size_bytes,
                                        const RemoteAddress& signal, std::uint64_t signal_value,

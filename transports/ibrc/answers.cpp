@@ -108,6 +108,8 @@ void Answers::send() {
 bool Answers::answer(Source& source) {
   const Peer& peer = peers_[static_cast<std::size_t>(source.pe)];
   Endpoint& endpoint = *peer.endpoint;
+  if (!endpoint.keeps_writes)
+    return answer_in_steps(source, peer);
   while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_told)) {
     if (endpoint.failure) {
       source.answered = source.carried_out;
@@ -123,10 +125,46 @@ bool Answers::answer(Source& source) {
   return true;
 }
 
-/// Values first, then why something was refused, then that it is done: the queue pair keeps that
-/// order, and who reads the last has the others.
+/// Values are acknowledged before the count that says that they are there is written, and each
+/// count before the next one.
+bool Answers::answer_in_steps(Source& source, const Peer& peer) {
+  Endpoint& endpoint = *peer.endpoint;
+  while (source.answered < source.carried_out || (source.refused != 0 && !source.refusal_told)) {
+    if (endpoint.failure) {
+      source.answered = source.carried_out;
+      return true;
+    }
+    if (endpoint.in_flight() > 0)
+      return false;
+    WorkChain chain;
+    if (source.values_sent == source.answered) {
+      const std::uint64_t end = fill_values(chain, source, peer);
+      if (chain.size() > 0 && !post(endpoint, chain))
+        return static_cast<bool>(endpoint.failure);
+      source.values_sent = end;
+      source.refusal_told = source.refused != 0;
+      if (end == source.answered || endpoint.in_flight() > 0)
+        continue;
+    }
+    add_word(chain, endpoint, block_of(source, peer) + AnswerBlock::done_at, peer.key,
+             source.values_sent);
+    if (!post(endpoint, chain))
+      return static_cast<bool>(endpoint.failure);
+    source.answered = source.values_sent;
+  }
+  return true;
+}
+
+/// Values first, then why something was refused, then that it is done: where the queue pair keeps
+/// that order, who reads the last has the others.
 std::uint64_t Answers::fill(WorkChain& chain, const Source& source, const Peer& peer) const {
-  const std::uint64_t block = peer.address + source.lane * layout_.size_bytes();
+  const std::uint64_t end = fill_values(chain, source, peer);
+  add_word(chain, *peer.endpoint, block_of(source, peer) + AnswerBlock::done_at, peer.key, end);
+  return end;
+}
+
+std::uint64_t Answers::fill_values(WorkChain& chain, const Source& source, const Peer& peer) const {
+  const std::uint64_t block = block_of(source, peer);
   std::uint64_t end = source.answered;
   for (; end < source.carried_out && chain.size() + 2 < WorkChain::capacity; ++end) {
     const Outcome& outcome = source.outcomes[end % layout_.credits];
@@ -135,7 +173,6 @@ std::uint64_t Answers::fill(WorkChain& chain, const Source& source, const Peer& 
   }
   if (source.refused != 0 && !source.refusal_told)
     add_word(chain, *peer.endpoint, block + AnswerBlock::refused_at, peer.key, source.refused);
-  add_word(chain, *peer.endpoint, block + AnswerBlock::done_at, peer.key, end);
   return end;
 }
 

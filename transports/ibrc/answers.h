@@ -47,7 +47,8 @@ private:
     int pe = 0;
     std::size_t lane = 0;
     std::uint64_t carried_out = 0, answered = 0;
-    std::uint64_t refused = 0; ///< the word of the first refusal; 0 if there was none
+    std::uint64_t values_sent = 0; ///< those before it have their values there, or need none
+    std::uint64_t refused = 0;     ///< the word of the first refusal; 0 if there was none
     bool refusal_told = false;
     bool listed = false;           ///< in unanswered_
     std::vector<Outcome> outcomes; ///< by number modulo credits
@@ -68,8 +69,14 @@ private:
   }
   /// True if all is on its way, or never will be.
   bool answer(Source& source);
+  /// The same where WRITEs of one queue pair have no order: one step at a time.
+  bool answer_in_steps(Source& source, const Peer& peer);
   /// The next answers of a source; returns up to which request they answer.
   std::uint64_t fill(WorkChain& chain, const Source& source, const Peer& peer) const;
+  std::uint64_t fill_values(WorkChain& chain, const Source& source, const Peer& peer) const;
+  std::uint64_t block_of(const Source& source, const Peer& peer) const {
+    return peer.address + source.lane * layout_.size_bytes();
+  }
   void add_word(WorkChain& chain, const Endpoint& endpoint, std::uint64_t address,
                 std::uint32_t key, std::uint64_t value) const;
   bool post(Endpoint& endpoint, WorkChain& chain);

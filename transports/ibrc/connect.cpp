@@ -54,6 +54,9 @@ Hello Connector::hello() const {
     entry.max_message_bytes = std::max<std::uint64_t>(nic->port.max_message_bytes, 1);
     entry.outstanding_reads = static_cast<std::uint8_t>(
         std::clamp(std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, 255));
+    entry.keeps_writes =
+        settings_.write_order == WriteOrder::kept ||
+        (settings_.write_order == WriteOrder::automatic && verbs::keeps_write_order(attributes));
     for (const verbs::GidEntry& gid : nic->addresses)
       entry.addresses.push_back({verbs::kind_of(gid), gid.raw});
     hello.nics.push_back(std::move(entry));
@@ -168,7 +171,13 @@ void Connector::make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes) {
                                                    links_[at].plan.peer_nic));
 }
 
+bool Connector::keeps_writes(const Link& link) const {
+  return mine_.nics[link.plan.nic].keeps_writes &&
+         hellos_[static_cast<std::size_t>(link.pe)].nics[link.plan.peer_nic].keeps_writes;
+}
+
 void Connector::add(Link& link, Endpoint& endpoint) const {
+  endpoint.keeps_writes = keeps_writes(link);
   endpoint.max_message_bytes = link.plan.max_message_bytes;
   endpoint.mtu_bytes = link.plan.mtu_bytes;
   endpoint.retry_seconds = verbs::retry_seconds(settings_.timeout, settings_.retry_count);
@@ -329,6 +338,8 @@ void Connector::describe() {
             fmt::format("{} -> {}, {} QPs, {}, MTU {}", port_name(mine_.nics[link.plan.nic]),
                         port_name(hellos_[slot].nics[link.plan.peer_nic]), link.lanes.size(), kind,
                         link.plan.mtu_bytes);
+    if (!keeps_writes(link))
+      text += service_ ? ", signals wait for completions" : ", signals behind fenced atomics";
   }
   for (const PeerPlace& peer : peers_)
     if (service_)

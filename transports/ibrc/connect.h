@@ -54,6 +54,8 @@ private:
   bool by_message(const std::vector<std::string>& hellos) const;
   MessageRoom message_room() const;
   void make_queue_pairs(std::vector<std::unique_ptr<Lane>>& lanes);
+  /// Whether both ends place WRITEs in the order of their posting.
+  bool keeps_writes(const Link& link) const;
   void add(Link& link, Endpoint& endpoint) const;
   void exchange_names(Exchange& exchange);
   /// One try of all links that are not settled. True if all PEs are done.

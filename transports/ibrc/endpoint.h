@@ -66,6 +66,15 @@ public:
     request.wr.atomic.compare_add = expected;
     request.wr.atomic.swap = desired;
   }
+  /// The last request begins when READs and atomics before it are done.
+  void fence_last() { requests_[size_ - 1].send_flags |= IBV_SEND_FENCE; }
+  /// Whether one of them reads or writes: atomics and messages come behind earlier WRITEs anyway.
+  bool has_transfer() const {
+    for (std::size_t i = 0; i < size_; ++i)
+      if (requests_[i].opcode == IBV_WR_RDMA_WRITE || requests_[i].opcode == IBV_WR_RDMA_READ)
+        return true;
+    return false;
+  }
   /// A message; inline if `local_key` is not given.
   void add_send(const Work& work, const void* source, std::size_t size_bytes,
                 std::optional<std::uint32_t> local_key) {
@@ -116,6 +125,7 @@ struct Endpoint {
   std::size_t peer_nic; ///< there
   verbs::QueuePair queue_pair;
   std::uint64_t max_message_bytes = 0;
+  bool keeps_writes = true; ///< WRITEs are placed in the order of their posting
   int mtu_bytes = 0;        ///< for messages
   double retry_seconds = 0; ///< how long it sends again before it gives up
   std::uint32_t number = 0; ///< in its lane
@@ -124,6 +134,7 @@ struct Endpoint {
   std::uint32_t retired = 0;     ///< all before it are complete
   std::uint32_t unsignalled = 0; ///< posted behind the last that asks for a completion
   std::uint32_t fenced = 0;      ///< what comes after a fence waits for all before this
+  bool fence_due = false;        ///< the next request waits for READs and atomics before it
   bool active = false;           ///< in its lane's list of those with work under way
   std::vector<Work> works;       ///< by position
   std::optional<Error> failure;

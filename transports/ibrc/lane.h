@@ -76,6 +76,8 @@ private:
                              std::uint64_t desired);
   void add_addition(Endpoint& endpoint, const RemoteWord& word, std::uint64_t operand,
                     WorkKind kind, WorkChain& chain);
+  void add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
+                 WorkChain& chain);
   void add_signal(Endpoint& endpoint, const RemoteAddress& signal, const std::uint64_t& value,
                   SignalOp op, WorkChain& chain);
   std::uint32_t staging_key(const Endpoint& endpoint);

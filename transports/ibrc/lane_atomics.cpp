@@ -122,11 +122,33 @@ void Lane::put_signal(const RemoteAddress& target, const void* source, std::size
                    WorkKind::signal);
     requests_->post(endpoint, chain, payload.await);
   } else {
+    const bool fenced = size_bytes > 0 && op == SignalOp::set && !endpoint.keeps_writes;
+    if (fenced)
+      add_order(endpoint, signal, signal_value, chain);
     add_signal(endpoint, signal, signal_value, op, chain);
+    if (fenced)
+      chain.fence_last();
     queues_.post(endpoint, chain, payload.await);
   }
   if (payload.await)
     queues_.drain(endpoint, "put with signal");
+}
+
+/// What comes behind it with a fence is placed behind the WRITEs before it, on any fabric: an
+/// atomic is executed when those are placed, and the fence waits for its answer. It compares the
+/// signal with the value that it is about to get, and puts that in its place: so it changes
+/// nothing. Without atomics of the device the payload's acknowledgement is waited for.
+void Lane::add_order(Endpoint& endpoint, const RemoteAddress& signal, std::uint64_t value,
+                     WorkChain& chain) {
+  if (requests_) {
+    queues_.post(endpoint, chain, true);
+    return queues_.drain(endpoint, "put with signal");
+  }
+  if (chain.size() + 2 > WorkChain::capacity)
+    queues_.post(endpoint, chain, false);
+  const RemoteWord word = remote_word(endpoint, signal);
+  chain.add_compare_swap({WorkKind::signal, -1, 8, nullptr}, queues_.staging().ignored(),
+                         staging_key(endpoint), word.address, word.key, value, value);
 }
 
 /// `value` has to stay until the chain is posted.

@@ -84,8 +84,12 @@ void Queues::post(Endpoint& endpoint, WorkChain& chain, bool signalled) {
     return;
   if (endpoint.failure)
     throw Error(*endpoint.failure);
-  await_fenced(endpoint);
+  await_fenced(endpoint, chain);
   make_room(endpoint, count);
+  if (endpoint.fence_due) {
+    chain.request(0).send_flags |= IBV_SEND_FENCE;
+    endpoint.fence_due = false;
+  }
   Completions& completions = completions_of(endpoint);
   if (!endpoint.active) {
     endpoint.active = true;
@@ -136,13 +140,16 @@ void Queues::make_room(Endpoint& endpoint, std::size_t requests) {
     throw Error(*endpoint.failure);
 }
 
-void Queues::await_fenced(const Endpoint& endpoint) {
+/// What other queue pairs have before a fence is waited for, and so is what this one has, if a
+/// WRITE or READ might be carried out before it.
+void Queues::await_fenced(const Endpoint& endpoint, const WorkChain& chain) {
+  const bool own = !endpoint.keeps_writes && chain.has_transfer();
   const std::vector<Endpoint*>& rails = by_peer_[static_cast<std::size_t>(endpoint.pe)];
-  if (rails.size() == 1)
+  if (rails.size() == 1 && !own)
     return;
   for (Endpoint* other : rails) {
     const std::uint32_t position = other->fenced;
-    if (other == &endpoint || other->has_retired(position))
+    if ((other == &endpoint && !own) || other->has_retired(position))
       continue;
     request_completion(*other);
     wait([&] { return other->unheard || other->has_retired(position); }, "a fence", other->pe);
@@ -220,8 +227,10 @@ std::int16_t Queues::take_slot() {
 }
 
 void Queues::fence() {
-  for (Endpoint* endpoint : active_)
+  for (Endpoint* endpoint : active_) {
     endpoint->fenced = endpoint->posted;
+    endpoint->fence_due = true;
+  }
 }
 
 void Queues::quiet() {

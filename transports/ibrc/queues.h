@@ -64,7 +64,7 @@ private:
   }
   template <class Done>
   void wait(Done&& done, const char* step, int peer);
-  void await_fenced(const Endpoint& endpoint);
+  void await_fenced(const Endpoint& endpoint, const WorkChain& chain);
   void make_room(Endpoint& endpoint, std::size_t requests);
   bool wants_signal(const Endpoint& endpoint, const Completions& completions,
                     const Work& work) const;

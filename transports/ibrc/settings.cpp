@@ -6,7 +6,7 @@ Settings read_settings(const Options& options) {
   options.require_valid({"IB_GID_INDEX", "IB_ROCE_VERSION_NUM", "IB_SL", "IB_TRAFFIC_CLASS",
                          "IB_ADDR_FAMILY", "IB_ADDR_RANGE", "IB_MTU", "IB_TIMEOUT",
                          "IB_RETRY_COUNT", "IB_NUM_RC_PER_DEVICE", "IB_DISABLE_DMABUF",
-                         "IB_ATOMICS", "SRQ_DEPTH"});
+                         "IB_ATOMICS", "IB_WRITE_ORDER", "SRQ_DEPTH"});
   Settings settings;
   settings.gid.index = static_cast<int>(options.integer("IB_GID_INDEX"));
   // A default is a preference; what somebody sets is a condition.
@@ -26,6 +26,7 @@ Settings read_settings(const Options& options) {
   settings.atomics = atomics == "device"    ? AtomicsWish::device
                      : atomics == "message" ? AtomicsWish::message
                                             : AtomicsWish::automatic;
+  settings.write_order = read_write_order(options);
   settings.receives = static_cast<int>(options.integer("SRQ_DEPTH"));
   return settings;
 }

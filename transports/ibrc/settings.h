@@ -3,6 +3,7 @@
 
 #include "src/base/options.h"
 #include "transports/verbs/gid.h"
+#include "transports/write_order.h"
 
 namespace shmemctl::ibrc {
 
@@ -19,6 +20,7 @@ struct Settings {
   int lanes = 2;       ///< queue pairs to each peer on each NIC
   AtomicsWish atomics = AtomicsWish::automatic;
   int receives = 16384; ///< of a device's shared receive queue, at most
+  WriteOrder write_order = WriteOrder::automatic;
 };
 
 /// Throws Error (usage) for an option that is not valid.

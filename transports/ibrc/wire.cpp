@@ -7,7 +7,7 @@ namespace shmemctl::ibrc {
 namespace {
 
 /// Of every text.
-constexpr std::uint8_t version = 2;
+constexpr std::uint8_t version = 3;
 
 void write_text(WireWriter& writer, const std::string& value) {
   writer.text<std::uint8_t>(value, wire_limits::text_bytes);
@@ -48,6 +48,7 @@ Hello::Nic read_nic(WireReader& reader) {
   nic.mtu_bytes = reader.number<std::uint16_t>();
   nic.max_message_bytes = reader.number<std::uint64_t>();
   nic.outstanding_reads = reader.number<std::uint8_t>();
+  nic.keeps_writes = reader.flag();
   reader.require(nic.mtu_bytes >= 256 && nic.mtu_bytes <= 4096 && nic.max_message_bytes > 0);
   const std::size_t addresses = reader.count<std::uint8_t>(verbs::gid_kinds);
   for (std::size_t i = 0; i < addresses; ++i) {
@@ -99,6 +100,7 @@ std::string encode(const Hello& hello) {
     writer.number(nic.mtu_bytes);
     writer.number(nic.max_message_bytes);
     writer.number(nic.outstanding_reads);
+    writer.flag(nic.keeps_writes);
     write_list(writer, nic.addresses, [&](const Hello::Address& address) {
       writer.number(address.kind);
       writer.array(address.raw);

@@ -55,6 +55,7 @@ struct Hello {
     std::uint16_t mtu_bytes = 1024; ///< of the port
     std::uint64_t max_message_bytes = 0;
     std::uint8_t outstanding_reads = 1;
+    bool keeps_writes = false; ///< WRITEs of a queue pair are placed in the order of their posting
     std::vector<Address> addresses; ///< best first
     bool operator==(const Nic&) const = default;
   };

@@ -5,11 +5,22 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/error.h"
 
 namespace shmemctl::fabric {
+
+/// A step as what an Error says was attempted on a peer: "put" is "put to" in "cannot put to PE 2".
+inline std::string attempted_on_peer(std::string_view step) {
+  if (step.starts_with("put"))
+    return std::string(step) + " to";
+  if (step.starts_with("get"))
+    return std::string(step) + " from";
+  return step.starts_with("atomic") ? "make an atomic operation on" : std::string(step);
+}
 
 /// Thread safe. Keeps the first failure of each peer.
 class Failures {

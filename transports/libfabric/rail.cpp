@@ -1,4 +1,5 @@
 #include "transports/libfabric/rail.h"
+#include "transports/libfabric/failures.h"
 
 #include <array>
 #include <cstddef>
@@ -338,7 +339,7 @@ Error Rail::failure(const char* attempted, int pe, const std::string& text) cons
   return {ExitCode::unavailable,
           "PE " + std::to_string(pe) + " at " + endpoint_.readable(name.address) + " (" +
               name.device + ")",
-          attempted,
+          attempted_on_peer(attempted),
           "libfabric's " + endpoint_.provider() + ": " + text,
           fix,
           error.where()};

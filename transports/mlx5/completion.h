@@ -94,6 +94,15 @@ struct Failure {
   }
 };
 
+/// What stands in a failure's place for an atomic that is not posted: a device has none of its
+/// size.
+SHMEMCTL_HOST_DEVICE constexpr Failure no_atomics() {
+  return {0, 0, 0, static_cast<std::uint8_t>(CompletionKind::invalid), 0};
+}
+SHMEMCTL_HOST_DEVICE constexpr bool is_no_atomics(const Failure& failure) {
+  return failure.kind == static_cast<std::uint8_t>(CompletionKind::invalid);
+}
+
 SHMEMCTL_HOST_DEVICE constexpr Failure decode_failure(const CompletionTail& tail,
                                                       std::uint64_t syndrome_word) {
   const std::uint64_t word = to_wire(syndrome_word);

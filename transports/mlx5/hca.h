@@ -37,8 +37,9 @@ struct HcaInfo {
   bool ethernet = false;         ///< RoCE; else InfiniBand
   std::uint32_t most_blocks = 0; ///< largest queue, in blocks of 64 bytes
   std::uint64_t most_message_bytes = 0;
-  bool masked_atomics_4 = false; ///< masked compare-and-swap and fetch-add of 4 bytes
-  bool masked_atomics_8 = false;
+  std::uint32_t atomic_bytes = 0; ///< 4 + 8: plain and masked atomics of these sizes
+  /// Its queues place WRITEs in the order of their posting, if those of the peer do too.
+  bool keeps_writes = false;
   /// Why this device cannot serve, in one clause; empty if it can.
   std::string unfit;
 };
@@ -48,11 +49,15 @@ struct HcaInfo {
 struct PeerInfo {
   static constexpr std::size_t encoded_bytes = 40;
 
+  /// What this end's device does for the other one.
+  enum Offers : std::uint8_t { keeps_writes = 1, atomics_8 = 2, atomics_4 = 4, all_offers = 7 };
+
   std::uint32_t qpn = 0;       ///< 24 bits
   std::uint32_t first_psn = 0; ///< 24 bits
   std::uint16_t lid = 0;       ///< InfiniBand; 0 on Ethernet
   std::uint8_t mtu = 0;        ///< the verbs' number: 1 is 256 bytes, 5 is 4096
   std::uint8_t ethernet = 0;   ///< 0 or 1
+  std::uint8_t offers = 0;     ///< Offers
   std::uint64_t device_id = 0; ///< which HCA of the job: the software one finds its peer by it
   std::array<std::uint8_t, 16> gid{};
 
@@ -60,6 +65,11 @@ struct PeerInfo {
   /// @throw Error (unavailable) if these are not the bytes of a PeerInfo
   static PeerInfo decode(const std::string& bytes);
 };
+
+/// What a device offers to its peers.
+std::uint8_t offers_of(const HcaInfo& info);
+/// What two connected ends offer to those who post: by atomics, if the order of WRITEs is not kept.
+QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs);
 
 /// Memory that has keys. The keys are valid, and the memory must stay, until the object goes; none
 /// of this HCA's operations touches it afterwards.
@@ -94,6 +104,8 @@ struct QueueOptions {
   CompletionMode completions = CompletionMode::ring;
   std::uint32_t signal_every = 64;     ///< blocks; a power of two, at most a quarter of `blocks`
   std::uint32_t ring_every = 1u << 15; ///< blocks: a doorbell at least this often under contention
+  /// Of this machine: parts of different queues never share a page. 0: ask the system.
+  std::size_t page_bytes = 0;
   PathOptions path;
   /// Where the queue stands, for GPU threads: memory that both they and the device reach, aligned
   /// to a page, of queue_layout(...).size_bytes (queue_layout.h). The caller fills it with zeros,
@@ -114,6 +126,8 @@ public:
   virtual void connect(const PeerInfo& peer) = 0;
   /// Addresses of the queue and its completions; valid as long as the object.
   virtual const QueueView& view() const = 0;
+  /// Behind connect(): what both ends together offer.
+  virtual QueueAbilities abilities() const = 0;
   /// Called by whoever waits for a completion. A device needs nothing.
   virtual void progress() {}
   /// An event beside the completions that ended the queue (completion queue overrun, a bad queue),

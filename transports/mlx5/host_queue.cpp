@@ -234,13 +234,14 @@ HostQueue::Ticket HostQueue::update(const RemotePiece& remote, const AtomicField
   });
 }
 
-std::uint64_t HostQueue::fetch(const RemotePiece& remote, const AtomicFields& fields) {
+std::uint64_t HostQueue::fetch(const RemotePiece& remote, const AtomicFields& fields,
+                               const Post& how) {
   ResultSlot result(*this);
   const LocalPiece local{reinterpret_cast<std::uint64_t>(result.word()), results_memory_->lkey(),
                          fields.size_bytes};
-  wait(post(
-      blocks_of(atomic_octowords(fields)), {Bell::now, true, false},
-      [&](auto& slot, const EntryHead& head) { build_atomic(slot, head, remote, fields, local); }));
+  wait(post(blocks_of(atomic_octowords(fields)), how, [&](auto& slot, const EntryHead& head) {
+    build_atomic(slot, head, remote, fields, local);
+  }));
   std::uint64_t old = *result.word();
   if (fields.size_bytes == 4) {
     std::uint32_t brought = 0;

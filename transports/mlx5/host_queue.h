@@ -16,8 +16,10 @@ namespace shmemctl::mlx5 {
 
 /// Thread safe. Operations are carried out at the peer in the order of their posting by one thread,
 /// except that a READ or an atomic may still be on its way when a later operation begins, unless
-/// that has a fence. All throw Error (unavailable) that names device, port, peer and status once an
-/// operation of the queue has failed, and through JobHealth when the time is up.
+/// that has a fence; and where the connected queue does not keep the order of WRITEs
+/// (HcaQueue::abilities()), a WRITE or READ may be done before earlier ones. All throw Error
+/// (unavailable) that names device, port, peer and status once an operation of the queue has
+/// failed, and through JobHealth when the time is up.
 class HostQueue {
 public:
   /// An operation is complete when wait() of its ticket, or of a later one, returns.
@@ -49,7 +51,8 @@ public:
   /// An atomic; the old value goes nowhere.
   Ticket update(const RemotePiece& remote, const AtomicFields& fields, const Post& post = {});
   /// An atomic; returns the old value.
-  std::uint64_t fetch(const RemotePiece& remote, const AtomicFields& fields);
+  std::uint64_t fetch(const RemotePiece& remote, const AtomicFields& fields,
+                      const Post& post = {Bell::now, true, false});
 
   /// Tells the device of entries that were posted with Bell::later.
   void flush();

@@ -8,7 +8,7 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
-constexpr std::uint8_t version = 1;
+constexpr std::uint8_t version = 2;
 
 template <class Number>
 void put(std::string& bytes, std::size_t at, Number number) {
@@ -27,6 +27,24 @@ Number get(const std::string& bytes, std::size_t at) {
 
 } // namespace
 
+std::uint8_t offers_of(const HcaInfo& info) {
+  return static_cast<std::uint8_t>((info.keeps_writes ? PeerInfo::keeps_writes : 0) |
+                                   ((info.atomic_bytes & 8) != 0 ? PeerInfo::atomics_8 : 0) |
+                                   ((info.atomic_bytes & 4) != 0 ? PeerInfo::atomics_4 : 0));
+}
+
+QueueAbilities abilities_of(std::uint8_t mine, std::uint8_t theirs) {
+  const auto both = static_cast<unsigned>(mine & theirs);
+  QueueAbilities abilities;
+  abilities.atomic_bytes =
+      ((both & PeerInfo::atomics_8) != 0 ? 8 : 0) + ((both & PeerInfo::atomics_4) != 0 ? 4 : 0);
+  if ((both & PeerInfo::keeps_writes) != 0)
+    abilities.signals = SignalWay::write;
+  else if ((abilities.atomic_bytes & 8) != 0)
+    abilities.signals = SignalWay::atomic;
+  return abilities;
+}
+
 std::string PeerInfo::encode() const {
   std::string bytes(encoded_bytes, '\0');
   put(bytes, 0, version);
@@ -35,6 +53,7 @@ std::string PeerInfo::encode() const {
   put(bytes, 4, qpn);
   put(bytes, 8, first_psn);
   put(bytes, 12, ethernet);
+  put(bytes, 13, offers);
   put(bytes, 16, device_id);
   std::memcpy(bytes.data() + 24, gid.data(), gid.size());
   return bytes;
@@ -48,10 +67,11 @@ PeerInfo PeerInfo::decode(const std::string& bytes) {
     info.qpn = get<std::uint32_t>(bytes, 4);
     info.first_psn = get<std::uint32_t>(bytes, 8);
     info.ethernet = get<std::uint8_t>(bytes, 12);
+    info.offers = get<std::uint8_t>(bytes, 13);
     info.device_id = get<std::uint64_t>(bytes, 16);
     std::memcpy(info.gid.data(), bytes.data() + 24, info.gid.size());
     if (info.encode() == bytes && info.qpn < 1u << 24 && info.first_psn < 1u << 24 &&
-        info.ethernet <= 1 && info.mtu >= 1 && info.mtu <= 5)
+        info.ethernet <= 1 && info.offers <= all_offers && info.mtu >= 1 && info.mtu <= 5)
       return info;
   }
   throw Error(ExitCode::unavailable, "an mlx5 queue", "read what its peer says",

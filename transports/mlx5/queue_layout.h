@@ -3,15 +3,17 @@
 
 #include <bit>
 #include <cstddef>
+#include <unistd.h>
 
 #include "src/base/error.h"
+#include "src/base/round_up.h"
 #include "transports/mlx5/completion.h"
 #include "transports/mlx5/hca.h"
 
 namespace shmemctl::mlx5 {
 
 struct QueueLayout {
-  static constexpr std::size_t page_bytes = 4096;
+  static constexpr std::size_t device_page_bytes = 4096; ///< the device's unit, on any machine
   /// In the page of records. The device has two words for a queue pair: the send record is the
   /// second; and two for a completion queue: the consumer index is the first.
   static constexpr std::size_t queue_records = 0, send_record = 4, completions_record = 64;
@@ -25,6 +27,12 @@ struct QueueLayout {
   std::size_t size_bytes;
   std::uint32_t completion_entries;
 };
+
+/// What the operating system maps and registers as a whole: 4 KiB, or 64 KiB on some arm64 hosts.
+inline std::size_t page_bytes_of(const QueueOptions& options) {
+  static const auto system = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return options.page_bytes > 0 ? options.page_bytes : system;
+}
 
 /// @throw Error (usage) if the options are not consistent
 inline QueueLayout queue_layout(const QueueOptions& options) {
@@ -42,16 +50,16 @@ inline QueueLayout queue_layout(const QueueOptions& options) {
   if (!std::has_single_bit(options.ring_every))
     refuse("a doorbell every " + std::to_string(options.ring_every) + " blocks");
 
-  const auto pages = [](std::size_t bytes) {
-    return (bytes + QueueLayout::page_bytes - 1) / QueueLayout::page_bytes *
-           QueueLayout::page_bytes;
-  };
+  const std::size_t page_bytes = page_bytes_of(options);
+  if (!std::has_single_bit(page_bytes) || page_bytes < QueueLayout::device_page_bytes)
+    refuse("pages of " + std::to_string(page_bytes) + " bytes");
+  const auto pages = [page_bytes](std::size_t bytes) { return round_up(bytes, page_bytes); };
   QueueLayout layout{};
   layout.completion_entries = options.completions == CompletionMode::collapsed ? 1 : options.blocks;
   layout.completions_offset = pages(options.blocks * block_bytes);
   layout.records_offset = layout.completions_offset +
                           pages(std::size_t{layout.completion_entries} * completion_words * 8);
-  layout.words_offset = layout.records_offset + QueueLayout::page_bytes;
+  layout.words_offset = layout.records_offset + page_bytes;
   layout.size_bytes = layout.words_offset + pages(sizeof(QueueWords));
   return layout;
 }

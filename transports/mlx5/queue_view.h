@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/host_device.h"
+
 namespace shmemctl::mlx5 {
 
 inline constexpr std::size_t block_bytes = 64; ///< the unit of a send queue
@@ -41,6 +43,23 @@ struct QueueWords {
   /// completions were taken.
   alignas(128) std::uint64_t poll_lock;
   std::uint64_t taken;
+};
+
+/// How a signal that is set is kept behind its payload, which the same queue has carried before it.
+enum class SignalWay : std::uint32_t {
+  write,     ///< a WRITE: both ends place the WRITEs of this queue in the order of their posting
+  atomic,    ///< a masked compare-and-swap of all bits: executed when earlier WRITEs are placed
+  completion ///< a WRITE that is posted when the payload has been acknowledged
+};
+
+/// What a connected queue offers to those who post to it.
+struct QueueAbilities {
+  SignalWay signals = SignalWay::completion;
+  std::uint32_t atomic_bytes = 0; ///< 4 + 8: atomics of these sizes
+
+  /// Whether a WRITE behind another one of the same queue is placed behind it. If not, a fence has
+  /// to wait for completions.
+  SHMEMCTL_HOST_DEVICE constexpr bool keeps_writes() const { return signals == SignalWay::write; }
 };
 
 struct QueueView {

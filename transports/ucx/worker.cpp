@@ -2,8 +2,11 @@
 
 #if __has_include(<ucp/api/ucp.h>)
 
+#include <sys/statvfs.h>
+
 #include "src/base/error.h"
 #include "src/base/signals_blocked.h"
+#include "src/base/units.h"
 #include "transports/ucx/presence.h"
 #include "transports/ucx/worker.h"
 
@@ -17,6 +20,22 @@ void on_peer_error(void* peer, ucp_ep_h, ucs_status_t status) {
   auto& failed = *static_cast<UcxPeer*>(peer);
   if (failed.failure == UCS_OK)
     failed.failure = status;
+}
+
+/// A worker's first buffers lie in /dev/shm, whatever the symmetric heap is made of. Too little
+/// room there is "out of memory" to UCX.
+std::string worker_fix(ucs_status_t status) {
+  struct statvfs system {};
+  constexpr std::uint64_t enough_bytes = std::uint64_t{8} << 20;
+  if (::statvfs("/dev/shm", &system) == 0) {
+    const std::uint64_t free_bytes = std::uint64_t{system.f_bavail} * system.f_frsize;
+    if (system.f_blocks > 0 && free_bytes < enough_bytes)
+      return "UCX keeps buffers in /dev/shm, where " + format_size_bytes(free_bytes) + " of " +
+             format_size_bytes(std::uint64_t{system.f_blocks} * system.f_frsize) +
+             " are free: remove what is left there, or make it larger (mount -o "
+             "remount,size=50% /dev/shm; docker run --shm-size=16g)";
+  }
+  return ucx_fix(status);
 }
 
 Error not_connected(const UcxApi& api, int pe, ucs_status_t status) {
@@ -44,7 +63,7 @@ UcxWorker::UcxWorker(std::shared_ptr<const UcxContext> context, const UcxMemory&
     const std::string logged = UcxLog::take_error();
     throw Error(ExitCode::unavailable, "UCX", "make a worker",
                 api().status_text(status) + (logged.empty() ? "" : " (" + logged + ")"),
-                ucx_fix(status));
+                worker_fix(status));
   }
 }
 

@@ -72,6 +72,11 @@ Refusal why_not_open(const ibv_device& device, int error_number) {
 
 } // namespace
 
+bool keeps_write_order(const ibv_device_attr& attributes) {
+  constexpr std::uint32_t soft_roce = 0xffffff; // RXE_VENDOR_ID of the kernel's driver
+  return attributes.vendor_id == soft_roce;
+}
+
 const char* port_state_text(ibv_port_state state) {
   switch (state) {
   case IBV_PORT_DOWN:

@@ -59,6 +59,11 @@ private:
   ibv_device_attr attributes_{};
 };
 
+/// Whether the device is known to place the WRITEs of a queue pair in the order of their posting.
+/// HCAs may not: adaptive routing and out-of-order placement are settings of their firmware and of
+/// the fabric, which libibverbs does not tell. Soft-RoCE carries requests out one after the other.
+bool keeps_write_order(const ibv_device_attr& attributes);
+
 /// The state's word, as the kernel's state file has it: "ACTIVE".
 const char* port_state_text(ibv_port_state state);
 

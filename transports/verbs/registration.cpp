@@ -15,7 +15,8 @@ namespace shmemctl::verbs {
 
 namespace {
 
-/// Never IBV_ACCESS_RELAXED_ORDERING: a signal has to come behind its payload, on PCIe too.
+/// Never IBV_ACCESS_RELAXED_ORDERING: a signal has to come behind its payload, on PCIe too. (In
+/// which order the device writes is its own business: write_order.h.)
 constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 

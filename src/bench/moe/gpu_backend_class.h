@@ -43,6 +43,7 @@ public:
         enqueue_counts();
       notify_timer_.end(stream());
     }
+    calls_.drop(); // what measures dispatches alone, and verifies them, combines none of them
     enqueue_dispatch();
     if (setup_.by_expert) {
       pack_timer_.begin(stream());
@@ -118,7 +119,8 @@ protected:
   /// @param halves of low latency
   virtual void enqueue_dispatch(Halves halves = Halves::both) {
     if (few()) {
-      launched(launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(halves), stream()));
+      launched(
+          launch_low_latency_dispatch(gpu_.job(), low_latency_dispatch(halves), calls_, stream()));
       count_dispatch(halves);
       return;
     }
@@ -135,7 +137,8 @@ protected:
   }
   virtual void enqueue_combine(Halves halves = Halves::both) {
     if (few())
-      launched(launch_low_latency_combine(gpu_.job(), low_latency_combine(halves), stream()));
+      launched(
+          launch_low_latency_combine(gpu_.job(), low_latency_combine(halves), calls_, stream()));
     else
       launched(launch_combine(gpu_.job(), combine_arguments(), stream()));
   }
@@ -371,6 +374,7 @@ protected:
   Routing left_;                         ///< what there is of the routing beside masked ranks
   std::vector<std::int32_t> row_counts_; ///< [source][destination], of that
   bench::StreamTimer timer_, notify_timer_, pack_timer_;
+  LowLatencyCalls calls_;
   std::uint64_t dispatches_ = 0;
 };
 

@@ -53,11 +53,11 @@ private:
                             at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
                             setup_.power_scales, sms(Direction::dispatch)},
                            stream()));
-    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(halves), stream()));
+    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(halves), calls_, stream()));
     count_dispatch(halves);
   }
   void enqueue_combine(Halves halves) override {
-    launched(launch_far_latency_combine(gpu_.job(), far_combine(halves), stream()));
+    launched(launch_far_latency_combine(gpu_.job(), far_combine(halves), calls_, stream()));
   }
 
   FarLatencyMemory far_memory() const {

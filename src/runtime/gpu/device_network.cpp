@@ -194,6 +194,11 @@ Words words_of(const WaitReport& report) {
         fmt::format("entry {} is not complete, those before {} are", report.expected, report.seen));
   case WaitKind::queue_failed: {
     const auto failure = mlx5::Failure::from_word(report.seen);
+    if (mlx5::is_no_atomics(failure))
+      return {ExitCode::unavailable, "do an atomic at",
+              "this NIC or the one there has no atomics of that size",
+              "set DEVICE_PATH=proxy with TRANSPORT=ibrc and IB_ATOMICS=message, or switch the "
+              "NIC's on (firmware setting PCI_ATOMIC_MODE)"};
     const mlx5::SyndromeText text = mlx5::syndrome_text(failure.syndrome);
     return {ExitCode::unavailable, "use the queue to",
             fmt::format("{} (syndrome {:#04x}, vendor {:#04x}) at entry {}", text.status,

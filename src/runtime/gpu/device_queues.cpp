@@ -4,14 +4,14 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/round_up.h"
 
 namespace shmemctl {
 
 namespace {
 
-constexpr std::size_t page_bytes = mlx5::QueueLayout::page_bytes;
-
-std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes) {
+std::unique_ptr<void, void (*)(void*)> zeroed_pages(std::size_t size_bytes,
+                                                    std::size_t page_bytes) {
   std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(page_bytes, size_bytes),
                                                 std::free);
   if (!memory)
@@ -29,17 +29,19 @@ struct DeviceQueues::Queue {
       : memory(std::move(kernels), entries, size_bytes) {}
 
   KernelMapping memory;
-  std::unique_ptr<KernelMapping> registers; ///< nullptr: the doorbell is in `memory`
+  std::shared_ptr<KernelMapping> registers; ///< nullptr: the doorbell is in `memory`
 };
 
 DeviceQueues::DeviceQueues(direct::DirectTransport& transport, std::shared_ptr<KernelMemory> memory,
                            int n_pes)
     : transport_(transport), memory_(std::move(memory)), lane_(transport.kernel_lane()),
-      n_lanes_(transport.kernel_lanes()), results_(zeroed_pages(n_results * sizeof(QueueResult))),
+      n_lanes_(transport.kernel_lanes()),
+      results_bytes_(round_up(n_results * sizeof(QueueResult), transport.page_bytes())),
+      results_(zeroed_pages(results_bytes_, transport.page_bytes())),
       queues_per_pe_(transport.queue_table().table().n_rails * n_lanes_),
       mapped_(static_cast<std::size_t>(n_pes) * queues_per_pe_), words_(memory_, mapped_.size()),
       marks_(memory_, mapped_.size()), locks_(memory_, n_results) {
-  results_mapping_.emplace(memory_, results_.get(), n_results * sizeof(QueueResult));
+  results_mapping_.emplace(memory_, results_.get(), results_bytes_);
   transport_.add_local(results_.get(), n_results * sizeof(QueueResult));
   try {
     direct::TableImage image = transport_.queue_table();
@@ -66,15 +68,26 @@ void DeviceQueues::each_queue(const direct::QueueTable& table, const Use& use) c
   }
 }
 
+std::shared_ptr<KernelMapping> DeviceQueues::register_page(const void* address) {
+  const std::size_t page_bytes = transport_.page_bytes();
+  const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / page_bytes * page_bytes;
+  std::weak_ptr<KernelMapping>& known = register_pages_[page];
+  std::shared_ptr<KernelMapping> mapping = known.lock();
+  if (!mapping) {
+    mapping = std::make_shared<KernelMapping>(memory_, reinterpret_cast<void*>(page), page_bytes,
+                                              KernelMemory::HostPart::registers);
+    known = mapping;
+  }
+  return mapping;
+}
+
 void DeviceQueues::map_queues(direct::TableImage& image) {
   each_queue(image.table(), [&](std::size_t place, const Number& number) {
     const mlx5::QueueView& view = image.queue(number.pe, number.rail, number.lane).view;
     mapped_[place] = std::make_unique<Queue>(memory_, view.entries, transport_.queue_bytes());
     if (mapped_[place]->memory.holds(view.doorbell))
       return; // software's register
-    const auto page = reinterpret_cast<std::uintptr_t>(view.doorbell) / page_bytes * page_bytes;
-    mapped_[place]->registers = std::make_unique<KernelMapping>(
-        memory_, reinterpret_cast<void*>(page), page_bytes, KernelMemory::HostPart::registers);
+    mapped_[place]->registers = register_page(view.doorbell);
   });
 }
 

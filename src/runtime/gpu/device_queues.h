@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,6 +32,7 @@ public:
 
 private:
   struct Queue;
+  std::shared_ptr<KernelMapping> register_page(const void* address);
   void map_queues(direct::TableImage& image);
   void copy_table(direct::TableImage image);
 
@@ -38,7 +40,8 @@ private:
 
   direct::DirectTransport& transport_;
   std::shared_ptr<KernelMemory> memory_;
-  std::uint32_t lane_, n_lanes_;                   ///< the kernels' own
+  std::uint32_t lane_, n_lanes_; ///< the kernels' own
+  std::size_t results_bytes_;
   std::unique_ptr<void, void (*)(void*)> results_; ///< QueueResult[n_results]
   std::optional<KernelMapping> results_mapping_;
   struct Number {
@@ -48,6 +51,9 @@ private:
   template <class Use>
   void each_queue(const direct::QueueTable& table, const Use& use) const;
 
+  /// Pages of registers by address: queues may share one, which is mapped once, as long as any of
+  /// them has it.
+  std::map<std::uintptr_t, std::weak_ptr<KernelMapping>> register_pages_;
   std::uint32_t queues_per_pe_;
   std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and queue; nullptr: there is none
   KernelArray<mlx5::QueueWords> words_;        ///< the same

@@ -10,15 +10,22 @@
 
 namespace shmemctl {
 
+/// What the reader could not read, left out, mirrored or made up: topology-incomplete,
+/// nic-names-unknown. Part of check_node().
+Findings check_source(const Node& node);
+
 /// Facts about the machine alone: port-down, port-slow, pcie-degraded, gpu-without-nic,
-/// nic-without-gpu, numa-unknown, nic-not-rdma. Most severe first, then by id.
+/// gpu-without-nvlink, numa-unknown, nic-not-rdma, and those of check_source(). Most severe first,
+/// then by id.
 Findings check_node(const Node& node);
 
-/// The mapping and the lists: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
+/// The mapping and the settings: nic-hotspot, nic-idle, nic-far, mapping-collapse, mapping-ignored,
 /// mapping-not-pinned, mapping-order, mapping-count, mapping-duplicate, mapping-malformed,
 /// hca-unknown, port-unknown, nic-not-rdma (a list names one), nic-off-fabric (a PE is on a
-/// NIC of another network than most), mapping-empty (a list or a prefix
-/// leaves no device). Most severe first, then by id; fixes come from the optimal mapping.
+/// NIC of another network than most), mapping-empty (a list, a prefix or a transport leaves no
+/// device), remote-transport-unknown, nvshmem-version-unknown, nic-without-gpu. Most severe first,
+/// then by id. Lines of variables in a fix were tried on the model: with_tried_fixes(); they name
+/// no NIC whose name is not known. Only mapping-unknown where the source does not decide.
 Findings check_mapping(const Node& node, const Mapping& mapping);
 
 /// Lines of environment that give the optimal mapping.
@@ -33,7 +40,7 @@ struct Advice {
 /// For NVSHMEM one per world, each confirmed by simulating it: no setting at all where that is
 /// enough, else NVSHMEM_HCA_PE_MAPPING, else one NVSHMEM_HCA_LIST per local rank; no lines if
 /// none of them does it. For NCCL and UCX one each, which hold in every world.
-/// Nothing if a PE has no NIC.
+/// Nothing if a PE has no NIC, or one whose name is not known.
 std::vector<Advice> advise(const Node& node, const Mapping& optimal);
 
 } // namespace shmemctl

@@ -5,6 +5,7 @@
 #include "src/base/text.h"
 #include "src/topo/advice/advice.h"
 #include "src/topo/advice/env_lines.h"
+#include "src/topo/advice/mapping_plans.h"
 #include "src/topo/mapping/ports.h"
 
 namespace shmemctl {
@@ -26,16 +27,17 @@ public:
     Advice advice;
     advice.world = world_;
     advice.library = "nvshmem";
-    for (const std::optional<std::string>& prefix : prefixes()) {
-      NvshmemSettings plain = optimal_.request.nvshmem;
+    MappingRequest request = optimal_.request;
+    request.world = world_;
+    for (const EnvChange& change : transport_changes(node_, request, optimal_)) {
+      NvshmemSettings plain = change.applied_to(request).nvshmem;
       plain.hca_list.reset();
       plain.hca_pe_mapping.reset();
       plain.enable_nic_pe_mapping = false;
-      plain.hca_prefix = prefix;
-      if (by_default(plain, advice) || pinned(plain, advice) || per_rank(plain, advice)) {
-        if (prefix)
-          advice.lines.insert(advice.lines.begin(),
-                              "export NVSHMEM_HCA_PREFIX=" + shell_word(*prefix));
+      if (by_default(plain, advice) || filtered(plain, advice) || pinned(plain, advice) ||
+          per_rank(plain, advice)) {
+        const std::vector<std::string> lines = change.lines();
+        advice.lines.insert(advice.lines.begin(), lines.begin(), lines.end());
         return advice;
       }
     }
@@ -45,15 +47,6 @@ public:
   }
 
 private:
-  /// IBGDA and IBDEVX skip devices by name: without a setting, then with one that fits.
-  std::vector<std::optional<std::string>> prefixes() const {
-    std::vector<std::optional<std::string>> prefixes = {std::nullopt};
-    const std::string common = common_prefix(node_, optimal_);
-    if (!common.empty())
-      prefixes.emplace_back(common);
-    return prefixes;
-  }
-
   std::size_t pes() const { return optimal_.pes.size(); }
 
   Mapping simulate(const NvshmemSettings& settings) const {
@@ -61,6 +54,7 @@ private:
     request.policy = Policy::nvshmem;
     request.world = world_;
     request.nvshmem = settings;
+    request.nvshmem_per_pe.clear();
     return map_nvshmem(node_, request);
   }
 
@@ -68,12 +62,39 @@ private:
     return at_least_as_good(score(node_, mapping), target_);
   }
 
-  bool by_default(const NvshmemSettings& settings, Advice& advice) const {
+  /// What the user leaves out by name stays out.
+  bool by_default(NvshmemSettings settings, Advice& advice) const {
+    const bool filtered = !ports_left_out(node_, optimal_.request).empty();
+    if (filtered)
+      settings.hca_list = optimal_.request.nvshmem.hca_list;
     if (!reaches_target(simulate(settings)))
       return false;
     advice.lines = {"unset NVSHMEM_HCA_LIST NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING"};
     advice.note =
         fmt::format("NVSHMEM {} finds the optimal mapping by itself", to_string(settings.version));
+    if (filtered) {
+      advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING",
+                      "export NVSHMEM_HCA_LIST=" + shell_word(*settings.hca_list)};
+      advice.note += " among the NICs that the list leaves";
+    }
+    advice.settings_per_rank.assign(pes(), settings);
+    return true;
+  }
+
+  /// By itself, once storage and management NICs are out of its way.
+  bool filtered(NvshmemSettings settings, Advice& advice) const {
+    MappingRequest request = optimal_.request;
+    request.nvshmem_per_pe.clear();
+    request.nvshmem.hca_pe_mapping.reset();
+    const auto filter = leaving_out(node_, request, other_nics(node_));
+    if (!filter)
+      return false;
+    settings.hca_list = filter->applied_to(request).nvshmem.hca_list;
+    if (!reaches_target(simulate(settings)))
+      return false;
+    advice.lines = {"unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING", filter->text()};
+    advice.note = fmt::format("NVSHMEM {} finds the optimal mapping by itself among the other NICs",
+                              to_string(settings.version));
     advice.settings_per_rank.assign(pes(), settings);
     return true;
   }
@@ -181,7 +202,13 @@ std::vector<Advice> advise(const Node& node, const Mapping& optimal) {
   const bool complete =
       !optimal.pes.empty() && std::all_of(optimal.pes.begin(), optimal.pes.end(),
                                           [](const PeMapping& pe) { return !pe.nics.empty(); });
-  if (!complete)
+  const bool named =
+      std::all_of(optimal.pes.begin(), optimal.pes.end(), [&node](const PeMapping& pe) {
+        return std::none_of(pe.nics.begin(), pe.nics.end(), [&node](const NicUse& use) {
+          return node.nics[static_cast<std::size_t>(use.nic)].unnamed;
+        });
+      });
+  if (!complete || !named)
     return {};
   std::vector<Advice> all;
   for (World world : {World::node, World::deepep_ht, World::deepep_ll})

@@ -21,20 +21,12 @@ std::optional<int> nearer(std::optional<int> best, const Distance& distance) {
   return std::min(best.value_or(rank_other_socket), distance_rank(distance));
 }
 
-/// Rank of the nearest of `nics` per GPU, and of the nearest GPU per entry of `nics`; nothing where
-/// no distance is known.
-struct Nearest {
-  std::vector<std::optional<int>> of_gpu, of_nic;
-};
-Nearest nearest_ranks(const Node& node, const std::vector<int>& nics) {
-  Nearest nearest{std::vector<std::optional<int>>(node.gpus.size()),
-                  std::vector<std::optional<int>>(nics.size())};
+/// Rank of the nearest of `nics` per GPU; nothing where no distance is known.
+std::vector<std::optional<int>> nearest_ranks(const Node& node, const std::vector<int>& nics) {
+  std::vector<std::optional<int>> nearest(node.gpus.size());
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu)
-    for (std::size_t i = 0; i < nics.size(); ++i) {
-      const Distance distance = gpu_nic_distance(node, static_cast<int>(gpu), nics[i]);
-      nearest.of_gpu[gpu] = nearer(nearest.of_gpu[gpu], distance);
-      nearest.of_nic[i] = nearer(nearest.of_nic[i], distance);
-    }
+    for (const int nic : nics)
+      nearest[gpu] = nearer(nearest[gpu], gpu_nic_distance(node, static_cast<int>(gpu), nic));
   return nearest;
 }
 
@@ -68,21 +60,27 @@ std::vector<int> fabric_nics(const Node& node) {
 }
 
 Findings check_gpus_without_nic(const Node& node) {
-  if (node.gpus.empty())
+  if (node.gpus.empty() || node.hidden_nics > 0)
     return {};
   std::vector<int> far;
   std::vector<int> not_close;
   if (node.nics.empty()) {
     for (const Gpu& gpu : node.gpus)
       far.push_back(gpu.index);
+    // A matrix without a PCI tree is nvidia-smi's.
+    if (node.recorded && node.pci.empty())
+      return {{"gpu-without-nic", Severity::info, numbered("GPU", far),
+               "no NIC is listed in this text: the node has none, or those that nvidia-smi does "
+               "not list (EFA, Slingshot)",
+               "run shmemctl topo on that host itself: it asks the kernel for every NIC"}};
     return {{"gpu-without-nic", Severity::warning, numbered("GPU", far),
              fmt::format("{} can reach no other node: no NIC is known here", numbered("GPU", far)),
              "install an RDMA NIC, or load its driver: modprobe mlx5_ib"}};
   }
-  const Nearest nearest = nearest_ranks(node, fabric_nics(node));
-  const bool others_are_close = any_close(nearest.of_gpu);
+  const std::vector<std::optional<int>> nearest = nearest_ranks(node, fabric_nics(node));
+  const bool others_are_close = any_close(nearest);
   for (std::size_t gpu = 0; gpu < node.gpus.size(); ++gpu) {
-    const std::optional<int> rank = nearest.of_gpu[gpu];
+    const std::optional<int> rank = nearest[gpu];
     if (rank && *rank == rank_other_socket)
       far.push_back(static_cast<int>(gpu));
     else if (rank && *rank > rank_below_one_switch && others_are_close)
@@ -103,31 +101,6 @@ Findings check_gpus_without_nic(const Node& node) {
                      numbered("GPU", not_close), not_close.size() == 1 ? "has" : "have"),
          "nothing to mend in software; expect these GPUs to be slower to other nodes"});
   return findings;
-}
-
-Findings check_nics_without_gpu(const Node& node) {
-  if (node.gpus.empty())
-    return {};
-  const std::vector<int> nics = nics_of(usable_ports(node));
-  const Nearest nearest = nearest_ranks(node, nics);
-  const bool others_are_close = any_close(nearest.of_nic);
-  std::vector<std::string> names;
-  std::vector<std::string> raw_names;
-  for (std::size_t i = 0; i < nics.size(); ++i) {
-    const std::optional<int> rank = nearest.of_nic[i];
-    if (!rank || *rank <= rank_below_one_switch || (*rank < rank_other_socket && !others_are_close))
-      continue;
-    names.push_back(nic_name(node, nics[i]));
-    raw_names.push_back(node.nics[static_cast<std::size_t>(nics[i])].name);
-  }
-  // If that is true of every NIC, it is the GPUs that lack one: gpu-without-nic.
-  if (names.empty() || names.size() == nics.size())
-    return {};
-  return {{"nic-without-gpu", Severity::info, enumerate(names),
-           fmt::format("no GPU is near {}: probably for storage or management, and not for GPU "
-                       "traffic",
-                       enumerate(names)),
-           "export NVSHMEM_HCA_LIST=" + shell_word("^" + join(raw_names, ","))}};
 }
 
 Findings check_numa(const Node& node) {
@@ -172,9 +145,8 @@ Findings check_numa(const Node& node) {
 
 Findings check_affinity(const Node& node) {
   Findings findings = check_gpus_without_nic(node);
-  for (auto check : {check_nics_without_gpu, check_numa})
-    for (Finding& finding : check(node))
-      findings.push_back(std::move(finding));
+  for (Finding& finding : check_numa(node))
+    findings.push_back(std::move(finding));
   return findings;
 }
 

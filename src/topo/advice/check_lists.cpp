@@ -3,10 +3,12 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 #include "src/topo/advice/checks.h"
 #include "src/topo/advice/env_lines.h"
 #include "src/topo/advice/hca_names.h"
+#include "src/topo/advice/mapping_plans.h"
 #include "src/topo/advice/wording.h"
 #include "src/topo/mapping/ports.h"
 
@@ -22,7 +24,9 @@ public:
   ListCheck(const Node& node, const Mapping& mapping, const Mapping& optimal)
       : node_(node), mapping_(mapping), optimal_(optimal), source_(list_source(mapping)) {}
 
-  Findings run() {
+  Diagnoses run() {
+    check_release();
+    check_remote_transport();
     check_ignored();
     if (source_) {
       check_malformed();
@@ -33,17 +37,59 @@ public:
     }
     check_count();
     check_empty_table();
-    return std::move(findings_);
+    return std::move(diagnoses_);
   }
 
 private:
+  const NvshmemSettings& settings() const { return mapping_.request.nvshmem; }
+  NvshmemTransport transport() const {
+    return settings_in(mapping_.request.world, settings()).transport;
+  }
   const DeviceTable& table() const { return mapping_.table; }
   bool effective() const { return source_ && !table().list_name.empty(); }
   bool pins() const { return mapping_.request.nvshmem.enable_nic_pe_mapping; }
 
+  /// @param otherwise what to do if no change of the environment heals it
   void add(const char* id, Severity severity, const std::string& subject, std::string message,
-           std::string fix) {
-    findings_.push_back({id, severity, subject, std::move(message), std::move(fix)});
+           std::string otherwise, std::vector<EnvChange> remedies = {}, bool by_mapping = false) {
+    diagnoses_.push_back({{id, severity, subject, std::move(message), std::move(otherwise)},
+                          std::move(remedies),
+                          by_mapping});
+  }
+  /// About an entry of the list: the corrected list, or settings without it.
+  void add_about_list(const char* id, Severity severity, const std::string& subject,
+                      std::string message, std::vector<EnvChange> remedies = {}) {
+    remedies.insert(remedies.begin(), corrected_list_change(node_, mapping_));
+    add(id, severity, subject, std::move(message),
+        "write the names as topo prints them: DEVICE[:PORT], with commas between them",
+        std::move(remedies), true);
+  }
+
+  bool any_error() const {
+    return std::any_of(diagnoses_.begin(), diagnoses_.end(), [](const Diagnosis& diagnosis) {
+      return diagnosis.finding.severity == Severity::error;
+    });
+  }
+
+  void check_release() {
+    if (!is_newer_than_known(settings().version))
+      return;
+    const std::string newest = to_string(representative_versions().back());
+    add("nvshmem-version-unknown", Severity::warning, "--nvshmem-version",
+        fmt::format("NVSHMEM {} is newer than any release whose rules are known here: this is what "
+                    "{} would do",
+                    to_string(settings().version), newest),
+        "give a release that is known, such as --nvshmem-version " + newest);
+  }
+
+  void check_remote_transport() {
+    if (settings().unknown_transport.empty())
+      return;
+    const Finding unknown = unknown_remote_transport(settings().unknown_transport,
+                                                     transport() == NvshmemTransport::ibgda);
+    add("remote-transport-unknown", unknown.severity, unknown.subject, unknown.message,
+        "name a transport that NVSHMEM knows; IBGDA takes mlx5 devices only",
+        transport_changes(node_, mapping_.request, optimal_), true);
   }
 
   static std::string quoted(const std::string& text) { return "\"" + printable(text, 60) + "\""; }
@@ -51,18 +97,19 @@ private:
   void check_ignored() {
     if (!table().pe_mapping_ignored)
       return;
-    const NvshmemSettings& settings = mapping_.request.nvshmem;
-    if (settings.hca_list)
+    const EnvChange without_pe_mapping = EnvChange().unset("NVSHMEM_HCA_PE_MAPPING");
+    if (settings().hca_list)
       add("mapping-ignored", Severity::warning, "NVSHMEM_HCA_PE_MAPPING",
           fmt::format("NVSHMEM_HCA_LIST and NVSHMEM_HCA_PE_MAPPING are both set, and NVSHMEM "
                       "follows the first ({}) and ignores the second",
-                      quoted(*settings.hca_list)),
-          "unset NVSHMEM_HCA_LIST");
+                      quoted(*settings().hca_list)),
+          "keep one of the two lists", {EnvChange().unset("NVSHMEM_HCA_LIST"), without_pe_mapping},
+          true);
     else
       add("mapping-ignored", Severity::warning, "NVSHMEM_HCA_PE_MAPPING",
-          fmt::format("NVSHMEM {} never reads NVSHMEM_HCA_PE_MAPPING", to_string(settings.version)),
-          "set one NVSHMEM_HCA_LIST per local rank, or use another release: " +
-              join(lines_per_rank("NVSHMEM_HCA_LIST", devices_per_rank(node_, optimal_)), "; "));
+          fmt::format("NVSHMEM {} never reads NVSHMEM_HCA_PE_MAPPING",
+                      to_string(settings().version)),
+          "use another release of NVSHMEM", {without_pe_mapping}, true);
   }
 
   const HcaListEntry* unmatched_at(std::size_t column) const {
@@ -93,9 +140,9 @@ private:
       words.resize(shown_problems);
       words.push_back(fmt::format("and {} more", more));
     }
-    add("mapping-malformed", severity, source_->variable,
-        fmt::format("{} does not say what it seems to: {}", source_->variable, join(words, "; ")),
-        mended_export(node_, mapping_));
+    add_about_list(
+        "mapping-malformed", severity, source_->variable,
+        fmt::format("{} does not say what it seems to: {}", source_->variable, join(words, "; ")));
   }
 
   bool is_malformed(const HcaListEntry& entry) const {
@@ -138,20 +185,19 @@ private:
       }
     }
     const Severity severity = severity_of_unmatched();
-    const std::string fix = mended_export(node_, mapping_);
     if (!unknown.empty())
-      add("hca-unknown", severity, enumerate(unknown),
-          fmt::format("{} names what is not among NVSHMEM's devices here: {}", source_->variable,
-                      join(first_of(unknown_words), "; ")),
-          fix);
+      add_about_list("hca-unknown", severity, enumerate(unknown),
+                     fmt::format("{} names what is not among NVSHMEM's devices here: {}",
+                                 source_->variable, join(first_of(unknown_words), "; ")),
+                     transport_changes(node_, mapping_.request, optimal_));
     if (!ports.empty())
-      add("port-unknown", severity, enumerate(ports),
-          fmt::format("{} names a port that does not exist: {}", source_->variable,
-                      enumerate(port_words)),
-          fix);
+      add_about_list("port-unknown", severity, enumerate(ports),
+                     fmt::format("{} names a port that does not exist: {}", source_->variable,
+                                 enumerate(port_words)));
     if (!plain.empty())
-      add("nic-not-rdma", severity, enumerate(plain),
-          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_words)), fix);
+      add_about_list(
+          "nic-not-rdma", severity, enumerate(plain),
+          fmt::format("{} takes RDMA devices: {}", source_->variable, enumerate(plain_words)));
   }
 
   static std::vector<std::string> first_of(std::vector<std::string> words) {
@@ -187,16 +233,14 @@ private:
       return;
     const std::vector<std::string> names(twice.begin(), twice.end());
     if (source_->is_pe_mapping)
-      add("mapping-duplicate", Severity::warning, enumerate(names),
-          fmt::format("{} names {} more than once: the last entry's count wins, and they are not "
-                      "added up",
-                      source_->variable, enumerate(names)),
-          mended_export(node_, mapping_));
+      add_about_list("mapping-duplicate", Severity::warning, enumerate(names),
+                     fmt::format("{} names {} more than once: the last entry's count wins, and "
+                                 "they are not added up",
+                                 source_->variable, enumerate(names)));
     else
-      add("mapping-duplicate", Severity::info, enumerate(names),
-          fmt::format("{} names {} more than once, to no effect", source_->variable,
-                      enumerate(names)),
-          mended_export(node_, mapping_));
+      add_about_list("mapping-duplicate", Severity::info, enumerate(names),
+                     fmt::format("{} names {} more than once, to no effect", source_->variable,
+                                 enumerate(names)));
   }
 
   void check_pinning() {
@@ -205,7 +249,10 @@ private:
           fmt::format("{} pins no PE while NVSHMEM_ENABLE_NIC_PE_MAPPING is off: it only filters "
                       "and replicates devices, and PEs choose among them by distance",
                       source_->variable),
-          "export NVSHMEM_ENABLE_NIC_PE_MAPPING=1");
+          "leave the list out, or pin PEs by NVSHMEM_ENABLE_NIC_PE_MAPPING",
+          {EnvChange().set("NVSHMEM_ENABLE_NIC_PE_MAPPING", "1"),
+           EnvChange().unset("NVSHMEM_HCA_PE_MAPPING")},
+          true);
   }
 
   void check_order() {
@@ -218,13 +265,16 @@ private:
     if (std::is_sorted(written.begin(), written.end(), not_after))
       return;
     const std::string pe = first_surprise(written);
-    const std::vector<std::string> ranks = devices_as_written(written);
+    EnvChange as_written = EnvChange().unset("NVSHMEM_ENABLE_NIC_PE_MAPPING");
+    if (settings().hca_pe_mapping)
+      as_written.unset("NVSHMEM_HCA_PE_MAPPING");
+    as_written.set_per_rank("NVSHMEM_HCA_LIST", devices_as_written(written));
     add("mapping-order", Severity::warning, source_->variable,
         fmt::format("the order in which {} names devices has no effect: NVSHMEM takes them in "
                     "enumeration order{}",
                     source_->variable, pe),
-        "unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING; " +
-            join(lines_per_rank("NVSHMEM_HCA_LIST", ranks), "; "));
+        "write the devices in the order in which topo lists them",
+        {as_written, corrected_list_change(node_, mapping_)}, true);
   }
 
   /// ", so that PE 0 gets mlx5_0/1 and not mlx5_3/1"
@@ -256,8 +306,13 @@ private:
       add("mapping-count", Severity::error, source_ ? source_->variable : "NVSHMEM_HCA_LIST",
           fmt::format("{} rows of devices: NVSHMEM's arrays hold 32 and it writes past their end",
                       rows),
-          "export NVSHMEM_HCA_LIST=" + shell_word(devices_of_all(node_, optimal_)));
-    else if (effective() && source_->is_pe_mapping && rows > 0 && pes > 0 && rows != pes)
+          "name at most 32 ports",
+          {EnvChange()
+               .unset("NVSHMEM_HCA_PE_MAPPING")
+               .set("NVSHMEM_HCA_LIST", devices_of_all(node_, optimal_))},
+          true);
+    else if (effective() && source_->is_pe_mapping && rows > 0 && pes > 0 && rows != pes &&
+             !repeats_well(rows, pes))
       add("mapping-count", Severity::warning, source_->variable,
           rows < pes
               ? fmt::format("the counts of {} add up to {} for {} PEs on this node: PE {} begins "
@@ -266,47 +321,79 @@ private:
               : fmt::format("the counts of {} add up to {} for {} PEs on this node: what goes "
                             "beyond {} is not handed out in turn",
                             source_->variable, rows, pes, pes),
-          mending_line(node_, mapping_.request, optimal_));
+          "let the counts add up to the PEs of a node", {}, true);
+  }
+
+  /// Pinned PEs that begin again at the first device, and are as well off as they could be.
+  bool repeats_well(std::size_t rows, std::size_t pes) const {
+    return pins() && pes % rows == 0 &&
+           at_least_as_good(score(node_, mapping_), score(node_, optimal_));
   }
 
   void check_empty_table() {
     if (!table().entries.empty() || mapping_.pes.empty() || usable_ports(node_).empty() ||
-        mapping_.request.nvshmem.transport == NvshmemTransport::ucx || has_error(findings_))
+        transport() == NvshmemTransport::ucx || any_error())
       return;
     std::set<std::string> reasons;
     for (const TableExclusion& exclusion : table().exclusions)
       reasons.insert(printable(exclusion.reason));
     const std::vector<std::string> words(reasons.begin(), reasons.end());
-    if (!words.empty())
-      add("mapping-empty", Severity::error, "NVSHMEM",
-          fmt::format("no PE gets a NIC although {} could carry traffic: {}",
-                      devices_of_all(node_, optimal_), enumerate(words, shown_problems)),
-          fix_of_empty_table());
+    if (words.empty())
+      return;
+    std::vector<EnvChange> remedies;
+    if (source_)
+      remedies.push_back(EnvChange().unset(source_->variable));
+    for (const EnvChange& change : transport_changes(node_, mapping_.request, optimal_))
+      if (!change.empty())
+        remedies.push_back(change);
+    add("mapping-empty", Severity::error, "NVSHMEM",
+        fmt::format("no PE gets a NIC although {} could carry traffic: {}",
+                    devices_of_all(node_, optimal_), enumerate(words, shown_problems)),
+        without_devices(), std::move(remedies), true);
   }
 
-  std::string fix_of_empty_table() const {
-    if (source_)
-      return "unset " + source_->variable;
-    if (mapping_.request.nvshmem.hca_prefix)
-      return "unset NVSHMEM_HCA_PREFIX";
-    const std::string prefix = common_prefix(node_, optimal_);
-    return prefix.empty() ? "use the IBRC transport: unset NVSHMEM_IB_ENABLE_IBGDA"
-                          : "export NVSHMEM_HCA_PREFIX=" + shell_word(prefix);
+  /// What is left to do where no setting gives the transport a device.
+  std::string without_devices() const {
+    const bool by_name =
+        transport() == NvshmemTransport::ibgda || transport() == NvshmemTransport::ibdevx;
+    if (by_name && !has_hca_prefix(settings().version))
+      return "use NVSHMEM 3.4.5 or newer, which takes devices of other names by "
+             "NVSHMEM_HCA_PREFIX; or name the devices mlx5_*";
+    return by_name ? "run on a node with mlx5 devices, or without IBGDA"
+                   : "choose a transport that has devices on this node";
   }
 
   const Node& node_;
   const Mapping& mapping_;
   const Mapping& optimal_;
   std::optional<ListSource> source_;
-  Findings findings_;
+  Diagnoses diagnoses_;
 };
+
+/// Each rank's own settings, each finding once.
+Diagnoses check_ranks(const Node& node, const Mapping& mapping, const Mapping& optimal) {
+  Diagnoses all;
+  for (const NvshmemSettings& settings : mapping.request.nvshmem_per_pe) {
+    MappingRequest request = mapping.request;
+    request.nvshmem = settings;
+    request.nvshmem_per_pe.clear();
+    for (Diagnosis& diagnosis : ListCheck(node, map_nvshmem(node, request), optimal).run())
+      if (std::none_of(all.begin(), all.end(), [&diagnosis](const Diagnosis& known) {
+            return known.finding.id == diagnosis.finding.id &&
+                   known.finding.subject == diagnosis.finding.subject;
+          }))
+        all.push_back(std::move(diagnosis));
+  }
+  return all;
+}
 
 } // namespace
 
-Findings check_lists(const Node& node, const Mapping& mapping, const Mapping& optimal) {
+Diagnoses check_lists(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   if (mapping.request.policy != Policy::nvshmem)
     return {};
-  return ListCheck(node, mapping, optimal).run();
+  return mapping.request.nvshmem_per_pe.empty() ? ListCheck(node, mapping, optimal).run()
+                                                : check_ranks(node, mapping, optimal);
 }
 
 } // namespace shmemctl

@@ -8,6 +8,7 @@
 #include "src/topo/advice/env_lines.h"
 #include "src/topo/advice/wording.h"
 #include "src/topo/distance.h"
+#include "src/topo/mapping/nic_roles.h"
 #include "src/topo/mapping/ports.h"
 #include "src/topo/port_words.h"
 
@@ -41,8 +42,11 @@ const NicUse* farthest_used(const PeMapping& pe) {
 class LoadCheck {
 public:
   LoadCheck(const Node& node, const Mapping& mapping, const Mapping& optimal)
-      : node_(node), mapping_(mapping), optimal_(optimal), fabric_(candidate_ports(node)),
-        best_load_(score(node, optimal).worst_load) {
+      : node_(node), mapping_(mapping), optimal_(optimal),
+        fabric_(wanted_ports(node, mapping.request)), best_load_(score(node, optimal).worst_load) {
+    for (const RatedPort& rated : port_roles(node))
+      if (rated.role != PortRole::other_network)
+        same_network_.insert(key_of(rated.port));
     for (const NicLoad& load : mapping.nics)
       if (load.load > 0)
         loaded_.emplace(PortKey{load.nic, load.port}, &load);
@@ -54,7 +58,7 @@ public:
         hot_.push_back(load);
   }
 
-  Findings run() {
+  Diagnoses run() {
     if (loaded_.empty())
       return {};
     if (!hot_.empty())
@@ -66,11 +70,21 @@ public:
     report_off_fabric();
     report_far_ports();
     report_duplicates();
-    return std::move(findings_);
+    return std::move(diagnoses_);
   }
 
 private:
-  std::string mend() const { return mending_line(node_, mapping_.request, optimal_); }
+  /// Settings that give a better mapping are what heals it.
+  void add(Finding finding) { diagnoses_.push_back({std::move(finding), {}, true}); }
+
+  /// Where no setting does.
+  std::string without_setting() const {
+    if (mapping_.request.policy != Policy::nvshmem)
+      return "none that is known here; compare --policy nvshmem and --policy optimal";
+    return fmt::format("no setting of NVSHMEM {} gives a better mapping in this world: try another "
+                       "release (topo --compare-versions), or other GPUs (--gpus)",
+                       to_string(mapping_.request.nvshmem.version));
+  }
 
   double worst_load() const {
     double worst = 0;
@@ -164,11 +178,11 @@ private:
     const bool severe = collapse || (!idle_.empty() && worst_load() >= 2 * best_load_ - rounding);
     const char* why =
         collapse ? " (each rank is a world of its own, and none sees the others)" : "";
-    findings_.push_back({collapse ? "mapping-collapse" : "nic-hotspot",
-                         severe ? Severity::error : Severity::warning, enumerate(subjects),
-                         fmt::format("{}{}: at most {} each{}", enumerate(words, shown_examples),
-                                     contrast, bandwidth_share(worst_load()), why),
-                         mend()});
+    add({collapse ? "mapping-collapse" : "nic-hotspot",
+         severe ? Severity::error : Severity::warning, enumerate(subjects),
+         fmt::format("{}{}: at most {} each{}", enumerate(words, shown_examples), contrast,
+                     bandwidth_share(worst_load()), why),
+         without_setting()});
   }
 
   void report_unavoidable_sharing() {
@@ -178,13 +192,17 @@ private:
     for (const auto& [key, load] : loaded_)
       if (load->load >= worst_load() - rounding)
         busiest.push_back(port_name(node_, key.first, key.second));
-    findings_.push_back(
-        {"nic-hotspot", Severity::info, enumerate(busiest),
-         fmt::format("{} PEs share {} NIC port{}: at most {} each on {}, and no assignment does "
-                     "better",
-                     mapping_.pes.size(), fabric_.size(), fabric_.size() == 1 ? "" : "s",
-                     bandwidth_share(worst_load()), enumerate(busiest, 8)),
-         fmt::format("run one PE per NIC port (--pes-per-node {}), or add NICs", fabric_.size())});
+    diagnoses_.push_back(
+        {{"nic-hotspot", Severity::info, enumerate(busiest),
+          fmt::format(
+              "{} PEs share {} NIC port{}{}: at most {} each on {}, and no assignment does "
+              "better",
+              mapping_.pes.size(), fabric_.size(), fabric_.size() == 1 ? "" : "s",
+              fabric_.size() < candidate_ports(node_).size() ? " that NVSHMEM_HCA_LIST leaves" : "",
+              bandwidth_share(worst_load()), enumerate(busiest, 8)),
+          fmt::format("run one PE per NIC port (--pes-per-node {}), or add NICs", fabric_.size())},
+         {},
+         false});
   }
 
   void report_idle_ports() {
@@ -193,21 +211,33 @@ private:
       if (load.load > 0)
         wanted.insert({load.nic, load.port});
     if (loaded_.size() < wanted.size()) {
-      findings_.push_back(
-          {"nic-idle", Severity::warning, enumerate(names(idle_)),
+      add({"nic-idle", Severity::warning, enumerate(names(idle_)),
            fmt::format("{} carr{} nothing, although there are PEs enough for {} "
                        "ports",
                        enumerate(names(idle_), 8), idle_.size() == 1 ? "ies" : "y", wanted.size()),
-           mend()});
+           without_setting()});
       return;
     }
     const std::size_t gpus = std::max(mapping_.pes.size(), node_.gpus.size());
     if (mapping_.request.policy == Policy::nvshmem && fabric_.size() >= 2 * gpus)
-      findings_.push_back(
-          {"nic-idle", Severity::info, enumerate(names(idle_)),
-           fmt::format("{} {} idle: a PE drives one NIC port unless IBGDA may use several",
-                       enumerate(names(idle_), 8), is_or_are(idle_.size())),
-           "export NVSHMEM_IB_ENABLE_IBGDA=1 NVSHMEM_IBGDA_ENABLE_MULTI_PORT=1"});
+      diagnoses_.push_back(
+          {{"nic-idle", Severity::info, enumerate(names(idle_)),
+            fmt::format("{} {} idle: a PE drives one NIC port unless IBGDA may use several",
+                        enumerate(names(idle_), 8), is_or_are(idle_.size())),
+            "nothing to set: IBGDA could not use them here either"},
+           several_ports_per_pe(),
+           false});
+  }
+
+  /// IBGDA over all ports of a PE, with the prefix that it may need.
+  std::vector<EnvChange> several_ports_per_pe() const {
+    EnvChange change;
+    if (mapping_.request.world == World::node &&
+        mapping_.request.nvshmem.transport != NvshmemTransport::ibgda)
+      change.set("NVSHMEM_IB_ENABLE_IBGDA", "1");
+    change.set("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "1");
+    EnvChange with_prefix = change;
+    return {change, with_prefix.set("NVSHMEM_HCA_PREFIX", common_prefix(node_, optimal_))};
   }
 
   /// "Ethernet, 25 Gb/s"
@@ -215,6 +245,8 @@ private:
     std::vector<std::string> words;
     if (const std::optional<LinkLayer> layer = link_layer_of(node_, nic, port))
       words.emplace_back(*layer == LinkLayer::other ? "another link layer" : to_string(*layer));
+    if (is_efa_device(node_, nic))
+      words.insert(words.begin(), "EFA");
     const NicPort* facts = find_port(node_, nic, port);
     if (facts != nullptr && facts->rate_Gbps)
       words.push_back(fmt::format("{} Gb/s", *facts->rate_Gbps));
@@ -228,7 +260,7 @@ private:
     Severity severity = Severity::warning; // unless the port itself says what it is
     for (const auto& [key, load] : loaded_) {
       const NicUse use{key.first, key.second, {}};
-      if (std::find(fabric_.begin(), fabric_.end(), use) != fabric_.end())
+      if (same_network_.count(key) != 0)
         continue;
       const NicPort* facts = find_port(node_, use.nic, use.port);
       if (facts != nullptr && (facts->link_layer || facts->rate_Gbps))
@@ -240,11 +272,10 @@ private:
     }
     if (subjects.empty() || fabric_.empty())
       return;
-    findings_.push_back(
-        {"nic-off-fabric", severity, enumerate(subjects),
+    add({"nic-off-fabric", severity, enumerate(subjects),
          fmt::format("{} while the compute fabric is {} ({})", enumerate(words),
                      enumerate(names(fabric_), 8), kind_words(fabric_[0].nic, fabric_[0].port)),
-         mend()});
+         without_setting()});
   }
 
   struct FarPe {
@@ -292,8 +323,8 @@ private:
     }
     // One switch more or less costs little; a host bridge or a socket does not.
     const bool leaves_the_switches = worst_rank > 1;
-    findings_.push_back({"nic-far", leaves_the_switches ? Severity::warning : Severity::info,
-                         numbered("PE", pes), enumerate(words, shown_examples), mend()});
+    add({"nic-far", leaves_the_switches ? Severity::warning : Severity::info, numbered("PE", pes),
+         enumerate(words, shown_examples), without_setting()});
   }
 
   void report_duplicates() {
@@ -310,12 +341,11 @@ private:
         }
     }
     if (!pes.empty())
-      findings_.push_back(
-          {"mapping-duplicate", Severity::warning, numbered("PE", pes),
+      add({"mapping-duplicate", Severity::warning, numbered("PE", pes),
            fmt::format("{} {} the same port more than once (PE {}: {}), so that "
                        "one carries the traffic of several",
                        numbered("PE", pes), pes.size() == 1 ? "uses" : "use", pes[0], example),
-           mend()});
+           without_setting()});
   }
 
   const Node& node_;
@@ -326,12 +356,13 @@ private:
   std::map<PortKey, const NicLoad*> loaded_;
   std::vector<NicUse> idle_;
   std::vector<const NicLoad*> hot_;
-  Findings findings_;
+  std::set<PortKey> same_network_; ///< usable ports that are not of another network
+  Diagnoses diagnoses_;
 };
 
 } // namespace
 
-Findings check_loads(const Node& node, const Mapping& mapping, const Mapping& optimal) {
+Diagnoses check_loads(const Node& node, const Mapping& mapping, const Mapping& optimal) {
   return LoadCheck(node, mapping, optimal).run();
 }
 

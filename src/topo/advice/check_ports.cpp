@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "src/base/text.h"
 #include "src/topo/advice/checks.h"
 #include "src/topo/advice/wording.h"
 #include "src/topo/mapping/ports.h"
@@ -33,15 +34,38 @@ std::vector<std::string> names_of(const Node& node, const std::vector<PortRef>& 
   return names;
 }
 
+/// What shows a port's cable and errors: the vendor's tool, or else the kernel's.
+std::string port_tool(const Node& node, const PortRef& ref) {
+  const Nic& nic = node.nics[static_cast<std::size_t>(ref.nic)];
+  const Fact<std::uint16_t> vendor = nic.pci >= 0
+                                         ? node.pci[static_cast<std::size_t>(nic.pci)].vendor
+                                         : unknown<std::uint16_t>("no PCI function");
+  const bool mlx5 = nic.driver ? starts_with(*nic.driver, "mlx5")
+                    : vendor   ? *vendor == pci_ids::mellanox
+                               : starts_with(nic.name, "mlx5");
+  if (mlx5)
+    return fmt::format("mlxlink -d {} -p {}", nic_name(node, ref.nic), ref.port->number);
+  if (ref.port->netdev)
+    return "ethtool " + *ref.port->netdev;
+  return fmt::format("rdma link show {}/{}", nic_name(node, ref.nic), ref.port->number);
+}
+
+/// The same, with what the transceiver says.
+std::string port_module_tool(const Node& node, const PortRef& ref) {
+  const std::string tool = port_tool(node, ref);
+  if (starts_with(tool, "mlxlink"))
+    return tool + " -m";
+  return starts_with(tool, "ethtool") ? "ethtool -m " + *ref.port->netdev : tool;
+}
+
 std::string port_down_fix(const Node& node, const PortRef& ref) {
   if (*ref.port->state != PortState::down)
     return fmt::format("start a subnet manager for {} (systemctl start opensm, or on the switch)",
                        port_name(node, ref.nic, ref.port->number));
   if (ref.port->netdev)
-    return fmt::format("ip link set dev {} up, then look at the cable: mlxlink -d {} -p {}",
-                       *ref.port->netdev, nic_name(node, ref.nic), ref.port->number);
-  return fmt::format("check the cable and the switch's port: mlxlink -d {} -p {}",
-                     nic_name(node, ref.nic), ref.port->number);
+    return fmt::format("ip link set dev {} up, then look at the cable: {}", *ref.port->netdev,
+                       port_tool(node, ref));
+  return "check the cable and the switch's port: " + port_tool(node, ref);
 }
 
 Finding port_down(const Node& node, const std::vector<PortRef>& ports, Severity severity,
@@ -132,9 +156,8 @@ Findings check_port_rates(const Node& node) {
           {"port-slow", Severity::warning, enumerate(names_of(node, slow)),
            fmt::format("{} while its peers of the same model run at {} Gb/s", enumerate(rates),
                        usual),
-           fmt::format("compare the cable, the transceiver and the switch's port with a peer's: "
-                       "mlxlink -d {} -p {} -m",
-                       nic_name(node, slow[0].nic), slow[0].port->number)});
+           "compare the cable, the transceiver and the switch's port with a peer's: " +
+               port_module_tool(node, slow[0])});
   }
   return findings;
 }

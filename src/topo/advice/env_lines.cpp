@@ -129,28 +129,4 @@ std::string common_prefix(const Node& node, const Mapping& mapping) {
   return prefix;
 }
 
-std::string mending_line(const Node& node, const MappingRequest& request, const Mapping& optimal) {
-  if (request.policy == Policy::nccl) {
-    std::vector<std::string> values = devices_per_rank(node, optimal);
-    for (std::string& value : values)
-      value = "=" + value;
-    return join(lines_per_rank("NCCL_IB_HCA", values), "; ");
-  }
-  std::vector<std::string> lines;
-  const std::optional<std::string> pinned =
-      request.world == World::deepep_ht ? std::nullopt : hca_pe_mapping_value(node, optimal);
-  if (pinned) {
-    if (request.nvshmem.hca_list)
-      lines.emplace_back("unset NVSHMEM_HCA_LIST");
-    lines.push_back("export NVSHMEM_ENABLE_NIC_PE_MAPPING=1 NVSHMEM_HCA_PE_MAPPING=" +
-                    shell_word(*pinned));
-  } else {
-    if (request.nvshmem.hca_pe_mapping || request.nvshmem.enable_nic_pe_mapping)
-      lines.emplace_back("unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING");
-    for (std::string& line : lines_per_rank("NVSHMEM_HCA_LIST", devices_per_rank(node, optimal)))
-      lines.push_back(std::move(line));
-  }
-  return join(lines, "; ");
-}
-
 } // namespace shmemctl

@@ -32,7 +32,4 @@ std::vector<std::string> lines_per_rank(const std::string& variable,
 /// NVSHMEM_HCA_PREFIX would have to be; "" if there is none.
 std::string common_prefix(const Node& node, const Mapping& mapping);
 
-/// One line that mends a mapping: how to get `optimal` in the world and library of `request`.
-std::string mending_line(const Node& node, const MappingRequest& request, const Mapping& optimal);
-
 } // namespace shmemctl

@@ -24,6 +24,23 @@ std::optional<int> find_nic(const Node& node, const std::string& name, bool rdma
   return std::nullopt;
 }
 
+std::vector<int> ports_of(const Node& node, int nic) {
+  std::vector<int> ports;
+  for (const NicPort& port : node.nics[static_cast<std::size_t>(nic)].ports)
+    ports.push_back(port.number);
+  return ports.empty() ? std::vector<int>{1} : ports;
+}
+
+/// -1 stands for every port. Of several ports none is more likely meant than another.
+std::optional<int> meant_port(const Node& node, int nic, int written) {
+  if (written <= 0)
+    return -1;
+  const std::vector<int> ports = ports_of(node, nic);
+  if (std::find(ports.begin(), ports.end(), written) != ports.end())
+    return written;
+  return ports.size() == 1 ? std::optional(ports[0]) : std::nullopt;
+}
+
 std::string_view last_number(std::string_view name) {
   const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
   while (!name.empty() && !is_digit(name.back()))
@@ -32,13 +49,6 @@ std::string_view last_number(std::string_view name) {
   while (begin > 0 && is_digit(name[begin - 1]))
     --begin;
   return name.substr(begin);
-}
-
-std::vector<int> ports_of(const Node& node, int nic) {
-  std::vector<int> ports;
-  for (const NicPort& port : node.nics[static_cast<std::size_t>(nic)].ports)
-    ports.push_back(port.number);
-  return ports.empty() ? std::vector<int>{1} : ports;
 }
 
 } // namespace
@@ -100,16 +110,17 @@ bool has_port(const Node& node, int nic, int port) {
   return std::find(ports.begin(), ports.end(), port) != ports.end();
 }
 
-std::string mended_list(const Node& node, const Mapping& mapping) {
+std::string corrected_list(const Node& node, const Mapping& mapping) {
   const std::optional<ListSource> source = list_source(mapping);
   if (!source)
     return "";
   std::map<std::pair<int, int>, int> counts; // NIC and port (-1: every port) -> count
   for (const HcaListEntry& entry : mapping.table.list.entries) {
     const std::optional<int> nic = meant_hca(node, entry.name);
-    if (!nic || (entry.port > 0 && !has_port(node, *nic, entry.port)))
+    const std::optional<int> port = nic ? meant_port(node, *nic, entry.port) : std::nullopt;
+    if (!port)
       continue;
-    counts[{*nic, entry.port > 0 ? entry.port : -1}] += std::clamp(entry.count, 1, max_sane_count);
+    counts[{*nic, *port}] += std::clamp(entry.count, 1, max_sane_count);
   }
   std::vector<std::string> entries;
   for (const auto& [key, count] : counts) {
@@ -125,11 +136,11 @@ std::string mended_list(const Node& node, const Mapping& mapping) {
   return entries.empty() ? "" : (exclude ? "^" : "") + join(entries, ",");
 }
 
-std::string mended_export(const Node& node, const Mapping& mapping) {
+EnvChange corrected_list_change(const Node& node, const Mapping& mapping) {
   const std::optional<ListSource> source = list_source(mapping);
   const std::string variable = source ? source->variable : "NVSHMEM_HCA_LIST";
-  const std::string list = mended_list(node, mapping);
-  return list.empty() ? "unset " + variable : "export " + variable + "=" + shell_word(list);
+  const std::string list = corrected_list(node, mapping);
+  return list.empty() ? EnvChange().unset(variable) : EnvChange().set(variable, list);
 }
 
 std::vector<NicUse> rows_as_written(const Node& node, const Mapping& mapping) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/topo/advice/env_change.h"
 #include "src/topo/mapping/mapping.h"
 
 namespace shmemctl {
@@ -32,10 +33,11 @@ std::optional<int> meant_hca(const Node& node, const std::string& name);
 bool has_port(const Node& node, int nic, int port);
 
 /// The list as it was probably meant, in NVSHMEM's order: known devices and ports, no duplicates,
-/// counts of 1 or more; "" if nothing is left.
-std::string mended_list(const Node& node, const Mapping& mapping);
-/// `export VARIABLE=<mended list>`, or `unset VARIABLE` if nothing is left of it.
-std::string mended_export(const Node& node, const Mapping& mapping);
+/// counts of 1 or more; a port that the device does not have is its only one, if it has one. "" if
+/// nothing is left.
+std::string corrected_list(const Node& node, const Mapping& mapping);
+/// The variable of the list set to it, or unset if nothing is left of it.
+EnvChange corrected_list_change(const Node& node, const Mapping& mapping);
 /// One "device:port" per row that the user's list states, in the user's own order, counts included.
 std::vector<NicUse> rows_as_written(const Node& node, const Mapping& mapping);
 

@@ -1,9 +1,7 @@
 #include "src/topo/advice/wording.h"
 
-#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <tuple>
 
 #include "src/base/error.h"
 
@@ -61,9 +59,7 @@ std::string bandwidth_share(double sharers) {
 }
 
 void sort_findings(Findings& findings) {
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(b.severity, a.id, a.subject) < std::tie(a.severity, b.id, b.subject);
-  });
+  sort_by_severity(findings, [](const Finding& finding) -> const Finding& { return finding; });
 }
 
 } // namespace shmemctl

@@ -1,7 +1,9 @@
 // How findings name devices, so that all of them name them alike.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "src/base/finding.h"
@@ -23,6 +25,15 @@ const char* is_or_are(std::size_t count);
 std::string bandwidth_share(double sharers);
 
 /// Most severe first, then by id, then by subject.
+/// @param finding_of of an entry
+template <class Entry, class FindingOf>
+void sort_by_severity(std::vector<Entry>& entries, FindingOf finding_of) {
+  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& left, const Entry& right) {
+    const Finding& a = finding_of(left);
+    const Finding& b = finding_of(right);
+    return std::tie(b.severity, a.id, a.subject) < std::tie(a.severity, b.id, b.subject);
+  });
+}
 void sort_findings(Findings& findings);
 
 } // namespace shmemctl

@@ -24,6 +24,11 @@ public:
     node_.hostname = hostname.value.value_or("");
     if (const json* source = topology_.find("source"); source && source->is_string())
       node_.format = source->get<std::string>();
+    topology_.added("notes", node_.notes);
+    topology_.added("remarks", node_.remarks);
+    topology_.added("hidden_nics", node_.hidden_nics);
+    if (node_.hidden_nics < 0 || node_.hidden_nics > static_cast<int>(most_devices))
+      complain(subject_, place_.member("hidden_nics"), "no number of NICs");
     read_gpus();
     read_nics("nics", true);
     if (topology_.find("other_nics"))
@@ -82,6 +87,8 @@ private:
       reader("name", gpu.name);
       reader("uuid", gpu.uuid);
       reader("numa", gpu.numa);
+      reader("numa_affinity", gpu.numa_affinity);
+      reader("memory_numa", gpu.memory_numa);
       reader("cpu_affinity", gpu.cpus);
       gpu.driver_index = unknown<int>("not in the report");
       gpu.pci = pci_entry(reader, gpu.numa);
@@ -97,6 +104,8 @@ private:
       const Reader reader(nics[i], place, subject_);
       Nic nic;
       reader("name", nic.name);
+      reader.added("unnamed", nic.unnamed);
+      reader("source_number", nic.source_number);
       reader("rdma", nic.rdma);
       if (!rdma)
         nic.rdma = known(false, "it is among other_nics");

@@ -37,6 +37,10 @@ json gpu_json(const Node& node, const Gpu& gpu) {
   writer("index", gpu.index);
   put_pci(writer, node, gpu.pci);
   writer.plain("numa", gpu.numa);
+  if (gpu.numa_affinity)
+    writer.plain("numa_affinity", gpu.numa_affinity);
+  if (gpu.memory_numa)
+    writer.plain("memory_numa", gpu.memory_numa);
   writer.plain("name", gpu.name);
   writer.plain("uuid", gpu.uuid);
   writer.plain("vendor", gpu.vendor.empty() ? unknown<std::string>("the source does not tell")
@@ -87,6 +91,9 @@ Fact<T> shared_by_ports(const Nic& nic, Fact<T> NicPort::*field) {
 json nic_json(const Node& node, const Nic& nic) {
   Writer writer;
   writer("name", nic.name);
+  writer.added("unnamed", nic.unnamed);
+  if (nic.source_number)
+    writer.plain("source_number", nic.source_number);
   put_pci(writer, node, nic.pci);
   writer.plain("numa", nic.numa);
   writer.plain("rdma", nic.rdma);
@@ -127,6 +134,10 @@ json contract_json(const Node& node) {
   }
   topology["distances"] = matrix_json(distance_matrix(node), shown);
   topology["distances"]["labels"] = std::move(labels);
+  if (!node.remarks.empty())
+    topology["remarks"] = node.remarks;
+  if (node.hidden_nics > 0)
+    topology["hidden_nics"] = node.hidden_nics;
   if (node.hostname.empty()) {
     topology["hostname"] = nullptr;
     topology["hostname_reason"] = "the source does not tell";

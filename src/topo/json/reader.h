@@ -69,6 +69,17 @@ public:
     decode(value ? *value : none, place_.member(key), link);
   }
 
+  /// A field that reports of earlier releases lack: it keeps its default then.
+  template <class T>
+  void added(const char* key, T& value) const {
+    if (find(key))
+      (*this)(key, value);
+  }
+  template <class T>
+  void added(const char* key, Fact<T>& fact) const {
+    (*this)(key, fact);
+  }
+
   template <class T>
   void decode(const nlohmann::json& value, const Place& place, T& out) const {
     if constexpr (std::is_same_v<T, bool>) {

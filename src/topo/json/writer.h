@@ -27,6 +27,17 @@ public:
     if (address)
       object_[key] = to_string(*address);
   }
+  /// A field that is left out where it says nothing: false, 0, an empty list, an unknown fact.
+  template <class T>
+  void added(const char* key, const T& value) {
+    if (!(value == T{}))
+      (*this)(key, value);
+  }
+  template <class T>
+  void added(const char* key, const Fact<T>& fact) {
+    if (fact)
+      (*this)(key, fact);
+  }
   /// A fact without its origin, as the contract's keys have it.
   template <class T>
   void plain(const char* key, const Fact<T>& fact) {

@@ -36,10 +36,12 @@ std::vector<NvshmemVersion> compared_versions(const NvshmemSettings& settings) {
 
 std::vector<VersionDifference> compare_versions(const Node& node, const MappingRequest& request) {
   std::vector<VersionDifference> differences;
-  for (const NvshmemVersion& version : compared_versions(request.nvshmem)) {
+  for (const NvshmemVersion& version :
+       compared_versions(settings_in(request.world, request.nvshmem))) {
     MappingRequest asked = request;
+    asked.policy = Policy::nvshmem;
     asked.nvshmem.version = version;
-    std::vector<PeMapping> pes = map_nvshmem(node, asked).pes;
+    std::vector<PeMapping> pes = map_nics(node, asked).pes;
     const auto same = std::find_if(
         differences.begin(), differences.end(),
         [&pes](const VersionDifference& known) { return same_answers(known.pes, pes); });

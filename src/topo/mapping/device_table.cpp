@@ -88,9 +88,9 @@ std::string device_refusal(const HcaFacts& device, const NvshmemSettings& settin
   if (!filters)
     return "";
   const char* transport = settings.transport == NvshmemTransport::ibgda ? "IBGDA" : "IBDEVX";
-  if (!accepts_name(settings, device.name)) {
+  if (!device.name.empty() && !accepts_name(settings, device.name)) {
     const std::string prefix = printable(effective_hca_prefix(settings), 80);
-    if (settings.version < NvshmemVersion{3, 4, 5})
+    if (!has_hca_prefix(settings.version))
       return fmt::format("{} takes only names that contain \"mlx5\"", transport);
     return fmt::format("{} takes only names that match NVSHMEM_HCA_PREFIX (\"{}\")", transport,
                        prefix);
@@ -143,7 +143,7 @@ DeviceTable libfabric_table(const std::vector<HcaFacts>& devices) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const int index = static_cast<int>(i);
     const int port = devices[i].ports.empty() ? 1 : devices[i].ports.front().number;
-    if (seen.insert(devices[i].name).second)
+    if (devices[i].name.empty() || seen.insert(devices[i].name).second)
       add_rows(table, index, port, 1);
     else
       table.exclusions.push_back({index, 0, "libfabric lists each name once"});
@@ -157,6 +157,29 @@ DeviceTable empty_table(const std::vector<HcaFacts>& devices, const char* reason
   for (std::size_t i = 0; i < devices.size(); ++i)
     table.exclusions.push_back({static_cast<int>(i), 0, reason});
   return table;
+}
+
+/// What the settings choose by name, where it cannot be told whether a device without a known name
+/// is meant; "" if it can. A list all of whose names are other devices' is decided.
+std::string undecided_by_name(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings,
+                              const DeviceTable& table) {
+  const auto has_name = [&devices](const std::string& name) {
+    return std::any_of(devices.begin(), devices.end(),
+                       [&name](const HcaFacts& device) { return device.name == name; });
+  };
+  if (!has_name(""))
+    return "";
+  const bool by_prefix = settings.transport == NvshmemTransport::ibgda ||
+                         settings.transport == NvshmemTransport::ibdevx;
+  const bool unmatched =
+      std::any_of(table.unmatched.begin(), table.unmatched.end(),
+                  [&](const HcaListEntry& entry) { return !has_name(entry.name); });
+  const std::string variable = unmatched                          ? "NVSHMEM_" + table.list_name
+                               : by_prefix && settings.hca_prefix ? "NVSHMEM_HCA_PREFIX"
+                                                                  : "";
+  return variable.empty()
+             ? ""
+             : "the source gives no names of devices, by which " + variable + " chooses";
 }
 
 DeviceTable verbs_table(const std::vector<HcaFacts>& devices, const NvshmemSettings& settings) {
@@ -176,6 +199,9 @@ DeviceTable verbs_table(const std::vector<HcaFacts>& devices, const NvshmemSetti
     table.list_name = active_list.kind == ListKind::hca_list ? "HCA_LIST" : "HCA_PE_MAPPING";
   table.list = std::move(active_list.list);
   table.pe_mapping_ignored = active_list.pe_mapping_ignored;
+  table.undecided = undecided_by_name(devices, settings, table);
+  if (!table.undecided.empty())
+    table.entries.clear();
   table.overruns = table.entries.size() > array_rows;
   return table;
 }
@@ -186,7 +212,9 @@ DeviceTable build_device_table(const std::vector<HcaFacts>& devices,
                                const NvshmemSettings& settings) {
   switch (settings.transport) {
   case NvshmemTransport::none:
-    return empty_table(devices, "no remote transport is used");
+    return empty_table(devices, settings.unknown_transport.empty()
+                                    ? "no remote transport is used"
+                                    : "NVSHMEM knows no remote transport of that name");
   case NvshmemTransport::ucx:
     return empty_table(devices, "UCX chooses its devices by itself");
   case NvshmemTransport::libfabric:

@@ -9,11 +9,13 @@
 //
 // Not followed: NCCL compares the bandwidth of the whole path before its type, by a table of CPU
 // interconnects; here only the compute fabric's ports compete, which share one rate. Nets reached
-// over NVLink through another GPU (PXN), the merging of two ports into one net, network plugins,
-// NCCL_IB_HCA and the rings and trees that the graph search picks are left out.
+// over NVLink through another GPU (PXN), the merging of two ports into one net, network plugins and
+// the rings and trees that the graph search picks are left out. Of NCCL_IB_HCA only exact names are
+// followed, as the advice writes them.
 #include <algorithm>
 #include <bit>
 
+#include "src/base/text.h"
 #include "src/topo/mapping/ports.h"
 
 namespace shmemctl {
@@ -67,10 +69,24 @@ std::size_t device_number(const Gpu& gpu) {
   return static_cast<std::size_t>(std::max(number, 0));
 }
 
+/// The ports that a value of NCCL_IB_HCA names exactly ("=mlx5_0:1,mlx5_1:1").
+std::vector<NicUse> named_ports(const Node& node, const std::string& value) {
+  std::vector<NicUse> named;
+  const std::vector<std::string> words = split(std::string_view(value).substr(1), ',');
+  for (const NicUse& use : usable_ports(node)) {
+    const std::string name = node.nics[static_cast<std::size_t>(use.nic)].name;
+    if (std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+          return word == name || word == name + ":" + std::to_string(use.port);
+        }))
+      named.push_back(use);
+  }
+  return named;
+}
+
 class NcclChoice {
 public:
-  NcclChoice(const Node& node, const std::vector<int>& gpus)
-      : node_(node), nets_(candidate_ports(node)), gpus_(gpus) {
+  NcclChoice(const Node& node, std::vector<NicUse> nets, const std::vector<int>& gpus)
+      : node_(node), nets_(std::move(nets)), gpus_(gpus) {
     std::sort(gpus_.begin(), gpus_.end());
     gpus_.erase(std::unique(gpus_.begin(), gpus_.end()), gpus_.end());
     std::erase_if(gpus_, [](int gpu) { return gpu < 0; });
@@ -85,6 +101,10 @@ public:
       paths.push_back(nccl_path(gpu_nic_distance(node_, gpu, net.nic)));
     const std::vector<std::size_t> local_nets = best_of(paths);
     std::vector<NicUse> answer;
+    if (local_nets.empty() && nets_.size() == 1) { // no distance is needed to choose
+      answer = nets_;
+      answer[0].distance = gpu_nic_distance(node_, gpu, answer[0].nic);
+    }
     if (local_nets.empty())
       return answer;
     const std::size_t local_gpus = gpus_nearest_to(nets_[local_nets[0]]);
@@ -119,12 +139,15 @@ private:
 Mapping map_nccl(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;
-  const NcclChoice choice(node, request.gpus);
+  const std::vector<NicUse> all = candidate_ports(node);
   for (std::size_t i = 0; i < request.gpus.size(); ++i) {
     PeMapping pe;
     pe.pe = static_cast<int>(i);
     pe.gpu = request.gpus[i];
     pe.chosen_by = "nccl";
+    const bool filtered = i < request.nccl_ib_hca.size() && !request.nccl_ib_hca[i].empty();
+    const NcclChoice choice(node, filtered ? named_ports(node, request.nccl_ib_hca[i]) : all,
+                            request.gpus);
     if (!choice.has_nets())
       pe.reason = "no RDMA device has a port that could carry traffic";
     else if (pe.gpu < 0)

@@ -94,8 +94,9 @@ std::vector<std::vector<std::size_t>> Assignment::solve() {
 Mapping map_optimal(const Node& node, const MappingRequest& request) {
   Mapping mapping;
   mapping.request = request;
-  const std::vector<NicUse> ports = candidate_ports(node);
-  const int per_pe = nics_per_pe(request.nvshmem, request.gpus.size(), ports.size());
+  const std::vector<NicUse> ports = wanted_ports(node, request);
+  const int per_pe =
+      nics_per_pe(settings_in(request.world, request.nvshmem), request.gpus.size(), ports.size());
   std::vector<std::vector<std::size_t>> chosen(request.gpus.size());
   if (per_pe > 0)
     chosen = Assignment(node, request.gpus, ports, per_pe).solve();

@@ -1,7 +1,9 @@
 #include "src/topo/mapping/mapping.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "src/base/error.h"
 #include "src/topo/mapping/ports.h"
@@ -12,22 +14,29 @@ namespace {
 
 using PortKey = std::pair<int, int>; // NIC, port
 
-/// The (NIC, port) pairs that the policy chose from.
-std::vector<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
-  std::vector<PortKey> eligible;
-  if (mapping.request.policy == Policy::nvshmem) {
-    for (const TableEntry& row : mapping.table.entries) {
-      const auto device = static_cast<std::size_t>(row.device);
-      if (device < mapping.table_nics.size())
-        eligible.emplace_back(mapping.table_nics[device], row.port);
-    }
-  } else {
-    for (const NicUse& use : candidate_ports(node))
-      eligible.emplace_back(use.nic, use.port);
+std::set<PortKey> table_ports(const Mapping& mapping) {
+  std::set<PortKey> ports;
+  for (const TableEntry& row : mapping.table.entries) {
+    const auto device = static_cast<std::size_t>(row.device);
+    if (device < mapping.table_nics.size())
+      ports.insert({mapping.table_nics[device], row.port});
   }
-  std::sort(eligible.begin(), eligible.end());
-  eligible.erase(std::unique(eligible.begin(), eligible.end()), eligible.end());
-  return eligible;
+  return ports;
+}
+
+/// The (NIC, port) pairs among which traffic should be even: the fabric's that the policy chose
+/// from; if there is none of the fabric, all that it chose from.
+std::set<PortKey> eligible_ports(const Node& node, const Mapping& mapping) {
+  std::set<PortKey> fabric;
+  for (const NicUse& use : wanted_ports(node, mapping.request))
+    fabric.insert({use.nic, use.port});
+  if (mapping.request.policy != Policy::nvshmem)
+    return fabric;
+  const std::set<PortKey> table = table_ports(mapping);
+  std::set<PortKey> both;
+  std::set_intersection(table.begin(), table.end(), fabric.begin(), fabric.end(),
+                        std::inserter(both, both.end()));
+  return both.empty() ? table : both;
 }
 
 } // namespace
@@ -56,6 +65,12 @@ const char* to_string(World world) {
   return "node";
 }
 
+NvshmemSettings settings_in(World world, NvshmemSettings settings) {
+  if (world != World::node)
+    settings.transport = NvshmemTransport::ibgda;
+  return settings;
+}
+
 std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& gpu_list) {
   const auto gpu_count = static_cast<int>(node.gpus.size());
   for (int gpu : gpu_list)
@@ -79,7 +94,7 @@ std::vector<int> assign_gpus(const Node& node, int pes, const std::vector<int>& 
 
 void fill_loads(const Node& node, Mapping& mapping) {
   std::map<PortKey, NicLoad> loads;
-  const std::vector<PortKey> eligible = eligible_ports(node, mapping);
+  const std::set<PortKey> eligible = eligible_ports(node, mapping);
   for (const PortKey& key : eligible)
     loads[key] = NicLoad{key.first, key.second, {}, 0, 0};
   double total = 0;

@@ -25,7 +25,15 @@ struct MappingRequest {
   World world = World::node;
   NvshmemSettings nvshmem;
   std::vector<int> gpus; ///< GPU index of each PE; PE i of the node is at position i
+  /// Where ranks have different settings: those of each PE, instead of `nvshmem`; else empty.
+  std::vector<NvshmemSettings> nvshmem_per_pe;
+  /// NCCL_IB_HCA of each PE as exact names, "=mlx5_0:1,mlx5_1:1"; empty: unset.
+  std::vector<std::string> nccl_ib_hca;
 };
+
+/// The settings as they are in that world: DeepEP sets NVSHMEM_IB_ENABLE_IBGDA=1 itself, in both of
+/// its modes.
+NvshmemSettings settings_in(World world, NvshmemSettings settings);
 
 /// PEs to GPUs: `gpu_list` as given, else PE i to GPU i modulo the GPUs; `pes` < 0 means one PE
 /// per listed GPU. A node without GPUs gives PEs with GPU -1.
@@ -58,6 +66,8 @@ struct Mapping {
   std::vector<PeMapping> pes;
   std::vector<NicLoad> nics;   ///< every eligible (NIC, port), used or not, in node order
   double load_factor = 0;      ///< of the busiest
+  std::string undecided;       ///< why the source does not decide which NICs are used, and no PE
+                               ///< has one; else ""
   DeviceTable table;           ///< policy nvshmem: the table with the reasons for exclusions
   std::vector<int> table_nics; ///< enumeration index in `table` -> Node::nics
 };
@@ -66,10 +76,7 @@ struct Mapping {
 /// down, and not virtual while others are real. A NIC whose ports the source does not tell counts
 /// as port 1, active.
 std::vector<NicUse> usable_ports(const Node& node);
-/// Of those, the compute fabric: the group (link layer, rate) with the largest total rate (or
-/// number, where rates are unknown). Ports that no known fact sets apart from it belong to it, and
-/// so do slower ports of the same NIC model. Where the link layer is unknown, the device's name may
-/// tell it (rdma-core: ib*, roce*, iw*).
+/// Of those, the compute fabric: PortRole::compute (nic_roles.h says by what rule).
 std::vector<NicUse> fabric_ports(const Node& node);
 
 Mapping map_nics(const Node& node, const MappingRequest& request);
@@ -80,12 +87,13 @@ Mapping map_nvshmem(const Node& node, const MappingRequest& request);
 /// says what is followed and what is not). A PE's NICs are those of its channels, channel 0 first.
 Mapping map_nccl(const Node& node, const MappingRequest& request);
 /// Ours: least worst-NIC load, then least total distance, then fewest NUMA crossings; min-cost
-/// flow over fabric_ports(), ties to the lower PE and NIC, so that it is stable.
+/// flow over wanted_ports(), ties to the lower PE and NIC, so that it is stable.
 /// Each PE gets as many NICs as carry traffic for it under `nvshmem` (1 unless multi-port).
 Mapping map_optimal(const Node& node, const MappingRequest& request);
 
-/// Fills `nics` and the load factors from `pes`. Eligible are the ports in NVSHMEM's table, for
-/// the other policies the fabric's. A PE that names a port twice loads it twice.
+/// Fills `nics` and the load factors from `pes`. Eligible are the fabric's ports, for NVSHMEM those
+/// that are in its table; storage and management NICs count only where a PE uses them. A PE that
+/// names a port twice loads it twice.
 void fill_loads(const Node& node, Mapping& mapping);
 
 } // namespace shmemctl

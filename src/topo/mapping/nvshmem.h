@@ -23,19 +23,29 @@ const char* to_string(Generation generation);
 Generation generation_of(const NvshmemVersion& version);
 /// The newest release of each generation that is known, oldest first.
 std::vector<NvshmemVersion> representative_versions();
+/// Newer than any release whose rules are known: it is simulated by those of the newest.
+bool is_newer_than_known(const NvshmemVersion& version);
 
 enum class NvshmemTransport { none, ibrc, ibdevx, ibgda, libfabric, ucx };
+/// By a word of REMOTE_TRANSPORT, as parse_remote_transport() gives it; none for any other.
+NvshmemTransport transport_of_word(std::string_view word);
 
 /// The variables that matter, as values.
 struct NvshmemSettings {
   NvshmemVersion version;
+  /// Whose devices are mapped: IBGDA where it is enabled, else `proxy_transport`.
   NvshmemTransport transport = NvshmemTransport::ibrc;
+  NvshmemTransport proxy_transport = NvshmemTransport::ibrc; ///< REMOTE_TRANSPORT
+  std::string unknown_transport; ///< REMOTE_TRANSPORT as written, if NVSHMEM knows no such word
   std::optional<std::string> hca_list, hca_pe_mapping, hca_prefix;
   bool enable_nic_pe_mapping = false;
   bool ibgda_multi_port = false;
   bool disable_data_direct = false;
   std::string netdevs_policy = "AUTO"; ///< generation F
 };
+
+/// The option HCA_PREFIX exists: since 3.4.5.
+bool has_hca_prefix(const NvshmemVersion& version);
 
 /// One device as the verbs library enumerates it.
 struct HcaPortFacts {
@@ -44,7 +54,7 @@ struct HcaPortFacts {
   LinkLayer link_layer = LinkLayer::infiniband;
 };
 struct HcaFacts {
-  std::string name;
+  std::string name; ///< "" if it is not known: lists and prefixes cannot be held against it
   std::vector<HcaPortFacts> ports;
   bool mlx5 = true; ///< has what IBGDA and IBDEVX need
 };
@@ -68,6 +78,7 @@ struct DeviceTable {
   std::vector<HcaListEntry> unmatched; ///< entries that matched no device or port
   bool pe_mapping_ignored = false;     ///< both lists set, or a release that never reads it
   bool overruns = false;               ///< more rows than NVSHMEM's arrays hold (32)
+  std::string undecided;               ///< why the rows cannot be told, and there are none; else ""
 };
 /// Step 1 (research section 1 and 2): which devices NVSHMEM considers, in its order.
 DeviceTable build_device_table(const std::vector<HcaFacts>& devices,

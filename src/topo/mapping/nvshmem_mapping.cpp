@@ -44,8 +44,8 @@ bool equal_ignoring_case(const std::string& left, const char* right) {
 /// Everything that the choice for one node needs, computed once.
 class Simulation {
 public:
-  Simulation(const Node& node, const MappingRequest& request)
-      : node_(node), request_(request), settings_(request.nvshmem),
+  Simulation(const Node& node, const MappingRequest& request, const NvshmemSettings& settings)
+      : node_(node), request_(request), settings_(settings_in(request.world, settings)),
         generation_(generation_of(settings_.version)), enumeration_(enumerate_hcas(node)),
         distances_(node, enumeration_.nics,
                    uses_data_direct_path(settings_.version) && !settings_.disable_data_direct),
@@ -57,6 +57,7 @@ public:
     mapping_.table_nics = enumeration_.nics;
     for (std::size_t pe = 0; pe < request_.gpus.size(); ++pe)
       mapping_.pes.push_back(start_pe(static_cast<int>(pe)));
+    mapping_.undecided = mapping_.table.undecided;
     for (const std::vector<int>& world : worlds())
       answer_world(world);
     return std::move(mapping_);
@@ -167,10 +168,14 @@ private:
   }
 
   std::string why_none() const {
+    if (!mapping_.undecided.empty())
+      return "unknown: " + mapping_.undecided;
     if (settings_.transport == NvshmemTransport::ucx)
       return "UCX chooses its devices by itself";
     if (settings_.transport == NvshmemTransport::none)
-      return "no remote transport is used";
+      return settings_.unknown_transport.empty()
+                 ? "no remote transport is used"
+                 : "NVSHMEM knows no remote transport of that name, and starts none";
     if (mapping_.table.entries.empty())
       return "NVSHMEM's device table is empty, so that this transport does not start";
     return "NETDEVS_POLICY looks at GPUs of the nvidia driver only";
@@ -209,7 +214,7 @@ private:
 
   const Node& node_;
   const MappingRequest& request_;
-  const NvshmemSettings& settings_;
+  NvshmemSettings settings_;
   Generation generation_;
   Enumeration enumeration_;
   NvshmemDistances distances_;
@@ -225,14 +230,42 @@ Enumeration enumerate_hcas(const Node& node) {
     const Nic& nic = node.nics[i];
     if (nic.rdma && !*nic.rdma)
       continue;
-    enumeration.devices.push_back({nic.name, port_facts(nic), may_be_mlx5(node, nic)});
+    enumeration.devices.push_back(
+        {nic.unnamed ? "" : nic.name, port_facts(nic), may_be_mlx5(node, nic)});
     enumeration.nics.push_back(static_cast<int>(i));
   }
   return enumeration;
 }
 
+namespace {
+
+void add_rows_of(const DeviceTable& from, DeviceTable& to) {
+  for (const TableEntry& row : from.entries)
+    if (std::none_of(to.entries.begin(), to.entries.end(), [&row](const TableEntry& known) {
+          return known.device == row.device && known.port == row.port;
+        }))
+      to.entries.push_back(row);
+}
+
+/// Each rank asks with settings of its own, and takes its own answer. The table is that of all of
+/// them together.
+Mapping map_rank_by_rank(const Node& node, const MappingRequest& request) {
+  Mapping together;
+  for (std::size_t pe = 0; pe < request.gpus.size(); ++pe) {
+    Mapping mapping = Simulation(node, request, request.nvshmem_per_pe.at(pe)).run();
+    together.pes.push_back(std::move(mapping.pes[pe]));
+    add_rows_of(mapping.table, together.table);
+    together.table_nics = std::move(mapping.table_nics);
+  }
+  together.request = request;
+  return together;
+}
+
+} // namespace
+
 Mapping map_nvshmem(const Node& node, const MappingRequest& request) {
-  return Simulation(node, request).run();
+  return request.nvshmem_per_pe.empty() ? Simulation(node, request, request.nvshmem).run()
+                                        : map_rank_by_rank(node, request);
 }
 
 } // namespace shmemctl

@@ -84,6 +84,26 @@ std::vector<NvshmemVersion> representative_versions() {
   return {{1, 1, 3}, {2, 2, 1}, {2, 4, 1}, {2, 10, 1}, {3, 4, 5}, {3, 6, 5}, {3, 7, 0}};
 }
 
+bool is_newer_than_known(const NvshmemVersion& version) {
+  const NvshmemVersion newest = representative_versions().back();
+  return std::pair(version.major, version.minor) > std::pair(newest.major, newest.minor);
+}
+
+NvshmemTransport transport_of_word(std::string_view word) {
+  for (const auto& [name, transport] :
+       {std::pair(std::string_view("ibrc"), NvshmemTransport::ibrc),
+        std::pair(std::string_view("ibdevx"), NvshmemTransport::ibdevx),
+        std::pair(std::string_view("libfabric"), NvshmemTransport::libfabric),
+        std::pair(std::string_view("ucx"), NvshmemTransport::ucx)})
+    if (word == name)
+      return transport;
+  return NvshmemTransport::none;
+}
+
+bool has_hca_prefix(const NvshmemVersion& version) {
+  return version >= NvshmemVersion{3, 4, 5};
+}
+
 std::size_t hca_list_capacity(const NvshmemVersion& version) {
   return version < NvshmemVersion{3, 3, 9} ? 16 : 48;
 }
@@ -125,7 +145,7 @@ bool has_transport(const NvshmemVersion& version, NvshmemTransport transport) {
 }
 
 std::string effective_hca_prefix(const NvshmemSettings& settings) {
-  if (settings.version < NvshmemVersion{3, 4, 5})
+  if (!has_hca_prefix(settings.version))
     return "mlx5";
   const char* by_default = settings.version < NvshmemVersion{3, 5, 19} ? "mlx5" : "^smi";
   return settings.hca_prefix.value_or(by_default);

@@ -1,13 +1,14 @@
 #include "src/topo/mapping/ports.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
 
 #include "src/base/text.h"
 #include "src/topo/distance.h"
+#include "src/topo/mapping/nic_roles.h"
+#include "src/topo/mapping/nvshmem_versions.h"
 
 namespace shmemctl {
 
@@ -15,77 +16,6 @@ namespace {
 
 const Nic& nic_of(const Node& node, int nic) {
   return node.nics[static_cast<std::size_t>(nic)];
-}
-
-/// What is known about a port's kind.
-struct PortKind {
-  std::optional<LinkLayer> layer;
-  std::optional<double> rate_Gbps;
-
-  bool any_known() const { return layer || rate_Gbps; }
-  bool operator==(const PortKind&) const = default;
-};
-
-PortKind kind_of(const Node& node, const NicUse& use) {
-  const NicPort* port = find_port(node, use.nic, use.port);
-  return {link_layer_of(node, use.nic, use.port),
-          port != nullptr ? port->rate_Gbps.value : std::nullopt};
-}
-
-struct PortGroup {
-  PortKind kind;
-  std::vector<NicUse> ports;
-  double weight = 0;
-};
-
-/// The compute fabric's own group: the largest total rate, or, as soon as one rate is unknown, the
-/// largest number; the first one of equals.
-std::optional<PortGroup> largest_group(const Node& node, const std::vector<NicUse>& ports) {
-  std::vector<PortGroup> groups;
-  bool all_rates = true;
-  for (const NicUse& use : ports) {
-    const PortKind kind = kind_of(node, use);
-    if (!kind.any_known())
-      continue;
-    all_rates = all_rates && kind.rate_Gbps.has_value();
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&kind](const PortGroup& other) { return other.kind == kind; });
-    if (group == groups.end())
-      group = groups.insert(groups.end(), PortGroup{kind, {}, 0});
-    group->ports.push_back(use);
-  }
-  for (PortGroup& group : groups)
-    group.weight =
-        static_cast<double>(group.ports.size()) * (all_rates ? *group.kind.rate_Gbps : 1.0);
-  const auto largest =
-      std::max_element(groups.begin(), groups.end(),
-                       [](const PortGroup& a, const PortGroup& b) { return a.weight < b.weight; });
-  return largest == groups.end() ? std::nullopt : std::optional(*largest);
-}
-
-bool same_model_of_nic(const Node& node, int left, int right) {
-  const int left_pci = nic_of(node, left).pci;
-  const int right_pci = nic_of(node, right).pci;
-  if (left_pci < 0 || right_pci < 0)
-    return false;
-  const PciDevice& a = node.pci[static_cast<std::size_t>(left_pci)];
-  const PciDevice& b = node.pci[static_cast<std::size_t>(right_pci)];
-  return a.vendor && b.vendor && a.device && b.device && *a.vendor == *b.vendor &&
-         *a.device == *b.device;
-}
-
-/// Unless the facts say otherwise. A slower port of a NIC of the fabric's own model is a member
-/// that came up slow, not another network.
-bool belongs_to(const Node& node, const NicUse& use, const PortGroup& fabric) {
-  const PortKind kind = kind_of(node, use);
-  if (kind.layer && fabric.kind.layer && *kind.layer != *fabric.kind.layer)
-    return false;
-  if (!kind.rate_Gbps || !fabric.kind.rate_Gbps || *kind.rate_Gbps == *fabric.kind.rate_Gbps)
-    return true;
-  return *kind.rate_Gbps < *fabric.kind.rate_Gbps &&
-         std::any_of(fabric.ports.begin(), fabric.ports.end(), [&](const NicUse& member) {
-           return same_model_of_nic(node, use.nic, member.nic);
-         });
 }
 
 const Fact<int>& nic_numa(const Node& node, int index) {
@@ -134,16 +64,49 @@ std::vector<NicUse> usable_ports(const Node& node) {
 }
 
 std::vector<NicUse> fabric_ports(const Node& node) {
-  std::vector<NicUse> ports = usable_ports(node);
-  const std::optional<PortGroup> fabric = largest_group(node, ports);
-  if (fabric)
-    std::erase_if(ports, [&](const NicUse& use) { return !belongs_to(node, use, *fabric); });
+  std::vector<NicUse> ports;
+  for (const RatedPort& rated : port_roles(node))
+    if (rated.role == PortRole::compute)
+      ports.push_back(rated.port);
   return ports;
 }
 
 std::vector<NicUse> candidate_ports(const Node& node) {
   std::vector<NicUse> ports = fabric_ports(node);
   return ports.empty() ? usable_ports(node) : ports;
+}
+
+std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request) {
+  const NvshmemSettings& settings = request.nvshmem;
+  if (request.policy == Policy::nccl || !settings.hca_list)
+    return {};
+  const HcaList list = parse_hca_list(*settings.hca_list, hca_list_capacity(settings.version));
+  std::vector<NicUse> left_out;
+  for (const NicUse& use : usable_ports(node))
+    for (const HcaListEntry& entry : list.entries)
+      if (list.exclude && nic_of(node, use.nic).name == entry.name &&
+          (entry.port == -1 || entry.port == use.port)) {
+        left_out.push_back(use);
+        break;
+      }
+  return left_out;
+}
+
+std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request) {
+  const std::vector<NicUse> all = candidate_ports(node);
+  const std::vector<NicUse> left_out = ports_left_out(node, request);
+  std::vector<NicUse> wanted = all;
+  std::erase_if(wanted, [&left_out](const NicUse& use) {
+    return std::find(left_out.begin(), left_out.end(), use) != left_out.end();
+  });
+  return wanted.empty() ? all : wanted;
+}
+
+MappingRequest optimal_request(MappingRequest request) {
+  if (request.policy == Policy::nccl)
+    request.nvshmem.hca_list.reset();
+  request.policy = Policy::optimal;
+  return request;
 }
 
 Distance gpu_nic_distance(const Node& node, int gpu, int nic) {

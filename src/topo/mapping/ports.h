@@ -13,6 +13,17 @@ namespace shmemctl {
 /// fabric_ports(), or usable_ports() if there is no fabric: what `nccl` and `optimal` choose from.
 std::vector<NicUse> candidate_ports(const Node& node);
 
+/// The usable ports that the operator leaves out by name: NVSHMEM_HCA_LIST=^... Nothing for NCCL,
+/// which does not read it.
+std::vector<NicUse> ports_left_out(const Node& node, const MappingRequest& request);
+/// candidate_ports() without ports_left_out(), or, if that leaves nothing, with them: among these
+/// traffic should be even, and what carries none of it is idle.
+std::vector<NicUse> wanted_ports(const Node& node, const MappingRequest& request);
+
+/// The request for the best mapping that a mapping of this request is compared with: NVSHMEM's list
+/// leaves nothing out for NCCL.
+MappingRequest optimal_request(MappingRequest request);
+
 /// The port's entry in the model, or nullptr where the source does not tell about ports.
 const NicPort* find_port(const Node& node, int nic, int port);
 
@@ -32,7 +43,7 @@ bool crosses_numa(const Node& node, int gpu, int nic);
 /// NICs that carry traffic for each PE: 1, or with IBGDA over several NICs max(1, ports / PEs).
 int nics_per_pe(const NvshmemSettings& settings, std::size_t pes, std::size_t ports);
 
-/// What `optimal` minimises, in this order, after it has kept to candidate_ports(); only NICs that
+/// What `optimal` minimises, in this order, after it has kept to wanted_ports(); only NICs that
 /// carry traffic count.
 struct MappingScore {
   double worst_load = 0;        ///< of the busiest (NIC, port)

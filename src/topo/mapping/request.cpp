@@ -1,6 +1,7 @@
 #include "src/topo/mapping/request.h"
 
 #include "src/base/error.h"
+#include "src/base/remote_transport.h"
 #include "src/base/text.h"
 
 namespace shmemctl {
@@ -10,21 +11,6 @@ namespace {
 std::optional<std::string> text_if_set(const Options& options, const std::string& name) {
   const OptionValue& value = options.value(name);
   return value.set() ? std::optional(value.text) : std::nullopt;
-}
-
-NvshmemTransport transport_of(const Options& options) {
-  if (options.boolean("IB_ENABLE_IBGDA"))
-    return NvshmemTransport::ibgda;
-  const std::string name = lower(options.text("REMOTE_TRANSPORT"));
-  if (name == "none")
-    return NvshmemTransport::none;
-  if (name == "ucx")
-    return NvshmemTransport::ucx;
-  if (name == "ibdevx")
-    return NvshmemTransport::ibdevx;
-  if (name == "libfabric")
-    return NvshmemTransport::libfabric;
-  return NvshmemTransport::ibrc;
 }
 
 Policy policy_of(const Options& options) {
@@ -88,7 +74,14 @@ NvshmemSettings nvshmem_settings(const Options& options) {
                   "give a release of NVSHMEM, such as 3.4.5");
     settings.version = *version;
   }
-  settings.transport = transport_of(options);
+  // Where nobody names one, NVSHMEM takes its default.
+  const std::string asked = options.text("REMOTE_TRANSPORT");
+  const std::string remote = asked == "auto" ? "ibrc" : asked;
+  const std::optional<std::string> word = parse_remote_transport(remote);
+  settings.proxy_transport = transport_of_word(word.value_or("none"));
+  settings.unknown_transport = word ? "" : remote;
+  settings.transport =
+      options.boolean("IB_ENABLE_IBGDA") ? NvshmemTransport::ibgda : settings.proxy_transport;
   settings.hca_list = text_if_set(options, "HCA_LIST");
   settings.hca_pe_mapping = text_if_set(options, "HCA_PE_MAPPING");
   settings.hca_prefix = text_if_set(options, "HCA_PREFIX");

@@ -176,8 +176,8 @@ void add_memory_nodes(const Sysroot& sysroot, Node& node) {
       node.numa_nodes.push_back(std::move(numa));
   }
   if (empty_nodes > 0)
-    node.notes.push_back(std::to_string(empty_nodes) +
-                         " NUMA nodes without CPUs and memory are left out");
+    node.remarks.push_back(std::to_string(empty_nodes) +
+                           " NUMA nodes without CPUs and memory are left out");
   std::sort(node.numa_nodes.begin(), node.numa_nodes.end(),
             [](const NumaNode& a, const NumaNode& b) { return a.os_index < b.os_index; });
 }

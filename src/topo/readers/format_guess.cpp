@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/text.h"
+#include "src/topo/readers/nvidia_smi_text.h"
 
 namespace shmemctl {
 
@@ -16,24 +17,6 @@ std::size_t past_markup(std::string_view text, std::size_t at) {
                                                          : ">";
   const std::size_t found = text.find(end, at + 2);
   return found == std::string_view::npos ? found : found + end.size();
-}
-
-/// `line` without ANSI escapes (ESC [ ... letter), however they were cut.
-std::string without_escapes(std::string_view line) {
-  std::string out;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] != '\x1b') {
-      out += line[i];
-      continue;
-    }
-    if (i + 1 < line.size() && line[i + 1] == '[')
-      ++i;
-    while (i + 1 < line.size() &&
-           (line[i + 1] == ';' || (line[i + 1] >= '0' && line[i + 1] <= '9')))
-      ++i;
-    ++i; // the letter
-  }
-  return out;
 }
 
 } // namespace
@@ -66,7 +49,7 @@ bool has_matrix_header(std::string_view text) {
     // A header is the first thing in the file that matters; what is long is no header.
     const std::string_view line = text.substr(begin, std::min<std::size_t>(end - begin, 65536));
     if (line.find("GPU0") != std::string_view::npos) {
-      const auto words = split_blanks(without_escapes(line));
+      const auto words = split_blanks(smi::plain_text(line));
       if (!words.empty() && words.front() == "GPU0")
         return true;
     }

@@ -55,6 +55,8 @@ void describe(Gpu& gpu, const std::vector<const OsDevice*>& devices) {
   gpu.name = first_info(devices, {"GPUModel"}, "no OS device of the GPU names it");
   gpu.uuid =
       first_info(devices, {"NVIDIAUUID", "AMDUUID", "LevelZeroUUID"}, "hwloc's XML has no UUID");
+  gpu.numa_affinity = unknown<std::string>("hwloc's XML has no list of NUMA nodes of GPUs");
+  gpu.memory_numa = unknown<int>("hwloc's XML does not join GPUs to memory nodes");
   gpu.cpus = unknown<std::string>("hwloc's XML has no CPU affinity of GPUs");
   gpu.driver_index = unknown<int>("hwloc's XML has no driver's number of the GPU");
   if (!devices.empty() && backend_of(*devices.front()) != "OpenCL")

@@ -133,7 +133,7 @@ public:
       for (Nic& nic : *group)
         tree_.node.nics.push_back(std::move(nic));
     if (left_out_ > 0)
-      tree_.node.notes.push_back(fmt::format(
+      tree_.node.remarks.push_back(fmt::format(
           "{} virtual functions without a device of the operating system are left out", left_out_));
     if (repeated_ > 0)
       tree_.node.notes.push_back(
@@ -206,6 +206,7 @@ private:
       return;
     }
     Nic nic = nic_with("");
+    nic.unnamed = true;
     nic.rdma = unknown<bool>("no device of the operating system on this PCI function");
     nic.numa = function.device.numa;
     nic.pci = pci_entry(tree_, function);

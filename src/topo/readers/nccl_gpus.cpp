@@ -38,13 +38,14 @@ GpuLink nvlink_of(const XmlElement& element, const std::string& subject) {
     return link;
   link.bandwidth_GBps = unknown<double>(silent);
   link.target = target_of(element, subject);
-  // A virtual machine does not see its NVSwitches: NCCL writes this in place of their address.
-  const std::string target = element.get("target");
-  if (starts_with(target, "fffffff:ff:ff"))
+  // A virtual machine does not see its NVSwitches: NCCL writes this in place of their address, and
+  // what people write by hand leaves it out.
+  const std::string* const target = element.find("target");
+  if (target == nullptr || starts_with(*target, "fffffff:ff:ff"))
     return link;
-  link.target_address = parse_pci_address(target);
+  link.target_address = parse_pci_address(*target);
   if (!link.target_address)
-    throw bad_element(subject, element, "target " + printable(target, 40) + " is no PCI address");
+    throw bad_element(subject, element, "target " + printable(*target, 40) + " is no PCI address");
   return link;
 }
 
@@ -63,8 +64,9 @@ GpuLink c2c_of(const XmlElement& element, const std::string& subject) {
 
 } // namespace
 
-void read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
-              std::set<PciAddress>& nvswitches) {
+int read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
+             std::set<PciAddress>& nvswitches) {
+  int without_end = 0;
   if (const std::optional<long long> dev = parse_integer(element.get("dev"));
       dev && *dev >= 0 && *dev < 65536)
     gpu.driver_index = known(static_cast<int>(*dev), line_of(element) + ", dev");
@@ -76,11 +78,14 @@ void read_gpu(const XmlElement& element, const std::string& subject, Gpu& gpu,
     GpuLink link = child.name == "c2c" ? c2c_of(child, subject) : nvlink_of(child, subject);
     if (link.target == LinkTarget::nvswitch && link.target_address)
       nvswitches.insert(*link.target_address);
+    const bool to_peer = link.target == LinkTarget::gpu || link.target == LinkTarget::unknown;
+    without_end += link.count > 0 && to_peer && !link.target_address ? 1 : 0;
     if (link.count > 0)
       gpu.links.push_back(std::move(link));
   }
   if (gpu.vendor.empty() && !gpu.links.empty())
     gpu.vendor = gpu.links.front().kind == GpuLinkKind::xgmi ? "amd" : "nvidia";
+  return without_end;
 }
 
 } // namespace shmemctl::nccl

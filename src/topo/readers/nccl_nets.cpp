@@ -42,8 +42,9 @@ std::optional<std::uint64_t> guid_of(const XmlElement& net) {
   return whole ? std::optional<std::uint64_t>(value) : std::nullopt;
 }
 
-/// Mbit/s to Gbit/s. Plugins have reported kbit/s here: what no port can do is not believed.
-Fact<double> rate_of(const XmlElement& net) {
+/// Mbit/s to Gbit/s. Plugins have reported kbit/s here: what no port can do is not believed. The
+/// speed of merged devices is their sum.
+Fact<double> rate_of(const XmlElement& net, std::size_t merged) {
   constexpr double fastest_Gbps = 10000;
   const std::optional<double> speed = parse_number(net.get("speed"));
   if (!speed || *speed <= 0)
@@ -51,7 +52,10 @@ Fact<double> rate_of(const XmlElement& net) {
   if (*speed / 1000 > fastest_Gbps)
     return unknown<double>("the speed " + printable(net.get("speed"), 24) +
                            " Mbit/s is more than any port has");
-  return known(*speed / 1000, line_of(net) + ", speed");
+  const auto devices = static_cast<double>(merged);
+  return known(*speed / 1000 / devices,
+               line_of(net) + ", speed" +
+                   (merged > 1 ? " of " + std::to_string(merged) + " devices" : ""));
 }
 
 /// NCCL adds the number of the device among those of its card to the port's own number
@@ -62,12 +66,12 @@ int port_number(const XmlElement& net, int position) {
   return number >= 1 && number <= 255 ? static_cast<int>(number) : 1;
 }
 
-NicPort port_of(const XmlElement& net, const Nic& nic, int position) {
+NicPort port_of(const XmlElement& net, const Nic& nic, int position, std::size_t merged) {
   NicPort port;
   port.number = port_number(net, position);
   port.state = unknown<PortState>(silent);
   port.link_layer = link_layer_from_name(nic.name);
-  port.rate_Gbps = rate_of(net);
+  port.rate_Gbps = rate_of(net, merged);
   port.lid = unknown<int>(silent);
   port.active_mtu_bytes = unknown<int>(silent);
   port.netdev = nic.rdma && !*nic.rdma ? known(nic.name, line_of(net) + ", name")
@@ -85,6 +89,42 @@ Nic blank_nic() {
   nic.node_guid = unknown<std::string>(silent);
   nic.data_direct = unknown<PciAddress>(silent);
   return nic;
+}
+
+/// A name of NCCL's among those of one <nic>.
+struct Net {
+  int position = 0;        ///< among them
+  std::size_t first = 0;   ///< its first device in the list
+  std::size_t devices = 0; ///< that the name stands for
+};
+
+std::optional<int> dev_of(const XmlElement& net) {
+  const std::optional<long long> dev = parse_integer(net.get("dev"));
+  return dev && *dev >= 0 && *dev < 65536 ? std::optional<int>(static_cast<int>(*dev))
+                                          : std::nullopt;
+}
+
+/// Appends the devices that a <net> of a new name stands for.
+/// @return how many
+std::size_t add_devices(const XmlElement& net, bool on_pci, std::vector<NetDevice>& to) {
+  const std::string name = net.get("name");
+  const Fact<bool> rdma = rdma_of_net(net);
+  // A network interface may have any name.
+  const bool interface = rdma && !*rdma;
+  const VerbsNames verbs = interface ? VerbsNames{{name}, false} : verbs_names(name);
+  for (const std::string& device_name : verbs.names) {
+    NetDevice device;
+    device.nic = blank_nic();
+    device.nic.name = device_name;
+    device.nic.unnamed = device_name.empty();
+    device.nic.rdma = rdma;
+    device.nic.virtual_device = !on_pci;
+    device.dev = dev_of(net);
+    device.data_direct = verbs.data_direct && on_pci;
+    device.merged = verbs.names.size() > 1;
+    to.push_back(std::move(device));
+  }
+  return verbs.names.size();
 }
 
 } // namespace
@@ -109,28 +149,51 @@ Fact<bool> rdma_of_net(const XmlElement& net) {
   return unknown<bool>("neither the name nor the GUID tells");
 }
 
-std::vector<Nic> nics_of(const XmlElement& nic, bool on_pci) {
-  std::vector<Nic> found;
-  std::map<std::string, std::size_t> position; ///< by name
+VerbsNames verbs_names(const std::string& nccl_name) {
+  static constexpr std::string_view data_direct = "_dma";
+  constexpr std::ptrdiff_t most_merged = 16; // NCCL merges four at most
+  if (std::count(nccl_name.begin(), nccl_name.end(), '+') >= most_merged)
+    return {{nccl_name}, false};
+  VerbsNames result;
+  for (std::string part : split(nccl_name, '+')) {
+    const bool direct = part.size() > data_direct.size() && ends_with(part, data_direct);
+    if (direct)
+      part.resize(part.size() - data_direct.size());
+    result.data_direct = result.data_direct || direct;
+    const bool is_new =
+        std::find(result.names.begin(), result.names.end(), part) == result.names.end();
+    if (!part.empty() && is_new)
+      result.names.push_back(std::move(part));
+  }
+  if (result.names.empty())
+    result.names.push_back(nccl_name);
+  return result;
+}
+
+std::vector<NetDevice> devices_of(const XmlElement& nic, bool on_pci) {
+  std::vector<NetDevice> found;
+  std::map<std::string, Net> nets; ///< by NCCL's name
+  int position = 0;
   for (const XmlElement& net : nic.children) {
     if (net.name != "net")
       continue;
     const std::string name = net.get("name");
-    const auto [entry, is_new] = position.emplace(name, found.size());
-    if (is_new || name.empty()) {
-      entry->second = found.size();
-      found.push_back(blank_nic());
-      found.back().name = name;
-      found.back().rdma = rdma_of_net(net);
-      found.back().virtual_device = !on_pci;
+    auto known_net = name.empty() ? nets.end() : nets.find(name);
+    if (known_net == nets.end()) {
+      const std::size_t first = found.size();
+      const Net added{position++, first, add_devices(net, on_pci, found)};
+      known_net = nets.insert_or_assign(name, added).first;
     }
-    Nic& device = found[entry->second];
     if (net.find("port") == nullptr && net.find("speed") == nullptr)
       continue;
-    NicPort port = port_of(net, device, static_cast<int>(entry->second));
-    const auto taken = [&port](const NicPort& other) { return other.number == port.number; };
-    if (std::none_of(device.ports.begin(), device.ports.end(), taken))
-      device.ports.push_back(std::move(port));
+    const Net& at = known_net->second;
+    for (std::size_t i = 0; i < at.devices; ++i) {
+      Nic& device = found[at.first + i].nic;
+      NicPort port = port_of(net, device, at.position, at.devices);
+      const auto taken = [&port](const NicPort& other) { return other.number == port.number; };
+      if (std::none_of(device.ports.begin(), device.ports.end(), taken))
+        device.ports.push_back(std::move(port));
+    }
   }
   return found;
 }
@@ -139,6 +202,7 @@ Nic nic_of_class(std::uint32_t class_code, const Fact<std::uint16_t>& vendor,
                  const Fact<std::uint16_t>& device, const std::string& origin) {
   constexpr std::uint32_t infiniband = 0x0207;
   Nic nic = blank_nic();
+  nic.unnamed = true;
   const bool efa = vendor && *vendor == pci_ids::amazon && device && *device >> 8 == 0xef;
   if (class_code >> 8 == infiniband)
     nic.rdma = known(true, origin + ", PCI class InfiniBand");

@@ -1,12 +1,14 @@
 #include "src/topo/readers/nccl_tree.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
 #include "src/topo/cpu_set.h"
+#include "src/topo/limits.h"
 #include "src/topo/readers/nccl_attributes.h"
 #include "src/topo/readers/nccl_gpus.h"
 #include "src/topo/readers/nccl_nets.h"
@@ -32,15 +34,15 @@ public:
   explicit TreeReader(const std::string& subject) : subject_(subject) { node_.format = "nccl-xml"; }
 
   Node read(const XmlElement& system) {
-    for (const XmlElement& child : system.children)
+    for (const XmlElement& child : system.children) {
       if (child.name == "cpu" && is_of_this_host(child))
         read_cpu(child);
-    if (other_hosts_ > 0)
-      note("the <cpu> elements of other hosts were left out", other_hosts_, first_other_host_);
-    if (classless_ > 0)
-      note("PCI functions without a class were left out: nothing tells GPUs from NICs", classless_,
-           first_classless_);
-    name_nics();
+      else if (child.name != "cpu" && child.name != "shmemctl") // what shmemctl itself adds
+        foreign_.add("<" + printable(child.name, 40) + ">", child);
+    }
+    place_nics();
+    order_nics();
+    write_notes();
     node_.nvswitches = static_cast<int>(nvswitches_.size());
     normalize(node_);
     for (Gpu& gpu : node_.gpus)
@@ -50,8 +52,35 @@ public:
   }
 
 private:
-  void note(const std::string& what, int count, const std::string& first) {
-    node_.notes.push_back(what + " (" + std::to_string(count) + ", the first in " + first + ")");
+  /// Things of one kind that were not used as they stand.
+  struct Tally {
+    int count = 0;
+    std::string first;
+    void add(const std::string& what, const XmlElement& at) {
+      if (count++ == 0)
+        first = (what.empty() ? "" : what + " ") + "in " + line_of(at);
+    }
+    void into(std::vector<std::string>& notes, const std::string& text) const {
+      if (count > 0)
+        notes.push_back(text + " (" + std::to_string(count) + ", the first " + first + ")");
+    }
+  };
+
+  void write_notes() {
+    other_hosts_.into(node_.notes, "the <cpu> elements of other hosts were left out: a file with "
+                                   "only those of one host shows that host");
+    classless_.into(node_.notes,
+                    "PCI functions without a class were left out: nothing tells GPUs from NICs");
+    foreign_.into(node_.notes, "elements that NCCL does not have there were left out");
+    endless_.into(node_.notes,
+                  "NVLinks were left out of the distances: the file does not say to which GPU");
+    merged_.into(node_.remarks, "NICs that NCCL has merged stand where the first of them is, each "
+                                "with its share of their speed");
+    direct_.into(node_.remarks, "NICs with a name in _dma stand where their data-direct function "
+                                "is: the file does not say where the HCA itself is");
+    if (repeated_dev_)
+      node_.remarks.emplace_back("the dev numbers of <net> are not one for each device: RDMA "
+                                 "devices stand in the order of their names");
   }
 
   /// One XML may hold several hosts of an NVLink domain.
@@ -61,8 +90,7 @@ private:
       host_hash_ = hash;
     if (hash == *host_hash_)
       return true;
-    if (other_hosts_++ == 0)
-      first_other_host_ = line_of(cpu);
+    other_hosts_.add("", cpu);
     return false;
   }
 
@@ -83,6 +111,8 @@ private:
         read_pci(child, -1, context);
       else if (child.name == "nic")
         read_virtual_nics(child);
+      else
+        foreign_.add("<" + printable(child.name, 40) + ">", child);
     }
   }
 
@@ -165,6 +195,9 @@ private:
     if (node_.pci.size() >= most_functions)
       throw bad_element(subject_, pci,
                         "more than " + std::to_string(most_functions) + " PCI functions");
+    for (const XmlElement& child : pci.children)
+      if (child.name != "pci" && child.name != "gpu" && child.name != "nic")
+        foreign_.add("<" + printable(child.name, 40) + ">", child);
     PciDevice device = device_of(pci, context);
     device.parent = parent;
     const bool bridge =
@@ -186,8 +219,8 @@ private:
       return;
     }
     if (!is_gpu(pci, device) && !is_nic(pci, device)) {
-      if (!device.class_code && classless_++ == 0)
-        first_classless_ = line_of(pci);
+      if (!device.class_code)
+        classless_.add("", pci);
       return;
     }
     if (!endpoints_.insert(device.address).second)
@@ -209,87 +242,169 @@ private:
   void add_functions(const XmlElement& pci, int index, const CpuContext& context) {
     const PciDevice device = node_.pci[static_cast<std::size_t>(index)];
     if (is_gpu(pci, device))
-      add_gpu(pci, index, context);
+      add_gpus(pci, index, context);
     if (is_nic(pci, device))
       add_nics(pci, index, context);
   }
 
-  void add_gpu(const XmlElement& pci, int index, const CpuContext& context) {
+  /// Several <gpu> of one function are its partitions, which are devices of their own to CUDA.
+  void add_gpus(const XmlElement& pci, int index, const CpuContext& context) {
+    bool any = false;
+    for (const XmlElement& child : pci.children) {
+      if (child.name != "gpu")
+        continue;
+      any = true;
+      if (node_.gpus.size() >= static_cast<std::size_t>(topo_limits::max_devices))
+        throw bad_element(subject_, child,
+                          "more than " + std::to_string(topo_limits::max_devices) +
+                              " GPUs and NICs");
+      Gpu gpu = gpu_of(index, context);
+      if (read_gpu(child, subject_, gpu, nvswitches_) > 0)
+        endless_.add("", child);
+      node_.gpus.push_back(std::move(gpu));
+    }
+    if (!any)
+      node_.gpus.push_back(gpu_of(index, context));
+  }
+
+  Gpu gpu_of(int index, const CpuContext& context) const {
     Gpu gpu;
     gpu.index = static_cast<int>(node_.gpus.size());
     gpu.pci = index;
     gpu.name = unknown<std::string>(silent);
     gpu.uuid = unknown<std::string>(silent);
     gpu.numa = context.numa;
+    gpu.numa_affinity = unknown<std::string>(silent);
+    gpu.memory_numa = unknown<int>(silent);
     gpu.cpus = context.cpus;
     gpu.driver_index = unknown<int>(silent);
     const Fact<std::uint16_t> vendor = node_.pci[static_cast<std::size_t>(index)].vendor;
     gpu.vendor = vendor ? pci_ids::gpu_vendor(*vendor) : "";
-    for (const XmlElement& child : pci.children)
-      if (child.name == "gpu")
-        read_gpu(child, subject_, gpu, nvswitches_);
-    node_.gpus.push_back(std::move(gpu));
+    return gpu;
   }
 
   void add_nics(const XmlElement& pci, int index, const CpuContext& context) {
-    std::vector<Nic> nics;
+    std::vector<NetDevice> devices;
     for (const XmlElement& child : pci.children)
       if (child.name == "nic")
-        for (Nic& nic : bounded_nics(child, true))
-          nics.push_back(std::move(nic));
-    const PciDevice& device = node_.pci[static_cast<std::size_t>(index)];
-    if (nics.empty())
-      nics.push_back(nic_of_class(device.class_code ? *device.class_code : 0, device.vendor,
-                                  device.device, line_of(pci)));
-    for (Nic& nic : nics) {
-      nic.pci = index;
-      nic.numa = context.numa;
-      node_.nics.push_back(std::move(nic));
+        for (NetDevice& device : bounded_devices(child, true))
+          devices.push_back(std::move(device));
+    const PciDevice& function = node_.pci[static_cast<std::size_t>(index)];
+    if (devices.empty())
+      devices.emplace_back().nic = nic_of_class(function.class_code ? *function.class_code : 0,
+                                                function.vendor, function.device, line_of(pci));
+    for (NetDevice& device : devices) {
+      device.nic.pci = index;
+      device.nic.numa = context.numa;
+      if (device.data_direct)
+        device.nic.data_direct = known(function.address, line_of(pci) + ", the name in _dma");
+      if (device.merged)
+        merged_.add(printable(device.nic.name, 60), pci);
+      if (device.data_direct)
+        direct_.add(printable(device.nic.name, 60), pci);
+      devices_.push_back(std::move(device));
     }
   }
 
-  std::vector<Nic> bounded_nics(const XmlElement& element, bool on_pci) const {
+  std::vector<NetDevice> bounded_devices(const XmlElement& element, bool on_pci) {
     constexpr std::size_t most_nets = 4096;
-    if (element.children.size() + node_.nics.size() > most_nets)
+    if (element.children.size() + devices_.size() > most_nets)
       throw bad_element(subject_, element,
                         "more than " + std::to_string(most_nets) + " network devices");
-    return nics_of(element, on_pci);
+    for (const XmlElement& child : element.children)
+      if (child.name != "net")
+        foreign_.add("<" + printable(child.name, 40) + ">", child);
+    return devices_of(element, on_pci);
   }
 
   /// NCCL repeats interfaces without a PCI path below every CPU.
   void read_virtual_nics(const XmlElement& element) {
-    for (Nic& nic : bounded_nics(element, false)) {
-      if (!nic.name.empty() && !virtual_names_.insert(nic.name).second)
+    for (NetDevice& device : bounded_devices(element, false)) {
+      if (!device.nic.name.empty() && !virtual_names_.insert(device.nic.name).second)
         continue;
-      nic.numa = unknown<int>("it has no place in the PCI tree");
-      node_.nics.push_back(std::move(nic));
+      device.nic.numa = unknown<int>("it has no place in the PCI tree");
+      devices_.push_back(std::move(device));
     }
   }
 
-  /// Names for those that have none, then the order in which libibverbs enumerates.
-  void name_nics() {
+  /// An HCA that NCCL lists by its own function and by its data-direct one is one device.
+  void place_nics() {
+    std::map<std::string, std::size_t> own; ///< by name: devices at their own function
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (!devices_[i].nic.unnamed && !devices_[i].data_direct)
+        own.emplace(devices_[i].nic.name, i);
+    std::vector<NetDevice> kept;
+    for (const NetDevice& device : devices_) {
+      const auto twin = device.data_direct ? own.find(device.nic.name) : own.end();
+      if (twin != own.end())
+        devices_[twin->second].nic.data_direct = device.nic.data_direct;
+    }
+    for (NetDevice& device : devices_)
+      if (!device.data_direct || own.count(device.nic.name) == 0)
+        kept.push_back(std::move(device));
+    devices_ = std::move(kept);
+  }
+
+  /// Labels for those that have no name.
+  void label_nics() {
     std::set<std::string> taken;
-    std::set<std::string> made_up;
-    for (const Nic& nic : node_.nics)
-      taken.insert(nic.name);
+    for (const NetDevice& device : devices_)
+      taken.insert(device.nic.name);
     int number = 0;
-    for (Nic& nic : node_.nics) {
-      if (!nic.name.empty())
+    for (NetDevice& device : devices_) {
+      if (!device.nic.unnamed)
         continue;
       do
-        nic.name = "nic" + std::to_string(number++);
-      while (!taken.insert(nic.name).second);
-      made_up.insert(nic.name);
+        device.nic.name = "nic" + std::to_string(number++);
+      while (!taken.insert(device.nic.name).second);
     }
-    auto group = [&made_up](const Nic& nic) {
-      return nic.rdma && !*nic.rdma ? 2 : made_up.count(nic.name) != 0 ? 1 : 0;
-    };
-    std::stable_sort(node_.nics.begin(), node_.nics.end(),
-                     [&group](const Nic& left, const Nic& right) {
-                       if (group(left) != group(right))
-                         return group(left) < group(right);
-                       return group(left) == 0 && natural_less(left.name, right.name);
-                     });
+  }
+
+  /// RDMA devices with a name, then those without, then other interfaces.
+  static int group_of(const NetDevice& device) {
+    const Nic& nic = device.nic;
+    return nic.rdma && !*nic.rdma ? 2 : nic.unnamed ? 1 : 0;
+  }
+
+  /// Whether NCCL's numbers order the RDMA devices: each has one, and no two nets share one (the
+  /// devices of a merged net do).
+  bool ordered_by_dev() {
+    std::map<int, const NetDevice*> taken;
+    bool any = false;
+    bool usable = true;
+    for (const NetDevice& device : devices_) {
+      if (group_of(device) != 0)
+        continue;
+      any = any || device.dev;
+      if (!device.dev) {
+        usable = false;
+        continue;
+      }
+      const auto [entry, is_new] = taken.emplace(*device.dev, &device);
+      const bool same_net = !is_new && device.merged && entry->second->merged &&
+                            entry->second->nic.pci == device.nic.pci;
+      usable = usable && (is_new || same_net);
+    }
+    repeated_dev_ = any && !usable;
+    return any && usable;
+  }
+
+  /// The order in which the verbs library enumerates: NCCL numbers devices in it. Without numbers
+  /// it is taken to be that of the names.
+  void order_nics() {
+    label_nics();
+    const bool by_dev = ordered_by_dev();
+    std::stable_sort(
+        devices_.begin(), devices_.end(), [by_dev](const NetDevice& left, const NetDevice& right) {
+          const int group = group_of(left);
+          if (group != group_of(right))
+            return group < group_of(right);
+          if (group != 0)
+            return false;
+          return by_dev ? *left.dev < *right.dev : natural_less(left.nic.name, right.nic.name);
+        });
+    for (NetDevice& device : devices_)
+      node_.nics.push_back(std::move(device.nic));
   }
 
   const std::string& subject_;
@@ -299,10 +414,9 @@ private:
   std::set<PciAddress> endpoints_;
   std::set<PciAddress> nvswitches_;
   std::set<std::string> virtual_names_;
-  int other_hosts_ = 0;
-  int classless_ = 0;
-  std::string first_other_host_;
-  std::string first_classless_;
+  std::vector<NetDevice> devices_; ///< of all <nic>, until they are in order
+  Tally other_hosts_, classless_, foreign_, endless_, merged_, direct_;
+  bool repeated_dev_ = false;
 };
 
 } // namespace

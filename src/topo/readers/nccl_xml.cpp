@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "src/base/error.h"
 #include "src/topo/nccl_extras.h"
 #include "src/topo/node_shape.h"
@@ -20,6 +22,16 @@ void check_root(const XmlElement& root, const std::string& subject) {
   if (root.name != "system")
     throw input_error(subject, root.position(),
                       "the root element is <" + printable(root.name, 40) + ">, not <system>",
+                      dump_fix);
+  // NCCL puts everything below <cpu>: a root that has other elements only is another tool's.
+  const auto has = [&root](const char* name) {
+    return std::any_of(root.children.begin(), root.children.end(),
+                       [name](const XmlElement& child) { return child.name == name; });
+  };
+  if (!root.children.empty() && !has("cpu") && !has("shmemctl"))
+    throw input_error(subject, root.children.front().position(),
+                      "<" + printable(root.children.front().name, 40) +
+                          "> below <system>, and no <cpu>: this is not NCCL's XML",
                       dump_fix);
 }
 

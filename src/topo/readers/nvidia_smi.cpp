@@ -4,6 +4,7 @@
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/topo/cpu_set.h"
+#include "src/topo/limits.h"
 #include "src/topo/nic_names.h"
 #include "src/topo/readers/nvidia_smi_text.h"
 #include "src/topo/readers/reader.h"
@@ -38,23 +39,76 @@ std::string line_origin(const smi::Row& row, const std::string& column) {
   return "line " + std::to_string(row.line) + ", " + column;
 }
 
-Fact<int> numa_of(const smi::Row& row) {
-  const std::optional<long long> numa = parse_integer(row.numa);
-  if (numa && *numa >= 0 && *numa < 65536)
-    return known(static_cast<int>(*numa), line_origin(row, "NUMA Affinity"));
-  return unknown<int>(is_absent(row.numa)
-                          ? "nvidia-smi gives no NUMA affinity"
-                          : "nvidia-smi gives the NUMA affinity " + printable(row.numa, 40));
+std::string affinity_of(const smi::Row& row, smi::Affinity column) {
+  const auto field = row.affinities.find(column);
+  return field == row.affinities.end() ? "" : field->second;
 }
 
-/// One damaged CPU list means that the column was cut: the lists that still look whole may not be.
-bool cpu_column_is_damaged(const smi::Table& table) {
-  return std::any_of(table.rows.begin(), table.rows.end(), [](const smi::Row& row) {
-    return smi::is_gpu_label(row.label) && !is_absent(row.cpus) && !is_cpulist(row.cpus);
-  });
+const char* title_of(smi::Affinity column) {
+  switch (column) {
+  case smi::Affinity::cpus:
+    return "CPU Affinity";
+  case smi::Affinity::numa:
+    return "NUMA Affinity";
+  case smi::Affinity::gpu_numa:
+    return "GPU NUMA ID";
+  }
+  return "";
 }
 
-Gpu gpu_of(const smi::Table& table, const std::string& label, int index, bool cpus_damaged) {
+std::optional<int> node_number(const std::string& text) {
+  const std::optional<long long> number = parse_integer(text);
+  return number && *number >= 0 && *number < 65536 ? std::optional<int>(static_cast<int>(*number))
+                                                   : std::nullopt;
+}
+
+bool fits(const smi::Row& row, smi::Affinity column) {
+  const std::string text = affinity_of(row, column);
+  if (row.affinities_damaged)
+    return false;
+  if (is_absent(text))
+    return true;
+  return column == smi::Affinity::gpu_numa ? node_number(text).has_value() : is_cpulist(text);
+}
+
+/// One damaged field means that the column was cut, or grew together with its neighbour: the fields
+/// that still look whole may not be.
+class Columns {
+public:
+  Columns(const smi::Table& table, std::vector<std::string>& notes) {
+    for (const smi::Affinity column : table.affinities) {
+      const auto bad =
+          std::find_if(table.rows.begin(), table.rows.end(), [column](const smi::Row& row) {
+            return smi::is_gpu_label(row.label) && !fits(row, column);
+          });
+      if (bad == table.rows.end())
+        continue;
+      damaged_.insert(column);
+      notes.push_back(std::string("the ") + title_of(column) +
+                      " column is damaged and was not used (line " + std::to_string(bad->line) +
+                      ")");
+    }
+  }
+
+  /// The field as a value of its kind; unknown, with the reason, if there is none.
+  template <class T, class Parse>
+  Fact<T> read(const smi::Row& row, smi::Affinity column, Parse parse) const {
+    if (damaged_.count(column) != 0)
+      return unknown<T>(std::string("the ") + title_of(column) + " column is damaged");
+    const std::string text = affinity_of(row, column);
+    if (is_absent(text))
+      return unknown<T>(std::string("nvidia-smi gives no ") + title_of(column));
+    if (std::optional<T> value = parse(text))
+      return known(std::move(*value), line_origin(row, title_of(column)));
+    return unknown<T>(std::string("nvidia-smi gives the ") + title_of(column) + " " +
+                      printable(text, 40));
+  }
+
+private:
+  std::set<smi::Affinity> damaged_;
+};
+
+Gpu gpu_of(const smi::Table& table, const std::string& label, int index, const Columns& columns) {
   Gpu gpu;
   gpu.index = index;
   gpu.vendor = "nvidia";
@@ -65,17 +119,19 @@ Gpu gpu_of(const smi::Table& table, const std::string& label, int index, bool cp
                                      : known(static_cast<int>(number), "title " + label);
   const smi::Row* row = row_of(table, label);
   if (row == nullptr) {
-    gpu.numa = unknown<int>("the text lacks the row of " + label);
-    gpu.cpus = unknown<std::string>("the text lacks the row of " + label);
+    const std::string reason = "the text lacks the row of " + label;
+    gpu.numa = gpu.memory_numa = unknown<int>(reason);
+    gpu.cpus = gpu.numa_affinity = unknown<std::string>(reason);
     return gpu;
   }
-  gpu.numa = numa_of(*row);
-  if (is_absent(row->cpus))
-    gpu.cpus = unknown<std::string>("nvidia-smi gives no CPU affinity");
-  else if (cpus_damaged)
-    gpu.cpus = unknown<std::string>("the CPU Affinity column is damaged");
-  else
-    gpu.cpus = known(row->cpus, line_origin(*row, "CPU Affinity"));
+  const auto list = [](const std::string& text) { return std::optional<std::string>(text); };
+  const auto several = [](const std::string& text) {
+    return node_number(text) ? std::nullopt : std::optional<std::string>(text);
+  };
+  gpu.numa = columns.read<int>(*row, smi::Affinity::numa, node_number);
+  gpu.numa_affinity = columns.read<std::string>(*row, smi::Affinity::numa, several);
+  gpu.memory_numa = columns.read<int>(*row, smi::Affinity::gpu_numa, node_number);
+  gpu.cpus = columns.read<std::string>(*row, smi::Affinity::cpus, list);
   return gpu;
 }
 
@@ -104,12 +160,32 @@ Nic nic_of(const std::string& name) {
 
 void note_legend(const smi::Table& table, const smi::Square& square, Node& node) {
   for (const std::string& label : square.labels)
-    if (smi::is_nic_label(label) && table.names.count(label) == 0)
+    if (!table.names.empty() && smi::is_nic_label(label) && table.names.count(label) == 0)
       node.notes.push_back("the NIC legend has no name for " + label);
   for (const auto& [title, name] : table.names)
     if (std::find(square.labels.begin(), square.labels.end(), title) == square.labels.end())
       node.notes.push_back("the NIC legend names " + title + " (" + printable(name, 60) +
                            "), which the matrix lacks");
+}
+
+/// The number in a NIC's title, if the title is not the one that its position gives.
+Fact<int> number_of(const std::string& label, int position) {
+  if (!smi::is_nic_label(label))
+    return unknown<int>("the title is a device's name");
+  const int number = static_cast<int>(parse_integer(label.substr(3)).value_or(position));
+  return number == position ? unknown<int>("the same as the position")
+                            : known(number, "title " + label);
+}
+
+/// Releases that show only some NICs say so above the matrix.
+void note_hidden(const smi::Table& table, Node& node) {
+  const auto shown = static_cast<int>(node.nics.size());
+  if (table.nics_found <= shown)
+    return;
+  node.hidden_nics = std::min(table.nics_found - shown, topo_limits::max_devices);
+  node.notes.push_back("line " + std::to_string(table.nics_found_line) + ": the matrix shows " +
+                       std::to_string(shown) + " of " + std::to_string(table.nics_found) +
+                       " NICs, so which NIC a PE uses is unknown");
 }
 
 } // namespace
@@ -125,13 +201,12 @@ Node read_nvidia_smi(const std::string& text, const std::string& subject) {
   node.format = "nvidia-smi";
   node.notes = table.notes;
   node.notes.insert(node.notes.end(), square.notes.begin(), square.notes.end());
-  const bool cpus_damaged = cpu_column_is_damaged(table);
-  if (cpus_damaged)
-    node.notes.push_back("the CPU Affinity column is damaged and was not used");
+  node.remarks = square.remarks;
+  const Columns columns(table, node.notes);
   std::set<std::string> names;
   for (const std::string& label : square.labels) {
     if (smi::is_gpu_label(label)) {
-      node.gpus.push_back(gpu_of(table, label, static_cast<int>(node.gpus.size()), cpus_damaged));
+      node.gpus.push_back(gpu_of(table, label, static_cast<int>(node.gpus.size()), columns));
       continue;
     }
     const auto named = table.names.find(label);
@@ -140,8 +215,12 @@ Node read_nvidia_smi(const std::string& text, const std::string& subject) {
       throw input_error(subject, "line " + std::to_string(table.header_line),
                         "two NICs are named " + printable(name, 60),
                         "give the whole output of: nvidia-smi topo -m");
-    node.nics.push_back(nic_of(name));
+    Nic nic = nic_of(name);
+    nic.unnamed = named == table.names.end() && smi::is_nic_label(label);
+    nic.source_number = number_of(label, static_cast<int>(node.nics.size()));
+    node.nics.push_back(std::move(nic));
   }
+  note_hidden(table, node);
   note_legend(table, square, node);
   node.recorded = std::move(square.cells);
   normalize(node);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/topo/distance.h"
@@ -35,16 +36,11 @@ public:
         cells_(labels_.size(), std::vector<Cell>(labels_.size())) {
     for (std::size_t i = 0; i < labels_.size(); ++i)
       position_[labels_[i]] = i;
-    untitled_.insert(labels_.begin(), labels_.end());
-    for (const std::string& title : table_.columns)
-      untitled_.erase(title);
   }
 
   Square build() {
-    for (const Row& row : table_.rows) {
-      any_nic_row_ = any_nic_row_ || !is_gpu_label(row.label);
+    for (const Row& row : table_.rows)
       place(row);
-    }
     Square square;
     square.labels = labels_;
     square.cells.assign(labels_.size(), std::vector<Distance>(labels_.size()));
@@ -53,11 +49,14 @@ public:
       for (std::size_t j = 0; j < i; ++j)
         square.cells[i][j] = square.cells[j][i] = merged(i, j);
     }
-    if (lost_ > 0)
-      square.notes.push_back(std::to_string(lost_) + " distances between NICs are not in the text");
-    if (mirrored_ > 0)
-      square.notes.push_back(std::to_string(mirrored_) +
-                             " cells are missing and were taken from the other half of the matrix");
+    if (!lost_.empty())
+      square.notes.push_back(told(lost_, "distances are not in the text and stay unknown"));
+    if (!lost_nics_.empty())
+      square.remarks.push_back(
+          told(lost_nics_, "distances between NICs are not in the text and stay unknown"));
+    if (!mirrored_.empty())
+      square.notes.push_back(
+          told(mirrored_, "cells are missing and were taken from the other half of the matrix"));
     return square;
   }
 
@@ -79,10 +78,15 @@ private:
   Distance merged(std::size_t i, std::size_t j) {
     const Cell& one = cells_[i][j];
     const Cell& other = cells_[j][i];
-    if (one.line == 0 && other.line == 0)
-      return missing(i, j);
-    if (one.line == 0 || other.line == 0)
-      ++mirrored_;
+    if (one.line == 0 && other.line == 0) {
+      const bool nics = !is_gpu_label(labels_[i]) && !is_gpu_label(labels_[j]);
+      (nics ? lost_nics_ : lost_).emplace_back(j, i); // as in the upper half
+      return Distance{std::nullopt, 0, "not in the text"};
+    }
+    if (one.line == 0)
+      mirrored_.emplace_back(i, j);
+    if (other.line == 0)
+      mirrored_.emplace_back(j, i);
     const bool both = one.line > 0 && other.line > 0 && one.distance.path && other.distance.path;
     if (both && !(one.distance == other.distance))
       throw error(one.line, "the matrix contradicts itself: " + labels_[i] + "-" + labels_[j] +
@@ -92,29 +96,19 @@ private:
     return one.line > 0 && (one.distance.path || other.line == 0) ? one.distance : other.distance;
   }
 
-  /// Only two NICs may lack a distance (no mapping depends on it), and only where the text lost
-  /// the columns of both or the rows of all.
-  Distance missing(std::size_t i, std::size_t j) {
-    const bool columns_lost = untitled(i) && untitled(j);
-    const bool rows_lost = !any_nic_row_ && !is_gpu_label(labels_[i]) && !is_gpu_label(labels_[j]);
-    if (!columns_lost && !rows_lost)
-      throw missing_cell(i, j);
-    ++lost_;
-    return Distance{std::nullopt, 0, "not in the text"};
+  /// "3 distances ... (GPU0-NIC1 in line 2, GPU1-NIC1 in line 3 and 1 more)"
+  std::string told(const std::vector<std::pair<std::size_t, std::size_t>>& cells,
+                   const std::string& what) const {
+    constexpr std::size_t shown = 4;
+    std::string text = std::to_string(cells.size()) + " " + what + " (";
+    for (std::size_t at = 0; at < cells.size() && at < shown; ++at) {
+      const std::size_t line = line_of(cells[at].first);
+      text += (at > 0 ? ", " : "") + labels_[cells[at].first] + "-" + labels_[cells[at].second] +
+              (line > 0 ? " in line " + std::to_string(line) : ", whose row is missing");
+    }
+    return text +
+           (cells.size() > shown ? " and " + std::to_string(cells.size() - shown) + " more)" : ")");
   }
-
-  Error missing_cell(std::size_t i, std::size_t j) const {
-    if (line_of(i) == 0 && line_of(j) == 0)
-      return error(table_.header_line,
-                   "the rows of " + labels_[i] + " and " + labels_[j] + " are missing");
-    const std::size_t cut = line_of(i) > 0 ? i : j;
-    const std::size_t other = cut == i ? j : i;
-    return error(line_of(cut),
-                 "the cell of " + labels_[cut] + " and " + labels_[other] + " is missing" +
-                     (line_of(other) == 0 ? ", and so is the row of " + labels_[other] : ""));
-  }
-
-  bool untitled(std::size_t index) const { return untitled_.count(labels_[index]) != 0; }
 
   std::size_t line_of(std::size_t index) const {
     for (const Row& row : table_.rows)
@@ -132,10 +126,7 @@ private:
   std::vector<std::string> labels_;
   std::map<std::string, std::size_t> position_;
   std::vector<std::vector<Cell>> cells_;
-  std::set<std::string> untitled_; ///< labels that only rows have
-  bool any_nic_row_ = false;
-  std::size_t mirrored_ = 0;
-  std::size_t lost_ = 0;
+  std::vector<std::pair<std::size_t, std::size_t>> lost_, lost_nics_, mirrored_;
 };
 
 } // namespace

@@ -45,18 +45,25 @@ std::size_t skip_escape(std::string_view text, std::size_t at) {
   return std::min(skip_while(at, 0x20, 0x2f) + 1, text.size());
 }
 
-std::string without_escapes(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '\x1b') {
-      at = skip_escape(text, at);
-    } else {
-      out += text[at];
-      ++at;
-    }
-  }
-  return out;
+/// Bytes of the blank that begins at `at` and is not ASCII's (Unicode's space separators); 0 if
+/// there is none.
+std::size_t wide_blank(std::string_view text, std::size_t at) {
+  static constexpr std::array<std::string_view, 5> blanks = {
+      "\xc2\xa0", "\xe1\x9a\x80", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+  const std::string_view rest = text.substr(at);
+  for (const std::string_view blank : blanks)
+    if (starts_with(rest, blank))
+      return blank.size();
+  if (rest.size() < 3 || !starts_with(rest, "\xe2\x80"))
+    return 0;
+  const auto last = static_cast<unsigned char>(rest[2]);
+  return last >= 0x80 && last <= 0x8a ? 3 : 0; // U+2000 to U+200A
+}
+
+/// Bytes of the byte order mark or the zero-width space that begins at `at`; 0 if there is none.
+std::size_t no_width(std::string_view text, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  return starts_with(rest, "\xef\xbb\xbf") || starts_with(rest, "\xe2\x80\x8b") ? 3 : 0;
 }
 
 /// Up to `limit` words of a line.
@@ -88,10 +95,14 @@ class TableParser {
 public:
   explicit TableParser(const std::string& subject) : subject_(subject) {}
 
-  void line(std::size_t number, std::string_view text) {
+  /// @param cut the text ends here without the end of the line
+  void line(std::size_t number, std::string_view text, bool cut) {
     const std::vector<std::string> start = words_of(text, 2);
     if (start.empty())
       return;
+    cut_ = cut;
+    if (table_.nics_found == 0 && start.size() > 1 && start[1] == "NICs")
+      hidden_nics(number, text);
     if (state_ == State::search)
       return search(number, text, start);
     if (state_ != State::done && begins_another(start)) {
@@ -106,6 +117,9 @@ public:
   }
 
   Table finish(std::size_t lines) {
+    if (untitled_text_ > 0)
+      table_.notes.push_back("line " + std::to_string(untitled_text_) +
+                             ": what stands behind the cells has no title and is not read");
     if (state_ == State::search && p2p_line_ > 0)
       throw table_error(subject_, p2p_line_, "this matrix is of topo -p2p, not of topo -m or -mp");
     if (state_ == State::search)
@@ -155,9 +169,25 @@ private:
                        [](const std::string& word) { return is_p2p_status(word); });
   }
 
+  /// "4 NICs found in the topology, only displaying 2 in the matrix."
+  void hidden_nics(std::size_t number, std::string_view text) {
+    const std::vector<std::string> words = words_of(text, 16);
+    const std::optional<long long> found = parse_integer(words[0]);
+    const bool said = words.size() > 2 && words[2] == "found" &&
+                      std::find(words.begin(), words.end(), "displaying") != words.end();
+    if (!said || !found || *found < 1 || *found > 100'000)
+      return;
+    table_.nics_found = static_cast<int>(*found);
+    table_.nics_found_line = number;
+  }
+
   void header(std::size_t number, const std::string& text) {
     table_.header_line = number;
-    for (const std::string& word : words_of(text, max_devices + 1)) {
+    constexpr std::size_t affinity_words = 7;
+    const std::vector<std::string> words = words_of(text, max_devices + affinity_words + 1);
+    std::size_t at = 0;
+    for (; at < words.size(); ++at) {
+      const std::string& word = words[at];
       if (word == "CPU" || word == "NUMA" || word == "GPU")
         break; // "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
       if (!titles_.insert(word).second)
@@ -166,6 +196,33 @@ private:
     }
     if (table_.columns.size() > max_devices)
       throw table_error(subject_, number, "more than " + std::to_string(max_devices) + " columns");
+    const std::string& last = table_.columns.back();
+    if (at == words.size() && last.size() <= 3 &&
+        (starts_with("GPU", last) || starts_with("NIC", last)))
+      throw table_error(subject_, number, "the line of titles is cut: it ends with " + last);
+    affinity_titles(words, at);
+  }
+
+  /// A title that is cut, or that nobody knows, leaves the columns from there on without a title.
+  void affinity_titles(const std::vector<std::string>& words, std::size_t at) {
+    struct Title {
+      Affinity affinity;
+      std::vector<std::string> words;
+    };
+    static const std::vector<Title> titles = {{Affinity::cpus, {"CPU", "Affinity"}},
+                                              {Affinity::numa, {"NUMA", "Affinity"}},
+                                              {Affinity::gpu_numa, {"GPU", "NUMA", "ID"}}};
+    while (at < words.size()) {
+      const auto title = std::find_if(titles.begin(), titles.end(), [&](const Title& candidate) {
+        return words.size() - at >= candidate.words.size() &&
+               std::equal(candidate.words.begin(), candidate.words.end(),
+                          words.begin() + static_cast<std::ptrdiff_t>(at));
+      });
+      if (title == titles.end())
+        return;
+      table_.affinities.push_back(title->affinity);
+      at += title->words.size();
+    }
   }
 
   void row_or_legend(std::size_t number, std::string_view text,
@@ -191,7 +248,7 @@ private:
     seen_.insert(label);
   }
 
-  Row row(std::size_t number, std::string_view text) const {
+  Row row(std::size_t number, std::string_view text) {
     const std::vector<std::string> words = words_of(text, 2 * max_devices);
     Row row;
     row.line = number;
@@ -203,6 +260,10 @@ private:
         break;
       row.cells.push_back(*cell);
     }
+    // The last word of a text that ends within a line may be the beginning of another: NV1 of NV18.
+    if (cut_ && at == words.size() && !row.cells.empty() &&
+        row.cells.back().path == PathClass::nvlink)
+      row.cells.pop_back();
     const bool short_of_cells = row.cells.size() < table_.columns.size();
     if (short_of_cells && at < words.size() && !may_be_affinity(words[at]))
       throw table_error(subject_, number,
@@ -222,19 +283,37 @@ private:
     return word == "N/A" || word.find_first_not_of("0123456789-,") == std::string::npos;
   }
 
-  /// Fields by tab where the text has kept its tabs (an affinity can be empty), else by word.
+  /// Fields by tab where the text has kept its tabs (an affinity can be empty), else by word: then
+  /// there must be as many as titles.
   void affinities(std::string_view text, const std::vector<std::string>& words, std::size_t at,
-                  Row& row) const {
-    const std::size_t after = table_.columns.size() + 1;
-    if (row.cells.size() == table_.columns.size() &&
-        static_cast<std::size_t>(std::count(text.begin(), text.end(), '\t')) >= after) {
-      const std::vector<std::string> fields = split(text.substr(0, max_line_bytes), '\t');
-      row.cpus = fields.size() > after ? std::string(trim(fields[after])) : "";
-      row.numa = fields.size() > after + 1 ? std::string(trim(fields[after + 1])) : "";
+                  Row& row) {
+    if (!is_gpu_label(row.label))
+      return;
+    if (table_.affinities.empty()) {
+      if (at < words.size() && untitled_text_ == 0)
+        untitled_text_ = row.line;
       return;
     }
-    row.cpus = at < words.size() ? words[at] : "";
-    row.numa = at + 1 < words.size() ? words[at + 1] : "";
+    const std::size_t after = table_.columns.size() + 1;
+    const bool whole = row.cells.size() == table_.columns.size();
+    if (whole && static_cast<std::size_t>(std::count(text.begin(), text.end(), '\t')) >= after)
+      return by_tabs(split(text.substr(0, max_line_bytes), '\t'), after, row);
+    const std::size_t count = words.size() - at;
+    row.affinities_damaged = count != 0 && count != table_.affinities.size();
+    if (count == table_.affinities.size())
+      for (std::size_t i = 0; i < count; ++i)
+        row.affinities[table_.affinities[i]] = words[at + i];
+  }
+
+  /// nvidia-smi puts two tabs before the last column, so that is the first field with a word.
+  void by_tabs(const std::vector<std::string>& fields, std::size_t at, Row& row) const {
+    for (const Affinity affinity : table_.affinities) {
+      if (affinity == Affinity::gpu_numa)
+        while (at + 1 < fields.size() && trim(fields[at]).empty())
+          ++at;
+      row.affinities[affinity] = at < fields.size() ? std::string(trim(fields[at])) : "";
+      ++at;
+    }
   }
 
   void legend(std::size_t number, const std::vector<std::string>& start) {
@@ -258,9 +337,11 @@ private:
   std::string candidate_;
   std::size_t candidate_line_ = 0;
   std::size_t p2p_line_ = 0;
-  std::set<std::string> titles_; ///< of columns
-  std::set<std::string> seen_;   ///< of rows
-  std::size_t untitled_ = 0;     ///< rows without a column
+  std::set<std::string> titles_;  ///< of columns
+  std::set<std::string> seen_;    ///< of rows
+  std::size_t untitled_ = 0;      ///< rows without a column
+  std::size_t untitled_text_ = 0; ///< line of the first text behind cells that has no title
+  bool cut_ = false;              ///< the line that is being read has no end
   Table table_;
 };
 
@@ -274,13 +355,31 @@ bool is_nic_label(const std::string& label) {
   return is_numbered(label, "NIC");
 }
 
+std::string plain_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '\x1b') {
+      at = skip_escape(text, at);
+    } else if (const std::size_t blank = wide_blank(text, at); blank > 0) {
+      out += ' ';
+      at += blank;
+    } else if (const std::size_t nothing = no_width(text, at); nothing > 0) {
+      at += nothing;
+    } else {
+      out += text[at++];
+    }
+  }
+  return out;
+}
+
 Table split_table(const std::string& text, const std::string& subject) {
-  const std::string plain = without_escapes(text);
+  const std::string plain = plain_text(text);
   TableParser parser(subject);
   std::size_t number = 0;
   for (std::size_t at = 0; at < plain.size();) {
     const std::size_t end = std::min(plain.find('\n', at), plain.size());
-    parser.line(++number, std::string_view(plain).substr(at, end - at));
+    parser.line(++number, std::string_view(plain).substr(at, end - at), end == plain.size());
     at = end + 1;
   }
   return parser.finish(number);

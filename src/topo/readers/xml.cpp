@@ -179,34 +179,4 @@ XmlElement parse_xml(const std::string& text, const std::string& subject) {
   return to.take();
 }
 
-std::string xml_escape(const std::string& value) {
-  static const char* const replacement = "\xef\xbf\xbd";
-  std::string out;
-  std::size_t at = 0;
-  while (at < value.size()) {
-    const std::size_t length = utf8_sequence_length(value, at);
-    const char c = value[at];
-    const auto byte = static_cast<unsigned char>(c);
-    // U+FFFE and U+FFFF are UTF-8 but not XML.
-    const bool noncharacter = length == 3 && byte == 0xef && value[at + 1] == '\xbf' &&
-                              static_cast<unsigned char>(value[at + 2]) >= 0xbe;
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (c == '\t' || c == '\n' || c == '\r')
-      out += "&#" + std::to_string(static_cast<int>(c)) + ";";
-    else if (length == 0 || byte < 0x20 || noncharacter)
-      out += replacement;
-    else
-      out.append(value, at, length);
-    at += length == 0 ? 1 : length;
-  }
-  return out;
-}
-
 } // namespace shmemctl

@@ -37,8 +37,4 @@ struct XmlElement {
 /// @param subject the file's name, for messages
 XmlElement parse_xml(const std::string& text, const std::string& subject);
 
-/// `value` with the characters that XML reserves as entities, for attributes and text. Control
-/// characters that XML 1.0 has no words for become U+FFFD; bytes that are not UTF-8 too.
-std::string xml_escape(const std::string& value);
-
 } // namespace shmemctl

@@ -5,10 +5,10 @@
 
 #include "src/base/input.h"
 #include "src/base/units.h"
+#include "src/base/xml_text.h"
 #include "src/topo/cpu_set.h"
 #include "src/topo/node_fields.h"
 #include "src/topo/readers/hwloc_dump.h"
-#include "src/topo/readers/xml.h"
 #include "src/topo/writers/writer.h"
 
 namespace shmemctl {
@@ -310,7 +310,10 @@ private:
     close();
   }
 
+  /// A NIC without a name has no device of the operating system that could be named here.
   void os_device(const Nic& nic) {
+    if (nic.unnamed)
+      return;
     const bool rdma = !nic.rdma || *nic.rdma;
     open("OSDev", attribute("name", nic.name) + (rdma ? " osdev_type=\"3\"" : " osdev_type=\"2\""));
     if (nic.node_guid)

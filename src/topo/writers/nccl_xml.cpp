@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/error.h"
+#include "src/base/xml_text.h"
 #include "src/topo/cpu_set.h"
 #include "src/topo/nccl_extras.h"
 #include "src/topo/readers/nccl_tree.h"
@@ -255,15 +256,15 @@ private:
   /// @param entry the function, or -1 for the NICs that are on none
   void write_nics(int entry, int depth) {
     const std::vector<std::size_t>& nics = nics_at_[entry];
-    const bool by_class_only = entry >= 0 && nics.size() == 1 &&
-                               node_.nics[nics[0]].ports.empty() &&
-                               node_.nics[nics[0]].name.rfind("nic", 0) == 0;
-    if (nics.empty() || by_class_only)
+    // A label of ours is no name: the PCI class alone tells NCCL of such a NIC.
+    if (std::all_of(nics.begin(), nics.end(),
+                    [this](std::size_t nic) { return node_.nics[nic].unnamed; }))
       return;
     Tag tag(out_, depth, "nic");
     tag.open();
     for (std::size_t i = 0; i < nics.size(); ++i)
-      write_nets(node_.nics[nics[i]], static_cast<int>(i), depth + 1);
+      if (!node_.nics[nics[i]].unnamed)
+        write_nets(node_.nics[nics[i]], static_cast<int>(i), depth + 1);
     tag.close();
   }
 

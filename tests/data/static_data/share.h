@@ -12,6 +12,8 @@ void unshare_variables(void);
 void* of_the_other(void* variable);
 /* Returns when both PEs have called it. */
 void meet(void);
+/* Memory that the shared variables of this PE take. */
+long shared_bytes(void);
 /* What /proc/self/maps calls the pages at that address. */
 void name_of_pages(const void* address, char* name, unsigned long size_bytes);
 /* Says what is not so and ends the program. */

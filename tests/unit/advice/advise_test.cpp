@@ -127,8 +127,7 @@ TEST(Advise, ADefaultThatUsesTheManagementNicIsNotGoodEnough) {
                                 {"SYS", "SYS", "NODE", "NODE", "SYS"}});
   const Mapping optimal = optimal_of(node);
   const Advice advice = find(advise(node, optimal), "nvshmem");
-  EXPECT_EQ(advice.lines.back(), "export NVSHMEM_HCA_PE_MAPPING=ibp14s0:1:2,ibp71s0:1:2,"
-                                 "ibp134s0:1:2,ibp195s0:1:2");
+  EXPECT_EQ(advice.lines.back(), "export NVSHMEM_HCA_LIST=^rocep32s0f0");
   expect_confirmed(node, optimal);
 }
 
@@ -157,6 +156,27 @@ TEST(Advise, APrefixThatIbgdaNeeds) {
   EXPECT_EQ(find(advise(builder.node, optimal), "nvshmem").lines[0],
             "export NVSHMEM_HCA_PREFIX=ibp");
   expect_confirmed(builder.node, optimal);
+}
+
+TEST(Advise, APrefixThatStandsInTheWayIsUnset) {
+  const Node node = NodeBuilder::hgx(2).node;
+  MappingRequest request;
+  request.nvshmem.transport = NvshmemTransport::ibgda;
+  request.nvshmem.hca_prefix = "ibp";
+  const Mapping optimal = optimal_of(node, request);
+  EXPECT_EQ(find(advise(node, optimal), "nvshmem").lines[0], "unset NVSHMEM_HCA_PREFIX");
+  expect_confirmed(node, optimal);
+}
+
+TEST(Advise, WhatTheUserLeavesOutStaysOut) {
+  const Node node = NodeBuilder::hgx(3).node;
+  MappingRequest request;
+  request.nvshmem.hca_list = "^mlx5_1";
+  const Mapping optimal = optimal_of(node, request);
+  const Advice advice = find(advise(node, optimal), "nvshmem");
+  ASSERT_FALSE(advice.settings_per_rank.empty()) << advice.note;
+  for (const PeMapping& pe : simulated(node, optimal, advice).pes)
+    EXPECT_NE(pe.nics[0].nic, 1);
 }
 
 TEST(Advise, SaysSoWhereItCannotBeExpressed) {

@@ -31,12 +31,25 @@ TEST(MappingNotPinned, WithoutTheSwitchItOnlyFilters) {
 }
 
 TEST(MappingOrder, TheWrittenOrderHasNoEffect) {
-  const Node node = NodeBuilder::hgx(2).node;
-  const Findings findings = checked(node, with_pe_mapping(node, "mlx5_1:1:1,mlx5_0:1:1"));
+  NodeBuilder builder;
+  const int tree = builder.pcie_switch(builder.host_bridge(0));
+  for (const char* nic : {"mlx5_0", "mlx5_1"}) {
+    builder.gpu(tree);
+    builder.nic(tree, nic);
+  }
+  const Findings findings =
+      checked(builder.node, with_pe_mapping(builder.node, "mlx5_1:1:1,mlx5_0:1:1"));
   const Finding* order = find(findings, "mapping-order");
   ASSERT_NE(order, nullptr) << ids(findings);
   EXPECT_TRUE(contains(order->message, "PE 0 gets mlx5_0/1 and not mlx5_1/1")) << order->message;
   EXPECT_TRUE(contains(order->fix, "(mlx5_1:1 mlx5_0:1)")) << order->fix;
+}
+
+TEST(MappingOrder, AnOrderThatWouldLeadPesFarAwayIsNoFix) {
+  const Node node = NodeBuilder::hgx(2).node;
+  const Findings findings = checked(node, with_pe_mapping(node, "mlx5_1:1:1,mlx5_0:1:1"));
+  EXPECT_EQ(ids(findings), "mapping-order(warning)");
+  EXPECT_EQ(findings[0].fix, "export NVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1");
 }
 
 TEST(MappingOrder, NotForAFilterAndNotInOrder) {
@@ -74,7 +87,9 @@ TEST(MappingDuplicate, TheLastCountWins) {
   const Finding* twice = find(findings, "mapping-duplicate");
   ASSERT_NE(twice, nullptr) << ids(findings);
   EXPECT_EQ(twice->severity, Severity::warning);
-  EXPECT_EQ(twice->fix, "export NVSHMEM_HCA_PE_MAPPING=mlx5_0:1:3,mlx5_1,mlx5_2");
+  // Three rows of mlx5_0 would be a row too many, and mlx5_3 would still be idle.
+  EXPECT_EQ(twice->fix, "unset NVSHMEM_HCA_PE_MAPPING NVSHMEM_ENABLE_NIC_PE_MAPPING");
+  EXPECT_EQ(find(findings, "nic-hotspot")->fix, twice->fix);
 }
 
 TEST(MappingDuplicate, TwoPortsOfOneDeviceAreNone) {
@@ -120,7 +135,8 @@ TEST(HcaUnknown, AnotherNumberIsNoMisspellingToMend) {
   const Node node = NodeBuilder::hgx(4).node;
   const Findings findings = checked(node, with_list(node, "mlx5_2,mlx5_11"));
   EXPECT_TRUE(contains(find(findings, "hca-unknown")->message, "did you mean mlx5_1?"));
-  EXPECT_EQ(find(findings, "hca-unknown")->fix, "export NVSHMEM_HCA_LIST=mlx5_2");
+  // mlx5_2 alone, which is what the list means, would leave the other NICs idle.
+  EXPECT_EQ(find(findings, "hca-unknown")->fix, "unset NVSHMEM_HCA_LIST");
 }
 
 TEST(HcaUnknown, ExcludingAStrangerIsAWarning) {
@@ -151,6 +167,14 @@ TEST(PortUnknown, APortThatTheDeviceDoesNotHave) {
   EXPECT_EQ(find(checked(node, with_list(node, "mlx5_0:1,mlx5_1:1")), "port-unknown"), nullptr);
 }
 
+TEST(PortUnknown, TheOnlyPortIsTheOneThatWasMeant) {
+  const Node node = NodeBuilder::hgx(2).node;
+  const Findings findings = checked(node, with_pe_mapping(node, "mlx5_0:1:1,mlx5_1:2:1"));
+  const Finding* port = find(findings, "port-unknown");
+  ASSERT_NE(port, nullptr) << ids(findings);
+  EXPECT_EQ(port->fix, "export NVSHMEM_HCA_PE_MAPPING=mlx5_0:1:1,mlx5_1:1:1");
+}
+
 TEST(NicNotRdma, AListThatNamesAnInterface) {
   NodeBuilder builder = NodeBuilder::hgx(2);
   builder.plain_nic(builder.host_bridge(0), "eno1");
@@ -176,6 +200,103 @@ TEST(MappingEmpty, AListOrAPrefixThatLeavesNothing) {
   const Findings hidden = checked(builder.node, request);
   EXPECT_EQ(ids(hidden), "mapping-empty(error)");
   EXPECT_EQ(hidden[0].fix, "export NVSHMEM_HCA_PREFIX=ibp");
+}
+
+namespace {
+
+Node with_ibp_names(int pairs) {
+  NodeBuilder builder = NodeBuilder::hgx(pairs);
+  for (Nic& nic : builder.node.nics)
+    nic.name = "ibp" + nic.name.substr(5) + "s0";
+  return builder.node;
+}
+
+MappingRequest with_ibgda(const Node& node, NvshmemVersion version) {
+  MappingRequest request = request_for(node);
+  request.nvshmem.transport = NvshmemTransport::ibgda;
+  request.nvshmem.version = version;
+  return request;
+}
+
+} // namespace
+
+TEST(MappingEmpty, BeforeThePrefixExistedNoneIsSet) {
+  const Node node = with_ibp_names(2);
+  const Findings findings = checked(node, with_ibgda(node, {3, 3, 20}));
+  EXPECT_EQ(ids(findings), "mapping-empty(error)");
+  EXPECT_EQ(findings[0].fix, "unset NVSHMEM_IB_ENABLE_IBGDA");
+  MappingRequest deepep = with_ibgda(node, {3, 3, 20});
+  deepep.world = World::deepep_ll; // IBGDA cannot be switched off there
+  const Finding empty = *find(checked(node, deepep), "mapping-empty");
+  EXPECT_FALSE(contains(empty.fix, "export")) << empty.fix;
+  EXPECT_TRUE(contains(empty.fix, "3.4.5")) << empty.fix;
+}
+
+TEST(MappingEmpty, APrefixThatFitsNoDeviceIsReplacedOrUnset) {
+  const Node node = with_ibp_names(2);
+  MappingRequest request = with_ibgda(node, {3, 5, 1});
+  request.nvshmem.hca_prefix = "mlx5";
+  EXPECT_EQ(find(checked(node, request), "mapping-empty")->fix, "export NVSHMEM_HCA_PREFIX=ibp");
+  request.nvshmem.version = {3, 7, 0}; // without it, all names but smi*
+  EXPECT_EQ(find(checked(node, request), "mapping-empty")->fix, "unset NVSHMEM_HCA_PREFIX");
+}
+
+TEST(MappingEmpty, DeepEpEnablesIbgdaItself) {
+  const Node node = with_ibp_names(2);
+  for (const World world : {World::deepep_ll, World::deepep_ht}) {
+    MappingRequest request = request_for(node, world);
+    request.nvshmem.version = {3, 4, 5};
+    const Findings findings = checked(node, request);
+    const Finding* empty = find(findings, "mapping-empty");
+    ASSERT_NE(empty, nullptr) << ids(findings);
+    EXPECT_TRUE(contains(empty->message, "NVSHMEM_HCA_PREFIX")) << empty->message;
+    EXPECT_EQ(empty->fix, "export NVSHMEM_HCA_PREFIX=ibp");
+    request.nvshmem.hca_prefix = "ibp";
+    EXPECT_EQ(ids(checked(node, request)), "");
+  }
+  MappingRequest request = request_for(node);
+  request.nvshmem.version = {3, 4, 5};
+  EXPECT_EQ(ids(checked(node, request)), "") << "IBRC takes devices of any name";
+}
+
+TEST(RemoteTransport, AWordThatNvshmemDoesNotKnow) {
+  const Node node = NodeBuilder::hgx(2).node;
+  MappingRequest request = request_for(node);
+  request.nvshmem.unknown_transport = "ibgda";
+  request.nvshmem.proxy_transport = NvshmemTransport::none;
+  request.nvshmem.transport = NvshmemTransport::none;
+  const Findings none = checked(node, request);
+  EXPECT_EQ(ids(none), "remote-transport-unknown(error)");
+  EXPECT_EQ(none[0].fix, "unset NVSHMEM_REMOTE_TRANSPORT; export NVSHMEM_IB_ENABLE_IBGDA=1");
+  request.nvshmem.transport = NvshmemTransport::ibgda;
+  const Findings alone = checked(node, request);
+  EXPECT_EQ(ids(alone), "remote-transport-unknown(warning)");
+  EXPECT_EQ(alone[0].fix, "unset NVSHMEM_REMOTE_TRANSPORT");
+  request.nvshmem.transport = NvshmemTransport::none;
+  request.nvshmem.unknown_transport = "ibrcc";
+  EXPECT_EQ(checked(node, request)[0].fix, "export NVSHMEM_REMOTE_TRANSPORT=ibrc");
+}
+
+TEST(RemoteTransport, TheFixBringsThePrefixThatIbgdaThenNeeds) {
+  const Node node = with_ibp_names(1);
+  MappingRequest request = request_for(node);
+  request.nvshmem.version = {3, 4, 5};
+  request.nvshmem.unknown_transport = "ibgda";
+  request.nvshmem.transport = request.nvshmem.proxy_transport = NvshmemTransport::none;
+  EXPECT_EQ(find(checked(node, request), "remote-transport-unknown")->fix,
+            "unset NVSHMEM_REMOTE_TRANSPORT; export NVSHMEM_IB_ENABLE_IBGDA=1 "
+            "NVSHMEM_HCA_PREFIX=ibp0s");
+}
+
+TEST(NvshmemVersionUnknown, AReleaseThatIsNewerThanTheRules) {
+  const Node node = NodeBuilder::hgx(2).node;
+  MappingRequest request = request_for(node);
+  request.nvshmem.version = {3, 7, 9};
+  EXPECT_EQ(ids(checked(node, request)), "");
+  request.nvshmem.version = {9, 9, 9};
+  const Findings findings = checked(node, request);
+  EXPECT_EQ(ids(findings), "nvshmem-version-unknown(warning)");
+  EXPECT_TRUE(contains(findings[0].fix, "3.7.0")) << findings[0].fix;
 }
 
 TEST(MappingEmpty, UcxChoosesByItself) {

@@ -73,6 +73,20 @@ TEST(PortDown, ASparePortOfAUsedNicIsInformation) {
   EXPECT_EQ(ids(checked(builder)), "port-down(info)");
 }
 
+TEST(PortDown, TheToolIsThatOfTheVendor) {
+  NodeBuilder builder = NodeBuilder::hgx(2);
+  set_state(builder, 0, PortState::down);
+  EXPECT_TRUE(contains(find(checked(builder), "port-down")->fix, "mlxlink -d mlx5_0 -p 1"));
+  builder.node.nics[0].name = "i40iw0";
+  builder.node.nics[0].driver = known(std::string("i40e"), "built");
+  builder.pci(builder.node.nics[0].pci).vendor = known(pci_ids::intel, "built");
+  EXPECT_TRUE(contains(find(checked(builder), "port-down")->fix, "rdma link show i40iw0/1"));
+  builder.node.nics[0].ports[0].netdev = known(std::string("ens1f0"), "built");
+  const std::string fix = find(checked(builder), "port-down")->fix;
+  EXPECT_TRUE(contains(fix, "ethtool ens1f0")) << fix;
+  EXPECT_FALSE(contains(fix, "mlxlink")) << fix;
+}
+
 TEST(PortDown, TheFixNamesTheInterfaceOrTheSubnetManager) {
   NodeBuilder builder = NodeBuilder::hgx(4);
   set_state(builder, 0, PortState::down);
@@ -190,21 +204,66 @@ TEST(GpuWithoutNic, NoNicAtAll) {
   EXPECT_EQ(ids(checked(builder)), "gpu-without-nic(warning)");
 }
 
-TEST(NicWithoutGpu, StorageNicsAreNamedTogether) {
-  NodeBuilder builder = NodeBuilder::hgx(4);
-  builder.nic_at_root(builder.host_bridge(0), "mlx5_4");
-  builder.nic_at_root(builder.host_bridge(1), "mlx5_5");
-  const Findings findings = checked(builder);
-  EXPECT_EQ(ids(findings), "nic-without-gpu(info)");
-  EXPECT_EQ(findings[0].subject, "mlx5_4 and mlx5_5");
-  EXPECT_EQ(findings[0].fix, "export NVSHMEM_HCA_LIST=^mlx5_4,mlx5_5");
-}
-
 TEST(NicWithoutGpu, IfEveryNicIsFarTheGpusLackOne) {
   NodeBuilder builder;
   builder.gpu_at_root(builder.host_bridge(0));
   builder.nic_at_root(builder.host_bridge(1), "mlx5_0");
   EXPECT_EQ(ids(checked(builder)), "gpu-without-nic(warning)");
+}
+
+namespace {
+
+GpuLink to_switch(int count = 18) {
+  GpuLink link;
+  link.target = LinkTarget::nvswitch;
+  link.count = count;
+  return link;
+}
+
+GpuLink to_gpu(const NodeBuilder& builder, std::size_t gpu) {
+  GpuLink link;
+  link.target = LinkTarget::gpu;
+  link.target_address =
+      builder.node.pci[static_cast<std::size_t>(builder.node.gpus[gpu].pci)].address;
+  return link;
+}
+
+} // namespace
+
+TEST(GpuWithoutNvlink, AnErrorBesideSiblingsOfItsModel) {
+  NodeBuilder builder = NodeBuilder::hgx(4);
+  for (Gpu& gpu : builder.node.gpus)
+    gpu.links = {to_switch()};
+  EXPECT_EQ(ids(checked(builder)), "");
+  builder.node.gpus[2].links.clear();
+  const Findings findings = checked(builder);
+  EXPECT_EQ(ids(findings), "gpu-without-nvlink(error)");
+  EXPECT_EQ(findings[0].subject, "GPU 2");
+  EXPECT_TRUE(contains(findings[0].message, "though GPU 0, 1, 3 have")) << findings[0].message;
+  EXPECT_TRUE(contains(findings[0].fix, "nvidia-smi nvlink -s -i 2")) << findings[0].fix;
+}
+
+TEST(GpuWithoutNvlink, AnotherModelHasNoneByDesign) {
+  NodeBuilder builder = NodeBuilder::hgx(4);
+  for (std::size_t gpu = 0; gpu < 3; ++gpu)
+    builder.node.gpus[gpu].links = {to_switch()};
+  builder.pci(builder.node.gpus[3].pci).device = known(std::uint16_t{0x1fb0}, "built");
+  EXPECT_EQ(ids(checked(builder)), "");
+}
+
+TEST(GpuWithoutNvlink, GpusBesideABridgedPairHaveNoneByDesign) {
+  NodeBuilder builder = NodeBuilder::hgx(4);
+  builder.node.gpus[0].links = {to_gpu(builder, 1)};
+  builder.node.gpus[1].links = {to_gpu(builder, 0)};
+  EXPECT_EQ(ids(checked(builder)), "");
+}
+
+TEST(GpuWithoutNvlink, AMatrixTellsNoModels) {
+  Node node = NodeBuilder::from_matrix({"mlx5_0"}, {{"PIX"}, {"PIX"}, {"PIX"}, {"PIX"}});
+  EXPECT_EQ(ids(check_node(node)), "");
+  for (std::size_t other = 0; other < 3; ++other)
+    (*node.recorded)[3][other] = (*node.recorded)[other][3] = *parse_distance("SYS");
+  EXPECT_EQ(ids(check_node(node)), "gpu-without-nvlink(warning)");
 }
 
 TEST(NumaUnknown, OnceForAllDevices) {

@@ -1,13 +1,19 @@
 // Sysroot, input and atomic files: what reads and writes the disk.
+#include <atomic>
+#include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 #include "src/base/atomic_file.h"
 #include "src/base/error.h"
+#include "src/base/file_descriptor.h"
 #include "src/base/input.h"
+#include "src/base/json_line.h"
 #include "src/base/sysroot.h"
 #include "tests/support/temporary_folder.h"
 
@@ -100,6 +106,26 @@ TEST(Json, ErrorsNameLineAndColumn) {
   EXPECT_EQ(error_of([] { parse_json("[\"\xff\"]", "r.json"); }).code(), ExitCode::usage);
 }
 
+TEST(Json, ANulByteIsNotTheEnd) {
+  // The parser's own end of input; what follows is no less wrong for being behind it.
+  for (const std::string& rest :
+       {std::string(), std::string("garbage{{{"), std::string(4096, '\0')}) {
+    const std::string text = "{\n  \"a\": 1}" + std::string(1, '\0') + rest;
+    EXPECT_EQ(error_of([&] { parse_json(text, "r.json"); }).message(),
+              "cannot read r.json: line 2, column 10: a NUL byte: not valid JSON");
+    const auto items = [&] {
+      parse_json_items(
+          text, "r.json", "a", [] {}, [](nlohmann::json&&) {});
+    };
+    EXPECT_EQ(error_of(items).code(), ExitCode::usage);
+    EXPECT_TRUE(try_from_json_line(text).is_discarded());
+    EXPECT_THROW(from_json_line(text), nlohmann::json::parse_error);
+  }
+  EXPECT_EQ(error_of([] { parse_json(std::string(1, '\0'), "r.json"); }).code(), ExitCode::usage);
+  EXPECT_EQ(try_from_json_line("[1]"), nlohmann::json({1}));
+  EXPECT_EQ(parse_json("[\"a\\u0000b\"]", "r.json")[0].get<std::string>().size(), 3u);
+}
+
 TEST(Json, DeepNestingIsRefusedBeforeItIsParsed) {
   EXPECT_NE(error_of([] { parse_json(std::string(10'000'000, '['), "r.json"); })
                 .message()
@@ -145,6 +171,88 @@ TEST(AtomicFile, OfManyWritersOneWinsAndItsFileIsWhole) {
   const std::string content = folder.read("f");
   EXPECT_EQ(content, std::string(100000, content[0]));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1);
+}
+
+TEST(AtomicFile, WhatTakesThePlaceOfADeviceIsNotWritten) {
+  // Of two links one leads to a device and one to somebody's file, and they change places all the
+  // time: a look at the path and the opening of it need not meet the same one.
+  const TemporaryFolder folder;
+  folder.write("victim", "precious");
+  const std::string here = folder.path() + "/r.json", there = folder.path() + "/other";
+  fs::create_symlink("/dev/null", here);
+  fs::create_symlink(folder.path() + "/victim", there);
+  std::atomic<bool> stop{false};
+  std::thread swapping([&] {
+    while (!stop)
+      ::renameat2(AT_FDCWD, here.c_str(), AT_FDCWD, there.c_str(), RENAME_EXCHANGE);
+  });
+  for (int i = 0; i < 3000 && folder.read("victim") == "precious"; ++i) {
+    try {
+      write_file_atomically(here, "overwritten", false);
+    } catch (const Error&) { // it is a file now, or has become one
+    }
+  }
+  stop = true;
+  swapping.join();
+  EXPECT_EQ(folder.read("victim"), "precious");
+}
+
+TEST(AtomicFile, TheUmaskOfOtherThreadsIsLeftAlone) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(027);
+  std::atomic<bool> stop{false};
+  std::thread writing([&] {
+    for (int i = 0; !stop; ++i)
+      write_file_atomically(folder.path() + "/report", std::to_string(i), true);
+  });
+  mode_t widest = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string path = folder.path() + "/own";
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    struct stat status {};
+    ASSERT_EQ(::fstat(file.get(), &status), 0);
+    widest = widest | (status.st_mode & 0777);
+    ::unlink(path.c_str());
+  }
+  stop = true;
+  writing.join();
+  struct stat status {};
+  EXPECT_EQ(::stat((folder.path() + "/report").c_str(), &status), 0);
+  ::umask(before);
+  EXPECT_EQ(widest, mode_t{0640});
+  EXPECT_EQ(status.st_mode & 0777, mode_t{0640}) << "the report itself follows it";
+}
+
+TEST(Input, APipeIsReadToItsWritersEnd) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::thread writer([&path] {
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC)); // waits for the reader
+    for (int i = 0; i < 100; ++i)
+      EXPECT_EQ(::write(file.get(), "0123456789", 10), 10);
+  });
+  EXPECT_EQ(read_input(path).size(), 1000u);
+  writer.join();
+}
+
+TEST(Input, OnlyAnInputThatDoesNotComeEndsTheProcess) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EXIT(
+      {
+        const InputLimit limit(0.1);
+        read_input(path);
+      },
+      testing::ExitedWithCode(124), "fifo.*the deadline of 0.1 s passed");
+  folder.write("there", "text");
+  {
+    const InputLimit limit(100);
+    const InputLimit none(0);
+    EXPECT_EQ(read_input(folder.path() + "/there"), "text");
+  }
+  EXPECT_TRUE(input_was_read());
 }
 
 } // namespace shmemctl

@@ -1,4 +1,5 @@
 #include "src/base/options.h"
+#include "src/base/remote_transport.h"
 
 #include <gtest/gtest.h>
 
@@ -117,6 +118,45 @@ TEST(DescribeEnv, OffMeansOnForNvshmem) {
   const Environment environment = {{"NVSHMEM_IB_ENABLE_IBGDA", "off"}};
   EXPECT_TRUE(has(describe_environment(Options(environment), environment).findings,
                   "env-surprising-boolean", "NVSHMEM_IB_ENABLE_IBGDA"));
+}
+
+TEST(DescribeEnv, ARemoteTransportThatNvshmemDoesNotKnow) {
+  Environment environment = {{"NVSHMEM_REMOTE_TRANSPORT", "ibgda"}};
+  const EnvDescription alone = describe_environment(Options(environment), environment);
+  EXPECT_TRUE(has(alone.findings, "remote-transport-unknown", "NVSHMEM_REMOTE_TRANSPORT"));
+  EXPECT_TRUE(has_error(alone.findings));
+  environment["NVSHMEM_IB_ENABLE_IBGDA"] = "true";
+  const EnvDescription beside = describe_environment(Options(environment), environment);
+  EXPECT_TRUE(has(beside.findings, "remote-transport-unknown", "NVSHMEM_REMOTE_TRANSPORT"));
+  EXPECT_FALSE(has_error(beside.findings));
+  // In the tool's own option the same word is simply none of the choices.
+  const Environment own = {{"SHMEMCTL_REMOTE_TRANSPORT", "ibgda"}};
+  EXPECT_TRUE(has(describe_environment(Options(own), own).findings, "env-invalid",
+                  "SHMEMCTL_REMOTE_TRANSPORT"));
+}
+
+TEST(RemoteTransport, IsComparedByEightCharactersWithoutCase) {
+  EXPECT_EQ(parse_remote_transport("IBRC"), "ibrc");
+  EXPECT_EQ(parse_remote_transport("Libfabri"), "libfabric");
+  EXPECT_EQ(parse_remote_transport("libfabric-next"), "libfabric");
+  EXPECT_EQ(parse_remote_transport("None"), "none");
+  for (const char* unknown_word : {"ibrcc", "ibgda", "", "ib", "libfab", " ibrc", "auto"})
+    EXPECT_EQ(parse_remote_transport(unknown_word), std::nullopt) << unknown_word;
+}
+
+TEST(Options, AChoiceIsReadInTheTablesSpelling) {
+  for (const OptionSpec& spec : option_table()) {
+    if (spec.type != OptionType::choice)
+      continue;
+    for (const std::string& choice : spec.choices) {
+      std::string upper = choice;
+      for (char& letter : upper)
+        letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+      const Options options(Environment{{"SHMEMCTL_" + spec.name, upper}});
+      EXPECT_EQ(options.value(spec.name).problem, "") << spec.name;
+      EXPECT_EQ(options.text(spec.name), choice) << spec.name;
+    }
+  }
 }
 
 TEST(DescribeEnv, InvalidValuesAreErrors) {

@@ -9,9 +9,9 @@
 namespace shmemctl::bench {
 namespace {
 
-using test::ForkJob;
-using test::PeResult;
-using test::run_fork_job;
+using shmemctl::test::ForkJob;
+using shmemctl::test::PeResult;
+using shmemctl::test::run_fork_job;
 
 /// What a sanitizer's checks add to each operation: more than the shortest injected delay.
 #if defined(__SANITIZE_THREAD__)

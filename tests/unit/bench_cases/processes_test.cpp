@@ -114,6 +114,7 @@ TEST(CasesOfProcesses, TheReferenceOfAProxyCaseIsNotItsWork) {
 TEST(CasesOfProcesses, SayWhereTheyCannotRun) {
   ForkJob job;
   job.n_nodes = 2;
+  job.environment = {{"SHMEMCTL_REMOTE_TRANSPORT", "none"}};
   job.require_reach = false;
   job.body = [](Runtime& runtime) {
     std::string reasons;

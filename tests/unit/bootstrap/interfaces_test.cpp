@@ -69,6 +69,22 @@ TEST(Interfaces, SaysWhatThereIsWhenNothingFits) {
   EXPECT_THROW(choose_addresses({}, {}), Error);
 }
 
+std::string worth_telling(const std::vector<std::string>& addresses) {
+  std::string text;
+  for (const SocketAddress& address : without_local_only(parse_foreign_addresses(addresses)))
+    text += (text.empty() ? "" : " ") + address.text();
+  return text;
+}
+
+TEST(Interfaces, WhatIsWorthTellingOtherHosts) {
+  EXPECT_EQ(worth_telling({"127.0.0.1:1", "10.0.0.1:1", "[fe80::1]:1", "[fd00::1]:1"}),
+            "10.0.0.1:1 [fd00::1]:1");
+  EXPECT_EQ(worth_telling({"127.0.0.1:1", "[fe80::1]:1"}), "[fe80::1]:1");
+  EXPECT_EQ(worth_telling({"127.0.0.1:1", "[::1]:1"}), "127.0.0.1:1 [::1]:1");
+  EXPECT_EQ(worth_telling({"169.254.3.4:1", "10.0.0.1:1"}), "10.0.0.1:1");
+  EXPECT_EQ(worth_telling({"nonsense", "10.0.0.1:70000"}), "");
+}
+
 TEST(Interfaces, KindsOfAddresses) {
   EXPECT_TRUE(is_loopback(SocketAddress::parse("127.1.2.3:1")));
   EXPECT_TRUE(is_loopback(SocketAddress::parse("[::1]:1")));

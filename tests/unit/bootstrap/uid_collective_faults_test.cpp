@@ -288,14 +288,13 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
                   const Deadline& deadline) {
   std::vector<Listener> listeners = listen_for_neighbours(arguments.id, {});
   Join join;
-  join.secret = arguments.id.secret;
   join.rank = arguments.rank;
   join.size = arguments.size;
   join.remaining_ms = 30000;
   for (const Listener& listener : listeners)
     join.addresses.push_back(listener.address().text());
   Dialer dialer("the rendezvous", arguments.id.addresses,
-                encode_frame(FrameKind::join, join.encode()));
+                Introduction{FrameKind::join, join.encode(), arguments.id.secret});
   Socket rendezvous = dial(dialer, deadline);
   const FrameReader frame = await_from_rendezvous(rendezvous, deadline);
   const Neighbours neighbours = Neighbours::decode(frame.payload()).value();

@@ -7,6 +7,8 @@
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
+#include "src/bootstrap/linking.h"
+#include "src/bootstrap/peer_links.h"
 #include "src/bootstrap/reception.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/uid_world.h"
@@ -52,7 +54,12 @@ std::vector<Bytes> strange_frames() {
   Join join;
   join.rank = 0;
   join.size = 3;
-  const Bytes wrong_secret = encode_frame(FrameKind::join, join.encode());
+  const Bytes unasked = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
+  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce({}));
+  Bytes wrong_proof = knock;
+  wrong_proof.insert(wrong_proof.end(), unasked.begin(), unasked.end());
+  Bytes knock_twice = knock;
+  knock_twice.insert(knock_twice.end(), knock.begin(), knock.end());
   FrameHeader huge;
   huge.kind = FrameKind::join;
   huge.size_bytes = ~std::uint64_t{0};
@@ -64,8 +71,12 @@ std::vector<Bytes> strange_frames() {
           bytes_of("G"),
           bytes_of("GET / HTTP/1.0\r\n\r\nand a long tail of other bytes, more than a header"),
           Bytes(100000, std::byte{0xff}),
-          wrong_secret,
-          Bytes(wrong_secret.begin(), wrong_secret.begin() + 40),
+          unasked,
+          wrong_proof,
+          knock,
+          knock_twice,
+          Bytes(unasked.begin(), unasked.begin() + 40),
+          encode_frame(FrameKind::knock, bytes_of("short")),
           encode_frame(FrameKind::join, bytes_of("short")),
           encode_frame(FrameKind::linked),
           encode_frame(FrameKind::hello, Hello{}.encode()),
@@ -140,7 +151,7 @@ TEST(UidStrangers, AreClosedSoon) {
 TEST(UidStrangers, CannotStayBySendingSlowly) {
   auto rendezvous = Rendezvous::start({}, 60);
   Join join;
-  const Bytes frame = encode_frame(FrameKind::join, join.encode());
+  const Bytes frame = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
   Socket slow = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
   const Deadline end = soon(10 * Reception::patience_s + 60);
   bool closed = false;
@@ -179,14 +190,83 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   header.kind = FrameKind::join;
   header.version = 9;
   const auto wire = header.encode();
-  Dialer dialer("the rendezvous", rendezvous->id().addresses, Bytes(wire.begin(), wire.end()));
+  Socket other = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
+  other.send_all(wire.data(), wire.size(), soon());
+  const FrameReader answer = await_from_rendezvous(other, soon());
+  ASSERT_EQ(answer.header().kind, FrameKind::failure);
+  const std::string text = FailureReport::decode(answer.payload()).value().text;
+  EXPECT_NE(text.find("speaks version 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
+}
+
+/// All that a PE has sent to the rendezvous, said again by somebody else, who has recorded it.
+TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
+  auto rendezvous = Rendezvous::start({}, 60);
+  const UniqueId id = rendezvous->id();
+  Join join;
+  join.rank = 1;
+  join.size = 3;
+  join.remaining_ms = 30000;
+  const Nonce nonce = random_nonce();
+  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce(nonce));
+  // The proof of the recorded connection; what the listener said there does not matter.
+  const Handshake before{nonce, random_nonce()};
+  const Bytes contents = join.encode();
+  const Bytes frame = encode_frame(
+      FrameKind::join,
+      encode_proven(dialer_proof(before, id.secret, FrameKind::join, contents), contents));
+  Socket replay = Socket::connect(id.addresses[0], "the rendezvous", soon());
+  replay.send_all(knock.data(), knock.size(), soon());
+  EXPECT_EQ(await_from_rendezvous(replay, soon()).header().kind, FrameKind::challenge);
+  replay.send_all(frame.data(), frame.size(), soon());
+  const FrameReader answer = await_from_rendezvous(replay, soon());
+  ASSERT_EQ(answer.header().kind, FrameKind::failure);
+  EXPECT_NE(FailureReport::decode(answer.payload()).value().text.find("another job"),
+            std::string::npos);
+  UidWorld world;
+  world.n_pes = 3;
+  world.arguments = [&](int, UidArguments arguments) {
+    arguments.id = id;
+    return arguments;
+  };
+  for (const auto& error : run_uid_world(world, work))
+    EXPECT_FALSE(error) << error->message();
+}
+
+/// Whoever listens where the rendezvous should be hears nothing of the secret, and cannot welcome.
+TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
+  Listener impostor(SocketAddress::parse("127.0.0.1:0"));
+  UniqueId id;
+  id.secret = random_secret();
+  id.addresses = {impostor.address()};
+  std::string heard;
+  std::thread answering([&] {
+    Socket socket = impostor.accept(soon());
+    const auto hear = [&](std::size_t size_bytes) {
+      std::string part(size_bytes, '\0');
+      socket.receive_all(part.data(), part.size(), soon());
+      heard += part;
+    };
+    hear(FrameHeader::wire_bytes + sizeof(Nonce));
+    const Bytes challenge = encode_frame(FrameKind::challenge, encode_nonce(random_nonce()));
+    socket.send_all(challenge.data(), challenge.size(), soon());
+    hear(FrameHeader::wire_bytes + sizeof(Proof));
+    const Bytes welcome = encode_frame(FrameKind::welcome, encode_nonce({}));
+    socket.send_all(welcome.data(), welcome.size(), soon());
+  });
+  UidArguments arguments;
+  arguments.size = 2;
+  arguments.id = id;
   try {
-    dial(dialer, soon());
-    FAIL() << "it was let in";
+    join_uid(std::move(arguments), soon());
+    ADD_FAILURE() << "it joined";
   } catch (const Error& error) {
-    EXPECT_NE(error.message().find("speaks version 1"), std::string::npos) << error.message();
-    EXPECT_NE(error.message().find("the PE version 9"), std::string::npos) << error.message();
+    EXPECT_EQ(error.code(), ExitCode::unavailable);
+    EXPECT_NE(error.message().find("does not have the secret"), std::string::npos)
+        << error.message();
   }
+  answering.join();
+  EXPECT_EQ(heard.find(std::string(id.secret.begin(), id.secret.end())), std::string::npos);
 }
 
 TEST(UidFaults, ARankGivenTwiceIsToldToAll) {
@@ -309,11 +389,11 @@ TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
   const Deadline deadline = soon(300);
   // Presents itself by hand, so that the end comes after it was let in.
   Join join;
-  join.secret = id.secret;
   join.rank = 0;
   join.size = 2;
   join.remaining_ms = 300000;
-  Dialer dialer("the rendezvous", id.addresses, encode_frame(FrameKind::join, join.encode()));
+  Dialer dialer("the rendezvous", id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
   Socket member = dial(dialer, deadline);
   rendezvous.reset();
   FrameReader reader;
@@ -333,12 +413,12 @@ TEST(UidFaults, APeLostWhileOthersComeIsToldToAll) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   Join join;
-  join.secret = id.secret;
   join.rank = 3;
   join.size = 4;
   join.remaining_ms = 30000;
   join.who = "host x, process 99";
-  Dialer dialer("the rendezvous", id.addresses, encode_frame(FrameKind::join, join.encode()));
+  Dialer dialer("the rendezvous", id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
   Socket lost = dial(dialer, soon());
   UidWorld world;
   world.n_pes = 4;
@@ -361,12 +441,12 @@ TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
   const UniqueId id = rendezvous->id();
   Listener deaf(SocketAddress::parse("127.0.0.1:0"));
   Join join;
-  join.secret = id.secret;
   join.rank = 3;
   join.size = 4;
   join.remaining_ms = 1000;
   join.addresses = {deaf.address().text()};
-  Dialer dialer("the rendezvous", id.addresses, encode_frame(FrameKind::join, join.encode()));
+  Dialer dialer("the rendezvous", id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
   const Socket stuck = dial(dialer, soon());
   UidWorld world;
   world.n_pes = 4;
@@ -378,7 +458,83 @@ TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
   };
   std::vector<std::optional<Error>> errors = run_uid_world(world, work);
   errors.resize(3);
-  expect_all(errors, ExitCode::deadline, {"3"});
+  expect_all(errors, ExitCode::deadline, {"PE 3"});
+}
+
+/// Who waits is told by who knows: the pair, its direction, the address and what is wrong there.
+TEST(UidFaults, AWayThatIsBlockedIsNamedByItsEnds) {
+  const RefusingPort blocked;
+  auto rendezvous = Rendezvous::start({}, 60);
+  const UniqueId id = rendezvous->id();
+  // PE 2 is there, but what it offers leads nowhere from the others.
+  Join join;
+  join.rank = 2;
+  join.size = 3;
+  join.remaining_ms = 4000;
+  join.who = "host c, process 7";
+  join.addresses = {blocked.address().text(), "[::1]:9"};
+  Dialer dialer("the rendezvous", id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
+  const Socket member = dial(dialer, soon());
+  UidWorld world;
+  world.n_pes = 3;
+  world.timeout_s = 4;
+  world.arguments = [&](int pe, UidArguments arguments) -> std::optional<UidArguments> {
+    if (pe == 2)
+      return std::nullopt;
+    arguments.id = id;
+    return arguments;
+  };
+  std::vector<std::optional<Error>> errors = run_uid_world(world, work);
+  errors.resize(2);
+  // PE 1 connects to PE 2 at a distance of 1; PE 0 at one of 2.
+  expect_all(errors, ExitCode::deadline,
+             {"cannot connect PE ", " to PE 2", blocked.address().text() + ": Connection refused"});
+}
+
+/// A connection that PE 1 gave up after it was let in leaves its place to the next one.
+TEST(UidFaults, ANeighbourThatComesAgainIsLetIn) {
+  auto rendezvous = Rendezvous::start({}, 60);
+  const UniqueId id = rendezvous->id();
+  std::optional<Error> problem;
+  std::thread other([&] {
+    UidArguments arguments;
+    arguments.rank = 0;
+    arguments.size = 2;
+    arguments.id = id;
+    try {
+      const auto bootstrap = join_uid(std::move(arguments), soon());
+      bootstrap->barrier(soon());
+    } catch (const Error& error) {
+      problem = error;
+    }
+  });
+  std::vector<Listener> listeners = listen_for_neighbours(id, {});
+  Join join;
+  join.rank = 1;
+  join.size = 2;
+  join.remaining_ms = 60000;
+  for (const Listener& listener : listeners)
+    join.addresses.push_back(listener.address().text());
+  Dialer dialer("the rendezvous", id.addresses,
+                Introduction{FrameKind::join, join.encode(), id.secret});
+  Socket member = dial(dialer, soon());
+  const Neighbours neighbours =
+      Neighbours::decode(await_from_rendezvous(member, soon()).payload()).value();
+  const Hello hello{1, 0, 0};
+  Dialer first("PE 0", parse_foreign_addresses(neighbours.addresses[0]),
+               Introduction{FrameKind::hello, hello.encode(), id.secret});
+  dial(first, soon()).close();
+  NeighbourSockets sockets = link_neighbours({1, 2, id.secret, &neighbours, &member, "host b"},
+                                             std::move(listeners), soon());
+  const Bytes linked = encode_frame(FrameKind::linked);
+  member.send_all(linked.data(), linked.size(), soon());
+  PeerLinks links(1, 2, std::move(sockets));
+  const CallLabel label{FrameKind::barrier, 1, 0, 0};
+  const auto plan = plan_barrier();
+  run_plan(*plan, links, label, soon());
+  other.join();
+  EXPECT_FALSE(problem) << problem->message();
 }
 
 } // namespace

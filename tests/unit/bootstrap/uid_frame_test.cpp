@@ -22,7 +22,6 @@ void feed(FrameReader& reader, const Bytes& bytes, std::size_t step) {
 
 Join a_join(int rank, int size) {
   Join join;
-  join.secret = {1, 2, 3};
   join.rank = rank;
   join.size = size;
   join.nonce = static_cast<std::uint64_t>(rank) + 1000;
@@ -58,7 +57,7 @@ TEST(UidFrame, TheHeaderHasFixedBytes) {
   header.size_bytes = 0x0102;
   header.block_bytes = 7;
   const auto wire = header.encode();
-  const std::array<unsigned, 32> expected = {'S', 'H', 'K', '1', 1, 0, 17, 2, 4, 3, 2,
+  const std::array<unsigned, 32> expected = {'S', 'H', 'K', '1', 2, 0, 17, 2, 4, 3, 2,
                                              1,   5,   0,   0,   0, 2, 1,  0, 0, 0, 0,
                                              0,   0,   7,   0,   0, 0, 0,  0, 0, 0};
   for (std::size_t i = 0; i < expected.size(); ++i)
@@ -79,9 +78,9 @@ TEST(UidFrame, IsRefusedBeforeAnythingIsAllocated) {
   header.size_bytes = ~std::uint64_t{0};
   EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::too_long);
   header.size_bytes = 0;
-  header.version = 2;
-  EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::other_version);
   header.version = 1;
+  EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::other_version);
+  header.version = 2;
   header.kind = static_cast<FrameKind>(99);
   EXPECT_EQ(problem(max_frame_bytes), HeaderProblem::not_ours);
 
@@ -94,7 +93,7 @@ TEST(UidFrame, IsRefusedBeforeAnythingIsAllocated) {
 }
 
 TEST(UidFrame, ContentsSurviveAndAnyShorteningIsNoticed) {
-  const Hello hello{{9, 8}, 3, 5, 1};
+  const Hello hello{3, 5, 1};
   EXPECT_EQ(Hello::decode(hello.encode())->to, 5);
   Neighbours neighbours;
   neighbours.addresses = {{"a", "b"}, {}, {"c"}};
@@ -102,6 +101,13 @@ TEST(UidFrame, ContentsSurviveAndAnyShorteningIsNoticed) {
   const FailureReport report{ExitCode::deadline, 7, "text", "fix"};
   EXPECT_EQ(FailureReport::decode(report.encode())->code, ExitCode::deadline);
   EXPECT_EQ(FailureReport::decode(report.encode())->reporter, 7);
+
+  const Nonce nonce = {9, 8, 7};
+  EXPECT_EQ(decode_nonce(encode_nonce(nonce)), nonce);
+  const Proven proven = decode_proven(encode_proven(nonce, hello.encode())).value();
+  EXPECT_EQ(proven.proof, nonce);
+  EXPECT_EQ(proven.contents, hello.encode());
+  EXPECT_FALSE(decode_proven(Bytes(sizeof(Proof) - 1)));
 
   const auto none_shorter = [](const Bytes& whole, const auto& decode) {
     for (std::size_t size = 0; size < whole.size(); ++size)
@@ -112,6 +118,7 @@ TEST(UidFrame, ContentsSurviveAndAnyShorteningIsNoticed) {
   };
   none_shorter(a_join(0, 1).encode(), [](const Bytes& b) { return Join::decode(b).has_value(); });
   none_shorter(hello.encode(), [](const Bytes& b) { return Hello::decode(b).has_value(); });
+  none_shorter(encode_nonce(nonce), [](const Bytes& b) { return decode_nonce(b).has_value(); });
   none_shorter(neighbours.encode(),
                [](const Bytes& b) { return Neighbours::decode(b).has_value(); });
   none_shorter(report.encode(),

@@ -1,5 +1,6 @@
 // The bootstraps uid and local as options and launchers ask for them.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <thread>
 
 #include "src/base/error.h"
@@ -78,12 +79,6 @@ TEST(UidOpen, SessionIds) {
     EXPECT_FALSE(message_of([&] { parse_session_id(bad); }) == "no Error") << bad;
 }
 
-TEST(UidOpen, SecretsOfTexts) {
-  EXPECT_EQ(secret_of_text("a"), secret_of_text("a"));
-  EXPECT_NE(secret_of_text("a"), secret_of_text("b"));
-  EXPECT_NE(secret_of_text(std::string(40, 'a')), secret_of_text(std::string(41, 'a')));
-}
-
 TEST(UidOpen, NamesAreResolved) {
   const std::vector<SocketAddress> found = resolve("localhost", 4711, AF_UNSPEC, soon());
   ASSERT_FALSE(found.empty());
@@ -157,10 +152,29 @@ TEST(UidOpen, TheHostsOwnNameWillDo) {
 TEST(UidOpen, TheSecretMayStandInAFile) {
   const TemporaryFolder folder;
   const std::string path = folder.write("secret", "open sesame\n");
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   auto environments = session(3, "127.0.0.1:" + std::to_string(free_port()));
   environments[1].erase("SHMEMCTL_BOOTSTRAP_UID_SECRET");
   environments[1]["SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE"] = path;
   EXPECT_EQ(open_all(environments), std::vector<std::string>(3, "uid"));
+}
+
+TEST(UidOpen, ASecretThatEveryUserCanReadIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("secret", "open sesame\n");
+  auto environments = session(1, "127.0.0.1:" + std::to_string(free_port()));
+  environments[0].erase("SHMEMCTL_BOOTSTRAP_UID_SECRET");
+  environments[0]["SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE"] = path;
+  for (const mode_t mode : {0604, 0644, 0666}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const std::string message = open_all(environments)[0];
+    EXPECT_TRUE(contains(message, "every user of this host can read it")) << message;
+    EXPECT_TRUE(contains(message, path)) << message;
+  }
+  for (const mode_t mode : {0600, 0400, 0640}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_EQ(open_all(environments)[0], "uid");
+  }
 }
 
 TEST(UidOpen, AnotherSecretIsRefused) {

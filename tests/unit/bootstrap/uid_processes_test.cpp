@@ -72,12 +72,11 @@ TEST(UidProcesses, APeKilledWhileOthersJoinIsToldToAll) {
     if (pe == 3) {
       // It has presented itself and been let in when it dies; PE 4 comes after that.
       Join join;
-      join.secret = arguments.id.secret;
       join.rank = 3;
       join.size = 5;
       join.remaining_ms = 30000;
       Dialer dialer("the rendezvous", arguments.id.addresses,
-                    encode_frame(FrameKind::join, join.encode()));
+                    Introduction{FrameKind::join, join.encode(), arguments.id.secret});
       const Socket socket = dial(dialer, soon());
       raise(SIGKILL);
     }

@@ -59,7 +59,10 @@ TEST(BuffersOfProcesses, EveryPeWritesIntoEveryBuffer) {
 }
 
 TEST(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
-  ForkJob job{.n_pes = 2, .n_nodes = 2, .require_reach = false};
+  ForkJob job{.n_pes = 2,
+              .n_nodes = 2,
+              .environment = {{"SHMEMCTL_REMOTE_TRANSPORT", "none"}},
+              .require_reach = false};
   job.body = [](Runtime& runtime) -> std::string {
     const Pages pages(1);
     const BufferHandle handle = runtime.buffers().add(pages.base(), pages.size_bytes());

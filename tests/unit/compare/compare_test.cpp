@@ -1,6 +1,8 @@
 #include "reports/compare/compare.h"
 
 #include <gtest/gtest.h>
+#include <random>
+#include <regex>
 #include <sstream>
 
 #include "reports/annotate/annotate.h"
@@ -105,6 +107,139 @@ TEST(Compare, SmallChangesDoNotCountHoweverSure) {
   const ResultRow before = put(8, 10, 1, 100), after = put(8, 10.3, 2, 100);
   EXPECT_EQ(verdict_of(before, after), RowVerdict::same);
   EXPECT_EQ(compare({before}, {after}, {0.05, 0.01}).rows.at(0).verdict, RowVerdict::worse);
+}
+
+/// Samples of two kinds, as of a path that is sometimes taken: medians jump between them.
+std::vector<double> two_groups(std::mt19937_64& random, std::size_t count) {
+  std::vector<double> samples;
+  const double low = 1 + static_cast<double>(random() % 100),
+               factor = 1 + 0.1 * static_cast<double>(random() % 40);
+  const std::uint64_t share = random() % 10;
+  for (std::size_t i = 0; i < count; ++i)
+    samples.push_back((random() % 10 < share ? low : low * factor) *
+                      (1 + 1e-4 * static_cast<double>(random() % 1000)));
+  return samples;
+}
+
+/// The numbers of a row of the text: BASE, NEW and, if it has one, the change.
+struct TextRow {
+  double base = 0, other = 0;
+  std::optional<double> change;
+};
+
+std::vector<TextRow> rows_of_text(const std::string& text) {
+  static const std::regex line(R"(\b(\S+) +(\S+)  us +(?:([-+][0-9.]+)%|x (\S+)) )");
+  std::vector<TextRow> rows;
+  std::istringstream lines(text);
+  for (std::string words; std::getline(lines, words);)
+    if (std::smatch match; std::regex_search(words, match, line))
+      rows.push_back({std::stod(match[1]), std::stod(match[2]),
+                      match[3].matched ? std::stod(match[3]) / 100 : std::stod(match[4]) - 1});
+  return rows;
+}
+
+TEST(Compare, TheChangeIsThatOfTheValuesThatAreShown) {
+  std::mt19937_64 random(17);
+  std::size_t changes = 0, judged = 0;
+  for (int round = 0; round < 60; ++round) {
+    // One run or several, with samples or with statistics alone.
+    const std::size_t runs_before = 1 + random() % 3, runs_after = 1 + random() % 3;
+    const bool keeps_samples = random() % 4 != 0;
+    const auto side = [&](std::size_t runs) {
+      std::vector<LoadedReport> reports;
+      for (std::size_t run = 0; run < runs; ++run) {
+        std::vector<ResultRow> rows;
+        for (int size = 1; size <= 4; ++size) {
+          rows.push_back(
+              timed_row("put", {{"size_bytes", size}}, two_groups(random, 5 + random() % 40)));
+          if (!keeps_samples)
+            rows.back().samples.clear();
+        }
+        reports.push_back(report_of("r" + std::to_string(round) + "." + std::to_string(run), rows));
+      }
+      return reports;
+    };
+    const Comparison comparison = compare_reports(side(runs_before), side(runs_after), {});
+    Report report;
+    report.comparison = comparison_json(comparison);
+    for (const json& row : report.comparison["rows"]) {
+      if (!row.contains("change"))
+        continue;
+      ++changes;
+      const double base = row["base"]["value"], other = row["new"]["value"], change = row["change"];
+      ASSERT_NEAR(change, other / base - 1, 1e-9 * (1 + std::abs(change))) << row.dump();
+      if (!row.contains("change_low"))
+        continue;
+      ASSERT_LE(row["change_low"].get<double>(), change) << row.dump();
+      ASSERT_GE(row["change_high"].get<double>(), change) << row.dump();
+      const std::string verdict = row["verdict"];
+      judged += verdict == "worse" || verdict == "better" ? 1 : 0;
+      ASSERT_TRUE(verdict != "worse" || change > 0.05) << row.dump(); // times: less is better
+      ASSERT_TRUE(verdict != "better" || change < -0.04) << row.dump();
+      ASSERT_TRUE(verdict != "same" || std::abs(std::log1p(change)) <= std::log(1.05) + 1e-12)
+          << row.dump();
+    }
+    // And as a reader of the text computes it, from four digits.
+    TextStyle style;
+    style.verbose = true;
+    const std::string text = comparison_text(report.comparison, style);
+    const std::vector<TextRow> shown = rows_of_text(text);
+    ASSERT_EQ(shown.size(), 4u) << text;
+    for (const TextRow& row : shown)
+      ASSERT_NEAR(*row.change, row.other / row.base - 1, 0.001 + 0.006 * row.other / row.base)
+          << text;
+  }
+  EXPECT_GT(changes, 200u);
+  EXPECT_GT(judged, 20u);
+}
+
+TEST(Compare, MediansAgainstMostSamplesAreUnclear) {
+  // The median falls by a tenth, and of a sample of each side NEW's is the larger one in three of
+  // four pairs.
+  std::vector<double> before, after;
+  for (int i = 0; i < 100; ++i) {
+    before.push_back((i < 49 ? 10 : 100) + 0.001 * i);
+    after.push_back((i < 51 ? 90 : 200) + 0.001 * i);
+  }
+  const ComparedRow row =
+      compare({timed_row("put", {}, before)}, {timed_row("put", {}, after)}).rows.at(0);
+  EXPECT_NEAR(*row.change, *row.other->value / *row.base->value - 1, 1e-12);
+  EXPECT_LT(*row.change, -0.05);
+  EXPECT_LT(*row.p_adjusted, 0.05);
+  EXPECT_EQ(row.verdict, RowVerdict::unclear);
+  EXPECT_NE(row.reason.find("the medians moved one way"), std::string::npos);
+  EXPECT_LE(*row.change_low, *row.change);
+}
+
+TEST(Compare, AnIntervalWithoutBoundsIsNotPrinted) {
+  const json wide = {{"change_low", -0.9999999}, {"change_high", 2.03e8}};
+  EXPECT_FALSE(interval_of_row(wide));
+  EXPECT_FALSE(interval_of_row({{"change_low", -0.9999}, {"change_high", 0.1}}));
+  EXPECT_FALSE(interval_of_row({{"change_low", 0.1}}));
+  EXPECT_EQ(interval_of_row({{"change_low", -0.5}, {"change_high", 3}})->high, 3);
+  json row = {{"case", "put"}, {"params", json::object()}, {"verdict", "unclear"},
+              {"unit", "us"},  {"base", {{"value", 1}}},   {"new", {{"value", 2}}},
+              {"change", 1}};
+  row.update(wide);
+  const std::string text = comparison_text({{"rows", {row}}}, {});
+  EXPECT_EQ(text.find("e+08"), std::string::npos) << text;
+  EXPECT_NE(text.find("+100.0%"), std::string::npos) << text;
+}
+
+TEST(Compare, ThatNothingIsDecidedIsSaid) {
+  const auto noisy = [](int size, std::uint64_t seed) {
+    return timed_row("put", {{"size_bytes", size}}, Noise(seed).samples(8, 10, 0.5));
+  };
+  const auto ids = [](const Comparison& comparison) {
+    std::vector<std::string> found;
+    for (const Finding& finding : comparison_findings(comparison, false))
+      found.push_back(finding.id);
+    return found;
+  };
+  EXPECT_EQ(ids(compare({noisy(1, 1), noisy(2, 2), put(8, 10, 3)},
+                        {noisy(1, 4), noisy(2, 5), put(8, 10, 6)})),
+            std::vector<std::string>{"comparison-unclear"});
+  EXPECT_TRUE(ids(compare({noisy(1, 1), put(8, 10, 3)}, {noisy(1, 4), put(8, 10, 6)})).empty());
 }
 
 TEST(Compare, NoiseIsUnclear) {

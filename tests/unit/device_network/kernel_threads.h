@@ -17,6 +17,7 @@
 #include "kernels/device/proxy_client.h"
 #include "kernels/device/queue_client.h"
 #include "src/base/deadline.h"
+#include "src/base/error.h"
 #include "src/runtime/gpu/device_network.h"
 #include "transports/mlx5/host_memory.h"
 
@@ -42,11 +43,18 @@ public:
     std::free(memory);
   }
   void* map(void* base, std::size_t size_bytes, HostPart part) override {
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(base) % 4096, 0u) << "whole pages";
-    EXPECT_EQ(size_bytes % 4096, 0u) << "whole pages";
-    EXPECT_EQ(part, HostPart::memory);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(base) % page_bytes, 0u) << "whole pages";
+    EXPECT_EQ(size_bytes % page_bytes, 0u) << "whole pages";
     const std::lock_guard lock(mutex_);
-    EXPECT_TRUE(mapped_.emplace(base, size_bytes).second) << "mapped twice";
+    auto* const begin = static_cast<std::byte*>(base);
+    // As CUDA, which registers no page twice.
+    for (const auto& [other, other_bytes] : mapped_)
+      if (begin < static_cast<std::byte*>(other) + other_bytes && other < begin + size_bytes)
+        throw Error(ExitCode::unavailable, "host memory", "register",
+                    "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "-");
+    mapped_.emplace(base, size_bytes);
+    ++maps;
+    register_pages += part == HostPart::registers ? 1 : 0;
     return base;
   }
   void unmap(void* base) noexcept override {
@@ -58,7 +66,8 @@ public:
     std::memcpy(to, from, size_bytes);
   }
 
-  std::atomic<int> copies{0};
+  std::size_t page_bytes = 4096; ///< of the system
+  std::atomic<int> copies{0}, maps{0}, register_pages{0};
 
 private:
   std::mutex mutex_;

@@ -1,7 +1,6 @@
 // Kernels that post to the HCA's queues: threads in a kernel's place, the HCA in software.
 #include "tests/support/expect_error.h"
-#include "tests/unit/device_network/kernel_threads.h"
-#include "tests/unit/direct/direct_world.h"
+#include "tests/unit/device_network/queue_world.h"
 
 namespace shmemctl::test {
 namespace {
@@ -13,50 +12,7 @@ constexpr std::uint64_t rounds = 100;
 constexpr std::uint64_t rounds = 300;
 #endif
 
-/// What a PE's kernels have: everything over the queues.
-struct Pe {
-  explicit Pe(TransportPe& me) {
-    DeviceNetworkInputs inputs =
-        inputs_of(me.pe, std::vector<Transport*>(static_cast<std::size_t>(me.n_pes), me.transport),
-                  "ibgda", *me.health, memory);
-    inputs.ibgda = find_ibgda({nullptr, me.transport});
-    part.emplace(std::move(inputs));
-    network = part->network();
-  }
-  /// That of caller `number`.
-  ThreadQueue queue(int pe, std::uint32_t number, ThreadWait& wait) const {
-    const auto to = static_cast<std::uint32_t>(pe);
-    return {network, to, device::queue_of(network, to, number), number, wait};
-  }
-  ThreadQueue atomic_queue(int pe, std::uint32_t number, ThreadWait& wait) const {
-    const auto to = static_cast<std::uint32_t>(pe);
-    return {network, to, device::atomic_queue_of(network, to, number), number, wait};
-  }
-
-  std::shared_ptr<PlainKernelMemory> memory = std::make_shared<PlainKernelMemory>();
-  std::optional<DeviceNetworkPart> part;
-  DeviceNetwork network{};
-};
-
-ThreadQueue::Place heap_place(std::uint64_t offset_bytes) {
-  return {region::heap, offset_bytes};
-}
-
-void run_kernels(const std::function<void(TransportPe&, Pe&)>& body, Texts more = {}) {
-  more.insert({"DEVICE_PATH", "ibgda"});
-  run_direct(
-      Flavour::gda,
-      [&](TransportPe& me) {
-        {
-          Pe pe(me);
-          body(me, pe);
-          me.barrier();
-          pe.part->stop();
-        }
-        me.barrier();
-      },
-      more);
-}
+using Pe = QueuePe;
 
 std::uint64_t word_at(const std::byte* place) {
   std::uint64_t word = 0;
@@ -82,7 +38,8 @@ void every_operation(const TransportPe& me, const Pe& pe, std::uint32_t number) 
     ASSERT_TRUE(queue.put(heap_place(mine + 64), registered, sizeof away, blocking));
     ASSERT_TRUE(queue.put(heap_place(mine + 320), away, sizeof away, blocking));
     ASSERT_TRUE(queue.put_value(heap_place(mine + 32), round, 8));
-    // A get comes behind what was put before: entries are carried out in order.
+    // A get comes behind what was put before, where a queue keeps that order.
+    ASSERT_TRUE(pe.keeps_order(1 - me.pe) || queue.quiet());
     ASSERT_TRUE(queue.get_value(heap_place(mine + 32), 8, old));
     ASSERT_EQ(old, round);
     std::byte back[200] = {};
@@ -141,8 +98,10 @@ void warps(TransportPe& me, Pe& pe) {
       std::memset(away, static_cast<int>(round + number), sizeof away);
       ASSERT_TRUE(queue.put_value(heap_place(mine), round, 8));
       ASSERT_TRUE(queue.put(heap_place(mine + 64), away, number % 2 == 0 ? 20 : 60, false));
-      // The answer comes behind what the same lane has put before.
+      // The answer comes behind what the same lane has put before, where a queue keeps that order.
       std::uint64_t old = 0;
+      ASSERT_TRUE(pe.keeps_order(1 - me.pe) ||
+                  ThreadQueue(pe.network, to, 0, number, wait).quiet());
       ASSERT_TRUE(queue.get_value(heap_place(mine), 8, old));
       ASSERT_EQ(old, round);
       ASSERT_TRUE(queue.atomic(heap_place(0), AtomicOp::add, 8, 1, 0, nullptr));

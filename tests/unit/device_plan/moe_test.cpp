@@ -123,7 +123,7 @@ public:
       for (int rank = 0; rank < n_ranks; ++rank)
         places(job, rank)[job.pe * blocks * threads + thread_of_grid()] =
             static_cast<std::uint64_t>(call);
-      mine.finish();
+      mine.finish(true);
     });
   }
   /// As the consumer of a call would, behind it in the stream: plain loads.
@@ -150,7 +150,7 @@ public:
           for (int rank = 0; rank < n_ranks; ++rank)
             places(job, rank)[job.pe * threads + static_cast<int>(threadIdx.x)] =
                 static_cast<std::uint64_t>(call);
-          mine.finish();
+          mine.finish(true);
         }
         Block::sync(); // the launch is over
         for (int i = static_cast<int>(threadIdx.x); i < n_ranks * threads; i += threads)
@@ -196,7 +196,7 @@ TEST(Moe, ARankThatDoesNotComeIsNamed) {
     const Call mine(job, reinterpret_cast<Cells*>(job.heap), 3);
     mine.announce();
     EXPECT_FALSE(mine.wait_for_all());
-    mine.finish();
+    mine.finish(false);
   });
   for (const int rank : {0, 2}) {
     EXPECT_EQ(kernels.report(rank).state, WaitReport::written);

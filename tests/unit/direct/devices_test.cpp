@@ -85,6 +85,29 @@ TEST(DirectDevices, UnfitDevicesArePassedOver) {
   });
 }
 
+/// Atomics are missed where they are needed: puts and signals that are set go without.
+TEST(DirectDevices, ADeviceWithoutAtomicsServesTheRest) {
+  FakeFabric fabric({{"mlx5_0", 1, true, "", false}});
+  EXPECT_EQ(reason_between(fabric, {}, {}), "reached: RoCE, no atomics of 8 bytes");
+  EXPECT_EQ(run_made_up(fabric,
+                        [](TransportPe& me) {
+                          const std::uint64_t value = 5;
+                          me.transport->put_signal(0, heap_at(1 - me.pe, 4096), me.heap + 65536,
+                                                   20000, heap_at(1 - me.pe, 64), value,
+                                                   SignalOp::set, false);
+                          me.transport->quiet(0);
+                          me.barrier();
+                          std::uint64_t seen = 0;
+                          std::memcpy(&seen, me.heap + 64, sizeof seen);
+                          EXPECT_EQ(seen, value);
+                          EXPECT_NE(me.transport->connection(1 - me.pe).find(
+                                        "signals wait for completions, no atomics"),
+                                    std::string::npos);
+                          me.barrier();
+                        }),
+            "");
+}
+
 std::string connection_over(FakeFabric& fabric, Flavour flavour, const Texts& options,
                             const std::vector<HcaPort>& nics) {
   TransportWorldOptions wanted;
@@ -107,15 +130,16 @@ std::string connection_over(FakeFabric& fabric, Flavour flavour, const Texts& op
 TEST(DirectDevices, ConnectionsNamePortsAndQueues) {
   FakeFabric fabric({{"mlx5_0", 1, true, ""}, {"mlx5_1", 2, true, ""}});
   const std::vector<HcaPort> both = {{"mlx5_1", 2}, {"mlx5_0", 1}};
-  EXPECT_EQ(connection_over(fabric, Flavour::devx, {}, {}), "mlx5_0:1 -> mlx5_0:1, 2 QPs, RoCE");
+  EXPECT_EQ(connection_over(fabric, Flavour::devx, {}, {}),
+            "mlx5_0:1 -> mlx5_0:1, 2 QPs, RoCE, signals by atomics");
   EXPECT_EQ(connection_over(fabric, Flavour::devx, {{"IB_NUM_RC_PER_DEVICE", "3"}}, both),
-            "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE");
+            "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE, signals by atomics");
   // ibgda has one NIC unless it is allowed more.
   EXPECT_EQ(connection_over(fabric, Flavour::gda, {{"IBGDA_NUM_RC_PER_PE", "1"}}, both),
-            "mlx5_1:2 -> mlx5_1:2, 1 QPs, RoCE");
+            "mlx5_1:2 -> mlx5_1:2, 1 QPs, RoCE, signals by atomics");
   EXPECT_EQ(connection_over(fabric, Flavour::gda,
                             {{"IBGDA_NUM_RC_PER_PE", "4"}, {"IBGDA_ENABLE_MULTI_PORT", "1"}}, both),
-            "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE");
+            "mlx5_1:2 -> mlx5_1:2 + mlx5_0:1 -> mlx5_0:1, 8 QPs, RoCE, signals by atomics");
   run_direct(Flavour::gda, [](TransportPe& me) {
     EXPECT_EQ(me.transport->connection(1 - me.pe),
               "soft-mlx5:1 -> soft-mlx5:1, 2 QPs, software HCA over shm");

@@ -20,7 +20,9 @@ using direct::Flavour;
 using Texts = std::map<std::string, std::string>;
 
 inline Texts software(Texts more = {}) {
-  more.insert({{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", "shm"}});
+  more.insert({{"MLX5_DEVICE", "soft"},
+               {"SOFT_HCA_OVER", "shm"},
+               {"SOFT_HCA_PLACEMENT", placement_text()}});
   return more;
 }
 

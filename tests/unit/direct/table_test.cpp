@@ -11,8 +11,8 @@ using namespace shmemctl::direct;
 
 TEST(QueueTable, FindsTheNewestSegment) {
   TableBuilder builder(3, 2);
-  builder.set_queues(1, {{{}, 0, 5}, {{}, 0, 6}, {{}, 1, 7}, {{}, 1, 8}});
-  builder.set_queues(2, {{{}, 0, 9}, {{}, 0, 9}});
+  builder.set_queues(1, {{{}, 0, 5, {}}, {{}, 0, 6, {}}, {{}, 1, 7, {}}, {{}, 1, 8, {}}});
+  builder.set_queues(2, {{{}, 0, 9, {}}, {{}, 0, 9, {}}});
   builder.add_local({1000, 2000, {11}});
   builder.add_local({1500, 3000, {12}});
   builder.add_remote(1, 1, {0, 4096, 0x10000, {21}});

@@ -251,7 +251,14 @@ Scenarios gid_scenarios() {
          m.node = roce_node();
          keep(m, {0, 2});
        },
-       fail, "(IB/RoCE v1)", "NVSHMEM_IB_ROCE_VERSION_NUM=1"},
+       fail, "(IB/RoCE v1)", "cma_roce_mode -d mlx5_1 -p 1 -m 2"},
+      {table, "only RoCE v1 on every port",
+       [keep](Machine& m) {
+         m.node = roce_node();
+         keep(m, {0, 2});
+         port_of(m, 0).gids = port_of(m, 1).gids;
+       },
+       fail, "mlx5_0/ports/1/gids: 0 is", "export NVSHMEM_IB_ROCE_VERSION_NUM=1"},
       {table, "empty",
        [keep](Machine& m) {
          m.node = roce_node();
@@ -264,6 +271,22 @@ Scenarios gid_scenarios() {
          port_of(m, 1).gids[3].value = "2001:0db8:0000:0000:0000:0000:0000:0001";
        },
        warning, "3 is 2001:0db8", "NVSHMEM_IB_ADDR_FAMILY=AF_INET6"},
+      {table, "two ports with different faults",
+       [keep](Machine& m) {
+         m.node = roce_node();
+         keep(m, {0, 2});
+         port_of(m, 0).gids.clear();
+       },
+       fail, "mlx5_1/ports/1/gids: 0 is", "mlx5_0:1: ip address add"},
+      {table, "the version that the only ports have is asked for",
+       [keep](Machine& m) {
+         m.node = roce_node();
+         keep(m, {0, 2});
+         port_of(m, 0).gids = port_of(m, 1).gids;
+         m.environment["NVSHMEM_IB_ROCE_VERSION_NUM"] = "1";
+         m.environment["NCCL_IB_ROCE_VERSION_NUM"] = "1";
+       },
+       pass, "(IB/RoCE v1)", ""},
       {table, "types not told",
        [](Machine& m) {
          m.node = roce_node();
@@ -309,6 +332,32 @@ Scenarios gid_scenarios() {
          keep(m, {0, 1});
        },
        skipped, "mlx5_1/ports/1/gids", ""},
+      {index, "a link-local address where no port has one on IPv4",
+       [](Machine& m) {
+         m.node = roce_node();
+         for (const std::size_t nic : {0U, 1U}) {
+           std::vector<Gid>& gids = port_of(m, nic).gids;
+           gids.erase(gids.begin() + 2, gids.end());
+           gids[0].type = gids[1].type;
+           gids[1].value = "fd93:16d3:59b6:0000:0690:81ff:fe37:0000";
+         }
+         m.environment["NVSHMEM_IB_GID_INDEX"] = "0";
+       },
+       fail, "environment: NVSHMEM_IB_GID_INDEX=0", "export NVSHMEM_IB_GID_INDEX=1"},
+      {index, "a setting that fits where one port has none on IPv4",
+       [keep](Machine& m) {
+         m.node = roce_node();
+         keep(m, {0, 1});
+         m.environment["NVSHMEM_IB_GID_INDEX"] = "3";
+       },
+       fail, "mlx5_1:1 none", "NVSHMEM_IB_GID_INDEX=-1"},
+      {index, "different, and left to the libraries",
+       [shifted](Machine& m) {
+         shifted(m);
+         m.environment["NVSHMEM_IB_GID_INDEX"] = "-1";
+         m.environment["NCCL_IB_GID_INDEX"] = "-1";
+       },
+       pass, "mlx5_0:1 3, mlx5_1:1 5", ""},
       {index, "InfiniBand", healthy, skipped, "", ""},
   };
 }

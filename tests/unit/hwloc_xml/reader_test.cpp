@@ -95,8 +95,11 @@ TEST(HwlocReader, PutsRdmaDevicesInNaturalOrderThenTheOthers) {
   EXPECT_EQ(node.nics[2].pci, -1);
   EXPECT_FALSE(node.nics[3].rdma); // an InfiniBand function that nothing claims
   EXPECT_EQ(node.nics[4].rdma.value, false);
-  ASSERT_EQ(node.notes.size(), 1U);
-  EXPECT_EQ(node.notes[0],
+  EXPECT_TRUE(node.nics[3].unnamed) << "nic0 is a label";
+  EXPECT_FALSE(node.nics[0].unnamed);
+  EXPECT_TRUE(node.notes.empty());
+  ASSERT_EQ(node.remarks.size(), 1U);
+  EXPECT_EQ(node.remarks[0],
             "2 virtual functions without a device of the operating system are left out");
 }
 

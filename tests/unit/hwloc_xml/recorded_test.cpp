@@ -226,8 +226,8 @@ TEST_F(Recorded, NvlinksComeFromTheBandwidthMatrix) {
 TEST_F(Recorded, ManyVirtualFunctionsAreNotOffered) {
   const Node node = read("hwloc-pci-old/16intel64-manyVFs.xml");
   EXPECT_EQ(node.nics.size(), 6U); // three usnic devices, three more network devices
-  ASSERT_EQ(node.notes.size(), 1U);
-  EXPECT_EQ(node.notes[0],
+  ASSERT_EQ(node.remarks.size(), 1U);
+  EXPECT_EQ(node.remarks[0],
             "12 virtual functions without a device of the operating system are left out");
 }
 

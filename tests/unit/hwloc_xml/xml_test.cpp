@@ -1,9 +1,11 @@
 #include "src/topo/readers/xml.h"
 
 #include <gtest/gtest.h>
+#include <random>
 
 #include "src/base/error.h"
 #include "src/base/input.h"
+#include "src/base/xml_text.h"
 
 namespace shmemctl {
 
@@ -27,6 +29,20 @@ std::string nested(int levels) {
   for (int i = 0; i < levels; ++i)
     text += "</a>";
   return text;
+}
+
+/// UTF-8 as it is encoded by hand, also of what is none.
+std::string encoded(std::uint32_t character) {
+  const auto tail = [character](int shift) {
+    return static_cast<char>(0x80 | (character >> shift & 0x3f));
+  };
+  if (character < 0x80)
+    return std::string(1, static_cast<char>(character));
+  if (character < 0x800)
+    return {static_cast<char>(0xc0 | character >> 6), tail(0)};
+  if (character < 0x10000)
+    return {static_cast<char>(0xe0 | character >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xf0 | character >> 18), tail(12), tail(6), tail(0)};
 }
 
 } // namespace
@@ -96,6 +112,24 @@ TEST(Xml, EscapeIsReadBackAsItWas) {
   EXPECT_EQ(parse_xml("<a x=\"" + xml_escape(value) + "\"/>", "x.xml").get("x"), value);
   EXPECT_EQ(xml_escape(std::string("\x01\xff\xef\xbf\xbf", 5)),
             "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST(Xml, WhateverIsEscapedIsXml) {
+  // Every character there is, a thousand in a document: a parser has to take them all.
+  for (std::uint32_t first = 0; first < 0x110000; first += 1000) {
+    std::string text;
+    for (std::uint32_t character = first; character < first + 1000; ++character)
+      text += encoded(character);
+    const std::string escaped = xml_escape(text);
+    EXPECT_EQ(message_of("<a x=\"" + escaped + "\">" + escaped + "</a>"), "no error") << first;
+  }
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes;
+    for (std::uint64_t left = random() % 40; left > 0; --left)
+      bytes += static_cast<char>(random());
+    EXPECT_EQ(message_of("<a x=\"" + xml_escape(bytes) + "\"/>"), "no error") << i;
+  }
 }
 
 } // namespace shmemctl

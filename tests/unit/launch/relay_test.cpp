@@ -1,6 +1,7 @@
 // Lines of many streams in one place: whole, in order, unchanged.
 #include "src/launch/relay.h"
 
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ namespace {
 /// Streams fed by this test, into a file.
 class Relay {
 public:
-  explicit Relay(std::size_t streams, bool label = false, bool at_once = false)
+  explicit Relay(std::size_t streams, bool label = false, bool at_once = false,
+                 bool one_error = false)
       : file_(::open((folder_.path() + "/out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)),
         sink_(file_.get()) {
     for (std::size_t i = 0; i < streams; ++i) {
@@ -28,7 +30,7 @@ public:
       writers_.push_back(std::move(pipe.write_end));
       streams_.push_back(std::make_unique<OutputStream>(
           std::move(pipe.read_end), sink_,
-          OutputStream::Style{label ? "[" + std::to_string(i) + "] " : "", at_once}));
+          OutputStream::Style{label ? "[" + std::to_string(i) + "] " : "", at_once, one_error}));
     }
   }
   void write(std::size_t stream, const std::string& text) {
@@ -205,6 +207,56 @@ TEST(Relay, ReaderThatGoesAwayBreaksTheSink) {
   EXPECT_TRUE(sink.broken());
   EXPECT_EQ(sink.error_number(), EPIPE);
   std::signal(SIGPIPE, SIG_DFL);
+}
+
+TEST(Relay, AnErrorOfSeveralStreamsIsPassedOnOnce) {
+  const std::string error = "shmemctl: error: no case is called putt\n",
+                    fix = "shmemctl: fix: put\n";
+  Relay relay(3, false, false, true);
+  relay.write(0, error + fix);
+  relay.write(1, "mine\n" + error + fix + "shmemctl: warning: x\n");
+  relay.write(2, "shmemctl: error: another\n" + fix);
+  relay.write(2, error + fix);
+  relay.write(0, error + fix);
+  EXPECT_EQ(relay.text(), error + fix + "mine\nshmemctl: warning: x\nshmemctl: error: another\n" +
+                              fix + error + fix)
+      << "its own again is no other's, and a fix goes with its error";
+}
+
+TEST(Relay, WhatIsNotAskedForIsNotLeftOut) {
+  Relay relay(2);
+  relay.write(0, "shmemctl: error: x\n");
+  relay.write(1, "shmemctl: error: x\n");
+  EXPECT_EQ(relay.text(), "shmemctl: error: x\nshmemctl: error: x\n");
+}
+
+TEST(Relay, ARefusedOutputIsLostForAWhileBeforeWritersAreTold) {
+  const FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  if (!full)
+    GTEST_SKIP() << "this system has no /dev/full";
+  OutputSink sink(full.get());
+  Pipe pipe = Pipe::make();
+  OutputStream stream(std::move(pipe.read_end), sink, {});
+  const std::string line(1000, 'x');
+  ASSERT_EQ(::write(pipe.write_end.get(), (line + "\n").data(), 1001), 1001);
+  EXPECT_TRUE(stream.read());
+  EXPECT_TRUE(sink.broken());
+  EXPECT_FALSE(sink.given_up());
+  for (int i = 0; i < 100000 && !sink.given_up(); ++i) {
+    ASSERT_EQ(::write(pipe.write_end.get(), (line + "\n").data(), 1001), 1001);
+    EXPECT_TRUE(stream.read());
+  }
+  EXPECT_TRUE(sink.given_up());
+}
+
+TEST(Relay, WhatIsOpenForReadingOnlyRefuses) {
+  const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC)); // a stdout that was closed
+  OutputSink sink(null.get());
+  Pipe pipe = Pipe::make();
+  OutputStream stream(std::move(pipe.read_end), sink, {});
+  ASSERT_EQ(::write(pipe.write_end.get(), "x\n", 2), 2);
+  EXPECT_TRUE(stream.read());
+  EXPECT_EQ(sink.error_number(), EBADF);
 }
 
 } // namespace

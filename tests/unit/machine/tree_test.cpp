@@ -305,7 +305,7 @@ TEST(CopiedTree, MemoryWithoutCpus) {
   EXPECT_EQ(node.numa_nodes[0].kind, NumaKind::cpu);
   EXPECT_EQ(node.numa_nodes[1].kind, NumaKind::other_memory);
   EXPECT_EQ(node.numa_nodes[2].kind, NumaKind::gpu_memory);
-  ASSERT_EQ(node.notes.size(), 1U) << "the empty node is left out with a note";
+  ASSERT_EQ(node.remarks.size(), 1U) << "the empty node is left out with a remark";
 }
 
 } // namespace

@@ -55,7 +55,8 @@ std::vector<int> first_nics(const Mapping& mapping) {
 class BruteForce {
 public:
   BruteForce(const Node& node, const MappingRequest& request) : node_(node), request_(request) {
-    nics_ = static_cast<int>(node.nics.size());
+    for (const NicUse& use : fabric_ports(node)) // storage NICs are not to be handed out
+      nics_.push_back(use.nic);
     loads_.assign(node.nics.size(), 0);
     chosen_.assign(request.gpus.size(), 0);
     visit(0, {0, 0, 0});
@@ -73,7 +74,7 @@ private:
       best_cost_ = cost;
       return;
     }
-    for (int nic = 0; nic < nics_; ++nic) {
+    for (const int nic : nics_) {
       int& load = loads_[static_cast<std::size_t>(nic)];
       ++load;
       chosen_[pe] = nic;
@@ -87,7 +88,7 @@ private:
 
   const Node& node_;
   const MappingRequest& request_;
-  int nics_ = 0;
+  std::vector<int> nics_;
   std::vector<int> loads_, chosen_, best_;
   Cost best_cost_{};
 };
@@ -144,8 +145,9 @@ TEST(OptimalProperty, SeveralNicsPerPeAreDistinctAndEven) {
     request.nvshmem.ibgda_multi_port = true;
     Mapping mapping = map_optimal(node, request);
     fill_loads(node, mapping);
-    const std::size_t per_pe = nics / pes;
-    const std::size_t share = (pes * per_pe + nics - 1) / nics;
+    const std::size_t ports = fabric_ports(node).size();
+    const std::size_t per_pe = std::max<std::size_t>(1, ports / pes);
+    const std::size_t share = (pes * per_pe + ports - 1) / ports;
     double total = 0;
     for (const NicLoad& load : mapping.nics) {
       total += load.load;

@@ -167,7 +167,20 @@ TEST(Optimal, A100WithEightNumaNodesLeavesTheFarNicsAlone) {
 }
 
 TEST(Optimal, BalancesBeforeItGoesNear) {
-  // Two GPUs and one NIC on the first socket, one NIC on the second.
+  // Two GPUs and one NIC on the first socket, one NIC on the second, and no switches: nothing says
+  // which NIC is for GPUs.
+  NodeBuilder builder;
+  const int host = builder.host_bridge(0);
+  builder.gpu_at_root(host);
+  builder.gpu_at_root(host);
+  builder.nic_at_root(host, "mlx5_0");
+  builder.nic_at_root(builder.host_bridge(1), "mlx5_1");
+  EXPECT_EQ(first_nics(map_optimal(builder.node, request_for(builder.node, Policy::optimal))),
+            (Ints{0, 1}));
+}
+
+TEST(Optimal, KeepsStorageNicsOut) {
+  // The same with a switch: the NIC of the other socket is not for these GPUs.
   NodeBuilder builder;
   const int near_switch = builder.pcie_switch(builder.host_bridge(0));
   builder.gpu(near_switch);
@@ -175,7 +188,15 @@ TEST(Optimal, BalancesBeforeItGoesNear) {
   builder.nic(near_switch, "mlx5_0");
   builder.nic_at_root(builder.host_bridge(1), "mlx5_1");
   EXPECT_EQ(first_nics(map_optimal(builder.node, request_for(builder.node, Policy::optimal))),
-            (Ints{0, 1}));
+            (Ints{0, 0}));
+}
+
+TEST(Optimal, KeepsToWhatTheUserLeaves) {
+  const Node node = NodeBuilder::hgx(3).node;
+  MappingRequest request = request_for(node, Policy::optimal);
+  request.nvshmem.hca_list = "^mlx5_1";
+  for (const PeMapping& pe : map_optimal(node, request).pes)
+    EXPECT_NE(pe.nics[0].nic, 1);
 }
 
 TEST(Optimal, CrossingsDecideBetweenEqualDistances) {

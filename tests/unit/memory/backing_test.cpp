@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/sysroot.h"
+#include "src/memory/sparse_memory.h"
 #include "tests/support/forked_pes.h"
 
 namespace shmemctl {
@@ -75,6 +76,18 @@ TEST_P(Backings, SmallPagesWillDo) {
   const auto chunk = backing_->create_of_small_pages(12288);
   EXPECT_EQ(chunk->size_bytes(), 12288u);
   EXPECT_GE(allocated_bytes(chunk->descriptor()), 12288u);
+}
+
+TEST_P(Backings, SparseMemoryComesWithItsFirstTouchUnlessThatCouldBeASigbus) {
+  const auto chunk = create_sparse(*backing_, huge_bytes, 4096);
+  EXPECT_EQ(chunk->size_bytes(), huge_bytes);
+  const bool committed = std::string(backing_->kind()) == "devshm";
+  EXPECT_EQ(allocated_bytes(chunk->descriptor()), committed ? huge_bytes : 0u);
+  const Reservation space(huge_bytes);
+  chunk->map(space.base());
+  space.base()[huge_bytes - 1] = std::byte{1};
+  EXPECT_GE(allocated_bytes(chunk->descriptor()), 4096u);
+  EXPECT_EQ(space.base()[0], std::byte{0});
 }
 
 TEST_P(Backings, NothingShowsInDevShm) {

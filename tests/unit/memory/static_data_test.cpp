@@ -83,6 +83,10 @@ TEST_P(Programs, KeepAndShareTheirVariables) {
     GTEST_SKIP() << "a sanitizer's runtime cannot be linked into a static program";
   if (std::string(shape.flags).find("lld") != std::string::npos && run("ld.lld -v").status != 0)
     GTEST_SKIP() << "no lld here";
+#ifndef __x86_64__
+  if (std::string(shape.flags).find("-mcmodel=medium") != std::string::npos)
+    GTEST_SKIP() << "no medium code model on this machine";
+#endif
   ASSERT_EQ(compiled_.status, 0) << compiled_.text;
   const std::string object = folder_->path() + "/" + shape.name + ".o";
   const std::string program = folder_->path() + "/" + shape.name;
@@ -120,6 +124,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"c_static_pie", "program.c", "-fPIE -static-pie", true},
                     Shape{"c_lld", "program.c", "-fPIE -pie -fuse-ld=lld", false},
                     Shape{"c_lld_no_pie", "program.c", "-fno-pie -no-pie -fuse-ld=lld", false},
+                    Shape{"c_large", "large.c", "-fPIE -pie", false},
+                    Shape{"c_medium", "large.c", "-mcmodel=medium -fPIE -pie", false},
+                    Shape{"c_medium_no_pie", "large.c", "-mcmodel=medium -fno-pie -no-pie", false},
+                    Shape{"c_medium_static", "large.c", "-mcmodel=medium -fno-pie -static", true},
+                    Shape{"c_medium_constants", "large.c", "-DCONSTANTS -mcmodel=medium -fPIE -pie",
+                          false},
+                    Shape{"c_medium_constants_no_pie", "large.c",
+                          "-DCONSTANTS -mcmodel=medium -fno-pie -no-pie", false},
+                    Shape{"c_medium_lld", "large.c",
+                          "-DCONSTANTS -mcmodel=medium -fPIE -pie -fuse-ld=lld", false},
+                    Shape{"c_sparse", "sparse.c", "-fPIE -pie", false},
+                    Shape{"c_sparse_no_pie", "sparse.c", "-fno-pie -no-pie", false},
+                    Shape{"c_sparse_medium", "sparse.c", "-mcmodel=medium -fPIE -pie", false},
+                    Shape{"c_sparse_static", "sparse.c", "-fno-pie -static", true},
                     Shape{"cpp_pie", "program.cpp", "-fPIE -pie", false},
                     Shape{"cpp_no_pie", "program.cpp", "-fno-pie -no-pie", false},
                     Shape{"cpp_static_libraries", "program.cpp",

@@ -60,28 +60,29 @@ TEST(Mlx5Commands, Capabilities) {
   atomic.data()[16 + 0x08] = 0x40;       // host order: the high 2 bits
   atomic.data()[16 + 0x13] = 0x0f;       // operations
   atomic.data()[16 + 0x17] = 0x0c;       // sizes
-  const DeviceLimits limits = limits_of(general, atomic);
+  const DeviceLimits limits = limits_of(general, {}, atomic);
   EXPECT_EQ(limits.log_blocks, 15u);
   EXPECT_EQ(limits.log_reads, 3u);
   EXPECT_EQ(limits.log_message_bytes, 30u);
-  EXPECT_TRUE(limits.atomics_4 && limits.atomics_8 && limits.host_order);
+  EXPECT_EQ(limits.atomic_bytes, 12u);
+  EXPECT_FALSE(limits.can_force_order);
 
   atomic.data()[16 + 0x13] = 0x03;
-  EXPECT_FALSE(limits_of(general, atomic).atomics_8) << "no masked ones";
+  EXPECT_EQ(limits_of(general, {}, atomic).atomic_bytes, 0u) << "no masked ones";
   atomic.data()[16 + 0x13] = 0x0f;
   atomic.data()[16 + 0x17] = 0x08;
-  EXPECT_FALSE(limits_of(general, atomic).atomics_4);
-  EXPECT_TRUE(limits_of(general, atomic).atomics_8);
+  EXPECT_EQ(limits_of(general, {}, atomic).atomic_bytes, 8u);
   general.data()[16 + 0x43] = 0;
-  EXPECT_FALSE(limits_of(general, atomic).atomics_8);
+  EXPECT_EQ(limits_of(general, {}, atomic).atomic_bytes, 0u);
   general.data()[16 + 0x11] = 16;
-  EXPECT_EQ(limits_of(general, atomic).log_blocks, 15u) << "half of what an index counts";
+  EXPECT_EQ(limits_of(general, {}, atomic).log_blocks, 15u) << "half of what an index counts";
 }
 
 QueueOptions options_of(CompletionMode mode) {
   QueueOptions options;
   options.blocks = 1024;
   options.completions = mode;
+  options.page_bytes = 4096;
   return options;
 }
 
@@ -126,6 +127,35 @@ TEST(Mlx5Commands, CreateQueuePair) {
                 {0xfc, "a1a2a3a4"},
                 {0x108, "a1a2a3a4"},
                 {0x10c, "80"}});
+}
+
+/// Where pages have 64 KiB, parts of different queues never share one. The device goes on counting
+/// in its own pages, which is what a log_page_size of 0 says.
+TEST(Mlx5Commands, LargePages) {
+  QueueOptions options = options_of(CompletionMode::collapsed);
+  options.page_bytes = 65536;
+  const QueueLayout layout = queue_layout(options);
+  for (const std::size_t at :
+       {layout.completions_offset, layout.records_offset, layout.words_offset, layout.size_bytes})
+    EXPECT_EQ(at % 65536, 0u);
+  const CqCommand completions = create_cq_command(options, objects);
+  EXPECT_EQ(completions.get(command::cq::umem_offset), layout.completions_offset);
+  EXPECT_EQ(completions.get(command::cq::log_page_size), 0u);
+  options.page_bytes = 2048;
+  EXPECT_THROW(queue_layout(options), Error);
+}
+
+TEST(Mlx5Commands, AForcedOrder) {
+  QueueObjects forced = objects;
+  forced.force_order = true;
+  const QpCommand made = create_qp_command(options_of(CompletionMode::ring), forced, 0xe1e2e3);
+  EXPECT_EQ(made.data()[0x1c], 0x01) << "bit 0x27 of the context";
+  const QpCommand received = to_receive_command(0xabcdef, {}, {}, {}, {}, true);
+  EXPECT_EQ(received.data()[0x1c], 0x01);
+  CapsAnswer general_2;
+  general_2.data()[16 + 0x11] = 0x80; // bit 0x88
+  EXPECT_TRUE(limits_of({}, general_2, {}).can_force_order);
+  expect_bytes(caps_command(command::caps::general_2_now), {{0, "0100"}, {6, "0041"}});
 }
 
 TEST(Mlx5Commands, ToInit) {

@@ -82,6 +82,7 @@ TEST(Mlx5PeerInfo, ThereAndBack) {
   info.lid = 0x1234;
   info.mtu = 4;
   info.ethernet = 1;
+  info.offers = PeerInfo::keeps_writes | PeerInfo::atomics_4;
   info.device_id = 0x1122334455667788;
   info.gid = {0xfe, 0x80, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const PeerInfo again = PeerInfo::decode(info.encode());
@@ -89,6 +90,7 @@ TEST(Mlx5PeerInfo, ThereAndBack) {
   EXPECT_EQ(again.qpn, info.qpn);
   EXPECT_EQ(again.device_id, info.device_id);
   EXPECT_EQ(again.gid, info.gid);
+  EXPECT_EQ(again.offers, info.offers);
 }
 
 TEST(Mlx5PeerInfo, OtherBytesAreRefused) {

@@ -3,6 +3,7 @@
 #include "tests/unit/mlx5/fake_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/error.h"
 #include "transports/mlx5/queue_layout.h"
@@ -22,6 +23,8 @@ Command command_of(const void* in, std::size_t size_bytes) {
   std::memcpy(command.data(), in, size_bytes);
   return command;
 }
+
+constexpr std::uint64_t first_cqn = 0x51, first_qpn = 0xabcde; ///< of the first queue
 
 void answer(void* out, const Answer& with) {
   std::memcpy(out, with.data(), with.size());
@@ -49,6 +52,9 @@ int FakeDevice::answer_caps(const void* in, void* out, std::size_t size_bytes) c
     caps.set(command::caps::log_max_ra_req_qp, 4);
     caps.set(command::caps::log_max_ra_res_qp, 3);
     caps.set(command::caps::atomic, 1);
+    caps.set(command::caps::has_general_2, 1);
+  } else if (asked.get(command::modifier) == command::caps::general_2_now) {
+    caps.set(command::caps::dp_ordering_force, can_force_order ? 1 : 0);
   } else {
     caps.set(command::caps::operations, operations);
     caps.set(command::caps::sizes, sizes);
@@ -68,55 +74,97 @@ mlx5dv_devx_obj* FakeDevice::create(const void* in, std::size_t size_bytes, void
     return nullptr;
   }
   Answer made;
+  const std::uint64_t number = queues_.size() - (code == command::create_cq ? 0 : 1);
   if (code == command::create_cq) {
-    completions_ = command_of<CqCommand>(in, size_bytes);
-    made.set(cq::number, 0x51);
+    const std::lock_guard lock(mutex_);
+    Queue& queue = queues_.emplace_back();
+    queue.completions_command = command_of<CqCommand>(in, size_bytes);
+    queue.completions = {static_cast<std::uint32_t>(first_cqn + number), false};
+    made.set(cq::number, queue.completions.number);
     answer(out, made);
-    completion_object_ = {0x51, false};
-    return &completion_object_;
+    return &queue.completions;
   }
+  Queue& queue = queues_.back();
   const auto asked = command_of<QpCommand>(in, size_bytes);
-  if (code != command::create_qp || asked.get(qp::cqn_send) != 0x51 ||
-      asked.get(qp::cqn_receive) != 0x51 || asked.get(qp::pd) != 0x77) {
+  if (code != command::create_qp || asked.get(qp::cqn_send) != queue.completions.number ||
+      asked.get(qp::cqn_receive) != queue.completions.number || asked.get(qp::pd) != 0x77) {
     refuse(out);
     return nullptr;
   }
-  make_queue(asked, 0xabcde);
-  made.set(qp::number, 0xabcde);
+  queue.queue = {static_cast<std::uint32_t>(first_qpn + number), true};
+  make_queue(queue, asked, queue.queue.number);
+  made.set(qp::number, queue.queue.number);
   answer(out, made);
-  queue_object_ = {0xabcde, true};
-  return &queue_object_;
+  return &queue.queue;
+}
+
+std::byte* FakeDevice::registered(std::uint64_t id, std::uint64_t offset, std::size_t size_bytes) {
+  for (const Memory& memory : memories_)
+    if (memory.umem.umem_id == id && offset + size_bytes <= memory.size_bytes)
+      return memory.base + offset;
+  throw std::logic_error("a queue outside of its registered memory");
 }
 
 /// The queue as the two commands describe it, and nothing else.
-void FakeDevice::make_queue(const QpCommand& asked, std::uint32_t qpn) {
-  const auto part = [&](std::uint64_t id, std::uint64_t offset, std::size_t size_bytes) {
-    if (id != memory_.umem_id || offset + size_bytes > memory_bytes_)
-      throw std::logic_error("a queue outside of its registered memory");
-    return memory_base_ + offset;
-  };
+void FakeDevice::make_queue(Queue& queue, const QpCommand& asked, std::uint32_t qpn) {
+  const CqCommand& completions = queue.completions_command;
   QueueView view{};
   view.qpn = qpn;
   view.blocks_log2 = static_cast<std::uint32_t>(asked.get(qp::log_sq_size));
   view.mode =
-      completions_.get(cq::collapsed) != 0 ? CompletionMode::collapsed : CompletionMode::ring;
-  if (view.mode == CompletionMode::ring && completions_.get(cq::log_size) != view.blocks_log2)
+      completions.get(cq::collapsed) != 0 ? CompletionMode::collapsed : CompletionMode::ring;
+  if (view.mode == CompletionMode::ring && completions.get(cq::log_size) != view.blocks_log2)
     throw std::logic_error("fewer completions than blocks");
-  view.entries = reinterpret_cast<std::uint64_t*>(part(asked.get(qp::wq_umem_id),
-                                                       asked.get(qp::wq_umem_offset),
-                                                       std::size_t{64} << view.blocks_log2));
+  view.entries = reinterpret_cast<std::uint64_t*>(registered(asked.get(qp::wq_umem_id),
+                                                             asked.get(qp::wq_umem_offset),
+                                                             std::size_t{64} << view.blocks_log2));
   view.send_record = reinterpret_cast<std::uint32_t*>(
-      part(asked.get(qp::dbr_umem_id), asked.get(qp::dbr_addr) + 4, 4));
+      registered(asked.get(qp::dbr_umem_id), asked.get(qp::dbr_addr) + 4, 4));
   view.completions = reinterpret_cast<std::uint64_t*>(
-      part(completions_.get(cq::umem_id), completions_.get(cq::umem_offset),
-           std::size_t{64} << completions_.get(cq::log_size)));
+      registered(completions.get(cq::umem_id), completions.get(cq::umem_offset),
+                 std::size_t{64} << completions.get(cq::log_size)));
   view.completions_record = reinterpret_cast<std::uint32_t*>(
-      part(completions_.get(cq::dbr_umem_id), completions_.get(cq::dbr_addr), 4));
-  if (asked.get(qp::uar_page) != page_.page_id || completions_.get(cq::uar_page) != page_.page_id)
+      registered(completions.get(cq::dbr_umem_id), completions.get(cq::dbr_addr), 4));
+  for (const Page& page : pages_)
+    if (page.uar.page_id == asked.get(qp::uar_page) &&
+        page.uar.page_id == completions.get(cq::uar_page))
+      view.doorbell = static_cast<std::uint64_t*>(page.uar.reg_addr);
+  if (!view.doorbell)
     throw std::logic_error("another register page");
-  view.doorbell = static_cast<std::uint64_t*>(page_.reg_addr);
   const std::lock_guard lock(mutex_);
-  queue_ = std::make_unique<SoftQueue>(view, keys);
+  queue.device = std::make_unique<SoftQueue>(view, keys);
+}
+
+/// @param base a page that is there already; nullptr: a new one
+mlx5dv_devx_uar* FakeDevice::add_register(std::byte* base, std::size_t offset) {
+  Page& page = pages_.emplace_back();
+  if (!base) {
+    page.memory.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, page_bytes)));
+    base = page.memory.get();
+    std::memset(base, 0, page_bytes);
+  }
+  page.uar.page_id = static_cast<std::uint32_t>(0x98 + pages_.size());
+  page.uar.reg_addr = base + offset;
+  page.uar.base_addr = base;
+  return &page.uar;
+}
+
+mlx5dv_devx_uar* FakeDevice::allocate_page(std::uint32_t type) {
+  constexpr std::uint32_t dedicated = std::uint32_t{1} << 31;
+  if (type == dedicated)
+    return dedicated_pages-- > 0 ? add_register(nullptr, 0) : nullptr;
+  if (type == MLX5DV_UAR_ALLOC_TYPE_BF) {
+    if (!has_gathering_pages)
+      return nullptr;
+    if (half_used_)
+      return add_register(std::exchange(half_used_, nullptr), 0x900);
+    mlx5dv_devx_uar* const first = add_register(nullptr, 0x800);
+    half_used_ = static_cast<std::byte*>(first->base_addr);
+    return first;
+  }
+  if (has_uncached_page && !shared_page_)
+    shared_page_ = add_register(nullptr, 0);
+  return shared_page_;
 }
 
 int FakeDevice::modify(const void* in, std::size_t size_bytes, void* out) {
@@ -124,16 +172,20 @@ int FakeDevice::modify(const void* in, std::size_t size_bytes, void* out) {
   const auto code = static_cast<std::uint16_t>(asked.get(command::opcode));
   commands.push_back(code);
   const std::uint16_t due[] = {command::rst2init_qp, command::init2rtr_qp, command::rtr2rts_qp};
-  if (code == failing_command || state_ == 3 || code != due[state_] ||
-      asked.get(qp::number) != 0xabcde)
-    return refuse(out);
-  (state_ == 0 ? init : state_ == 1 ? receive : send) = asked;
-  if (++state_ == 3) {
-    const std::lock_guard lock(mutex_);
-    queue_->connect(peer);
+  for (Queue& queue : queues_) {
+    if (queue.queue.number != asked.get(qp::number))
+      continue;
+    if (code == failing_command || queue.state == 3 || code != due[queue.state])
+      return refuse(out);
+    (queue.state == 0 ? init : queue.state == 1 ? receive : send) = asked;
+    if (++queue.state == 3) {
+      const std::lock_guard lock(mutex_);
+      queue.device->connect(peer ? peer : own_memory_);
+    }
+    answer(out, {});
+    return 0;
   }
-  answer(out, {});
-  return 0;
+  return refuse(out);
 }
 
 void FakeDevice::serve() {
@@ -142,7 +194,8 @@ void FakeDevice::serve() {
       unsigned count = 0;
       {
         const std::lock_guard lock(mutex_);
-        count = queue_ ? queue_->serve(16) : 0;
+        for (const Queue& queue : queues_)
+          count += queue.device ? queue.device->serve(16) : 0;
       }
       if (count == 0)
         std::this_thread::yield();
@@ -165,9 +218,6 @@ DirectLibraries FakeDevice::libraries() {
   domain_.context = &context_;
   const std::uint8_t mac[] = {2, 3, 4, 5, 6, 7};
   std::memcpy(vector_.rmac, mac, sizeof mac);
-  page_.page_id = 0x99;
-  page_.reg_addr = registers_;
-  memory_.umem_id = 0x33;
 
   auto verbs = std::make_shared<verbs::Functions>();
   verbs->get_device_list = [](int* count) {
@@ -224,6 +274,8 @@ DirectLibraries FakeDevice::libraries() {
     window.mapped = static_cast<std::byte*>(base);
     const std::lock_guard lock(now().mutex_);
     now().keys.add(window);
+    window.key = region->rkey;
+    now().own_memory_->add(window);
     return region;
   };
   if (has_dma_bufs)
@@ -267,18 +319,18 @@ DirectLibraries FakeDevice::libraries() {
                         std::uint32_t) -> mlx5dv_devx_umem* {
     if (now().fails("umem_reg"))
       return nullptr;
-    now().memory_base_ = static_cast<std::byte*>(base);
-    now().memory_bytes_ = size;
-    return &now().memory_;
+    Memory& memory = now().memories_.emplace_back();
+    memory.umem.umem_id = static_cast<std::uint32_t>(0x32 + now().memories_.size());
+    memory.base = static_cast<std::byte*>(base);
+    memory.size_bytes = size;
+    return &memory.umem;
   };
   direct->umem_dereg = [](mlx5dv_devx_umem*) {
     now().end("memory");
     return 0;
   };
   direct->alloc_uar = [](ibv_context*, std::uint32_t type) -> mlx5dv_devx_uar* {
-    if (now().fails("alloc_uar") || (type == MLX5DV_UAR_ALLOC_TYPE_NC && !now().has_uncached_page))
-      return nullptr;
-    return &now().page_;
+    return now().fails("alloc_uar") ? nullptr : now().allocate_page(type);
   };
   direct->free_uar = [](mlx5dv_devx_uar*) { now().end("page"); };
   direct->query_eqn = [](ibv_context*, std::uint32_t, std::uint32_t* number) {
@@ -295,18 +347,19 @@ DirectLibraries FakeDevice::libraries() {
                           std::size_t) { return now().modify(in, size_bytes, out); };
   direct->obj_destroy = [](mlx5dv_devx_obj* object) {
     now().end(object->is_queue_pair ? "queue" : "completions");
-    if (object->is_queue_pair) {
-      const std::lock_guard lock(now().mutex_);
-      now().queue_.reset();
-    }
+    const std::lock_guard lock(now().mutex_);
+    for (Queue& queue : now().queues_)
+      if (&queue.queue == object)
+        queue.device.reset();
     return 0;
   };
   direct->create_event_channel =
       [](ibv_context*, mlx5dv_devx_create_event_channel_flags) -> mlx5dv_devx_event_channel* {
     if (now().fails("create_event_channel"))
       return nullptr;
-    now().channel_.fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return &now().channel_;
+    mlx5dv_devx_event_channel& channel = now().channels_.emplace_back();
+    channel.fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return &channel;
   };
   direct->destroy_event_channel = [](mlx5dv_devx_event_channel* channel) {
     ::close(channel->fd);

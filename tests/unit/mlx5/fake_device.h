@@ -1,8 +1,10 @@
 // A made-up mlx5 device behind libibverbs' and libmlx5's functions: it reads firmware commands, and
-// the queues that they make are served by the software HCA's queue. One at a time.
+// the queues that they make are served by the software HCA's queue. One device at a time.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <list>
@@ -15,6 +17,7 @@
 
 #include "transports/mlx5/devx/commands.h"
 #include "transports/mlx5/devx/devx_open.h"
+#include "transports/mlx5/soft/mapped_executor.h"
 #include "transports/mlx5/soft/soft_queue.h"
 
 /// The library's own type, of which only the address is used outside of it.
@@ -39,7 +42,14 @@ public:
 
   // What it is like.
   bool ethernet = true;
-  bool is_mlx5 = true, has_uncached_page = true, port_is_active = true;
+  bool is_mlx5 = true, port_is_active = true;
+  /// Which pages of registers it gives. As rdma-core's, the plain uncached one is one for all that
+  /// ask; two of those that gather writes stand in one page of the system; dedicated ones each have
+  /// a page, if there are that many.
+  bool has_uncached_page = true, has_gathering_pages = true;
+  int dedicated_pages = 1000;
+  std::size_t page_bytes = 4096; ///< of the system
+  bool can_force_order = true;
   std::uint64_t operations = 15, sizes = 12, host_order = 1;
   std::vector<ibv_gid_entry> gids;
   /// The command that fails: its code, or 0.
@@ -52,7 +62,7 @@ public:
   QpCommand init, receive, send;
   std::vector<std::string> open_objects; ///< in order of their making
   std::string closed;                    ///< in order of their end
-  std::shared_ptr<Executor> peer;
+  std::shared_ptr<Executor> peer; ///< what its queues reach; nullptr: this process's own memory
   KeyTable keys;
   struct {
     std::uint64_t offset_bytes = 0, size_bytes = 0, address = 0;
@@ -85,10 +95,14 @@ private:
     return true;
   }
   void end(const char* what) { closed += std::string(what) + " "; }
+  struct Queue;
   int answer_caps(const void* in, void* out, std::size_t size_bytes) const;
   mlx5dv_devx_obj* create(const void* in, std::size_t size_bytes, void* out);
   int modify(const void* in, std::size_t size_bytes, void* out);
-  void make_queue(const QpCommand& command, std::uint32_t qpn);
+  void make_queue(Queue& queue, const QpCommand& command, std::uint32_t qpn);
+  std::byte* registered(std::uint64_t id, std::uint64_t offset, std::size_t size_bytes);
+  mlx5dv_devx_uar* allocate_page(std::uint32_t type);
+  mlx5dv_devx_uar* add_register(std::byte* base, std::size_t offset);
   int refuse(void* out) const;
 
   inline static FakeDevice* current_ = nullptr;
@@ -98,20 +112,32 @@ private:
   ibv_pd domain_{};
   ibv_ah address_{};
   mlx5_wqe_av vector_{};
-  mlx5dv_devx_uar page_{};
-  alignas(64) std::uint64_t registers_[8] = {};
-  mlx5dv_devx_umem memory_{};
-  std::byte* memory_base_ = nullptr;
-  std::size_t memory_bytes_ = 0;
-  mlx5dv_devx_event_channel channel_{};
-  mlx5dv_devx_obj completion_object_, queue_object_;
-  CqCommand completions_;
+  struct Page {
+    mlx5dv_devx_uar uar{};
+    std::unique_ptr<std::byte, void (*)(void*)> memory{nullptr, std::free};
+  };
+  struct Memory {
+    mlx5dv_devx_umem umem{};
+    std::byte* base = nullptr;
+    std::size_t size_bytes = 0;
+  };
+  struct Queue {
+    mlx5dv_devx_obj completions{}, queue{};
+    CqCommand completions_command;
+    int state = 0;
+    std::unique_ptr<SoftQueue> device;
+  };
+  std::list<Page> pages_;
+  mlx5dv_devx_uar* shared_page_ = nullptr; ///< the plain uncached one
+  std::byte* half_used_ = nullptr;         ///< a page with room for another gathering register
+  std::list<Memory> memories_;
+  std::list<Queue> queues_;
+  std::list<mlx5dv_devx_event_channel> channels_;
+  std::shared_ptr<MappedExecutor> own_memory_ = std::make_shared<MappedExecutor>();
   std::uint32_t next_key_ = 0x1000;
   std::vector<std::uint16_t> subscribed_;
-  int state_ = 0;
 
   std::mutex mutex_;
-  std::unique_ptr<SoftQueue> queue_;
   std::vector<std::uint64_t> events_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -207,6 +207,7 @@ public:
   PeerInfo local() const override { return queue_->local(); }
   void connect(const PeerInfo& peer) override { queue_->connect(peer); }
   const QueueView& view() const override { return queue_->view(); }
+  QueueAbilities abilities() const override { return queue_->abilities(); }
   std::optional<std::string> fatal_event() override {
     return event_.empty() ? std::nullopt : std::optional(event_);
   }

@@ -40,6 +40,11 @@ TEST(Mlx5Orders, AreEnough) {
   expect_right({"pq"});
   expect_right({"p", "p"});
 }
+/// One producer writes an entry and leaves it to the next one to ring: the device has to see it
+/// whole. Entries may be in memory of the host, and the two in different blocks of a kernel.
+TEST(Mlx5Orders, AnEntryThatAnotherProducerRings) {
+  expect_right({"l", "p"});
+}
 TEST(Mlx5Orders, AreEnoughForLonger) {
   if (!thorough)
     GTEST_SKIP() << "only in optimised builds without sanitizers: it would take minutes";
@@ -67,6 +72,7 @@ struct TurnWithoutFence : Base {
 };
 TEST(Mlx5Orders, EntriesAreReleased) {
   expect_found<TurnWithoutFence>({"p", "p"}, "next entry");
+  expect_found<TurnWithoutFence>({"l", "p"}, "next entry");
 }
 struct CompletedWithoutRelease : Base {
   static void fetch_max_release(std::uint64_t* word, std::uint64_t value) {

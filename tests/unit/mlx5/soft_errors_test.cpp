@@ -216,6 +216,7 @@ class FailingExecutor final : public Executor {
 public:
   int writes_left = 2;
   bool fails_at_finish = false;
+  Outcome check(const RemotePiece&, std::uint64_t, unsigned) const override { return {}; }
   Outcome write(const RemotePiece&, std::span<const BytePiece>, std::uint64_t) override {
     if (writes_left-- == 0 && !fails_at_finish)
       throw Error(ExitCode::unavailable, "below", "put", "PE 3 is gone", "look at PE 3");

@@ -148,6 +148,7 @@ TEST(NcclXml, HintFilesAreReadByClass) {
   ASSERT_EQ(node.gpus.size(), 1U);
   ASSERT_EQ(node.nics.size(), 2U);
   EXPECT_EQ(node.nics[0].name, "nic0");
+  EXPECT_TRUE(node.nics[0].unnamed && node.nics[1].unnamed);
   EXPECT_EQ(node.nics[0].rdma.value, true);
   EXPECT_FALSE(node.nics[1].rdma.known()) << "an Ethernet function may be RoCE";
   EXPECT_EQ(node.gpus[0].vendor, "");
@@ -183,6 +184,120 @@ TEST(NcclXml, SwitchesMayShareAnIdButGpusMayNot) {
   EXPECT_NE(refusal(cpu("<pci busid=\"0:1:0.0\" class=\"0x030200\"/>\n"
                         "<pci busid=\"0:1:0.0\" class=\"0x030200\"/>"))
                 .find("line 4, column 1: a second <pci> of 0000:01:00.0"),
+            std::string::npos);
+}
+
+/// A <pci> with one <net> of these attributes.
+std::string nic_on(const std::string& busid, const std::string& net) {
+  return "<pci busid=\"" + busid + "\" class=\"0x020700\"><nic><net " + net + "/></nic></pci>\n";
+}
+
+std::vector<std::string> names_of(const Node& node) {
+  std::vector<std::string> names;
+  for (const Nic& nic : node.nics)
+    names.push_back(nic.name);
+  return names;
+}
+
+TEST(NcclXml, NamesOfDataDirectAreThoseOfTheirVerbsDevices) {
+  const Node node =
+      read_nccl_xml(cpu(nic_on("0:1:0.0", "name=\"mlx5_4_dma\" dev=\"0\" port=\"1\"") +
+                        nic_on("0:2:0.0", "name=\"mlx5_5\" dev=\"1\" port=\"1\"") +
+                        nic_on("0:3:0.0", "name=\"mlx5_5_dma\" dev=\"2\" port=\"1\"")),
+                    "file");
+  EXPECT_EQ(names_of(node), (std::vector<std::string>{"mlx5_4", "mlx5_5"}));
+  EXPECT_EQ(node.nics[0].data_direct.value, parse_pci_address("0:1:0.0"));
+  EXPECT_EQ(node.nics[1].data_direct.value, parse_pci_address("0:3:0.0"));
+  EXPECT_EQ(node.pci[static_cast<std::size_t>(node.nics[1].pci)].address,
+            *parse_pci_address("0:2:0.0"))
+      << "its own place is in the file";
+  ASSERT_EQ(node.remarks.size(), 1U);
+  EXPECT_NE(node.remarks[0].find("mlx5_4 in line 3"), std::string::npos) << node.remarks[0];
+}
+
+TEST(NcclXml, MergedDevicesAreSeveralWithAShareOfTheSpeedEach) {
+  const Node node = read_nccl_xml(
+      cpu("<pci busid=\"0:1:0.0\" class=\"0x0207\"><nic>"
+          "<net name=\"mlx5_0_dma+mlx5_1_dma\" dev=\"0\" port=\"1\" speed=\"800000\"/>"
+          "<net name=\"mlx5_2\" dev=\"1\" port=\"2\" speed=\"400000\"/></nic></pci>"),
+      "file");
+  EXPECT_EQ(names_of(node), (std::vector<std::string>{"mlx5_0", "mlx5_1", "mlx5_2"}));
+  for (const Nic& nic : node.nics) {
+    ASSERT_EQ(nic.ports.size(), 1U);
+    EXPECT_EQ(nic.ports[0].number, 1) << nic.name;
+    EXPECT_EQ(nic.ports[0].rate_Gbps.value, 400.0) << nic.name;
+  }
+  EXPECT_EQ(node.remarks.size(), 2U);
+}
+
+TEST(NcclXml, AnInterfaceMayHaveAnyName) {
+  const Node node =
+      read_nccl_xml(cpu(nic_on("0:1:0.0", "name=\"en0_dma\" port=\"0\" guid=\"0x1\"")), "file");
+  EXPECT_EQ(node.nics.at(0).name, "en0_dma");
+}
+
+TEST(NcclXml, RdmaDevicesStandInTheOrderOfDev) {
+  const Node node = read_nccl_xml(cpu(nic_on("0:1:0.0", "name=\"mlx5_0\" dev=\"2\" port=\"1\"") +
+                                      nic_on("0:2:0.0", "name=\"mlx5_1\" dev=\"0\" port=\"1\"") +
+                                      nic_on("0:3:0.0", "name=\"mlx5_2\" dev=\"1\" port=\"1\"")),
+                                  "file");
+  EXPECT_EQ(names_of(node), (std::vector<std::string>{"mlx5_1", "mlx5_2", "mlx5_0"}));
+  EXPECT_TRUE(node.remarks.empty());
+  const Node twice = read_nccl_xml(cpu(nic_on("0:1:0.0", "name=\"mlx5_1\" dev=\"0\" port=\"1\"") +
+                                       nic_on("0:2:0.0", "name=\"mlx5_0\" dev=\"0\" port=\"1\"")),
+                                   "file");
+  EXPECT_EQ(names_of(twice), (std::vector<std::string>{"mlx5_0", "mlx5_1"}));
+  EXPECT_EQ(twice.remarks.size(), 1U) << "dev orders nothing";
+}
+
+TEST(NcclXml, PartitionsOfOneGpuAreGpus) {
+  const std::string link = "<nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/>";
+  const std::string gpu = "<gpu dev=\"0\">" + link + "</gpu>";
+  const Node node =
+      read_nccl_xml(cpu("<pci busid=\"0:1:0.0\" class=\"0x030200\">" + gpu + gpu + "</pci>\n" +
+                        "<pci busid=\"0:2:0.0\" class=\"0x030200\">" + gpu + gpu + gpu + "</pci>"),
+                    "file");
+  ASSERT_EQ(node.gpus.size(), 5U);
+  for (int i = 0; i < 5; ++i)
+    for (int j = 0; j < i; ++j)
+      EXPECT_EQ(word(node, i, j), "NV18");
+  EXPECT_EQ(node.gpus[1].pci, node.gpus[0].pci);
+  EXPECT_EQ(first_difference(node, read_nccl_xml(write_nccl_xml(node), "again")), "");
+  std::string many;
+  for (int i = 0; i < 1100; ++i)
+    many += "<gpu dev=\"0\"/>";
+  EXPECT_NE(refusal(cpu("<pci busid=\"0:1:0.0\" class=\"0x030200\">" + many + "</pci>"))
+                .find("more than 1024 GPUs"),
+            std::string::npos);
+}
+
+TEST(NcclXml, ALinkWithoutTargetIsCountedWhereItsClassTells) {
+  const std::string start = "<pci busid=\"0:1:0.0\" class=\"0x030200\"><gpu dev=\"0\">";
+  const Node node =
+      read_nccl_xml(cpu(start + "<nvlink count=\"4\" tclass=\"0x068000\"/></gpu></pci>"
+                                "<pci busid=\"0:2:0.0\" class=\"0x030200\"><gpu dev=\"1\">"
+                                "<nvlink count=\"6\" tclass=\"0x068000\"/></gpu></pci>"),
+                    "file");
+  EXPECT_EQ(word(node, 0, 1), "NV4");
+  EXPECT_TRUE(node.notes.empty());
+  const Node nowhere =
+      read_nccl_xml(cpu(start + "<nvlink count=\"4\" tclass=\"0x030200\"/></gpu></pci>"), "file");
+  ASSERT_EQ(nowhere.notes.size(), 1U);
+  EXPECT_NE(nowhere.notes[0].find("does not say to which GPU (1, the first in line 3)"),
+            std::string::npos)
+      << nowhere.notes[0];
+}
+
+TEST(NcclXml, ElementsOfOthersAreNotedOrRefused) {
+  const Node node =
+      read_nccl_xml("<system version=\"1\">\n<cpu numaid=\"0\">\n"
+                    "<box><pci busid=\"0:1:0.0\" class=\"0x030200\"/></box></cpu></system>",
+                    "file");
+  ASSERT_EQ(node.notes.size(), 1U);
+  EXPECT_NE(node.notes[0].find("(1, the first <box> in line 3)"), std::string::npos)
+      << node.notes[0];
+  EXPECT_NE(refusal("<system version=\"2\">\n<rack><cpu numaid=\"0\"/></rack></system>")
+                .find("line 2, column 1: <rack> below <system>, and no <cpu>"),
             std::string::npos);
 }
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "src/base/error.h"
+#include "src/base/xml_text.h"
 #include "src/topo/distance.h"
 #include "src/topo/readers/reader.h"
 #include "src/topo/readers/xml.h"

@@ -103,6 +103,8 @@ TEST(NvidiaSmi, ALegendWithGapsIsNoted) {
                                     "file");
   EXPECT_EQ(node.nics[0].name, "a");
   EXPECT_EQ(node.nics[1].name, "NIC1");
+  EXPECT_FALSE(node.nics[0].unnamed);
+  EXPECT_TRUE(node.nics[1].unnamed);
   EXPECT_EQ(node.notes.size(), 2U);
 }
 
@@ -124,13 +126,8 @@ TEST(NvidiaSmi, AQuestionMarkStaysUnknownUnlessTheOtherHalfKnows) {
 }
 
 TEST(NvidiaSmiRefuses, RowsThatDoNotFitWithTheirLine) {
-  EXPECT_NE(refusal("GPU0 GPU1 NIC0 NIC1\nGPU0 X NV2 PIX\nGPU1 NV2 X SYS SYS\n")
-                .find("line 2: the cell of GPU0 and NIC1 is missing, and so is the row of NIC1"),
-            std::string::npos);
   EXPECT_NE(refusal("GPU0 GPU1\nGPU0 X NV2 PIX\nGPU1 NV2 X\n")
                 .find("line 2: row GPU0 has 3 cells, the header 2 columns"),
-            std::string::npos);
-  EXPECT_NE(refusal("GPU0 GPU1 GPU2\nGPU0 X NV2 NV2\n").find("line 1: the rows of"),
             std::string::npos);
   EXPECT_NE(refusal("\nGPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\nGPU0 X PIX\n").find("line 5: a second"),
             std::string::npos);

@@ -17,7 +17,28 @@ TEST(Csv, ResultsAreFlattened) {
             "bandwidth_GBps,wire_GBps,rate_Mops,link_fraction,limited_by,verified,status,reason\r\n"
             "put,block,4096,50,1.0,1.5,2.0,,3.0,1.6,0.2,0.15,us,12.5,9.375,0.625,,mlx5_0/"
             "1,passed,pass,\r\n"
-            "put,block,4096,,,,,,,,,,us,,,,,,unchecked,skip,\"no \"\"peer\"\",\nsorry\"\r\n");
+            "put,block,4096,,,,,,,,,,us,,,,,,unchecked,skip,\"no \"\"peer\"\",\\x0asorry\"\r\n");
+}
+
+TEST(Csv, TextIsNoFormulaAndNumbersStayNumbers) {
+  Report report;
+  report.findings = {{"=1+1", Severity::info, "+cmd|' /C calc'!A0", "@SUM(A1)", "-rf"},
+                     {"-5", Severity::info, "-1.5e-05", "\tcell", "a=b"},
+                     {"\"=1\"", Severity::info, "=1,2", "a;=1", "\x1b[2J\r\n\xc2\x9b"}};
+  EXPECT_EQ(write_csv(report),
+            "id,severity,subject,message,fix\r\n"
+            "'=1+1,info,'+cmd|' /C calc'!A0,'@SUM(A1),'-rf\r\n"
+            "-5,info,-1.5e-05,\\x09cell,a=b\r\n"
+            "\"\"\"=1\"\"\",info,\"'=1,2\",\"a;=1\",\\x1b[2J\\x0d\\x0a\\xc2\\x9b\r\n");
+  ResultRow row;
+  row.case_name = "put";
+  row.params = {{"=SUM(1)", "=2"}, {"change", -0.25}};
+  row.stats = Stats{};
+  row.stats->min = -1e-9;
+  report.results = {row};
+  const std::string csv = write_csv(report);
+  EXPECT_EQ(csv.rfind("case,'=SUM(1),change,n,min,", 0), 0u) << csv;
+  EXPECT_NE(csv.find("\r\nput,'=2,-0.25,0,-1e-09,"), std::string::npos) << csv;
 }
 
 TEST(Csv, ADoctorsReportGivesItsChecks) {

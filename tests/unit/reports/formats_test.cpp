@@ -107,6 +107,31 @@ TEST(Junit, IsXmlWhateverTheReportHolds) {
   elements_of(write_junit(Report{}));
 }
 
+TEST(Junit, CharactersThatXmlHasNoWordsForAreReplaced) {
+  // U+FFFE and U+FFFF are UTF-8, and no characters of XML 1.0.
+  Report report = sample_report();
+  const std::string text = "put\xef\xbf\xbf and \xef\xbf\xbe";
+  report.results[0].case_name = report.results[0].params["scope"] = text;
+  report.results[1].reason = text;
+  report.checks[0].id = report.checks[1].reason = text;
+  report.findings.push_back({text, Severity::error, text, text, text});
+  const std::string xml = write_junit(report);
+  elements_of(xml);
+  EXPECT_NE(xml.find("put\xef\xbf\xbd and \xef\xbf\xbd"), std::string::npos) << xml;
+}
+
+TEST(Junit, NamesAreTheSameInEveryRun) {
+  Report first = sample_report(), second = sample_report();
+  first.results[0].params["batch"] = 8192;
+  second.results[0].params["batch"] = 16384;
+  EXPECT_EQ(write_junit(first), write_junit(second));
+  first.comparison = {
+      {"rows", {{{"case", "put"}, {"verdict", "same"}, {"params", {{"batch", 1}}}}}}};
+  second.comparison = {
+      {"rows", {{{"case", "put"}, {"verdict", "same"}, {"params", {{"batch", 2}}}}}}};
+  EXPECT_EQ(write_junit(first), write_junit(second));
+}
+
 TEST(Prometheus, HasTheRowsInBaseUnits) {
   Report report = sample_report();
   report.results[0].params["batch"] = 128; // how it was measured, not what

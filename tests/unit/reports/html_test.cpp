@@ -1,4 +1,5 @@
 // The page's model, and the text that it becomes.
+#include <ctime>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
@@ -115,6 +116,57 @@ TEST(Sweeps, OfOneCaseAreBoundedToo) {
     }
   // 12 lines in a chart would be 209 charts.
   EXPECT_EQ(find_section(page_model({{loaded}, {}}), "sweeps").at("blocks").size(), 200U);
+}
+
+TEST(Sweeps, ANumberThatFollowsFromTheSweptOneTearsNoLine) {
+  // bench chooses a window for each size.
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  loaded.report.results.clear();
+  const auto add = [&](int size, int window, int ctas) {
+    ResultRow row = put_row(size, 1 + size, 4);
+    row.params.update({{"window", window}, {"ctas", ctas}});
+    loaded.report.results.push_back(row);
+  };
+  for (int size = 8, window = 64; size <= 4096; size *= 8, window /= 4)
+    for (const int ctas : {1, 2})
+      add(size, window, ctas);
+  json view =
+      find_block(find_section(page_model({{loaded}, {}}), "sweeps"), "chart").at("views").at(0);
+  EXPECT_EQ(series_named(view, "ctas=1").size(), 4U) << view.dump();
+  EXPECT_EQ(series_named(view, "ctas=2").size(), 4U);
+  add(8, 7, 1); // two windows of one size are two lines
+  view = find_block(find_section(page_model({{loaded}, {}}), "sweeps"), "chart").at("views").at(0);
+  EXPECT_EQ(series_named(view, "ctas=1 window=7").size(), 1U) << view.dump();
+}
+
+/// CPU time of this process, which other processes do not change.
+double cpu_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+TEST(Page, TakesTimeByTheSizeOfAReportWhateverItsNames) {
+  // Every row has parameters that no other row has.
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  for (int row = 0; row < 3000; ++row) {
+    loaded.report.results.push_back(put_row(8 << row % 10, 1 + row, 4));
+    for (int name = 0; name < 50; ++name)
+      loaded.report.results.back().params["p" + std::to_string(row * 50 + name)] = row;
+  }
+  const double begin = cpu_seconds();
+  const json model = page_model({{loaded}, {}});
+  EXPECT_LT(cpu_seconds() - begin, 60); // minutes, if each name is looked for in each row
+  EXPECT_FALSE(find_section(model, "results").is_null());
+}
+
+TEST(Nics, MoreHostsAndNamesThanAPageHoldsAreLeftOutBeforeThereIsAMatrix) {
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z");
+  loaded.report.hotspots = {{"ports", json::array()}};
+  for (int i = 0; i < 30'000; ++i)
+    loaded.report.hotspots["ports"].push_back(
+        {{"host", "h" + std::to_string(i)}, {"device", "d" + std::to_string(i)}, {"port", 1}});
+  const json model = page_model({{loaded}, {}});
+  EXPECT_TRUE(find_block(find_section(model, "nics"), "heatmap").is_null());
+  EXPECT_NE(model.value("note", "").find("1 matrix view left out"), std::string::npos);
 }
 
 TEST(Results, ParametersThatAreWordsAreNoNumbers) {

@@ -4,11 +4,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
 #include <sstream>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -103,7 +107,7 @@ TEST_F(Output, FilesMayBeNamedLater) {
 }
 
 TEST_F(Output, ASignalLeavesAnIncompleteReportAndExitCode130) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     fs::remove(path("r.json"));
     const int status = ended(
         [&](int ready) {
@@ -119,8 +123,51 @@ TEST_F(Output, ASignalLeavesAnIncompleteReportAndExitCode130) {
     EXPECT_EQ(WEXITSTATUS(status), 130);
     expect_incomplete(130);
     EXPECT_EQ(document()["results"].size(), 2u) << "what had been measured";
+    EXPECT_EQ(document()["findings"].back()["id"], "run-aborted");
+    EXPECT_EQ(document()["findings"].back()["subject"],
+              std::string("SIG") + ::sigabbrev_np(signal));
     EXPECT_EQ(file_text(path("r" + std::to_string(signal) + ".csv")).substr(0, 5), "case,");
   }
+}
+
+TEST_F(Output, AHangUpThatIsIgnoredStaysIgnored) {
+  const int status = ended(
+      [&](int ready) {
+        std::signal(SIGHUP, SIG_IGN); // as nohup does
+        ReportOutput output({path("r.json"), "", false}, Report{});
+        output.update(sample_report());
+        ::kill(::getpid(), SIGHUP);
+        std::this_thread::sleep_for(200ms); // were it waited for, it would end the process now
+        output.finish(sample_report());
+        say_ready(ready);
+        ::_exit(7);
+      },
+      [](pid_t) {});
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(document()["status"], "complete");
+}
+
+TEST_F(Output, ASignalEndsAProcessWhoseWriteHangs) {
+  ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
+  // Held open, so that a writer gets in, and never read.
+  const int reader = ::open(path("fifo").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  Report large = sample_report();
+  large.command.assign(1000, std::string(1000, 'x')); // more than a pipe holds
+  const int status = ended(
+      [&](int ready) {
+        ReportOutput output({path("fifo"), "", false}, Report{});
+        std::thread writing([&] { output.finish(large); });
+        for (int available = 0; available == 0;) // it has begun
+          ::ioctl(reader, FIONREAD, &available);
+        say_ready(ready);
+        writing.join();
+        ::_exit(8);
+      },
+      [](pid_t child) { ::kill(child, SIGTERM); });
+  ::close(reader);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
 }
 
 TEST_F(Output, ASignalBeforeTheFirstUpdateWritesWhatIsKnown) {

@@ -378,5 +378,25 @@ TEST(JsonView, NumbersAreShort) {
   EXPECT_EQ(view::decimal(0.00012), "0.00012");
 }
 
+TEST(SimulationText, NamesABusiestNicOnlyIfThereIsOne) {
+  const auto first_line = [](double over_even) {
+    const std::string text =
+        simulation_text({{"variants",
+                          {{{"name", "given"},
+                            {"busiest",
+                             {{"node", 0},
+                              {"device", "mlx5_0"},
+                              {"port", 1},
+                              {"out_bytes", 2e6},
+                              {"over_even", over_even}}},
+                            {"operations", {{{"time_us", {{"mean", 10}}}}}}}}}},
+                        {});
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(first_line(2),
+            "busiest NIC: node 0 mlx5_0/1, 2 MB a step, 2 times the even share; 10 us a step");
+  EXPECT_EQ(first_line(1.0001), "all NICs carry alike: 2 MB a step; 10 us a step");
+}
+
 } // namespace
 } // namespace shmemctl

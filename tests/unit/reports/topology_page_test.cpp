@@ -68,6 +68,32 @@ TEST(Topology, NamesOfNicsAreFoundInSubjects) {
   EXPECT_EQ(nics_hot_by_mapping(report), (std::set<std::string>{"mlx5_0", "mlx5_4"}));
 }
 
+TEST(Topology, ANicWithAnErrorIsDrawnAsOne) {
+  // Its counters say that its link flaps; another one is hot; a third is only slow.
+  LoadedReport loaded = run_of("2026-11-21T03:33:00Z", 1, "hotspots");
+  Report& report = loaded.report;
+  report.topology = sample_topology();
+  report.mapping = sample_report().mapping;
+  report.findings = {{"link-flapping", Severity::error, "node7 mlx5_1:1", "", "x"},
+                     {"nic-hotspot", Severity::error, "mlx5_0/1", "", "x"},
+                     {"port-down", Severity::error, "mlx5_2/1, mlx5_3/1", "", "x"},
+                     {"port-slow", Severity::warning, "mlx5_4/1", "", "x"}};
+  EXPECT_EQ(faulty_nics(report),
+            (HostNics{{"node7", "mlx5_1"}, {"node7", "mlx5_2"}, {"node7", "mlx5_3"}}));
+  std::map<std::string, std::string> states;
+  const json section = find_section(page_model({{loaded}, {}}), "topology");
+  for (const json& box : find_block(section, "topology").at("boxes"))
+    if (box.at("kind") == "nic")
+      states[box.at("label")] = box.at("state");
+  EXPECT_EQ(states, (std::map<std::string, std::string>{{"mlx5_0", "hot"}, {"mlx5_1", "faulty"}}));
+}
+
+TEST(Topology, ANicThatASimulationPredictsHotIsRed) {
+  Report report;
+  report.findings = {{"nic-hotspot-predicted", Severity::warning, "node 3 mlx5_2/1", "", "x"}};
+  EXPECT_EQ(nics_hot_by_mapping(report), std::set<std::string>{"mlx5_2"});
+}
+
 /// Names of NICs that are drawn red, by the title of their picture.
 std::map<std::string, std::set<std::string>> red_nics(const json& model) {
   std::map<std::string, std::set<std::string>> red;

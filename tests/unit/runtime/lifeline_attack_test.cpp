@@ -20,6 +20,21 @@ Socket attack(const Lifelines& lifelines, std::size_t pe, const std::string& byt
   return socket;
 }
 
+/// Connects and is challenged, as anybody is.
+struct Challenged {
+  Socket socket;
+  Handshake handshake;
+  void say(const lifeline::Message& message) {
+    const std::string bytes = lifeline::encode(message);
+    socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
+  }
+};
+Challenged knock(const Lifelines& lifelines, std::size_t pe) {
+  Challenged one{attack(lifelines, pe, ""), {}};
+  one.handshake = lifeline::knock_at(one.socket, in_seconds(60), {});
+  return one;
+}
+
 bool is_dropped(Socket& socket) {
   try {
     char byte = 0;
@@ -28,6 +43,17 @@ bool is_dropped(Socket& socket) {
     return error.code() == ExitCode::unavailable;
   }
   return false;
+}
+
+/// The same behind what was sent before.
+bool is_dropped_after_messages(Socket& socket) {
+  try {
+    char byte = 0;
+    for (;;)
+      socket.receive_all(&byte, 1, in_seconds(60));
+  } catch (const Error& error) {
+    return error.code() == ExitCode::unavailable;
+  }
 }
 
 void expect_alive(const Lifelines& lifelines) {
@@ -66,26 +92,61 @@ TEST_P(LifelineAttack, AnotherJobsConnectionsAreDropped) {
   lifeline::Secret other = job_secret;
   other[15] ^= 1;
   using lifeline::Hello;
-  for (const Hello& hello : {Hello{other, 3, 5}, Hello{job_secret, 3, 6}}) {
-    Socket greeting = attack(lifelines, 1, lifeline::encode(hello));
-    EXPECT_TRUE(is_dropped(greeting));
-    Socket question = attack(lifelines, 1, lifeline::encode(lifeline::Query{hello, -1}));
-    EXPECT_TRUE(is_dropped(question));
+  using lifeline::Query;
+  struct Claim {
+    lifeline::Secret secret;
+    Hello hello;
+  };
+  for (const Claim& claim : {Claim{other, {{}, 3, 5}}, Claim{job_secret, {{}, 3, 6}}}) {
+    Challenged greeting = knock(lifelines, 1);
+    greeting.say(lifeline::proven(greeting.handshake, claim.secret, claim.hello));
+    EXPECT_TRUE(is_dropped(greeting.socket));
+    Challenged question = knock(lifelines, 1);
+    question.say(lifeline::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
+    EXPECT_TRUE(is_dropped(question.socket));
   }
   // Right, but PE 3 is there already; PE 4 has no business with PE 2; nor has PE 2 with itself.
   for (const auto& [target, rank] : {std::pair<std::size_t, int>{1, 3}, {2, 4}, {2, 2}}) {
-    Socket twice = attack(lifelines, target, lifeline::encode(Hello{job_secret, rank, 5}));
-    EXPECT_TRUE(is_dropped(twice)) << rank;
+    Challenged twice = knock(lifelines, target);
+    twice.say(lifeline::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
+    EXPECT_TRUE(is_dropped(twice.socket)) << rank;
   }
+  expect_alive(lifelines);
+}
+
+/// What was said on one connection is of no use on another, nor without being challenged.
+TEST_P(LifelineAttack, ARecordedMessageIsDropped) {
+  const Lifelines lifelines = make_lifelines(5, GetParam());
+  const lifeline::Query query{{{}, 0, 5}, -1};
+  Challenged real = knock(lifelines, 1);
+  const lifeline::Message recorded = lifeline::proven(real.handshake, job_secret, query);
+  real.say(recorded);
+  EXPECT_TRUE(lifeline::receive_message(real.socket, in_seconds(60), {}));
+  Challenged replay = knock(lifelines, 1);
+  replay.say(recorded);
+  EXPECT_TRUE(is_dropped(replay.socket));
+  // With the same nonce of the dialer too: the listener's is another one.
+  Socket again =
+      attack(lifelines, 1,
+             lifeline::encode(lifeline::Knock{real.handshake.dialer}) + lifeline::encode(recorded));
+  EXPECT_TRUE(lifeline::receive_message(again, in_seconds(60), {})) << "the challenge";
+  EXPECT_TRUE(is_dropped(again));
+  Socket at_once = attack(lifelines, 1, lifeline::encode(recorded));
+  EXPECT_TRUE(is_dropped(at_once));
+  const std::string knock_twice =
+      lifeline::encode(lifeline::Knock{}) + lifeline::encode(lifeline::Knock{});
+  Socket twice = attack(lifelines, 1, knock_twice);
+  EXPECT_TRUE(lifeline::receive_message(twice, in_seconds(60), {}));
+  EXPECT_TRUE(is_dropped(twice));
   expect_alive(lifelines);
 }
 
 TEST_P(LifelineAttack, StoppingInMidMessageCostsNothing) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
-  const std::string hello = lifeline::encode(lifeline::Hello{job_secret, 3, 5});
+  const std::string knock = lifeline::encode(lifeline::Knock{});
   std::vector<Socket> stopped;
-  for (std::size_t length = 0; length < hello.size(); ++length)
-    stopped.push_back(attack(lifelines, 1, hello.substr(0, length)));
+  for (std::size_t length = 0; length < knock.size(); ++length)
+    stopped.push_back(attack(lifelines, 1, knock.substr(0, length)));
   expect_alive(lifelines);
   EXPECT_TRUE(is_dropped(stopped.back()));
 }
@@ -101,13 +162,14 @@ TEST_P(LifelineAttack, SilentConnectionsDoNotKeepQuestionsOut) {
 
 TEST_P(LifelineAttack, AQuestionInSinglePiecesIsAnswered) {
   const Lifelines lifelines = make_lifelines(3, GetParam());
-  Socket socket = attack(lifelines, 2, "");
-  const lifeline::Hello from{job_secret, 0, 3};
-  for (const char byte : lifeline::encode(lifeline::Query{from, -1}))
-    socket.send_all(&byte, 1, in_seconds(60));
-  char first = 0;
-  socket.receive_all(&first, 1, in_seconds(60));
-  EXPECT_EQ(first, 's');
+  Challenged one = knock(lifelines, 2);
+  const lifeline::Query query{{{}, 0, 3}, -1};
+  for (const char byte : lifeline::encode(lifeline::proven(one.handshake, job_secret, query)))
+    one.socket.send_all(&byte, 1, in_seconds(60));
+  const auto answer = lifeline::receive_message(one.socket, in_seconds(60), {});
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(std::holds_alternative<lifeline::Status>(*answer));
+  EXPECT_TRUE(lifeline::is_proven(one.handshake, job_secret, *answer));
 }
 
 /// Everyone sees another address for one PE's lifeline: nobody listens there.
@@ -171,38 +233,180 @@ TEST(LifelineStart, ThrowsOnAllPesIfOneCannotConnect) {
   }
 }
 
+/// Says the same to everybody who connects, and does not have the secret.
+class Impostor {
+public:
+  explicit Impostor(std::string script)
+      : listener_(loopback().front()), thread_([this, script = std::move(script)] {
+          while (!over_)
+            if (Socket socket = listener_.accept_now()) {
+              socket.send_all(script.data(), script.size(), in_seconds(60));
+              held_.push_back(std::move(socket));
+            } else {
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        }) {}
+  ~Impostor() {
+    over_ = true;
+    thread_.join();
+  }
+  std::string address() const { return listener_.address().text(); }
+
+private:
+  Listener listener_;
+  std::vector<Socket> held_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
 TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
-  Listener impostor(loopback().front());
-  const std::string address = impostor.address().text();
-  std::atomic<bool> over{false};
-  std::thread answering([&] {
-    std::vector<Socket> held;
-    while (!over)
-      if (Socket socket = impostor.accept_now()) {
-        const std::string welcome = lifeline::encode(lifeline::Welcome{7});
-        socket.send_all(welcome.data(), welcome.size(), in_seconds(60));
-        held.push_back(std::move(socket));
-      } else {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  using lifeline::encode;
+  // What it cannot know is the proof: so it gets no further with a Welcome that looks right.
+  for (const auto& [script, words] :
+       {std::pair{encode(lifeline::Welcome{{}, 7}), "is no PE of a job of this tool"},
+        std::pair{encode(lifeline::Challenge{}) + encode(lifeline::Welcome{{}, 0}),
+                  "somebody else answers"}}) {
+    const Impostor impostor(script);
+    std::atomic<int> refused{0};
+    run_bootstrap_threads(2, [&, words = words](Bootstrap& bootstrap) {
+      LyingBootstrap lying(bootstrap, 0, impostor.address());
+      lifeline::Settings settings;
+      settings.always_tcp = true;
+      settings.connect_limit_s = 4;
+      try {
+        lifeline::start(lying, job_secret, loopback(), two_hosts(2), settings, in_seconds(60));
+      } catch (const Error& error) {
+        EXPECT_NE(error.message().find(words), std::string::npos) << error.message();
+        EXPECT_NE(error.message().find(impostor.address()), std::string::npos) << error.message();
+        ++refused;
       }
-  });
-  std::atomic<int> refused{0};
-  run_bootstrap_threads(2, [&](Bootstrap& bootstrap) {
-    LyingBootstrap lying(bootstrap, 0, address);
+    });
+    EXPECT_EQ(refused, 2);
+  }
+}
+
+/// Starts lifelines of `n_pes` that see other addresses of PE 0; the messages of those that fail.
+std::vector<std::string> start_with_addresses(int n_pes, const std::string& of_first) {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  std::vector<std::unique_ptr<Lifeline>> made(static_cast<std::size_t>(n_pes));
+  run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
+    LyingBootstrap lying(bootstrap, 0, of_first);
     lifeline::Settings settings;
     settings.always_tcp = true;
     settings.connect_limit_s = 4;
     try {
-      lifeline::start(lying, job_secret, loopback(), two_hosts(2), settings, in_seconds(60));
+      made[static_cast<std::size_t>(bootstrap.rank())] = lifeline::start(
+          lying, job_secret, loopback(), two_hosts(n_pes), settings, in_seconds(60));
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("somebody else answers"), std::string::npos)
-          << error.message();
-      ++refused;
+      const std::lock_guard lock(mutex);
+      messages.push_back(error.message());
     }
   });
-  over = true;
-  answering.join();
-  EXPECT_EQ(refused, 2);
+  return messages;
+}
+
+/// An IPv6 link-local address of an interface that is not here ended the job with exit code 2.
+TEST(LifelineStart, AddressesOfOtherHostsInterfacesCostNothing) {
+  const auto messages = start_with_addresses(1, "[fe80::1%enp250s0np0]:4711 127.0.0.1:9");
+  EXPECT_TRUE(messages.empty()) << messages.front();
+  // Where they are all that there is, what is wrong is said by all, and it is not the name.
+  for (const std::string& message : start_with_addresses(2, "[fe80::1%enp250s0np0]:9")) {
+    EXPECT_NE(message.find("PE 1 (host b)"), std::string::npos) << message;
+    EXPECT_EQ(message.find("enp250s0np0"), std::string::npos) << message;
+  }
+}
+
+/// The best address comes first; what follows it is mostly of no use to other hosts.
+TEST(LifelineStart, TheFirstAddressesProblemIsSaid) {
+  std::string first, last;
+  {
+    const Listener one(loopback().front()), other(loopback().front());
+    first = one.address().text();
+    last = other.address().text();
+  }
+  const auto messages = start_with_addresses(2, first + " " + last);
+  ASSERT_EQ(messages.size(), 2U);
+  for (const std::string& message : messages) {
+    EXPECT_NE(message.find(first), std::string::npos) << message;
+    EXPECT_EQ(message.find(last), std::string::npos) << message;
+  }
+}
+
+/// Another PE's words may have no end and hold what no terminal should see.
+class WordyBootstrap final : public Bootstrap {
+public:
+  explicit WordyBootstrap(Bootstrap& real) : Bootstrap(real.rank(), real.size()), real_(real) {}
+  const char* name() const override { return "wordy"; }
+  void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
+                 const Deadline& deadline) override {
+    real_.allgather(send, receive, bytes_per_rank, deadline);
+    if (calls_++ != 1) // the verdicts come second
+      return;
+    char* block = static_cast<char*>(receive);
+    const std::size_t last = static_cast<std::size_t>(size() - 1) * bytes_per_rank;
+    std::fill_n(block + last, bytes_per_rank, 'x');
+    block[last] = 1;      // "cannot connect"
+    block[last + 1] = 27; // ESC
+  }
+  void alltoall(const void*, void*, std::size_t, const Deadline&) override { FAIL(); }
+  void barrier(const Deadline& deadline) override { real_.barrier(deadline); }
+  void broadcast(void*, std::size_t, int, const Deadline&) override { FAIL(); }
+  void abort(ExitCode, const std::string&) noexcept override {}
+  void finish(const Deadline&) override {}
+
+private:
+  Bootstrap& real_;
+  int calls_ = 0;
+};
+
+TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
+    WordyBootstrap wordy(bootstrap);
+    try {
+      lifeline::start(wordy, job_secret, {}, two_hosts(3), {}, in_seconds(60));
+    } catch (const Error& error) {
+      const std::lock_guard lock(mutex);
+      messages.push_back(error.message());
+    }
+  });
+  EXPECT_EQ(messages, std::vector<std::string>(3, "cannot start the lifeline: \\x1b" +
+                                                      std::string(254, 'x')));
+}
+
+/// A neighbour whose Welcome was lost comes again; what it has given up is no lost PE.
+TEST(LifelineThread, ANeighbourThatComesAgainTakesItsOldPlace) {
+  lifeline::State state(0, 2, job_secret, two_hosts(2));
+  std::vector<Listener> listeners;
+  listeners.emplace_back(loopback().front());
+  const SocketAddress address = listeners[0].address();
+  lifeline::Thread thread(state, std::move(listeners), {1});
+  const auto come = [&] {
+    Challenged one{Socket::connect(address, "PE 0", in_seconds(60)), {}};
+    one.handshake = lifeline::knock_at(one.socket, in_seconds(60), {});
+    one.say(lifeline::proven(one.handshake, job_secret, lifeline::Hello{{}, 1, 2}));
+    EXPECT_TRUE(lifeline::receive_message(one.socket, in_seconds(60), {})) << "the Welcome";
+    return one;
+  };
+  come(); // and goes
+  Challenged held = come();
+  EXPECT_EQ(thread.wait_linked({1}, in_seconds(0.2)), 1) << "it has not said that it was let in";
+  Challenged used = come();
+  EXPECT_TRUE(is_dropped_after_messages(held.socket));
+  used.say(lifeline::PhaseNotice{1, "heap"});
+  EXPECT_EQ(thread.wait_linked({1}, in_seconds(60)), -1);
+  EXPECT_EQ(state.failure(), nullptr);
+  // From now on it is missed, and nobody takes its place.
+  Challenged late{Socket::connect(address, "PE 0", in_seconds(60)), {}};
+  late.handshake = lifeline::knock_at(late.socket, in_seconds(60), {});
+  late.say(lifeline::proven(late.handshake, job_secret, lifeline::Hello{{}, 1, 2}));
+  EXPECT_TRUE(is_dropped(late.socket));
+  used.socket.close();
+  EXPECT_TRUE(eventually([&] { return state.failed(); }));
+  EXPECT_NE(state.failure()->message.find("PE 1 (host b) was lost in phase heap"),
+            std::string::npos);
 }
 
 } // namespace

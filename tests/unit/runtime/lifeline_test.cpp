@@ -117,6 +117,25 @@ TEST(Lifeline, TheFirstFailureWins) {
     EXPECT_EQ(lifelines[pe]->failure()->pe, 4);
 }
 
+/// A PE that a signal ends is no PE that was lost.
+TEST(Lifeline, WhoIsInterruptedSaysSo) {
+  Lifelines lifelines = make_lifelines(4);
+  lifelines[1]->phase("bench put 1M");
+  lifelines[1]->announce(
+      Error(ExitCode::interrupted, "the run", "finish", "interrupted by SIGTERM", "start it again"),
+      "");
+  lifelines[1].reset();
+  for (const auto& lifeline : lifelines)
+    if (lifeline) {
+      const std::optional<Error> error = failure_of(*lifeline);
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->message(), "cannot go on with the job: PE 1 (host b) was interrupted by "
+                                  "SIGTERM in phase bench put 1M");
+      EXPECT_EQ(error->code(), ExitCode::interrupted);
+      EXPECT_FALSE(lifeline->failure()->unresponsive);
+    }
+}
+
 TEST(Lifeline, AnnouncingTellsWhetherItWasTheFirst) {
   Lifelines lifelines = make_lifelines(3);
   EXPECT_TRUE(lifelines[1]->announce(some_error(), "heap"));

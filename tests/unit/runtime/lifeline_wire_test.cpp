@@ -9,7 +9,7 @@ namespace {
 
 std::vector<Message> samples() {
   Hello hello;
-  hello.secret = {1, 2, 3, 250, 251, 252};
+  hello.proof = {1, 2, 3, 250, 251, 252};
   hello.rank = 3;
   hello.size = 7;
   Failure failure;
@@ -19,15 +19,26 @@ std::vector<Message> samples() {
   failure.message = std::string("PE 3 \0 \xff", 8);
   failure.fix = "mend it";
   failure.code = ExitCode::deadline;
+  failure.unresponsive = true;
   Status status;
+  status.proof = {9};
   status.phase = {4, "teams"};
   status.step = "barrier";
   status.waiting_for = 2;
   status.calls = 0xfedcba9876543210U;
   status.knows_other = true;
   status.other = {9, ""};
-  return {hello,   Welcome{5}, Query{hello, -1}, Query{hello, 6}, PhaseNotice{0xffffffffU, "nics"},
-          failure, Goodbye{},  status,           Status{}};
+  return {hello,
+          Welcome{{7}, 5},
+          Query{hello, -1},
+          Query{hello, 6},
+          PhaseNotice{0xffffffffU, "nics"},
+          failure,
+          Goodbye{},
+          status,
+          Status{},
+          Knock{{1, 2}},
+          Challenge{{3, 4}}};
 }
 
 TEST(LifelineWire, EveryMessageComesBack) {
@@ -48,6 +59,7 @@ TEST(LifelineWire, FieldsKeepTheirValues) {
   EXPECT_EQ(failure.message.size(), 8U);
   EXPECT_EQ(failure.code, ExitCode::deadline);
   EXPECT_EQ(failure.fix, "mend it");
+  EXPECT_TRUE(failure.unresponsive);
   const Status status = std::get<Status>(decode(encode(all[7]), max_frame_bytes).message);
   EXPECT_EQ(status.calls, 0xfedcba9876543210U);
   EXPECT_EQ(status.waiting_for, 2);
@@ -81,7 +93,7 @@ TEST(LifelineWire, GarbageIsKnownAtItsFirstByte) {
   for (const std::string& text :
        {std::string("G"), std::string("GET / HTTP/1.1\r\n"), std::string("\0", 1),
         std::string("SSH-2.0-"), std::string("sX"), std::string("sL\0", 3),
-        std::string("sL\x08", 3), std::string("sL\x01\x01", 4), std::string("sL\xff", 3)})
+        std::string("sL\x0a", 3), std::string("sL\x01\x01", 4), std::string("sL\xff", 3)})
     EXPECT_EQ(decode(text, max_frame_bytes).state, Decoding::garbage) << text;
 }
 
@@ -111,9 +123,8 @@ TEST(LifelineWire, LongTextsAreCutAndStillFit) {
 }
 
 TEST(LifelineWire, WrongFieldsAreGarbage) {
-  const std::string hello = encode(Hello{{}, 3, 7});
-  std::string other_version = hello;
-  other_version[8] = 2;
+  std::string other_version = encode(Knock{});
+  other_version[8] = 1;
   EXPECT_EQ(decode(other_version, max_frame_bytes).state, Decoding::garbage);
   for (const Hello& bad : {Hello{{}, 7, 7}, Hello{{}, -1, 7}, Hello{{}, 0, 0}, Hello{{}, 0, -5}})
     EXPECT_EQ(decode(encode(bad), max_frame_bytes).state, Decoding::garbage);
@@ -123,6 +134,26 @@ TEST(LifelineWire, WrongFieldsAreGarbage) {
   std::string too_long = encode(Goodbye{});
   too_long[4] = 1;
   EXPECT_EQ(decode(too_long + "x", max_frame_bytes).state, Decoding::garbage);
+}
+
+TEST(LifelineWire, AProofHoldsForOneMessageOnOneConnection) {
+  const Handshake here{{1}, {2}}, there{{1}, {3}};
+  const Secret secret = {7}, other = {8};
+  const Message hello = proven(here, secret, Hello{{}, 3, 7});
+  EXPECT_TRUE(is_proven(here, secret, hello));
+  EXPECT_FALSE(is_proven(there, secret, hello));
+  EXPECT_FALSE(is_proven(here, other, hello));
+  Hello another = std::get<Hello>(hello);
+  another.rank = 4;
+  EXPECT_FALSE(is_proven(here, secret, another));
+  // Nor for another kind of message: a Query that carries it, or a Welcome that sends it back.
+  EXPECT_FALSE(is_proven(here, secret, Query{std::get<Hello>(hello), -1}));
+  EXPECT_FALSE(is_proven(here, secret, Welcome{std::get<Hello>(hello).proof, 3}));
+  EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Query{{{}, 3, 7}, 1})));
+  EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Welcome{{}, 1})));
+  EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Status{})));
+  for (const Message& without : {Message(Goodbye{}), Message(Knock{}), Message(Failure{})})
+    EXPECT_FALSE(is_proven(here, secret, without));
 }
 
 TEST(LifelineWire, DamagedFramesNeverBreakIt) {

@@ -221,7 +221,10 @@ TEST(Runtime, TheChoiceOfANumaNodeIsSaid) {
 }
 
 TEST(Runtime, VirtualNodesDoNotShareMemory) {
-  ForkJob job{.n_pes = 4, .n_nodes = 2, .require_reach = false};
+  ForkJob job{.n_pes = 4,
+              .n_nodes = 2,
+              .environment = {{"SHMEMCTL_REMOTE_TRANSPORT", "none"}},
+              .require_reach = false};
   job.body = [](Runtime& runtime) {
     std::string ways;
     for (const int way : runtime.way_to())
@@ -234,12 +237,104 @@ TEST(Runtime, VirtualNodesDoNotShareMemory) {
   EXPECT_EQ(results[3].text, "..++ 2");
 }
 
-TEST(Runtime, APairWithoutATransportEndsTheBringUp) {
-  for (const PeResult& result : run_fork_job({.n_pes = 4, .n_nodes = 2})) {
-    EXPECT_EQ(result.exit_code, 3);
-    EXPECT_NE(result.text.find("find a transport"), std::string::npos) << result.text;
-    EXPECT_NE(result.text.find("transport-map"), std::string::npos) << result.text;
+using Reaches = std::function<bool(int pe, int peer)>;
+
+std::string connected; ///< of this process: the transports that were asked to connect
+
+/// Reaches whom it is told to, and goes no further than that: connecting is where the job ends.
+class ClaimingTransport final : public Transport {
+public:
+  ClaimingTransport(std::string name, Reaches reaches)
+      : name_(std::move(name)), reaches_(std::move(reaches)) {}
+  const char* name() const override { return name_.c_str(); }
+  std::string local_info() override { return name_; }
+  Reach reach(const PeerPlace& me, const PeerPlace& peer) const override {
+    return reaches_(me.pe, peer.pe) ? Reach{can_put | can_get | can_atomics | can_put_signal, "way"}
+                                    : Reach{0, "no device for " + name_};
   }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {
+    connected += name_ + " ";
+    throw Error(ExitCode::unavailable, name_, "connect", "this is as far as it goes", "no matter");
+  }
+  std::string set_region(const RegionView&) override { return {}; }
+  void put(int, const RemoteAddress&, const void*, std::size_t, bool) override {}
+  void get(int, void*, const RemoteAddress&, std::size_t, bool) override {}
+  std::uint64_t atomic(int, const RemoteAddress&, const AtomicRequest&) override { return 0; }
+  void put_signal(int, const RemoteAddress&, const void*, std::size_t, const RemoteAddress&,
+                  std::uint64_t, SignalOp, bool) override {}
+  void fence(int) override {}
+  void quiet(int) override {}
+
+private:
+  std::string name_;
+  Reaches reaches_;
+};
+
+bool all_pairs(int, int) {
+  return true;
+}
+bool no_pair(int, int) {
+  return false;
+}
+
+/// A job of 4 PEs on 2 nodes that has these transports beside shm.
+/// @param broken_on a PE where libfabric cannot be opened
+ForkJob job_with(const std::map<std::string, Reaches>& there, const Environment& environment = {},
+                 int broken_on = -1) {
+  ForkJob job{.n_pes = 4, .n_nodes = 2, .environment = environment};
+  job.make_transport = [there,
+                        broken_on](const std::string& name,
+                                   const TransportSetup& setup) -> std::unique_ptr<Transport> {
+    if (name == "shm")
+      return make_transport(name, setup);
+    if (name == "libfabric" && setup.pe == broken_on)
+      throw Error(ExitCode::unavailable, name, "open", "it is broken here", "install it again");
+    return std::make_unique<ClaimingTransport>(name, there.at(name));
+  };
+  job.after = [] { return "\nconnected: " + connected + "\n"; };
+  return job;
+}
+
+void expect_everywhere(const ForkJob& job, const std::vector<std::string>& parts) {
+  const std::vector<PeResult> results = run_fork_job(job);
+  for (std::size_t pe = 0; pe < results.size(); ++pe)
+    for (const std::string& part : parts)
+      EXPECT_NE(results[pe].text.find(part), std::string::npos)
+          << "PE " << pe << ", \"" << part << "\": " << results[pe].text;
+}
+
+/// Without RDMA a job over hosts ended; one pair without it is as bad, and all PEs choose alike.
+TEST(Runtime, TheFirstTransportThatReachesAllIsChosenByAll) {
+  expect_everywhere(job_with({{"ibrc", all_pairs}}), {"connected: ibrc \n"});
+  expect_everywhere(job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}}),
+                    {"connected: libfabric \n"});
+  const auto all_but_one = [](int pe, int peer) { return pe != 3 || peer != 0; };
+  expect_everywhere(job_with({{"ibrc", all_but_one}, {"libfabric", all_pairs}}),
+                    {"connected: libfabric \n"});
+  expect_everywhere(
+      job_with({{"ibrc", no_pair}, {"libfabric", all_pairs}, {"ucx", all_pairs}}, {}, 2),
+      {"connected: ucx \n"});
+}
+
+TEST(Runtime, WithoutAnyTransportAllReasonsAreSaid) {
+  for (const PeResult& result : run_fork_job(
+           job_with({{"ibrc", no_pair}, {"libfabric", no_pair}, {"ucx", no_pair}}, {}, 1))) {
+    EXPECT_EQ(result.exit_code, 3);
+    for (const char* part : {"find a transport", "transport-map", "no device for ibrc",
+                             "it is broken here", "no device for ucx"})
+      EXPECT_NE(result.text.find(part), std::string::npos) << part << ": " << result.text;
+  }
+}
+
+/// The user's own choice is not replaced; what would work is said instead.
+TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
+  const std::map<std::string, Reaches> there = {
+      {"ibrc", no_pair}, {"libfabric", no_pair}, {"ucx", all_pairs}};
+  expect_everywhere(job_with(there, {{"SHMEMCTL_REMOTE_TRANSPORT", "ibrc"}}),
+                    {"find a transport", "no device for ibrc",
+                     "--remote-transport ucx reaches all pairs", "connected: \n"});
+  expect_everywhere(job_with(there, {{"SHMEMCTL_TRANSPORT", "shm,ibrc"}}),
+                    {"find a transport", "--transport shm,ucx reaches all pairs"});
 }
 
 // Before any memory is made, and with no neighbour to wait for.
@@ -259,7 +354,8 @@ TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
 
 TEST(Runtime, OneWorldPerLocalRank) {
   ForkJob job{.n_pes = 6, .n_nodes = 2, .require_reach = false};
-  job.environment = {{"SHMEMCTL_INIT_MODE", "per-local-rank"}};
+  job.environment = {{"SHMEMCTL_INIT_MODE", "per-local-rank"},
+                     {"SHMEMCTL_REMOTE_TRANSPORT", "none"}};
   job.body = [](Runtime& runtime) {
     return std::to_string(runtime.pe()) + "/" + std::to_string(runtime.n_pes());
   };

@@ -34,6 +34,23 @@ Survivors survivors_of(ThreadPe& me, Lives& lives) {
                    me.heap);
 }
 
+/// The lengths are another process's: reading stays within what has come.
+TEST(Survivors, WhatAllHaveSaidIsReadWithinItsLength) {
+  const auto number = [](std::uint64_t value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(split_gathered(number(1) + number(0) + number(2) + "abc", 3), (Texts{"a", "", "bc"}));
+  const std::vector<std::string> wrong = {"",
+                                          number(1),
+                                          number(1) + "a",
+                                          number(1) + number(5) + "abc",
+                                          number(~std::uint64_t{0}) + number(1) + "a",
+                                          number(1) + number(1) + "abc"};
+  for (const std::string& text : wrong)
+    EXPECT_THROW(split_gathered(text, 2), Error) << text.size();
+}
+
 std::string text_of(int pe, std::size_t size) {
   std::string text;
   for (std::size_t i = 0; i < size; ++i)

@@ -158,6 +158,7 @@ TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {
     return std::string();
   });
   job.n_nodes = 2;
+  job.environment["SHMEMCTL_REMOTE_TRANSPORT"] = "none";
   job.require_reach = false;
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 3) << result.text;

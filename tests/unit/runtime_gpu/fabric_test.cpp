@@ -71,6 +71,7 @@ TEST_F(FabricTest, VirtualNodesStayApart) {
     return {};
   });
   apart.n_nodes = 2;
+  apart.environment["SHMEMCTL_REMOTE_TRANSPORT"] = "none";
   apart.require_reach = false;
   expect_all_well(run_fork_job(apart));
 }

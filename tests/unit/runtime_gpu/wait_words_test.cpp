@@ -82,6 +82,20 @@ TEST(WaitWords, CollectivesThatCannotBeSayWhy) {
                {"team 0", "and, or, xor are of whole numbers", "choose sum"});
 }
 
+/// Who did not come is named, and who gave up for it, whether it is a peer or this PE.
+TEST(WaitWords, ACallThatAPeerGaveUpNamesWhoDidNotCome) {
+  expect_words(report_of(WaitKind::call_failed, 5, 8, 3), ExitCode::deadline,
+               {"end a dispatch or combine with PE 3 in",
+                "PE 3 gave up call 8, for which PE 5 did not come in time",
+                "look at the output of PE 5"});
+  expect_words(report_of(WaitKind::call_failed, pe, 8, 3), ExitCode::deadline,
+               {"PE 3 gave up call 8, for which this PE did not come in time",
+                "look at what this PE did before the call, or raise "});
+  expect_words(report_of(WaitKind::call_failed, 5, 8, pe), ExitCode::deadline,
+               {"begin a dispatch or combine in",
+                "this PE gave up call 8, for which PE 5 did not come in time"});
+}
+
 TEST(WaitWords, WithoutAPathTheReasonIsSaid) {
   const WaitReport report = report_of(WaitKind::no_path, 6, 0, 0);
   EXPECT_NE(text_of(words_of_wait(report, pe, 2, "other container")).find("path to it: other"),
@@ -94,7 +108,7 @@ TEST(WaitWords, WithoutAPathTheReasonIsSaid) {
 
 TEST(WaitWords, WhatIsTheNetworksIsKnown) {
   for (const WaitKind kind : {WaitKind::word, WaitKind::cell, WaitKind::blocks, WaitKind::team_size,
-                              WaitKind::no_member, WaitKind::no_reduction})
+                              WaitKind::no_member, WaitKind::no_reduction, WaitKind::call_failed})
     EXPECT_FALSE(is_of_network(kind)) << static_cast<int>(kind);
   for (const WaitKind kind : {WaitKind::ring_room, WaitKind::queue_failed, WaitKind::no_path})
     EXPECT_TRUE(is_of_network(kind)) << static_cast<int>(kind);

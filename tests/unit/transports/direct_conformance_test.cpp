@@ -1,6 +1,7 @@
 // ibdevx and the host's side of ibgda over the HCA in software: over memory, and over other
 // transports.
 #include "tests/support/fake_mlx5.h"
+#include "tests/support/placement.h"
 #include "tests/unit/transports/conformance.h"
 #include "transports/direct/direct.h"
 #include "transports/direct/direct_transport.h"
@@ -14,21 +15,24 @@ NamedTransport over(const std::string& name, MakeTransport make, const std::stri
   transport.name = name;
   transport.make = std::move(make);
   transport.options = std::move(more);
-  transport.options.insert({{"MLX5_DEVICE", "soft"}, {"SOFT_HCA_OVER", carrier}});
+  transport.options.insert({{"MLX5_DEVICE", "soft"},
+                            {"SOFT_HCA_OVER", carrier},
+                            {"SOFT_HCA_PLACEMENT", placement_text()}});
   transport.mapped_memory = carrier == "shm";
   return transport;
 }
 
 /// Two HCAs in this process, with queues that are as short as they can be.
-NamedTransport two_nics() {
-  return over("ibgda_two_nics",
-              [](const TransportSetup& setup) {
-                direct::Settings settings =
-                    direct::read_settings(direct::Flavour::gda, *setup.options);
-                settings.software_devices = 2;
-                return std::make_unique<direct::DirectTransport>(setup, settings);
-              },
-              "shm", {{"QP_DEPTH", "128"}, {"IBGDA_NUM_RC_PER_PE", "3"}});
+NamedTransport two_nics(const std::string& name, std::map<std::string, std::string> more = {}) {
+  more.insert({{"QP_DEPTH", "128"}, {"IBGDA_NUM_RC_PER_PE", "3"}});
+  return over(
+      name,
+      [](const TransportSetup& setup) {
+        direct::Settings settings = direct::read_settings(direct::Flavour::gda, *setup.options);
+        settings.software_devices = 2;
+        return std::make_unique<direct::DirectTransport>(setup, settings);
+      },
+      "shm", std::move(more));
 }
 
 /// For all tests of this program; processes that a test forks have no part in it.
@@ -51,12 +55,16 @@ NamedTransport as_if_real() {
   return transport;
 }
 
-INSTANTIATE_TEST_SUITE_P(Direct, Conformance,
-                         testing::Values(over("ibdevx", make_ibdevx_transport, "shm"),
-                                         over("ibgda", make_ibgda_transport, "shm"), two_nics(),
-                                         as_if_real(),
-                                         over("ibdevx_over_ucx", make_ibdevx_transport, "ucx")),
-                         by_name);
+INSTANTIATE_TEST_SUITE_P(
+    Direct, Conformance,
+    testing::Values(
+        over("ibdevx", make_ibdevx_transport, "shm"), over("ibgda", make_ibgda_transport, "shm"),
+        two_nics("ibgda_two_nics"), as_if_real(),
+        over("ibdevx_over_ucx", make_ibdevx_transport, "ucx"),
+        over("ibdevx_any_order", make_ibdevx_transport, "shm", {{"SOFT_HCA_PLACEMENT", "any"}}),
+        over("ibgda_any_order", make_ibgda_transport, "shm", {{"SOFT_HCA_PLACEMENT", "any"}}),
+        two_nics("ibgda_two_nics_any_order", {{"SOFT_HCA_PLACEMENT", "any"}})),
+    by_name);
 
 } // namespace
 } // namespace shmemctl::test

@@ -22,7 +22,16 @@ FakeDevice device(const std::string& name, std::uint8_t host) {
 FakeVerbs& fake() {
   FakeDevice without_atomics = device("fake2", 3);
   without_atomics.atomic_cap = IBV_ATOMIC_NONE;
-  static FakeVerbs verbs({device("fake0", 1), device("fake1", 2), without_atomics});
+  // As HCAs may be where adaptive routing is on, with atomics and without.
+  FakeDevice any_order = device("fake3", 4), any_order_too = device("fake4", 5);
+  any_order.any_order = any_order_too.any_order = true;
+  any_order.vendor_id = any_order_too.vendor_id = 0x2c9;
+  FakeDevice any_order_without = device("fake5", 6);
+  any_order_without.any_order = true;
+  any_order_without.vendor_id = 0x2c9;
+  any_order_without.atomic_cap = IBV_ATOMIC_NONE;
+  static FakeVerbs verbs({device("fake0", 1), device("fake1", 2), without_atomics, any_order,
+                          any_order_too, any_order_without});
   return verbs;
 }
 
@@ -63,7 +72,11 @@ std::vector<NamedTransport> all() {
       over_fake("fake_message", {{"fake0", 1}}, {{"IB_ATOMICS", "message"}}),
       over_fake("fake_message_two_nics", {{"fake0", 1}, {"fake1", 1}},
                 {{"IB_ATOMICS", "message"}, {"IB_NUM_RC_PER_DEVICE", "3"}, {"SRQ_DEPTH", "32"}}),
-      over_fake("fake_without_atomics", {{"fake2", 1}})};
+      over_fake("fake_without_atomics", {{"fake2", 1}}),
+      over_fake("fake_any_order", {{"fake3", 1}}),
+      over_fake("fake_two_nics_any_order", {{"fake3", 1}, {"fake4", 1}}),
+      over_fake("fake_any_order_message", {{"fake3", 1}}, {{"IB_ATOMICS", "message"}}),
+      over_fake("fake_any_order_without_atomics", {{"fake5", 1}})};
   if (std::filesystem::exists("/sys/class/infiniband/rxe1"))
     list.push_back(over_devices("ibrc_two_nics", {{"rxe0", 1}, {"rxe1", 1}}));
   return list;

@@ -60,14 +60,17 @@ inline constexpr std::size_t answer_bytes = 0x80 / 8;
 
 /// Capabilities: the modifier is the group times two, plus one for what is set now.
 namespace caps {
-inline constexpr std::uint16_t general_now = 0x0 << 1 | 1, atomic_now = 0x3 << 1 | 1;
+inline constexpr std::uint16_t general_now = 0x0 << 1 | 1, atomic_now = 0x3 << 1 | 1,
+                               general_2_now = 0x20 << 1 | 1;
 inline constexpr std::size_t command_bytes = 0x80 / 8, answer_bytes = 0x8080 / 8;
 inline constexpr unsigned base = 0x80;
 // General.
-inline constexpr Field log_max_qp_sz = in(base, {0x88, 8}),
+inline constexpr Field has_general_2 = in(base, {0x20, 1}), log_max_qp_sz = in(base, {0x88, 8}),
                        log_max_ra_req_qp = in(base, {0x14a, 6}),
                        log_max_ra_res_qp = in(base, {0x15a, 6}), log_max_msg = in(base, {0x1c3, 5}),
                        atomic = in(base, {0x21e, 1}), cq_oi = in(base, {0x220, 1});
+// General, second part: whether a queue pair can be told which order it keeps.
+inline constexpr Field dp_ordering_force = in(base, {0x88, 1});
 // Atomic.
 inline constexpr Field host_order_8 = in(base, {0x40, 2}), operations = in(base, {0x90, 16}),
                        sizes = in(base, {0xb0, 16});
@@ -99,10 +102,11 @@ inline constexpr Field number{0x48, 24}; ///< in state changes, and in the answe
 inline constexpr Field optional_mask{0x80, 32};
 inline constexpr unsigned context = 0xc0;
 inline constexpr Field service = in(context, {0x08, 8}), migration = in(context, {0x13, 2}),
-                       pd = in(context, {0x28, 24}), mtu = in(context, {0x40, 3}),
-                       log_msg_max = in(context, {0x43, 5}), log_rq_size = in(context, {0x49, 4}),
-                       log_sq_size = in(context, {0x51, 4}), uar_page = in(context, {0x68, 24}),
-                       remote_qpn = in(context, {0xa8, 24}),
+                       dp_ordering_0 = in(context, {0x26, 1}),
+                       dp_ordering_force = in(context, {0x27, 1}), pd = in(context, {0x28, 24}),
+                       mtu = in(context, {0x40, 3}), log_msg_max = in(context, {0x43, 5}),
+                       log_rq_size = in(context, {0x49, 4}), log_sq_size = in(context, {0x51, 4}),
+                       uar_page = in(context, {0x68, 24}), remote_qpn = in(context, {0xa8, 24}),
                        log_ack_req_freq = in(context, {0x380, 4}),
                        log_sra_max = in(context, {0x388, 3}), retry_count = in(context, {0x38d, 3}),
                        rnr_retry = in(context, {0x390, 3}),
@@ -111,6 +115,7 @@ inline constexpr Field service = in(context, {0x08, 8}), migration = in(context,
                        atomic_mode = in(context, {0x48c, 4}), remote_read = in(context, {0x490, 1}),
                        remote_write = in(context, {0x491, 1}),
                        remote_atomic = in(context, {0x492, 1}),
+                       dp_ordering_1 = in(context, {0x49c, 1}),
                        min_rnr_nak = in(context, {0x4a3, 5}),
                        next_receive_psn = in(context, {0x4a8, 24}),
                        cqn_receive = in(context, {0x4e8, 24}), dbr_addr = in(context, {0x500, 64}),

@@ -27,6 +27,13 @@ QpCommand state_command(std::uint16_t code, std::uint32_t qpn) {
   return command;
 }
 
+/// The order of the InfiniBand specification, whatever the port's routing would make of it.
+void set_order(QpCommand& command, bool force) {
+  command.set(qp::dp_ordering_0, 0);
+  command.set(qp::dp_ordering_1, 0);
+  command.set(qp::dp_ordering_force, force ? 1 : 0);
+}
+
 void set_rights(QpCommand& command) {
   command.set(qp::remote_read, 1);
   command.set(qp::remote_write, 1);
@@ -83,7 +90,15 @@ CapsCommand caps_command(std::uint16_t group) {
   return command;
 }
 
-DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& atomic) {
+bool forces_order(WriteOrder wish, const DeviceLimits& limits) {
+  if (!limits.can_force_order)
+    return false;
+  return wish == WriteOrder::kept ||
+         (wish == WriteOrder::automatic && (limits.atomic_bytes & 8) == 0);
+}
+
+DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
+                       const CapsAnswer& atomic) {
   DeviceLimits limits;
   limits.log_blocks = std::min(static_cast<unsigned>(general.get(caps::log_max_qp_sz)),
                                static_cast<unsigned>(std::countr_zero(most_queue_blocks)));
@@ -91,13 +106,14 @@ DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& atomic) {
                                       static_cast<unsigned>(std::countr_zero(most_message_bytes)));
   limits.log_reads = static_cast<unsigned>(
       std::min(general.get(caps::log_max_ra_req_qp), general.get(caps::log_max_ra_res_qp)));
+  limits.can_force_order = general_2.get(caps::dp_ordering_force) != 0;
   constexpr unsigned needed =
       caps::compare_swap | caps::fetch_add | caps::masked_compare_swap | caps::masked_fetch_add;
   if (general.get(caps::atomic) == 0 || (~atomic.get(caps::operations) & needed) != 0)
     return limits;
-  limits.atomics_4 = (atomic.get(caps::sizes) & 4) != 0;
-  limits.atomics_8 = (atomic.get(caps::sizes) & 8) != 0;
-  limits.host_order = atomic.get(caps::host_order_8) == 1;
+  limits.atomic_bytes = static_cast<std::uint32_t>(atomic.get(caps::sizes)) & 4;
+  if (atomic.get(caps::host_order_8) == 1)
+    limits.atomic_bytes |= static_cast<std::uint32_t>(atomic.get(caps::sizes)) & 8;
   return limits;
 }
 
@@ -129,6 +145,7 @@ QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& obj
   command.set(qp::service, qp::service_reliable);
   command.set(qp::migration, qp::migrated);
   command.set(qp::pd, objects.protection_domain);
+  set_order(command, objects.force_order);
   command.set(qp::uar_page, objects.register_page);
   command.set(qp::log_sq_size, static_cast<std::uint64_t>(std::countr_zero(options.blocks)));
   command.set(qp::rq_type, qp::no_receive_queue);
@@ -153,8 +170,10 @@ QpCommand to_init_command(std::uint32_t qpn, int port) {
 }
 
 QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
-                             const PathOptions& options, const DeviceLimits& limits) {
+                             const PathOptions& options, const DeviceLimits& limits,
+                             bool force_order) {
   QpCommand command = state_command(command::init2rtr_qp, qpn);
+  set_order(command, force_order);
   command.set(qp::optional_mask, qp::optional_rights);
   set_rights(command);
   command.set(qp::port, static_cast<std::uint64_t>(path.port));

@@ -3,6 +3,7 @@
 
 #include "transports/mlx5/devx/command.h"
 #include "transports/mlx5/hca.h"
+#include "transports/write_order.h"
 
 namespace shmemctl::mlx5 {
 
@@ -18,6 +19,7 @@ struct QueueObjects {
   std::uint32_t register_page = 0; ///< of the doorbell register
   std::uint32_t protection_domain = 0;
   std::uint32_t event_queue = 0;
+  bool force_order = false; ///< WRITEs are placed in the order of their posting
 };
 
 /// What the device can do, of what matters here.
@@ -25,9 +27,14 @@ struct DeviceLimits {
   unsigned log_blocks = 0;         ///< of the largest queue
   unsigned log_message_bytes = 30; ///< of the largest message
   unsigned log_reads = 0;          ///< READs and atomics on their way, as asker and answerer
-  bool atomics_4 = false, atomics_8 = false; ///< masked ones
-  bool host_order = false;                   ///< results of 8 bytes arrive in the host's byte order
+  /// 4 + 8: plain and masked atomics of these sizes, with results in the host's byte order.
+  std::uint32_t atomic_bytes = 0;
+  bool can_force_order = false; ///< a queue pair can be told to keep the order of WRITEs
 };
+
+/// Whether queue pairs are told to keep the order of WRITEs: where it is wanted, or where signals
+/// would have to wait for completions otherwise. They do not profit from adaptive routing then.
+bool forces_order(WriteOrder wish, const DeviceLimits& limits);
 
 /// How the peer is reached.
 struct WirePath {
@@ -42,7 +49,9 @@ struct WirePath {
 };
 
 CapsCommand caps_command(std::uint16_t group);
-DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& atomic);
+/// @param general_2 empty where the device has no such group
+DeviceLimits limits_of(const CapsAnswer& general, const CapsAnswer& general_2,
+                       const CapsAnswer& atomic);
 
 CqCommand create_cq_command(const QueueOptions& options, const QueueObjects& objects);
 /// @param cqn of the completion queue that was made before
@@ -51,7 +60,8 @@ QpCommand create_qp_command(const QueueOptions& options, const QueueObjects& obj
 
 QpCommand to_init_command(std::uint32_t qpn, int port);
 QpCommand to_receive_command(std::uint32_t qpn, const PeerInfo& peer, const WirePath& path,
-                             const PathOptions& options, const DeviceLimits& limits);
+                             const PathOptions& options, const DeviceLimits& limits,
+                             bool force_order = false);
 QpCommand to_send_command(std::uint32_t qpn, std::uint32_t first_psn, const PathOptions& options,
                           const DeviceLimits& limits);
 

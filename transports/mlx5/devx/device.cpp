@@ -15,6 +15,10 @@ constexpr const char* container_fix =
     "run it on the host, or give the container /dev/infiniband, CAP_IPC_LOCK and a locked memory "
     "limit (ulimit -l unlimited); or set MLX5_DEVICE=soft, or TRANSPORT=ibrc";
 
+/// MLX5DV_UAR_ALLOC_TYPE_NC_DEDICATED, which headers before rdma-core 45 do not have; libraries
+/// before that refuse it.
+constexpr std::uint32_t dedicated_page = std::uint32_t{1} << 31;
+
 verbs::Device::Open with_devx(const DirectFunctions& direct) {
   return [&direct](ibv_device* device) {
     mlx5dv_context_attr attributes{};
@@ -64,9 +68,12 @@ CapsAnswer DirectDevice::caps(std::uint16_t group, const char* what) const {
 
 DeviceLimits DirectDevice::limits() const {
   const CapsAnswer general = caps(command::caps::general_now, "general");
-  if (general.get(command::caps::atomic) == 0)
-    return limits_of(general, {});
-  return limits_of(general, caps(command::caps::atomic_now, "atomic"));
+  CapsAnswer general_2, atomic;
+  if (general.get(command::caps::has_general_2) != 0)
+    general_2 = caps(command::caps::general_2_now, "second general");
+  if (general.get(command::caps::atomic) != 0)
+    atomic = caps(command::caps::atomic_now, "atomic");
+  return limits_of(general, general_2, atomic);
 }
 
 std::uint32_t DirectDevice::protection_domain_number() {
@@ -98,7 +105,7 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
     mlx5dv_devx_umem_in request{};
     request.size = size_bytes;
     request.access = IBV_ACCESS_LOCAL_WRITE;
-    request.pgsz_bitmap = ~std::uint64_t{QueueLayout::page_bytes - 1};
+    request.pgsz_bitmap = ~std::uint64_t{QueueLayout::device_page_bytes - 1};
     request.comp_mask = MLX5DV_UMEM_MASK_DMABUF;
     request.dmabuf_fd = dmabuf;
     memory = direct_->umem_reg_ex(verbs_.context(), &request);
@@ -109,12 +116,20 @@ RegisteredQueue DirectDevice::register_queue(void* base, std::size_t size_bytes,
 }
 
 DirectDevice::Doorbell DirectDevice::doorbell_page() const {
-  // Not cached: an 8-byte store goes out by itself. With write combining it has to be pushed.
-  errno = 0;
-  if (auto* page = direct_->alloc_uar(verbs_.context(), MLX5DV_UAR_ALLOC_TYPE_NC))
-    return {own_direct(page, direct_->free_uar), false};
-  if (auto* page = direct_->alloc_uar(verbs_.context(), MLX5DV_UAR_ALLOC_TYPE_BF))
-    return {own_direct(page, direct_->free_uar), true};
+  // Not cached: an 8-byte store goes out by itself. With write combining it has to be pushed. The
+  // plain NC page is one for all queues of the context, which then share a register: the last
+  // choice.
+  struct Kind {
+    std::uint32_t type;
+    bool write_combining;
+  };
+  for (const Kind& kind : {Kind{dedicated_page, false},
+                           {MLX5DV_UAR_ALLOC_TYPE_BF, true},
+                           {MLX5DV_UAR_ALLOC_TYPE_NC, false}}) {
+    errno = 0;
+    if (auto* page = direct_->alloc_uar(verbs_.context(), kind.type))
+      return {own_direct(page, direct_->free_uar), kind.write_combining};
+  }
   fail("get a doorbell page", std::strerror(errno), container_fix);
 }
 

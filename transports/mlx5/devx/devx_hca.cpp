@@ -26,31 +26,27 @@ private:
   std::string way_;
 };
 
-std::string why_unfit(const DirectDevice& device, const DeviceLimits& limits) {
-  if (!device.port().active)
-    return "its port is " + device.port().state;
-  if (!limits.atomics_4 || !limits.atomics_8)
-    return "it has no masked atomics of 4 and 8 bytes (firmware setting PCI_ATOMIC_MODE)";
-  if (!limits.host_order)
-    return "results of its atomics are not in the host's byte order";
-  return {};
+/// Missing atomics are no reason: who makes one is told.
+std::string why_unfit(const DirectDevice& device) {
+  return device.port().active ? "" : "its port is " + device.port().state;
 }
 
 class DevxHca final : public Hca {
 public:
   DevxHca(std::shared_ptr<const verbs::Functions> verbs,
           std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int port,
-          const verbs::GidWish& wish, const Options& options)
-      : options_(options), port_(std::move(verbs), std::move(direct), ibv, port, wish) {
+          const verbs::GidWish& wish, const DevxSettings& settings)
+      : options_(settings.options),
+        port_(std::move(verbs), std::move(direct), ibv, port, wish, settings.write_order) {
     const DeviceLimits& limits = port_.limits;
     info_.device = port_.device.verbs().name();
     info_.port = port;
     info_.ethernet = port_.device.port().ethernet;
     info_.most_blocks = 1u << limits.log_blocks;
     info_.most_message_bytes = std::uint64_t{1} << limits.log_message_bytes;
-    info_.masked_atomics_4 = limits.atomics_4;
-    info_.masked_atomics_8 = limits.atomics_8;
-    info_.unfit = why_unfit(port_.device, limits);
+    info_.atomic_bytes = limits.atomic_bytes;
+    info_.keeps_writes = port_.keeps_writes;
+    info_.unfit = why_unfit(port_.device);
   }
 
   const HcaInfo& info() const override { return info_; }
@@ -149,7 +145,7 @@ std::unique_ptr<Hca> open_devx_hca(const DirectLibraries& libraries, const std::
       throw Error(ExitCode::unavailable, "an mlx5 device", "open", "it is not of the mlx5 family",
                   "use TRANSPORT=ibrc with it, or set MLX5_DEVICE=soft", {{}, {}, name, port});
     return std::make_unique<DevxHca>(libraries.verbs, libraries.direct, device, port,
-                                     wish_of(settings), settings.options);
+                                     wish_of(settings), settings);
   }
   throw Error(ExitCode::unavailable, "an mlx5 device", "open", "there is no device of that name",
               "look at the names: ls /sys/class/infiniband", {{}, {}, name, port});

@@ -8,6 +8,7 @@
 
 #include "src/base/options.h"
 #include "transports/mlx5/hca.h"
+#include "transports/write_order.h"
 
 namespace shmemctl::mlx5 {
 
@@ -18,6 +19,7 @@ struct DevxSettings {
   bool ipv6 = false;
   std::string address_range;
   int roce_version = 2;
+  WriteOrder write_order = WriteOrder::automatic;
   Options options = Options({}); ///< GPUDIRECT, IB_DISABLE_DMABUF: the ways to memory of GPUs
 };
 

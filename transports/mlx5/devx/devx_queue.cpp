@@ -50,9 +50,10 @@ bool is_ipv4(const std::array<std::uint8_t, 16>& gid) {
 
 DirectPort::DirectPort(std::shared_ptr<const verbs::Functions> verbs,
                        std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
-                       const verbs::GidWish& gid_wish)
+                       const verbs::GidWish& gid_wish, WriteOrder order)
     : device(std::move(verbs), std::move(direct), ibv, number), wish(gid_wish),
-      limits(device.limits()) {
+      limits(device.limits()), force_order(forces_order(order, limits)),
+      keeps_writes(force_order || order == WriteOrder::kept) {
   device.verbs().protection_domain(); // made here: the first call is for one thread only
 }
 
@@ -86,6 +87,10 @@ DevxQueue::DevxQueue(DirectPort& port, const QueueOptions& options)
   local_.mtu = static_cast<std::uint8_t>(verbs::mtu_code(wire.mtu_bytes));
   local_.ethernet = wire.ethernet;
   local_.first_psn = random_packet_number();
+  HcaInfo info;
+  info.atomic_bytes = port.limits.atomic_bytes;
+  info.keeps_writes = port.keeps_writes;
+  local_.offers = offers_of(info);
 }
 
 void* DevxQueue::place(const QueueOptions& options, std::size_t size_bytes) {
@@ -95,7 +100,7 @@ void* DevxQueue::place(const QueueOptions& options, std::size_t size_bytes) {
                   "its memory is too small", "ask queue_layout() for the size");
     return options.memory;
   }
-  memory_.reset(std::aligned_alloc(QueueLayout::page_bytes, size_bytes));
+  memory_.reset(std::aligned_alloc(page_bytes_of(options), size_bytes));
   if (!memory_)
     port_.device.fail("make a queue", "no memory is left", "make the queues shorter");
   std::memset(memory_.get(), 0, size_bytes);
@@ -111,6 +116,7 @@ void DevxQueue::make_objects(const QueueOptions& options, void* base, std::size_
   objects.register_page = doorbell_.page->page_id;
   objects.protection_domain = device.protection_domain_number();
   objects.event_queue = device.event_queue();
+  objects.force_order = port_.force_order;
   Answer answer;
   completion_queue_ =
       device.create(create_cq_command(options, objects), answer, "make a completion queue");
@@ -191,10 +197,12 @@ void DevxQueue::connect(const PeerInfo& peer) {
   }
   const std::uint32_t qpn = local_.qpn;
   device.modify(queue_pair_, to_init_command(qpn, wire.number), "bring a queue pair to INIT");
-  device.modify(queue_pair_, to_receive_command(qpn, peer, path, path_, port_.limits),
+  device.modify(queue_pair_,
+                to_receive_command(qpn, peer, path, path_, port_.limits, port_.force_order),
                 "bring a queue pair to RTR");
   device.modify(queue_pair_, to_send_command(qpn, local_.first_psn, path_, port_.limits),
                 "bring a queue pair to RTS");
+  abilities_ = abilities_of(local_.offers, peer.offers);
 }
 
 } // namespace shmemctl::mlx5

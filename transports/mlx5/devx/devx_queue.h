@@ -9,11 +9,13 @@ namespace shmemctl::mlx5 {
 struct DirectPort {
   DirectPort(std::shared_ptr<const verbs::Functions> verbs,
              std::shared_ptr<const DirectFunctions> direct, ibv_device* ibv, int number,
-             const verbs::GidWish& wish);
+             const verbs::GidWish& wish, WriteOrder order);
 
   DirectDevice device;
   verbs::GidWish wish;
   DeviceLimits limits;
+  bool force_order;  ///< queue pairs are told to keep the order of WRITEs
+  bool keeps_writes; ///< they do, or whoever started this says so
 };
 
 class DevxQueue final : public HcaQueue {
@@ -23,6 +25,7 @@ public:
   PeerInfo local() const override { return local_; }
   void connect(const PeerInfo& peer) override;
   const QueueView& view() const override { return view_; }
+  QueueAbilities abilities() const override { return abilities_; }
   std::optional<std::string> fatal_event() override;
   std::string detail(std::uint16_t) const override { return {}; }
 
@@ -48,6 +51,7 @@ private:
   EventChannel events_;
   QueueView view_{};
   PeerInfo local_;
+  QueueAbilities abilities_;
 };
 
 } // namespace shmemctl::mlx5

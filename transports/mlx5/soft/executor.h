@@ -25,6 +25,9 @@ class Executor {
 public:
   virtual ~Executor() = default;
 
+  /// Whether the key allows it: what an operation that is carried out later would answer.
+  virtual Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                        unsigned access) const = 0;
   /// The pieces one behind the other, `size_bytes` in all, at least 1.
   virtual Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                         std::uint64_t size_bytes) = 0;

@@ -13,6 +13,10 @@ public:
   /// @throw Error (usage) if the window is not mapped here
   void add(const KeyWindow& window);
 
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
   Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                 std::uint64_t size_bytes) override;
   Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,

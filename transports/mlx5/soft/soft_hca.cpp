@@ -72,7 +72,7 @@ SoftHcaQueue::SoftHcaQueue(SoftHca& hca, const QueueOptions& options, std::uint3
   const QueueLayout layout = queue_layout(options);
   void* base = options.memory;
   if (!base) {
-    memory_.reset(std::aligned_alloc(QueueLayout::page_bytes, layout.size_bytes));
+    memory_.reset(std::aligned_alloc(page_bytes_of(options), layout.size_bytes));
     if (!memory_)
       throw Error(ExitCode::unavailable, hca.info().device, "make a queue", "no memory is left",
                   "make the queues shorter, or free memory");
@@ -88,7 +88,7 @@ SoftHcaQueue::SoftHcaQueue(SoftHca& hca, const QueueOptions& options, std::uint3
   view_.qpn = qpn;
   if (memory_)
     prepare_completions(view_, layout);
-  device_ = std::make_unique<SoftQueue>(view_, hca.keys_);
+  device_ = std::make_unique<SoftQueue>(view_, hca.keys_, hca.options_.order.placement);
 }
 
 SoftHcaQueue::~SoftHcaQueue() {
@@ -100,6 +100,7 @@ PeerInfo SoftHcaQueue::local() const {
   PeerInfo info;
   info.qpn = view_.qpn;
   info.device_id = hca_.options_.device_id;
+  info.offers = offers_of(hca_.info_);
   info.mtu = 5;
   return info;
 }
@@ -111,6 +112,7 @@ void SoftHcaQueue::connect(const PeerInfo& peer) {
   std::shared_ptr<Executor> way = hca_.options_.way_to_peer(peer);
   const SoftHca::Held held(hca_);
   device_->connect(std::move(way));
+  abilities_ = abilities_of(offers_of(hca_.info_), peer.offers);
   connected_ = true;
 }
 
@@ -155,7 +157,11 @@ SoftHca::SoftHca(SoftOptions options) : options_(std::move(options)) {
   info_.software = true;
   info_.most_blocks = most_soft_blocks;
   info_.most_message_bytes = most_message_bytes;
-  info_.masked_atomics_4 = info_.masked_atomics_8 = true;
+  const SoftOrder& order = options_.order;
+  info_.atomic_bytes = order.has_atomics ? 4 + 8 : 0;
+  info_.keeps_writes =
+      order.claim == SoftOrder::Claim::kept ||
+      (order.claim == SoftOrder::Claim::truth && order.placement == Placement::ordered);
   if (options_.has_thread)
     thread_ = start_service_thread("soft-mlx5", [this] { run(); });
 }

@@ -46,6 +46,7 @@ public:
   PeerInfo local() const override;
   void connect(const PeerInfo& peer) override;
   const QueueView& view() const override { return view_; }
+  QueueAbilities abilities() const override { return abilities_; }
   void progress() override;
   std::optional<std::string> fatal_event() override;
   std::string detail(std::uint16_t wqe_counter) const override;
@@ -64,6 +65,7 @@ private:
   std::unique_ptr<void, PageMemory> memory_;
   QueueView view_{};
   std::unique_ptr<SoftQueue> device_;
+  QueueAbilities abilities_;
   bool connected_ = false;
 };
 
@@ -78,6 +80,7 @@ struct SoftOptions {
   /// Whoever waits serves it while its thread rests: an answer then needs no switch of threads.
   bool waiters_help = true;
   unsigned batch = 64; ///< entries of one queue in a row
+  SoftOrder order;
   // How the thread waits when there is nothing to do: first these turns, then naps.
   int idle_spins = 2000;
   int idle_yields = 200;

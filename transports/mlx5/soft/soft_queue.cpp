@@ -11,6 +11,9 @@ namespace shmemctl::mlx5 {
 
 namespace {
 
+/// More of them are not left waiting, so that a stream of entries does not run ahead for ever.
+constexpr std::size_t most_pending = 256;
+
 std::uint32_t read_record(std::uint32_t* record) {
   return to_wire(std::atomic_ref<std::uint32_t>(*record).load(std::memory_order_acquire));
 }
@@ -27,22 +30,68 @@ void store_old_value(std::byte* target, std::uint8_t size_bytes, std::uint64_t o
 
 } // namespace
 
-SoftQueue::SoftQueue(const QueueView& view, const KeyTable& keys)
-    : view_(view), keys_(keys), seen_doorbell_(HostMemory::load(view.doorbell)) {
+SoftQueue::SoftQueue(const QueueView& view, const KeyTable& keys, Placement placement)
+    : view_(view), keys_(keys), placement_(placement), pending_(view.qpn),
+      seen_doorbell_(HostMemory::load(view.doorbell)) {
   done_.reserve(64);
 }
 
 unsigned SoftQueue::serve(unsigned most) {
-  if (state_ == State::dead || (position_ == told_ && !look()))
+  if (state_ == State::dead || (position_ == told_ && !look() && pending_.empty()))
     return 0;
   unsigned count = 0;
   while (count < most && position_ != told_ && state_ != State::dead) {
     step();
     ++count;
   }
-  if (!done_.empty())
+  if (!pending_.empty())
+    count += carry_out_some();
+  // Completions come late, too: what was posted before them is still under way now and then.
+  if (!done_.empty() && pending_.empty())
     settle();
   return count;
+}
+
+/// A few of those that wait, or all of them.
+unsigned SoftQueue::carry_out_some() {
+  const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
+  PendingOperation failed;
+  const std::size_t before = pending_.size();
+  if (before > most_pending || pending_.random(8) == 0) {
+    carried_out(pending_.execute_all(execute, failed), failed);
+  } else {
+    for (std::size_t left = pending_.random(3); left > 0 && !pending_.empty(); --left)
+      if (!carried_out(pending_.execute_one(execute, failed), failed))
+        break;
+  }
+  return 1 + static_cast<unsigned>(before - std::min(before, pending_.size()));
+}
+
+/// If one has failed, the queue has, and what comes behind it is not carried out.
+bool SoftQueue::carried_out(const Outcome& outcome, const PendingOperation& failed) {
+  if (!outcome)
+    return true;
+  pending_.clear();
+  if (state_ == State::ready)
+    fail(outcome, static_cast<std::uint8_t>(failed.opcode), failed.index);
+  settle();
+  return false;
+}
+
+Outcome SoftQueue::carry_out_pending(const PendingOperation& operation) {
+  try {
+    switch (operation.opcode) {
+    case Opcode::rdma_write:
+      return peer_->write(operation.remote, operation.pieces, operation.size_bytes);
+    case Opcode::rdma_read:
+      return peer_->read(operation.remote, operation.pieces, operation.size_bytes);
+    default:
+      return execute_atomic(operation.remote, operation.atomic, operation.pieces[0]);
+    }
+  } catch (const std::exception& error) {
+    thrown_ = error.what();
+    return {Syndrome::retries_exceeded, SoftCause::transport};
+  }
 }
 
 /// Whether there is more to do: only the register says so; how much, the record.
@@ -128,6 +177,12 @@ Outcome SoftQueue::carry_out(std::size_t n_words) {
 }
 
 Outcome SoftQueue::execute() {
+  if ((entry_.flags & flag_fence) != 0 && !pending_.empty()) {
+    const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
+    PendingOperation failed;
+    if (const Outcome outcome = pending_.execute_answered(execute, failed))
+      return outcome;
+  }
   if (entry_.opcode == Opcode::nop)
     return {};
   if (!peer_)
@@ -136,10 +191,13 @@ Outcome SoftQueue::execute() {
   if (const Outcome outcome = gather(writes_memory ? unsigned{access_local_write} : 0u))
     return outcome;
   const std::span<const BytePiece> pieces(pieces_.data(), entry_.n_pieces);
-  if (entry_.opcode != Opcode::rdma_write && entry_.opcode != Opcode::rdma_read)
-    return execute_atomic();
-  if (entry_.size_bytes == 0)
+  const bool is_atomic = entry_.opcode != Opcode::rdma_write && entry_.opcode != Opcode::rdma_read;
+  if (!is_atomic && entry_.size_bytes == 0)
     return {}; // touches no memory, so no key is looked at
+  if (placement_ == Placement::any)
+    return postpone();
+  if (is_atomic)
+    return execute_atomic(entry_.remote, entry_.atomic, pieces_[0]);
   return entry_.opcode == Opcode::rdma_write
              ? peer_->write(entry_.remote, pieces, entry_.size_bytes)
              : peer_->read(entry_.remote, pieces, entry_.size_bytes);
@@ -162,15 +220,54 @@ Outcome SoftQueue::gather(unsigned access) {
   return {};
 }
 
-Outcome SoftQueue::execute_atomic() {
-  if (const Outcome outcome = check_alignment(entry_.remote, entry_.atomic))
+/// What can be known to fail fails now; the rest is done later.
+Outcome SoftQueue::postpone() {
+  PendingOperation operation;
+  operation.opcode = entry_.opcode;
+  operation.index = static_cast<std::uint16_t>(position_);
+  operation.remote = entry_.remote;
+  operation.size_bytes = entry_.size_bytes;
+  operation.atomic = entry_.atomic;
+  unsigned access = access_remote_read;
+  if (entry_.opcode == Opcode::rdma_write)
+    access = access_remote_write;
+  else if (entry_.opcode != Opcode::rdma_read)
+    access = access_remote_atomic;
+  if (access == access_remote_atomic)
+    if (const Outcome outcome = check_alignment(entry_.remote, entry_.atomic))
+      return outcome;
+  if (const Outcome outcome = peer_->check(entry_.remote, entry_.size_bytes, access))
     return outcome;
-  if (pieces_[0].is_gpu) // kernels have their results in memory of the host
+  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
+    if (!entry_.pieces[i].in_entry)
+      continue;
+    const std::byte* const bytes = pieces_[i].bytes; // the entry is not there for long
+    operation.inline_bytes.insert(operation.inline_bytes.end(), bytes,
+                                  bytes + pieces_[i].size_bytes);
+  }
+  std::byte* copied = operation.inline_bytes.data();
+  for (std::size_t i = 0; i < entry_.n_pieces; ++i) {
+    BytePiece piece = pieces_[i];
+    if (entry_.pieces[i].in_entry) {
+      piece.bytes = copied;
+      copied += piece.size_bytes;
+    }
+    operation.pieces.push_back(piece);
+  }
+  pending_.add(std::move(operation));
+  return {};
+}
+
+Outcome SoftQueue::execute_atomic(const RemotePiece& remote, const AtomicFields& fields,
+                                  const BytePiece& result) {
+  if (const Outcome outcome = check_alignment(remote, fields))
+    return outcome;
+  if (result.is_gpu) // kernels have their results in memory of the host
     return {Syndrome::local_protection, SoftCause::gpu_memory};
   std::uint64_t old = 0;
-  if (const Outcome outcome = peer_->atomic(entry_.remote, entry_.atomic, old))
+  if (const Outcome outcome = peer_->atomic(remote, fields, old))
     return outcome;
-  store_old_value(pieces_[0].bytes, entry_.atomic.size_bytes, old);
+  store_old_value(result.bytes, fields.size_bytes, old);
   return {};
 }
 
@@ -186,6 +283,15 @@ std::optional<Outcome> SoftQueue::injected() {
 
 /// Writes the completions of what is done, once it is complete at the target.
 void SoftQueue::settle() {
+  if (!pending_.empty()) {
+    const auto execute = [this](const PendingOperation& each) { return carry_out_pending(each); };
+    PendingOperation failed;
+    if (const Outcome late = pending_.execute_all(execute, failed); late) {
+      pending_.clear();
+      if (state_ == State::ready)
+        fail(late, static_cast<std::uint8_t>(failed.opcode), failed.index);
+    }
+  }
   Outcome outcome;
   try {
     outcome = peer_ ? peer_->finish() : Outcome{};

@@ -13,6 +13,8 @@
 #include "transports/mlx5/soft/decode.h"
 #include "transports/mlx5/soft/executor.h"
 #include "transports/mlx5/soft/key_table.h"
+#include "transports/mlx5/soft/pending_operations.h"
+#include "transports/mlx5/soft/soft_order.h"
 
 namespace shmemctl::mlx5 {
 
@@ -27,7 +29,7 @@ struct InjectedFault {
 class SoftQueue {
 public:
   /// @param keys this HCA's own memory; outlives the queue
-  SoftQueue(const QueueView& view, const KeyTable& keys);
+  SoftQueue(const QueueView& view, const KeyTable& keys, Placement placement = Placement::ordered);
 
   void connect(std::shared_ptr<Executor> peer) { peer_ = std::move(peer); }
   void inject(const InjectedFault& fault) { faults_.push_back(fault); }
@@ -64,7 +66,12 @@ private:
   Outcome carry_out(std::size_t n_words);
   Outcome execute();
   Outcome gather(unsigned access);
-  Outcome execute_atomic();
+  Outcome execute_atomic(const RemotePiece& remote, const AtomicFields& fields,
+                         const BytePiece& result);
+  Outcome postpone();
+  Outcome carry_out_pending(const PendingOperation& operation);
+  unsigned carry_out_some();
+  bool carried_out(const Outcome& outcome, const PendingOperation& failed);
   std::optional<Outcome> injected();
   void settle();
   void fail(const Outcome& outcome, std::uint8_t opcode, std::uint16_t index);
@@ -73,6 +80,8 @@ private:
 
   QueueView view_;
   const KeyTable& keys_;
+  const Placement placement_;
+  PendingOperations pending_;
   std::shared_ptr<Executor> peer_;
   State state_ = State::ready;
   std::uint64_t seen_doorbell_;

@@ -22,6 +22,10 @@ public:
   }
   TransportExecutor* for_gpu() const { return gpu_.get(); }
 
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return way_to(remote).check(remote, size_bytes, access);
+  }
   Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                 std::uint64_t size_bytes) override {
     return by_way_to(remote, [&](Executor& way) { return way.write(remote, pieces, size_bytes); });
@@ -41,12 +45,16 @@ private:
   /// by the other way waits until all before it is complete.
   template <class Operation>
   Outcome by_way_to(const RemotePiece& remote, const Operation& operation) {
-    Executor* const way = gpu_ && gpu_->knows(remote.rkey) ? gpu_.get() : host_.get();
+    Executor* const way = &way_to(remote);
     if (way != last_)
       if (const Outcome outcome = last_->finish())
         return outcome;
     last_ = way;
     return operation(*way);
+  }
+
+  Executor& way_to(const RemotePiece& remote) const {
+    return gpu_ && gpu_->knows(remote.rkey) ? *gpu_ : *host_;
   }
 
   std::unique_ptr<Executor> host_;

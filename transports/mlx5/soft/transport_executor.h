@@ -25,6 +25,10 @@ public:
   /// Whether the peer has registered something under this key.
   bool knows(std::uint32_t rkey) const { return keys_.knows(rkey); }
 
+  Outcome check(const RemotePiece& remote, std::uint64_t size_bytes,
+                unsigned access) const override {
+    return keys_.find_remote(remote.rkey, remote.address, size_bytes, access).outcome;
+  }
   Outcome write(const RemotePiece& remote, std::span<const BytePiece> pieces,
                 std::uint64_t size_bytes) override;
   Outcome read(const RemotePiece& remote, std::span<const BytePiece> pieces,

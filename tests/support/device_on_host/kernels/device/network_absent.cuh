@@ -11,6 +11,10 @@
 //   first, so that they may still be under way behind it.
 // - Values and atomics release nothing of the thread's (a real request is relaxed, too) but what a
 //   fence_system() covers.
+// - Where operations are kept under way (HostFlight), values, atomics without an answer and
+//   put_signal are done whenever any thread looks for something, in an order of their own: some are
+//   held until later ones of the same PE have overtaken them, so they outlive the call that asked
+//   for them. Fences as above.
 //
 // What answers, or blocks, is done at once, behind what came before a fence.
 #pragma once
@@ -27,6 +31,8 @@
 #include "kernels/device/report.cuh"
 
 namespace shmemctl::device {
+
+class HostFlight;
 
 /// One PE's.
 class HostNetwork {
@@ -69,6 +75,9 @@ public:
   /// Before the kernels run.
   void linger() { lingers_ = true; }
   bool lingers() const { return lingers_; }
+  /// Before the kernels run: of all PEs the same, or nullptr.
+  void keep_in(HostFlight* flight) { flight_ = flight; }
+  HostFlight* flight() const { return flight_; }
 
   struct Operation {
     std::uint64_t fence; ///< how many came before it
@@ -87,6 +96,7 @@ private:
   };
   std::vector<Places> places_;
   bool lingers_ = false;
+  HostFlight* flight_ = nullptr;
   std::mutex mutex_;
   std::vector<Operation> waiting_;
   std::atomic<std::size_t> n_waiting_{0};
@@ -97,6 +107,89 @@ private:
   std::atomic<unsigned> n_peers_{0};
 };
 inline thread_local HostNetwork* host_network = nullptr;
+
+/// What is under way between all PEs of a job. A third of the operations are held: until a few
+/// later ones of the same PE have been done, or, so that nobody waits for ever, many looks have
+/// gone by. All of it is done under one lock, which puts it in an order: races are for the networks
+/// above to show.
+class HostFlight {
+public:
+  explicit HostFlight(std::uint32_t seed) : random_(seed) {}
+
+  void post(HostNetwork& of, std::function<void()> operation) {
+    const std::lock_guard lock(mutex_);
+    const bool held = next() % 3 == 0;
+    waiting_.push_back({&of, of.fences(), held ? 1 + static_cast<int>(next() % 3) : 0,
+                        looks_ + most_looks, std::move(operation)});
+    n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
+  }
+  /// By a thread that looks for something.
+  void look() {
+    if (n_waiting_.load(std::memory_order_relaxed) == 0 || busy_)
+      return;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock())
+      return;
+    ++looks_;
+    for (std::size_t i = 0; i < waiting_.size(); ++i)
+      if ((waiting_[i].overtaken_by <= 0 || waiting_[i].until_look <= looks_) && !is_fenced(i)) {
+        perform(i);
+        return;
+      }
+  }
+  /// All of that PE's before that fence is done.
+  void complete(const HostNetwork& of, std::uint64_t fence) {
+    const std::lock_guard lock(mutex_);
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t i = waiting_.size(); i-- > 0 && !more;)
+        if (waiting_[i].of == &of && waiting_[i].fence < fence && !is_fenced(i)) {
+          perform(i);
+          more = true;
+        }
+    }
+  }
+
+private:
+  struct Waiting {
+    HostNetwork* of;
+    std::uint64_t fence;
+    int overtaken_by; ///< as many later ones of the PE are to be done before it
+    std::uint64_t until_look;
+    std::function<void()> operation;
+  };
+  static constexpr std::uint64_t most_looks = 3000;
+
+  std::uint32_t next() {
+    random_ = random_ * 1664525U + 1013904223U;
+    return random_ >> 16;
+  }
+  /// Behind a fence of its PE that others are before.
+  bool is_fenced(std::size_t at) const {
+    return std::any_of(waiting_.begin(), waiting_.end(), [&](const Waiting& other) {
+      return other.of == waiting_[at].of && other.fence < waiting_[at].fence;
+    });
+  }
+  void perform(std::size_t at) {
+    Waiting now = std::move(waiting_[at]);
+    for (std::size_t i = 0; i < at; ++i)
+      if (waiting_[i].of == now.of)
+        --waiting_[i].overtaken_by;
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    n_waiting_.store(waiting_.size(), std::memory_order_relaxed);
+    busy_ = true; // what it does may look
+    now.of->complete(now.fence);
+    now.operation();
+    busy_ = false;
+  }
+
+  std::mutex mutex_;
+  std::vector<Waiting> waiting_; ///< in the order in which they were asked for
+  std::atomic<std::size_t> n_waiting_{0};
+  std::uint64_t looks_ = 0;
+  std::uint32_t random_;
+  static inline thread_local bool busy_ = false;
+};
 
 /// What the network does for this thread without being asked again.
 inline thread_local std::vector<HostNetwork::Operation> host_soon;
@@ -110,7 +203,12 @@ inline void host_do_soon() {
     operation.operation();
   }
 }
+inline void host_deliver_due() {
+  host_network->flight()->look();
+}
 inline void host_do_when_waiting(std::function<void()> operation) {
+  if (HostFlight* const flight = host_network->flight())
+    return flight->post(*host_network, std::move(operation));
   host_soon.push_back({host_network->fences(), std::move(operation)});
   host_late = host_do_soon;
   thread_local unsigned operations = 0;
@@ -119,6 +217,8 @@ inline void host_do_when_waiting(std::function<void()> operation) {
 /// Before what is done at once.
 inline void host_keep_fences() {
   const std::uint64_t fence = host_network->fences();
+  if (HostFlight* const flight = host_network->flight())
+    flight->complete(*host_network, fence);
   if (!host_soon.empty() && host_soon.front().fence < fence)
     host_do_soon();
   host_network->complete(fence);
@@ -268,6 +368,8 @@ inline bool network_fence(const DeviceJob&) {
 }
 inline bool network_quiet(const DeviceJob&) {
   host_give_way();
+  if (HostFlight* const flight = host_network->flight())
+    flight->complete(*host_network, UINT64_MAX);
   host_network->quiet();
   return true;
 }

@@ -44,7 +44,12 @@ inline void host_give_way() {
 /// behind a look that has found something. So, where the network lingers, many looks go by first
 /// now and then, and what is asked for next may overtake it.
 inline thread_local unsigned host_late_looks = 0;
+/// Where the network keeps operations under way (HostFlight): delivers what is due, of any PE. Else
+/// nullptr.
+inline thread_local void (*host_deliver)() = nullptr;
 inline void host_give_way_looking() {
+  if (host_deliver != nullptr)
+    host_deliver();
   if (host_late == nullptr)
     return;
   if (host_late_looks > 0)

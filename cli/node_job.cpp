@@ -1,0 +1,314 @@
+#include "cli/node_job.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "reports/compare/merge.h"
+#include "reports/report_file.h"
+#include "reports/text.h"
+#include "src/base/json_line.h"
+#include "src/base/text.h"
+#include "src/bootstrap/launched_rank.h"
+#include "src/bootstrap/select.h"
+#include "src/runtime/identity.h"
+#include "src/watch/job_gathering.h"
+
+namespace shmemctl {
+
+namespace {
+
+using Body = std::function<ExitCode(Session&, const Options&)>;
+
+constexpr double slack_s = 15; ///< beyond --timeout, for who waits for a host to write its report
+/// A gathered text may have 1 MiB, and each PE receives all of one round.
+constexpr std::size_t piece_bytes = std::size_t{128} << 10;
+constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+
+/// What one host found.
+struct HostOutcome {
+  std::string host;
+  std::vector<int> pes;
+  Report report;
+  ExitCode code = ExitCode::ok;
+  std::string error, fix; ///< of a run that ended on the way
+};
+
+/// Runs the body; an Error of it becomes a part of the outcome.
+HostOutcome run_body(Session& session, const Options& options, const Body& body) {
+  HostOutcome outcome;
+  try {
+    outcome.code = body(session, options);
+  } catch (const Error& error) {
+    Report& report = session.report();
+    report.status = ReportStatus::incomplete;
+    report.exit_code = error.code();
+    report.finished_at = utc_now();
+    report.findings.push_back(aborted_by(error));
+    outcome.code = error.code();
+    outcome.error = error.message();
+    outcome.fix = error.fix();
+  }
+  return outcome;
+}
+
+std::string text_of(const HostOutcome& outcome, const Report& report) {
+  return json_line({{"code", static_cast<int>(outcome.code)},
+                    {"error", outcome.error},
+                    {"fix", outcome.fix},
+                    {"report", to_text(to_json(report))}});
+}
+
+HostOutcome outcome_from(const std::string& text, const JobHost& host) {
+  HostOutcome outcome;
+  outcome.host = host.name;
+  outcome.pes = host.pes;
+  try {
+    const nlohmann::json told = from_json_line(text);
+    outcome.code = static_cast<ExitCode>(told.at("code").get<int>());
+    outcome.error = told.at("error");
+    outcome.fix = told.at("fix");
+    outcome.report = parse_report(told.at("report").get<std::string>(), host.name);
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ExitCode::unavailable, host.name, "read its report", "it is none",
+                "start all processes with the same version of this tool");
+  }
+  return outcome;
+}
+
+/// Collective: the texts of all ranks, of any length, on rank 0; elsewhere they are empty.
+std::vector<std::string> gather_long_texts(Bootstrap& bootstrap, const std::string& mine,
+                                           const Deadline& deadline) {
+  const std::vector<std::uint64_t> sizes =
+      allgather_value(bootstrap, static_cast<std::uint64_t>(mine.size()), deadline);
+  const std::uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
+  if (largest > most_bytes)
+    throw Error(ExitCode::unavailable, "the report of a host", "send it to PE 0",
+                "it is larger than 64 MiB", "let each host write its own: --json NAME.%h.json");
+  std::vector<std::string> texts(sizes.size());
+  for (std::uint64_t at = 0; at < largest; at += piece_bytes) {
+    const std::vector<std::string> pieces = allgather_text(
+        bootstrap, at < mine.size() ? mine.substr(at, piece_bytes) : std::string(), deadline);
+    for (std::size_t rank = 0; bootstrap.rank() == 0 && rank < pieces.size(); ++rank)
+      texts[rank] += pieces[rank];
+  }
+  return texts;
+}
+
+std::string pes_text(const std::vector<int>& pes) {
+  return pes.size() == 1
+             ? fmt::format("PE {}", pes.front())
+             : fmt::format("PEs {} to {}, {} of them", pes.front(), pes.back(), pes.size());
+}
+
+class NodeJob {
+public:
+  NodeJob(Session& session, const Context& given, const Options& options, Bootstrap& bootstrap)
+      : session_(session), given_(given), options_(options), bootstrap_(bootstrap),
+        gathering_(bootstrap, this_machine(options), deadline()) {}
+
+  ExitCode run(const Body& body) {
+    if (const ExitCode refused = gathering_.agree(aim(), deadline()); refused != ExitCode::ok) {
+      bootstrap_.finish(deadline());
+      return refused;
+    }
+    HostOutcome mine;
+    if (gathering_.leads()) {
+      mine = run_body(session_, options_, body);
+      mine.code = std::max(mine.code, write_by_host());
+    }
+    session_.set_deadline(2 * timeout_s() + slack_s); // of hosts that are slower
+    session_.phase(fmt::format("gathering the reports of {} hosts", gathering_.hosts().size()));
+    const std::vector<std::string> texts = gather_long_texts(
+        bootstrap_, gathering_.leads() ? text_of(mine, session_.report()) : std::string(),
+        deadline());
+    const ExitCode code =
+        gathering_.agree(bootstrap_.rank() == 0 ? end(texts) : ExitCode::ok, deadline());
+    bootstrap_.finish(deadline());
+    return code;
+  }
+
+private:
+  static PeMachine this_machine(const Options& options) {
+    const std::string root = options.text("SYSROOT");
+    const HostIdentity identity = read_machine_identity(Sysroot(root.empty() ? "/" : root));
+    return {identity.machine_id, identity.host_name};
+  }
+  double timeout_s() const { return options_.number("TIMEOUT"); }
+  Deadline deadline() const {
+    return Deadline::after(std::chrono::duration<double>(timeout_s() + slack_s));
+  }
+
+  /// PE 0: from now on its report is written, whatever ends the run. A file that exists ends it
+  /// before anything has been looked at.
+  ExitCode aim() {
+    try {
+      if (bootstrap_.rank() == 0)
+        aim_at_common_files();
+      return ExitCode::ok;
+    } catch (const Error& error) { // the others wait for the code
+      print_error(error);
+      return error.code();
+    }
+  }
+
+  void aim_at_common_files() {
+    session_.output().set_targets({given_.json_by_host ? "" : given_.json_path,
+                                   given_.csv_by_host ? "" : given_.csv_path, given_.force});
+  }
+
+  /// A file that a host cannot write is its own matter: PE 0 still learns what it found.
+  ExitCode write_by_host() {
+    if (!given_.json_by_host && !given_.csv_by_host)
+      return ExitCode::ok;
+    ExitCode code = ExitCode::ok;
+    try {
+      session_.output().set_targets({given_.json_by_host ? given_.json_path : "",
+                                     given_.csv_by_host ? given_.csv_path : "", given_.force});
+      session_.output().finish(session_.report());
+    } catch (const Error& error) {
+      print_error(error);
+      session_.report().findings.push_back(aborted_by(error));
+      code = error.code();
+    }
+    session_.output().set_targets({});
+    return code;
+  }
+
+  /// On PE 0: prints and writes what all hosts found, and returns the exit code of all.
+  ExitCode end(const std::vector<std::string>& texts) {
+    try {
+      std::vector<HostOutcome> outcomes;
+      ExitCode code = ExitCode::ok;
+      for (const JobHost& host : gathering_.hosts()) {
+        outcomes.push_back(outcome_from(texts.at(static_cast<std::size_t>(host.leader)), host));
+        code = std::max(code, outcomes.back().code);
+      }
+      print(outcomes);
+      write(outcomes, code);
+      return code;
+    } catch (const Error& error) { // the others wait for the code
+      print_error(error);
+      return error.code();
+    }
+  }
+
+  bool wants_text() const {
+    return !given_.quiet && given_.json_path != "-" && given_.csv_path != "-";
+  }
+
+  void print(const std::vector<HostOutcome>& outcomes) const {
+    // What all hosts failed of is said once: mostly a bad invocation.
+    const HostOutcome& first = outcomes.front();
+    if (!first.error.empty() &&
+        std::all_of(outcomes.begin(), outcomes.end(),
+                    [&first](const HostOutcome& each) { return each.error == first.error; })) {
+      std::cerr << "shmemctl: error: " << first.error << "\nshmemctl: fix: " << first.fix << '\n';
+      return;
+    }
+    for (const HostOutcome& outcome : outcomes) {
+      if (!wants_text()) {
+        print_error_findings_of(outcome);
+        continue;
+      }
+      if (outcomes.size() > 1)
+        std::cout << fmt::format("{}== host {} ({}) ==\n\n", &outcome == &first ? "" : "\n",
+                                 printable(outcome.host), pes_text(outcome.pes));
+      write_text(std::cout, outcome.report, text_style(given_, options_));
+    }
+    std::cout.flush();
+  }
+
+  void print_error_findings_of(const HostOutcome& outcome) const {
+    Findings named = outcome.report.findings;
+    for (Finding& finding : named)
+      finding.message = "host " + outcome.host + ": " + finding.message;
+    if (given_.quiet)
+      print_error_findings(named);
+  }
+
+  void write(std::vector<HostOutcome>& outcomes, ExitCode code) {
+    aim_at_common_files();
+    if (outcomes.size() == 1) {
+      session_.output().finish(outcomes.front().report);
+      return;
+    }
+    std::vector<LoadedReport> reports;
+    for (HostOutcome& outcome : outcomes)
+      reports.push_back({outcome.host, std::move(outcome.report)});
+    Report merged = merge_reports(reports);
+    merged.exit_code = code;
+    merged.job.pes = bootstrap_.size();
+    merged.job.nodes = static_cast<int>(reports.size());
+    merged.job.bootstrap = bootstrap_.name();
+    merged.job.launcher = launcher_name(given_.environment);
+    session_.output().finish(merged);
+  }
+
+  Session& session_;
+  const Context& given_;
+  const Options& options_;
+  Bootstrap& bootstrap_;
+  JobGathering gathering_;
+};
+
+/// No bootstrap: what each host finds is printed there, by one process of it.
+ExitCode run_alone(Session& session, const Context& given, const Options& options, const Body& body,
+                   const Error& problem) {
+  if (launched_local_rank(given.environment).value_or(0) > 0)
+    return problem.code();
+  const bool first = launched_rank(given.environment).value_or(0) == 0;
+  const HostOutcome mine = run_body(session, options, body);
+  if (!given.quiet)
+    std::cout << "== host " << printable(read_machine_identity(Sysroot()).host_name) << " ==\n\n";
+  if (!given.quiet && given.json_path != "-" && given.csv_path != "-")
+    write_text(std::cout, session.report(), text_style(given, options));
+  else if (given.quiet)
+    print_error_findings(session.report().findings);
+  session.output().set_targets({given.json_by_host || first ? given.json_path : "",
+                                given.csv_by_host || first ? given.csv_path : "", given.force});
+  session.output().finish(session.report());
+  if (first)
+    print_error(Error(problem.code(), "the hosts of this job", "join", problem.message(),
+                      problem.fix() + "; or start one process on each host, each with files of "
+                                      "its own: --json NAME.%h.json"));
+  return std::max(mine.code, problem.code());
+}
+
+ExitCode run_as_job(Context context, const Body& body) {
+  const Context given = context;
+  context.json_path.clear(); // who writes is known only when the hosts have met
+  context.csv_path.clear();
+  const Options options = context.options();
+  Session session(context, options);
+  session.defer_output();
+  session.phase("opening the bootstrap");
+  std::unique_ptr<Bootstrap> bootstrap;
+  try {
+    BootstrapRequest request;
+    request.options = &options;
+    request.environment = context.environment;
+    bootstrap =
+        open_bootstrap(std::move(request),
+                       Deadline::after(std::chrono::duration<double>(options.number("TIMEOUT"))));
+  } catch (const Error& problem) {
+    return run_alone(session, given, options, body, problem);
+  }
+  session.set_deadline(options.number("TIMEOUT"));
+  return NodeJob(session, given, options, *bootstrap).run(body);
+}
+
+} // namespace
+
+ExitCode with_node_session(Context& context, bool live, const Body& body) {
+  if (launched_size(context.environment) <= 1)
+    return with_session(context, body);
+  if (live)
+    return run_as_job(context, body);
+  // The same file everywhere gives the same answer everywhere.
+  return launched_rank(context.environment).value_or(0) == 0 ? with_session(context, body)
+                                                             : ExitCode::ok;
+}
+
+} // namespace shmemctl

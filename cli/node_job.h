@@ -1,0 +1,20 @@
+// topo, doctor and check as a job: each of its hosts is looked at once, PE 0 has the answer.
+#pragma once
+
+#include <functional>
+
+#include "cli/session.h"
+
+namespace shmemctl {
+
+/// As with_session(), for a command about the machine that it runs on. Started by a launcher as one
+/// of several processes, the first one on each host runs `body`, and the others wait. PE 0 prints
+/// what each host found, under its name, and writes one report, merged as `report merge` does; all
+/// return the highest exit code. Files with %h in their names are written by each host itself.
+/// Where no bootstrap opens, hosts cannot be joined: each prints for itself, and the code is at
+/// least that of ExitCode::unavailable.
+/// @param live the body looks at a machine; else (a recorded one) PE 0 alone runs it
+ExitCode with_node_session(Context& context, bool live,
+                           const std::function<ExitCode(Session&, const Options&)>& body);
+
+} // namespace shmemctl

@@ -1,0 +1,65 @@
+#include "cli/terminal.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/bootstrap/select.h"
+
+namespace shmemctl {
+
+namespace {
+
+bool set(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found != environment.end() && !found->second.empty();
+}
+
+/// `srun --pty` and `mpiexec.hydra` give one only where there is one.
+bool launcher_makes_terminals(const Environment& environment) {
+  return set(environment, "OMPI_COMM_WORLD_SIZE") || set(environment, "PRTE_LAUNCHED");
+}
+
+} // namespace
+
+bool is_terminal(int descriptor, const Environment& environment) {
+  return ::isatty(descriptor) == 1 && !launcher_makes_terminals(environment) &&
+         launched_size(environment) <= 1;
+}
+
+int terminal_width(const Environment& environment) {
+  winsize size{};
+  return is_terminal(STDOUT_FILENO, environment) && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
+             ? size.ws_col
+             : 0;
+}
+
+void hold_standard_descriptors() {
+  for (const auto& [descriptor, mode] :
+       {std::pair(STDIN_FILENO, O_RDONLY), std::pair(STDOUT_FILENO, O_RDONLY), // refuses writes
+        std::pair(STDERR_FILENO, O_WRONLY)})
+    if (::fcntl(descriptor, F_GETFD) < 0)
+      static_cast<void>(::open("/dev/null", mode)); // gets the lowest number that is free
+}
+
+void require_stdout() {
+  errno = 0;
+  std::cout.flush();
+  const int error_number = errno;
+  if (std::cout)
+    return;
+  const bool closed =
+      (::fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY; // hold_standard_descriptors()
+  throw Error(ExitCode::unavailable, "stdout", "write",
+              closed              ? "it is closed"
+              : error_number != 0 ? std::strerror(error_number)
+                                  : "the system refused the output",
+              closed ? "leave it open, send it to a file, or give --quiet"
+                     : "free room, or send it somewhere else");
+}
+
+} // namespace shmemctl

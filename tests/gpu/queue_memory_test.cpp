@@ -1,0 +1,105 @@
+// Entries in memory of the host that one block writes and another one rings: a processor that reads
+// them in the HCA's place finds them whole. Built and, where there was no GPU, not run.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "src/base/deadline.h"
+#include "tests/gpu/device_world.h"
+#include "tests/gpu/queue_memory.h"
+#include "tests/gpu/share.h"
+#include "transports/mlx5/host_memory.h"
+#include "transports/mlx5/queue_layout.h"
+
+namespace shmemctl::test {
+namespace {
+
+constexpr double wait_s = 20;
+
+/// A queue as kernels have it: its words in the GPU's memory, everything else in the host's.
+class MappedQueue {
+public:
+  MappedQueue() : words_(1) {
+    options_.blocks = 16;
+    options_.signal_every = 4;
+    options_.completions = mlx5::CompletionMode::collapsed;
+    const mlx5::QueueLayout layout = mlx5::queue_layout(options_);
+    require_cuda(cudaHostAlloc(&memory_, layout.size_bytes, cudaHostAllocMapped), "queue");
+    std::memset(memory_, 0, layout.size_bytes);
+    view_ = mlx5::queue_view(options_, layout, memory_);
+    mlx5::prepare_completions(view_, layout);
+    view_.qpn = 0x1234;
+    view_.words = words_.data();
+  }
+  ~MappedQueue() { cudaFreeHost(memory_); }
+  MappedQueue(const MappedQueue&) = delete;
+  MappedQueue& operator=(const MappedQueue&) = delete;
+  const mlx5::QueueView& view() const { return view_; }
+
+private:
+  mlx5::QueueOptions options_;
+  void* memory_ = nullptr;
+  DeviceArray<mlx5::QueueWords> words_;
+  mlx5::QueueView view_{};
+};
+
+/// What stands in the HCA's place: register, then record, then entries.
+class Reader {
+public:
+  explicit Reader(const mlx5::QueueView& view) : view_(view) {}
+
+  std::uint64_t done() const { return position_; }
+  std::uint64_t wrong_words() const { return wrong_; }
+  /// One look; true if there was something.
+  bool look() {
+    const std::uint64_t doorbell = mlx5::HostMemory::load_acquire(view_.doorbell);
+    if (doorbell == seen_)
+      return false;
+    seen_ = doorbell;
+    const std::uint32_t record =
+        mlx5::to_wire(std::atomic_ref(*view_.send_record).load(std::memory_order_acquire));
+    for (; static_cast<std::uint16_t>(record - position_) != 0; ++position_)
+      for (unsigned word = 0; word < mlx5::block_words; ++word) {
+        const std::uint64_t at = position_ % (1u << view_.blocks_log2) * mlx5::block_words + word;
+        wrong_ += mlx5::HostMemory::load(view_.entries + at) == queue_memory_word(position_, word)
+                      ? 0
+                      : 1;
+      }
+    mlx5::HostMemory::store_release(
+        view_.completions + mlx5::completion_last_word,
+        mlx5::encode_tail({0, view_.qpn, static_cast<std::uint16_t>(position_ - 1), 0, 0}));
+    return true;
+  }
+
+private:
+  const mlx5::QueueView view_;
+  std::uint64_t seen_ = 0, position_ = 0, wrong_ = 0;
+};
+
+TEST(QueueMemory, AnEntryOfOneBlockIsWholeWhenAnotherBlockRings) {
+  if (count_gpus() == 0)
+    GTEST_SKIP() << "no GPU";
+  const std::uint64_t rounds = share_of(messages_of(1'000'000));
+  const MappedQueue queue;
+  std::uint64_t* gave_up = nullptr;
+  require_cuda(cudaHostAlloc(&gave_up, sizeof *gave_up, cudaHostAllocMapped), "flag");
+  *gave_up = 0;
+  launch_queue_memory(nullptr, queue.view(), rounds, static_cast<std::uint64_t>(60 * wait_s * 1e9),
+                      gave_up);
+  require_cuda(cudaGetLastError(), "launch");
+  Reader reader(queue.view());
+  Deadline until = Deadline::after(std::chrono::duration<double>(wait_s));
+  while (reader.done() < 2 * rounds && !until.passed())
+    if (reader.look())
+      until = Deadline::after(std::chrono::duration<double>(wait_s));
+  EXPECT_EQ(reader.done(), 2 * rounds) << "entries that the kernel has rung for";
+  EXPECT_EQ(reader.wrong_words(), 0u);
+  std::atomic_ref(*gave_up).store(reader.done() < 2 * rounds ? 1 : 0);
+  require_cuda(cudaDeviceSynchronize(), "kernel");
+  EXPECT_EQ(*gave_up, 0u);
+  cudaFreeHost(gave_up);
+}
+
+} // namespace
+} // namespace shmemctl::test

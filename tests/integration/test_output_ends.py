@@ -1,0 +1,248 @@
+"""Output that cannot be written, input that does not come, errors of many PEs: who says it, and how it ends."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from job_support import PATIENCE_S, default_signals
+from launchers import launch, needs
+from support import BINARY, DATA, CliTest, clean_environment, error_lines, run
+
+NODE = DATA / "nccl" / "hgx-8gpu-8nic.xml"
+SMALL = {"SHMEMCTL_SYMMETRIC_SIZE": "16M"}
+
+
+class Folder(CliTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def fifo(self, name="fifo"):
+        path = self.folder / name
+        os.mkfifo(path)
+        return path
+
+
+class Stdout(Folder):
+    """Every command, with a stdout that refuses: exit code 3, one error, which is about stdout."""
+
+    def commands(self):
+        report = self.folder / "report.json"
+        self.assertIn(run("topo", "--from", NODE, "--json", report)[0], (0, 1))
+        return [("--version",), ("--help",), ("topo", "--help"), ("env",), ("topo", "--from", NODE),
+                ("topo", "--from", NODE, "--json", "-"), ("topo", "--from", NODE, "--dump", "hwloc-xml"),
+                ("doctor", "--list"), ("doctor", "--only", "memlock"), ("bench", "--list"), ("bringup",),
+                ("sim", "--from", NODE, "--steps", "2"), ("hotspots", "-D", "0.1"),
+                ("hotspots", "--watch", "0.1"), ("completion", "bash"), ("report", "schema"),
+                ("report", "show", report), ("report", "validate", report), ("report", "html", report),
+                ("report", "csv", report), ("report", "merge", report), ("report", "diff", report, report),
+                ("run", "--help"), ("run", "-n", "2", "bringup"), ("run", "-n", "2", "env"),
+                ("run", "-n", "2", "echo", "words")]
+
+    def assert_refused_output(self, words, code, err):
+        self.assertEqual(code, 3, (words, err))
+        lines = error_lines(err)
+        self.assertEqual(len(lines), 1, (words, err))
+        self.assertRegex(lines[0], "stdout.*cannot write|cannot write.*stdout", words)
+        self.assertNotRegex(err, r"\bPE \d", words)
+
+    def run_with(self, script, words, env=None):
+        done = subprocess.run(["sh", "-c", script, BINARY, *map(str, words)], stdin=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, preexec_fn=default_signals, timeout=PATIENCE_S, check=False,
+                              env=clean_environment(**SMALL, **(env or {})))
+        return done.returncode, done.stderr.decode()
+
+    def test_a_full_device(self):
+        for words in self.commands():
+            with self.subTest(words=words):
+                code, err = self.run_with('exec "$0" "$@" >/dev/full', words)
+                self.assert_refused_output(words, code, err)
+                self.assertIn("No space left on device", err)
+
+    def test_a_closed_one(self):
+        for words in self.commands():
+            with self.subTest(words=words):
+                self.assert_refused_output(words, *self.run_with('exec "$0" "$@" >&-', words))
+
+    def test_nothing_to_write_is_no_error(self):
+        for words in (("topo", "--from", NODE, "--quiet"), ("run", "-n", "2", "bringup", "--quiet"),
+                      ("run", "-n", "2", "true")):
+            with self.subTest(words=words):
+                code, err = self.run_with('exec "$0" "$@" >&-', words)
+                self.assertIn(code, (0, 1), err)
+
+    def test_no_file_of_ours_gets_the_number_of_a_closed_one(self):
+        path = self.folder / "r.json"
+        code, err = self.run_with('exec "$0" "$@" >&-', ("topo", "--from", NODE, "--json", path))
+        self.assertEqual(code, 3, err)
+        self.assertEqual(json.loads(path.read_text())["status"], "complete")
+
+    def test_a_job_whose_output_is_lost_still_writes_its_report(self):
+        path = self.folder / "r.json"
+        code, err = self.run_with('exec "$0" "$@" >/dev/full', ("run", "-n", "2", "bringup", "--json", path))
+        self.assertEqual(code, 3, err)
+        self.assertEqual(json.loads(path.read_text())["status"], "complete")
+
+
+class Blocking(Folder):
+    """Pipes that nobody serves: the deadline and signals end the process all the same."""
+
+    def start(self, *words, **keywords):
+        keywords.setdefault("stdout", subprocess.DEVNULL)
+        process = subprocess.Popen([BINARY, *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   preexec_fn=default_signals, env=clean_environment(), **keywords)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stderr.close)
+        return process
+
+    def test_reading(self):
+        fifo = self.fifo()
+        for words in (("report", "show", fifo), ("report", "validate", fifo), ("report", "html", fifo),
+                      ("report", "csv", fifo), ("report", "merge", fifo), ("report", "diff", fifo, fifo),
+                      ("env", "--config", fifo), ("report", "show", NODE, "--config", fifo),
+                      ("moe", "--routing", fifo), ("topo", "--from", fifo),
+                      ("hotspots", "--thresholds", fifo), ("bringup", "--config", fifo)):
+            with self.subTest(words=words):
+                code, _, err = run(*words, "--timeout", "1", timeout=PATIENCE_S)
+                self.assertEqual(code, 124, err)
+                self.assertEqual(len(error_lines(err)), 1, err)
+                self.assertIn("fifo", err)
+                self.assertIn("the deadline of 1 s passed", err)
+
+    def test_the_environment_bounds_it_too(self):
+        code, _, err = run("report", "show", self.fifo(), env={"SHMEMCTL_TIMEOUT": "1"}, timeout=PATIENCE_S)
+        self.assertEqual(code, 124, err)
+
+    def test_a_writer_that_comes_is_read_to_its_end(self):
+        fifo = self.fifo()
+        document = run("topo", "--from", NODE, "--json", "-")[1].encode()
+        process = self.start("report", "show", fifo, "--timeout", "200", stdout=subprocess.PIPE)
+        with open(fifo, "wb", buffering=0) as writer:  # waits for the reader
+            writer.write(document[:100])
+            self.assertIsNone(process.poll())
+            writer.write(document[100:])
+        out = process.stdout.read().decode()
+        process.stdout.close()
+        self.assertEqual(process.wait(PATIENCE_S), 0)
+        self.assertEqual(out, run("topo", "--from", NODE)[1])
+
+    def test_writing_where_nobody_reads(self):
+        code, _, err = run("topo", "--from", NODE, "--json", self.fifo(), timeout=PATIENCE_S)
+        self.assertEqual(code, 3, err)
+        self.assertIn("nobody has opened it for reading", err)
+
+    def test_the_deadline_ends_a_write(self):
+        started = time.monotonic()
+        code, _, err = run("topo", "--from", NODE, "--json", self.fifo(), "--timeout", "1", timeout=PATIENCE_S)
+        self.assertEqual(code, 124, err)
+        self.assertIn("the deadline of 1 s passed", err)
+        self.assertLess(time.monotonic() - started, 60)
+
+    def blocked_writer(self, *flags):
+        """One that hangs in write(2), as on a file system that does not answer."""
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, read_end)
+        process = self.start("sim", "--from", NODE, "--nodes", "64", "--all", "--json", "-", *flags, stdout=write_end)
+        os.close(write_end)
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline and process.poll() is None:
+            try:  # system call 1 is write, of descriptor 1
+                if any(task.read_text().startswith("1 0x1 ")
+                       for task in pathlib.Path(f"/proc/{process.pid}/task").glob("*/syscall")):
+                    return process
+            except OSError:
+                pass
+            time.sleep(0.02)
+        self.fail(f"it does not block: {process.poll()} {process.stderr.read()}")
+
+    def test_a_signal_ends_a_process_that_hangs_in_a_write(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number):
+                process = self.blocked_writer()
+                process.send_signal(number)
+                self.assertEqual(process.wait(PATIENCE_S), 130)
+                self.assertIn(b"nothing more could be written", process.stderr.read())
+
+    def test_the_deadline_ends_a_process_that_hangs_in_a_write(self):
+        process = self.blocked_writer("--timeout", "3")
+        self.assertEqual(process.wait(PATIENCE_S), 124)
+        self.assertIn(b"the deadline of 3 s passed", process.stderr.read())
+
+
+class Quiet(Folder):
+    def test_errors_are_what_quiet_leaves(self):
+        code, out, err = run("env", "--quiet", env={"SHMEMCTL_WORLD": "mars"})
+        self.assertEqual((code, out), (1, ""))
+        self.assertEqual(len(error_lines(err)), 1, err)
+        self.assertIn("env-invalid: SHMEMCTL_WORLD=mars", err)
+        self.assertIn("shmemctl: fix: unset SHMEMCTL_WORLD", err)
+
+    def test_of_a_job_pe_0_prints_them(self):
+        env = {"SHMEMCTL_FAULT": "corrupt:1:verify", **SMALL}
+        code, out, err = run("run", "-n", "2", "bench", "put", "-b", "8", "-e", "8", "-n", "10", "--quiet", env=env)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertEqual(len([line for line in error_lines(err) if "bench-corrupt" in line]), 1, err)
+
+    def test_warnings_are_not(self):
+        code, out, err = run("env", "--quiet", env={"SHMEMCTL_POLCY": "optimal"})
+        self.assertEqual((code, out, err), (0, "", ""))
+
+
+class OneError(CliTest):
+    """A job's error is printed once, not once for each PE."""
+
+    def assert_once(self, code, err, *words):
+        self.assertEqual(code, 2, err)
+        self.assertEqual(len(error_lines(err)), 1, err)
+        self.assertEqual(len([line for line in err.splitlines() if line.startswith("shmemctl: fix: ")]), 1, err)
+        for word in words:
+            self.assertIn(word, err)
+
+    def test_under_run(self):
+        for words, word in ((("bench", "putt"), "putt"), (("bench", "put", "--no-such-flag"), "--no-such-flag"),
+                            (("bench", "put", "--pair", "0,7"), "7"), (("bringup", "--heap", "mars"), "mars")):
+            with self.subTest(words=words):
+                code, _, err = run("run", "-n", "8", *words, env=SMALL)
+                self.assert_once(code, err, word)
+                self.assertEqual(len(err.splitlines()), 2, err)
+
+    def test_what_the_environment_says_wrong_is_said_once(self):
+        code, _, err = run("run", "-n", "4", "bringup", env={"SHMEMCTL_LOG_LEVEL": "loud"})
+        self.assert_once(code, err, "loud")
+
+    def test_labels_show_who_says_what(self):
+        err = run("run", "-n", "3", "--label", "bringup", env={"SHMEMCTL_LOG_LEVEL": "loud"})[2]
+        self.assertEqual(len([line for line in err.splitlines() if "] shmemctl: error: " in line]), 3, err)
+
+    @needs("mpirun")
+    def test_under_mpirun(self):
+        outcome = launch(["mpirun", "-n", "4", "--oversubscribe", BINARY, "bench", "putt"])
+        self.assertEqual(outcome.code, 2, outcome)
+        self.assertEqual(len(outcome.errors), 1, outcome)
+        self.assertIn("putt", outcome.errors[0])
+
+
+class Colour(CliTest):
+    @needs("mpirun")
+    def test_a_launchers_terminal_is_nobodys(self):
+        """Open MPI gives each rank a pseudo terminal, and copies it into whatever its own stdout is."""
+        for words in (("-n", "2", BINARY, "bringup"), ("-n", "1", BINARY, "topo", "--from", NODE)):
+            with self.subTest(words=words):
+                outcome = launch(["mpirun", "--oversubscribe", *words], env={"TERM": "xterm", **SMALL})
+                self.assertIn(outcome.code, (0, 1), outcome)
+                self.assertTrue(outcome.out)
+                self.assertNotIn("\x1b", outcome.out)
+
+    @needs("mpirun")
+    def test_but_one_may_ask_for_it(self):
+        outcome = launch(["mpirun", "-n", "1", BINARY, "topo", "--from", NODE, "--color", "always"])
+        self.assertIn("\x1b[", outcome.out, outcome)
+
+
+if __name__ == "__main__":
+    unittest.main()

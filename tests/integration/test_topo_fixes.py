@@ -1,0 +1,123 @@
+"""Settings and machines whose findings come with a fix: the fix is followed, and the tool asked again."""
+import re
+import shlex
+import unittest
+
+from support import CliTest, report_of
+
+ONE_IBP = """\tGPU0\tNIC0
+GPU0\t X \tPIX
+NIC0\tPIX\t X
+
+NIC Legend:
+
+  NIC0: ibp24s0
+"""
+# Four GPUs: InfiniBand near two of them, and an Ethernet NIC at the CPU.
+IB_AND_ETHERNET = """\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2
+GPU0\t X \tNV18\tNV18\tNV18\tPIX\tNODE\tNODE
+GPU1\tNV18\t X \tNV18\tNV18\tNODE\tNODE\tNODE
+GPU2\tNV18\tNV18\t X \tNV18\tNODE\tPIX\tNODE
+GPU3\tNV18\tNV18\tNV18\t X \tNODE\tNODE\tNODE
+NIC0\tPIX\tNODE\tNODE\tNODE\t X \tNODE\tNODE
+NIC1\tNODE\tNODE\tPIX\tNODE\tNODE\t X \tNODE
+NIC2\tNODE\tNODE\tNODE\tNODE\tNODE\tNODE\t X
+
+NIC Legend:
+
+  NIC0: ibp14s0
+  NIC1: ibp71s0
+  NIC2: rocep32s0f0
+"""
+
+
+def after_fixes(env, findings):
+    """The environment of a shell into which every printed fix was pasted."""
+    env = dict(env)
+    for finding in findings:
+        for command in finding["fix"].split("; "):
+            words = shlex.split(command)
+            for word in words[1:] if words[0] == "unset" else []:
+                env.pop(word, None)
+            for word in words[1:] if words[0] == "export" else []:
+                name, _, value = word.partition("=")
+                env[name] = value
+    return env
+
+
+class Fixes(CliTest):
+    def findings(self, machine, *flags, env=None):
+        code, document = report_of("topo", "--from", "-", *flags, stdin=machine.encode(), env=env or {})
+        return code, {f["id"]: f for f in document["findings"]}, document
+
+    def assert_healed(self, machine, *flags, env):
+        _, before, _ = self.findings(machine, *flags, env=env)
+        fixed = after_fixes(env, before.values())
+        code, after, _ = self.findings(machine, *flags, env=fixed)
+        worse = {i for i, f in after.items() if f["severity"] != "info"}
+        self.assertEqual(worse, set(), f"{before} -> {fixed} -> {after}")
+        self.assertEqual(code, 0)
+
+    def test_a_remote_transport_that_nvshmem_does_not_know(self):
+        env = {"NVSHMEM_REMOTE_TRANSPORT": "ibgda"}
+        code, found, _ = self.findings(ONE_IBP, env=env)
+        self.assertEqual(code, 1)
+        self.assertEqual(found["remote-transport-unknown"]["severity"], "error")
+        enabled = dict(env, NVSHMEM_IB_ENABLE_IBGDA="true")
+        code, found, document = self.findings(ONE_IBP, env=enabled)
+        self.assertEqual(code, 0)
+        self.assertEqual(found["remote-transport-unknown"]["severity"], "warning")
+        self.assertEqual(document["mapping"]["pes"][0]["nics"][0]["device"], "ibp24s0")
+        for settings in (env, enabled):
+            for version in ("3.4.5", "3.5.1", "3.7.0"):
+                self.assert_healed(ONE_IBP, "--nvshmem-version", version, env=settings)
+
+    def test_every_subcommand_reads_the_variable_alike(self):
+        for value in ("IBRC", "Ucx", "LIBFABRIC", "libfabri"):
+            env = {"NVSHMEM_REMOTE_TRANSPORT": value}
+            self.assertEqual(self.findings(ONE_IBP, env=env)[0], 0, value)
+            code, document = report_of("env", env=env)
+            self.assertEqual((code, document["findings"]), (0, []), value)
+        for command in (["topo", "--from", "-"], ["env"]):
+            code, document = report_of(*command, stdin=ONE_IBP.encode(),
+                                       env={"NVSHMEM_REMOTE_TRANSPORT": "ibgda"})
+            self.assertEqual(code, 1)
+            self.assertIn("remote-transport-unknown", [f["id"] for f in document["findings"]])
+
+    def test_deepeps_worlds_have_ibgda(self):
+        for world in ("deepep-ll", "deepep-ht"):
+            code, found, document = self.findings(ONE_IBP, "--world", world, "--nvshmem-version", "3.4.5")
+            self.assertEqual(code, 1)
+            self.assertEqual(document["mapping"]["table"], [])
+            self.assertIn("NVSHMEM_HCA_PREFIX", found["mapping-empty"]["message"])
+            self.assert_healed(ONE_IBP, "--world", world, "--nvshmem-version", "3.4.5", env={})
+
+    def test_a_prefix_in_the_way(self):
+        env = {"NVSHMEM_IB_ENABLE_IBGDA": "1", "NVSHMEM_HCA_PREFIX": "mlx5"}
+        for version in ("3.3.20", "3.4.5", "3.5.1", "3.7.0"):
+            self.assert_healed(ONE_IBP, "--nvshmem-version", version, env=env)
+
+    def test_a_management_nic_is_off_the_fabric_in_topo_and_in_sim(self):
+        env = {"NVSHMEM_ENABLE_NIC_PE_MAPPING": "1"}
+        code, found, _ = self.findings(IB_AND_ETHERNET, env=env)
+        self.assertIn("nic-off-fabric", found)
+        # One set of lines: no two fixes say different things of one variable.
+        said = {}
+        for finding in found.values():
+            for name, value in re.findall(r"(NVSHMEM_\w+)=(\S+?)(?:;|\s|$)", finding["fix"]):
+                self.assertEqual(said.setdefault(name, value), value)
+        self.assert_healed(IB_AND_ETHERNET, env=env)
+        code, document = report_of("sim", "--from", "-", "--nodes", 2, "--nic-gbits", 400, "--pattern", "all-to-all",
+                                   stdin=IB_AND_ETHERNET.encode(), env=env)
+        self.assertEqual(found["nic-off-fabric"]["message"],
+                         {f["id"]: f for f in document["findings"]}["nic-off-fabric"]["message"])
+
+    def test_a_release_that_nobody_knows(self):
+        code, found, _ = self.findings(ONE_IBP, "--nvshmem-version", "9.9.9")
+        self.assertEqual(code, 0)
+        self.assertEqual(found["nvshmem-version-unknown"]["severity"], "warning")
+        self.assertNotIn("nvshmem-version-unknown", self.findings(ONE_IBP, "--nvshmem-version", "3.7.1")[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

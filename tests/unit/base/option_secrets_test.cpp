@@ -1,0 +1,97 @@
+// Which options and variables are secrets, and that texts lose them.
+#include "src/base/option_secrets.h"
+
+#include <gtest/gtest.h>
+
+#include "src/base/describe_env.h"
+#include "src/base/error.h"
+#include "src/base/secure_execution.h"
+#include "src/base/text.h"
+
+namespace shmemctl {
+namespace {
+
+TEST(OptionSecrets, ARowWhoseNameSaysSoIsOne) {
+  for (const OptionSpec& spec : option_table()) {
+    const bool says_so = spec.name.find("SECRET") != std::string::npos ||
+                         spec.name.find("PASSWORD") != std::string::npos ||
+                         ends_with(spec.name, "_TOKEN") || ends_with(spec.name, "_KEY");
+    if (says_so && !ends_with(spec.name, "_FILE")) {
+      EXPECT_TRUE(is_secret_option(spec.name)) << spec.name;
+    }
+    if (is_secret_option(spec.name)) {
+      EXPECT_EQ(spec.type, OptionType::text) << "a message of another type would show it";
+      EXPECT_TRUE(is_secret_variable("SHMEMCTL_" + spec.name));
+      EXPECT_TRUE(is_secret_variable("NVSHMEM_" + spec.name));
+    }
+  }
+  EXPECT_TRUE(is_secret_option("BOOTSTRAP_UID")) << "it holds one";
+  EXPECT_FALSE(is_secret_option("BOOTSTRAP_UID_SESSION_ID"));
+}
+
+TEST(OptionSecrets, VariablesOfOthers) {
+  for (const char* name : {"SHMEMCTL_LOCAL_ID", "MY_SECRET", "db_password", "HF_TOKEN", "AWS_KEY"})
+    EXPECT_TRUE(is_secret_variable(name)) << name;
+  for (const char* name : {"SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE", "NVSHMEM_HCA_LIST", "MAX_TOKENS",
+                           "UCX_NET_DEVICES", "KEYBOARD", ""})
+    EXPECT_FALSE(is_secret_variable(name)) << name;
+  EXPECT_EQ(shown_value("MY_SECRET", "x"), secret_stand_in);
+  EXPECT_EQ(shown_value("MY_SECRET", ""), "");
+  EXPECT_EQ(shown_value("HCA_LIST", "x"), "x");
+}
+
+TEST(OptionSecrets, CommandLinesLoseThem) {
+  const SecretFilter filter(Options(Environment{{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"}}));
+  EXPECT_EQ(filter(std::string("run --x hunter2!")), "run --x (set, not shown)!");
+  const SecretFilter none((Options(Environment())));
+  EXPECT_EQ(none(std::string("A_SECRET=a B=b")), "A_SECRET=(set, not shown) B=b");
+  EXPECT_EQ(none(std::string("A_SECRET='a b' B=b")), "A_SECRET='(set, not shown)' B=b");
+  EXPECT_EQ(none(std::string("A_SECRET=\"a b")), "A_SECRET=\"(set, not shown)");
+  EXPECT_EQ(none(std::string("x;NVSHMEM_BOOTSTRAP_UID_SECRET=a;y")),
+            "x;NVSHMEM_BOOTSTRAP_UID_SECRET=(set, not shown);y");
+  EXPECT_EQ(none(std::string("A_SECRET= B==c =d= A_TOKEN=")), "A_SECRET= B==c =d= A_TOKEN=");
+  EXPECT_EQ(none(std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=v"}),
+            (std::vector<std::string>{"put[bytes=1M]>=3", "A_KEY=(set, not shown)"}));
+}
+
+TEST(OptionSecrets, EnvHidesThem) {
+  const Environment environment = {{"SHMEMCTL_BOOTSTRAP_UID_SECRET", "hunter2"},
+                                   {"NVSHMEM_BOOTSTRAP_UID_SECRET", "hunter2"},
+                                   {"UCX_PASSWORD", "hunter2"}};
+  const EnvDescription env = describe_environment(Options(environment), environment);
+  std::string all;
+  for (const OptionRow& row : env.options)
+    all += row.value + "\n";
+  for (const ForeignVariable& row : env.foreign)
+    all += row.value + "\n";
+  for (const Finding& finding : env.findings)
+    all += finding.message + finding.fix + "\n";
+  EXPECT_EQ(all.find("hunter2"), std::string::npos) << all;
+  EXPECT_NE(all.find(secret_stand_in), std::string::npos);
+}
+
+TEST(SecureExecution, OptionsThatChooseCode) {
+  for (const OptionSpec& spec : option_table()) {
+    const bool loads = spec.doc.find("that is opened as") != std::string::npos ||
+                       spec.doc.find("shared object") != std::string::npos;
+    if (loads) {
+      EXPECT_TRUE(chooses_code(spec.name)) << spec.name;
+    }
+  }
+  EXPECT_TRUE(chooses_code("FAULT"));
+  EXPECT_FALSE(chooses_code("HCA_LIST"));
+  EXPECT_FALSE(is_secure_execution()) << "tests do not run with more rights than their caller";
+}
+
+TEST(SecureExecution, VariablesOfOtherLibraries) {
+  const Environment environment = {{"UCX_MODULE_DIR", "/x"},
+                                   {"OMPI_MCA_mca_base_component_path", "/x"},
+                                   {"UCX_TLS", "tcp"},
+                                   {"OMPI_COMM_WORLD_RANK", "1"}};
+  EXPECT_EQ(foreign_code_variables(environment),
+            (std::vector<std::string>{"OMPI_MCA_mca_base_component_path", "UCX_MODULE_DIR"}));
+  EXPECT_TRUE(drop_code_variables(environment).empty()) << "not here";
+}
+
+} // namespace
+} // namespace shmemctl

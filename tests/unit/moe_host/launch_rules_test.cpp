@@ -1,0 +1,149 @@
+// What launchers of dispatch and combine refuse before anything is launched: an order of
+// low-latency calls that their memory cannot serve, and blocks that wait for each other but are not
+// resident together.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/moe/far_latency.h"
+#include "kernels/moe/low_latency.h"
+#include "kernels/moe/residency.h"
+
+namespace shmemctl::moe {
+namespace {
+
+/// A call of a micro-batch: 'D' a dispatch, 'C' a combine, with halves 's' (send) or 'r'.
+struct Launch {
+  char call;
+  Halves halves;
+};
+std::vector<Launch> launches_of(const std::string& words) {
+  std::vector<Launch> launches;
+  for (const char letter : words)
+    if (letter == 'D' || letter == 'C')
+      launches.push_back({letter, Halves::both});
+    else
+      launches.back().halves = letter == 's' ? Halves::send : Halves::receive;
+  return launches;
+}
+/// "" or why the first launch that is refused is, behind its number.
+std::string first_refused(const std::string& words) {
+  LowLatencyCalls calls;
+  int number = 0;
+  for (const Launch& launch : launches_of(words)) {
+    ++number;
+    const std::string refused = launch.call == 'D' ? calls.refuse_dispatch(launch.halves)
+                                                   : calls.refuse_combine(launch.halves);
+    if (!refused.empty())
+      return std::to_string(number) + ": " + refused;
+    if (launch.call == 'D')
+      calls.dispatched(launch.halves);
+    else
+      calls.combined(launch.halves);
+  }
+  return "";
+}
+
+TEST(MoeLaunchRules, EachDispatchIsAnsweredByItsCombine) {
+  for (const char* const words : {"DCDC", "DsDrCsCrDsDrCsCr", "DsDrCDCsCrDC", "DCDsDr", "D", "Ds"})
+    EXPECT_EQ(first_refused(words), "") << words;
+}
+
+TEST(MoeLaunchRules, TwoMicroBatchesUnderWayAreRefused) {
+  const struct {
+    const char *words, *said;
+  } cases[] = {
+      {"DDCC", "2: the dispatch before has no combine yet, and two micro-batches under way are not "
+               "supported: launch that combine first"},
+      {"DCDDCC", "4: the dispatch before has no combine yet"},
+      {"DsDs", "2: the dispatch before has not been received: launch its receive half first"},
+      {"DsDrDs", "3: the dispatch before has no combine yet"},
+      {"DCsD", "3: the combine before is not received, and two micro-batches"},
+      {"DCsDsCr", "3: the combine before is not received"},
+      {"DCC", "3: there is no dispatch that this combine could answer"},
+      {"DCsCs", "3: the combine before is not received"},
+      {"C", "1: there is no dispatch"},
+      {"DsC", "2: the dispatch has not been received"},
+      {"Dr", "1: no dispatch has been sent"},
+      {"DDr", "2: no dispatch has been sent"},
+      {"DCr", "2: no combine has been sent"},
+  };
+  for (const auto& [words, said] : cases)
+    EXPECT_EQ(first_refused(words).find(said), 0U) << words << ": " << first_refused(words);
+}
+
+TEST(MoeLaunchRules, ADispatchThatNobodyCombinesIsGivenUp) {
+  LowLatencyCalls calls;
+  calls.drop(); // there is none
+  EXPECT_EQ(calls.refuse_dispatch(Halves::both), "");
+  calls.dispatched(Halves::send);
+  calls.drop(); // its rows are still to be received
+  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
+  calls.dispatched(Halves::receive);
+  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
+  calls.drop();
+  EXPECT_EQ(calls.refuse_dispatch(Halves::both), "");
+  EXPECT_NE(calls.refuse_combine(Halves::both), "");
+  calls.dispatched(Halves::both);
+  calls.combined(Halves::send);
+  calls.drop(); // others may take its outputs at this moment
+  EXPECT_NE(calls.refuse_dispatch(Halves::both), "");
+}
+
+/// Whatever is launched, in any order: of what is allowed, no two batches are ever under way.
+TEST(MoeLaunchRules, NoOrderThatIsAllowedHasTwoBatches) {
+  std::mt19937 random(26);
+  for (int round = 0; round < 200; ++round) {
+    LowLatencyCalls calls;
+    int sent = 0, received = 0, offered = 0, combined = 0;
+    for (int launch = 0; launch < 200; ++launch) {
+      const auto halves = static_cast<Halves>(random() % 3);
+      const bool is_dispatch = random() % 2 == 0;
+      if (!(is_dispatch ? calls.refuse_dispatch(halves) : calls.refuse_combine(halves)).empty())
+        continue;
+      if (is_dispatch)
+        calls.dispatched(halves);
+      else
+        calls.combined(halves);
+      (is_dispatch ? sent : offered) += halves != Halves::receive;
+      (is_dispatch ? received : combined) += halves != Halves::send;
+      ASSERT_LE(sent - combined, 1);
+      ASSERT_LE(received, sent);
+      ASSERT_LE(offered, received);
+      ASSERT_LE(combined, offered);
+    }
+    ASSERT_GT(combined, 5) << "something gets through";
+  }
+}
+
+/// The launchers ask before they touch a GPU.
+TEST(MoeLaunchRules, LaunchersRefuseASecondMicroBatch) {
+  LowLatencyCalls calls(LowLatencyCalls::Step::received);
+  const DeviceJob job{};
+  for (const std::string& said : {launch_low_latency_dispatch(job, {}, calls, nullptr),
+                                  launch_far_latency_dispatch(job, {}, calls, nullptr)})
+    EXPECT_TRUE(said.find("two micro-batches") != std::string::npos ||
+                said.find("without CUDA") != std::string::npos)
+        << said;
+  calls = LowLatencyCalls();
+  for (const std::string& said : {launch_low_latency_combine(job, {}, calls, nullptr),
+                                  launch_far_latency_combine(job, {}, calls, nullptr)})
+    EXPECT_TRUE(said.find("no dispatch") != std::string::npos ||
+                said.find("without CUDA") != std::string::npos)
+        << said;
+  EXPECT_EQ(calls.step(), LowLatencyCalls::Step::none) << "what is refused is not counted";
+}
+
+TEST(MoeLaunchRules, BlocksThatWaitForEachOtherMustBeResident) {
+  EXPECT_EQ(refuse_residency(132, 1, 132), "");
+  EXPECT_EQ(refuse_residency(264, 2, 132), "");
+  EXPECT_EQ(refuse_residency(140, 1, 132),
+            "its blocks wait for each other, so all 140 of them must be resident: they want 140 "
+            "SMs, and 132 are available (1 of its blocks fit one SM); take 132 blocks at most");
+  EXPECT_NE(refuse_residency(301, 2, 132).find("they want 151 SMs, and 132 are available"),
+            std::string::npos);
+  EXPECT_NE(refuse_residency(1, 0, 132), "") << "of a kernel that no multiprocessor holds";
+}
+
+} // namespace
+} // namespace shmemctl::moe

@@ -1,0 +1,67 @@
+// Operations of one software queue that were read from its entries and are not carried out yet, for
+// an HCA that orders no more than the specification demands.
+//
+// What is kept, and nothing else (QPs with out-of-order data placement, as firmware makes them
+// where adaptive routing is on):
+// - An atomic is executed behind all WRITEs and atomics that were posted before it.
+// - A READ is executed whenever it likes, and so is each packet of a WRITE: before or behind other
+//   WRITEs and READs, and before atomics that were posted earlier.
+// - An entry with the fence bit begins when READs and atomics before it are done. It does not wait
+//   for WRITEs.
+// - A completion says that its operation and all before it are done.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "transports/mlx5/soft/executor.h"
+
+namespace shmemctl::mlx5 {
+
+struct PendingOperation {
+  Opcode opcode = Opcode::rdma_write;
+  std::uint16_t index = 0; ///< of its entry
+  RemotePiece remote{};
+  std::uint64_t size_bytes = 0;
+  std::vector<BytePiece> pieces;
+  std::vector<std::byte> inline_bytes; ///< what `pieces` point to, of inline data
+  AtomicFields atomic{};
+};
+
+class PendingOperations {
+public:
+  /// Executes one; its outcome ends the queue if it is a failure.
+  using Execute = std::function<Outcome(const PendingOperation&)>;
+
+  explicit PendingOperations(std::uint64_t seed) : random_(seed * 2 + 1) {}
+
+  bool empty() const { return operations_.empty(); }
+  std::size_t size() const { return operations_.size(); }
+  /// A WRITE is divided into packets, which may be placed in any order.
+  void add(PendingOperation operation);
+  void clear() { operations_.clear(); }
+
+  /// Executes one that may be next, chosen at random. There must be one.
+  /// @param failed receives the one that failed
+  Outcome execute_one(const Execute& execute, PendingOperation& failed);
+  Outcome execute_all(const Execute& execute, PendingOperation& failed);
+  /// READs and atomics, and what those wait for.
+  Outcome execute_answered(const Execute& execute, PendingOperation& failed);
+
+  /// A number below `limit`.
+  std::size_t random(std::size_t limit);
+
+private:
+  static constexpr std::size_t packet_bytes = 4096;
+
+  bool is_atomic(std::size_t at) const;
+  Outcome execute_at(std::size_t at, const Execute& execute, PendingOperation& failed);
+
+  std::uint64_t random_;
+  std::deque<PendingOperation> operations_; ///< in the order of their posting
+};
+
+} // namespace shmemctl::mlx5
