@@ -1,5 +1,5 @@
 // How the ranks of a dispatch or combine (all, or those of a node) begin and end a call together,
-// without a barrier; and what they tell each other when one of them does not come in time.
+// without a barrier; and how a timeout of one of them fails the call on all.
 #pragma once
 
 #include "kernels/device/wait.cuh"
@@ -9,18 +9,18 @@ namespace shmemctl::moe {
 
 using namespace device; // tests have blockIdx and the like there
 
-/// By the calling thread, when a peer's word has_failed(): reports the rank that is missing, and
-/// notes the failure for the end of the call.
-/// @param teller whose word it is
+/// By the calling thread, when a peer's word has_failed(): reports the missing rank, and records
+/// the failure for the end of the call.
+/// @param reporter whose word it is
 __device__ inline void take_failure(const DeviceJob& job, Cells* cells, std::uint64_t word,
-                                    std::int32_t teller) {
+                                    std::int32_t reporter) {
   device::store_relaxed(&cells->failure, word);
   device::report_wait(job, culprit_of(word), number_of_call(word),
-                      static_cast<std::uint64_t>(teller), nullptr, WaitKind::call_failed);
+                      static_cast<std::uint64_t>(reporter), nullptr, WaitKind::call_failed);
 }
-/// By the calling thread, when a wait for `rank` was in vain, which has been reported: notes the
-/// failure for the end of the call. Where another wait of this PE has given up first, and ended
-/// this one (Patience), it was for that one's rank.
+/// By the calling thread, when a wait for `rank` timed out, which has been reported: records the
+/// failure for the end of the call. Where another wait of this PE timed out first, and ended this
+/// one (Patience), the missing rank is that one's.
 __device__ inline void note_failure(const DeviceJob& job, Cells* cells, std::uint64_t epoch,
                                     std::int32_t rank) {
   std::uint64_t state = device::load_acquire(&job.report->state);
@@ -50,7 +50,7 @@ public:
   /// By all threads of a block: until all ranks have come. False: one has not, or has failed, and
   /// the report names who was missing. Blocks may disagree: finish() counts those that failed.
   __device__ bool wait_for_all() const {
-#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_UNHEARD
+#ifdef SHMEMCTL_MUTATE_MOE_ENTERED_NO_WAIT
     return true;
 #else
     return device::Block::all(hear_all(cells_->entered, cells_->wait_ns[0], blockIdx.x == 0));
@@ -59,14 +59,15 @@ public:
   /// By all threads of the grid: what they moved is there (and each of them has waited for its own
   /// bulk copies). The last block tells everybody and waits for everybody; the others leave.
   ///
-  /// If any block has not done its part, everybody is told that the call failed, in place of its
-  /// number, and so are those who have yet to begin it: nobody may take what lies in its memory for
-  /// this call's.
+  /// If any block has not done its part, the failure is stored on all ranks in place of the call's
+  /// number, also for ranks that have not begun the call yet: no rank may take what is in its
+  /// memory for this call's.
   ///
   /// @param ok of this block: everybody came, and all that it moves was moved
   /// @return in the last block, the word of the failure if there was one; else 0
   __device__ std::uint64_t finish(bool ok) const {
-#ifdef SHMEMCTL_MUTATE_MOE_FAILURE_UNTOLD // a rank that gave up says that it has moved everything
+#ifdef SHMEMCTL_MUTATE_MOE_FAILURE_NOT_SENT // a rank that timed out says that it has moved
+                                            // everything
     ok = true;
 #endif
     device::Block::sync();
@@ -89,7 +90,7 @@ public:
     all_ok = device::Block::all(all_ok);
     if (all_ok) {
       tell_all(cells_->finished, epoch_);
-#ifndef SHMEMCTL_MUTATE_MOE_FINISHED_UNHEARD
+#ifndef SHMEMCTL_MUTATE_MOE_FINISHED_NO_WAIT
       all_ok = hear_all(cells_->finished, cells_->wait_ns[1], true);
 #endif
       all_ok = device::Block::all(all_ok);
@@ -97,7 +98,7 @@ public:
       tell_all(cells_->finished, device::load_relaxed(&cells_->failure));
     }
     const std::uint64_t failure = all_ok ? 0 : device::load_relaxed(&cells_->failure);
-    if (failure != 0) // and whoever comes later, or has this call behind it, fails when it begins
+    if (failure != 0) // ranks that begin this call, or the next one, fail there
       tell_all(cells_->entered, failure);
     if (device::Block::rank() == 0) {
       device::store_relaxed(&cells_->blocks_done, 0u);
@@ -106,10 +107,10 @@ public:
     return failure;
   }
 
-  /// By one thread, instead of a call, behind a notification that failed: all calls from now on
-  /// fail, here and, by what they are told, on the other ranks. @return the word of the failure
+  /// By one thread, instead of a call, behind a notify that failed: all calls from now on fail,
+  /// here and on the ranks that this is stored to. @return the word of the failure
   __device__ std::uint64_t fail() const {
-    device::fence_system(); // other blocks may have noted it
+    device::fence_system(); // another block may have recorded it
     const std::uint64_t failure = device::load_relaxed(&cells_->failure);
     for (int rank = 0; rank < n_ranks_; ++rank)
       tell(cells_->entered, rank, failure);
@@ -134,7 +135,7 @@ private:
   }
   /// Whether this thread's ranks have told me. @param counts whether to add up the time
   __device__ bool hear_all(const std::uint64_t* words, std::uint64_t* wait_ns, bool counts) const {
-    if (has_failed(epoch_)) { // an earlier call: nobody is waited for, and this one is reported too
+    if (has_failed(epoch_)) { // an earlier call did: no wait, and this call is reported too
       if (device::Block::rank() == 0)
         take_failure(job_, cells_, device::load_relaxed(&cells_->failure), job_.pe);
       return false;

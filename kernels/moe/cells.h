@@ -9,14 +9,15 @@
 
 namespace shmemctl::moe {
 
-// The number of a call, as ranks tell each other: a rank that gives up tells, in place of the
-// number, that the call has failed and for which rank it waited in vain. Such a word is above every
-// number, so a peer that waits for a number sees it, and it stays: all later calls fail at once.
+// The number of a call, as ranks store it into each other's memory. A rank that times out stores,
+// in place of the number, that the call failed and which rank was missing. Such a word is above
+// every number, so a peer that waits for a number sees it, and it is sticky: all later calls fail
+// at once.
 
 inline constexpr std::uint64_t failed_bit = std::uint64_t{1} << 63;
 inline constexpr int culprit_shift = 48;
 
-/// @param culprit the rank that did not come in time
+/// @param culprit the missing rank
 SHMEMCTL_HOST_DEVICE constexpr std::uint64_t failed_call(std::uint64_t number,
                                                          std::int32_t culprit) {
   return failed_bit | static_cast<std::uint64_t>(culprit) << culprit_shift |
@@ -33,7 +34,7 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint64_t number_of_call(std::uint64_t word) 
 }
 
 // blocks_done: how many blocks of the launch have done their part, and above that, how many of
-// those gave up.
+// those timed out.
 
 inline constexpr std::uint32_t block_done = 1, block_failed = 1u << 16;
 SHMEMCTL_HOST_DEVICE constexpr std::uint32_t count_of_block(bool ok) {
@@ -51,8 +52,8 @@ SHMEMCTL_HOST_DEVICE constexpr std::uint32_t blocks_in(std::uint32_t done) {
 /// Who has moved all that it moves in a call says so (`finished`). Both only ever grow, so nothing
 /// has to be zeroed.
 ///
-/// A rank that waited in vain never says `finished` with a number: it tells failed_call(), there
-/// and in `entered`. Whoever hears that fails too, in this call or in its next one.
+/// A rank that timed out never stores a number into `finished`, but failed_call(), there and into
+/// `entered`. A rank that sees it fails too, in this call or in its next one.
 struct Cells {
   static constexpr int ranks = max_ranks_of_kernels;
   /// By half (of the epoch of the notification), source and destination: count_word().
@@ -67,7 +68,7 @@ struct Cells {
   std::uint64_t wait_ns[2][ranks];
   std::uint64_t call;         ///< own: calls that are over; failed_call() when one has failed
   std::uint64_t notification; ///< own: notifications that are over
-  std::uint64_t failure;      ///< own: failed_call() of the first wait that was in vain; 0: none
+  std::uint64_t failure;      ///< own: failed_call() of a wait that timed out; 0: none
   std::uint32_t blocks_done;  ///< own: of the present launch: count_of_block() of each
   std::uint32_t padding[25];
 };

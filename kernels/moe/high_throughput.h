@@ -16,12 +16,13 @@
 // - the plan: by the next notify. Until then any number of dispatches and combines may use it.
 //
 // After a wait that took too long nothing of this holds, and the job has to be ended:
-// - A rank that gives up in notify, dispatch or combine says so to all in place of the call's end
-//   (Cells). Every rank then fails that call or its next one: it reports at once who was missing
-//   (WaitKind::call_failed), so no rank takes rows, records or results of that call, whose contents
-//   are undefined on every rank, for good ones. A launch that ends with a report has failed.
+// - A rank that times out in notify, dispatch or combine stores that to all ranks in place of the
+//   call's number (Cells). Every rank then fails that call or its next one: it reports the missing
+//   rank at once (WaitKind::call_failed), so no rank takes rows, records or results of that call,
+//   whose contents are undefined on every rank, for good ones. A launch that ends with a report has
+//   failed.
 // - A plan of a notify that failed moves nothing.
-// - A failure stays: all later calls of a job with these cells end at once, with a report.
+// - A failure is sticky: all later calls of a job with these cells end at once, with a report.
 // - Other ranks may still write rows and records, and load outputs, until they have failed too: the
 //   memory is freed, or used otherwise, only when no rank runs any kernel of the job. Then cells
 //   and expert_words may be zeroed on all ranks, and the calls begin anew with a notify.
@@ -82,8 +83,8 @@ struct NotifyArguments {
   /// receive, then expert_counts; counts of -1 where it failed. nullptr: not wanted.
   std::uint64_t* host_words;
 };
-/// Exchanges counts; then the plan holds on every rank. If a rank does not come in time, the plan
-/// is one by which nothing is sent, and this rank's calls from then on fail.
+/// Exchanges counts; then the plan holds on every rank. If a rank is missing at the timeout, the
+/// plan is one by which nothing is sent, and this rank's calls from then on fail.
 std::string launch_notify(const DeviceJob& job, const NotifyArguments& arguments, void* stream);
 
 struct DispatchArguments {

@@ -10,7 +10,7 @@
 // queues, as the job has it. Launchers return "" or why the launch failed; they do not wait. All
 // ranks launch the same calls in the same order, on one stream each. A wait that takes longer than
 // job.timeout_ns fills the job's report, which names the rank; what then holds is as in
-// high_throughput.h, and what the ranks of a rail have begun is told to them, too.
+// high_throughput.h, and a failure is also stored to the ranks of the same rail.
 //
 // Blocks of a dispatch or combine wait for what blocks of other ranks send, which wait for them, so
 // all blocks of a launch must be resident. A launch of more than the GPU holds at a time is refused

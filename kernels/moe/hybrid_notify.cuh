@@ -151,7 +151,7 @@ private:
       all_.plan.bases[i] = base_of(all_.plan.counts, n_, i / n_, i % n_);
     return all_came;
   }
-  /// By all threads: all calls from now on fail, here and on the ranks that hear of it.
+  /// By all threads: all calls from now on fail, here and on the ranks that this is stored to.
   __device__ void fail() const {
     const Call calls(job_, all_.memory.node.cells, shape_.node_ranks, shape_.first_mate(job_.pe));
     const Rails rails(job_, shape_, all_.memory, calls.epoch());

@@ -97,8 +97,8 @@ struct HybridShape {
 // A number is put into a word of another rank, and networks keep no order among puts without a
 // fence: the number of this call may overtake that of the one before. So two words take turns, as
 // those of barriers do (kernels/device_plan.h). Why two suffice: who puts number e + 2 has ended
-// call (or notification) e + 1, for which every rank that it tells has begun e + 1, hence ended e,
-// hence seen number e in the word that is overwritten now.
+// call (or notification) e + 1, for which every rank that it writes to has begun e + 1, hence ended
+// e, hence seen number e in the word that is overwritten now.
 SHMEMCTL_HOST_DEVICE constexpr std::int32_t turn_of_call(std::uint64_t number) {
   return static_cast<std::int32_t>(number % 2);
 }

@@ -24,7 +24,7 @@ __device__ inline bool wait_or_mask(LowLatencyCells* cells, std::int32_t rank,
   std::uint64_t begin_ns = 0;
   for (unsigned looks = 0;; ++looks) {
     // Both loads are on the way together: the mask costs no time of its own.
-#ifdef SHMEMCTL_MUTATE_MOE_MASK_UNSEEN
+#ifdef SHMEMCTL_MUTATE_MOE_MASK_IGNORED
     const bool is_masked = false;
 #else
     const bool is_masked = device::load_relaxed(&cells->masked[rank]) != 0;

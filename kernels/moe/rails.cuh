@@ -80,9 +80,10 @@ public:
          place += device::Block::size())
       tell(turn_of(epoch_), epoch_, rank_in(place));
   }
-  /// By all threads of a block, when the call has failed: whoever of the rail waits for this rank,
-  /// in this call or the next one, fails at once. A network may bring this before the call's number
-  /// in the same word, which then stays; so it goes into both, and who misses it waits in vain.
+  /// By all threads of a block, when the call has failed: ranks of the rail that wait for this one,
+  /// in this call or the next one, fail at once. A network may deliver this before the call's
+  /// number to the same word, which then keeps the number: so it goes to both words, and a rank
+  /// that misses both times out.
   /// @param failure what Call::finish() or Call::fail() has returned
   __device__ void announce_failure(std::uint64_t failure) const {
     for (int place = device::Block::rank(); place < shape_.other_nodes();
@@ -91,7 +92,7 @@ public:
         tell(turn, failure, rank_in(place));
   }
   /// By all threads of a block: until the whole rail has begun it. False: a rank has not come, or
-  /// has failed, and the report names who was missing.
+  /// its call failed, and the report names the missing rank.
   __device__ bool wait_for_all() const {
     bool all = !has_failed(epoch_);
     for (int place = device::Block::rank(); place < shape_.other_nodes();
@@ -101,7 +102,7 @@ public:
     return device::Block::all(all);
   }
   /// By one thread: until the rail's rank in that place has written this call's number there.
-  /// False: it has not, or it has given up, and the report names who was missing.
+  /// False: it has not, or its call failed, and the report names the missing rank.
   /// @param counts whether to add up the time
   __device__ bool wait(const std::uint64_t* word, std::int32_t place, int what, bool counts) const {
     const std::uint64_t begin_ns = counts ? device::global_time_ns() : 0;
@@ -117,8 +118,8 @@ public:
   }
 
 private:
-  /// What the word was, when it was this call's number or its deadline passed; or that the rank has
-  /// given up, as it said meanwhile.
+  /// The word, when it is this call's number or the timeout is over; or the rank's failure, if it
+  /// stores one meanwhile.
   __device__ std::uint64_t look_until(const std::uint64_t* word, std::int32_t place) const {
     constexpr unsigned looks_at_word = 16; // for each at the word of failures
     const std::uint64_t* const failure =
@@ -129,8 +130,8 @@ private:
     device::Patience patience;
     for (unsigned looks = 1; seen < epoch_; ++looks) {
       if (looks % looks_at_word == 0)
-        if (const std::uint64_t told = device::load_relaxed(failure); has_failed(told))
-          return told;
+        if (const std::uint64_t failed = device::load_relaxed(failure); has_failed(failed))
+          return failed;
       if (patience.over(job_)) {
         device::report_wait(job_, rank_in(place), epoch_, seen, word);
         return seen;
@@ -140,7 +141,7 @@ private:
     return seen;
   }
   /// Into that turn's word of `entered`. Release: what earlier kernels have read comes before,
-  /// since whoever hears of it writes there.
+  /// since a rank that sees it writes there.
   __device__ void tell(std::int32_t turn, std::uint64_t value, std::int32_t rank) const {
     std::uint64_t* const word = &memory_.rails->entered[turn][node_];
     if (std::uint64_t* const there = device::pointer_to(job_, word, rank)) {

@@ -1,4 +1,4 @@
-// Dispatch and combine on GPUs with a rank that comes when another one has given up: nobody ends
+// Dispatch and combine on GPUs with a rank that begins when another one has timed out: no rank ends
 // the call well. And launches across nodes: in graphs, and with more blocks than are resident.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr double short_s = 0.5;
 constexpr double patient_s = 60;
 
-/// Rank 0 is impatient; the late one begins when it has reported.
+/// Rank 0 has a short timeout; the late rank begins when it has reported.
 class Lateness {
 public:
   explicit Lateness(int late) : late_(late) {}
@@ -38,7 +38,7 @@ public:
     const auto begin = std::chrono::steady_clock::now();
     while (__atomic_load_n(&report_->state, __ATOMIC_ACQUIRE) != WaitReport::written)
       if (std::chrono::steady_clock::now() - begin > std::chrono::seconds(60))
-        throw std::runtime_error("rank 0 has not given up for a minute");
+        throw std::runtime_error("rank 0 has not timed out for a minute");
       else
         std::this_thread::yield();
   }
@@ -63,7 +63,7 @@ bool is_poison(const std::byte* memory, std::size_t size_bytes) {
                      [](std::byte byte) { return byte == std::byte{poison_byte}; });
 }
 
-TEST(MoeLate, ARankThatGaveUpFailsTheCallOfAll) {
+TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAll) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
   if (!can_run(3))
@@ -109,7 +109,7 @@ TEST(MoeLate, ARankThatGaveUpFailsTheCallOfAll) {
     lateness.expect_all_failed(said, 3, "call " + std::to_string(op));
     EXPECT_EQ(touched, 0) << op;
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30))
-        << op << ": those who are patient wait for nobody who has given up";
+        << op << ": ranks with a long timeout do not wait for it";
   }
 }
 
@@ -122,7 +122,7 @@ moe::HybridShape nodes_of_two() {
   return shape;
 }
 
-TEST(MoeLate, ARankThatGaveUpFailsTheCallOfAllAcrossNodes) {
+TEST(MoeLate, ATimeoutOfOneRankFailsTheCallOnAllAcrossNodes) {
   if (!has_gpu())
     GTEST_SKIP() << "no GPU";
   if (!can_run(4))

@@ -36,8 +36,7 @@ public:
   const WaitReport& report(int pe) const { return pes_[static_cast<std::size_t>(pe)]->report; }
   /// As the host does that has read it.
   void clear_report(int pe) { pes_[static_cast<std::size_t>(pe)]->report = {}; }
-  /// Until that PE has reported, for a minute at most; what the caller expects then tells whether
-  /// it has.
+  /// Until that PE has reported, for a minute at most; the caller checks whether it has.
   void wait_for_report(int pe) {
     const auto begin = std::chrono::steady_clock::now();
     while (device::load_acquire(&report(pe).state) != WaitReport::written &&

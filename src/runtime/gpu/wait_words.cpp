@@ -52,16 +52,15 @@ WaitWords waited(const WaitReport& report, int pe, double timeout_s) {
               ", or " + raise_timeout()};
 }
 
-/// A peer's failure that this PE was told of, or its own in an earlier call.
-WaitWords gave_up(const WaitReport& report, int pe) {
+/// A peer's timeout in a call of MoE, or this PE's own in an earlier call.
+WaitWords timed_out_elsewhere(const WaitReport& report, int pe) {
   const bool own = report.seen == static_cast<std::uint64_t>(pe);
   const std::string who = own ? "this PE" : fmt::format("PE {}", report.seen);
   const std::string whom = report.peer == pe ? "this PE" : fmt::format("PE {}", report.peer);
   return {ExitCode::deadline,
           own ? "begin a dispatch or combine in"
               : fmt::format("end a dispatch or combine with {} in", who),
-          fmt::format("{} gave up call {}, for which {} did not come in time", who, report.expected,
-                      whom),
+          fmt::format("{} timed out in call {} waiting for {}", who, report.expected, whom),
           (report.peer == pe ? "look at what this PE did before the call"
                              : "look at the output of " + whom) +
               ", or " + raise_timeout()};
@@ -115,7 +114,7 @@ WaitWords words_of_wait(const WaitReport& report, int pe, double timeout_s,
     return refused(report, "and, or, xor are of whole numbers, and these are floating-point",
                    "choose sum, min, max or prod, or a type of whole numbers");
   case WaitKind::call_failed:
-    return gave_up(report, pe);
+    return timed_out_elsewhere(report, pe);
   case WaitKind::no_path:
     return {ExitCode::unavailable, "reach " + waited_for(report, pe) + " in",
             "kernels have no path to it" + (no_path.empty() ? "" : ": " + no_path),

@@ -168,7 +168,7 @@ TEST_P(Hybrid, CallsInARowOfOneSender) {
 }
 
 /// With nothing to wait for but each other's numbers, a rank may be a call ahead, and its number of
-/// that call may come before the one of this call: nobody waits in vain, nor takes one for another.
+/// that call may arrive before the one of this call: no rank times out, nor takes one for another.
 TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
   for (const auto& [n_ranks, node_ranks] : {std::pair{2, 1}, {3, 1}, {4, 2}}) {
     const moe::HybridShape shape = shape_of(n_ranks, node_ranks, moe::Format::bf16, 3);
@@ -179,7 +179,7 @@ TEST_P(Hybrid, NumbersOfCallsMayOvertakeEachOther) {
     set_network(world);
     world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) { world.notify(job); });
     world.kernels().run({1, 2}, [&](const DeviceJob& job) {
-      for (int call = 0; call < 150; ++call) {
+      for (int call = 0; call < 80; ++call) {
         world.dispatch(job);
         device::Block::sync(); // the launch is over
       }
@@ -200,7 +200,7 @@ TEST_P(Hybrid, MessagesOfNotificationsMayOvertakeEachOther) {
     const std::vector<std::int32_t> expected[] = {world.counts_of(9), world.counts_of(4)};
     std::atomic<int> wrong{0};
     world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) {
-      for (int call = 0; call < 100; ++call) {
+      for (int call = 0; call < 60; ++call) {
         world.notify_of(job, call % 2 == 0 ? 9 : 4);
         device::Block::sync(); // the launch is over
         if (device::Block::rank() == 0 &&
@@ -244,9 +244,9 @@ TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
     }
 }
 
-/// Rank 0 gives up before the late rank comes, whom all others would wait for: nobody ends the call
-/// without a report, each names the late rank, and nobody waits for the end of its own patience.
-TEST_P(Hybrid, ARankThatGaveUpFailsTheCallOfAll) {
+/// Rank 0 times out before the late rank begins, which all others would wait for: no rank ends the
+/// call without a report, each names the late rank, and none waits for its own timeout.
+TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
   for (const int late : {1, 2}) // of the node, of the rail
     for (int op = 1; op < 3; ++op) {
       const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
@@ -285,9 +285,8 @@ TEST_P(Hybrid, ARankThatGaveUpFailsTheCallOfAll) {
     }
 }
 
-/// A rank of the node that gets nothing from another node because the rank in between gave up there
-/// hears of it.
-TEST_P(Hybrid, WhoeverCannotHandOnFailsTheCallOfItsNode) {
+/// A rank whose peer on the node cannot forward rows from another node fails with it.
+TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
   const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);
   HybridWorld world(shape, all_routings(shape.shape)[0].routing, true);
   set_network(world);
@@ -313,8 +312,8 @@ TEST_P(Hybrid, WhoeverCannotHandOnFailsTheCallOfItsNode) {
   }
 }
 
-/// A notification that one rank waited for in vain leaves a plan that moves nothing, also when the
-/// late rank has come in the meantime: no row of it lands on those of others.
+/// A notify that timed out leaves a plan that sends nothing, also when the late rank has begun in
+/// the meantime: no row of it overwrites those of others.
 TEST_P(Hybrid, ANotificationThatFailedMovesNothing) {
   for (const int late : {1, 2}) {
     const moe::HybridShape shape = shape_of(4, 2, moe::Format::bf16);

@@ -1,6 +1,6 @@
-// Calls of dispatch and combine in which a rank does not come in time, on threads of the host: the
-// code by which ranks meet, and the one by which counts are exchanged. SHMEMCTL_MUTATE_MOE_*:
-// device_mutants.sh.
+// Calls of dispatch and combine in which a rank is missing at the timeout, on threads of the host:
+// the code by which ranks begin and end a call, and the one by which counts are exchanged.
+// SHMEMCTL_MUTATE_MOE_*: device_mutants.sh.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,13 +30,13 @@ bool call(const DeviceJob& job) {
   return all_came;
 }
 
-/// Of a PE: whom it names as missing, because it has waited itself, or has been told.
-enum class Source { waited, told };
+/// A PE's report: its own timeout, or a failure that a peer stored.
+enum class Source { own, peer };
 void expect_failed(const HostKernels& kernels, int rank, Source source) {
   const WaitReport& report = kernels.report(rank);
   ASSERT_EQ(report.state, WaitReport::written) << "rank " << rank << " ended the call well";
   EXPECT_EQ(report.peer, missing) << rank;
-  EXPECT_EQ(report.kind, source == Source::told ? WaitKind::call_failed : WaitKind::word) << rank;
+  EXPECT_EQ(report.kind, source == Source::peer ? WaitKind::call_failed : WaitKind::word) << rank;
 }
 
 TEST(MoeCall, AWordSaysWhichCallFailedAndForWhom) {
@@ -51,8 +51,8 @@ TEST(MoeCall, AWordSaysWhichCallFailedAndForWhom) {
   EXPECT_EQ(blocks_in(3 * count_of_block(true) + 2 * count_of_block(false)), 5U);
 }
 
-/// Patience of rank 0 < delay of rank 1 < patience of rank 1 and 2: nobody ends the call well.
-TEST(MoeCall, ARankThatGaveUpFailsTheCallOfAll) {
+/// Timeout of rank 0 < delay of rank 1 < timeout of ranks 1 and 2: no rank ends the call well.
+TEST(MoeCall, ATimeoutOfOneRankFailsTheCallOnAll) {
   for (const HostShape shape : {HostShape{1, 4}, HostShape{2, 2}}) {
     HostKernels kernels(n_ranks, sizeof(Cells));
     kernels.job(impatient).timeout_ns = short_ns;
@@ -61,14 +61,14 @@ TEST(MoeCall, ARankThatGaveUpFailsTheCallOfAll) {
         kernels.wait_for_report(impatient);
       call(job);
     });
-    expect_failed(kernels, impatient, Source::waited);
-    expect_failed(kernels, missing, Source::told);
-    expect_failed(kernels, 2, Source::told);
+    expect_failed(kernels, impatient, Source::own);
+    expect_failed(kernels, missing, Source::peer);
+    expect_failed(kernels, 2, Source::peer);
   }
 }
 
-/// Of the impatient rank one block gives up, and another one begins when all have come.
-TEST(MoeCall, ACallFailsIfOneBlockOfARankGaveUp) {
+/// One block of rank 0 times out, and another one begins when all ranks have.
+TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
   HostKernels kernels(n_ranks, sizeof(Cells));
   std::atomic<bool> moved{false};
   kernels.run({2, 1}, [&](const DeviceJob& job) {
@@ -93,13 +93,13 @@ TEST(MoeCall, ACallFailsIfOneBlockOfARankGaveUp) {
       moved = true;
   });
   EXPECT_TRUE(moved);
-  expect_failed(kernels, impatient, Source::waited);
-  expect_failed(kernels, missing, Source::told);
-  expect_failed(kernels, 2, Source::told);
+  expect_failed(kernels, impatient, Source::own);
+  expect_failed(kernels, missing, Source::peer);
+  expect_failed(kernels, 2, Source::peer);
 }
 
-/// Whoever comes to the end of a call and hears from a rank in vain fails the next one of all.
-TEST(MoeCall, AWaitInVainForTheEndFailsTheNextCall) {
+/// A rank that times out at the end of a call, which others end well, fails the next one on all.
+TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
   HostKernels kernels(n_ranks, sizeof(Cells));
   kernels.job(impatient).timeout_ns = short_ns;
   kernels.run({1, 2}, [&](const DeviceJob& job) {
@@ -110,12 +110,12 @@ TEST(MoeCall, AWaitInVainForTheEndFailsTheNextCall) {
       kernels.wait_for_report(impatient);
     mine.finish(all_came);
   });
-  expect_failed(kernels, impatient, Source::waited);
+  expect_failed(kernels, impatient, Source::own);
   for (const int rank : {1, 2}) // had everything
     EXPECT_EQ(kernels.report(rank).state, WaitReport::none) << rank;
   kernels.run({1, 2}, [&](const DeviceJob& job) { EXPECT_FALSE(call(job)); });
   for (const int rank : {1, 2})
-    expect_failed(kernels, rank, Source::told);
+    expect_failed(kernels, rank, Source::peer);
 }
 
 /// Behind a failure each call fails at once, on all ranks, with a report of its own.
@@ -134,7 +134,7 @@ TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
       kernels.clear_report(rank);
     kernels.run({2, 2}, [&](const DeviceJob& job) { EXPECT_FALSE(call(job)); });
     for (int rank = 0; rank < n_ranks; ++rank)
-      expect_failed(kernels, rank, Source::told);
+      expect_failed(kernels, rank, Source::peer);
   }
   // Even alone: nobody is waited for.
   kernels.clear_report(2);
@@ -143,7 +143,7 @@ TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
       EXPECT_FALSE(call(job));
     }
   });
-  expect_failed(kernels, 2, Source::told);
+  expect_failed(kernels, 2, Source::peer);
   EXPECT_EQ(kernels.report(2).seen, 2U) << "it knows by itself";
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
@@ -245,9 +245,9 @@ TEST(MoeNotifyCounts, NotificationsInARow) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// A rank that waited for another one's counts in vain has no base for its rows: it leaves a plan
+/// A rank that timed out on another one's counts has no base for its rows: it leaves a plan
 /// by which nothing is sent, totals that say so, and its calls fail, here and for all others, also
-/// if the late rank has come in the meantime.
+/// if the late rank has begun in the meantime.
 TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   Exchange exchange;
   HostKernels& kernels = exchange.kernels();
@@ -257,7 +257,7 @@ TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
       kernels.wait_for_report(2);
     exchange.notify(job);
   });
-  expect_failed(kernels, 2, Source::waited);
+  expect_failed(kernels, 2, Source::own);
   const Exchange::Plan& plan = exchange.plan(2);
   EXPECT_EQ(plan.slots, std::vector<std::int32_t>(15, -1));
   EXPECT_EQ(plan.bases, std::vector<std::int32_t>(3, 0));
@@ -272,7 +272,7 @@ TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   const auto begin = std::chrono::steady_clock::now();
   kernels.run({2, 2}, [&](const DeviceJob& job) { EXPECT_FALSE(call(job)); }); // the dispatch
   for (int rank = 0; rank < n_ranks; ++rank)
-    expect_failed(kernels, rank, Source::told);
+    expect_failed(kernels, rank, Source::peer);
   // A later notification waits for nobody, and has no plan either.
   for (int rank = 0; rank < n_ranks; ++rank)
     kernels.clear_report(rank);

@@ -82,18 +82,16 @@ TEST(WaitWords, CollectivesThatCannotBeSayWhy) {
                {"team 0", "and, or, xor are of whole numbers", "choose sum"});
 }
 
-/// Who did not come is named, and who gave up for it, whether it is a peer or this PE.
-TEST(WaitWords, ACallThatAPeerGaveUpNamesWhoDidNotCome) {
+/// The missing PE is named, and the one that timed out, whether it is a peer or this PE.
+TEST(WaitWords, ATimeoutOfAPeerNamesTheMissingPe) {
   expect_words(report_of(WaitKind::call_failed, 5, 8, 3), ExitCode::deadline,
                {"end a dispatch or combine with PE 3 in",
-                "PE 3 gave up call 8, for which PE 5 did not come in time",
-                "look at the output of PE 5"});
+                "PE 3 timed out in call 8 waiting for PE 5", "look at the output of PE 5"});
   expect_words(report_of(WaitKind::call_failed, pe, 8, 3), ExitCode::deadline,
-               {"PE 3 gave up call 8, for which this PE did not come in time",
+               {"PE 3 timed out in call 8 waiting for this PE",
                 "look at what this PE did before the call, or raise "});
   expect_words(report_of(WaitKind::call_failed, 5, 8, pe), ExitCode::deadline,
-               {"begin a dispatch or combine in",
-                "this PE gave up call 8, for which PE 5 did not come in time"});
+               {"begin a dispatch or combine in", "this PE timed out in call 8 waiting for PE 5"});
 }
 
 TEST(WaitWords, WithoutAPathTheReasonIsSaid) {
