@@ -207,7 +207,7 @@ class OneError(CliTest):
 
     def test_under_run(self):
         for words, word in ((("bench", "putt"), "putt"), (("bench", "put", "--no-such-flag"), "--no-such-flag"),
-                            (("bench", "put", "--pair", "0,7"), "7"), (("bringup", "--heap", "mars"), "mars")):
+                            (("bench", "put", "--pair", "0,9"), "9"), (("bringup", "--heap", "mars"), "mars")):
             with self.subTest(words=words):
                 code, _, err = run("run", "-n", "8", *words, env=SMALL)
                 self.assert_once(code, err, word)
