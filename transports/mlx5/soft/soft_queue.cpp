@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "src/base/error.h"
 #include "transports/mlx5/hca.h"
@@ -64,6 +65,10 @@ unsigned SoftQueue::carry_out_some() {
       if (!carried_out(pending_.execute_one(execute, failed), failed))
         break;
   }
+  // Whoever posts or looks meanwhile gets a processor where there are few of them: what is still
+  // under way then is what this mode is for.
+  if (!pending_.empty())
+    std::this_thread::yield();
   return 1 + static_cast<unsigned>(before - std::min(before, pending_.size()));
 }
 
