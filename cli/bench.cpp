@@ -341,7 +341,8 @@ void add_effort_flags(CLI::App& command, BenchFlags& flags) {
   command.add_option("--pin", flags.pin, "auto, none, or CPUs by local rank: 0,2,4-7")
       ->type_name("CPUS");
   command.add_option("--seed", flags.seed, "Of the data (default 1)")
-      ->check(CLI::Range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()));
+      ->check(
+          CLI::Range(std::uint64_t{0}, std::uint64_t{std::numeric_limits<std::int64_t>::max()}));
   command.add_flag("--no-verify", flags.no_verify, "Do not compare the data");
   command.add_flag("--quick", flags.quick, "Few sizes and short: does it work?");
 }

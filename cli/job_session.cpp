@@ -113,18 +113,32 @@ void JobSession::step(const std::string& words) {
                     [this, words](const std::string&) { expire(words); });
 }
 
-void JobSession::expire(const std::string& words) {
-  const Error error(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
+/// A step of many waits may take longer than its limit, and one of them be for a PE that is
+/// stopped.
+Error JobSession::why_late(const std::string& words) {
+  constexpr double limit_s = 0.3;
+  const Error hangs(ExitCode::deadline, words, "finish", "a call into a library or driver hangs",
                     "give more time with --timeout SECONDS, or look at what that step waits for");
-  end_if_writing_hangs(ExitCode::deadline);
-  print_error(error);
-  {
-    const std::lock_guard lock(lifeline_mutex_);
-    if (lifeline_)
-      lifeline_->announce(error, words);
+  const std::lock_guard lock(lifeline_mutex_);
+  if (!lifeline_)
+    return hangs;
+  try {
+    for (int pe = 0; pe < report_.job.pes; ++pe)
+      if (lifeline_->presence(pe, limit_s) == Presence::silent)
+        lifeline_->give_up(words, pe); // throws, with what is known of it
+  } catch (const Error& known) {
+    return known;
   }
+  lifeline_->announce(hangs, words);
+  return hangs;
+}
+
+void JobSession::expire(const std::string& words) {
+  const Error error = why_late(words);
+  end_if_writing_hangs(error.code());
+  print_error(error);
   died(error);
-  std::_Exit(static_cast<int>(ExitCode::deadline)); // main hangs in a call that cannot be stopped
+  std::_Exit(static_cast<int>(error.code())); // main hangs in a call that cannot be stopped
 }
 
 void JobSession::expect_to_lead() {

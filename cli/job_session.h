@@ -70,6 +70,7 @@ private:
   ExitCode join_worlds(ExitCode code);
   void end_phase();
   void print_end();
+  Error why_late(const std::string& words);
   [[noreturn]] void expire(const std::string& words);
   void interrupted(int signal);
 

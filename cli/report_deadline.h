@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/context.h"
+#include "src/base/input.h"
 #include "src/base/watchdog.h"
 
 namespace shmemctl {
@@ -19,6 +20,7 @@ public:
   void reading(const std::string& path) { phase("reading " + (path == "-" ? "stdin" : path)); }
 
 private:
+  InputLimit no_limit_{0}; ///< this one says it, and says it once
   Watchdog watchdog_;
 };
 

@@ -76,9 +76,9 @@ ExitCode run_sim(const SimFlags& flags, Session& session, const Options& options
       simulation_json(summaries, {traffic, effort_of(request, traffic), what_if_of(request),
                                   flags.all ? 0 : static_cast<std::size_t>(flags.top)});
   report.findings = check_source(source.node);
-  for (Findings more :
+  for (const auto& more :
        {cluster_findings(source.node, variants.clusters.front()), simulation_findings(summaries)})
-    std::move(more.begin(), more.end(), std::back_inserter(report.findings));
+    report.findings.insert(report.findings.end(), more.begin(), more.end());
   return session.finish();
 }
 

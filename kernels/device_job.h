@@ -29,7 +29,7 @@ enum class WaitKind : std::uint64_t {
   queue_failed,   ///< the queue to that PE: `seen` is its mlx5::Failure
   not_registered, ///< memory of that PE: `offset_bytes` in region `expected`
   no_path,        ///< kernels have no path to that PE
-  call_failed     ///< MoE: PE `seen` timed out in call `expected`, waiting for that PE
+  call_failed     ///< MoE: PE `seen` gave up call `expected`, in which it had waited for that PE
 };
 
 /// The first wait of a kernel that took too long. In memory that the host reads while the kernel

@@ -108,16 +108,16 @@ private:
 
 /// Opens what cannot be replaced by a rename: a pipe or a device (/dev/null, /dev/full). What is
 /// opened is looked at again: a path in somebody else's folder may lead elsewhere by now.
-FileDescriptor open_in_place(const std::string& path) {
+FileDescriptor open_in_place(const std::string& path, bool pipe) {
   const Deadline deadline = Deadline::after(patience);
   FileDescriptor file;
   for (;;) {
     file = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (file || errno != ENXIO || deadline.passed())
+    if (file || errno != ENXIO || !pipe || deadline.passed())
       break;
     std::this_thread::sleep_for(look_again); // a pipe that nobody has opened for reading
   }
-  if (!file && errno == ENXIO)
+  if (!file && errno == ENXIO && pipe)
     throw Error(ExitCode::unavailable, path, "write", "nobody has opened it for reading",
                 "start its reader first, or name a file");
   if (!file)
@@ -155,7 +155,7 @@ void write_file_atomically(const std::string& path, const std::string& content, 
   check_output_path(path, force);
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    write_all(open_in_place(path).get(), content, path);
+    write_all(open_in_place(path, S_ISFIFO(status.st_mode)).get(), content, path);
     return;
   }
   const TemporaryFile temporary(path);

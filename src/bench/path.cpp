@@ -26,11 +26,6 @@ const Transport* transport_to(const Runtime& runtime, int pe) {
   return way < 0 ? nullptr : runtime.transports()[static_cast<std::size_t>(way)].transport.get();
 }
 
-/// Those that move no data through a NIC.
-bool is_memory(const std::string& carrier) {
-  return carrier == "shm" || carrier == "p2p";
-}
-
 const char* to_string(DevicePath path) {
   switch (path) {
   case DevicePath::none:
@@ -96,11 +91,15 @@ bool names_are_ambiguous(const Placement& placement) {
                      [](const auto& entry) { return entry.second.size() > 1; });
 }
 
+} // namespace
+
+bool is_memory(const std::string& carrier) {
+  return carrier == "shm" || carrier == "p2p";
+}
+
 std::string name_of(const HcaPort& nic) {
   return nic.port == 1 ? nic.device : nic.device + ":" + std::to_string(nic.port);
 }
-
-} // namespace
 
 std::pair<int, int> default_pair(const Placement& placement) {
   for (std::size_t pe = 1; pe < placement.node.size(); ++pe)

@@ -1,4 +1,6 @@
 // PMI-2.
+#include <algorithm>
+
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/bootstrap/pmi_connection.h"
@@ -113,8 +115,10 @@ void Pmi2Space::abort(ExitCode, const std::string& message) noexcept {
   try {
     const Deadline deadline = Deadline::after(std::chrono::seconds(1));
     JobHealth nobody; // the job is failing already
-    const PmiMessage request =
-        PmiMessage("abort").add("isworld", "TRUE").add("msg", printable(message));
+    // Slurm does not know that two semicolons are one in a value, and reads names behind them.
+    std::string words = printable(message);
+    std::replace(words.begin(), words.end(), ';', ',');
+    const PmiMessage request = PmiMessage("abort").add("isworld", "TRUE").add("msg", words);
     connection_.send(format_pmi2(request), {deadline, nobody, "PMI-2 abort"});
   } catch (const std::exception&) {
     connection_.close(); // it cannot be asked; leaving without a word ends the job too

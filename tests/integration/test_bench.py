@@ -107,7 +107,7 @@ class AllWell(BenchTest):
             self.assertEqual((path["first_node"], path["second_node"]), (0, 1))
             self.assertTrue(path["first_host"])
             self.assertTrue(path["nics"], "libfabric tells the interface that it moved bytes with")
-        self.assertRegex(out, r"(?m)^put: PE 0 \(.*, node 0\) -> PE 2 \(.*, node 1\) by libfabric \S+$")
+        self.assertRegex(out, r"(?m)^put: PE 0 \(.*, node 0\) -> PE 2 \(.*, node 1\) by libfabric .+$")
         ways = {(row["source"], row["target"]): row["transport"] for row in document["connections"]}
         self.assertEqual(ways, {(a, b): "shm" if a // 2 == b // 2 else "libfabric"
                                 for a in range(4) for b in range(4) if a != b})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "src/base/json_line.h"
 #include "src/base/sysroot.h"
 #include "src/base/whole_number.h"
+#include "src/bench/path.h"
 #include "src/runtime/gpu/gpu.h"
 #include "src/runtime/nic_traffic.h"
 
@@ -245,6 +247,19 @@ json links_json(const Links& links, const Traffic& dispatch, const Traffic& comb
   return all;
 }
 
+RowPath path_of(const Links& links) {
+  RowPath path;
+  path.transports = links.transports;
+  std::set<std::string> nics;
+  const bool by_network =
+      !std::all_of(path.transports.begin(), path.transports.end(), bench::is_memory);
+  for (const NicUse& nic : links.nics)
+    if (by_network) // barriers use NICs, too
+      nics.insert(bench::name_of({nic.device, nic.port}));
+  path.nics.assign(nics.begin(), nics.end());
+  return path;
+}
+
 json nics_json(const Links& links) {
   json all = json::array();
   for (const NicUse& nic : links.nics)
@@ -284,8 +299,9 @@ bool rows_stay_on_gpu_links(Runtime& runtime) {
 
 LinkWatch::LinkWatch(Runtime& runtime, bool by_kernels, const bench::LinkMeasurement& measured,
                      const std::string& nvml_library)
-    : runtime_(runtime), on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)),
-      measured_(measured), before_(traffic_of(runtime)) {
+    : runtime_(runtime), by_kernels_(by_kernels),
+      on_gpu_links_(by_kernels && rows_stay_on_gpu_links(runtime)), measured_(measured),
+      before_(traffic_of(runtime)) {
   if (by_kernels && runtime.gpu())
     nvlinks_.emplace(nvml_library, runtime.gpu()->site().pci_address);
 }
@@ -298,7 +314,12 @@ Links LinkWatch::end() {
   for (const PeHost& host : hosts)
     links.machine_of.push_back(host.machine_id);
   const json counted = nvlinks_ ? traffic_json(nvlinks_->end()) : json();
+  bench::Point all_ranks;
+  all_ranks.traffic = bench::Traffic::all_to_all;
+  if (by_kernels_)
+    all_ranks.launch.memory = bench::MemoryKind::gpu;
   const json mine{
+      {"transports", bench::own_path(runtime_, all_ranks).transports},
       {"gpu", runtime_.gpu() ? runtime_.gpu()->site().pci_address : ""},
       {"nvlinks", counted},
       {"ports", bench::ports_text(bench::ports_used(runtime_.node(), before_, after, &sysroot))},
@@ -310,6 +331,7 @@ Links LinkWatch::end() {
   const std::vector<std::string> texts = runtime_.gather_text(json_line(mine));
   std::vector<bench::GpuSeatPlace> gpus;
   std::vector<bench::PortUse> ports;
+  std::set<std::string> transports;
   for (std::size_t pe = 0; pe < texts.size(); ++pe) {
     if (runtime_.is_lost(static_cast<int>(pe))) {
       gpus.push_back({links.machine_of[pe], ""}); // by PE
@@ -319,6 +341,8 @@ Links LinkWatch::end() {
     if (!of_pe.is_object())
       throw Error(ExitCode::unavailable, fmt::format("the links of PE {}", pe), "read",
                   "they are no JSON", "use the same shmemctl for all PEs");
+    for (const json& transport : of_pe.at("transports"))
+      transports.insert(transport.get<std::string>());
     gpus.push_back({links.machine_of[pe], of_pe.at("gpu").get<std::string>()});
     for (bench::PortUse& port : bench::ports_from(of_pe.at("ports").get<std::string>(),
                                                   hosts[pe].host_name, hosts[pe].machine_id))
@@ -341,6 +365,7 @@ Links LinkWatch::end() {
   }
   if (on_gpu_links_)
     links.gpus = gpu_links(runtime_.node(), gpus, measured_);
+  links.transports.assign(transports.begin(), transports.end());
   links.unmeasured = measured_.reason;
   links.ports = bench::link_limit(ports);
   return links;

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "reports/row_path.h"
 #include "src/bench/gpu_link.h"
 #include "src/bench/link_limit.h"
 #include "src/bench/measured_link.h"
@@ -46,7 +47,10 @@ struct Links {
   std::vector<NvlinkUse> nvlinks;        ///< of all GPUs of the job; empty: kernels move nothing
   std::optional<bench::LinkLimit> ports; ///< of all `nics` together
   std::vector<std::uint64_t> machine_of; ///< by rank
+  std::vector<std::string> transports;   ///< that carry rows between ranks; sorted
 };
+/// What carried the rows, for the key "path" of the report's rows.
+RowPath path_of(const Links& links);
 
 /// By GPU. Limits are what was measured; else the node model's, where it knows all of them: empty
 /// where it does not, or where they are linked one to one and are more than two.
@@ -95,7 +99,7 @@ public:
 
 private:
   Runtime& runtime_;
-  bool on_gpu_links_;
+  bool by_kernels_, on_gpu_links_;
   const bench::LinkMeasurement& measured_;
   std::vector<NicTraffic> before_;
   std::optional<NvlinkWatch> nvlinks_;

@@ -311,6 +311,9 @@ std::vector<ResultRow> rows_of(const Point& point) {
     rows.push_back(row_of(point, "moe-round-trip", "masking", {absence->masking_us}));
     rows.push_back(row_of(point, "moe-round-trip", "without it", absence->period_us));
   }
+  if (!point.links.transports.empty())
+    for (ResultRow& row : rows)
+      row.path = path_of(point.links);
   return rows;
 }
 

@@ -153,7 +153,8 @@ private:
         EnvChange next = all;
         next.add(remedy);
         if (all.contradicts(remedy) || !heals(diagnosis, next) || !breaks_nothing(next) ||
-            left_by(next) > left_by_plan || (!plan_leaves && leaves_something(next)))
+            left_by(next) > left_by_plan || (!plan_leaves && leaves_something(next)) ||
+            !heals_all(extras, next))
           continue;
         extras.emplace(&diagnosis, remedy);
         all = next;
@@ -161,6 +162,11 @@ private:
       }
     }
     return extras;
+  }
+
+  bool heals_all(const std::map<const Diagnosis*, EnvChange>& extras, const EnvChange& change) {
+    return std::all_of(extras.begin(), extras.end(),
+                       [&](const auto& extra) { return heals(*extra.first, change); });
   }
 
   const Node& node_;

@@ -43,7 +43,8 @@ EnvChange joined(EnvChange first, const EnvChange& second) {
 }
 
 /// To a remote transport that NVSHMEM knows; one empty change where the request has one.
-std::vector<EnvChange> remote_transport_changes(const NvshmemSettings& settings) {
+std::vector<EnvChange> remote_transport_changes(const MappingRequest& request) {
+  const NvshmemSettings settings = settings_in(request.world, request.nvshmem);
   if (settings.unknown_transport.empty())
     return {{}};
   std::vector<EnvChange> changes;
@@ -94,8 +95,8 @@ std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& requ
     changes.push_back(pinned.set(enable_nic_pe_mapping, "1").set(hca_pe_mapping, *value));
   }
   const std::vector<std::string> lists = devices_per_rank(node, optimal);
-  if (std::none_of(lists.begin(), lists.end(),
-                   [](const std::string& list) { return list.empty(); }))
+  if (!lists.empty() && std::none_of(lists.begin(), lists.end(),
+                                     [](const std::string& list) { return list.empty(); }))
     changes.push_back(EnvChange(without_pe_mapping).set_per_rank(hca_list, lists));
   return changes;
 }
@@ -105,7 +106,7 @@ std::vector<EnvChange> list_changes(const Node& node, const MappingRequest& requ
 std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest& request,
                                          const Mapping& optimal) {
   std::vector<EnvChange> changes;
-  for (const EnvChange& remote : remote_transport_changes(request.nvshmem))
+  for (const EnvChange& remote : remote_transport_changes(request))
     for (const EnvChange& prefix : prefix_changes(node, remote.applied_to(request), optimal))
       changes.push_back(joined(remote, prefix));
   // DeepEP enables IBGDA itself: there it cannot be switched off.
@@ -115,8 +116,9 @@ std::vector<EnvChange> transport_changes(const Node& node, const MappingRequest&
       without.unset(remote_transport);
     changes.push_back(without);
   }
-  if (request.nvshmem.transport == NvshmemTransport::none &&
-      request.nvshmem.unknown_transport.empty())
+  const bool other_is_possible = request.nvshmem.transport == NvshmemTransport::none ||
+                                 request.nvshmem.transport == NvshmemTransport::ibdevx;
+  if (other_is_possible && request.nvshmem.unknown_transport.empty())
     changes.push_back(EnvChange().unset(remote_transport));
   return changes;
 }

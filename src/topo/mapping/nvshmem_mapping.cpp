@@ -256,6 +256,8 @@ Mapping map_rank_by_rank(const Node& node, const MappingRequest& request) {
     together.pes.push_back(std::move(mapping.pes[pe]));
     add_rows_of(mapping.table, together.table);
     together.table_nics = std::move(mapping.table_nics);
+    if (together.undecided.empty())
+      together.undecided = mapping.undecided;
   }
   together.request = request;
   return together;

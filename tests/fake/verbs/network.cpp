@@ -112,9 +112,14 @@ std::uint32_t Network::carry_out(Datagram& datagram) {
     access(*region, head.address, datagram.data, head.size_bytes, head.op == Op::write);
     return IBV_WC_SUCCESS;
   }
-  // A GPU's atomics would not meet these: nobody shall make them there.
-  if (region->of_device)
-    return IBV_WC_REM_OP_ERR;
+  // A GPU's atomics would not meet these: nobody shall make any there but one that changes nothing,
+  // for its place in the order.
+  if (region->of_device) {
+    if (head.op != Op::compare_swap || head.operand != head.compare)
+      return IBV_WC_REM_OP_ERR;
+    access(*region, head.address, datagram.data, head.size_bytes, false);
+    return IBV_WC_SUCCESS;
+  }
   std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(head.address));
   std::uint64_t old = head.compare;
   if (head.op == Op::fetch_add)

@@ -114,6 +114,14 @@ TEST(MappingMalformed, SaysTheColumn) {
   EXPECT_EQ(find(findings, "hca-unknown"), nullptr);
 }
 
+TEST(MappingMalformed, OnANodeWithoutGpus) {
+  NodeBuilder builder;
+  builder.nic_at_root(builder.host_bridge(0), "mlx5_0");
+  const Findings findings = checked(builder.node, with_list(builder.node, " mlx5_0"));
+  EXPECT_EQ(ids(findings), "mapping-malformed(error)");
+  EXPECT_EQ(findings[0].fix, "export NVSHMEM_HCA_LIST=mlx5_0");
+}
+
 TEST(MappingMalformed, AnEmptyItemIsNotWorse) {
   const Node node = NodeBuilder::hgx(2).node;
   EXPECT_EQ(ids(checked(node, with_list(node, "mlx5_0,mlx5_1,"))), "mapping-malformed(info)");

@@ -29,13 +29,15 @@ TEST(DirectPosting, PutsThatNobodyWaitsForArrive) {
       for (std::uint64_t round = 1; round <= 200; ++round) {
         const std::uint64_t first = round * 1000;
         if (me.pe == 0) {
+          // Each to a word of its own: puts have no order.
           for (std::uint64_t i = 0; i < round % 40 + 1; ++i) {
             const std::uint64_t value = first + i;
-            me.transport->put(0, heap_at(1, 64), &value, sizeof value, false);
+            me.transport->put(0, heap_at(1, 4096 + i * 8), &value, sizeof value, false);
           }
           await_word(me, 128, round);
         } else {
-          await_word(me, 64, first + round % 40);
+          for (std::uint64_t i = 0; i < round % 40 + 1; ++i)
+            await_word(me, 4096 + i * 8, first + i);
           me.transport->put(0, heap_at(0, 128), &round, sizeof round, false);
         }
       }

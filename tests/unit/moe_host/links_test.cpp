@@ -150,6 +150,15 @@ TEST_F(MoeLinks, TwoHostsOfOneNameAreNotAddedUp) {
   EXPECT_EQ(links.nvlinks.size(), 2U);
 }
 
+TEST_F(MoeLinks, ThePathOfRowsNamesTransportsAndNics) {
+  Links links;
+  links.transports = {"libfabric", "shm"};
+  add_use({"a", "eth0", 1, 100, 17, {0}}, links.nics);
+  add_use({"b", "eth0", 1, 100, 18, {1}}, links.nics);
+  add_use({"b", "mlx5_0", 2, 100, 18, {1}}, links.nics);
+  EXPECT_EQ(to_text(path_of(links)), "by libfabric, shm (eth0, mlx5_0:2)");
+}
+
 TEST_F(MoeLinks, TextOfOtherHostsIsPrintedSafe) {
   const std::string hostile = "\x1b]0;title\a\r\n\xc2\x9b\xe2\x80\xae";
   Links links;

@@ -10,7 +10,7 @@
 namespace shmemctl {
 namespace {
 
-std::string word(const Node& node, int left, int right) {
+std::string cell_word(const Node& node, int left, int right) {
   return to_string(distance(node, left, right));
 }
 
@@ -28,7 +28,7 @@ bool says(const Node& node, const std::string& part) {
 
 TEST(NvidiaSmiPartial, ARowThatLacksCellsIsNotedWithItsLine) {
   const Node node = read_nvidia_smi("\tGPU0\tGPU1\nGPU0\t X \nGPU1\tNV18\t X \n", "file");
-  EXPECT_EQ(word(node, 0, 1), "NV18");
+  EXPECT_EQ(cell_word(node, 0, 1), "NV18");
   EXPECT_TRUE(says(node, "1 cells are missing and were taken from the other half of the matrix "
                          "(GPU0-GPU1 in line 2)"))
       << notes_of(node);
@@ -37,12 +37,12 @@ TEST(NvidiaSmiPartial, ARowThatLacksCellsIsNotedWithItsLine) {
 TEST(NvidiaSmiPartial, WhatNeitherHalfHasIsUnknownWithItsPlace) {
   const Node node =
       read_nvidia_smi("GPU0 GPU1 NIC0 NIC1\nGPU0 X NV2 PIX\nGPU1 NV2 X SYS SYS\n", "file");
-  EXPECT_EQ(word(node, 0, 3), "?");
-  EXPECT_EQ(word(node, 1, 3), "SYS");
+  EXPECT_EQ(cell_word(node, 0, 3), "?");
+  EXPECT_EQ(cell_word(node, 1, 3), "SYS");
   EXPECT_TRUE(says(node, "1 distances are not in the text and stay unknown (GPU0-NIC1 in line 2)"))
       << notes_of(node);
   const Node one_row = read_nvidia_smi("GPU0 GPU1 GPU2\nGPU0 X NV2 NV2\n", "file");
-  EXPECT_EQ(word(one_row, 1, 2), "?");
+  EXPECT_EQ(cell_word(one_row, 1, 2), "?");
   EXPECT_TRUE(says(one_row, "(GPU1-GPU2, whose row is missing)")) << notes_of(one_row);
 }
 
@@ -51,8 +51,8 @@ TEST(NvidiaSmiPartial, ColumnsThatWereCutLeaveDistancesUnknown) {
                                     "GPU0\t X \tNV8\nGPU1\tNV8\t X \nGPU2\tNV8\tNV8\n"
                                     "NIC0\tPIX\tNODE\nNIC1\tNODE\tPIX\n",
                                     "file");
-  EXPECT_EQ(word(node, 0, 2), "NV8");
-  EXPECT_EQ(word(node, 2, 3), "?");
+  EXPECT_EQ(cell_word(node, 0, 2), "NV8");
+  EXPECT_EQ(cell_word(node, 2, 3), "?");
   EXPECT_TRUE(says(node, "2 distances are not in the text")) << notes_of(node);
   ASSERT_EQ(node.remarks.size(), 1U);
   EXPECT_NE(node.remarks[0].find("1 distances between NICs"), std::string::npos);
@@ -102,7 +102,7 @@ TEST(NvidiaSmiPartial, LessIsNeverRefusedWhereMoreIsReadAndNeverSilent) {
                  kept[static_cast<std::size_t>(row)] > static_cast<std::size_t>(column);
         };
         const bool in_text = printed(i, j) || printed(j, i);
-        ASSERT_EQ(word(node, i, j), in_text || i == j ? word(whole, i, j) : "?") << text;
+        ASSERT_EQ(cell_word(node, i, j), in_text || i == j ? cell_word(whole, i, j) : "?") << text;
       }
     ASSERT_EQ(lacking, !node.notes.empty() || !node.remarks.empty()) << text;
   }
@@ -110,9 +110,9 @@ TEST(NvidiaSmiPartial, LessIsNeverRefusedWhereMoreIsReadAndNeverSilent) {
 
 TEST(NvidiaSmiPartial, TheLastWordOfATextThatEndsWithinALineIsNoCount) {
   const Node node = read_nvidia_smi("GPU0 GPU1 GPU2\nGPU0 X NV1", "file"); // NV18, cut
-  EXPECT_EQ(word(node, 0, 1), "?");
+  EXPECT_EQ(cell_word(node, 0, 1), "?");
   const Node whole = read_nvidia_smi("GPU0 GPU1\nGPU0 X NV1\nGPU1 NV1 X", "file");
-  EXPECT_EQ(word(whole, 0, 1), "NV1");
+  EXPECT_EQ(cell_word(whole, 0, 1), "NV1");
 }
 
 TEST(NvidiaSmiPartial, ALineOfTitlesThatIsCutIsRefused) {
