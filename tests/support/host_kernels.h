@@ -38,9 +38,14 @@ public:
   void clear_report(int pe) { pes_[static_cast<std::size_t>(pe)]->report = {}; }
   /// Until that PE has reported, for a minute at most; the caller checks whether it has.
   void wait_for_report(int pe) {
+    wait_for([&] { return device::load_acquire(&report(pe).state) == WaitReport::written; });
+  }
+  /// By a thread of a kernel, so that a short timeout begins when others have come, however loaded
+  /// the machine is: until `ready()`, for a minute at most.
+  template <class Ready>
+  static void wait_for(const Ready& ready) {
     const auto begin = std::chrono::steady_clock::now();
-    while (device::load_acquire(&report(pe).state) != WaitReport::written &&
-           std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
+    while (!ready() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(60))
       std::this_thread::yield();
   }
   /// Another team than those three, as PE `pe` knows it.

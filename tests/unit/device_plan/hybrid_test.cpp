@@ -244,6 +244,15 @@ TEST_P(Hybrid, ARankThatDoesNotComeIsNamed) {
     }
 }
 
+/// By rank 0 of four on two nodes: until rank 1 or 2 has begun that call.
+void wait_for_begin(HybridWorld& world, int rank, int number) {
+  const moe::HybridMemory memory = world.memory_of(0);
+  const auto epoch = static_cast<std::uint64_t>(number);
+  const std::uint64_t* const word = rank == 1 ? &memory.node.cells->entered[1]
+                                              : &memory.rails->entered[moe::turn_of_call(epoch)][1];
+  HostKernels::wait_for([&] { return device::load_acquire(word) >= epoch; });
+}
+
 /// Rank 0 times out before the late rank begins, which all others would wait for: no rank ends the
 /// call without a report, each names the late rank, and none waits for its own timeout.
 TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
@@ -266,6 +275,8 @@ TEST_P(Hybrid, ATimeoutOfOneRankFailsTheCallOnAll) {
       world.kernels().run({2, 2}, [&](const DeviceJob& job) {
         if (job.pe == late)
           world.kernels().wait_for_report(0);
+        else if (job.pe == 0)
+          wait_for_begin(world, late == 1 ? 2 : 1, op);
         call(job);
       });
       const auto expect_failed = [&](const std::string& where) {
@@ -294,6 +305,10 @@ TEST_P(Hybrid, ARankThatCannotForwardFailsItsNode) {
   world.kernels().job(0).timeout_ns = 500'000'000;
   world.kernels().run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe != 2) {
+      if (job.pe == 0) {
+        wait_for_begin(world, 1, 1);
+        wait_for_begin(world, 2, 1);
+      }
       world.dispatch(job);
       return;
     }
@@ -324,6 +339,11 @@ TEST_P(Hybrid, ANotificationThatFailedMovesNothing) {
     world.kernels().run(HybridWorld::counting, [&](const DeviceJob& job) {
       if (job.pe == late)
         world.kernels().wait_for_report(0);
+      for (int source = 1; job.pe == 0 && source < 4; ++source)
+        HostKernels::wait_for([&] {
+          return source == late ||
+                 device::load_acquire(&world.memory_of(0).rails->counts[1][source]) != 0;
+        });
       world.notify(job);
     });
     EXPECT_EQ(world.kernels().report(0).peer, late);

@@ -21,6 +21,10 @@ constexpr std::uint64_t short_ns = 500'000'000;
 Cells* cells_of(const DeviceJob& job) {
   return reinterpret_cast<Cells*>(job.heap);
 }
+/// Until that rank has begun its first call, as this rank sees it.
+void wait_for_begin(const DeviceJob& job, int rank) {
+  HostKernels::wait_for([&] { return device::load_acquire(&cells_of(job)->entered[rank]) != 0; });
+}
 /// As a kernel of high throughput: what it moves is left out. @return whether it moved it
 bool call(const DeviceJob& job) {
   const Call mine(job, cells_of(job), n_ranks);
@@ -59,6 +63,8 @@ TEST(MoeCall, ATimeoutOfOneRankFailsTheCallOnAll) {
     kernels.run(shape, [&](const DeviceJob& job) {
       if (job.pe == missing)
         kernels.wait_for_report(impatient);
+      else if (job.pe == impatient)
+        wait_for_begin(job, 2);
       call(job);
     });
     expect_failed(kernels, impatient, Source::own);
@@ -81,11 +87,11 @@ TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
     DeviceJob mine = job;
     if (device::blockIdx.x == 0) {
       mine.timeout_ns = short_ns;
+      wait_for_begin(job, 2);
     } else {
       kernels.wait_for_report(impatient);
-      for (const int other : {missing, 2})
-        while (device::load_acquire(&cells_of(job)->entered[other]) == 0)
-          std::this_thread::yield();
+      wait_for_begin(job, missing);
+      wait_for_begin(job, 2);
     }
     const bool all_came = call(mine);
     EXPECT_EQ(all_came, device::blockIdx.x == 1);
@@ -101,13 +107,17 @@ TEST(MoeCall, ATimeoutOfOneBlockFailsTheCallOnAll) {
 /// A rank that times out at the end of a call, which others end well, fails the next one on all.
 TEST(MoeCall, ATimeoutAtTheEndFailsTheNextCall) {
   HostKernels kernels(n_ranks, sizeof(Cells));
-  kernels.job(impatient).timeout_ns = short_ns;
   kernels.run({1, 2}, [&](const DeviceJob& job) {
-    const Call mine(job, cells_of(job), n_ranks);
+    DeviceJob with_timeout = job;
+    const Call mine(with_timeout, cells_of(job), n_ranks);
     mine.announce();
     const bool all_came = mine.wait_for_all();
     if (job.pe == missing)
       kernels.wait_for_report(impatient);
+    if (job.pe == impatient) { // rank 2 has ended its part by then
+      HostKernels::wait_for([&] { return device::load_acquire(&cells_of(job)->finished[2]) != 0; });
+      with_timeout.timeout_ns = short_ns;
+    }
     mine.finish(all_came);
   });
   expect_failed(kernels, impatient, Source::own);
@@ -125,6 +135,8 @@ TEST(MoeCall, CallsBehindAFailureFailAtOnce) {
   kernels.run({1, 2}, [&](const DeviceJob& job) {
     if (job.pe == missing)
       kernels.wait_for_report(impatient);
+    else if (job.pe == impatient)
+      wait_for_begin(job, 2);
     call(job);
   });
   const auto begin = std::chrono::steady_clock::now();
@@ -202,6 +214,21 @@ public:
     finish_notify(job, all, epoch, ok);
   }
 
+  /// Until the first counts of that rank have come.
+  static void wait_for_counts(const DeviceJob& job, int source) {
+    const auto* const expert_words =
+        reinterpret_cast<const std::uint64_t*>(job.heap + sizeof(Cells)) +
+        (n_ranks + source) * local;
+    HostKernels::wait_for([&] {
+      bool all = true;
+      for (int rank = 0; rank < n_ranks; ++rank)
+        all = all && device::load_acquire(&cells_of(job)->counts[1][source][rank]) != 0;
+      for (std::int32_t expert = 0; expert < local; ++expert)
+        all = all && device::load_acquire(expert_words + expert) != 0;
+      return all;
+    });
+  }
+
 private:
   static constexpr std::size_t heap_bytes = sizeof(Cells) + 16 * n_ranks * local + 64;
   HostKernels kernels_;
@@ -255,6 +282,8 @@ TEST(MoeNotifyCounts, ANotificationThatFailedLeavesNoPlan) {
   kernels.run({2, 2}, [&](const DeviceJob& job) {
     if (job.pe == missing)
       kernels.wait_for_report(2);
+    else if (job.pe == 2)
+      exchange.wait_for_counts(job, 0);
     exchange.notify(job);
   });
   expect_failed(kernels, 2, Source::own);
