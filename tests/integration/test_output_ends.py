@@ -40,7 +40,7 @@ class Stdout(Folder):
                 ("sim", "--from", NODE, "--steps", "2"), ("hotspots", "-D", "0.1"),
                 ("hotspots", "--watch", "0.1"), ("completion", "bash"), ("report", "schema"),
                 ("report", "show", report), ("report", "validate", report), ("report", "html", report),
-                ("report", "csv", report), ("report", "merge", report), ("report", "diff", report, report),
+                ("report", "csv", report), ("report", "merge", report),
                 ("run", "--help"), ("run", "-n", "2", "bringup"), ("run", "-n", "2", "env"),
                 ("run", "-n", "2", "echo", "words")]
 
@@ -62,7 +62,8 @@ class Stdout(Folder):
             with self.subTest(words=words):
                 code, err = self.run_with('exec "$0" "$@" >/dev/full', words)
                 self.assert_refused_output(words, code, err)
-                self.assertIn("No space left on device", err)
+                # What the C++ stream has thrown away meanwhile has lost the system's word for it.
+                self.assertRegex(err, "No space left on device|the system refused the output")
 
     def test_a_closed_one(self):
         for words in self.commands():
@@ -147,7 +148,8 @@ class Blocking(Folder):
         """One that hangs in write(2), as on a file system that does not answer."""
         read_end, write_end = os.pipe()
         self.addCleanup(os.close, read_end)
-        process = self.start("sim", "--from", NODE, "--nodes", "64", "--all", "--json", "-", *flags, stdout=write_end)
+        process = self.start("sim", "--from", NODE, "--nodes", "64", "--ep-ranks", "256", "--steps", "2", "--all",
+                             "--json", "-", *flags, stdout=write_end)
         os.close(write_end)
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and process.poll() is None:
@@ -205,18 +207,18 @@ class OneError(CliTest):
 
     def test_under_run(self):
         for words, word in ((("bench", "putt"), "putt"), (("bench", "put", "--no-such-flag"), "--no-such-flag"),
-                            (("bench", "put", "--pair", "0,7"), "7"), (("bringup", "--heap", "mars"), "mars")):
+                            (("bench", "put", "--pair", "0,9"), "9"), (("bringup", "--heap", "mars"), "mars")):
             with self.subTest(words=words):
                 code, _, err = run("run", "-n", "8", *words, env=SMALL)
                 self.assert_once(code, err, word)
                 self.assertEqual(len(err.splitlines()), 2, err)
 
     def test_what_the_environment_says_wrong_is_said_once(self):
-        code, _, err = run("run", "-n", "4", "bringup", env={"SHMEMCTL_LOG_LEVEL": "loud"})
-        self.assert_once(code, err, "loud")
+        code, _, err = run("run", "-n", "4", "bringup", env={"SHMEMCTL_SYMMETRIC_SIZE": "lots"})
+        self.assert_once(code, err, "lots")
 
     def test_labels_show_who_says_what(self):
-        err = run("run", "-n", "3", "--label", "bringup", env={"SHMEMCTL_LOG_LEVEL": "loud"})[2]
+        err = run("run", "-n", "3", "--label", "bringup", env={"SHMEMCTL_SYMMETRIC_SIZE": "lots"})[2]
         self.assertEqual(len([line for line in err.splitlines() if "] shmemctl: error: " in line]), 3, err)
 
     @needs("mpirun")

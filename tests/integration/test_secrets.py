@@ -34,7 +34,7 @@ class Secrets(CliTest):
         return out
 
     def test_env_says_that_they_are_set(self):
-        for flags in ((), ("--all",), ("--verbose", "--log-level", "debug"), ("--json", "-"), ("--csv", "-")):
+        for flags in ((), ("--all",), ("--verbose", "--log-level", "debug"), ("--json", "-")):
             out = self.run_hidden("env", *flags)
             self.assertIn(STAND_IN, out, flags)
         rows = {row["name"]: row for row in json.loads(self.run_hidden("env", "--json", "-"))["options"]}

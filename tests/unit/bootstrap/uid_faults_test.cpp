@@ -8,7 +8,6 @@
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/linking.h"
-#include "src/bootstrap/peer_links.h"
 #include "src/bootstrap/reception.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/uid_world.h"
@@ -490,51 +489,6 @@ TEST(UidFaults, AWayThatIsBlockedIsNamedByItsEnds) {
   // PE 1 connects to PE 2 at a distance of 1; PE 0 at one of 2.
   expect_all(errors, ExitCode::deadline,
              {"cannot connect PE ", " to PE 2", blocked.address().text() + ": Connection refused"});
-}
-
-/// A connection that PE 1 gave up after it was let in leaves its place to the next one.
-TEST(UidFaults, ANeighbourThatComesAgainIsLetIn) {
-  auto rendezvous = Rendezvous::start({}, 60);
-  const UniqueId id = rendezvous->id();
-  std::optional<Error> problem;
-  std::thread other([&] {
-    UidArguments arguments;
-    arguments.rank = 0;
-    arguments.size = 2;
-    arguments.id = id;
-    try {
-      const auto bootstrap = join_uid(std::move(arguments), soon());
-      bootstrap->barrier(soon());
-    } catch (const Error& error) {
-      problem = error;
-    }
-  });
-  std::vector<Listener> listeners = listen_for_neighbours(id, {});
-  Join join;
-  join.rank = 1;
-  join.size = 2;
-  join.remaining_ms = 60000;
-  for (const Listener& listener : listeners)
-    join.addresses.push_back(listener.address().text());
-  Dialer dialer("the rendezvous", id.addresses,
-                Introduction{FrameKind::join, join.encode(), id.secret});
-  Socket member = dial(dialer, soon());
-  const Neighbours neighbours =
-      Neighbours::decode(await_from_rendezvous(member, soon()).payload()).value();
-  const Hello hello{1, 0, 0};
-  Dialer first("PE 0", parse_foreign_addresses(neighbours.addresses[0]),
-               Introduction{FrameKind::hello, hello.encode(), id.secret});
-  dial(first, soon()).close();
-  NeighbourSockets sockets = link_neighbours({1, 2, id.secret, &neighbours, &member, "host b"},
-                                             std::move(listeners), soon());
-  const Bytes linked = encode_frame(FrameKind::linked);
-  member.send_all(linked.data(), linked.size(), soon());
-  PeerLinks links(1, 2, std::move(sockets));
-  const CallLabel label{FrameKind::barrier, 1, 0, 0};
-  const auto plan = plan_barrier();
-  run_plan(*plan, links, label, soon());
-  other.join();
-  EXPECT_FALSE(problem) << problem->message();
 }
 
 } // namespace

@@ -45,9 +45,8 @@ Environment exported(Environment environment, const std::string& fix) {
 TEST(GidTable, NamesEveryBadPort) {
   const CheckResult both = gid_result("rdma-gid-table", with_gids(2, 2), {});
   EXPECT_EQ(both.status, CheckStatus::fail);
-  EXPECT_EQ(both.reason,
-            "mlx5_0:1 and mlx5_1:1 have only link-local addresses, which other subnets "
-            "do not reach");
+  EXPECT_EQ(both.reason, "mlx5_0:1, mlx5_1:1 have only link-local addresses, which other subnets "
+                         "do not reach");
   const CheckResult each = gid_result("rdma-gid-table", with_gids(0, 2), {});
   EXPECT_EQ(each.reason, "mlx5_0:1 has no address at all; mlx5_1:1 has only link-local addresses, "
                          "which other subnets do not reach");
@@ -59,7 +58,7 @@ TEST(GidIndex, AWrongOneIsAnErrorWhateverElseIsWrong) {
   const CheckResult result =
       gid_result("rdma-gid-index", with_gids(2, 4), {{"NVSHMEM_IB_GID_INDEX", "0"}});
   EXPECT_EQ(result.status, CheckStatus::fail) << result.reason;
-  EXPECT_NE(result.reason.find("mlx5_0:1 and mlx5_1:1"), std::string::npos) << result.reason;
+  EXPECT_NE(result.reason.find("mlx5_0:1, mlx5_1:1"), std::string::npos) << result.reason;
 }
 
 /// Exports are tried on the check itself.

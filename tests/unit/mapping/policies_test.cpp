@@ -130,7 +130,7 @@ TEST(FabricPorts, NamesTellTheLayerWhereNothingElseDoes) {
 }
 
 TEST(FabricPorts, NothingKnownMeansAll) {
-  const Node node = NodeBuilder::from_matrix({"mlx5_0", "mlx5_1"}, {{"PIX", "SYS"}});
+  const Node node = NodeBuilder::from_matrix({"mlx5_0", "mlx5_1"}, {{"PIX", "PXB"}});
   EXPECT_EQ(fabric_ports(node).size(), 2U);
 }
 
