@@ -89,7 +89,8 @@ TEST(NvidiaSmiPartial, LessIsNeverRefusedWhereMoreIsReadAndNeverSilent) {
     bool lacking = hidden != 0;
     for (std::size_t row = 0; row < 5; ++row) {
       kept.push_back(random() % 3 == 0 ? 1 + random() % 5 : 5);
-      lacking = lacking || kept.back() < 5;
+      const bool own_x_only = row == 4 && kept.back() == 4; // the last row's X tells nothing
+      lacking = lacking || (kept.back() < 5 && !own_x_only);
     }
     const std::string text = text_without(hidden, kept);
     const Node node = read_nvidia_smi(text, "part");
