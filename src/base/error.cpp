@@ -78,9 +78,9 @@ bool harmful(const std::string& text, std::size_t at, std::size_t length) {
   if (length == 2)
     return sequence[0] == '\xc2' && static_cast<unsigned char>(sequence[1]) < 0xa0;
   // Nothing that exit() destroys: threads report errors while the process ends.
-  static constexpr std::array<std::string_view, 13> marks = {
+  static constexpr std::array<std::string_view, 14> marks = {
       "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b", "\u202c",
-      "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"};
+      "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069", "\ufeff"};
   return std::find(marks.begin(), marks.end(), sequence) != marks.end();
 }
 

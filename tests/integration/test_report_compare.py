@@ -316,12 +316,11 @@ class AnyFile(Compare):
                                        row(8, 10, 1, params={"first_pe": bad, "second_pe": "b" + bad}),
                                        row(8, 10, 1)],
                            host=bad, env={bad: bad})
-        for result in document["results"]:
-            result["link_fraction"] = 0.5
-            del result["link_fraction_reason"], result["limited_by_reason"]
+        document["results"][0]["link_fraction"] = 0.5
+        del document["results"][0]["link_fraction_reason"], document["results"][0]["limited_by_reason"]
         document["command"] = ["shmemctl", bad]
         document["findings"] = [{"id": "x", "severity": "error", "subject": bad, "message": bad, "fix": bad}]
-        document["checks"] = [{"id": bad, "title": bad, "status": "fail", "reason": bad, "evidence": bad,
+        document["checks"] = [{"id": "a-check", "title": bad, "status": "fail", "reason": bad, "evidence": bad,
                                "fix": bad, "group": bad}]
         path = self.write("hostile.json", document)
         self.assertEqual(run("report", "validate", path)[0], 0, run("report", "validate", path))

@@ -82,7 +82,8 @@ TEST(Topology, ANicWithAnErrorIsDrawnAsOne) {
             (HostNics{{"node7", "mlx5_1"}, {"node7", "mlx5_2"}, {"node7", "mlx5_3"}}));
   std::map<std::string, std::string> states;
   const json section = find_section(page_model({{loaded}, {}}), "topology");
-  for (const json& box : find_block(section, "topology").at("boxes"))
+  const json picture = find_block(section, "topology");
+  for (const json& box : picture.at("boxes"))
     if (box.at("kind") == "nic")
       states[box.at("label")] = box.at("state");
   EXPECT_EQ(states, (std::map<std::string, std::string>{{"mlx5_0", "hot"}, {"mlx5_1", "faulty"}}));
