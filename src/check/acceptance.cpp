@@ -144,6 +144,11 @@ Report absorb(const JobItem& item, const ChildResult& child, Report& report) {
   } catch (const Error&) {
     part = Report{};
   }
+  // It was the part that was aborted, not this run.
+  for (Finding& finding : part.findings)
+    if (finding.id == "run-aborted")
+      finding = {"check-" + item.id, finding.severity, item.id, item.title + ": " + finding.message,
+                 finding.fix};
   if (failed_silently(child, part))
     part.findings.push_back(failure_of(item, child, part));
   if (!part.phases.empty())

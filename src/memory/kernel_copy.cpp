@@ -1,6 +1,7 @@
 #include "src/memory/kernel_copy.h"
 
 #include <cerrno>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,6 +34,11 @@ int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
 int read_from_file(int file, std::uint64_t offset_bytes, void* memory,
                    std::size_t size_bytes) noexcept {
   return copy(SYS_pread64, file, offset_bytes, memory, size_bytes);
+}
+
+bool move_pages(void* from, void* to, std::size_t size_bytes) noexcept {
+  return ::syscall(SYS_mremap, from, size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) !=
+         -1;
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Copies between memory and a file that no code of this process takes part in.
+// Copies between memory and a file, and moves of pages, that no code of this process takes part in.
 #pragma once
 
 #include <cstddef>
@@ -13,5 +13,11 @@ int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
                   std::size_t size_bytes) noexcept;
 int read_from_file(int file, std::uint64_t offset_bytes, void* memory,
                    std::size_t size_bytes) noexcept;
+
+/// Moves the pages of `from` over those of `to`: mremap() with a fixed address, by the system call
+/// itself. UCX puts a function of its own in the place of the C library's mremap(), which loses the
+/// fifth argument, so the pages would come to lie wherever a register points. Returns whether the
+/// kernel did it.
+bool move_pages(void* from, void* to, std::size_t size_bytes) noexcept;
 
 } // namespace shmemctl

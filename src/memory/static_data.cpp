@@ -211,8 +211,7 @@ std::byte* SharedPages::private_copy() const noexcept {
 
 /// Moves the copy's pages over the shared ones. Of no effect if the kernel refuses.
 void SharedPages::put_in_place(std::byte* copy) noexcept {
-  if (::mremap(copy, size_bytes_, size_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, base_) ==
-      MAP_FAILED) {
+  if (!move_pages(copy, base_, size_bytes_)) {
     ::munmap(copy, size_bytes_);
     return;
   }

@@ -50,6 +50,7 @@ class Uid(unittest.TestCase):
             path = os.path.join(folder, "secret")
             with open(path, "w", encoding="utf-8") as file:
                 file.write("open sesame\n")
+            os.chmod(path, 0o600)
             processes = [start(0, 2, port),
                          start(1, 2, port, "", SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE=path)]
             for code, _, err in finish(processes):

@@ -99,8 +99,7 @@ void ForkGuard::in_child() noexcept {
   for (const Snapshot& snapshot : snapshots_) {
     const PageSpan& pages = snapshot.piece.pages;
     void* place = reinterpret_cast<void*>(pages.begin);
-    if (!snapshot.copy || ::mremap(snapshot.copy, pages.size_bytes(), pages.size_bytes(),
-                                   MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED)
+    if (!snapshot.copy || !move_pages(snapshot.copy, place, pages.size_bytes()))
       // Where even that fails, the pages stay shared with the parent.
       static_cast<void>(::mmap(place, pages.size_bytes(), PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_FIXED, snapshot.piece.file->descriptor.get(),
