@@ -65,8 +65,8 @@ public:
   void finish(Report report);
 
   /// The run could not go on: writes the last snapshot as `incomplete`, with the error's exit code
-  /// and the error as finding `run-aborted`. Nothing if a report was written, or its writing failed.
-  /// Throws like finish().
+  /// and the error as finding `run-aborted`. Nothing if a report was written, or its writing
+  /// failed. Throws like finish().
   void died(const Error& error);
 
 private:

@@ -3,10 +3,10 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
-#include "src/topo/cpu_layout.h"
 #include "src/bench/interference.h"
 #include "src/bench/pinning.h"
 #include "src/bench/verification.h"
+#include "src/topo/cpu_layout.h"
 
 namespace {
 

@@ -8,8 +8,8 @@ namespace shmemctl {
 
 Findings check_node(const Node& node) {
   Findings all;
-  for (auto check : {check_source, check_ports, check_pcie_links, check_affinity, check_nvlinks,
-                     check_rdma}) {
+  for (auto check :
+       {check_source, check_ports, check_pcie_links, check_affinity, check_nvlinks, check_rdma}) {
     Findings found = check(node);
     std::move(found.begin(), found.end(), std::back_inserter(all));
   }
