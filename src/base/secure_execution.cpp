@@ -33,7 +33,7 @@ std::vector<std::string> foreign_code_variables(const Environment& environment) 
   for (const auto& [name, value] : environment) {
     const bool by_prefix =
         std::any_of(code_prefixes.begin(), code_prefixes.end(),
-                    [&name](std::string_view prefix) { return starts_with(name, prefix); });
+                    [&name = name](std::string_view prefix) { return starts_with(name, prefix); });
     if (by_prefix ||
         std::find(code_variables.begin(), code_variables.end(), name) != code_variables.end())
       found.push_back(name);
