@@ -340,7 +340,7 @@ TEST(Runtime, ANamedTransportThatDoesNotWorkFailsWithOneThatWould) {
 // Before any memory is made, and with no neighbour to wait for.
 TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
   for (const char* name : {"SHMEMCTL_SYMMETRIC_SIZE", "SHMEMCTL_INIT_MODE", "SHMEMCTL_POLICY",
-                           "NVSHMEM_REMOTE_TRANSPORT", "SHMEMCTL_PES_PER_NODE"}) {
+                           "SHMEMCTL_PES_PER_NODE"}) {
     ForkJob job{.n_pes = 2};
     job.environment = {{name, "nonsense"}};
     for (const PeResult& result : run_fork_job(job)) {
@@ -349,6 +349,18 @@ TEST(Runtime, EveryOptionIsCheckedInTheFirstPhase) {
                 std::string::npos)
           << result.text;
     }
+  }
+}
+
+/// What NVSHMEM makes of it depends on IBGDA, so the phase that opens transports judges it.
+TEST(Runtime, ARemoteTransportThatNvshmemDoesNotKnowIsRefused) {
+  ForkJob job{.n_pes = 2};
+  job.environment = {{"NVSHMEM_REMOTE_TRANSPORT", "nonsense"}};
+  for (const PeResult& result : run_fork_job(job)) {
+    EXPECT_EQ(result.exit_code, 2) << result.text;
+    EXPECT_NE(result.text.find("NVSHMEM_REMOTE_TRANSPORT=nonsense is no transport"),
+              std::string::npos)
+        << result.text;
   }
 }
 
