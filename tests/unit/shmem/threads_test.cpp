@@ -237,7 +237,7 @@ TEST(Errors, NameWhatIsWrong) {
   expect_failure([] { shmem_barrier(0, 0, 2, allocate<long>(SHMEM_SYNC_SIZE)); }, ExitCode::usage,
                  "active set (0, 0, 2)");
   expect_failure([] { shmem_barrier(-1, 0, 1, nullptr); }, ExitCode::usage, "active set");
-  expect_failure([] { shmem_barrier(0, 40, 1, nullptr); }, ExitCode::usage, "active set");
+  expect_failure([] { shmem_barrier(0, 40, 2, nullptr); }, ExitCode::usage, "active set");
   EXPECT_EXIT(shmem_my_pe(), testing::ExitedWithCode(2), "not initialised");
 }
 

@@ -22,7 +22,8 @@ public:
   const char* name() const override { return "mistaken"; }
   std::string local_info() override { return {}; }
   Reach reach(const PeerPlace&, const PeerPlace&) const override {
-    return wrong_ == Wrong::reach ? Reach{0, "no cable"} : Reach{can_put | can_get, ""};
+    return wrong_ == Wrong::reach ? Reach{0, "no cable"}
+                                  : Reach{can_put | can_get | can_atomics, ""};
   }
   void use_nics(const std::vector<HcaPort>& nics) override { nics_ = nics; }
   void connect(const std::vector<PeerPlace>& peers, Exchange&, const Deadline&) override {
