@@ -122,7 +122,7 @@ mutants() { tests/support/device_mutants.sh; }
 moe_survivors="STORES_UNDER_WAY NOTIFY_ORDER GATHER_FENCE CALL_ORDER READY_RELAXED OUTPUTS_FENCE"
 moe_survivors="$moe_survivors RECORD_FENCE"
 # The same of kernels; threads of the host show them (tests/support/device_mutants.sh).
-kernel_survivors="SIGNAL_BEHIND WORD_ATOMIC"
+kernel_survivors="SIGNAL_BEHIND WORD_ATOMIC NETWORK_RELEASE"
 
 # served COMMAND...: under a multi-process service of its own, by which PEs run side by side on one
 # GPU. Each command has a new one: a client that was killed inside of a kernel, or trapped there,
@@ -171,6 +171,7 @@ mutants_of_gpus() {
   "$1" build/gpu_litmus_mutants || well=1
   each_is_found "$kernel_survivors" '*DataComesBefore*' "$1" build/test_gpu_stream_without_SIGNAL_BEHIND || well=1
   each_is_found "$kernel_survivors" '*staged*' "$1" build/test_gpu_litmus_without_WORD_ATOMIC || well=1
+  each_is_found "$kernel_survivors" '*' "$1" build/test_gpu_queue_memory_without_NETWORK_RELEASE || well=1
   # Ranks are threads of one process, which needs no service.
   each_is_found "$moe_survivors" '*ThreeHundred*:MoeOrder*:MoeLate*' env build/test_gpu_moe_without_* || well=1
   return "$well"
