@@ -191,6 +191,7 @@ inline std::vector<NetworkWay> network_ways() {
   // An HCA that keeps no more order than it must: signals are atomics, and fences wait.
   Environment any_order = host("ibgda", "shm,ibgda");
   any_order["SHMEMCTL_SOFT_HCA_PLACEMENT"] = "any";
+  any_order["SHMEMCTL_IBGDA_NUM_RC_PER_PE"] = "1"; // with more, a fence is a quiet of all of them
   Environment queues_staged = host("ibgda", "shm,ibgda"); // what their HCA carries out is staged
   queues_staged["SHMEMCTL_HEAP"] = "vmm";
   return {{"proxy_shm", host("proxy", "shm"), 1'000'000},
