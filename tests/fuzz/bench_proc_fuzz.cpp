@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(ticks->busy + ticks->idle + ticks->steal >= ticks->steal);
   parse_schedstat(text);
   parse_involuntary_switches(text);
-  if (const auto cpus = parse_pin_list(text)) {
+  if (const auto cpus = shmemctl::parse_pin_list(text)) {
     require(!cpus->empty() && cpus->size() <= static_cast<std::size_t>(shmemctl::max_cpus));
     for (const int cpu : *cpus)
       require(cpu >= 0 && cpu < shmemctl::max_cpus);
