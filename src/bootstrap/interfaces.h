@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/deadline.h"
 #include "src/base/socket.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 
@@ -47,5 +48,13 @@ std::optional<SocketAddress> source_address(const SocketAddress& to);
 
 /// A name for an abstract Unix socket that nothing else has: "shmemctl-<16 hex digits>".
 std::string random_unix_name();
+
+// Host names, with a deadline.
+
+/// The addresses of a host name. A name server that is out of order is asked again until the
+/// deadline. Throws Error (unavailable: no such host; deadline).
+/// @param family AF_UNSPEC, AF_INET or AF_INET6
+std::vector<SocketAddress> resolve(const std::string& host, int port, int family,
+                                   const Deadline& deadline);
 
 } // namespace shmemctl

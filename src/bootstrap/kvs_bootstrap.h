@@ -1,10 +1,12 @@
 // Collectives over a key-value space, as the process managers' interfaces offer it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/bootstrap/bootstrap.h"
 
@@ -57,5 +59,16 @@ private:
 /// that each sees what another one puts: some launchers and libraries hand out a private space.
 std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space,
                                               const Deadline& deadline);
+
+// Bytes as text, for places that only take printable characters.
+
+/// RFC 4648 section 4, without padding: letters, digits, '+' and '/'.
+std::string base64(const void* data, std::size_t size_bytes);
+/// The bytes; nothing if `text` is not what base64() writes for some bytes.
+std::optional<std::string> from_base64(std::string_view text);
+/// Characters that base64() writes for so many bytes.
+constexpr std::size_t base64_length(std::size_t size_bytes) {
+  return size_bytes / 3 * 4 + (size_bytes % 3 == 0 ? 0 : size_bytes % 3 + 1);
+}
 
 } // namespace shmemctl

@@ -1,6 +1,7 @@
 // Rank and size of a process, as launchers leave them in its environment.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,14 @@ struct HostAndPort {
   bool is_address = false; ///< not a name
 };
 HostAndPort parse_session_id(const std::string& text);
+
+// Which process of its job this one is, before any bootstrap has been opened.
+
+/// The rank that the launcher, or whoever started the job by hand, gave to this process; 0 if
+/// nobody launched it as one of several; nothing if its environment does not tell.
+std::optional<int> launched_rank(const Environment& environment);
+
+/// Its rank among the processes of the job on this machine; nothing if that is not told.
+std::optional<int> launched_local_rank(const Environment& environment);
 
 } // namespace shmemctl

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "src/base/job_health.h"
-#include "src/bootstrap/collectives.h"
-#include "src/bootstrap/linking.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/poll_set.h"
 
 namespace shmemctl {

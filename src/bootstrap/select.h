@@ -7,7 +7,7 @@
 
 #include "src/base/options.h"
 #include "src/bootstrap/bootstrap.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 

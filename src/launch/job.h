@@ -13,7 +13,6 @@
 #include "src/launch/relay.h"
 #include "src/launch/signals.h"
 #include "src/launch/spawn.h"
-#include "src/launch/terminal_input.h"
 
 namespace shmemctl {
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/options.h"
 #include "src/launch/signals.h"
@@ -48,5 +49,14 @@ struct Pipe {
 /// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
 /// that number.
 void fill_standard_descriptors();
+
+// Which file a command means.
+
+/// The file that `name` means: itself if it holds a slash, else the first executable file of that
+/// name in the environment's PATH. Throws Error (usage): no such program, or not executable.
+std::string find_program(const std::string& name, const Environment& environment);
+
+/// What is thrown for a program that cannot be executed.
+Error cannot_run(const std::string& name, int error_number);
 
 } // namespace shmemctl

@@ -18,10 +18,9 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
+#include "src/memory/available_memory.h"
 #include "src/memory/backing.h"
 #include "src/memory/host_file.h"
-#include "src/memory/memory_room.h"
-#include "src/memory/sparse_memory.h"
 
 namespace shmemctl {
 

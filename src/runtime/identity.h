@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,5 +67,24 @@ enum class WorldMode { whole, per_local_rank, low_latency };
 /// "whole", "per-local-rank" (DeepEP high throughput: one world per local rank), "low-latency".
 /// Throws Error (usage) for anything else.
 WorldMode parse_world_mode(const std::string& text);
+
+// Whether all PEs run one program, which symmetric global variables need.
+
+/// The first PE whose program is not the job's, and what the job's is. The job's program is the one
+/// that most PEs run; of several, the one with the lowest PE.
+struct OtherProgram {
+  int pe = -1;
+  int reference_pe = -1; ///< the first PE that runs the job's program
+};
+/// @param programs by PE: what tells a program from others (StaticDataRegion::fingerprint())
+std::optional<OtherProgram> find_other_program(const std::vector<std::string>& programs);
+
+// A job of its own for some of the PEs of a job.
+
+/// Collective over `parent`: the PEs of the same local rank get a bootstrap of their own, in which
+/// PE i is the one on node i (DeepEP's high-throughput mode: world = rank / local size). They meet
+/// by a unique id that the first of them makes and the parent's allgather carries.
+std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placement,
+                                     const Options& options, const Deadline& deadline);
 
 } // namespace shmemctl

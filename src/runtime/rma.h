@@ -11,7 +11,7 @@
 
 #include "src/base/choices.h"
 #include "src/base/job_health.h"
-#include "src/runtime/direct_places.h"
+#include "src/runtime/load_store_table.h"
 #include "src/runtime/state.h"
 #include "transports/region_table.h"
 #include "transports/shm/words.h"

@@ -9,12 +9,12 @@
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/collectives.h"
+#include "src/runtime/degraded_job.h"
+#include "src/runtime/failure_detector.h"
 #include "src/runtime/identity.h"
-#include "src/runtime/lifeline.h"
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/state.h"
-#include "src/runtime/survivors.h"
 #include "src/runtime/teams.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
@@ -144,5 +144,15 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// What the transports of one PE have moved through NICs.
+
+/// What this PE's transports claim so far, all of them: an entry for each port that one of them
+/// uses, also if nothing went through it yet.
+std::vector<NicTraffic> traffic_of(Runtime& runtime);
+
+/// What came since `before`.
+std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
+                                      std::vector<NicTraffic> now);
 
 } // namespace shmemctl

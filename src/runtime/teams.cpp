@@ -1,10 +1,13 @@
 #include "src/runtime/teams.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
 
+#include "src/base/deadline.h"
 #include "src/base/error.h"
-#include "src/runtime/cells.h"
-#include "src/runtime/slot_words.h"
+#include "src/base/secret.h"
 
 namespace shmemctl {
 
@@ -152,6 +155,327 @@ void Teams::destroy(TeamId team) {
     state.teams[team] = free_team(own.epoch.value);
     free_slots_ |= slot_words::bit(team);
   });
+}
+
+// Synchronisation of a team's members.
+
+/// In round r every member tells the one 2^r behind it that it has come, and waits for the one 2^r
+/// before it; after round r it knows that 2^(r+1) members have come. Each sync gives exactly one
+/// arrival in each round's counter, so it is over when the counter has reached the number of syncs
+/// begun (the partner may be one ahead, never two: it needs this PE's next arrival, directly or
+/// through others).
+void Teams::sync(TeamId team) {
+  const TeamMembers& members = members_of_team(team);
+  TeamSync& own = sync_[team];
+  const std::uint64_t epoch = ++own.epoch.value;
+  const int n = members.n_pes, me = state_of(team).my_pe;
+  for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
+    SyncCell& arrived = own.arrived[round];
+    add_at(rma_, arrived, 1, members.world_pe((me + distance) % n));
+    rma_.wait_until(&arrived.value, Compare::greater_equal, epoch, "team sync",
+                    members.world_pe((me - distance + n) % n));
+  }
+}
+
+bool Teams::everyone_direct(TeamId team) {
+  const TeamMembers& members = members_of_team(team);
+  std::optional<bool>& known = everyone_direct_[static_cast<std::size_t>(team)];
+  if (known)
+    return *known;
+  bool all = true;
+  for (int i = 0; i < members.n_pes; ++i)
+    all = all && rma_.direct(&sync_[team], members.world_pe(i)) != nullptr;
+  show(sync_[team].published[0], all ? 1 : 0);
+  sync(team);
+  for (int i = 0; i < members.n_pes; ++i)
+    all = look_at(rma_, sync_[team].published[0], members.world_pe(i)) != 0 && all;
+  sync(team);
+  known = all;
+  return all;
+}
+
+// New teams from a parent.
+
+int Teams::Slice::member(int parent_member) const {
+  return TeamMembers{start, stride, n_pes, {}}.member(parent_member);
+}
+
+std::optional<TeamId> Teams::split_strided(TeamId parent, int start, int stride, int n) {
+  if (!valid(parent) || n < 1 || (stride == 0 && n != 1))
+    return std::nullopt;
+  const std::int64_t last = start + std::int64_t{stride} * (n - 1);
+  if (start < 0 || start >= n_pes(parent) || last < 0 || last >= n_pes(parent))
+    return std::nullopt;
+  std::uint64_t arguments = slot_words::mixed(1, static_cast<std::uint64_t>(start));
+  arguments = slot_words::mixed(arguments, static_cast<std::uint64_t>(stride));
+  arguments = slot_words::mixed(arguments, static_cast<std::uint64_t>(n));
+  const auto slots = split(parent, {{start, stride == 0 ? 1 : stride, n}}, arguments);
+  if (!slots)
+    return std::nullopt;
+  return slots->front();
+}
+
+std::optional<Teams::Grid> Teams::split_2d(TeamId parent, int x_range) {
+  if (!valid(parent) || x_range < 1)
+    return std::nullopt;
+  const int n = n_pes(parent);
+  const int columns = std::min(x_range, n);
+  std::vector<Slice> slices;
+  for (int first = 0; first < n; first += columns)
+    slices.push_back({first, 1, std::min(columns, n - first)});
+  const int rows = static_cast<int>(slices.size());
+  for (int x = 0; x < columns; ++x)
+    slices.push_back({x, columns, (n - x + columns - 1) / columns});
+  const auto slots =
+      split(parent, slices, slot_words::mixed(2, static_cast<std::uint64_t>(columns)));
+  if (!slots)
+    return std::nullopt;
+  const int row = my_pe(parent) / columns, column_slice = rows + my_pe(parent) % columns;
+  return Grid{(*slots)[static_cast<std::size_t>(row)],
+              (*slots)[static_cast<std::size_t>(column_slice)]};
+}
+
+TeamMembers Teams::slice_of(TeamId parent, const Slice& slice) const {
+  std::vector<int> list(static_cast<std::size_t>(slice.n_pes));
+  for (int i = 0; i < slice.n_pes; ++i)
+    list[static_cast<std::size_t>(i)] = world_pe(parent, slice.start + i * slice.stride);
+  return team_members(std::move(list));
+}
+
+std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>& slices,
+                                         std::uint64_t arguments) {
+  const int me = my_pe(parent);
+  std::vector<std::optional<TeamMembers>> mine(slices.size());
+  std::size_t list_members = 0;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (slices[i].member(me) < 0)
+      continue;
+    mine[i] = slice_of(parent, slices[i]);
+    list_members += mine[i]->list.size();
+  }
+  sync(parent); // all are here: from now on nobody waits for a PE that does something else
+  SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
+  auto words = gather_free(parent, offer(claim, list_members), arguments);
+  while (!words) {
+    claim.let_go();
+    if (deadline.passed())
+      rma_.health().give_up("team split", -1);
+    std::this_thread::yield();
+    words = gather_free(parent, offer(claim, list_members), arguments);
+  }
+  auto slots = choose_slots(std::move(*words), slices);
+  if (!slots)
+    return std::nullopt;
+  state_.change([&](State& state) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (mine[i])
+        create(state, (*slots)[i], std::move(*mine[i]));
+      else
+        (*slots)[i] = invalid_team;
+    }
+  });
+  return slots;
+}
+
+/// The words of all members of the parent, in team order; nothing if one of them was busy. The
+/// second sync keeps the cells until everybody has read them.
+std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std::uint64_t own_word,
+                                                             std::uint64_t arguments) {
+  TeamSync& own = sync_[parent];
+  const int n = n_pes(parent);
+  show(own.published[0], own_word);
+  show(own.published[1], arguments);
+  sync(parent);
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(n));
+  std::uint64_t all = ~std::uint64_t{0};
+  for (int i = 0; i < n; ++i) {
+    const int pe = world_pe(parent, i);
+    if (look_at(rma_, own.published[1], pe) != arguments)
+      throw Error(ExitCode::usage, "team " + std::to_string(parent), "split",
+                  "PE " + std::to_string(pe) + " splits it with other arguments than PE " +
+                      std::to_string(rma_.pe()),
+                  "call it with the same arguments on all members of the parent");
+    all &= words[static_cast<std::size_t>(i)] = look_at(rma_, own.published[0], pe);
+  }
+  sync(parent);
+  if (!(all & slot_words::held))
+    return std::nullopt;
+  return words;
+}
+
+/// All members of the parent compute the slots of all slices, so that all know when one has none.
+std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_by_member,
+                                                const std::vector<Slice>& slices) {
+  Slots slots;
+  for (const Slice& slice : slices) {
+    const auto free_of = [&](int i) -> std::uint64_t& {
+      const int member = slice.start + i * slice.stride;
+      return free_by_member[static_cast<std::size_t>(member)];
+    };
+    std::uint64_t common = slot_words::slots_mask;
+    for (int i = 0; i < slice.n_pes; ++i)
+      common &= free_of(i);
+    const TeamId slot = slot_words::lowest(common);
+    if (slot == invalid_team)
+      return std::nullopt;
+    for (int i = 0; i < slice.n_pes; ++i)
+      free_of(i) &= ~slot_words::bit(slot);
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+// Teams of arbitrary PEs that find each other by a unique id.
+//
+// Every member shows its free slots in a rendezvous record of its own, under a key made from the
+// id, and reads those of others; nothing is written to a PE that has not begun this creation, so
+// creations that share members cannot mix, and PEs that are not members have no part in it. The AND
+// of all words is computed by dissemination: in round r a member shows the AND of 2^r members'
+// words and reads that of the member 2^r before it, waiting until it is there. AND is idempotent,
+// so any number of members will do. Each value has exactly one reader, which adds to `acks` when it
+// has it; a member leaves when its values of all rounds have been read. All members then know the
+// same word, hence the same slot: the lowest one that is free on all. No sync is needed after that:
+// a member that is already in its first sync adds to counters that are at rest on all members.
+
+namespace {
+
+constexpr int n_records = limits::max_teams;
+/// A creation's record is one of these many behind the one that its id names, so that a reader need
+/// not search all; so many creations whose ids collide may run in threads of one PE at once.
+constexpr int record_window = 4;
+constexpr const char* step = "team from a unique id";
+
+int record_at(std::uint64_t id, int probe) {
+  return static_cast<int>((id + static_cast<std::uint64_t>(probe)) % n_records);
+}
+
+bool usable(const std::vector<int>& members, int my_number, int pe, int n_pes) {
+  const auto n = static_cast<int>(members.size());
+  if (my_number < 0 || my_number >= n || members[static_cast<std::size_t>(my_number)] != pe)
+    return false;
+  std::vector<int> sorted = members;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted.front() >= 0 && sorted.back() < n_pes &&
+         std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
+/// Attempts of one creation are told apart by their keys.
+std::uint64_t key_of(std::uint64_t id, std::uint64_t attempt) {
+  const std::uint64_t key = slot_words::mixed(id, attempt);
+  return key == 0 ? 1 : key;
+}
+
+std::uint64_t hash_of(const std::vector<int>& members) {
+  std::uint64_t hash = members.size();
+  for (const int pe : members)
+    hash = slot_words::mixed(hash, static_cast<std::uint64_t>(pe));
+  return hash;
+}
+
+} // namespace
+
+std::uint64_t Teams::unique_id() {
+  std::uint64_t id = 0;
+  while (id == 0) {
+    const Secret random = random_secret();
+    std::memcpy(&id, random.data(), sizeof id);
+  }
+  return id;
+}
+
+std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
+                                            const std::vector<int>& members) {
+  if (!usable(members, my_number, rma_.pe(), rma_.n_pes()))
+    return std::nullopt;
+  TeamMembers team = team_members(members);
+  const int record = take_record(id);
+  // Nothing is agreed on yet: afterwards all are here.
+  agree_by_id(id, key_of(id, 0), record, slot_words::shown, my_number, members);
+  SlotClaims::Claim claim(claims_, {1, id});
+  const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
+  std::uint64_t agreed = 0;
+  for (std::uint64_t attempt = 1; !(agreed & slot_words::held); ++attempt) {
+    if (attempt > 1) {
+      claim.let_go();
+      if (deadline.passed())
+        rma_.health().give_up(step, -1);
+      std::this_thread::yield();
+    }
+    agreed = agree_by_id(id, key_of(id, attempt), record, offer(claim, team.list.size()), my_number,
+                         members);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    free_records_ |= slot_words::bit(record);
+  }
+  const TeamId slot = slot_words::lowest(agreed);
+  if (slot == invalid_team)
+    return std::nullopt;
+  state_.change([&](State& state) { create(state, slot, std::move(team)); });
+  return slot;
+}
+
+int Teams::take_record(std::uint64_t id) {
+  int taken = -1;
+  rma_.wait(
+      [&] {
+        const std::lock_guard lock(mutex_);
+        for (int probe = 0; probe < record_window && taken < 0; ++probe) {
+          const int record = record_at(id, probe);
+          if (free_records_ & slot_words::bit(record))
+            taken = record;
+        }
+        if (taken >= 0)
+          free_records_ &= ~slot_words::bit(taken);
+        return taken >= 0;
+      },
+      step);
+  return taken;
+}
+
+const TeamRendezvous* Teams::find_record(std::uint64_t id, std::uint64_t key, int pe) const {
+  for (int probe = 0; probe < record_window; ++probe) {
+    const TeamRendezvous& record = sync_[record_at(id, probe)].rendezvous;
+    if (look_at(rma_, record.key, pe) == key)
+      return &record;
+  }
+  return nullptr;
+}
+
+/// One attempt: the AND of all members' words.
+std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record,
+                                 std::uint64_t own_word, int my_number,
+                                 const std::vector<int>& members) {
+  const int n = static_cast<int>(members.size()), rounds = rounds_of(n);
+  TeamRendezvous& own = sync_[record].rendezvous;
+  const std::uint64_t list = hash_of(members);
+  show(own.list, list);
+  show(own.acks, 0);
+  for (SyncCell& value : own.values)
+    show(value, 0);
+  show(own.key, key); // the record is complete: readers may come
+
+  std::uint64_t common = own_word;
+  for (int round = 0; round < rounds; ++round) {
+    show(own.values[round], common);
+    const int peer = members[static_cast<std::size_t>((my_number - (1 << round) + n) % n)];
+    const TeamRendezvous* theirs = nullptr;
+    rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
+    if (look_at(rma_, theirs->list, peer) != list)
+      throw Error(ExitCode::usage, "PE " + std::to_string(peer), step,
+                  "its list of members is another one than that of PE " + std::to_string(rma_.pe()),
+                  "pass the same list on all members");
+    std::uint64_t word = 0;
+    rma_.wait([&] { return (word = look_at(rma_, theirs->values[round], peer)) != 0; }, step, peer);
+    common &= word;
+    add_at(rma_, const_cast<TeamRendezvous*>(theirs)->acks, 1, peer);
+  }
+  const int last_reader = members[static_cast<std::size_t>((my_number + (1 << rounds) / 2) % n)];
+  rma_.wait_until(&own.acks.value, Compare::equal, static_cast<std::uint64_t>(rounds), step,
+                  last_reader);
+  show(own.key, 0);
+  return common;
 }
 
 } // namespace shmemctl

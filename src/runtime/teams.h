@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -138,4 +139,59 @@ private:
   std::uint64_t free_records_ = ~std::uint64_t{0};
 };
 
+// Single words that PEs show each other.
+
+/// Release: who reads the value sees what was written before it.
+inline void show(SyncCell& own, std::uint64_t value) {
+  std::atomic_ref(own.value).store(value, std::memory_order_release);
+}
+
+/// The same cell of another PE. Acquire.
+inline std::uint64_t look_at(Rma& rma, const SyncCell& cell, int pe) {
+  return rma.get_value<std::uint64_t>(&cell.value, pe);
+}
+
+/// Adds to the same cell of another PE; release.
+inline void add_at(Rma& rma, SyncCell& cell, std::uint64_t value, int pe) {
+  rma.post_atomic(&cell.value, {AtomicOp::add, 8, value, 0}, pe);
+}
+
+/// 1, 2, 4, ... below this: the rounds of a dissemination over so many members.
+inline int rounds_of(int members) {
+  int rounds = 0;
+  while ((std::int64_t{1} << rounds) < members)
+    ++rounds;
+  return rounds;
+}
+
 } // namespace shmemctl
+
+namespace shmemctl::slot_words {
+
+// What PEs tell each other when they agree on a slot for a new team.
+
+/// One bit for each slot. Predefined teams are never free, so their bits carry flags; all of them
+/// are true for all if the AND of all words has them.
+static_assert(limits::max_teams <= 64 && first_user_team >= 2);
+inline constexpr std::uint64_t shown = 1; ///< the word is there
+inline constexpr std::uint64_t held = 2;  ///< no other creation may take slots of this PE meanwhile
+inline constexpr std::uint64_t slots_mask = ~std::uint64_t{0}
+                                            << static_cast<unsigned>(first_user_team);
+inline constexpr std::uint64_t bit(TeamId slot) {
+  return std::uint64_t{1} << static_cast<unsigned>(slot);
+}
+/// 0-63; invalid_team if none is free.
+inline TeamId lowest(std::uint64_t word) {
+  word &= slots_mask;
+  return word == 0 ? invalid_team : __builtin_ctzll(word);
+}
+
+/// A hash for values that must be equal on all PEs; not against intent.
+inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
+  std::uint64_t x = seed * 0x100000001b3ULL + value + 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+} // namespace shmemctl::slot_words

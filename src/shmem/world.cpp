@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/print_error.h"
-#include "src/runtime/proxy/proxy_context.h"
+#include "src/runtime/proxy/proxy.h"
 
 extern "C" {
 shmemctl_team shmemctl_world_team{shmemctl::team_world, 0};

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/runtime/buffers/held_buffer.h"
+#include "src/runtime/buffers.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/teams.h"

@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/memory/buffers/page_sharing.h"
-#include "src/memory/kernel_copy.h"
+#include "src/memory/process_vm_copy.h"
 
 namespace shmemctl {
 

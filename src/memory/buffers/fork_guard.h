@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/memory/buffers/page_ledger.h"
+#include "src/memory/buffers/page_refcounts.h"
 
 namespace shmemctl {
 

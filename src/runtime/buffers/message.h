@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "src/memory/peer_message.h"
-#include "src/runtime/buffers/control.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/socket.h"
+#include "src/memory/local_peers.h"
+#include "src/runtime/buffers/registration_table.h"
 
 namespace shmemctl::buffers {
 
@@ -72,5 +74,23 @@ std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
 
 /// The abstract name of the socket at which a PE answers.
 std::string socket_name(const JobSecret& secret, int pe);
+
+// Whole messages with descriptors, over connected Unix sockets.
+
+/// Non-blocking, close-on-exec, of type SOCK_SEQPACKET.
+FileDescriptor packet_socket();
+
+struct Packet {
+  enum class State { none, here, ended } state = State::none;
+  std::string bytes;
+  std::vector<FileDescriptor> descriptors;
+  bool descriptors_cut = false; ///< some could not be taken: too many open files
+};
+/// Takes one message that is there already. Whatever goes wrong on the connection is its end.
+Packet receive_packet(int socket);
+
+/// False if it cannot be sent now or ever (`error` has the errno).
+bool send_packet(int socket, const std::string& bytes, const std::vector<int>& descriptors,
+                 int& error);
 
 } // namespace shmemctl::buffers

@@ -3,10 +3,101 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "src/base/error.h"
 #include "transports/shm/shm.h"
+
+namespace shmemctl::buffers {
+
+namespace {
+constexpr int wait_interval_ms = 100;
+}
+
+MappingBook::Entry::Entry(std::shared_ptr<MappingBook> book, int owner_pe,
+                          const BufferHandle& handle)
+    : book_(std::move(book)), key_(owner_pe, handle.generation) {
+  const std::lock_guard lock(book_->mutex_);
+  ++book_->counts_[key_];
+}
+
+MappingBook::Entry::~Entry() {
+  const std::lock_guard lock(book_->mutex_);
+  const auto found = book_->counts_.find(key_);
+  if (--found->second == 0)
+    book_->counts_.erase(found);
+  book_->changed_.notify_all();
+}
+
+bool MappingBook::wait_until_gone(int owner_pe, const BufferHandle& handle,
+                                  const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  const auto gone = [&] { return counts_.count({owner_pe, handle.generation}) == 0; };
+  while (!gone()) {
+    if (deadline.passed())
+      return false;
+    changed_.wait_for(lock, std::chrono::milliseconds(deadline.poll_ms(wait_interval_ms)), gone);
+  }
+  return true;
+}
+
+namespace {
+
+constexpr const char* subject = "a buffer's pages";
+
+/// Beyond a file's end there is SIGBUS.
+void require_size(const FileDescriptor& file, const FilePart& part) {
+  struct stat status {};
+  const bool good = ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode);
+  const auto size_bytes = good ? static_cast<std::uint64_t>(status.st_size) : 0;
+  if (part.size_bytes == 0 || part.size_bytes % page_bytes() != 0 ||
+      part.offset_bytes % page_bytes() != 0 || part.offset_bytes > size_bytes ||
+      part.size_bytes > size_bytes - part.offset_bytes)
+    throw Error(ExitCode::unavailable, subject, "import", "their file is smaller than they are",
+                "do not shrink the file behind registered memory");
+}
+
+} // namespace
+
+PagesView::PagesView(const std::vector<FilePart>& parts, const std::vector<FileDescriptor>& files,
+                     bool writable) {
+  for (const FilePart& part : parts) {
+    require_size(files[part.file], part);
+    if (__builtin_add_overflow(size_bytes_, part.size_bytes, &size_bytes_))
+      throw Error(ExitCode::unavailable, subject, "import", "they do not fit the address space",
+                  "start all PEs with the same version of this tool");
+  }
+  void* reserved =
+      ::mmap(nullptr, size_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED)
+    throw system_error(subject, "map", errno, "raise the limit of address space: ulimit -v");
+  base_ = static_cast<std::byte*>(reserved);
+  try {
+    map(parts, files, writable);
+  } catch (...) {
+    ::munmap(base_, size_bytes_);
+    throw;
+  }
+}
+
+void PagesView::map(const std::vector<FilePart>& parts, const std::vector<FileDescriptor>& files,
+                    bool writable) {
+  std::byte* at = base_;
+  for (const FilePart& part : parts) {
+    if (::mmap(at, part.size_bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED,
+               files[part.file].get(), static_cast<off_t>(part.offset_bytes)) == MAP_FAILED)
+      throw system_error(subject, "map", errno, "raise sysctl vm.max_map_count");
+    at += part.size_bytes;
+  }
+}
+
+PagesView::~PagesView() {
+  ::munmap(base_, size_bytes_);
+}
+
+} // namespace shmemctl::buffers
 
 namespace shmemctl {
 
@@ -218,3 +309,54 @@ void OpenBuffer::get(void* target, std::uint64_t offset_bytes, std::size_t size_
 } // namespace buffers
 
 } // namespace shmemctl
+
+namespace shmemctl::buffers {
+
+OpenCache::Entries::iterator OpenCache::position(int owner_pe, std::uint32_t slot) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry->owner_pe() == owner_pe && entry->handle().slot == slot;
+  });
+}
+
+std::shared_ptr<const OpenBuffer> OpenCache::find(int owner_pe, const BufferHandle& handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = position(owner_pe, handle.slot);
+  if (found == entries_.end() || (*found)->handle() != handle)
+    return nullptr;
+  entries_.splice(entries_.begin(), entries_, found);
+  return entries_.front();
+}
+
+void OpenCache::insert(std::shared_ptr<const OpenBuffer> opened) {
+  Entries gone; // unmapped after the lock is free
+  const std::lock_guard lock(mutex_);
+  const auto same = position(opened->owner_pe(), opened->handle().slot);
+  if (same != entries_.end()) {
+    if ((*same)->handle().generation > opened->handle().generation)
+      return;
+    gone.splice(gone.end(), entries_, same);
+  }
+  entries_.push_front(std::move(opened));
+  for (auto entry = std::next(entries_.begin()); entry != entries_.end();) {
+    const auto current = entry++;
+    if (!(*current)->live())
+      gone.splice(gone.end(), entries_, current);
+  }
+  while (entries_.size() > limit_)
+    gone.splice(gone.end(), entries_, std::prev(entries_.end()));
+}
+
+void OpenCache::erase(int owner_pe, const BufferHandle& handle) {
+  Entries gone;
+  const std::lock_guard lock(mutex_);
+  const auto found = position(owner_pe, handle.slot);
+  if (found != entries_.end() && (*found)->handle() == handle)
+    gone.splice(gone.end(), entries_, found);
+}
+
+std::size_t OpenCache::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+} // namespace shmemctl::buffers

@@ -1,16 +1,76 @@
-// One registered buffer of some PE, opened here: which way its bytes take, and the copies.
+// Which buffers of other PEs' GPUs this process has mapped now.
 #pragma once
 
+#include <condition_variable>
+#include <list>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "src/runtime/buffers/gpu_side.h"
-#include "src/runtime/buffers/mapping_book.h"
-#include "src/runtime/buffers/owner_link.h"
-#include "src/runtime/buffers/pages_view.h"
+#include "src/base/deadline.h"
+#include "src/base/file_descriptor.h"
+#include "src/memory/buffers/buffer_pool.h"
+#include "src/runtime/buffers/gpu_buffer_backend.h"
+#include "src/runtime/buffers/message.h"
+#include "src/runtime/buffers/owner_connection.h"
+
+namespace shmemctl::buffers {
+
+/// A mapping that somebody still uses outlives the entry of the cache; here it is counted until it
+/// is really gone, which an owner has to know before it frees the memory. Thread safe.
+class MappingBook {
+public:
+  /// Counts one mapping while it lives: to be declared before the mapping.
+  class Entry {
+  public:
+    Entry(std::shared_ptr<MappingBook> book, int owner_pe, const BufferHandle& handle);
+    ~Entry();
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+  private:
+    std::shared_ptr<MappingBook> book_;
+    std::pair<int, std::uint64_t> key_;
+  };
+
+  /// False if the deadline passed and there still is one.
+  bool wait_until_gone(int owner_pe, const BufferHandle& handle, const Deadline& deadline);
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<int, std::uint64_t>, int> counts_; ///< by owner and generation
+};
+
+// The pages of another process's buffer, mapped here one behind the other.
+
+class PagesView {
+public:
+  /// Throws Error (unavailable): a file is smaller than it should be, or the system refuses.
+  PagesView(const std::vector<FilePart>& parts, const std::vector<FileDescriptor>& files,
+            bool writable);
+  ~PagesView();
+  PagesView(const PagesView&) = delete;
+  PagesView& operator=(const PagesView&) = delete;
+  std::byte* base() const { return base_; } ///< of the first page
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  void map(const std::vector<FilePart>& parts, const std::vector<FileDescriptor>& files,
+           bool writable);
+  std::byte* base_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+} // namespace shmemctl::buffers
 
 namespace shmemctl {
+
+// One registered buffer of some PE, opened here: which way its bytes take, and the copies.
 
 /// How the bytes of an operation travel.
 enum class BufferWay {
@@ -106,3 +166,33 @@ private:
 } // namespace buffers
 
 } // namespace shmemctl
+
+namespace shmemctl::buffers {
+
+// What this PE has opened of others' registered buffers.
+
+/// By owner and slot; a registration that takes a slot over takes the entry over too, and an older
+/// one never comes back. Who uses an entry holds a reference, so one that is thrown out stays
+/// mapped until its last user is done. Thread safe.
+class OpenCache {
+public:
+  explicit OpenCache(std::size_t limit) : limit_(limit) {}
+
+  /// The entry of exactly this registration, which becomes the most recently used; or nullptr.
+  std::shared_ptr<const OpenBuffer> find(int owner_pe, const BufferHandle& handle);
+  /// Takes it in, unless a younger registration has the slot; throws out the entry of the slot,
+  /// those whose registration has ended, and the least recently used beyond the limit.
+  void insert(std::shared_ptr<const OpenBuffer> opened);
+  void erase(int owner_pe, const BufferHandle& handle);
+  std::size_t size() const;
+
+private:
+  using Entries = std::list<std::shared_ptr<const OpenBuffer>>;
+  Entries::iterator position(int owner_pe, std::uint32_t slot);
+
+  std::size_t limit_;
+  mutable std::mutex mutex_;
+  Entries entries_; ///< most recently used first
+};
+
+} // namespace shmemctl::buffers

@@ -8,7 +8,8 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
-#include "src/memory/kernel_copy.h"
+#include "src/base/service_thread.h"
+#include "src/memory/process_vm_copy.h"
 
 namespace shmemctl::buffers {
 
@@ -255,6 +256,26 @@ bool Service::reply(const Link& link, const Answer& answer, const std::vector<in
 void Service::end(const Link& link) {
   if (link.user != nobody)
     connected_[link.user].store(false, std::memory_order_release);
+}
+
+namespace {
+constexpr int poll_interval_ms = 100;
+}
+
+Owner::Owner(const ControlShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
+             std::vector<int> users, BufferPool& pool, ServiceDuties duties)
+    : control_(std::make_shared<Control>(shape, backing_kind)),
+      service_(secret, pe, std::move(users), pool, *control_, std::move(duties)) {
+  thread_ = start_service_thread("buffers", [this] {
+    while (!stop_.load(std::memory_order_acquire))
+      service_.poll(poll_interval_ms);
+  });
+}
+
+Owner::~Owner() {
+  stop_.store(true, std::memory_order_release);
+  service_.wake();
+  thread_.join();
 }
 
 } // namespace shmemctl::buffers

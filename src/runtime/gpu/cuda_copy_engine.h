@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "src/base/job_health.h"
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 #include "src/runtime/state.h"
 #include "transports/p2p/copy_engine.h"
 

@@ -1,14 +1,14 @@
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "src/base/round_up.h"
 #include "src/base/text.h"
-#include "src/memory/cuda_host_backing.h"
-#include "src/memory/cuda_vmm_backing.h"
-#include "src/memory/gathered_peers.h"
-#include "src/runtime/gpu/cuda_ipc_region.h"
-#include "src/runtime/gpu/cuda_map_trial.h"
+#include "src/base/units.h"
+#include "src/cuda/device.h"
+#include "src/memory/cuda_backing.h"
+#include "src/memory/local_peers.h"
 
 namespace shmemctl {
 
@@ -207,6 +207,135 @@ RegionView GpuMemory::view(int region) const {
   for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe)
     view.mapped.push_back(part.part_of(static_cast<int>(pe)));
   return view;
+}
+
+IpcRegion::IpcRegion(std::string name, std::shared_ptr<const cuda::Device> device,
+                     const cuda::Stream& stream, std::size_t size_bytes, int pe, std::size_t n_pes)
+    : name_(std::move(name)), device_(std::move(device)), pe_(pe), own_(device_, size_bytes),
+      parts_(n_pes, nullptr) {
+  cuda::fill_now(stream, own_.data(), 0, size_bytes);
+  parts_[static_cast<std::size_t>(pe)] = own_.data();
+}
+
+IpcRegion::~IpcRegion() {
+  for (std::size_t pe = 0; pe < parts_.size(); ++pe)
+    close(static_cast<int>(pe));
+}
+
+std::string IpcRegion::handle() const {
+  const cuda::Current current(*device_);
+  CUipcMemHandle handle{};
+  device_->driver().require(
+      device_->call().ipc_get_mem_handle(&handle, reinterpret_cast<CUdeviceptr>(base())),
+      format_size_bytes(size_bytes()) + " of memory of " + device_->text(), "export");
+  return {handle.reserved, sizeof handle.reserved};
+}
+
+void IpcRegion::open(int pe, const std::string& handle) {
+  const std::string subject = "the memory of PE " + std::to_string(pe) + " for " + device_->text();
+  CUipcMemHandle known{};
+  if (handle.size() != sizeof known.reserved)
+    throw Error(ExitCode::unavailable, subject, "map", "it has sent no handle",
+                "start all PEs with the same version of this tool");
+  std::memcpy(known.reserved, handle.data(), handle.size());
+  const cuda::Current current(*device_);
+  CUdeviceptr at = 0;
+  device_->driver().require(
+      device_->call().ipc_open_mem_handle(&at, known, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), subject,
+      "map");
+  parts_[static_cast<std::size_t>(pe)] = reinterpret_cast<std::byte*>(at);
+}
+
+void IpcRegion::close(int pe) noexcept {
+  std::byte*& part = parts_[static_cast<std::size_t>(pe)];
+  if (!part || pe == pe_)
+    return;
+  CUcontext previous = nullptr;
+  device_->call().ctx_push_current(device_->context());
+  device_->call().ipc_close_mem_handle(reinterpret_cast<CUdeviceptr>(part));
+  device_->call().ctx_pop_current(&previous);
+  part = nullptr;
+}
+
+std::byte* IpcRegion::part_of(int pe) const {
+  return parts_[static_cast<std::size_t>(pe)];
+}
+
+void IpcRegion::grow(std::size_t more_bytes, const Deadline&) {
+  throw Error(ExitCode::unavailable, "the region '" + name_ + "'", "grow",
+              "memory of SHMEMCTL_HEAP=ipc is committed at the start, and it has " +
+                  format_size_bytes(size_bytes()) + ", not " + format_size_bytes(more_bytes) +
+                  " more",
+              "raise SHMEMCTL_SYMMETRIC_SIZE");
+}
+
+namespace {
+
+/// What a PE writes at the start of its chunk.
+std::uint64_t mark_of(int pe) {
+  return 0x5348'4d43'0000'0000 + static_cast<std::uint64_t>(pe);
+}
+
+} // namespace
+
+std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid) {
+  if (device.info().uuid == uuid)
+    return "";
+  for (const cuda::DeviceInfo& other : device.driver().devices()) {
+    if (other.uuid != uuid)
+      continue;
+    int can = 0, atomics = 0;
+    CUdevice mine = 0, theirs = 0;
+    const cuda::Functions& call = device.call();
+    const std::string pair = " from " + device.text() + " (" + device.info().pci_address +
+                             ") to GPU " + std::to_string(other.ordinal) + " (" +
+                             other.pci_address + ")";
+    if (call.device_get(&mine, device.info().ordinal) != CUDA_SUCCESS ||
+        call.device_get(&theirs, other.ordinal) != CUDA_SUCCESS ||
+        call.device_can_access_peer(&can, mine, theirs) != CUDA_SUCCESS || can == 0)
+      return "CUDA has no peer access" + pair;
+    // Kernels count the members of a barrier by them.
+    if (call.device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                      mine, theirs) != CUDA_SUCCESS ||
+        atomics == 0)
+      return "the link has no native atomics" + pair;
+  }
+  return "";
+}
+
+std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
+                                         HeapBacking& backing, LocalPeers& peers,
+                                         const std::vector<int>& candidates, const GpuSetup& setup,
+                                         const Deadline& deadline) {
+  std::vector<std::string> why_not(setup.offers.size());
+  const std::size_t chunk_bytes = backing.granularity_bytes();
+  const auto slots = static_cast<std::size_t>(peers.slots());
+  const auto my_slot = static_cast<std::size_t>(peers.my_slot());
+  const auto range = backing.reserve(slots * chunk_bytes);
+  const auto place = [&](std::size_t slot) { return range->base() + slot * chunk_bytes; };
+  const cuda::Stream stream(device);
+  const std::unique_ptr<Chunk> mine = backing.create(chunk_bytes);
+  mine->map(place(my_slot));
+  const std::uint64_t mark = mark_of(setup.placement->pe);
+  cuda::copy_now(stream, place(my_slot), &mark, sizeof mark);
+  std::vector<FileDescriptor> theirs = peers.exchange(mine->descriptor(), deadline);
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    const int pe = candidates[slot];
+    std::string& reason = why_not[static_cast<std::size_t>(pe)];
+    reason = why_no_peer_access(*device, setup.offers[static_cast<std::size_t>(pe)].uuid);
+    if (slot == my_slot || !reason.empty())
+      continue;
+    try {
+      backing.import(std::move(theirs[slot]), chunk_bytes)->map(place(slot));
+      std::uint64_t seen = 0;
+      cuda::copy_now(stream, &seen, place(slot), sizeof seen);
+      if (seen != mark_of(pe))
+        reason = "its memory reads wrong when it is mapped here";
+    } catch (const Error& error) {
+      reason = error.message();
+    }
+  }
+  return why_not;
 }
 
 } // namespace shmemctl

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "src/base/units.h"
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 
 namespace shmemctl {
 

@@ -7,7 +7,7 @@
 #include "src/base/round_up.h"
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
-#include "src/runtime/gpu/wait_words.h"
+#include "src/runtime/gpu/wait_error_text.h"
 
 namespace shmemctl {
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <mutex>
 
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 #include "src/runtime/gpu/cuda_copy_engine.h"
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 #include "src/runtime/gpu/cuda_user_buffers.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/device_job.h"
 #include "src/runtime/gpu/gpu.h"
-#include "src/runtime/gpu/host_reachable_way.h"
+#include "src/runtime/gpu/host_staged_transport.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
 #include "transports/host_memory_only.h"

@@ -1,6 +1,6 @@
 // Builds without CUDA.
 #include "src/base/error.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "src/runtime/proxy/proxy_context.h"
+#include "src/runtime/proxy/proxy.h"
 
 namespace shmemctl {
 

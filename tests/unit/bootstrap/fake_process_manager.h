@@ -11,7 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
-#include "src/bootstrap/pmi_space.h"
+#include "src/bootstrap/pmi_kvs.h"
 
 namespace shmemctl::test {
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <thread>
 
-#include "src/bootstrap/pmi_space.h"
+#include "src/bootstrap/pmi_kvs.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {

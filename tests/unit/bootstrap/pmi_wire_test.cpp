@@ -3,7 +3,7 @@
 #include <random>
 
 #include "src/base/error.h"
-#include "src/bootstrap/base64.h"
+#include "src/bootstrap/kvs_bootstrap.h"
 #include "src/bootstrap/pmi_wire.h"
 
 namespace shmemctl {

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <gtest/gtest.h>
 
-#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/frame.h"
-#include "src/bootstrap/linking.h"
 #include "tests/support/findings.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"

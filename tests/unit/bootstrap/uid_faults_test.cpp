@@ -4,11 +4,11 @@
 #include <stdexcept>
 #include <sys/socket.h>
 
+#include "src/bootstrap/acceptor.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
-#include "src/bootstrap/linking.h"
-#include "src/bootstrap/reception.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/uid_world.h"
 

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/launcher_variables.h"
-#include "src/bootstrap/resolve.h"
 #include "src/bootstrap/select.h"
 #include "tests/support/findings.h"
 #include "tests/support/soon.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl::test {
 

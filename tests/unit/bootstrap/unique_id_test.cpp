@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 namespace {

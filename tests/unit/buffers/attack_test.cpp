@@ -4,7 +4,6 @@
 
 #include "src/base/socket.h"
 #include "src/runtime/buffers/message.h"
-#include "src/runtime/buffers/packet_socket.h"
 #include "src/runtime/buffers/service.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/buffers/buffer_memory.h"

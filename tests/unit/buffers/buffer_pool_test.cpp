@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <thread>
 
-#include "src/memory/buffers/page_swap.h"
+#include "src/memory/buffers/page_sharing.h"
 #include "src/memory/host_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked_pes.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/memory/buffers/page_swap.h"
+#include "src/memory/buffers/page_sharing.h"
 #include "src/memory/host_file.h"
 #include "tests/support/forked_pes.h"
 #include "tests/unit/buffers/buffer_world.h"

@@ -12,7 +12,6 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/sysroot.h"
-#include "src/memory/sparse_memory.h"
 #include "tests/support/forked_pes.h"
 
 namespace shmemctl {

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "src/runtime/proxy/proxy.h"
-#include "src/runtime/proxy/proxy_settings.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/proxy/memory_world.h"
 

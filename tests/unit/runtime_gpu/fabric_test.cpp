@@ -1,6 +1,6 @@
 // Heaps of memory with fabric handles. The machines of a domain are one here: everything but the
 // hardware's part is the same.
-#include "src/runtime/gpu/cuda_fabric.h"
+#include "src/runtime/gpu/cuda_opened_gpu.h"
 
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"

@@ -1,0 +1,31 @@
+// The device that a PE has opened.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/cuda/device.h"
+#include "src/runtime/gpu/gpu_runtime.h"
+
+namespace shmemctl {
+
+class CudaSeat final : public GpuSeat {
+public:
+  CudaSeat(std::shared_ptr<const cuda::Device> device, GpuOffer offer)
+      : device_(std::move(device)), offer_(std::move(offer)) {}
+  const GpuOffer& offer() const override { return offer_; }
+  const std::shared_ptr<const cuda::Device>& device() const { return device_; }
+
+private:
+  std::shared_ptr<const cuda::Device> device_;
+  GpuOffer offer_;
+};
+
+// NVLink domains that span machines: whether this PE's GPU is in one, and can share memory there.
+
+/// "<cluster>.<clique>" of the device's NVLink domain, if it has handles that reach its other
+/// machines and the driver lets this process make them; else "", and `why`: one clause.
+std::string fabric_domain(const std::shared_ptr<const cuda::Device>& device,
+                          const std::string& nvml_library, std::string& why);
+
+} // namespace shmemctl
