@@ -1,4 +1,4 @@
-// Where strangers connect: only those that present themselves in time are let through.
+// Accepts connections and passes on those that authenticate in time.
 #pragma once
 
 #include <functional>
@@ -12,53 +12,53 @@
 
 namespace shmemctl {
 
-/// Who has presented itself.
-struct Visitor {
+/// A peer that has sent its first frame.
+struct AcceptedPeer {
   Socket socket;
   Bytes contents;      ///< of its frame, without the proof
   bool proven = false; ///< it has the secret of the job: else nothing it says may be believed
   Bytes welcome;       ///< the frame that lets it in, and shows that this side has the secret too
 };
 
-/// Accepts connections, challenges each that knocks, and reads one control frame from it. A
+/// Accepts connections, challenges each one that requests it, and reads one control frame. A
 /// connection that sends anything else, or has not sent its frame within five seconds, is closed;
-/// of too many that wait, the oldest is closed. Nothing that a stranger does costs more than that.
-class Reception {
+/// beyond max_waiting, the oldest is closed. That bounds what an unauthenticated peer can cost.
+class Acceptor {
 public:
-  static constexpr double patience_s = 5; ///< several round trips of a slow network
+  static constexpr double handshake_timeout_s = 5; ///< several round trips of a slow network
   static constexpr std::size_t max_waiting = 1024;
 
-  Reception(std::vector<Listener> listeners, const Secret& secret)
+  Acceptor(std::vector<Listener> listeners, const Secret& secret)
       : listeners_(std::move(listeners)), secret_(secret) {}
 
   void prepare(PollSet& set);
-  /// Calls `arrived` for each complete frame of the wanted kind. It may close this: then nobody
-  /// else arrives.
-  using Arrived = std::function<void(Visitor)>;
+  /// Calls `arrived` for each complete frame of the wanted kind. `arrived` may close this: then no
+  /// other frame is passed on.
+  using Arrived = std::function<void(AcceptedPeer)>;
   void advance(const PollSet& set, FrameKind wanted, const Arrived& arrived);
   void close();
   const std::vector<Listener>& listeners() const { return listeners_; }
-  std::size_t waiting() const { return guests_.size(); }
+  std::size_t waiting() const { return pending_.size(); }
 
 private:
-  struct Guest {
+  struct Pending {
     Socket socket;
     Deadline until;
     FrameReader reader;
     std::size_t slot = PollSet::none;
-    std::optional<Handshake> handshake = {}; ///< once it has knocked
+    std::optional<Handshake> handshake = {}; ///< once it has requested the connection
   };
   void accept_from(Listener& listener);
-  /// False if the guest has to go or has gone through.
-  bool hear(Guest& guest, FrameKind wanted, const Arrived& arrived);
+  /// False if the connection is to be closed or was passed on.
+  bool read(Pending& pending, FrameKind wanted, const Arrived& arrived);
   /// False if it has to go.
-  static bool challenge(Guest& guest);
-  Visitor visitor(Guest& guest, Proven proven) const;
+  static bool challenge(Pending& pending);
+  AcceptedPeer accepted(Pending& pending, Proven proven) const;
 
   std::vector<Listener> listeners_;
   const Secret secret_;
   std::vector<std::size_t> listener_slots_;
-  std::vector<Guest> guests_; ///< oldest first
+  std::vector<Pending> pending_; ///< oldest first
   bool closed_ = false;
 };
 

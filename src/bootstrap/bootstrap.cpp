@@ -77,7 +77,7 @@ void abort_pending() {
     return;
   std::this_thread::sleep_for(others_time);
   job->bootstrap->abort(job->code, job->message);
-  // The object stays: what its destructor would tell a launcher it has been told.
+  // The object is kept: its destructor would report to the launcher again.
 }
 
 } // namespace

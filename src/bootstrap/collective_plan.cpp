@@ -26,8 +26,8 @@ public:
   }
 };
 
-/// After round k a PE has the blocks of the 2^(k+1) ranks that end with its own. They lie in place,
-/// as one run of blocks or two where it wraps around: nothing is copied.
+/// After round k a PE has the blocks of the 2^(k+1) ranks up to its own. They are in place, as one
+/// run of blocks or two where it wraps around: nothing is copied.
 class AllgatherPlan final : public Plan {
 public:
   AllgatherPlan(int rank, int size, std::byte* receive, std::size_t block_bytes)
@@ -105,7 +105,7 @@ private:
     });
     return out_.size();
   }
-  /// The distances that have bit `round` come in runs of 2^round.
+  /// The distances with bit `round` form runs of 2^round.
   template <class Action>
   void for_each_run(int round, const Action& action) {
     const long long run = 1LL << round;
@@ -154,11 +154,11 @@ int levels_of(int size) {
   return levels;
 }
 
-int neighbour_forth(int rank, int size, int level) {
+int forward_neighbour(int rank, int size, int level) {
   return static_cast<int>(modulo(rank + (1LL << level), size));
 }
 
-int neighbour_back(int rank, int size, int level) {
+int backward_neighbour(int rank, int size, int level) {
   return static_cast<int>(modulo(rank - (1LL << level), size));
 }
 

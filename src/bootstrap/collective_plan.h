@@ -15,9 +15,9 @@ namespace shmemctl {
 
 /// ceil(log2 size): the levels of neighbours, and the rounds of every collective.
 int levels_of(int size);
-/// The PE at distance +2^level (forth) or -2^level (back), modulo size.
-int neighbour_forth(int rank, int size, int level);
-int neighbour_back(int rank, int size, int level);
+/// The PE at distance +2^level (forward) or -2^level (back), modulo size.
+int forward_neighbour(int rank, int size, int level);
+int backward_neighbour(int rank, int size, int level);
 
 struct ConstPiece {
   const std::byte* data = nullptr;
@@ -47,7 +47,7 @@ public:
 };
 /// Dissemination: one empty message to each neighbour.
 std::unique_ptr<Plan> plan_barrier();
-/// Bruck: the blocks known so far double with each round. `receive` must hold this PE's block.
+/// Bruck: the number of known blocks doubles with each round. `receive` must hold this PE's block.
 std::unique_ptr<Plan> plan_allgather(int rank, int size, std::byte* receive,
                                      std::size_t block_bytes);
 /// Bruck: in round k go the blocks whose distance has bit k, half of all.

@@ -14,8 +14,8 @@ namespace shmemctl {
 namespace {
 
 constexpr std::size_t max_listeners = 4, max_problems = 4;
-/// Who cannot connect says so this long before its deadline, or at 4/5 of it: before the rendezvous
-/// gives up for all, which knows only who is not connected.
+/// A PE that cannot connect reports it this long before its deadline, or at 4/5 of it: before the
+/// rendezvous times out for all, which knows only which PEs are not connected.
 constexpr double earlier_s = 1, earlier_share = 0.2;
 
 void add_once(std::vector<SocketAddress>& addresses, const SocketAddress& address) {
@@ -60,11 +60,11 @@ std::vector<SocketAddress> addresses_to_offer(const UniqueId& id, const Interfac
 
 class Linking {
 public:
-  Linking(const LinkingRequest& request, std::vector<Listener> listeners)
-      : request_(request), reception_(std::move(listeners), request.secret) {
+  Linking(const ConnectRequest& request, std::vector<Listener> listeners)
+      : request_(request), acceptor_(std::move(listeners), request.secret) {
     const int levels = levels_of(request.size);
-    sockets_.back.resize(static_cast<std::size_t>(levels));
-    sockets_.forth.resize(static_cast<std::size_t>(levels));
+    sockets_.backward.resize(static_cast<std::size_t>(levels));
+    sockets_.forward.resize(static_cast<std::size_t>(levels));
     missing_back_ = levels;
     for (int level = 0; level < levels; ++level)
       dialers_.push_back(make_dialer(level));
@@ -87,7 +87,7 @@ public:
 
 private:
   Dialer make_dialer(int level) const {
-    const int peer = neighbour_forth(request_.rank, request_.size, level);
+    const int peer = forward_neighbour(request_.rank, request_.size, level);
     const std::string name = "PE " + std::to_string(peer);
     const std::vector<SocketAddress> addresses =
         parse_foreign_addresses(request_.neighbours->addresses[static_cast<std::size_t>(level)]);
@@ -101,7 +101,7 @@ private:
       if (!dialer.done())
         dialer.prepare(set_);
     if (missing_back_ > 0)
-      reception_.prepare(set_);
+      acceptor_.prepare(set_);
     const std::size_t rendezvous_slot = set_.add(request_.rendezvous->descriptor(), POLLIN);
     set_.wake_after((missing_forth_ > 0 ? say_by_ : deadline).poll_ms());
     set_.wait();
@@ -109,12 +109,12 @@ private:
       hear_rendezvous(deadline);
     for (std::size_t level = 0; level < dialers_.size(); ++level)
       if (!dialers_[level].done() && dialers_[level].advance(set_)) {
-        sockets_.forth[level] = dialers_[level].take();
+        sockets_.forward[level] = dialers_[level].take();
         --missing_forth_;
       }
     if (missing_back_ > 0)
-      reception_.advance(set_, FrameKind::hello,
-                         [this](Visitor visitor) { let_in(std::move(visitor)); });
+      acceptor_.advance(set_, FrameKind::hello,
+                        [this](AcceptedPeer accepted) { let_in(std::move(accepted)); });
     if (missing_forth_ > 0 && say_by_.passed())
       give_up_dialing();
     if (missing_back_ > 0 && deadline.passed())
@@ -128,32 +128,33 @@ private:
                    "join the job of");
   }
 
-  void let_in(Visitor visitor) {
-    const std::optional<Hello> hello = Hello::decode(visitor.contents);
+  void let_in(AcceptedPeer accepted) {
+    const std::optional<Hello> hello = Hello::decode(accepted.contents);
     if (!hello)
       return;
-    const bool is_neighbour =
-        hello->to == request_.rank && hello->level < sockets_.back.size() &&
-        hello->from == neighbour_back(request_.rank, request_.size, static_cast<int>(hello->level));
-    if (!visitor.proven || !is_neighbour) {
-      shmemctl::refuse(std::move(visitor.socket),
+    const bool is_neighbour = hello->to == request_.rank &&
+                              hello->level < sockets_.backward.size() &&
+                              hello->from == backward_neighbour(request_.rank, request_.size,
+                                                                static_cast<int>(hello->level));
+    if (!accepted.proven || !is_neighbour) {
+      shmemctl::refuse(std::move(accepted.socket),
                        {ExitCode::unavailable, request_.rank,
                         "a PE of another job, or another PE of this job, listens there",
                         "give each job its own unique id"});
       return;
     }
-    Socket& place = sockets_.back[hello->level];
-    // The peer has tried two ways: the first is in use, and this one it will drop. Unless the first
-    // has ended meanwhile: then the peer has not heard that it was let in.
+    Socket& place = sockets_.backward[hello->level];
+    // The peer has tried two addresses: the first connection is in use, and it will drop this one.
+    // Unless the first has closed meanwhile: then the peer has not received its Welcome.
     if (place && !has_ended(place))
       return;
-    if (!say_welcome(visitor))
+    if (!say_welcome(accepted))
       return;
-    visitor.socket.set_peer("PE " + std::to_string(hello->from));
+    accepted.socket.set_peer("PE " + std::to_string(hello->from));
     const bool is_new = !place;
-    place = std::move(visitor.socket);
+    place = std::move(accepted.socket);
     if (is_new && --missing_back_ == 0)
-      reception_.close();
+      acceptor_.close();
   }
 
   static bool has_ended(const Socket& socket) {
@@ -162,10 +163,10 @@ private:
     return count == 0 || (count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
   }
 
-  static bool say_welcome(Visitor& visitor) {
+  static bool say_welcome(AcceptedPeer& accepted) {
     try {
-      return visitor.socket.send_some(visitor.welcome.data(), visitor.welcome.size()) ==
-             visitor.welcome.size();
+      return accepted.socket.send_some(accepted.welcome.data(), accepted.welcome.size()) ==
+             accepted.welcome.size();
     } catch (const Error&) {
       return false;
     }
@@ -197,9 +198,9 @@ private:
 
   [[noreturn]] void give_up_waiting() const {
     std::vector<int> ranks;
-    for (std::size_t level = 0; level < sockets_.back.size(); ++level) {
-      const int rank = neighbour_back(request_.rank, request_.size, static_cast<int>(level));
-      if (!sockets_.back[level] && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+    for (std::size_t level = 0; level < sockets_.backward.size(); ++level) {
+      const int rank = backward_neighbour(request_.rank, request_.size, static_cast<int>(level));
+      if (!sockets_.backward[level] && std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
         ranks.push_back(rank);
     }
     throw Error(ExitCode::deadline, "PE " + list_ranks(ranks, ranks.size()) + " to " + self(),
@@ -210,7 +211,7 @@ private:
 
   void tell_connected(const Error& error) noexcept {
     const FailureReport report = heard_ ? *heard_ : report_of(error, request_.rank);
-    for (std::vector<Socket>* sockets : {&sockets_.forth, &sockets_.back})
+    for (std::vector<Socket>* sockets : {&sockets_.forward, &sockets_.backward})
       for (Socket& socket : *sockets)
         if (socket)
           shmemctl::refuse(std::move(socket), report);
@@ -218,8 +219,8 @@ private:
       shmemctl::refuse(std::move(*request_.rendezvous), report);
   }
 
-  const LinkingRequest request_;
-  Reception reception_;
+  const ConnectRequest request_;
+  Acceptor acceptor_;
   NeighbourSockets sockets_;
   std::vector<Dialer> dialers_;
   std::optional<FailureReport> heard_; ///< why the job has failed elsewhere
@@ -252,8 +253,8 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
   return listeners;
 }
 
-NeighbourSockets link_neighbours(const LinkingRequest& request, std::vector<Listener> listeners,
-                                 const Deadline& deadline) {
+NeighbourSockets connect_neighbours(const ConnectRequest& request, std::vector<Listener> listeners,
+                                    const Deadline& deadline) {
   return Linking(request, std::move(listeners)).run(deadline);
 }
 

@@ -48,7 +48,8 @@ void Dialer::start_next() {
     if (Socket socket = Socket::start_connect(addresses_[address], peer_, problem)) {
       Attempt& attempt = attempts_.emplace_back(std::move(socket), address);
       attempt.handshake.dialer = random_nonce();
-      attempt.outbox = encode_frame(FrameKind::knock, encode_nonce(attempt.handshake.dialer));
+      attempt.outbox =
+          encode_frame(FrameKind::connect_request, encode_nonce(attempt.handshake.dialer));
     } else {
       note(address, std::strerror(problem), connect_may_be_retried(problem));
     }

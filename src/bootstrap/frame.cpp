@@ -51,7 +51,7 @@ const char* to_string(FrameKind kind) {
     return "hello";
   case FrameKind::goodbye:
     return "goodbye";
-  case FrameKind::knock:
+  case FrameKind::connect_request:
     return "knock";
   case FrameKind::challenge:
     return "challenge";

@@ -116,7 +116,7 @@ std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>&
   };
   std::vector<InterfaceAddress> chosen;
   std::copy_if(interfaces.begin(), interfaces.end(), std::back_inserter(chosen), usable);
-  // An interface that was named comes in the order of the names, whatever it is.
+  // Named interfaces come in the order of the names, whatever their kind.
   const bool by_name = !names.exclude && !names.names.empty();
   std::stable_sort(chosen.begin(), chosen.end(),
                    [&](const InterfaceAddress& left, const InterfaceAddress& right) {

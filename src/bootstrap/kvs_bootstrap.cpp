@@ -42,14 +42,13 @@ static_assert(sizeof(Header) == header_bytes);
 
 class KvsBootstrap final : public Bootstrap {
 public:
-  KvsBootstrap(std::unique_ptr<KeyValueSpace> space, const Deadline& deadline)
-      : Bootstrap(space->rank(), space->size()), space_(std::move(space)),
-        prefix_(space_->key_prefix()) {
+  KvsBootstrap(std::unique_ptr<KeyValueStore> kvs, const Deadline& deadline)
+      : Bootstrap(kvs->rank(), kvs->size()), kvs_(std::move(kvs)), prefix_(kvs_->key_prefix()) {
     if (size() > 1)
       introduce(deadline);
   }
 
-  const char* name() const override { return space_->name(); }
+  const char* name() const override { return kvs_->name(); }
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override;
   void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
@@ -57,13 +56,13 @@ public:
   void barrier(const Deadline& deadline) override;
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override {
-    space_->abort(code, message);
+    kvs_->abort(code, message);
   }
   void finish(const Deadline& deadline) override {
     barrier(deadline);
-    space_->finish(deadline);
+    kvs_->finish(deadline);
   }
-  void leave(const Deadline& deadline) noexcept override { space_->leave(deadline); }
+  void leave(const Deadline& deadline) noexcept override { kvs_->leave(deadline); }
 
 private:
   void introduce(const Deadline& deadline);
@@ -85,7 +84,7 @@ private:
     return static_cast<const std::byte*>(blocks) + static_cast<std::size_t>(rank) * bytes_per_rank;
   }
 
-  std::unique_ptr<KeyValueSpace> space_;
+  std::unique_ptr<KeyValueStore> kvs_;
   std::string prefix_;
   std::uint64_t sequence_ = 0; ///< number of the collective that this PE is in, from 1
   Call call_ = Call::barrier;
@@ -98,27 +97,27 @@ std::string KvsBootstrap::key(int from, int receiver, std::size_t piece) const {
 
 /// Payload bytes that one value carries; a multiple of 3 where they become base64.
 std::size_t KvsBootstrap::piece_bytes() const {
-  const std::size_t limit = space_->max_value_bytes();
-  return space_->binary_values() ? limit : limit / 4 * 3;
+  const std::size_t limit = kvs_->max_value_bytes();
+  return kvs_->binary_values() ? limit : limit / 4 * 3;
 }
 
 void KvsBootstrap::introduce(const Deadline& deadline) {
   if (piece_bytes() < 2 * header_bytes)
     throw Error(ExitCode::unavailable, subject(), "use",
-                "its values hold " + std::to_string(space_->max_value_bytes()) + " bytes only",
+                "its values hold " + std::to_string(kvs_->max_value_bytes()) + " bytes only",
                 "choose another SHMEMCTL_BOOTSTRAP");
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
   const std::string mine = start + std::to_string(random()) + "/" + std::to_string(random());
-  space_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
-  space_->fence(deadline);
+  kvs_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
+  kvs_->fence(deadline);
   check_hello(rank(), mine, deadline);
   check_hello((rank() + 1) % size(), start, deadline);
 }
 
 void KvsBootstrap::check_hello(int of, const std::string& expected_start,
                                const Deadline& deadline) {
-  const auto hello = space_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
+  const auto hello = kvs_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
   const std::string whose = "PE " + std::to_string(of);
   if (!hello)
     throw Error(
@@ -151,7 +150,7 @@ void KvsBootstrap::disagree(int with, const std::string& how) const {
 void KvsBootstrap::begin(Call call) {
   call_ = call;
   ++sequence_;
-  space_->watch(&health());
+  kvs_->watch(&health());
 }
 
 void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes,
@@ -164,8 +163,8 @@ void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes
   copy_bytes(piece.data() + header_bytes, payload, first_bytes);
   std::size_t number = 0;
   const auto send = [&] {
-    const std::string value = space_->binary_values() ? piece : base64(piece.data(), piece.size());
-    space_->put(key(rank(), receiver, number++), value, deadline);
+    const std::string value = kvs_->binary_values() ? piece : base64(piece.data(), piece.size());
+    kvs_->put(key(rank(), receiver, number++), value, deadline);
   };
   send();
   for (std::size_t at = first_bytes; at < size_bytes; at += piece.size()) {
@@ -179,12 +178,12 @@ std::string KvsBootstrap::get_piece(int from, int receiver, std::size_t piece,
   health().check();
   if (deadline.passed())
     health().give_up(to_string(call_), from);
-  const auto value = space_->get(from, key(from, receiver, piece), deadline);
+  const auto value = kvs_->get(from, key(from, receiver, piece), deadline);
   if (!value) {
     health().await_cause(from);
     disagree(from, "put nothing for it: it is in another call");
   }
-  const auto bytes = space_->binary_values() ? value : from_base64(*value);
+  const auto bytes = kvs_->binary_values() ? value : from_base64(*value);
   // The first piece of an unexpected length is looked into for the reason.
   if (!bytes || (bytes->size() != expected_bytes && (piece > 0 || bytes->size() < header_bytes)))
     disagree(from, "put a value that cannot be read");
@@ -229,7 +228,7 @@ void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
   if (size() == 1)
     return;
   put(everyone, mine, bytes_per_rank, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   // Each begins with its neighbour, so that no server is asked for one value by all at once.
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
@@ -247,7 +246,7 @@ void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_p
     put(to, block(send, to, bytes_per_rank), bytes_per_rank, deadline);
   }
   if (size() > 1)
-    space_->fence(deadline);
+    kvs_->fence(deadline);
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
     get(from, rank(), block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
@@ -258,20 +257,20 @@ void KvsBootstrap::barrier(const Deadline& deadline) {
   begin(Call::barrier);
   if (size() == 1)
     return;
-  if (space_->fence_synchronizes()) {
-    space_->fence(deadline);
+  if (kvs_->fence_synchronizes()) {
+    kvs_->fence(deadline);
     return;
   }
-  // PE 0 hears of all, then all hear of PE 0.
+  // PE 0 gathers from all, then all get from PE 0.
   if (rank() != 0)
     put(0, nullptr, 0, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() == 0) {
     for (int from = 1; from < size(); ++from)
       get(from, 0, nullptr, 0, deadline);
     put(everyone, nullptr, 0, deadline);
   }
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() != 0)
     get(0, everyone, nullptr, 0, deadline);
 }
@@ -283,16 +282,16 @@ void KvsBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
     return;
   if (rank() == root)
     put(everyone, data, size_bytes, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() != root)
     get(root, everyone, data, size_bytes, deadline);
 }
 
 } // namespace
 
-std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space,
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs,
                                               const Deadline& deadline) {
-  return std::make_unique<KvsBootstrap>(std::move(space), deadline);
+  return std::make_unique<KvsBootstrap>(std::move(kvs), deadline);
 }
 
 namespace {

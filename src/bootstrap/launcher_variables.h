@@ -38,11 +38,12 @@ HostAndPort parse_session_id(const std::string& text);
 
 // Which process of its job this one is, before any bootstrap has been opened.
 
-/// The rank that the launcher, or whoever started the job by hand, gave to this process; 0 if
-/// nobody launched it as one of several; nothing if its environment does not tell.
+/// The rank that the launcher, or the user who started the job by hand, gave to this process; 0 if
+/// it was not launched as one of several; nothing if its environment does not say.
 std::optional<int> launched_rank(const Environment& environment);
 
-/// Its rank among the processes of the job on this machine; nothing if that is not told.
+/// Its rank among the processes of the job on this machine; nothing if the environment does not
+/// say.
 std::optional<int> launched_local_rank(const Environment& environment);
 
 } // namespace shmemctl

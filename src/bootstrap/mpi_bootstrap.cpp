@@ -7,7 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/base/signal_dispositions.h"
-#include "src/bootstrap/backoff.h"
+#include "src/base/wait.h"
 #include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"
 
@@ -41,7 +41,7 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
 }
 
 MpiBootstrap::~MpiBootstrap() {
-  if (!pending_ && buffers_->outbox.empty())
+  if (!pending_ && buffers_->pending_queries.empty())
     return;
   // MPI may still read or write the buffers of a call that was given up, until the program's end.
   static std::mutex mutex;
@@ -50,7 +50,7 @@ MpiBootstrap::~MpiBootstrap() {
   kept.push_back(std::move(buffers_));
 }
 
-/// MPI_Init waits for every process of the job and cannot be told when to stop.
+/// MPI_Init waits for every process of the job and has no timeout.
 void MpiBootstrap::initialise(const Deadline& deadline) {
   blocking_ = std::make_unique<BlockingCalls>();
   const auto result = std::make_shared<int>(MpiLibrary::success);
@@ -86,17 +86,17 @@ void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline)
   check(mpi_.Comm_rank(original, &rank), "MPI_Comm_rank");
   check(mpi_.Comm_size(original, &size), "MPI_Comm_size");
   set_ranks(rank, size);
-  heard_.assign(ranks(), -1);
+  last_call_of_.assign(ranks(), -1);
   MpiRequest request = nullptr;
   check(mpi_.Comm_idup(original, &comm_, &request), "MPI_Comm_idup");
-  // Nobody can be hailed on a communicator that is not there yet.
-  PollBackoff backoff;
-  for (int done = 0; done == 0; backoff.pause()) {
+  // Progress queries need a communicator, which does not exist yet: the timeout error names no
+  // rank.
+  Wait wait(health(), deadline, {"MPI_Comm_idup"}, library_backoff);
+  wait_until(wait, [&] {
+    int done = 0;
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), "MPI_Comm_idup");
-    health().check();
-    if (done == 0 && deadline.passed())
-      health().give_up("MPI_Comm_idup", -1);
-  }
+    return done != 0;
+  });
   check(mpi_.Comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
 }
 
@@ -217,7 +217,7 @@ void MpiBootstrap::finish(const Deadline& deadline) {
         "MPI_Finalize", [finalize = mpi_.Finalize, result] { *result = finalize(); }, deadline,
         health());
     check(*result, "MPI_Finalize");
-    buffers_->outbox.clear();
+    buffers_->pending_queries.clear();
   }
 }
 
@@ -257,93 +257,88 @@ std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& d
   return bootstrap;
 }
 
-// How a call of the MPI bootstrap waits, and how it finds out who did not come.
+// How the MPI bootstrap waits for a call, and how it finds the rank that is missing from it.
 
 namespace {
 
 constexpr int hail_tag = 0x5348;
 /// How long others have to answer once a deadline has passed.
 constexpr std::chrono::duration<double> answer_span{1.0};
-/// In larger jobs everybody asking everybody would be a storm of its own.
+/// In larger jobs queries from all ranks to all ranks would be too many messages.
 constexpr int most_ranks_to_hail = 1024;
-constexpr int turns_between_hearings = 16;
+constexpr int polls_between_queries = 16;
 
 } // namespace
 
 void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& deadline) {
   ++call_;
   pending_ = true;
-  PollBackoff backoff;
-  for (int turn = 0;; ++turn, backoff.pause()) {
+  // `find_peer` asks the other ranks, which may take a second: only at the deadline.
+  Wait wait(health(), deadline, {.step = call, .find_peer = [this] { return missing_rank(); }},
+            library_backoff);
+  for (int poll = 1;; ++poll) {
     int done = 0;
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), call);
     if (done != 0) {
       pending_ = false;
       return;
     }
-    health().check();
-    if (turn % turns_between_hearings == turns_between_hearings - 1)
-      hear_hails();
-    if (deadline.passed())
-      give_up(call);
+    if (poll % polls_between_queries == 0)
+      answer_progress_queries();
+    wait.pause();
   }
 }
 
-void MpiBootstrap::give_up(const char* call) {
-  const int culprit = missing_rank();
-  health().waiting_for(culprit);
-  health().give_up(call, culprit);
-}
-
-/// Asks every rank which call it is in. Ranks that wait answer; the first one that does not, or
-/// that is in an earlier call, is the culprit. -1 if nobody can be blamed.
+/// Asks every rank which call it is in. Waiting ranks respond; the first one that does not, or that
+/// is in an earlier call, is the missing one. -1 if there is none.
 int MpiBootstrap::missing_rank() {
   if (size() > most_ranks_to_hail)
     return -1;
-  heard_[static_cast<std::size_t>(rank())] = call_;
+  last_call_of_[static_cast<std::size_t>(rank())] = call_;
   for (int other = 0; other < size(); ++other)
     if (other != rank())
-      hail(other, true);
+      send_progress_query(other, true);
   const Deadline answers_due = Deadline::after(answer_span);
   const auto culprit = [this] {
-    return std::find_if(heard_.begin(), heard_.end(),
+    return std::find_if(last_call_of_.begin(), last_call_of_.end(),
                         [this](std::int64_t call) { return call < call_; });
   };
-  PollBackoff backoff;
-  while (culprit() != heard_.end() && !answers_due.passed()) {
-    hear_hails();
+  Backoff backoff(library_backoff);
+  while (culprit() != last_call_of_.end() && !answers_due.passed()) {
+    answer_progress_queries();
     health().check();
     backoff.pause();
   }
-  return culprit() == heard_.end() ? -1 : static_cast<int>(culprit() - heard_.begin());
+  return culprit() == last_call_of_.end() ? -1
+                                          : static_cast<int>(culprit() - last_call_of_.begin());
 }
 
-void MpiBootstrap::hail(int other, bool wants_answer) {
-  buffers_->outbox.push_back({rank(), call_, wants_answer});
+void MpiBootstrap::send_progress_query(int other, bool wants_answer) {
+  buffers_->pending_queries.push_back({rank(), call_, wants_answer});
   MpiRequest request = nullptr;
-  check(mpi_.Isend(&buffers_->outbox.back(), sizeof(Hail), mpi_.byte, other, hail_tag, comm_,
-                   &request),
+  check(mpi_.Isend(&buffers_->pending_queries.back(), sizeof(ProgressQuery), mpi_.byte, other,
+                   hail_tag, comm_, &request),
         "MPI_Isend");
   check(mpi_.Request_free(&request), "MPI_Request_free");
 }
 
-void MpiBootstrap::hear_hails() {
+void MpiBootstrap::answer_progress_queries() {
   for (;;) {
     int waiting = 0;
     check(mpi_.Iprobe(MpiLibrary::any_source, hail_tag, comm_, &waiting, MpiLibrary::ignore_status),
           "MPI_Iprobe");
     if (waiting == 0)
       return;
-    Hail heard{};
+    ProgressQuery heard{};
     check(mpi_.Recv(&heard, sizeof heard, mpi_.byte, MpiLibrary::any_source, hail_tag, comm_,
                     MpiLibrary::ignore_status),
           "MPI_Recv");
     if (heard.rank < 0 || heard.rank >= size())
       continue;
-    std::int64_t& last = heard_[static_cast<std::size_t>(heard.rank)];
+    std::int64_t& last = last_call_of_[static_cast<std::size_t>(heard.rank)];
     last = std::max(last, heard.call);
     if (heard.wants_answer != 0)
-      hail(static_cast<int>(heard.rank), false);
+      send_progress_query(static_cast<int>(heard.rank), false);
   }
 }
 

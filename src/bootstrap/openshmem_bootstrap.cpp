@@ -5,7 +5,7 @@
 
 #include "src/base/log.h"
 #include "src/base/round_up.h"
-#include "src/bootstrap/backoff.h"
+#include "src/base/wait.h"
 #include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t sets = 2;
 constexpr std::size_t cache_line_bytes = 64;
 constexpr std::size_t smallest_slot_bytes = 256;
-/// How long the thread polls before it comes back for a look at the deadline and the job's health.
+/// How long the thread polls before it returns for a check of the deadline and the job's health.
 constexpr std::chrono::milliseconds polling_span{20};
 constexpr std::chrono::seconds abort_span{2};
 
@@ -26,7 +26,7 @@ std::uint64_t load_flag(std::uint64_t& flag) {
 
 } // namespace
 
-/// The library and the symmetric memory. Slots and flags lie at the same place on every PE.
+/// The library and the symmetric memory. Slots and flags are at the same offset on every PE.
 struct OpenshmemBootstrap::Shared {
   OpenshmemLibrary shmem;
   int me = 0, n_pes = 1;
@@ -84,7 +84,7 @@ void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadl
     if (shared->memory == nullptr)
       return;
     std::fill_n(shared->memory, shared->flags_bytes, std::byte{0});
-    shared->shmem.barrier_all(); // nobody puts before all flags are zero
+    shared->shmem.barrier_all(); // no PE may put before all flags are zero
   };
   blocking_.run("shmem_malloc", set_up_memory, deadline, health());
   if (shared_->memory == nullptr)
@@ -159,7 +159,7 @@ void OpenshmemBootstrap::put_frames(const Round& round, const char* step,
 void OpenshmemBootstrap::wait_for_frames(const char* step, const Deadline& deadline) {
   const auto poll = [shared = shared_, number = round_] {
     const Deadline end = Deadline::after(polling_span);
-    PollBackoff backoff;
+    Backoff backoff(library_backoff);
     for (int from = 0; from < shared->n_pes && !end.passed();) {
       if (load_flag(shared->flag(number, from)) == number) {
         ++from;

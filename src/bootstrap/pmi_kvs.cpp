@@ -16,9 +16,9 @@ constexpr std::size_t max_line_bytes = 1023;
 constexpr std::size_t max_key_length = 63;
 constexpr long long max_size = 1 << 20;
 
-class Pmi1Space final : public KeyValueSpace {
+class Pmi1Kvs final : public KeyValueStore {
 public:
-  Pmi1Space(FileDescriptor descriptor, const PmiIdentity& identity)
+  Pmi1Kvs(FileDescriptor descriptor, const PmiIdentity& identity)
       : connection_(std::move(descriptor)), rank_(identity.rank), size_(identity.size) {}
 
   const char* name() const override { return "pmi"; }
@@ -28,7 +28,7 @@ public:
   std::size_t max_value_bytes() const override { return max_value_bytes_; }
   bool binary_values() const override { return false; }
 
-  /// For PMI_PORT: who this process is.
+  /// For PMI_PORT: identifies this process.
   void identify(int id, const Deadline& deadline);
   void start(const Deadline& deadline);
 
@@ -53,7 +53,7 @@ private:
   std::string space_name_;
 };
 
-void Pmi1Space::identify(int id, const Deadline& deadline) {
+void Pmi1Kvs::identify(int id, const Deadline& deadline) {
   const PmiConnection::Wait wait{deadline, health(), "PMI initack"};
   connection_.ask_line(PmiMessage("initack").add("pmiid", std::to_string(id)), "initack", wait);
   long long rank = -1, size = -1;
@@ -70,7 +70,7 @@ void Pmi1Space::identify(int id, const Deadline& deadline) {
   size_ = static_cast<int>(size);
 }
 
-void Pmi1Space::start(const Deadline& deadline) {
+void Pmi1Kvs::start(const Deadline& deadline) {
   const PmiMessage init = ask(PmiMessage("init").add("pmi_version", "1").add("pmi_subversion", "1"),
                               "response_to_init", "PMI init", deadline);
   PmiConnection::require_success(init, "PMI init");
@@ -83,7 +83,7 @@ void Pmi1Space::start(const Deadline& deadline) {
 
 /// The shortest of what the server takes, what fits a line with our longest key, and what fits the
 /// line of its answer.
-void Pmi1Space::set_limits(const PmiMessage& maxes) {
+void Pmi1Kvs::set_limits(const PmiMessage& maxes) {
   const auto limit = [&](const char* name) {
     const long long value = maxes.integer(name).value_or(0);
     return static_cast<std::size_t>(std::clamp(value, 1LL, 1LL << 16)) - 1;
@@ -97,22 +97,22 @@ void Pmi1Space::set_limits(const PmiMessage& maxes) {
       std::min(limit("vallen_max"), max_line_bytes - std::min(max_line_bytes, line.size()));
 }
 
-void Pmi1Space::put(const std::string& key, const std::string& value, const Deadline& deadline) {
+void Pmi1Kvs::put(const std::string& key, const std::string& value, const Deadline& deadline) {
   const PmiMessage answer =
       ask(PmiMessage("put").add("kvsname", space_name_).add("key", key).add("value", value),
           "put_result", "PMI put", deadline);
   PmiConnection::require_success(answer, "PMI put");
 }
 
-void Pmi1Space::fence(const Deadline& deadline) {
+void Pmi1Kvs::fence(const Deadline& deadline) {
   const PmiMessage answer = ask(PmiMessage("barrier_in"), "barrier_out", "PMI barrier", deadline);
   PmiConnection::require_success(answer, "PMI barrier");
 }
 
-std::optional<std::string> Pmi1Space::get(int, const std::string& key, const Deadline& deadline) {
+std::optional<std::string> Pmi1Kvs::get(int, const std::string& key, const Deadline& deadline) {
   const PmiMessage answer = ask(PmiMessage("get").add("kvsname", space_name_).add("key", key),
                                 "get_result", "PMI get", deadline);
-  // A key that is not there has no number of its own.
+  // A missing key has no error code of its own.
   const auto rc = answer.integer("rc");
   const std::string words = answer.find("msg").value_or("");
   if (rc && *rc != 0 && (words.empty() || words.find("not_found") != std::string::npos))
@@ -121,7 +121,7 @@ std::optional<std::string> Pmi1Space::get(int, const std::string& key, const Dea
   return answer.find("value");
 }
 
-void Pmi1Space::abort(ExitCode code, const std::string&) noexcept {
+void Pmi1Kvs::abort(ExitCode code, const std::string&) noexcept {
   try {
     const Deadline deadline = Deadline::after(std::chrono::seconds(1));
     JobHealth nobody; // the job is failing already
@@ -129,17 +129,18 @@ void Pmi1Space::abort(ExitCode code, const std::string&) noexcept {
         PmiMessage("abort").add("exitcode", std::to_string(static_cast<int>(code)));
     connection_.send(format_pmi1(request), {deadline, nobody, "PMI abort"});
   } catch (const std::exception&) {
-    connection_.close(); // it cannot be asked; leaving without a word ends the job too
+    connection_.close(); // PMI-1 has no abort request; closing the connection without `finalize`
+                         // ends the job too
   }
 }
 
-void Pmi1Space::finish(const Deadline& deadline) {
+void Pmi1Kvs::finish(const Deadline& deadline) {
   const PmiMessage answer = ask(PmiMessage("finalize"), "finalize_ack", "PMI finalize", deadline);
   PmiConnection::require_success(answer, "PMI finalize");
   connection_.close();
 }
 
-void Pmi1Space::leave(const Deadline& deadline) noexcept {
+void Pmi1Kvs::leave(const Deadline& deadline) noexcept {
   try {
     JobHealth nobody; // the job is ending already
     connection_.ask_line(PmiMessage("finalize"), "finalize_ack",
@@ -152,19 +153,19 @@ void Pmi1Space::leave(const Deadline& deadline) noexcept {
 
 } // namespace
 
-std::unique_ptr<KeyValueSpace>
-make_pmi1_space(FileDescriptor descriptor, const PmiIdentity& identity, const Deadline& deadline) {
-  auto space = std::make_unique<Pmi1Space>(std::move(descriptor), identity);
-  space->start(deadline);
-  return space;
+std::unique_ptr<KeyValueStore> make_pmi1_kvs(FileDescriptor descriptor, const PmiIdentity& identity,
+                                             const Deadline& deadline) {
+  auto kvs = std::make_unique<Pmi1Kvs>(std::move(descriptor), identity);
+  kvs->start(deadline);
+  return kvs;
 }
 
-std::unique_ptr<KeyValueSpace> make_pmi1_space_by_id(FileDescriptor descriptor, int id,
-                                                     const Deadline& deadline) {
-  auto space = std::make_unique<Pmi1Space>(std::move(descriptor), PmiIdentity{});
-  space->identify(id, deadline);
-  space->start(deadline);
-  return space;
+std::unique_ptr<KeyValueStore> make_pmi1_kvs_by_id(FileDescriptor descriptor, int id,
+                                                   const Deadline& deadline) {
+  auto kvs = std::make_unique<Pmi1Kvs>(std::move(descriptor), PmiIdentity{});
+  kvs->identify(id, deadline);
+  kvs->start(deadline);
+  return kvs;
 }
 
 // PMI-2.
@@ -175,9 +176,9 @@ constexpr std::size_t max_key_length = 63;
 /// PMI-2's limit is 1024 with the terminating zero; Slurm refuses more.
 constexpr std::size_t max_value_length = 1023;
 
-class Pmi2Space final : public KeyValueSpace {
+class Pmi2Kvs final : public KeyValueStore {
 public:
-  Pmi2Space(FileDescriptor descriptor, const PmiIdentity& identity)
+  Pmi2Kvs(FileDescriptor descriptor, const PmiIdentity& identity)
       : connection_(std::move(descriptor)), identity_(identity) {}
 
   const char* name() const override { return "pmi2"; }
@@ -215,14 +216,14 @@ private:
   PmiIdentity identity_;
 };
 
-PmiMessage Pmi2Space::ask(const PmiMessage& request, const Deadline& deadline, int peer) {
+PmiMessage Pmi2Kvs::ask(const PmiMessage& request, const Deadline& deadline, int peer) {
   const std::string step = "PMI-2 " + request.command();
   PmiMessage answer = connection_.ask_block(request, {deadline, health(), step, peer});
   PmiConnection::require_success(answer, step);
   return answer;
 }
 
-void Pmi2Space::start(const Deadline& deadline) {
+void Pmi2Kvs::start(const Deadline& deadline) {
   const PmiMessage init =
       connection_.ask_line(PmiMessage("init").add("pmi_version", "2").add("pmi_subversion", "0"),
                            "response_to_init", {deadline, health(), "PMI-2 init"});
@@ -247,14 +248,14 @@ void Pmi2Space::start(const Deadline& deadline) {
                 "let the launcher set PMI_RANK and PMI_SIZE");
 }
 
-std::optional<std::string> Pmi2Space::found_value(const PmiMessage& answer) {
-  for (const char* name : {"found", "flag"}) // the specification's word, and Slurm's
+std::optional<std::string> Pmi2Kvs::found_value(const PmiMessage& answer) {
+  for (const char* name : {"found", "flag"}) // the specification's keyword, and Slurm's
     if (const auto found = answer.find(name); found && *found != "TRUE")
       return std::nullopt;
   return answer.find("value");
 }
 
-void Pmi2Space::log_mapping(const Deadline& deadline) {
+void Pmi2Kvs::log_mapping(const Deadline& deadline) {
   if (!log_enabled(LogLevel::debug, "bootstrap"))
     return;
   const PmiMessage answer =
@@ -263,8 +264,8 @@ void Pmi2Space::log_mapping(const Deadline& deadline) {
       "PMI_process_mapping: " + printable(found_value(answer).value_or("unknown")));
 }
 
-std::optional<std::string> Pmi2Space::get(int rank, const std::string& key,
-                                          const Deadline& deadline) {
+std::optional<std::string> Pmi2Kvs::get(int rank, const std::string& key,
+                                        const Deadline& deadline) {
   return found_value(ask(PmiMessage("kvs-get")
                              .add("jobid", identity_.job_id)
                              .add("srcid", std::to_string(rank))
@@ -272,21 +273,22 @@ std::optional<std::string> Pmi2Space::get(int rank, const std::string& key,
                          deadline, rank));
 }
 
-void Pmi2Space::abort(ExitCode, const std::string& message) noexcept {
+void Pmi2Kvs::abort(ExitCode, const std::string& message) noexcept {
   try {
     const Deadline deadline = Deadline::after(std::chrono::seconds(1));
-    JobHealth nobody; // the job is failing already
-    // Slurm does not know that two semicolons are one in a value, and reads names behind them.
+    JobHealth nobody; // the job is failing already. Slurm does not know that ";;" is an escaped
+                      // semicolon, and parses what follows as names.
     std::string words = printable(message);
     std::replace(words.begin(), words.end(), ';', ',');
     const PmiMessage request = PmiMessage("abort").add("isworld", "TRUE").add("msg", words);
     connection_.send(format_pmi2(request), {deadline, nobody, "PMI-2 abort"});
   } catch (const std::exception&) {
-    connection_.close(); // it cannot be asked; leaving without a word ends the job too
+    connection_.close(); // it has no such request; closing the connection without `finalize` ends
+                         // the job too
   }
 }
 
-void Pmi2Space::leave(const Deadline& deadline) noexcept {
+void Pmi2Kvs::leave(const Deadline& deadline) noexcept {
   try {
     JobHealth nobody; // the job is ending already
     connection_.ask_block(PmiMessage("finalize"), {deadline, nobody, "PMI-2 finalize"});
@@ -298,12 +300,12 @@ void Pmi2Space::leave(const Deadline& deadline) noexcept {
 
 } // namespace
 
-std::unique_ptr<KeyValueSpace>
-make_pmi2_space(FileDescriptor descriptor, const PmiIdentity& identity, const Deadline& deadline) {
-  auto space = std::make_unique<Pmi2Space>(std::move(descriptor), identity);
-  space->start(deadline);
-  space->log_mapping(deadline);
-  return space;
+std::unique_ptr<KeyValueStore> make_pmi2_kvs(FileDescriptor descriptor, const PmiIdentity& identity,
+                                             const Deadline& deadline) {
+  auto kvs = std::make_unique<Pmi2Kvs>(std::move(descriptor), identity);
+  kvs->start(deadline);
+  kvs->log_mapping(deadline);
+  return kvs;
 }
 
 } // namespace shmemctl

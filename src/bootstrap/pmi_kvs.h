@@ -1,4 +1,4 @@
-// Key-value spaces of process managers that speak PMI-1 or PMI-2.
+// Key-value stores of process managers that speak PMI-1 or PMI-2.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,13 @@ FileDescriptor pmi_descriptor(const Environment& environment);
 FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadline);
 
 /// Both do the handshake. @param descriptor a socket to the process manager
-std::unique_ptr<KeyValueSpace>
-make_pmi1_space(FileDescriptor descriptor, const PmiIdentity& identity, const Deadline& deadline);
+std::unique_ptr<KeyValueStore> make_pmi1_kvs(FileDescriptor descriptor, const PmiIdentity& identity,
+                                             const Deadline& deadline);
 /// The same over a connection to PMI_PORT, where the process manager tells rank and size to the
 /// process with this PMI_ID.
-std::unique_ptr<KeyValueSpace> make_pmi1_space_by_id(FileDescriptor descriptor, int id,
-                                                     const Deadline& deadline);
-std::unique_ptr<KeyValueSpace>
-make_pmi2_space(FileDescriptor descriptor, const PmiIdentity& identity, const Deadline& deadline);
+std::unique_ptr<KeyValueStore> make_pmi1_kvs_by_id(FileDescriptor descriptor, int id,
+                                                   const Deadline& deadline);
+std::unique_ptr<KeyValueStore> make_pmi2_kvs(FileDescriptor descriptor, const PmiIdentity& identity,
+                                             const Deadline& deadline);
 
 } // namespace shmemctl

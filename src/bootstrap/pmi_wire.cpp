@@ -21,7 +21,7 @@ constexpr std::size_t length_digits = 6;
               "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
-/// The words as a message, whose first word must be the command.
+/// The key=value pairs as a message, the first of which must be the command.
 std::optional<PmiMessage> message_of(PmiMessage::Words words) {
   if (words.empty() || words.front().first != "cmd" || words.front().second.empty())
     return std::nullopt;

@@ -19,7 +19,7 @@
 
 namespace shmemctl {
 
-/// One request or answer: a command and its words.
+/// One request or response: a command and its key=value pairs.
 class PmiMessage {
 public:
   explicit PmiMessage(std::string command) : command_(std::move(command)) {}
@@ -31,9 +31,9 @@ public:
   }
   using Words = std::vector<std::pair<std::string, std::string>>;
   const Words& words() const { return words_; }
-  /// The first word of that name.
+  /// The first value of that name.
   std::optional<std::string> find(std::string_view name) const;
-  /// A word that is an integer; nothing if it is not there or is none.
+  /// A value that is an integer; nothing if it is missing or malformed.
   std::optional<long long> integer(std::string_view name) const;
   bool operator==(const PmiMessage&) const = default;
 
@@ -42,8 +42,8 @@ private:
   Words words_;
 };
 
-/// A line without its newline; nothing if it is no message. A word without '=' belongs to the value
-/// before it: error texts hold blanks.
+/// A line without its newline; nothing if it is malformed. A token without '=' belongs to the value
+/// before it: error texts contain blanks.
 std::optional<PmiMessage> parse_pmi1(std::string_view line);
 /// With the newline. Names and values must not hold blanks or newlines.
 std::string format_pmi1(const PmiMessage& message);
@@ -72,9 +72,9 @@ private:
 
 // The stream between a process and its process manager.
 
-/// Sends requests and receives answers, each with a deadline. Throws Error: `unavailable` if the
-/// process manager has closed the stream, sends what is no answer, or refuses (with its words);
-/// `deadline`.
+/// Sends requests and receives responses, each with a deadline. Throws Error: `unavailable` if the
+/// process manager has closed the connection, sends something malformed, or reports an error (with
+/// its text); `deadline`.
 class PmiConnection {
 public:
   /// A wait: until when, whom to ask meanwhile, and what for (for messages).
@@ -90,7 +90,7 @@ public:
 
   /// PMI-1: sends a line and waits for the line `expected`.
   PmiMessage ask_line(const PmiMessage& request, const std::string& expected, const Wait& wait);
-  /// PMI-1: waits for the line `expected`, which nobody asked for.
+  /// PMI-1: waits for the line `expected`, which is unsolicited.
   PmiMessage receive_line(const std::string& expected, const Wait& wait);
   /// PMI-2: sends a block and waits for its answer, "<command>-response".
   PmiMessage ask_block(const PmiMessage& request, const Wait& wait);

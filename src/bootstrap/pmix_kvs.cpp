@@ -93,11 +93,11 @@ unsigned count_opening() {
   return openings.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// PMIx's calls cannot be told when to stop (PMIX_TIMEOUT is up to the launcher), so a thread makes
-/// them. What a call touches is its own: it may be left behind.
-class PmixSpace final : public KeyValueSpace {
+/// PMIx calls have no reliable timeout (PMIX_TIMEOUT is up to the launcher), so a thread makes
+/// them. A call owns what it touches, because it may be abandoned.
+class PmixKvs final : public KeyValueStore {
 public:
-  PmixSpace(PmixLibrary library, const Deadline& deadline);
+  PmixKvs(PmixLibrary library, const Deadline& deadline);
 
   const char* name() const override { return "pmix"; }
   int rank() const override { return static_cast<int>(me_.rank); }
@@ -149,7 +149,7 @@ private:
   int peer_;
 };
 
-pmix::Status PmixSpace::status_of(const char* step, int peer, const Deadline& deadline, Call call) {
+pmix::Status PmixKvs::status_of(const char* step, int peer, const Deadline& deadline, Call call) {
   const auto status = std::make_shared<pmix::Status>(pmix::success);
   HealthOfPeer health_of_peer(health(), peer);
   health().waiting_for(peer);
@@ -161,7 +161,7 @@ pmix::Status PmixSpace::status_of(const char* step, int peer, const Deadline& de
   return *status;
 }
 
-void PmixSpace::require_success(pmix::Status status, const char* step) const {
+void PmixKvs::require_success(pmix::Status status, const char* step) const {
   if (status == pmix::success)
     return;
   const char* words = library_.error_string(status);
@@ -178,7 +178,7 @@ void PmixSpace::require_success(pmix::Status status, const char* step) const {
               "see what the launcher and the other PEs say");
 }
 
-PmixSpace::PmixSpace(PmixLibrary library, const Deadline& deadline) : library_(std::move(library)) {
+PmixKvs::PmixKvs(PmixLibrary library, const Deadline& deadline) : library_(std::move(library)) {
   const auto me = std::make_shared<pmix::Process>();
   run("PMIx_Init", -1, deadline, [init = library_.init, me] { return init(me.get(), nullptr, 0); });
   me_ = *me;
@@ -190,7 +190,7 @@ PmixSpace::PmixSpace(PmixLibrary library, const Deadline& deadline) : library_(s
                 "see what the launcher says");
 }
 
-void PmixSpace::read_size(const Deadline& deadline) {
+void PmixKvs::read_size(const Deadline& deadline) {
   const OwnedValue value = get_value(pmix::rank_wildcard, pmix::key_job_size, deadline);
   if (!value || value->type != pmix::type_uint32)
     throw Error(ExitCode::unavailable, "the answer of the PMIx server", "use",
@@ -198,7 +198,7 @@ void PmixSpace::read_size(const Deadline& deadline) {
   size_ = value->data.uint32;
 }
 
-void PmixSpace::put(const std::string& key, const std::string& value, const Deadline& deadline) {
+void PmixKvs::put(const std::string& key, const std::string& value, const Deadline& deadline) {
   run("PMIx_Put", -1, deadline, [put = library_.put, key, bytes = value]() mutable {
     pmix::Value object{};
     object.type = pmix::type_byte_object;
@@ -207,7 +207,7 @@ void PmixSpace::put(const std::string& key, const std::string& value, const Dead
   });
 }
 
-void PmixSpace::fence(const Deadline& deadline) {
+void PmixKvs::fence(const Deadline& deadline) {
   run("PMIx_Commit", -1, deadline, library_.commit);
   run("PMIx_Fence", -1, deadline, [fence = library_.fence] {
     pmix::Info collect{};
@@ -218,7 +218,7 @@ void PmixSpace::fence(const Deadline& deadline) {
   });
 }
 
-OwnedValue PmixSpace::get_value(pmix::Rank rank, const std::string& key, const Deadline& deadline) {
+OwnedValue PmixKvs::get_value(pmix::Rank rank, const std::string& key, const Deadline& deadline) {
   const auto value = std::make_shared<OwnedValue>();
   pmix::Process whose = me_;
   whose.rank = rank;
@@ -236,15 +236,15 @@ OwnedValue PmixSpace::get_value(pmix::Rank rank, const std::string& key, const D
   return std::move(*value);
 }
 
-std::optional<std::string> PmixSpace::get(int rank, const std::string& key,
-                                          const Deadline& deadline) {
+std::optional<std::string> PmixKvs::get(int rank, const std::string& key,
+                                        const Deadline& deadline) {
   const OwnedValue value = get_value(static_cast<pmix::Rank>(rank), key, deadline);
   if (!value || value->type != pmix::type_byte_object || value->data.bytes.bytes == nullptr)
     return std::nullopt;
   return std::string(value->data.bytes.bytes, value->data.bytes.size);
 }
 
-void PmixSpace::abort(ExitCode code, const std::string& message) noexcept {
+void PmixKvs::abort(ExitCode code, const std::string& message) noexcept {
   try {
     BlockingCalls own_thread; // the other one may hang in a call
     JobHealth nobody;         // the job is failing already
@@ -259,7 +259,7 @@ void PmixSpace::abort(ExitCode code, const std::string& message) noexcept {
   }
 }
 
-void PmixSpace::leave(const Deadline& deadline) noexcept {
+void PmixKvs::leave(const Deadline& deadline) noexcept {
   try {
     BlockingCalls own_thread; // the other one may hang in a call
     JobHealth nobody;         // the job is ending already
@@ -280,9 +280,9 @@ std::unique_ptr<Bootstrap> open_pmix(BootstrapRequest& request, const Deadline& 
         ExitCode::unavailable, "PMIX_NAMESPACE", "read",
         "it is not set: no launcher serves PMIx to this process",
         "start the job with mpirun or srun --mpi=pmix, or leave SHMEMCTL_BOOTSTRAP at auto");
-  auto space =
-      std::make_unique<PmixSpace>(open_library(request.options->text("PMIX_LIBRARY")), deadline);
-  return make_kvs_bootstrap(std::move(space), deadline);
+  auto kvs =
+      std::make_unique<PmixKvs>(open_library(request.options->text("PMIX_LIBRARY")), deadline);
+  return make_kvs_bootstrap(std::move(kvs), deadline);
 }
 
 } // namespace shmemctl

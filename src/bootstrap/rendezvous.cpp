@@ -27,23 +27,23 @@ std::string list_ranks(const std::vector<int>& ranks, std::size_t total) {
   return text;
 }
 
-Membership::Answer Membership::contrary(const std::string& text, const std::string& fix) const {
-  return {Verdict::contrary, {ExitCode::usage, -1, text, fix}};
+Membership::Answer Membership::conflict(const std::string& text, const std::string& fix) const {
+  return {Verdict::conflict, {ExitCode::usage, -1, text, fix}};
 }
 
 Membership::Answer Membership::add(const Join& join) {
   const std::string its_size = std::to_string(join.size);
   if (join.size < 1 || join.size > max_pes)
-    return contrary(join.who + " says that its job has " + its_size + " PEs",
+    return conflict(join.who + " says that its job has " + its_size + " PEs",
                     "give a number of PEs from 1 to " + std::to_string(max_pes));
   if (size_ == 0)
     size_ = join.size;
   if (join.rank < 0 || join.rank >= join.size)
-    return contrary(join.who + " has rank " + std::to_string(join.rank) + " in a job of " +
+    return conflict(join.who + " has rank " + std::to_string(join.rank) + " in a job of " +
                         its_size + " PEs",
                     "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
   if (join.size != size_)
-    return contrary((members_.empty() ? "another PE" : name(members_.begin()->first)) +
+    return conflict((members_.empty() ? "another PE" : name(members_.begin()->first)) +
                         " says that the job has " + std::to_string(size_) + " PEs, and PE " +
                         std::to_string(join.rank) + " (" + join.who + ") says " + its_size,
                     "start all PEs with the same number of PEs, or give each job its own id");
@@ -51,7 +51,7 @@ Membership::Answer Membership::add(const Join& join) {
   if (!added && member->second.nonce == join.nonce)
     return {Verdict::again, {}};
   if (!added)
-    return contrary("rank " + std::to_string(join.rank) +
+    return conflict("rank " + std::to_string(join.rank) +
                         " was given to two PEs: " + member->second.who + " and " + join.who,
                     "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
   return {Verdict::welcome, {}};
@@ -81,7 +81,8 @@ std::string Membership::missing() const {
 Neighbours Membership::neighbours_of(int rank) const {
   Neighbours neighbours;
   for (int level = 0; level < levels_of(size_); ++level) {
-    std::vector<std::string> addresses = members_.at(neighbour_forth(rank, size_, level)).addresses;
+    std::vector<std::string> addresses =
+        members_.at(forward_neighbour(rank, size_, level)).addresses;
     addresses.resize(std::min(addresses.size(), max_addresses_passed_on));
     neighbours.addresses.push_back(std::move(addresses));
   }
@@ -90,10 +91,10 @@ Neighbours Membership::neighbours_of(int rank) const {
 
 namespace {
 
-/// A rendezvous that is ended after a failure stays this long for the PEs that have not come yet:
-/// else they would wait for it until their deadline.
+/// After a failure a rendezvous lives this long for PEs that have not joined yet: otherwise they
+/// would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
-/// The waiting PEs hear of a deadline this long before their own passes, or at 9/10 of it.
+/// Waiting PEs are notified of the timeout this long before their own deadline, or at 9/10 of it.
 constexpr double earlier_s = 0.5, earlier_share = 0.1;
 constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
@@ -101,7 +102,7 @@ constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
 RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s)
     : id_(std::move(id)), end_(Deadline::after(std::chrono::duration<double>(timeout_s))),
-      until_(end_), reception_(std::move(listeners), id_.secret),
+      until_(end_), acceptor_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
     throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
@@ -111,7 +112,7 @@ RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners,
 RendezvousThread::~RendezvousThread() {
   stop_.store(true, std::memory_order_release);
   const std::uint64_t one = 1;
-  // Should the write fail, the thread looks at the flag within its longest wait all the same.
+  // If the write fails, the thread reads the flag at the end of its longest poll.
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
   thread_.join();
 }
@@ -122,14 +123,14 @@ void RendezvousThread::run() noexcept {
       serve_round();
     } catch (const Error& error) {
       fail({error.code(), -1, error.message(), error.fix()});
-      reception_.close();
+      acceptor_.close();
     } catch (const std::exception& error) {
       fail({ExitCode::unavailable, -1, std::string("the rendezvous failed: ") + error.what(),
             "look at the memory of its host"});
-      reception_.close();
+      acceptor_.close();
     }
   }
-  reception_.close();
+  acceptor_.close();
   members_.clear();
   ended_.store(true, std::memory_order_release);
 }
@@ -146,14 +147,14 @@ bool RendezvousThread::finished() const {
   });
   if (stop_until_ && stop_until_->passed())
     return true;
-  const bool all_told = size > 0 && told_.size() >= size;
-  return flushed && (all_told || reception_.listeners().empty() || end_.passed());
+  const bool all_told = size > 0 && notified_.size() >= size;
+  return flushed && (all_told || acceptor_.listeners().empty() || end_.passed());
 }
 
 void RendezvousThread::serve_round() {
   set_.clear();
   const std::size_t wake_slot = stop_until_ ? PollSet::none : set_.add(wake_.get(), POLLIN);
-  reception_.prepare(set_);
+  acceptor_.prepare(set_);
   for (Member& member : members_)
     member.slot = member.gone ? PollSet::none
                               : set_.add(member.socket.descriptor(),
@@ -164,17 +165,18 @@ void RendezvousThread::serve_round() {
 
   if (wake_slot != PollSet::none && stop_.load(std::memory_order_acquire))
     on_stop();
-  // Those who are known first: what they say may be why others are refused.
+  // Known members first: their messages may be the reason for rejecting others.
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
-  reception_.advance(set_, FrameKind::join, [this](Visitor visitor) { greet(std::move(visitor)); });
+  acceptor_.advance(set_, FrameKind::join,
+                    [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
   if (!failure_ && until_.passed())
     on_deadline();
 }
 
 void RendezvousThread::on_stop() {
-  // Nobody has come: nobody is told.
+  // No PE has joined: none is notified.
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_)
     fail({ExitCode::unavailable, -1,
@@ -198,21 +200,21 @@ void RendezvousThread::on_deadline() {
         "look at the output of these PEs and of their launcher, or " + raise_timeout()});
 }
 
-void RendezvousThread::heed_deadline_of(const Join& join) {
+void RendezvousThread::apply_deadline_of(const Join& join) {
   const double remaining_s = join.remaining_ms / 1000.0;
   const double span_s = remaining_s - std::min(earlier_s, remaining_s * earlier_share);
   until_ = until_.at_most(std::chrono::duration<double>(span_s));
 }
 
-/// Once the job has failed: whoever still comes is told why.
-void RendezvousThread::turn_away(Socket socket, const Join& join) {
-  told_.insert(join.nonce);
+/// Once the job has failed, PEs that still join are sent the reason.
+void RendezvousThread::reject(Socket socket, const Join& join) {
+  notified_.insert(join.nonce);
   refuse(std::move(socket), *failure_);
 }
 
-void RendezvousThread::greet(Visitor visitor) {
-  if (!visitor.proven) {
-    refuse(std::move(visitor.socket),
+void RendezvousThread::admit(AcceptedPeer accepted) {
+  if (!accepted.proven) {
+    refuse(std::move(accepted.socket),
            {ExitCode::usage, -1,
             "the rendezvous there belongs to another job: the secret of this PE's unique id is "
             "not its own",
@@ -220,24 +222,24 @@ void RendezvousThread::greet(Visitor visitor) {
             "use"});
     return;
   }
-  const std::optional<Join> join = Join::decode(visitor.contents);
+  const std::optional<Join> join = Join::decode(accepted.contents);
   if (!join)
     return;
   if (failure_) {
-    turn_away(std::move(visitor.socket), *join);
+    reject(std::move(accepted.socket), *join);
     return;
   }
   const Membership::Answer answer = membership_.add(*join);
   if (answer.verdict == Membership::Verdict::again)
     return;
-  if (answer.verdict == Membership::Verdict::contrary) {
+  if (answer.verdict == Membership::Verdict::conflict) {
     fail(answer.problem);
-    turn_away(std::move(visitor.socket), *join);
+    reject(std::move(accepted.socket), *join);
     return;
   }
-  heed_deadline_of(*join);
-  Member& member = members_.emplace_back(std::move(visitor.socket), *join);
-  member.outbox = std::move(visitor.welcome);
+  apply_deadline_of(*join);
+  Member& member = members_.emplace_back(std::move(accepted.socket), *join);
+  member.outbox = std::move(accepted.welcome);
   flush(member);
   if (membership_.complete())
     send_neighbours();
@@ -272,15 +274,15 @@ void RendezvousThread::advance(Member& member, short events) {
     return;
   try {
     member.reader.read(member.socket);
-    hear(member);
+    read(member);
   } catch (const Error&) {
-    hear(member);
+    read(member);
     if (!member.gone)
       lost(member);
   }
 }
 
-void RendezvousThread::hear(Member& member) {
+void RendezvousThread::read(Member& member) {
   if (member.reader.problem() != HeaderProblem::none) {
     member.gone = true;
     member.socket.close();
@@ -318,7 +320,7 @@ void RendezvousThread::fail(const FailureReport& report) {
   failure_ = report;
   const Bytes frame = encode_frame(FrameKind::failure, report.encode());
   for (Member& member : members_) {
-    told_.insert(member.nonce);
+    notified_.insert(member.nonce);
     member.outbox.insert(member.outbox.end(), frame.begin(), frame.end());
     flush(member);
   }

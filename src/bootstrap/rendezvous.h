@@ -1,4 +1,4 @@
-// Who has joined a job: the rendezvous' decisions, without its sockets.
+// Membership of a job: the rendezvous's decisions, without its sockets.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ public:
 
   enum class Verdict {
     welcome,
-    again,   ///< a second connection of a PE that is there already
-    contrary ///< what it says cannot be true together with what is known: the job has failed
+    duplicate, ///< a second connection of a PE that is there already
+    conflict   ///< what it says cannot be true together with what is known: the job has failed
   };
   struct Answer {
     Verdict verdict = Verdict::welcome;
-    FailureReport problem; ///< of `contrary`: names both
+    FailureReport problem; ///< of `conflict`: names both
   };
   /// The secret has been checked.
   Answer add(const Join& join);
@@ -43,7 +43,7 @@ public:
   Neighbours neighbours_of(int rank) const;
 
 private:
-  Answer contrary(const std::string& text, const std::string& fix) const;
+  Answer conflict(const std::string& text, const std::string& fix) const;
 
   int size_ = 0;
   std::map<int, Join> members_;
@@ -57,7 +57,7 @@ std::string list_ranks(const std::vector<int>& ranks, std::size_t total);
 class RendezvousThread final : public Rendezvous {
 public:
   RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s);
-  /// PEs that still wait are told that the rendezvous has gone.
+  /// Waiting PEs are notified that the rendezvous has ended.
   ~RendezvousThread() override;
   const UniqueId& id() const override { return id_; }
   /// True once the thread's work is done, whatever the result.
@@ -81,25 +81,25 @@ private:
   bool finished() const;
   void on_stop();
   void on_deadline();
-  void turn_away(Socket socket, const Join& join);
-  void greet(Visitor visitor);
-  void heed_deadline_of(const Join& join);
+  void reject(Socket socket, const Join& join);
+  void admit(AcceptedPeer accepted);
+  void apply_deadline_of(const Join& join);
   void send_neighbours();
   void advance(Member& member, short events);
-  void hear(Member& member);
+  void read(Member& member);
   void lost(Member& member);
   void fail(const FailureReport& report);
   static void flush(Member& member);
 
   const UniqueId id_;
   Deadline end_;   ///< of the rendezvous itself
-  Deadline until_; ///< the earliest deadline among it and those who have joined
-  Reception reception_;
+  Deadline until_; ///< the earliest deadline of it and of the PEs that have joined
+  Acceptor acceptor_;
   Membership membership_;
   std::vector<Member> members_;
   PollSet set_;
   std::optional<FailureReport> failure_;
-  std::set<std::uint64_t> told_; ///< nonces of the PEs that know of the failure
+  std::set<std::uint64_t> notified_; ///< nonces of the PEs that know of the failure
   std::optional<Deadline> stop_until_;
 
   FileDescriptor wake_;

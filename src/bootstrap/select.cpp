@@ -105,7 +105,7 @@ std::optional<std::string> pmi_applies(const Options&, Facts environment,
 
 std::optional<std::string> single_applies(const Options&, Facts environment,
                                           std::vector<std::string>& missing) {
-  // A launcher that serves PMIx only tells nobody how many there are before its library is asked.
+  // With a launcher that serves only PMIx, the size is known only after its library was asked.
   const bool size_unknown = !missing.empty() && !has(environment, "OMPI_COMM_WORLD_SIZE") &&
                             !has(environment, "PMI_SIZE") &&
                             !has(environment, "SLURM_STEP_NUM_TASKS");
@@ -247,7 +247,7 @@ void require_private(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       (status.st_mode & S_IROTH) == 0)
-    return; // what cannot be looked at is refused by who reads it
+    return; // what cannot be checked here is rejected by its reader
   throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
               "every user of this host can read it", "chmod 600 " + printable(path));
 }
@@ -445,21 +445,21 @@ FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadl
 
 std::unique_ptr<Bootstrap> open_pmi(BootstrapRequest& request, const Deadline& deadline) {
   const Environment& environment = request.environment;
-  std::unique_ptr<KeyValueSpace> space;
+  std::unique_ptr<KeyValueStore> kvs;
   if (variable(environment, "PMI_FD").empty() && !variable(environment, "PMI_PORT").empty()) {
     const int id = static_cast<int>(number(environment, "PMI_ID", 0, max_size));
-    space = make_pmi1_space_by_id(pmi_connect(environment, deadline), id, deadline);
+    kvs = make_pmi1_kvs_by_id(pmi_connect(environment, deadline), id, deadline);
   } else {
     const PmiIdentity identity = pmi_identity(environment);
-    space = make_pmi1_space(pmi_descriptor(environment), identity, deadline);
+    kvs = make_pmi1_kvs(pmi_descriptor(environment), identity, deadline);
   }
-  return make_kvs_bootstrap(std::move(space), deadline);
+  return make_kvs_bootstrap(std::move(kvs), deadline);
 }
 
 std::unique_ptr<Bootstrap> open_pmi2(BootstrapRequest& request, const Deadline& deadline) {
   const PmiIdentity identity = pmi_identity(request.environment);
-  return make_kvs_bootstrap(
-      make_pmi2_space(pmi_descriptor(request.environment), identity, deadline), deadline);
+  return make_kvs_bootstrap(make_pmi2_kvs(pmi_descriptor(request.environment), identity, deadline),
+                            deadline);
 }
 
 } // namespace shmemctl

@@ -11,7 +11,7 @@
 
 namespace shmemctl {
 
-/// What the environment says about who launched this process.
+/// What the environment says about the launcher of this process.
 struct BootstrapChoice {
   std::string name;   ///< of Bootstrap::name()
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
@@ -29,10 +29,10 @@ const std::vector<BootstrapRule>& bootstrap_rules();
 /// names the launcher and what is missing; it never becomes a job of one silently.
 BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
 
-/// Who started this process, as far as its environment tells: "run" (shmemctl run), "mpirun",
+/// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
 /// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
 std::string launcher_name(const Environment& environment);
-/// How many processes that launcher started as one job; 1 if nobody did.
+/// Number of processes that the launcher started as one job; 1 without a launcher.
 long long launched_size(const Environment& environment);
 
 struct BootstrapRequest {

@@ -140,7 +140,7 @@ private:
     } catch (const Error& error) {
       failure_ = error;
       over_ = true;
-      // The others put the same words before it.
+      // The other sites use the same prefix.
       const bool own = error.subject() == label.text() && error.attempted() == call_attempted;
       links_.tell_failure(
           {error.code(), rank(), own ? error.system_message() : error.message(), error.fix()});
@@ -169,9 +169,9 @@ std::unique_ptr<Bootstrap> join_uid(UidArguments arguments, const Deadline& dead
                 Introduction{FrameKind::join, join.encode(), id.secret});
   Socket rendezvous = dial(dialer, deadline);
   const Neighbours neighbours = await_neighbours(rendezvous, arguments.size, deadline);
-  const LinkingRequest request{arguments.rank, arguments.size, id.secret,
+  const ConnectRequest request{arguments.rank, arguments.size, id.secret,
                                &neighbours,    &rendezvous,    join.who};
-  NeighbourSockets sockets = link_neighbours(request, std::move(listeners), deadline);
+  NeighbourSockets sockets = connect_neighbours(request, std::move(listeners), deadline);
   const Bytes linked = encode_frame(FrameKind::linked);
   rendezvous.send_all(linked.data(), linked.size(), deadline);
   return std::make_unique<UidBootstrap>(std::move(arguments), std::move(sockets));

@@ -20,7 +20,7 @@ struct UniqueId {
   std::vector<SocketAddress> addresses; ///< all with the same port, or one Unix name
   Secret secret{};                      ///< from the kernel's random generator
 
-  /// One printable word, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
+  /// One printable token, e.g. "shmemctl-uid-1:<hex>:10.0.0.1:4711,[fd00::1]:4711".
   std::string text() const;
   /// Throws Error (usage) that says what is wrong with it; the secret is never printed.
   static UniqueId parse(const std::string& text);
@@ -36,8 +36,8 @@ struct InterfaceFilter {
 /// the physical ones. Throws Error (usage) that lists what exists if nothing matches.
 std::vector<SocketAddress> usable_addresses(const InterfaceFilter& filter);
 
-/// The listener that introduces the PEs of one job to each other: it hears every PE's rank and
-/// address, refuses wrong secrets, duplicated ranks and unequal sizes, and tells each PE the
+/// The listener through which the PEs of one job find each other: it collects every PE's rank and
+/// address, rejects wrong secrets, duplicate ranks and different sizes, and sends each PE the
 /// addresses of its neighbours (rank ± 2^k). It carries no payload. Runs on a thread of its own.
 class Rendezvous {
 public:

@@ -36,7 +36,7 @@ void Device::require(CUresult result, const std::string& attempted, Where where)
     return;
   const bool may_be_told = ask_ && Driver::is_of_device(result);
   throw driver_->error_of(result, text() + " (" + info_.pci_address + ")", attempted,
-                          std::move(where), may_be_told ? ask_(true) : Told{});
+                          std::move(where), may_be_told ? ask_(true) : DriverReport{});
 }
 
 Current::Current(const Device& device) : device_(device) {

@@ -23,16 +23,18 @@ public:
   const DeviceInfo& info() const { return info_; }
   CUcontext context() const { return context_; }
   std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
-  /// Throws Error (unavailable) that names this device, and what else the driver told of it.
+  /// Throws Error (unavailable) that names this device, and what else the driver driver_report of
+  /// it.
   void require(CUresult result, const std::string& attempted, Where where = {}) const;
 
-  /// Who knows what else the driver told of this device. Asked when something has failed, by any
-  /// thread; `fails` is whether CUDA says so, and word of it may then be a moment late.
-  using Ask = std::function<Told(bool fails)>;
+  /// Source of the driver's reports about this device (Xid events). Called when something has
+  /// failed, by any thread; `fails` is whether CUDA reported an error, whose event may then arrive
+  /// a moment later.
+  using Ask = std::function<DriverReport(bool fails)>;
   /// Before the device is shared among threads.
   void listen(Ask ask) { ask_ = std::move(ask); }
-  /// What was told up to now: for who gives up waiting for the device.
-  Told told() const { return ask_ ? ask_(false) : Told{}; }
+  /// What the driver has reported up to now: for a wait that times out on the device.
+  DriverReport driver_report() const { return ask_ ? ask_(false) : DriverReport{}; }
 
 private:
   std::shared_ptr<const Driver> driver_;

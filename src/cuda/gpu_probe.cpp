@@ -121,7 +121,7 @@ DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver, const D
 
 namespace {
 
-/// Memory of one device at an address of its own, which other devices may be let in to.
+/// Memory of one device at a reserved address, to which other devices can be given access.
 class OpenMemory {
 public:
   OpenMemory(std::shared_ptr<const Device> device, std::size_t size_bytes)
@@ -217,7 +217,7 @@ std::string refusal(const Site& source, const Site& target) {
   return result == CUDA_SUCCESS ? "" : "cuMemSetAccess: " + driver.text_of(result);
 }
 
-/// The first byte of `target`'s memory that is not `byte`, in words.
+/// A description of the first byte of `target`'s memory that is not `byte`.
 std::string first_wrong(const Site& target, unsigned char byte, std::vector<unsigned char>& room) {
   const Current current(*target.device);
   std::fill(room.begin(), room.end(), static_cast<unsigned char>(~byte));

@@ -13,8 +13,8 @@ struct DevicePlan {
   int rounds = 5;                                 ///< after one that is not counted
 };
 
-/// One GPU after the other: opens it, shares a piece of its memory both ways, copies to it and
-/// back, and compares. Does not throw: see DeviceSample::problem.
+/// One GPU after the other: opens it, exports an allocation as descriptor and as IPC handle, copies
+/// to it and back, and compares. Does not throw: see DeviceSample::problem.
 DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver,
                             const DevicePlan& plan = {});
 
@@ -22,8 +22,8 @@ DeviceSurvey survey_devices(const std::shared_ptr<const Driver>& driver,
 
 struct LinkPlan {
   std::size_t copy_bytes = std::size_t{32} << 20; ///< a multiple of 2 MiB; twice that of each GPU
-  int copies = 8; ///< one behind the other for each look at the clock
-  int rounds = 5; ///< after one that is not counted
+  int copies = 8;                                 ///< back to back between two clock reads
+  int rounds = 5;                                 ///< after one that is not counted
 };
 
 /// Every ordered pair of visible GPUs, one after the other: the source's copy engine writes into

@@ -12,15 +12,15 @@ namespace shmemctl::cuda {
 struct DeviceSample {
   std::string pci_address, name;
   std::string problem; ///< why the GPU cannot be used at all; "" if it can
-  /// Why its memory cannot be handed to other processes in that way; "" if it can.
+  /// Why its memory cannot be shared with other processes by that kind of handle; "" if it can.
   std::string no_descriptors, no_ipc_handles;
-  bool cooperative_launch = false; ///< grids whose blocks meet
-  bool stream_operations = false;  ///< waits for and writes of 64-bit words in streams
+  bool cooperative_launch = false; ///< cooperative launch (grid-wide synchronisation)
+  bool stream_operations = false;  ///< 64-bit wait and write operations in streams
   bool fabric_handles = false;
   bool unified_addressing = false; ///< registered host memory has one address everywhere
   bool host_atomics = false;       ///< native ones of its kernels on host memory
   std::vector<double> to_device_us, to_host_us; ///< time of one copy, by round
-  std::string wrong; ///< the first byte that did not come back; "" if all did
+  std::string wrong; ///< the first byte that differs after the round trip; "" if none does
 };
 
 struct DeviceSurvey {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double notice_s = 1;
 constexpr double kill_s = 10;
-constexpr int tick_ms = 20; ///< between looks at what is left of an ending job
+constexpr int tick_ms = 20; ///< interval of the checks for remaining processes of an ending job
 constexpr int foreground_look_ms = 500;
 
 bool contains(const std::vector<int>& values, int value) {
@@ -91,7 +91,7 @@ int LaunchJob::poll_timeout_ms() const {
     const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));
     timeout_ms = timeout_ms < 0 ? bounded : std::min(timeout_ms, bounded);
   };
-  if (stage_ == Stage::noticing)
+  if (stage_ == Stage::grace)
     until(stage_end_);
   if (request_.timeout_s > 0)
     until(job_end_);
@@ -128,7 +128,7 @@ void LaunchJob::handle(int signal) {
     signal_everything(SIGKILL);
   } else if (signal == SIGTERM || signal == SIGHUP) {
     signal_everything(signal);
-    if (stage_ == Stage::running || stage_ == Stage::noticing)
+    if (stage_ == Stage::running || stage_ == Stage::grace)
       enter(Stage::ending, request_.grace_s);
   } else {
     signal_pes(signal);
@@ -187,7 +187,7 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
       input_.close();
     if (end.exit_status == 0)
       continue;
-    // A PE that has seen the job fail, as when PE 0 is stopped, is none that the others miss.
+    // A PE that exits because the job has failed (PE 0 was stopped, say) is not its cause.
     if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
         (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
       if (end.signal != 0 && !pes_[0].ended)
@@ -202,22 +202,22 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   }
   if (first < 0 || result_.timed_out || (own_doing && result_.first_failed >= 0))
     return;
-  // What ends by a signal that everybody got from here is a failure only if nothing else is.
+  // A PE that ends by a signal that was forwarded to all is a failure only if there is no other.
   result_.first_failed = first;
   if (stage_ == Stage::running && !own_doing)
-    enter(Stage::noticing, notice_s);
+    enter(Stage::grace, notice_s);
 }
 
 void LaunchJob::relay_rest() {
   const bool over = stage_ == Stage::draining;
   for (const Pe& pe : pes_)
     for (OutputStream* stream : {pe.out.get(), pe.err.get()}) {
-      // No process of the job is left: whoever else holds the pipe is not waited for.
+      // No process of the job is left: other holders of the pipe are not waited for.
       if (over && stream->wants_read() && !stream->read() && stream->open())
         stream->close();
       if (stream->holds() || !stream->open())
         stream->pass_on();
-      // Its writers are to notice that nobody reads stdout any more.
+      // The writers get EPIPE: nothing reads stdout any more.
       if (out_.given_up() && stream == pe.out.get() && stream->open())
         stream->close();
     }
@@ -225,7 +225,7 @@ void LaunchJob::relay_rest() {
 
 void LaunchJob::advance() {
   const Clock::time_point now = Clock::now();
-  if ((stage_ == Stage::running || stage_ == Stage::noticing) && request_.timeout_s > 0 &&
+  if ((stage_ == Stage::running || stage_ == Stage::grace) && request_.timeout_s > 0 &&
       now >= job_end_ && !all_ended()) {
     result_.timed_out = true;
     for (std::size_t pe = 0; pe < pes_.size(); ++pe)
@@ -234,7 +234,7 @@ void LaunchJob::advance() {
     enter(Stage::ending, request_.grace_s);
     signal_everything(SIGTERM);
   }
-  if (stage_ == Stage::running || stage_ == Stage::noticing) {
+  if (stage_ == Stage::running || stage_ == Stage::grace) {
     if (!all_ended() && (stage_ == Stage::running || now < stage_end_))
       return;
     enter(Stage::ending, request_.grace_s);
@@ -307,7 +307,7 @@ void LaunchJob::signal_everything(int signal) const {
 LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
-  // One that was lost ended nothing; if nobody says so, this does.
+  // The loss of a PE ended nothing; if no PE reports it, the launcher does.
   for (const PeEnd& end : result_.ends)
     if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)
       result_.first_failed = end.pe;

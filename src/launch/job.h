@@ -46,7 +46,7 @@ private:
   using Clock = std::chrono::steady_clock;
   enum class Stage {
     running,
-    noticing, ///< one PE has failed: the others get a second to notice by themselves
+    grace,    ///< one PE has failed: the others get a second to notice by themselves
     ending,   ///< SIGTERM was sent
     killing,  ///< SIGKILL was sent
     draining, ///< no process is left; output is

@@ -33,7 +33,7 @@ SignalGate::SignalGate() {
     if (!ignored(signal))
       sigaddset(&events, signal);
   sigset_t blocked = events;
-  sigaddset(&blocked, SIGPIPE); // a reader that goes away is seen as EPIPE
+  sigaddset(&blocked, SIGPIPE); // a closed reader is seen as EPIPE
   pthread_sigmask(SIG_BLOCK, &blocked, &before_);
   descriptor_ = FileDescriptor(::signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK));
   if (descriptor_)
@@ -92,7 +92,7 @@ void TerminalInput::read() {
   const ssize_t count = ::read(terminal_, line, sizeof line);
   if (count < 0 && (errno == EINTR || errno == EAGAIN))
     return;
-  if (count <= 0) { // end of file was typed, or the terminal is gone
+  if (count <= 0) { // end of file was typed, or the terminal has closed
     close();
     return;
   }

@@ -20,10 +20,10 @@ public:
   SignalGate& operator=(const SignalGate&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  /// The next signal that has arrived; nothing if there is none.
+  /// The next pending signal; nothing if there is none.
   std::optional<int> next();
   /// Stops this process as SIGTSTP does by default (not at all in an orphaned process group);
-  /// returns when it goes on.
+  /// returns when it is continued.
   void stop_here();
   /// In a child, before exec: mask and dispositions as this process was started with.
   /// Async-signal-safe.
@@ -35,7 +35,7 @@ private:
   FileDescriptor descriptor_;
 };
 
-// Typed input for PE 0, which is in a process group of its own and may not read the terminal.
+// Forwards terminal input to PE 0, which is in its own process group and may not read the terminal.
 
 /// Copies a terminal into a pipe. Reads only while this process is in the foreground, so that a
 /// job in the background is not stopped by SIGTTIN.

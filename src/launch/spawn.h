@@ -25,8 +25,8 @@ struct SpawnRequest {
   CpuSet cpus = {};                 ///< that it may use; empty: as this process
 };
 
-/// A child that has been forked. It leads a process group of its own, and dies with this process
-/// (PR_SET_PDEATHSIG; a program with set-user-id bits loses that).
+/// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a
+/// program with set-user-id bits loses that).
 class Spawned {
 public:
   /// Forks and returns before the program runs. Throws Error (unavailable).

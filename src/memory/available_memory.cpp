@@ -61,7 +61,7 @@ std::optional<std::string> cgroup_mount(std::string_view mounts, std::string_vie
   return std::nullopt;
 }
 
-MemoryRoom::MemoryRoom(const Sysroot& sysroot) : sysroot_(sysroot) {
+AvailableMemory::AvailableMemory(const Sysroot& sysroot) : sysroot_(sysroot) {
   const std::string mounts = sysroot_.read("/proc/mounts").value_or("");
   const std::string groups = sysroot_.read("/proc/self/cgroup").value_or("");
   for (const char* controller : {"", "memory"}) {
@@ -73,7 +73,8 @@ MemoryRoom::MemoryRoom(const Sysroot& sysroot) : sysroot_(sysroot) {
 }
 
 /// The group and all above it: each may have a limit.
-void MemoryRoom::add_groups(const std::string& mount, const std::string& path, bool version_1) {
+void AvailableMemory::add_groups(const std::string& mount, const std::string& path,
+                                 bool version_1) {
   std::string name = path == "/" ? "" : path;
   // A container may see its own group as the mount's root, and its name as the host has it.
   if (!sysroot_.is_directory(mount + name))
@@ -87,13 +88,13 @@ void MemoryRoom::add_groups(const std::string& mount, const std::string& path, b
   }
 }
 
-std::optional<Room> MemoryRoom::room_of(const Group& group) const {
+std::optional<Room> AvailableMemory::room_of(const Group& group) const {
   const auto number = [&](const char* version_1, const char* version_2) {
     const auto text =
         sysroot_.read_line(group.folder + "/" + (group.version_1 ? version_1 : version_2));
     return text ? natural(*text) : std::nullopt;
   };
-  // No limit is the word "max", or (version 1) a number near 2^63.
+  // No limit is "max", or (cgroup version 1) a number near 2^63.
   const auto limit = number("memory.limit_in_bytes", "memory.max");
   if (!limit || *limit > std::uint64_t{1} << 60)
     return std::nullopt;
@@ -109,7 +110,7 @@ std::optional<Room> MemoryRoom::room_of(const Group& group) const {
               "the control group " + group.name + " (limit " + rough_size(*limit) + ")"};
 }
 
-std::optional<Room> MemoryRoom::now() const {
+std::optional<Room> AvailableMemory::now() const {
   std::optional<Room> least;
   const auto meminfo = sysroot_.read("/proc/meminfo");
   const auto available_kB = meminfo ? number_of(*meminfo, "MemAvailable:") : std::nullopt;

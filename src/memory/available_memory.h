@@ -1,4 +1,4 @@
-// How much memory can be taken before the kernel kills somebody.
+// How much memory can be allocated before the kernel's OOM killer acts.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct Room {
 
 /// Asks MemAvailable and the memory limit of each control group (version 1 or 2) that this process
 /// is in. File cache counts as free, swap does not: a heap that is swapped is of no use.
-class MemoryRoom {
+class AvailableMemory {
 public:
-  explicit MemoryRoom(const Sysroot& sysroot = Sysroot());
+  explicit AvailableMemory(const Sysroot& sysroot = Sysroot());
   /// The tightest limit; nothing if none can be read.
   std::optional<Room> now() const;
 
@@ -38,11 +38,11 @@ private:
   std::vector<Group> groups_;
 };
 
-/// The number behind `key` at the start of a line ("MemAvailable:", "active_file"), in the file's
-/// own unit; nothing if there is none. Survives any bytes.
+/// The number after `key` at the start of a line ("MemAvailable:", "active_file"), in the file's
+/// own unit; nothing if there is none. Accepts any bytes.
 std::optional<std::uint64_t> number_of(std::string_view text, std::string_view key);
 
-/// The path behind the controller in /proc/self/cgroup: "" asks for version 2's line "0::/path".
+/// The path of the controller in /proc/self/cgroup: "" asks for version 2's line "0::/path".
 std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller);
 
 /// The mount point of a cgroup file system in /proc/mounts: type "cgroup2", or "cgroup" with that

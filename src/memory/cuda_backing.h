@@ -10,7 +10,7 @@ namespace shmemctl {
 
 /// What peers get of a chunk: a POSIX file descriptor, which reaches processes of the machine, or a
 /// fabric handle, which reaches all machines of an NVLink domain (never run on such hardware). A
-/// fabric handle comes in a file: see gathered_peers.h.
+/// fabric handle is sent in a file: see local_peers.h.
 enum class VmmHandles { descriptors, fabric };
 
 /// Physical memory of the device that processes hand each other and map

@@ -64,8 +64,8 @@ namespace {
 
 constexpr const char* subject = "the exchange of memory on this node";
 constexpr int check_interval_ms = 50;
-/// A queue holds about ten datagrams; each pass looks at many times that before it does its other
-/// work, and never at an endless flood.
+/// A queue holds about ten datagrams; each pass reads many times that before it continues, and
+/// never follows an endless flood.
 constexpr int datagrams_per_pass = 256;
 constexpr int most_pe_names = 4;
 
@@ -164,7 +164,7 @@ private:
 
   void send_and_receive(int mine, const Deadline& deadline) {
     std::vector<std::size_t> unsent;
-    // Everybody begins with its right-hand neighbour, so that no queue is filled by all at once.
+    // Every PE begins with its right-hand neighbour, so that no queue is filled by all at once.
     for (std::size_t step = 1; step < pes_.size(); ++step)
       unsent.push_back((static_cast<std::size_t>(my_slot_) + step) % pes_.size());
     std::size_t missing = unsent.size() - take_early();
@@ -293,9 +293,9 @@ private:
       return true;
     switch (errno) {
     case EAGAIN:       // its queue is full
-    case ECONNREFUSED: // it has not come yet
+    case ECONNREFUSED: // it has not arrived yet
     case EPERM:        // its name is held by a socket that takes from one sender only
-    case ETOOMANYREFS: // too many descriptors of this user are on their way
+    case ETOOMANYREFS: // too many descriptors of this user are in flight
     case ENOBUFS:
     case ENOMEM:
     case EINTR:
@@ -340,7 +340,7 @@ private:
   std::vector<UnixAddress> addresses_;
   FileDescriptor socket_;
   std::uint64_t sequence_ = 0;
-  bool failed_ = false; ///< then nobody knows which messages are of which exchange
+  bool failed_ = false; ///< then messages cannot be assigned to an exchange
   std::vector<Arrival> current_, early_;
 };
 
@@ -353,7 +353,7 @@ std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>&
 
 namespace {
 
-constexpr std::size_t most_handle_bytes = 64;
+constexpr std::size_t max_handle_bytes = 64;
 constexpr const char* no_handle = "none";
 constexpr char digits[] = "0123456789abcdef";
 
@@ -369,7 +369,7 @@ std::string to_hex(const std::string& bytes) {
 
 /// "" for what is no handle.
 std::string from_hex(const std::string& text) {
-  if (text.size() % 2 != 0 || text.size() > 2 * most_handle_bytes)
+  if (text.size() % 2 != 0 || text.size() > 2 * max_handle_bytes)
     return "";
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); i += 2) {
@@ -382,10 +382,10 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
-class GatheredPeers final : public LocalPeers {
+class ExchangedHandles final : public LocalPeers {
 public:
-  GatheredPeers(std::vector<int> pes, int my_slot,
-                std::function<std::vector<std::string>(const std::string&)> gather)
+  ExchangedHandles(std::vector<int> pes, int my_slot,
+                   std::function<std::vector<std::string>(const std::string&)> gather)
       : pes_(std::move(pes)), my_slot_(my_slot), gather_(std::move(gather)) {}
 
   int slots() const override { return static_cast<int>(pes_.size()); }
@@ -426,9 +426,9 @@ FileDescriptor file_of_handle(const std::string& bytes) {
 }
 
 std::string handle_in_file(int file) {
-  char bytes[most_handle_bytes + 1];
+  char bytes[max_handle_bytes + 1];
   const ssize_t count = ::pread(file, bytes, sizeof bytes, 0);
-  return count > 0 && count <= static_cast<ssize_t>(most_handle_bytes)
+  return count > 0 && count <= static_cast<ssize_t>(max_handle_bytes)
              ? std::string(bytes, static_cast<std::size_t>(count))
              : "";
 }
@@ -436,7 +436,7 @@ std::string handle_in_file(int file) {
 std::unique_ptr<LocalPeers>
 make_gathered_peers(std::vector<int> pes, int my_slot,
                     std::function<std::vector<std::string>(const std::string&)> gather) {
-  return std::make_unique<GatheredPeers>(std::move(pes), my_slot, std::move(gather));
+  return std::make_unique<ExchangedHandles>(std::move(pes), my_slot, std::move(gather));
 }
 
 } // namespace shmemctl

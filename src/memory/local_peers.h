@@ -24,7 +24,7 @@ struct PeerMessage {
   std::uint32_t from_pe = 0;
   std::uint32_t to_pe = 0;
   std::uint64_t sequence = 0;  ///< counts exchanges, from 0
-  bool has_descriptor = false; ///< one descriptor comes along
+  bool has_descriptor = false; ///< one descriptor is sent along
 };
 
 using PeerDatagram = std::array<std::byte, 32>;
@@ -64,14 +64,14 @@ std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>&
 /// A file without a name that holds these bytes: a handle where a descriptor is asked for. Throws
 /// Error (unavailable).
 FileDescriptor file_of_handle(const std::string& bytes);
-/// What such a file holds; "" if it is none, or holds more than a handle has.
+/// The handle in such a file; "" if it is malformed, or longer than a handle can be.
 std::string handle_in_file(int file);
 
-/// What everybody's file holds (a handle of at most 64 bytes) is told to everybody, and comes in a
-/// file of its own.
+/// Every PE's handle (at most 64 bytes, the content of its file) is gathered by all PEs, and
+/// returned as a file of its own.
 /// @param pes    the PE of each slot
-/// @param gather collective over the job, which has the same exchanges everywhere, also of PEs that
-///               are in another group: what each PE says, by PE
+/// @param gather collective over the job, which makes the same exchanges on all PEs, also on those
+/// of another group: the text of each PE, by PE
 std::unique_ptr<LocalPeers>
 make_gathered_peers(std::vector<int> pes, int my_slot,
                     std::function<std::vector<std::string>(const std::string&)> gather);

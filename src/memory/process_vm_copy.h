@@ -14,10 +14,9 @@ int write_to_file(int file, std::uint64_t offset_bytes, const void* memory,
 int read_from_file(int file, std::uint64_t offset_bytes, void* memory,
                    std::size_t size_bytes) noexcept;
 
-/// Moves the pages of `from` over those of `to`: mremap() with a fixed address, by the system call
-/// itself. UCX puts a function of its own in the place of the C library's mremap(), which loses the
-/// fifth argument, so the pages would come to lie wherever a register points. Returns whether the
-/// kernel did it.
+/// Moves the pages of `from` to `to`: mremap() with a fixed address, by a raw system call. UCX
+/// replaces the C library's mremap() by a function that loses the fifth argument, so the pages
+/// would move to an arbitrary address. Returns whether the kernel did it.
 bool move_pages(void* from, void* to, std::size_t size_bytes) noexcept;
 
 } // namespace shmemctl

@@ -198,9 +198,9 @@ TouchedPages::TouchedPages()
     : table_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
       page_bytes_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {}
 
-// The program's own variables in shared memory. Pages that nobody has touched are not copied, and
-// take no memory. Where the program has several writable segments, the region reaches from the
-// first to the last; read-only data between them are part of it.
+// The program's own variables in shared memory. Untouched pages are not copied and take no memory.
+// If the program has several writable segments, the region spans from the first to the last,
+// including read-only data in between.
 
 namespace {
 
@@ -210,8 +210,8 @@ std::byte* at(std::uintptr_t address) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-/// The pages between the program's segments in which nothing lies: held, so that nobody else maps
-/// something there, which the variables' pages would be mapped over. Given back at the end.
+/// The unmapped pages between the program's segments: reserved, so that no other mapping can appear
+/// there, which mapping the region would replace. Released at the end.
 class HeldGaps {
 public:
   /// Throws Error (unavailable) if something lies there.
@@ -231,7 +231,7 @@ private:
     held_.reserve(held_.size() + 1);
     void* mapped = ::mmap(at(gap.begin), gap.size_bytes(), PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    // Before Linux 4.17 the address is a mere wish.
+    // Before Linux 4.17 the address is only a hint.
     if (mapped != MAP_FAILED && mapped != at(gap.begin)) {
       ::munmap(mapped, gap.size_bytes());
       errno = EEXIST;
@@ -410,7 +410,7 @@ void SharedPages::after_fork_in_child() noexcept {
 /// fork() gives a child copies of its parent's variables. Shared mappings would make them common,
 /// so the child gets a copy that was made just before.
 void handle_forks() {
-  // The C library has no way to take them back, so they stay and look whether there are pages.
+  // The C library cannot unregister them, so they stay and check whether there are pages.
   static std::once_flag once;
   std::call_once(once, [] {
     const auto before = [] {

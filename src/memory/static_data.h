@@ -54,7 +54,7 @@ ProgramData find_program_data();
 /// Survives any bytes.
 std::optional<std::string> find_build_id(std::span<const std::byte> notes);
 
-// Which pages of this process were ever touched: the others are zero, and nobody has to copy them.
+// Which pages of this process were ever touched: the others are zero and need not be copied.
 
 class TouchedPages {
 public:
@@ -62,9 +62,9 @@ public:
   /// pages count as touched.
   TouchedPages();
 
-  /// Calls take(PageRange) for the runs of pages in `range`, which is private memory without a file
-  /// behind it, that are in memory or in swap. Allocates nothing and calls no function of the C
-  /// library. Returns the first number other than 0 that `take` gives, or 0.
+  /// Calls take(PageRange) for each run of pages in `range` (private anonymous memory) that is in
+  /// memory or in swap. Allocates nothing and calls no function of the C library. Returns the first
+  /// non-zero result of `take`, or 0.
   template <class Take>
   int for_each_run(const PageRange& range, const Take& take) const {
     constexpr std::size_t at_once = 512;

@@ -30,7 +30,7 @@ void Collectives::barrier(TeamId team) {
 
 void Collectives::broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes,
                             int root) {
-  const bool direct = teams_.everyone_direct(team);
+  const bool direct = teams_.all_load_store(team);
   if (root < 0 || root >= teams_.n_pes(team))
     throw Error(ExitCode::usage, "root " + std::to_string(root), "broadcast",
                 "the team has members 0 to " + std::to_string(teams_.n_pes(team) - 1),
@@ -57,7 +57,7 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
   const auto pe_of = [&](int other) { return teams_.world_pe(team, (other + root) % n); };
   if (number != 0) {
     rma.wait_until(&here.value, Compare::not_equal, 0, "broadcast", pe_of(number & (number - 1)));
-    show(here, 0);
+    store_flag(here, 0);
   }
   const int below = number == 0 ? 1 << rounds_of(n) : number & -number;
   for (int distance = below / 2; distance > 0; distance /= 2)
@@ -67,9 +67,9 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
   rma.quiet();
 }
 
-/// Each member fetches a part from the root and hands it on to the others: the root sends every
-/// byte twice, however many members there are. Nobody writes to the root, and of the others nobody
-/// is read from, so both may run into each other.
+/// Scatter and allgather: each member gets one part from the root and puts it to all others, so the
+/// root sends every byte twice, whatever the team's size. No member writes to the root and none
+/// reads from another member, so the two steps may overlap.
 void Collectives::broadcast_by_parts(TeamId team, void* target, const void* source,
                                      std::size_t size_bytes, int root) {
   Rma& rma = teams_.rma();
@@ -113,11 +113,11 @@ void Collectives::collect(TeamId team, void* target, const void* source, std::si
   const int me = teams_.my_pe(team);
   if (me < 0)
     return teams_.sync(team); // throws: not a member
-  show(teams_.area(team).published[0], size_bytes);
+  store_flag(teams_.area(team).published[0], size_bytes);
   teams_.sync(team);
   std::size_t before = 0;
   for (int member = 0; member < me; ++member)
-    before += look_at(rma, teams_.area(team).published[0], teams_.world_pe(team, member));
+    before += load_flag(rma, teams_.area(team).published[0], teams_.world_pe(team, member));
   put_to_all(team, static_cast<std::byte*>(target) + before, static_cast<const std::byte*>(source),
              size_bytes);
   barrier(team);
@@ -149,7 +149,7 @@ constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< fits the first ca
 constexpr std::size_t small_bytes = std::size_t{4} << 10;
 constexpr std::size_t accumulator_at = small_bytes;
 constexpr std::size_t fetched_at = accumulator_at + block_bytes;
-constexpr std::size_t fetched_blocks = 16; ///< gets that are under way at once
+constexpr std::size_t fetched_blocks = 16; ///< gets in flight at once
 static_assert(fetched_at + fetched_blocks * block_bytes <= limits::team_scratch_bytes);
 
 /// Combines a range of all members' arrays, block by block, in team order. Members that are mapped
@@ -258,9 +258,9 @@ bool Collectives::reduce(TeamId team, void* target, const void* source, std::siz
   return true;
 }
 
-/// Each member reduces its share of the elements and hands the result to the others: every source
-/// is read once, every target is written once. In place too: only one member reads a share of any
-/// source, and it writes there only what it has read.
+/// Each member reduces its share of the elements and puts the result to all others: every source is
+/// read once, every target is written once. Also in place: only one member reads a given share of
+/// any source, and it overwrites only what it has read.
 void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* source,
                                std::size_t elements, std::size_t size, ReduceKernel kernel) {
   const Share share = share_of(static_cast<std::size_t>(teams_.my_pe(team)),
@@ -272,7 +272,7 @@ void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* 
     const std::size_t count = std::min(block, share.elements - done);
     std::byte* result = target + first * size;
     if (target == source) {
-      // The own source is read when its turn comes.
+      // This member's own source takes its turn in team order.
       reducer.block(reducer.accumulator(), first, count);
       std::memcpy(result, reducer.accumulator(), count * size);
     } else {
@@ -311,7 +311,7 @@ bool Collectives::reduce_scatter(TeamId team, void* target, const void* source,
 
 namespace {
 
-/// One block on its way from here to one member.
+/// One block in flight from this PE to one member.
 struct StridedBlock {
   std::byte* target; ///< address here; on the member it is the same symmetric address
   const std::byte* source;

@@ -11,11 +11,9 @@ namespace shmemctl {
 
 namespace {
 
-/// How long one that is late is left alone before it is asked whether it is there, and between two
-/// questions.
+/// How long a late PE is left alone before it is probed, and the time between two probes.
 constexpr std::chrono::milliseconds first_pause{200}, pause{1000};
-/// A lifeline that runs answers in a millisecond; on a machine with more work than processors
-/// later.
+/// A running failure detector responds within a millisecond, later on an oversubscribed machine.
 constexpr double most_silence_s = 2, silence_share = 0.25;
 constexpr double lateness_share = 0.5; ///< the others' deadlines have to outlast that
 
@@ -26,34 +24,34 @@ std::uint64_t load(const std::uint64_t& word) {
 } // namespace
 
 /// The same on all PEs.
-struct Survivors::Memory {
+struct DegradedJob::Memory {
   struct Release {
     std::uint64_t lost, decision;
   };
   // On PE 0, by PE; the size is there before the number.
-  std::uint64_t come[most_pes], sizes[most_pes];
+  std::uint64_t come[max_pes], sizes[max_pes];
   // On every PE, by PE 0; the release is there before its number.
   Release released;
   std::uint64_t released_number;
-  // What goes out from here.
+  // What this PE sends.
   std::uint64_t own_size;
   Release own_release;
   std::byte text[chunk_bytes];
 };
 
-std::size_t Survivors::size_bytes() {
+std::size_t DegradedJob::size_bytes() {
   return sizeof(Memory);
 }
 
-Survivors::Survivors(Rma& rma, SurvivorHooks hooks, std::byte* memory)
+DegradedJob::DegradedJob(Rma& rma, DegradedJobHooks hooks, std::byte* memory)
     : rma_(rma), hooks_(std::move(hooks)), memory_(*reinterpret_cast<Memory*>(memory)) {}
 
-void Survivors::meet(const char* step) {
+void DegradedJob::meet(const char* step) {
   meet(step, 0, [] { return std::uint64_t{0}; });
 }
 
-std::uint64_t Survivors::meet(const char* step, std::uint64_t size,
-                              const std::function<std::uint64_t()>& decide) {
+std::uint64_t DegradedJob::meet(const char* step, std::uint64_t size,
+                                const std::function<std::uint64_t()>& decide) {
   ++number_;
   rma_.quiet();
   const auto me = static_cast<std::size_t>(rma_.pe());
@@ -71,21 +69,22 @@ std::uint64_t Survivors::meet(const char* step, std::uint64_t size,
   return memory_.released.decision;
 }
 
-std::uint64_t Survivors::release(const char* step, const std::function<std::uint64_t()>& decide) {
+std::uint64_t DegradedJob::release(const char* step, const std::function<std::uint64_t()>& decide) {
   const Clock::time_point begin = Clock::now();
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
     if (!is_lost(pe))
       await(pe, step, begin);
   memory_.own_release = {lost_, decide()};
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
-    // Whoever was lost reads it when it comes, if that takes no network that would be waited for.
+    // A PE that was declared lost still finds out when it arrives, unless the put needs a network
+    // that would have to be waited for.
     if (!is_lost(pe) || rma_.direct(&memory_, pe))
       rma_.put_signal(&memory_.released, &memory_.own_release, sizeof memory_.own_release,
                       &memory_.released_number, number_, SignalOp::set, pe);
   return memory_.own_release.decision;
 }
 
-void Survivors::await(int pe, const char* step, Clock::time_point begin) {
+void DegradedJob::await(int pe, const char* step, Clock::time_point begin) {
   const auto has_come = [&] { return load(memory_.come[static_cast<std::size_t>(pe)]) >= number_; };
   const double silence_s = std::min(most_silence_s, rma_.timeout_s() * silence_share);
   const double patience_s = rma_.timeout_s() * lateness_share;
@@ -110,19 +109,19 @@ void Survivors::await(int pe, const char* step, Clock::time_point begin) {
   }
 }
 
-void Survivors::lose(int pe, const std::string& why) {
+void DegradedJob::lose(int pe, const std::string& why) {
   lost_ |= std::uint64_t{1} << pe;
   reasons_.push_back({pe, why});
 }
 
-void Survivors::leave() {
-  hooks_.step_aside();
+void DegradedJob::leave() {
+  hooks_.exclude_self();
   throw Error(ExitCode::finding, fmt::format("PE {}", rma_.pe()), "go on",
               "the others have gone on without it, since it did not come to them",
               "look at what held it up; the report of PE 0 says how long it was waited for");
 }
 
-std::vector<std::string> Survivors::gather(const std::string& text) {
+std::vector<std::string> DegradedJob::gather(const std::string& text) {
   std::string all;
   if (rma_.pe() == 0) {
     // As sizes, then texts.
@@ -159,8 +158,9 @@ std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
   return texts;
 }
 
-/// In chunks, each between two meetings; PE 0 fetches them. @return on PE 0 all
-std::vector<std::string> Survivors::gather_on_first(const std::string& text) {
+/// In chunks, with a barrier before each; PE 0 fetches them.
+/// @return on PE 0 the texts of all PEs
+std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
   std::vector<std::string> texts(static_cast<std::size_t>(rma_.n_pes()));
   std::vector<std::byte> part(chunk_bytes);
   const auto fetch = [&] {
@@ -195,7 +195,7 @@ std::vector<std::string> Survivors::gather_on_first(const std::string& text) {
 }
 
 /// PE 0's text at all PEs.
-std::string Survivors::spread(std::string text) {
+std::string DegradedJob::spread(std::string text) {
   if (rma_.n_pes() == 1)
     return text;
   std::string received;
@@ -203,7 +203,7 @@ std::string Survivors::spread(std::string text) {
   std::size_t at = 0;
   std::uint64_t left = 0;
   do {
-    // All have fetched the chunk before when they have come.
+    // A PE that has arrived here has fetched the chunk before.
     left = meet("spreading what all PEs have said", 0, [&] {
       const std::size_t rest = text.size() - at;
       std::memcpy(memory_.text, text.data() + at, std::min(rest, chunk_bytes));

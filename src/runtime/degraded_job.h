@@ -1,4 +1,4 @@
-// Meetings of the PEs that are left: how a job goes on without those that it has lost.
+// Barriers and gathers among the surviving PEs: how a job continues after it has lost some.
 #pragma once
 
 #include <chrono>
@@ -13,41 +13,43 @@
 
 namespace shmemctl {
 
-/// One that the job goes on without.
+/// A PE that the job continues without.
 struct LostPe {
   int pe = -1;
   std::string why; ///< "its process is gone"
 };
 
-/// What Survivors asks of the lifeline.
-struct SurvivorHooks {
+/// What DegradedJob needs of the failure detector.
+struct DegradedJobHooks {
   std::function<Presence(int pe, double limit_s)> presence;
-  std::function<void()> step_aside; ///< the others go on without this PE
+  std::function<void()> exclude_self; ///< the others go on without this PE
 };
 
-/// Every PE tells PE 0 that it has come; PE 0 decides who is lost, and tells all that are left, so
-/// that all know the same. Lost is whose process is gone, who does not answer (stopped), and who
-/// does not come within half of the timeout, however well it answers; once lost, always lost. PE 0
-/// itself cannot be lost. Words are numbered by the meeting, so nothing is ever zeroed.
-class Survivors {
+/// Every PE signals its arrival to PE 0, which decides which PEs are lost and sends the decision to
+/// the survivors, so that all agree. A PE is lost if its process has exited, if it does not respond
+/// (stopped), or if it does not arrive within half of the timeout although it responds. A lost PE
+/// stays lost. PE 0 itself cannot be lost. Flags hold the number of the barrier, so they are never
+/// reset.
+class DegradedJob {
 public:
-  static constexpr int most_pes = 64;
+  static constexpr int max_pes = 64;
   static constexpr std::size_t chunk_bytes = std::size_t{1} << 16;
   /// Symmetric memory that one takes.
   static std::size_t size_bytes();
 
-  /// @param memory size_bytes() of it, aligned to 64, zeroed on all PEs before any goes on
-  Survivors(Rma& rma, SurvivorHooks hooks, std::byte* memory);
+  /// @param memory size_bytes() of symmetric memory, aligned to 64, zeroed on all PEs before the
+  /// first barrier
+  DegradedJob(Rma& rma, DegradedJobHooks hooks, std::byte* memory);
 
-  /// Collective of those that are left: a barrier; puts before it are complete and visible behind
-  /// it. Throws Error (finding) on a PE that the others go on without; (deadline) that names PE 0
-  /// if that one does not answer.
+  /// Barrier of the survivors: puts before it are complete, and visible after it. Throws Error
+  /// (finding) on a PE that the others have excluded; (deadline) naming PE 0 if that does not
+  /// respond.
   void meet(const char* step);
   /// Collective of those that are left: one text of each PE at every PE; "" of those lost.
   std::vector<std::string> gather(const std::string& text);
 
   bool is_lost(int pe) const { return ((lost_ >> pe) & 1U) != 0; }
-  bool anybody_lost() const { return lost_ != 0; }
+  bool any_pe_lost() const { return lost_ != 0; }
   /// In the order of their loss; on PE 0, which alone knows why.
   const std::vector<LostPe>& lost() const { return reasons_; }
 
@@ -56,7 +58,7 @@ private:
   struct Memory;
 
   /// @param size for PE 0
-  /// @param decide by PE 0 once all that are left have come: what all get
+  /// @param decide run by PE 0 once all survivors have arrived: the value that all PEs get
   std::uint64_t meet(const char* step, std::uint64_t size,
                      const std::function<std::uint64_t()>& decide);
   std::uint64_t release(const char* step, const std::function<std::uint64_t()>& decide);
@@ -67,9 +69,9 @@ private:
   std::string spread(std::string text);
 
   Rma& rma_;
-  const SurvivorHooks hooks_;
+  const DegradedJobHooks hooks_;
   Memory& memory_;
-  std::uint64_t number_ = 0; ///< of the last meeting
+  std::uint64_t number_ = 0; ///< of the last barrier
   std::uint64_t lost_ = 0;   ///< a bit for each PE
   std::vector<LostPe> reasons_;
 };

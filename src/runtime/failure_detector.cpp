@@ -16,7 +16,7 @@
 
 namespace shmemctl {
 
-namespace lifeline {
+namespace failure_detector {
 
 namespace {
 
@@ -62,17 +62,17 @@ const Verdict* worst(const std::vector<Verdict>& verdicts) {
 
 void say_hello(Socket& socket, const State& state, int peer, const Deadline& deadline,
                const WaitCheck& check) {
-  const Handshake handshake = knock_at(socket, deadline, check);
+  const Handshake handshake = request_challenge(socket, deadline, check);
   const std::string hello = encode(proven(handshake, state.secret(), state.hello()));
   socket.send_all(hello.data(), hello.size(), deadline, check);
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* welcome = answer ? std::get_if<Welcome>(&*answer) : nullptr;
   if (!welcome || welcome->rank != peer || !is_proven(handshake, state.secret(), *answer))
-    throw Error(ExitCode::unavailable, state.words_for(peer), "connect to",
+    throw Error(ExitCode::unavailable, state.describe(peer), "connect to",
                 "somebody else answers at its address", "start the job again");
 }
 
-/// Errors behind connecting do not say which address was in use.
+/// Errors after connecting do not say which address was in use.
 Error at_address(const Error& error, const SocketAddress& address) {
   const std::string text = address.text();
   if (error.message().find(text) != std::string::npos)
@@ -83,14 +83,14 @@ Error at_address(const Error& error, const SocketAddress& address) {
 
 } // namespace
 
-TreeLifeline::TreeLifeline(std::unique_ptr<State> state, AddressBook addresses,
-                           std::vector<Listener> listeners)
+TreeFailureDetector::TreeFailureDetector(std::unique_ptr<State> state, AddressBook addresses,
+                                         std::vector<Listener> listeners)
     : state_(std::move(state)), addresses_(std::move(addresses)),
       thread_(*state_, std::move(listeners), accepts_from(state_->rank(), state_->size())) {}
 
-void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
-                           const Deadline& deadline) {
-  // Half of the time is left for the others to hear that it did not work.
+void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings,
+                                  const Deadline& deadline) {
+  // Half of the time is left for telling the others that it failed.
   const Deadline limit = deadline.at_most(std::chrono::duration<double>(
       std::min(settings.connect_limit_s, deadline.remaining_s() / 2)));
   Verdict mine;
@@ -102,13 +102,13 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
     const int missing = thread_.wait_linked(neighbours(state_->rank(), state_->size()), limit);
     state_->check();
     if (missing >= 0)
-      mine = make_verdict(Verdict::Kind::not_connected, state_->words_for(missing) +
+      mine = make_verdict(Verdict::Kind::not_connected, state_->describe(missing) +
                                                             " did not connect to " +
-                                                            state_->words_for(state_->rank()));
+                                                            state_->describe(state_->rank()));
   } catch (const Error& error) {
     state_->check();
     mine = make_verdict(Verdict::Kind::cannot_connect,
-                        state_->words_for(state_->rank()) + ": " + error.message());
+                        state_->describe(state_->rank()) + ": " + error.message());
   }
   const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
   if (const Verdict* bad = worst(verdicts))
@@ -119,17 +119,18 @@ void TreeLifeline::connect(Bootstrap& bootstrap, const Settings& settings,
                       "an interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
 }
 
-/// The best address comes first, so what is wrong with it is what is told if none leads there.
-void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
+/// The best address comes first, so if none works its error is the one to report.
+void TreeFailureDetector::connect_to(int peer, const Deadline& deadline) {
   const WaitCheck check = [this] { state_->check(); };
   const std::vector<SocketAddress>& known = addresses_[static_cast<std::size_t>(peer)];
   std::optional<Error> first_problem;
   for (std::size_t i = 0; i < known.size(); ++i) {
-    // What an address that fails at once has left over goes to those behind it.
+    // Time that an address does not use because it fails at once is available to the following
+    // ones.
     const double share_s = deadline.remaining_s() / static_cast<double>(known.size() - i);
     const Deadline share = deadline.at_most(std::chrono::duration<double>(share_s));
     try {
-      Socket socket = Socket::connect(known[i], state_->words_for(peer), share, check);
+      Socket socket = Socket::connect(known[i], state_->describe(peer), share, check);
       say_hello(socket, *state_, peer, share, check);
       thread_.add_link(peer, std::move(socket));
       return;
@@ -140,13 +141,13 @@ void TreeLifeline::connect_to(int peer, const Deadline& deadline) {
     }
   }
   if (!first_problem)
-    throw Error(ExitCode::unavailable, state_->words_for(peer), "connect to",
+    throw Error(ExitCode::unavailable, state_->describe(peer), "connect to",
                 "none of its addresses can be used from here",
                 "bring up an interface that both hosts have a network on");
   throw Error(*first_problem);
 }
 
-void TreeLifeline::give_up(const std::string& step, int peer) {
+void TreeFailureDetector::give_up(const std::string& step, int peer) {
   if (state_->size() == 1)
     JobHealth().give_up(step, peer);
   state_->check();
@@ -165,29 +166,29 @@ void TreeLifeline::give_up(const std::string& step, int peer) {
   throw Error(culprit.code, step, "finish", culprit.message, culprit.fix);
 }
 
-void TreeLifeline::await_cause(int peer) {
+void TreeFailureDetector::await_cause(int peer) {
   if (state_->size() == 1 || peer == state_->rank())
     return;
   thread_.wait_failed(Deadline::after(notice_time));
   state_->check();
 }
 
-void TreeLifeline::spread_failure() {
+void TreeFailureDetector::spread_failure() {
   state_->publish();
   thread_.hand_over(announce_limit_s);
 }
 
-void TreeLifeline::phase(const std::string& name) noexcept {
+void TreeFailureDetector::phase(const std::string& name) noexcept {
   try {
     state_->enter_phase(name);
     thread_.wake();
   } catch (const std::exception&) {
-    // Out of memory: the others keep the last phase that they heard of.
+    // Out of memory: the neighbours keep the last phase that was sent.
   }
 }
 
-bool TreeLifeline::announce(const Error& error, const std::string& given_phase) noexcept {
-  if (state_->aside())
+bool TreeFailureDetector::announce(const Error& error, const std::string& given_phase) noexcept {
+  if (state_->excluded())
     return true;
   try {
     const std::string phase = given_phase.empty() ? state_->phase().name : given_phase;
@@ -196,7 +197,7 @@ bool TreeLifeline::announce(const Error& error, const std::string& given_phase) 
     failure.host = state_->host_of(failure.pe);
     failure.phase = phase;
     const std::string where = " in phase " + phase;
-    failure.message = state_->words_for(failure.pe);
+    failure.message = state_->describe(failure.pe);
     failure.message += error.code() == ExitCode::interrupted
                            ? " was " + error.system_message() + where
                            : " failed" + where + ": " + error.message();
@@ -211,41 +212,42 @@ bool TreeLifeline::announce(const Error& error, const std::string& given_phase) 
   }
 }
 
-void TreeLifeline::goodbye() noexcept {
+void TreeFailureDetector::goodbye() noexcept {
   state_->say_goodbye();
   thread_.hand_over(announce_limit_s);
 }
 
-std::unique_ptr<TreeLifeline> start(Bootstrap& bootstrap, const Secret& secret,
-                                    const std::vector<SocketAddress>& my_addresses,
-                                    std::vector<std::string> host_names, const Settings& settings,
-                                    const Deadline& deadline) {
+std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
+                                           const std::vector<SocketAddress>& my_addresses,
+                                           std::vector<std::string> host_names,
+                                           const Settings& settings, const Deadline& deadline) {
   Listeners listeners(my_addresses);
   AddressBook addresses = listeners.exchange(bootstrap, host_names, settings, deadline);
-  auto made = std::make_unique<TreeLifeline>(
+  auto made = std::make_unique<TreeFailureDetector>(
       std::make_unique<State>(bootstrap.rank(), bootstrap.size(), secret, std::move(host_names)),
       std::move(addresses), listeners.take());
   try {
     made->connect(bootstrap, settings, deadline);
   } catch (const Error& error) {
-    made->announce(error, phase::lifeline);
+    made->announce(error, phase::failure_detector);
     throw;
   }
   return made;
 }
 
-} // namespace lifeline
+} // namespace failure_detector
 
-std::unique_ptr<Lifeline> Lifeline::start(Bootstrap& bootstrap, const Secret& secret,
-                                          const std::vector<SocketAddress>& my_addresses,
-                                          std::vector<std::string> host_names,
-                                          const Deadline& deadline) {
-  return lifeline::start(bootstrap, secret, my_addresses, std::move(host_names), {}, deadline);
+std::unique_ptr<FailureDetector>
+FailureDetector::start(Bootstrap& bootstrap, const Secret& secret,
+                       const std::vector<SocketAddress>& my_addresses,
+                       std::vector<std::string> host_names, const Deadline& deadline) {
+  return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), {},
+                                 deadline);
 }
 
 } // namespace shmemctl
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 namespace {
 
@@ -420,4 +422,4 @@ bool reachable_from_elsewhere(const std::vector<std::string>& offered) {
   });
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -1,4 +1,4 @@
-// How PEs learn within a second that another one has failed, and who it was.
+// Failure detector: PEs learn within a second that another PE has failed, and which one.
 #pragma once
 
 #include <array>
@@ -25,32 +25,33 @@ struct Failure {
   bool unresponsive = false;
 };
 
-/// Whether this PE has to ask the launcher to end the job, since one of its processes will not end
-/// by itself. The first PE that is not to blame does: mostly PE 0, which writes the report before.
-/// @param failure the job's first; nullptr is none
+/// Whether this PE has to ask the launcher to abort the job, because a process of it will not exit
+/// by itself. The first PE that is not the cause does so: mostly PE 0, which writes its report
+/// first.
+/// @param failure the job's first failure; nullptr: none
 bool needs_abort(const std::unique_ptr<Failure>& failure, int pe);
 
-/// What another PE's lifeline says of it.
+/// What a PE's failure detector reports about its process.
 enum class Presence {
   answers, ///< its process runs
-  silent,  ///< nothing comes back: it is stopped, or its host hangs
-  gone     ///< nobody is there any more
+  silent,  ///< no response: the process is stopped, or its host hangs
+  gone     ///< the process has exited
 };
 
-/// Every PE has a thread that holds connections to its neighbours in a binary tree over all PEs.
-/// A PE that fails says so (announce); one that dies is noticed by its neighbours when the
-/// connection ends without a goodbye. Either is flooded over what is left of the tree; the first
-/// failure wins. Any PE can be asked what it does (phase, step, whom it waits for): give_up()
-/// follows that chain, so that the message of a deadline names the PE that everybody waits for,
-/// also if it is stopped and does not answer.
-class Lifeline : public JobHealth {
+/// Every PE has a thread that holds connections to its neighbours in a binary tree over all PEs. A
+/// PE that fails announces it; the death of a PE is detected by its neighbours when the connection
+/// closes without a Goodbye. Both are flooded over the remaining tree; the first failure wins. Any
+/// PE can be queried for its state (phase, step, whom it waits for): give_up() follows that chain,
+/// so that a timeout error names the PE that all others wait for, even if that PE is stopped and
+/// does not respond.
+class FailureDetector : public JobHealth {
 public:
   /// Collective: exchanges addresses by one allgather and builds the tree.
   /// @param secret of the job: connections without it are dropped
-  static std::unique_ptr<Lifeline> start(Bootstrap& bootstrap, const Secret& secret,
-                                         const std::vector<SocketAddress>& my_addresses,
-                                         std::vector<std::string> host_names,
-                                         const Deadline& deadline);
+  static std::unique_ptr<FailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
+                                                const std::vector<SocketAddress>& my_addresses,
+                                                std::vector<std::string> host_names,
+                                                const Deadline& deadline);
 
   void check() const override = 0;
   void waiting_for(int peer) noexcept override = 0;
@@ -58,7 +59,7 @@ public:
   [[noreturn]] void give_up(const std::string& step, int peer) override = 0;
   void await_cause(int peer) override = 0;
 
-  /// What this PE does now; others may ask, and neighbours are told of a change.
+  /// Sets the current phase; other PEs may query it, and neighbours are notified of the change.
   virtual void phase(const std::string& name) noexcept = 0;
   /// Tells all others that this PE fails with `error`, or is ended by a signal (`interrupted`);
   /// returns when it was sent to the neighbours (or after 200 ms). False, and of no other effect
@@ -71,14 +72,15 @@ public:
   /// From now on a closing neighbour is no failure (collective: after a barrier).
   virtual void goodbye() noexcept = 0;
 
-  /// From now on a PE that dies is no failure of the job, but for PE 0, which says who is lost
-  /// (src/runtime/survivors.h). Collective. A PE that fails with an Error still ends all.
+  /// From now on the death of a PE other than PE 0 is not a failure of the job; PE 0 decides which
+  /// PEs are lost (src/runtime/degraded_job.h). Collective. A PE that fails with an Error still
+  /// ends the job.
   virtual void allow_loss() noexcept = 0;
-  /// Whether the process of `pe` is there; asked over a connection of its own, for `limit_s` at
-  /// most. Throws the job's failure if that becomes known. Thread safe.
+  /// Probes the process of `pe` over a separate connection, for at most `limit_s` seconds. Throws
+  /// the job's failure if that becomes known meanwhile. Thread safe.
   virtual Presence presence(int pe, double limit_s) = 0;
   /// The others go on without this PE: what it fails with is no failure of the job.
-  virtual void step_aside() noexcept = 0;
+  virtual void exclude_self() noexcept = 0;
 };
 
 } // namespace shmemctl

@@ -7,7 +7,7 @@
 
 #include "src/runtime/failure_detector_link.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 namespace {
 
@@ -73,7 +73,7 @@ void Link::flush() {
 Ending Link::receive(const std::function<void(Message)>& take) {
   std::array<char, max_frame_bytes> buffer;
   // A neighbour that sends without end must not keep the others waiting.
-  for (int turn = 0; turn < 16; ++turn) {
+  for (int run_once = 0; run_once < 16; ++run_once) {
     if (Ending ending = decode_received(take))
       return ending;
     const ssize_t count = ::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -103,30 +103,30 @@ Ending Link::decode_received(const std::function<void(Message)>& take) {
 
 void Link::drain() {
   std::array<char, max_frame_bytes> buffer;
-  for (int turn = 0; turn < 16; ++turn)
+  for (int run_once = 0; run_once < 16; ++run_once)
     if (::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT) <= 0)
       return;
 }
 
-Decoding Stranger::receive() {
-  std::array<char, max_stranger_bytes> buffer;
+Decoding PendingConnection::receive() {
+  std::array<char, max_unproven_bytes> buffer;
   const ssize_t count = ::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count == 0 || (count < 0 && !would_wait(errno)))
     return Decoding::garbage;
   if (count > 0)
     received_.append(buffer.data(), static_cast<std::size_t>(count));
   for (;;) {
-    Decoded decoded = decode(received_, max_stranger_bytes);
+    Decoded decoded = decode(received_, max_unproven_bytes);
     if (decoded.state != Decoding::complete)
       return decoded.state;
     received_.erase(0, decoded.size_bytes);
     message_ = std::move(decoded.message);
-    const auto* knock = std::get_if<Knock>(&message_);
-    if (!knock)
+    const auto* connect_request = std::get_if<ConnectionRequest>(&message_);
+    if (!connect_request)
       break;
     if (handshake_)
       return Decoding::garbage;
-    handshake_ = Handshake{knock->nonce, random_nonce()};
+    handshake_ = Handshake{connect_request->nonce, random_nonce()};
     answer(Challenge{handshake_->listener});
   }
   const bool expected =
@@ -134,11 +134,11 @@ Decoding Stranger::receive() {
   return expected && handshake_ ? Decoding::complete : Decoding::garbage;
 }
 
-void Stranger::answer(const Message& message) {
+void PendingConnection::answer(const Message& message) {
   const std::string frame = encode(message);
-  // An answer is smaller than any socket buffer; whoever gets none has gone.
+  // A response is smaller than any socket buffer; a peer that cannot take it has gone away.
   [[maybe_unused]] const ssize_t sent =
       ::send(descriptor(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

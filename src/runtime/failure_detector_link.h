@@ -1,4 +1,4 @@
-// One connection of the lifeline: frames in, frames out, nothing ever waits.
+// One connection of the failure detector: frames in and out, without blocking.
 #pragma once
 
 #include <chrono>
@@ -11,21 +11,22 @@
 #include "src/base/socket.h"
 #include "src/runtime/failure_detector_wire.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
-/// Notices within about 15 s that the other host is gone (power, cable). No effect on Unix sockets.
+/// Sets TCP keepalive so that the loss of the other host (power, cable) is detected within about 15
+/// s. No effect on Unix sockets.
 void watch_for_silence(const Socket& socket);
 
-/// How the words begin for a connection whose other end may still run.
+/// Prefix of the reason for a connection whose other process may still run.
 inline constexpr std::string_view out_of_reach = "its host is out of reach";
 
-/// How a connection ended, in words; nothing while it is open.
+/// The reason why a connection ended; nothing while it is open.
 using Ending = std::optional<std::string>;
 
 /// An open connection to a neighbour that has shown the secret.
 class Link {
 public:
-  /// @param received what was read from the socket behind the first message
+  /// @param received bytes already read from the socket after the first message
   Link(int peer, Socket socket, std::string received);
 
   int peer() const { return peer_; }
@@ -38,8 +39,8 @@ public:
   /// Only if nothing waits to be sent and this phase was not sent yet: a neighbour that does not
   /// read gets the newest phase when it reads again, and costs no memory until then.
   void offer_phase(const PhaseNotice& phase);
-  /// Sends what the system takes. An error is none here: what the peer sent before is still to be
-  /// read, and reading will tell.
+  /// Sends as much as the kernel accepts. A send error is ignored here: data that the peer sent
+  /// before is still to be read, and the read will report the error.
   void flush();
   bool has_unsent() const { return !unsent_.empty(); }
 
@@ -58,18 +59,18 @@ private:
   std::optional<std::uint32_t> phase_sent_;
 };
 
-/// A connection from nobody knows whom: it knocks, is challenged, and then its message decides.
-/// Holds few bytes, for a short time.
-class Stranger {
+/// An accepted connection that has not authenticated yet: it sends a ConnectionRequest, gets a
+/// Challenge, and its next message decides. Holds few bytes, for a short time.
+class PendingConnection {
 public:
   using Clock = std::chrono::steady_clock;
-  explicit Stranger(Socket socket) : socket_(std::move(socket)) {}
+  explicit PendingConnection(Socket socket) : socket_(std::move(socket)) {}
 
   int descriptor() const { return socket_.descriptor(); }
   Clock::duration age() const { return Clock::now() - since_; }
 
-  /// Reads what is there, and answers a Knock. `complete` with Hello or Query only, behind that;
-  /// garbage also if it has closed.
+  /// Reads what has arrived, and answers a ConnectionRequest. `complete` only for the Hello or
+  /// Query that follows; garbage also if the peer has closed the connection.
   Decoding receive();
   const Message& message() const { return message_; }
   /// Once a message is complete.
@@ -83,8 +84,8 @@ private:
   Socket socket_;
   std::string received_;
   Message message_ = Goodbye{};
-  std::optional<Handshake> handshake_; ///< once it has knocked
+  std::optional<Handshake> handshake_; ///< set by its ConnectionRequest
   Clock::time_point since_ = Clock::now();
 };
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -4,18 +4,18 @@
 #include "src/runtime/failure_detector_link.h"
 #include "src/runtime/phases.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 State::State(int rank, int size, const Secret& secret, std::vector<std::string> host_names)
     : rank_(rank), size_(size), secret_(secret),
-      host_names_(std::move(host_names)), phase_{0, phase::lifeline} {}
+      host_names_(std::move(host_names)), phase_{0, phase::failure_detector} {}
 
 std::string State::host_of(int pe) const {
   const bool known = pe >= 0 && static_cast<std::size_t>(pe) < host_names_.size();
   return known ? host_names_[static_cast<std::size_t>(pe)] : "";
 }
 
-std::string State::words_for(int pe) const {
+std::string State::describe(int pe) const {
   const std::string host = host_of(pe);
   return "PE " + std::to_string(pe) + (host.empty() ? "" : " (host " + host + ")");
 }
@@ -38,7 +38,7 @@ void State::set_step(const std::string& step) {
 void State::set_waiting_for(int peer, bool by_network) noexcept {
   if (peer >= 0 || by_network)
     calls_.fetch_add(1, std::memory_order_relaxed);
-  wait_.store(number_of_wait(peer, by_network), std::memory_order_relaxed);
+  wait_.store(encode_wait(peer, by_network), std::memory_order_relaxed);
 }
 
 Status State::status(int about) const {
@@ -46,7 +46,7 @@ Status State::status(int about) const {
   const std::optional<PhaseNotice> other = phase_of(about);
   status.knows_other = other.has_value();
   status.other = other.value_or(PhaseNotice{});
-  set_wait(status, wait_.load(std::memory_order_relaxed));
+  decode_wait(status, wait_.load(std::memory_order_relaxed));
   status.calls = calls_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   status.phase = phase_;
@@ -89,7 +89,7 @@ Failure lost_pe(const State& state, int pe, const std::string& how) {
   failure.pe = pe;
   failure.host = state.host_of(pe);
   failure.phase = phase ? phase->name : "";
-  failure.message = state.words_for(pe) + " was lost" +
+  failure.message = state.describe(pe) + " was lost" +
                     (failure.phase.empty() ? "" : " in phase " + failure.phase) + ": " + how;
   failure.fix = "look at the output and exit status of PE " + std::to_string(pe) +
                 (failure.host.empty() ? "" : " and at the kernel log of host " + failure.host) +
@@ -99,4 +99,4 @@ Failure lost_pe(const State& state, int pe, const std::string& how) {
   return failure;
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -11,7 +11,7 @@
 
 #include "src/runtime/failure_detector_wire.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 /// Thread safe.
 class State {
@@ -24,7 +24,7 @@ public:
   const Secret& secret() const { return secret_; }
   std::string host_of(int pe) const;
   /// "PE 3 (host a)".
-  std::string words_for(int pe) const;
+  std::string describe(int pe) const;
 
   // What this PE does.
   void enter_phase(const std::string& name);
@@ -61,8 +61,8 @@ public:
     return pe != 0 && loss_allowed_.load(std::memory_order_acquire);
   }
   /// From now on nobody is told of this PE's failures.
-  void step_aside() noexcept { aside_.store(true, std::memory_order_release); }
-  bool aside() const noexcept { return aside_.load(std::memory_order_acquire); }
+  void exclude_self() noexcept { excluded_.store(true, std::memory_order_release); }
+  bool excluded() const noexcept { return excluded_.load(std::memory_order_acquire); }
 
 private:
   [[noreturn]] void throw_failure() const;
@@ -70,11 +70,11 @@ private:
   const int rank_, size_;
   const Secret secret_;
   const std::vector<std::string> host_names_;
-  std::atomic<std::int32_t> wait_{-1}; ///< number_of_wait()
+  std::atomic<std::int32_t> wait_{-1}; ///< encode_wait()
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> leaving_{false};
-  std::atomic<bool> loss_allowed_{false}, aside_{false};
+  std::atomic<bool> loss_allowed_{false}, excluded_{false};
   mutable std::mutex mutex_; // guards all below
   PhaseNotice phase_;
   std::string step_;
@@ -85,4 +85,4 @@ private:
 /// "PE 3 (host a) was lost in phase heap: <how>".
 Failure lost_pe(const State& state, int pe, const std::string& how);
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

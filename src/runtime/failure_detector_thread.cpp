@@ -6,7 +6,7 @@
 #include "src/base/service_thread.h"
 #include "src/runtime/failure_detector_thread.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 namespace {
 
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t max_strangers = 128;
 constexpr auto stranger_lifetime = 5s; // several round trips of a slow network
-/// When there is no room, a stranger that has been silent for this long makes room.
+/// When all slots are in use, a pending connection that has been silent for this long is dropped.
 constexpr auto stranger_patience = 100ms;
 constexpr auto accept_pause = 100ms;
 constexpr double last_flush_s = 0.2;
@@ -67,7 +67,7 @@ void Thread::wait_failed(const Deadline& deadline) {
 
 void Thread::wake() noexcept {
   const std::uint64_t one = 1;
-  // The only way to fail is a full counter, and then the thread is awake.
+  // The write can only fail if the eventfd's counter is full, and then the thread is awake.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
@@ -81,12 +81,12 @@ bool Thread::hand_over(double timeout_s) noexcept {
 
 void Thread::run() {
   while (!stop_.load(std::memory_order_acquire))
-    turn();
+    run_once();
   listeners_.clear();
-  strangers_.clear();
+  pending_.clear();
   const Deadline end = Deadline::after(std::chrono::duration<double>(last_flush_s));
   take_new_links();
-  tell_links();
+  notify_links();
   for (Link& link : links_) {
     while (link.has_unsent() && !end.passed()) {
       pollfd writable{link.descriptor(), POLLOUT, 0};
@@ -98,19 +98,19 @@ void Thread::run() {
   links_.clear();
 }
 
-void Thread::turn() {
+void Thread::run_once() {
   std::uint64_t request = 0;
   {
     const std::lock_guard lock(mutex_);
     request = requested_;
   }
   take_new_links();
-  tell_links();
+  notify_links();
   confirm(request);
   wait();
-  hear_links();
-  hear_strangers();
-  accept_strangers();
+  read_links();
+  read_pending();
+  accept_pending();
 }
 
 void Thread::take_new_links() {
@@ -121,15 +121,15 @@ void Thread::take_new_links() {
   }
   for (Link& link : taken) {
     links_.push_back(std::move(link));
-    brief(links_.back());
-    linked(links_.back().peer()); // its Welcome has come
+    send_current_state(links_.back());
+    linked(links_.back().peer()); // its Welcome has arrived
   }
 }
 
-void Thread::brief(Link& link) {
-  if (goodbye_told_)
+void Thread::send_current_state(Link& link) {
+  if (goodbye_sent_)
     link.queue(Goodbye{});
-  if (failure_told_)
+  if (failure_sent_)
     link.queue(*state_.failure());
 }
 
@@ -145,9 +145,9 @@ bool Thread::is_linked(int peer) {
 }
 
 /// Forwards before it publishes: a PE whose main thread ends at the news has passed it on by then.
-void Thread::tell_links() {
-  const std::unique_ptr<Failure> failure = failure_told_ ? nullptr : state_.failure();
-  const bool leaves = !goodbye_told_ && state_.leaving();
+void Thread::notify_links() {
+  const std::unique_ptr<Failure> failure = failure_sent_ ? nullptr : state_.failure();
+  const bool leaves = !goodbye_sent_ && state_.leaving();
   const PhaseNotice phase = state_.phase();
   for (Link& link : links_) {
     link.offer_phase(phase);
@@ -157,8 +157,8 @@ void Thread::tell_links() {
       link.queue(Goodbye{});
     link.flush();
   }
-  failure_told_ = failure_told_ || failure;
-  goodbye_told_ = goodbye_told_ || leaves;
+  failure_sent_ = failure_sent_ || failure;
+  goodbye_sent_ = goodbye_sent_ || leaves;
   if (failure) {
     state_.publish();
     const std::lock_guard lock(mutex_);
@@ -177,11 +177,11 @@ void Thread::confirm(std::uint64_t request) {
 }
 
 bool Thread::accepting() const {
-  return Clock::now() >= accept_again_at_ && strangers_.size() < max_strangers;
+  return Clock::now() >= accept_again_at_ && pending_.size() < max_strangers;
 }
 
 int Thread::poll_timeout_ms() const {
-  if (strangers_.empty() && accepting())
+  if (pending_.empty() && accepting())
     return idle_poll_ms;
   return std::chrono::duration_cast<std::chrono::milliseconds>(stranger_patience).count() / 2;
 }
@@ -192,8 +192,8 @@ void Thread::wait() {
   for (const Link& link : links_)
     polled_.push_back(
         {link.descriptor(), static_cast<short>(link.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
-  for (const Stranger& stranger : strangers_)
-    polled_.push_back({stranger.descriptor(), POLLIN, 0});
+  for (const PendingConnection& pending : pending_)
+    polled_.push_back({pending.descriptor(), POLLIN, 0});
   if (accepting())
     for (const Listener& listener : listeners_)
       polled_.push_back({listener.descriptor(), POLLIN, 0});
@@ -202,8 +202,8 @@ void Thread::wait() {
   [[maybe_unused]] const ssize_t cleared = ::read(wake_.get(), &count, sizeof count);
 }
 
-void Thread::accept_strangers() {
-  make_room();
+void Thread::accept_pending() {
+  drop_oldest_pending();
   try {
     // Not without end: a flood of connections must not hold up the news.
     std::size_t left = max_strangers;
@@ -212,9 +212,9 @@ void Thread::accept_strangers() {
         Socket socket = listener.accept_now();
         if (!socket)
           break;
-        strangers_.emplace_back(std::move(socket));
-        if (!hear(strangers_.back()))
-          strangers_.pop_back();
+        pending_.emplace_back(std::move(socket));
+        if (!handle(pending_.back()))
+          pending_.pop_back();
       }
   } catch (const Error& error) {
     // Out of descriptors or memory: the queue of the listener waits until there are some.
@@ -223,65 +223,66 @@ void Thread::accept_strangers() {
   }
 }
 
-void Thread::make_room() {
-  strangers_.remove_if([](const Stranger& stranger) { return stranger.age() > stranger_lifetime; });
-  if (strangers_.size() >= max_strangers)
-    strangers_.remove_if(
-        [](const Stranger& stranger) { return stranger.age() > stranger_patience; });
+void Thread::drop_oldest_pending() {
+  pending_.remove_if(
+      [](const PendingConnection& pending) { return pending.age() > stranger_lifetime; });
+  if (pending_.size() >= max_strangers)
+    pending_.remove_if(
+        [](const PendingConnection& pending) { return pending.age() > stranger_patience; });
 }
 
-void Thread::hear_strangers() {
-  strangers_.remove_if([this](Stranger& stranger) { return !hear(stranger); });
+void Thread::read_pending() {
+  pending_.remove_if([this](PendingConnection& pending) { return !handle(pending); });
 }
 
 /// False when the connection is done with: answered, taken over, or not of this job.
-bool Thread::hear(Stranger& stranger) {
-  const Decoding state = stranger.receive();
+bool Thread::handle(PendingConnection& pending) {
+  const Decoding state = pending.receive();
   if (state == Decoding::incomplete)
     return true;
   if (state == Decoding::garbage)
     return false;
-  const auto* query = std::get_if<Query>(&stranger.message());
-  const Hello hello = query ? query->from : std::get<Hello>(stranger.message());
-  if (!is_proven(stranger.handshake(), state_.secret(), stranger.message()) ||
+  const auto* query = std::get_if<Query>(&pending.message());
+  const Hello hello = query ? query->from : std::get<Hello>(pending.message());
+  if (!is_proven(pending.handshake(), state_.secret(), pending.message()) ||
       hello.size != state_.size()) {
     log(LogLevel::debug, "lifeline", "a connection of another job was dropped");
     return false;
   }
   if (query)
-    stranger.answer(proven(stranger.handshake(), state_.secret(), state_.status(query->about)));
+    pending.answer(proven(pending.handshake(), state_.secret(), state_.status(query->about)));
   else
-    welcome(stranger, hello);
+    welcome(pending, hello);
   return false;
 }
 
-/// A neighbour that comes again has not heard the Welcome on the connection before, and has given
-/// that up: this one takes its place.
-void Thread::welcome(Stranger& stranger, const Hello& hello) {
+/// A neighbour that connects again has not received the Welcome on its previous connection and has
+/// abandoned it: this connection replaces that one.
+void Thread::welcome(PendingConnection& pending, const Hello& hello) {
   if (accepts_from_.count(hello.rank) == 0 || is_linked(hello.rank)) {
-    log(LogLevel::debug, "lifeline", state_.words_for(hello.rank) + " came twice or to nobody");
+    log(LogLevel::debug, "lifeline", state_.describe(hello.rank) + " came twice or to nobody");
     return;
   }
   links_.remove_if([&](const Link& link) { return link.peer() == hello.rank; });
-  const Welcome welcome = proven(stranger.handshake(), state_.secret(), Welcome{{}, state_.rank()});
-  Link& link = links_.emplace_back(hello.rank, stranger.take_socket(), stranger.take_rest());
+  const Welcome welcome = proven(pending.handshake(), state_.secret(), Welcome{{}, state_.rank()});
+  Link& link = links_.emplace_back(hello.rank, pending.take_socket(), pending.take_rest());
   link.queue(welcome);
-  brief(link);
+  send_current_state(link);
   link.flush();
   wake();
 }
 
-void Thread::hear_links() {
+void Thread::read_links() {
   for (auto link = links_.begin(); link != links_.end();) {
     const auto now = link++;
-    const Ending ending = now->receive([&](Message message) { hear(*now, std::move(message)); });
+    const Ending ending = now->receive([&](Message message) { handle(*now, std::move(message)); });
     if (ending)
       close_link(now, *ending);
   }
 }
 
-void Thread::hear(Link& link, Message message) {
-  // Who has connected speaks again only after it has got the Welcome.
+void Thread::handle(Link& link, Message message) {
+  // The connecting side sends nothing more until it has received the Welcome.
   if (!is_linked(link.peer()))
     linked(link.peer());
   if (auto* phase = std::get_if<PhaseNotice>(&message))
@@ -295,13 +296,13 @@ void Thread::hear(Link& link, Message message) {
 void Thread::close_link(std::list<Link>::iterator link, const std::string& how) {
   const int peer = link->peer();
   links_.erase(link);
-  if (!is_linked(peer)) { // it may come again
+  if (!is_linked(peer)) { // it may connect again
     log(LogLevel::info, "lifeline",
-        state_.words_for(peer) + " gave up a connection before it stood: " + how);
+        state_.describe(peer) + " gave up a connection before it stood: " + how);
     return;
   }
   if (departed_.count(peer) == 0 && !state_.leaving() && !state_.may_die(peer))
     state_.propose(lost_pe(state_, peer, how));
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

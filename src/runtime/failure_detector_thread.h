@@ -1,4 +1,4 @@
-// The lifeline's thread: holds all connections, forwards failures, answers questions.
+// The failure detector's thread: holds all connections, forwards failures, answers queries.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 #include "src/runtime/failure_detector_link.h"
 #include "src/runtime/failure_detector_state.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 /// Runs from construction to destruction. Other threads only hand it connections and wake it.
 class Thread {
@@ -39,7 +39,7 @@ public:
   /// Waits until the job has failed, at most until the deadline.
   void wait_failed(const Deadline& deadline);
 
-  /// Makes the thread look at the state: phase, failure, goodbye.
+  /// Makes the thread read the state again: phase, failure, goodbye.
   void wake() noexcept;
   /// As wake(), and waits until all that follows from the state was handed to the system's sockets.
   /// False if that took longer than the timeout.
@@ -49,24 +49,24 @@ private:
   using Clock = std::chrono::steady_clock;
 
   void run();
-  void turn();
+  void run_once();
   void take_new_links();
-  void tell_links();
+  void notify_links();
   void confirm(std::uint64_t request);
   void wait();
   int poll_timeout_ms() const;
   bool accepting() const;
 
-  void accept_strangers();
-  void make_room();
-  void hear_strangers();
-  bool hear(Stranger& stranger);
-  void welcome(Stranger& stranger, const Hello& hello);
-  void hear_links();
-  void hear(Link& link, Message message);
+  void accept_pending();
+  void drop_oldest_pending();
+  void read_pending();
+  bool handle(PendingConnection& pending);
+  void welcome(PendingConnection& pending, const Hello& hello);
+  void read_links();
+  void handle(Link& link, Message message);
   void close_link(std::list<Link>::iterator link, const std::string& how);
-  /// Tells it what the others were told before it came.
-  void brief(Link& link);
+  /// Sends what the other neighbours were sent before this connection existed.
+  void send_current_state(Link& link);
   void linked(int peer);
   bool is_linked(int peer);
 
@@ -85,12 +85,12 @@ private:
   // Of the thread alone.
   std::list<Link> links_;
   std::set<int> departed_; ///< neighbours that said goodbye
-  std::list<Stranger> strangers_;
+  std::list<PendingConnection> pending_;
   std::vector<pollfd> polled_;
-  bool failure_told_ = false, goodbye_told_ = false;
+  bool failure_sent_ = false, goodbye_sent_ = false;
   Clock::time_point accept_again_at_{};
 
   std::thread thread_; // last: it uses everything above
 };
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

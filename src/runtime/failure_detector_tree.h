@@ -1,4 +1,4 @@
-// Which addresses of another PE's lifeline are worth trying from here.
+// The failure detector's tree of connections, and which addresses of a neighbour are worth trying.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@
 #include "src/runtime/failure_detector_thread.h"
 #include "src/runtime/root_cause.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 /// The forms of an address of another host that this host can connect to.
 using ReachableForms = std::function<std::vector<SocketAddress>(const SocketAddress&)>;
 
-/// What to try of the addresses that a PE offers, in its order; texts that are no address are left
-/// out. To another machine or network namespace no loopback address leads; a link-local one is
-/// tried only where there is no other, through each interface of this host (its scope is the name
-/// of an interface of the other host).
+/// The addresses to try, in the order in which the PE offers them; texts that are not addresses are
+/// skipped. A loopback address does not lead to another machine or network namespace; a link-local
+/// one is tried only where there is no other, through each interface of this host (its scope is the
+/// name of an interface of the other host).
 /// @param same_network that PE is in this network namespace of this machine
 std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offered,
                                             bool same_network,
@@ -43,7 +43,7 @@ std::vector<int> accepts_from(int rank, int size);
 /// Both, ascending: at most 8.
 std::vector<int> neighbours(int rank, int size);
 
-// The Lifeline's implementation, for lifeline.cpp and its tests.
+// The implementation of FailureDetector, for failure_detector.cpp and its tests.
 
 struct Settings {
   bool always_tcp = false;     ///< also when all PEs are on one machine
@@ -65,10 +65,10 @@ private:
   std::vector<Listener> listeners_;
 };
 
-class TreeLifeline final : public Lifeline {
+class TreeFailureDetector final : public FailureDetector {
 public:
-  TreeLifeline(std::unique_ptr<State> state, AddressBook addresses,
-               std::vector<Listener> listeners);
+  TreeFailureDetector(std::unique_ptr<State> state, AddressBook addresses,
+                      std::vector<Listener> listeners);
   /// Collective: opens this PE's connections, waits for the others'. Throws on all PEs alike.
   void connect(Bootstrap& bootstrap, const Settings& settings, const Deadline& deadline);
 
@@ -85,13 +85,13 @@ public:
   Presence presence(int pe, double limit_s) override {
     return presence_of(*state_, addresses_, pe, limit_s);
   }
-  void step_aside() noexcept override { state_->step_aside(); }
+  void exclude_self() noexcept override { state_->exclude_self(); }
 
   const AddressBook& addresses() const { return addresses_; }
 
 private:
   void connect_to(int peer, const Deadline& deadline);
-  /// Publishes what was proposed and waits until it is on its way.
+  /// Publishes the proposed failure and waits until it has been sent.
   void spread_failure();
 
   std::unique_ptr<State> state_;
@@ -99,9 +99,9 @@ private:
   Thread thread_; // last: it uses the state
 };
 
-std::unique_ptr<TreeLifeline> start(Bootstrap& bootstrap, const Secret& secret,
-                                    const std::vector<SocketAddress>& my_addresses,
-                                    std::vector<std::string> host_names, const Settings& settings,
-                                    const Deadline& deadline);
+std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
+                                           const std::vector<SocketAddress>& my_addresses,
+                                           std::vector<std::string> host_names,
+                                           const Settings& settings, const Deadline& deadline);
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -4,7 +4,7 @@
 #include "src/base/wire_bytes.h"
 #include "src/runtime/failure_detector_wire.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 namespace {
 
@@ -18,7 +18,7 @@ enum class Type : std::uint8_t {
   failure = 5,
   goodbye = 6,
   status = 7,
-  knock = 8,
+  connect_request = 8,
   challenge = 9
 };
 
@@ -77,17 +77,17 @@ struct BodyOf {
     out.array(status.proof);
     write(out, status.phase);
     out.text(status.step, max_name_bytes);
-    out.number(number_of_wait(status.waiting_for, status.by_network));
+    out.number(encode_wait(status.waiting_for, status.by_network));
     out.number(status.calls);
     out.flag(status.knows_other);
     write(out, status.other);
     return {Type::status, out.take()};
   }
-  Body operator()(const Knock& knock) const {
+  Body operator()(const ConnectionRequest& connect_request) const {
     WireWriter out;
     out.number(wire_version);
-    out.array(knock.nonce);
-    return {Type::knock, out.take()};
+    out.array(connect_request.nonce);
+    return {Type::connect_request, out.take()};
   }
   Body operator()(const Challenge& challenge) const {
     WireWriter out;
@@ -139,7 +139,7 @@ Status read_status(WireReader& in) {
   status.proof = in.array<sizeof(Proof)>();
   status.phase = read_phase(in);
   status.step = in.text(max_name_bytes);
-  set_wait(status, in.number<std::int32_t>());
+  decode_wait(status, in.number<std::int32_t>());
   status.calls = in.number<std::uint64_t>();
   status.knows_other = in.flag();
   status.other = read_phase(in);
@@ -166,9 +166,9 @@ std::optional<Message> read_body(Type type, WireReader& in) {
     return Goodbye{};
   case Type::status:
     return read_status(in);
-  case Type::knock:
+  case Type::connect_request:
     in.require(in.number<std::uint16_t>() == wire_version);
-    return Knock{in.array<sizeof(Nonce)>()};
+    return ConnectionRequest{in.array<sizeof(Nonce)>()};
   case Type::challenge:
     return Challenge{in.array<sizeof(Nonce)>()};
   }
@@ -205,7 +205,7 @@ bool plausible_start(std::string_view bytes) {
 
 } // namespace
 
-/// Over the whole frame with zeros in the proof's place: the type says who has sent it.
+/// Over the whole frame with zeros instead of the proof; the type tells which side sent it.
 Proof proof_of(const Handshake& handshake, const Secret& secret, Message message) {
   if (Proof* proof = std::visit(ProofIn{}, message))
     proof->fill(0);
@@ -267,4 +267,4 @@ Decoded decode(std::string_view bytes, std::size_t max_bytes) {
   return {Decoding::complete, std::move(*message), *size_bytes};
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

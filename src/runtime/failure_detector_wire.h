@@ -1,4 +1,5 @@
-// The lifeline's messages as bytes: pure functions, since anybody may connect and send anything.
+// The failure detector's messages as bytes: pure functions, since anybody may connect and send
+// anything.
 #pragma once
 
 #include <array>
@@ -12,13 +13,13 @@
 #include "src/base/handshake.h"
 #include "src/runtime/failure_detector.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 inline constexpr std::uint16_t wire_version = 2;
 using shmemctl::Secret;
 
 /// The first message on each connection, from the one that connected.
-struct Knock {
+struct ConnectionRequest {
   Nonce nonce{};
 };
 /// The answer to it. What is said next has to fit to both nonces.
@@ -30,7 +31,7 @@ struct Hello {
   Proof proof{};
   std::int32_t rank = 0, size = 0;
 };
-/// The answer to Hello: who accepted.
+/// The response to Hello, with the rank of the accepting PE.
 struct Welcome {
   Proof proof{};
   std::int32_t rank = 0;
@@ -41,7 +42,7 @@ struct Query {
   std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
 };
 struct PhaseNotice {
-  std::uint32_t number = 0; ///< phases entered so far: comparable between PEs
+  std::uint32_t number = 0; ///< phases entered so far, comparable between PEs
   std::string name;
 };
 struct Goodbye {};
@@ -49,14 +50,14 @@ struct Status {
   Proof proof{};
   PhaseNotice phase;
   std::string step;              ///< what has run out of time; "" in between
-  std::int32_t waiting_for = -1; ///< PE; -1 is nobody, or several by a network
+  std::int32_t waiting_for = -1; ///< PE; -1: nobody, or several PEs through a network
   bool by_network = false;       ///< that PE's program need not do anything for it
   std::uint64_t calls = 0;       ///< waits begun so far
   bool knows_other = false;      ///< the next one is filled in
   PhaseNotice other;             ///< the last phase of Query::about
 };
-using Message =
-    std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status, Knock, Challenge>;
+using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
+                             ConnectionRequest, Challenge>;
 
 /// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
 /// none, and are never taken for proven.
@@ -69,11 +70,12 @@ Query proven(const Handshake& handshake, const Secret& secret, Query query);
 Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome);
 Status proven(const Handshake& handshake, const Secret& secret, Status status);
 
-/// Status::waiting_for and by_network in one number: -1 is nobody, -2 several by a network.
-constexpr std::int32_t number_of_wait(std::int32_t peer, bool by_network) {
+/// Status::waiting_for and by_network as one number: -1 is nobody, -2 several PEs through a
+/// network.
+constexpr std::int32_t encode_wait(std::int32_t peer, bool by_network) {
   return by_network ? -3 - peer : peer;
 }
-constexpr void set_wait(Status& status, std::int32_t number) {
+constexpr void decode_wait(Status& status, std::int32_t number) {
   status.by_network = number < -1;
   status.waiting_for = status.by_network ? -3 - number : number;
 }
@@ -82,7 +84,7 @@ constexpr void set_wait(Status& status, std::int32_t number) {
 inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,
                              max_fix_bytes = 1000;
 /// What a connection may send in one message before it has shown the secret, and after.
-inline constexpr std::size_t max_stranger_bytes = 64, max_frame_bytes = 4096;
+inline constexpr std::size_t max_unproven_bytes = 64, max_frame_bytes = 4096;
 
 inline constexpr std::size_t frame_header_bytes = 8;
 
@@ -101,7 +103,8 @@ struct Decoded {
   std::size_t size_bytes = 0; ///< of the frame, if it is complete
 };
 /// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
-/// `max_bytes` is garbage at its first wrong byte. A Knock of another version is garbage.
+/// `max_bytes` is garbage at its first wrong byte. A ConnectionRequest of another version is
+/// garbage.
 Decoded decode(std::string_view bytes, std::size_t max_bytes);
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

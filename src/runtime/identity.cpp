@@ -40,8 +40,8 @@ std::uint64_t namespace_inode(const Sysroot& sysroot, const char* path) {
   return status.st_ino;
 }
 
-/// An id is hexadecimal digits and dashes; systemd writes the word "uninitialized" into a machine
-/// id that is not made yet, and images ship empty files.
+/// An id is hexadecimal digits and dashes; systemd writes "uninitialized" into a machine id that
+/// has not been generated yet, and images ship empty files.
 std::optional<std::string> read_id(const Sysroot& sysroot, const char* path) {
   constexpr std::size_t id_digits = 32;
   std::optional<std::string> text = sysroot.read_line(path);
@@ -230,7 +230,7 @@ std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placeme
   arguments.interfaces = interfaces;
   std::string id;
   if (pes[0] == placement.pe) {
-    // The id goes over the network: the secret that counts is another one.
+    // The id is sent over the network; it is not the job's secret.
     const Secret said = random_secret(), secret = parent.mix_secret(said);
     arguments.rendezvous = one_network(placement, pes)
                                ? Rendezvous::start_local(deadline.remaining_s(), secret)

@@ -1,4 +1,4 @@
-// Which machine a PE is on, and the place that gives it among the others.
+// Identity and placement: which machine each PE runs on, and its rank within the node.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ struct Placement {
 /// too). Round robin: PE i is on node i mod n_nodes. Unequal numbers are legal in both. Throws
 /// Error (unavailable) if `pe` is not one of `hosts`.
 Placement place(int pe, std::vector<PeHost> hosts);
-/// True if these PEs can meet at abstract Unix names: one machine, one network namespace.
+/// True if these PEs can connect through abstract Unix sockets: one machine, one network namespace.
 bool one_network(const Placement& placement, const std::vector<int>& pes);
 bool one_network(const Placement& placement);
 
@@ -79,11 +79,11 @@ struct OtherProgram {
 /// @param programs by PE: what tells a program from others (StaticDataRegion::fingerprint())
 std::optional<OtherProgram> find_other_program(const std::vector<std::string>& programs);
 
-// A job of its own for some of the PEs of a job.
+// A separate job for some of the PEs of a job.
 
-/// Collective over `parent`: the PEs of the same local rank get a bootstrap of their own, in which
-/// PE i is the one on node i (DeepEP's high-throughput mode: world = rank / local size). They meet
-/// by a unique id that the first of them makes and the parent's allgather carries.
+/// Collective over `parent`: the PEs with the same local rank get a bootstrap of their own, in
+/// which PE i is the one on node i (DeepEP's high-throughput mode: world = rank / local size). They
+/// connect by a unique id that the first of them creates and the parent's allgather distributes.
 std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placement,
                                      const Options& options, const Deadline& deadline);
 

@@ -78,14 +78,14 @@ bool has_memory(const NumaNode& numa) {
 }
 
 bool holds(const NumaNode& numa, const CpuSet& cpus) {
-  // Memory of GPUs, or beside that of the CPUs, is for those who ask for it.
+  // Memory of GPUs, and memory-only NUMA nodes, are used only on request.
   if (numa.kind != NumaKind::cpu || !numa.cpus || cpus.empty())
     return false;
   const std::optional<CpuSet> own = parse_cpulist(*numa.cpus);
   return own && intersection(*own, cpus) == cpus;
 }
 
-/// Nothing if the GPU's node is unknown, or is none that a host's heap belongs on.
+/// Nothing if the GPU's NUMA node is unknown, or is not one for host memory.
 const NumaNode* node_of_gpu(const Node& node, int gpu) {
   if (gpu < 0 || static_cast<std::size_t>(gpu) >= node.gpus.size())
     return nullptr;

@@ -26,7 +26,7 @@ Mapping mapping_in_use(const Node& node, Mapping mapping, std::size_t local_pes)
 // The NUMA node that a PE's heap should lie on.
 
 struct NumaChoice {
-  int node = -1;      ///< the kernel's number; -1 is none
+  int node = -1;      ///< the kernel's number; -1: none
   std::string reason; ///< why this one, or none
 };
 

@@ -13,14 +13,14 @@
 #include "src/runtime/failure_detector_tree.h"
 #include "src/runtime/root_cause.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
 namespace {
 
 /// Asks on a connection that stands. Nothing if what answers is not that PE.
 std::optional<Status> ask_on(Socket& socket, const State& state, int about,
                              const Deadline& deadline, const WaitCheck& check) {
-  const Handshake handshake = knock_at(socket, deadline, check);
+  const Handshake handshake = request_challenge(socket, deadline, check);
   const std::string question =
       encode(proven(handshake, state.secret(), Query{state.hello(), about}));
   socket.send_all(question.data(), question.size(), deadline, check);
@@ -34,7 +34,7 @@ std::optional<Status> ask_at(const State& state, const SocketAddress& address, i
                              const Deadline& deadline) {
   const WaitCheck check = [&state] { state.check(); };
   try {
-    Socket socket = Socket::connect(address, state.words_for(pe), deadline, check);
+    Socket socket = Socket::connect(address, state.describe(pe), deadline, check);
     return ask_on(socket, state, about, deadline, check);
   } catch (const Error&) {
     state.check();
@@ -62,7 +62,7 @@ std::optional<Presence> presence_at(const State& state, const SocketAddress& add
   const WaitCheck check = [&state] { state.check(); };
   try {
     Socket socket;
-    const int problem = connect_once(address, state.words_for(pe), deadline, socket);
+    const int problem = connect_once(address, state.describe(pe), deadline, socket);
     if (problem != 0)
       return problem == ECONNREFUSED ? Presence::gone : Presence::silent;
     if (ask_on(socket, state, -1, deadline, check))
@@ -92,11 +92,11 @@ std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
                                              : std::nullopt;
 }
 
-Handshake knock_at(Socket& socket, const Deadline& deadline, const WaitCheck& check) {
+Handshake request_challenge(Socket& socket, const Deadline& deadline, const WaitCheck& check) {
   Handshake handshake;
   handshake.dialer = random_nonce();
-  const std::string knock = encode(Knock{handshake.dialer});
-  socket.send_all(knock.data(), knock.size(), deadline, check);
+  const std::string connect_request = encode(ConnectionRequest{handshake.dialer});
+  socket.send_all(connect_request.data(), connect_request.size(), deadline, check);
   const std::optional<Message> answer = receive_message(socket, deadline, check);
   const auto* challenge = answer ? std::get_if<Challenge>(&*answer) : nullptr;
   if (!challenge)
@@ -149,7 +149,7 @@ std::string number_of(int pe) {
 std::string words_for_all(const State& state, const std::vector<int>& pes) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < pes.size() && i < max_named; ++i)
-    words.push_back(state.words_for(pes[i]));
+    words.push_back(state.describe(pes[i]));
   if (pes.size() > max_named)
     return join(words, ", ") + " and " + std::to_string(pes.size() - max_named) + " more";
   if (words.size() == 1)
@@ -171,7 +171,7 @@ Failure blame(const State& state, int pe, const std::string& phase, const std::s
   return failure;
 }
 
-/// What a silent PE told its neighbours last.
+/// The last state that an unresponsive PE sent to its neighbours.
 std::string last_phase(const State& state, const Asker& ask, int pe) {
   if (const std::optional<PhaseNotice> phase = state.phase_of(pe))
     return phase->name;
@@ -204,7 +204,7 @@ Failure silent(const State& state, const Asker& ask, const std::vector<int>& pes
 
 Failure idle(const State& state, int pe, const PhaseNotice& phase) {
   return blame(state, pe, phase.name,
-               state.words_for(pe) + " is in phase " + phase.name + " and waits for nobody",
+               state.describe(pe) + " is in phase " + phase.name + " and waits for nobody",
                "look at what " + number_of(pe) +
                    " does: it has not come to the step that others wait in; if it is only slow, " +
                    raise_timeout());
@@ -221,12 +221,12 @@ Failure circle(const State& state, const std::vector<int>& path, int again,
                "all of them");
 }
 
-/// Whoever is waited for answers, so what does not answer lies between.
+/// The PE at the end of the chain responds, so the cause is a PE in between that does not.
 /// @param peer -1: several
 Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phase) {
-  const std::string with = peer < 0 ? "other PEs" : state.words_for(peer);
+  const std::string with = peer < 0 ? "other PEs" : state.describe(peer);
   return blame(state, pe, phase.name,
-               state.words_for(pe) + " is in phase " + phase.name +
+               state.describe(pe) + " is in phase " + phase.name +
                    " and waits for its network: what it has under way with " + with +
                    " does not complete",
                "look at the ports and links between them (ip -s link, ibstat, the kernels' logs); "
@@ -236,8 +236,8 @@ Failure unanswered(const State& state, int pe, int peer, const PhaseNotice& phas
 
 Failure endless(const State& state, int pe, const Status& status) {
   return blame(state, pe, status.phase.name,
-               state.words_for(pe) + " is in phase " + status.phase.name + " and waits for " +
-                   state.words_for(status.waiting_for) + ", who waits for others",
+               state.describe(pe) + " is in phase " + status.phase.name + " and waits for " +
+                   state.describe(status.waiting_for) + ", who waits for others",
                "look at the output of these PEs, or " + raise_timeout());
 }
 
@@ -263,7 +263,7 @@ Answers collect(const State& state, const Asker& ask) {
       for (int pe = next++; pe < state.size(); pe = next++) {
         std::optional<Status> status =
             pe == state.rank() ? state.status(-1) : ask(pe, -1, hop_limit_s);
-        // A whole rack that is gone would make second chances take too long.
+        // With a whole rack down, second attempts would take too long.
         if (!status && silent_count++ < max_named)
           status = ask(pe, -1, last_chance_s);
         const std::lock_guard lock(mutex);
@@ -354,7 +354,7 @@ Failure ask_everyone(const State& state, const Asker& ask) {
     return *failure;
   if (const Status own = state.status(-1); own.by_network)
     return unanswered(state, state.rank(), own.waiting_for, own.phase);
-  // All are in one phase: somebody waits for nobody, or for a network, or they wait in a circle.
+  // All are in one phase: one PE waits for nobody or for a network, or PEs wait in a cycle.
   for (const bool by_network : {false, true})
     for (int pe = 0; pe < state.size(); ++pe) {
       const Status& status = *answers.status[static_cast<std::size_t>(pe)];
@@ -371,4 +371,4 @@ Failure ask_everyone(const State& state, const Asker& ask) {
   return follow_chain(state, recall, start);
 }
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

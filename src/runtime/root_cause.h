@@ -1,4 +1,5 @@
-// Asking any PE what it does, over a connection of its own.
+// Finding the root cause of a timeout: queries to PEs, over separate connections, and the chain of
+// waits.
 #pragma once
 
 #include <functional>
@@ -8,16 +9,16 @@
 #include "src/base/socket.h"
 #include "src/runtime/failure_detector_state.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 
-/// By PE: where its lifeline listens, best address first.
+/// By PE: the addresses on which its failure detector listens, best first.
 using AddressBook = std::vector<std::vector<SocketAddress>>;
 
-/// Knocks at a lifeline's listener and takes its challenge. Throws Error: as Socket; `unavailable`
-/// if the answer is none.
-Handshake knock_at(Socket& socket, const Deadline& deadline, const WaitCheck& check);
+/// Sends a ConnectionRequest and receives the Challenge. Throws Error: as Socket; `unavailable` if
+/// the response is malformed.
+Handshake request_challenge(Socket& socket, const Deadline& deadline, const WaitCheck& check);
 
-/// The next message on a connection; nothing if what comes is none.
+/// The next message on a connection; nothing if it is malformed.
 std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
                                        const WaitCheck& check);
 
@@ -27,7 +28,7 @@ std::optional<Message> receive_message(Socket& socket, const Deadline& deadline,
 std::optional<Status> ask(const State& state, const AddressBook& addresses, int pe, int about,
                           double limit_s);
 
-/// Lifeline::presence().
+/// FailureDetector::presence().
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
 
 // Whom a job that does not get on is waiting for.
@@ -35,13 +36,13 @@ Presence presence_of(const State& state, const AddressBook& addresses, int pe, d
 /// As ask(): the PE, whose phase is wanted too (or -1), the limit in seconds. Thread safe.
 using Asker = std::function<std::optional<Status>(int pe, int about, double limit_s)>;
 
-/// Follows "waits for" from `peer`, at most 16 hops of about 300 ms (a PE that is late gets 700 ms
-/// more before it is named), to the PE that does not answer, that waits for nobody, or that closes
-/// a circle. Throws what `ask` throws.
+/// Follows "waits for" from `peer`, at most 16 hops of about 300 ms (a PE without progress gets 700
+/// ms more before it is named), to the PE that does not respond, that waits for nobody, or that
+/// closes a cycle. Throws what `ask` throws.
 Failure follow_chain(const State& state, const Asker& ask, int peer);
 
 /// Asks all PEs, 32 at once, until 256 do not answer. Names those that do not answer; otherwise
 /// those in the earliest phase; otherwise the end of the chain of waits.
 Failure ask_everyone(const State& state, const Asker& ask);
 
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -1,14 +1,14 @@
-// A near transport in a job whose NICs make atomics that are not atomic with those of CPUs.
+// A load/store transport in a job whose NICs execute atomics that are not atomic with the CPU's.
 #pragma once
 
 #include "transports/transport.h"
 
 namespace shmemctl {
 
-/// Data goes the near way, by loads and stores; atomics and signals go through the NIC, also to PEs
-/// of this node, so that all PEs of the job make them in the same place. Both must outlive it, and
-/// reach the same PEs; they are connected and know their regions already.
-/// (InfiniBand Architecture, atomicity guarantees: IBV_ATOMIC_HCA.)
+/// Puts and gets use loads and stores; atomics and signals go through the NIC, also to PEs of this
+/// node, so that all PEs of the job execute them in the same place (IBV_ATOMIC_HCA, InfiniBand
+/// Architecture, atomicity guarantees). Both transports must outlive it, reach the same PEs, be
+/// connected and know their regions.
 class RoutedAtomics final : public Transport {
 public:
   RoutedAtomics(Transport& near, Transport& atomics) : near_(near), atomics_(atomics) {}

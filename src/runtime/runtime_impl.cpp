@@ -37,8 +37,8 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT"};
 
-/// A deadline that has passed before there was a lifeline: nobody knows who is behind, and every PE
-/// asks for the end.
+/// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
+/// requests the abort.
 Failure without_lifeline(const Error& error, int pe) {
   Failure failure;
   failure.pe = pe;
@@ -60,8 +60,8 @@ bool needs_abort(const std::unique_ptr<Failure>& failure, int pe) {
 Runtime::Impl::Impl(RuntimeRequest the_request)
     : request(std::move(the_request)), options(*request.options), timeout_s(60),
       launcher(launcher_name(request.environment)), phases([this](const std::string& name) {
-        if (lifeline)
-          lifeline->phase(name);
+        if (failure_detector)
+          failure_detector->phase(name);
         if (request.announce)
           request.announce(name);
       }) {}
@@ -77,13 +77,13 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
   phases.run(
       name,
       [this, name, enter] {
-        if (lifeline)
-          lifeline->check();
+        if (failure_detector)
+          failure_detector->check();
         inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
         try {
           (this->*enter)();
         } catch (const Error& error) {
-          raise(error); // before anything is undone: the lifeline has to stand
+          raise(error); // before anything is undone: the failure detector must still run
         }
       },
       std::move(undo_step));
@@ -94,7 +94,7 @@ void Runtime::Impl::start() {
   run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
   run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
   run(phase::hosts, &Impl::enter_hosts);
-  run(phase::lifeline, &Impl::enter_lifeline, &Impl::undo_lifeline);
+  run(phase::failure_detector, &Impl::enter_lifeline, &Impl::undo_lifeline);
   run(phase::placement, &Impl::enter_placement);
   run(phase::devices, &Impl::enter_devices);
   run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
@@ -120,17 +120,17 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
-  // The first failure of the job goes before any other one, also before what it caused here.
-  if (lifeline && !lifeline->announce(named, at))
-    lifeline->check();
-  if (!lifeline && bootstrap && error.code() == ExitCode::deadline)
+  // The job's first failure takes precedence, also over what it caused on this PE.
+  if (failure_detector && !failure_detector->announce(named, at))
+    failure_detector->check();
+  if (!failure_detector && bootstrap && error.code() == ExitCode::deadline)
     ended_by = std::make_unique<Failure>(without_lifeline(named, bootstrap->rank()));
   throw named;
 }
 
 void Runtime::Impl::barrier() {
-  if (survivors) {
-    survivors->meet("barrier of those that are left");
+  if (degraded) {
+    degraded->meet("barrier of those that are left");
   } else if (all_reachable) {
     rma->quiet();
     teams->sync(team_world);
@@ -164,8 +164,8 @@ HostBackingOptions Runtime::Impl::backing_options() const {
   return wanted;
 }
 
-/// Before there are threads. The variables' pages come from where this thread runs, which copies
-/// them.
+/// Before there are threads. The pages of the variables come from the NUMA node of this thread,
+/// which copies them.
 void Runtime::Impl::enter_static_data() {
   if (!request.share_static_data)
     return;
@@ -207,10 +207,11 @@ void Runtime::Impl::enter_lifeline() {
   if (!one_network(placement))
     addresses = usable_addresses(
         {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
-  lifeline = Lifeline::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
-  bootstrap->watch(lifeline.get());
+  failure_detector =
+      FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
+  bootstrap->watch(failure_detector.get());
   if (request.lifeline_changed)
-    request.lifeline_changed(lifeline.get());
+    request.lifeline_changed(failure_detector.get());
 }
 
 void Runtime::Impl::undo_lifeline() {
@@ -218,8 +219,8 @@ void Runtime::Impl::undo_lifeline() {
     request.lifeline_changed(nullptr);
   if (bootstrap)
     bootstrap->watch(nullptr);
-  ended_by = lifeline->failure();
-  lifeline.reset();
+  ended_by = failure_detector->failure();
+  failure_detector.reset();
 }
 
 void Runtime::Impl::enter_placement() {
@@ -248,7 +249,7 @@ void Runtime::Impl::enter_barrier() {
   barrier();
 }
 
-// The phases that find out who and where the PEs are.
+// The phases that determine the hosts and the placement of the PEs.
 
 namespace {
 
@@ -283,7 +284,7 @@ void Runtime::Impl::gather_hosts() {
   std::vector<PeHost> hosts;
   for (std::size_t pe = 0; pe < lines.size(); ++pe)
     hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
-  placement = place(bootstrap->rank(), std::move(hosts));
+  placement = mapped_address(bootstrap->rank(), std::move(hosts));
 }
 
 void Runtime::Impl::enter_hosts() {
@@ -382,7 +383,8 @@ Agreement Runtime::Impl::make_agreement() {
   };
 }
 
-/// Symmetric globals need one program. The PE that runs another one says so; the rest hear it.
+/// Symmetric globals require the same program on all PEs. The PE that runs another one reports it;
+/// the others receive that failure.
 void Runtime::Impl::require_one_program() {
   const std::vector<std::string> programs =
       allgather_text(*bootstrap, static_data ? static_data->fingerprint() : "", deadline());
@@ -393,7 +395,7 @@ void Runtime::Impl::require_one_program() {
     return programs[static_cast<std::size_t>(pe)];
   };
   if (program_of(placement.pe) == program_of(other->reference_pe))
-    lifeline->await_cause(other->pe);
+    failure_detector->await_cause(other->pe);
   const auto words_of = [&](int pe) {
     const std::string& program = program_of(pe);
     return program.empty() ? "a program without symmetric variables" : program;
@@ -413,7 +415,8 @@ void Runtime::Impl::enter_heap() {
   shared_pes = pes_sharing_memory(placement);
   const int my_slot = static_cast<int>(
       std::find(shared_pes.begin(), shared_pes.end(), placement.pe) - shared_pes.begin());
-  local_peers = make_local_peers(secret, shared_pes, my_slot, [this] { lifeline->check(); });
+  local_peers =
+      make_local_peers(secret, shared_pes, my_slot, [this] { failure_detector->check(); });
   if (static_data)
     static_data->share(*local_peers, deadline());
   HostBackingOptions wanted = backing_options();
@@ -446,20 +449,21 @@ void Runtime::Impl::undo_heap() {
   local_peers.reset();
 }
 
-std::vector<Transport*> Runtime::Impl::ways() const {
-  std::vector<Transport*> ways;
-  for (const int way : way_to) {
+std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
+  std::vector<Transport*> transports_by_pe;
+  for (const int way : transport_index_by_pe) {
     const auto at = static_cast<std::size_t>(way);
     const bool other = way >= 0 && at < routed.size() && routed[at];
-    ways.push_back(way < 0 ? nullptr : (other ? routed[at] : transports[at].transport).get());
+    transports_by_pe.push_back(way < 0 ? nullptr
+                                       : (other ? routed[at] : transports[at].transport).get());
   }
-  return ways;
+  return transports_by_pe;
 }
 
-/// Collective. Atomics are atomic with each other only where all PEs make them in the same place.
+/// Collective. Atomics are atomic with each other only if all PEs execute them in the same place.
 void Runtime::Impl::route_atomics() {
   int mine = -1;
-  for (const int way : way_to)
+  for (const int way : transport_index_by_pe)
     if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_meet_cpu())
       mine = way;
   const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
@@ -468,7 +472,7 @@ void Runtime::Impl::route_atomics() {
     return;
   const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
   for (std::size_t pe = 0; pe < count(); ++pe)
-    if (way_to[pe] >= 0 && nic.reach[pe].capabilities == 0)
+    if (transport_index_by_pe[pe] >= 0 && nic.reach[pe].capabilities == 0)
       throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "make atomics on",
                   std::string(nic.transport->name()) +
                       " serves other PEs of the job, whose atomics a CPU's do not meet, and does "
@@ -482,15 +486,15 @@ void Runtime::Impl::route_atomics() {
 }
 
 void Runtime::Impl::enter_state() {
-  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, ways(), *lifeline, timeout_s,
-                              options.boolean("CHECK"));
-  state = std::make_unique<StateBlock>(placement, way_to);
+  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, transports_by_pe(), *failure_detector,
+                              timeout_s, options.boolean("CHECK"));
+  state = std::make_unique<StateBlock>(placement, transport_index_by_pe);
   std::vector<RegionView> views = {view(region::internal, *internal),
                                    view(region::heap, *heap_region)};
   if (static_data)
     views.push_back(static_view());
   if (gpu) {
-    rma->set_gpu_ways(make_gpu_ways());
+    rma->set_gpu_transports(make_gpu_transports());
     state->add_observer([this](const State& now) { gpu->mirror(now); });
     for (RegionView& each : gpu->views())
       views.push_back(std::move(each));
@@ -525,12 +529,12 @@ void Runtime::Impl::make_buffers() {
   config.pe = placement.pe;
   config.users = shared_pes;
   config.secret = secret;
-  config.health = lifeline.get();
+  config.health = failure_detector.get();
   config.backing = backing.get();
   config.timeout_s = timeout_s;
-  config.way_to = [this](int pe) -> BuffersConfig::WayToPe {
+  config.transport_index_by_pe = [this](int pe) -> BuffersConfig::TransportToPe {
     require_pe(pe);
-    const int way = way_to[static_cast<std::size_t>(pe)];
+    const int way = transport_index_by_pe[static_cast<std::size_t>(pe)];
     if (way < 0)
       raise_unreachable(pe);
     const TransportEntry& entry = transports[static_cast<std::size_t>(way)];
@@ -544,7 +548,7 @@ void Runtime::Impl::make_buffers() {
   if (gpu) {
     config.gpu = &gpu->user_buffers();
     if (!gpu->is_host_memory())
-      config.gpu_way_to = [this](int pe) { return gpu_way_of(pe); };
+      config.gpu_transport_to = [this](int pe) { return gpu_transport_of(pe); };
   }
   buffers = std::make_unique<Buffers>(std::move(config));
 }
@@ -563,7 +567,7 @@ void Runtime::Impl::enter_teams() {
                                   placement.node_pes[static_cast<std::size_t>(placement.my_node())],
                                   shared_pes, leaders);
   collectives = std::make_unique<Collectives>(*teams);
-  // Nobody may signal a team that its members have not made yet.
+  // No PE may signal a team that its members have not created yet.
   bootstrap->barrier(deadline());
   if (parse_world_mode(options.text("INIT_MODE")) == WorldMode::low_latency)
     make_rail_teams();
@@ -596,10 +600,11 @@ void Runtime::Impl::undo_teams() {
   teams.reset();
 }
 
-// The phases that find out who reaches whom, and by which transport.
+// The phases that determine the reachable PEs and their transports.
 
 TransportSetup Runtime::Impl::transport_setup() {
-  return {placement.pe, placement.n_pes, identity.host_name, &options, lifeline.get(), timeout_s};
+  return {placement.pe, placement.n_pes,        identity.host_name,
+          &options,     failure_detector.get(), timeout_s};
 }
 
 /// One that is chosen automatically is made in the next phase, when all know what is missing.
@@ -639,17 +644,17 @@ void Runtime::Impl::ask_reach(TransportEntry& entry) {
   }
 }
 
-void Runtime::Impl::take_way(std::size_t index) {
+void Runtime::Impl::assign_transport(std::size_t index) {
   for (std::size_t pe = 0; pe < count(); ++pe)
-    if (transports[index].reach[pe].capabilities != 0 && way_to[pe] < 0)
-      way_to[pe] = static_cast<int>(index);
+    if (transports[index].reach[pe].capabilities != 0 && transport_index_by_pe[pe] < 0)
+      transport_index_by_pe[pe] = static_cast<int>(index);
 }
 
 ReachGap Runtime::Impl::gap_of(const TransportEntry& entry) {
   std::uint64_t mine = 0;
   std::string reason;
   for (std::size_t pe = 0; pe < count(); ++pe)
-    if (way_to[pe] < 0 && entry.reach[pe].capabilities == 0 && mine++ == 0)
+    if (transport_index_by_pe[pe] < 0 && entry.reach[pe].capabilities == 0 && mine++ == 0)
       reason = "PE " + std::to_string(placement.pe) + " (host " + identity.host_name + ") to PE " +
                std::to_string(pe) + ": " + entry.reach[pe].reason;
   const std::vector<std::uint64_t> all = allgather_value(*bootstrap, mine, deadline());
@@ -662,7 +667,8 @@ ReachGap Runtime::Impl::gap_of(const TransportEntry& entry) {
   return gap;
 }
 
-/// A transport that cannot be opened on one PE serves nobody, and is no reason to end the job.
+/// A transport that cannot be opened on one PE is not used by any, and is not a reason to end the
+/// job.
 TransportEntry Runtime::Impl::try_transport(const std::string& name) {
   const auto make = request.make_transport ? request.make_transport : make_transport;
   TransportEntry entry;
@@ -675,7 +681,7 @@ TransportEntry Runtime::Impl::try_transport(const std::string& name) {
   return entry;
 }
 
-/// All PEs look at the same numbers, so all take the same one.
+/// All PEs decide from the same numbers, so all choose the same transport.
 TransportEntry Runtime::Impl::choose_remote() {
   remote_choice.automatic = true;
   std::optional<TransportEntry> best;
@@ -703,8 +709,8 @@ TransportEntry Runtime::Impl::choose_remote() {
   return std::move(*best);
 }
 
-/// Of the transports that nobody has named: the first that would close all gaps.
-std::string Runtime::Impl::find_advice() {
+/// Of the transports that no option names: the first that would close all gaps.
+std::string Runtime::Impl::find_remote_advice() {
   if (remote_choice.automatic)
     return ""; // all were tried
   for (const std::string& name : remote_candidates()) {
@@ -718,27 +724,27 @@ std::string Runtime::Impl::find_advice() {
 }
 
 void Runtime::Impl::enter_transport_map() {
-  way_to.assign(count(), -1);
+  transport_index_by_pe.assign(count(), -1);
   for (std::size_t index = 0; index < transports.size(); ++index) {
     if (transports[index].transport)
       ask_reach(transports[index]);
     else
       transports[index] = choose_remote();
-    take_way(index);
+    assign_transport(index);
   }
   const std::string remote = options.text("REMOTE_TRANSPORT");
   for (const TransportEntry& entry : transports)
     if (!remote_choice.automatic && options.text("TRANSPORT").empty() &&
         remote == entry.transport->name())
       remote_choice.chosen = remote;
-  const auto missing = std::find(way_to.begin(), way_to.end(), -1);
+  const auto missing = std::find(transport_index_by_pe.begin(), transport_index_by_pe.end(), -1);
   const std::vector<int> complete =
-      allgather_value(*bootstrap, missing == way_to.end() ? 1 : 0, deadline());
+      allgather_value(*bootstrap, missing == transport_index_by_pe.end() ? 1 : 0, deadline());
   all_reachable = std::find(complete.begin(), complete.end(), 0) == complete.end();
   if (!all_reachable)
-    remote_choice.advice = find_advice();
-  if (request.require_reach && missing != way_to.end())
-    raise_unreachable(static_cast<int>(missing - way_to.begin()));
+    remote_choice.advice = find_remote_advice();
+  if (request.require_reach && missing != transport_index_by_pe.end())
+    raise_unreachable(static_cast<int>(missing - transport_index_by_pe.begin()));
 }
 
 void Runtime::Impl::raise_unreachable(int pe) const {

@@ -17,7 +17,7 @@ namespace shmemctl {
 
 /// PEs of a machine take turns, also across virtual nodes; GPUS names devices as `topo` does, a
 /// program as CUDA does.
-std::unique_ptr<GpuSeat> Runtime::Impl::open_my_gpu(std::string& why) const {
+std::unique_ptr<OpenedGpu> Runtime::Impl::open_my_gpu(std::string& why) const {
   if (options.text("HEAP") == "none") {
     why = "SHMEMCTL_HEAP=none";
     return nullptr;
@@ -26,16 +26,16 @@ std::unique_ptr<GpuSeat> Runtime::Impl::open_my_gpu(std::string& why) const {
   const auto machine_pe = static_cast<std::size_t>(std::count_if(
       placement.hosts.begin(), placement.hosts.begin() + placement.pe,
       [&](const PeHost& host) { return host.machine_id == placement.hosts[me].machine_id; }));
-  GpuWish wish;
-  wish.device = request.gpu_device;
-  wish.machine_pe = static_cast<int>(machine_pe);
+  GpuPreference preference;
+  preference.device = request.gpu_device;
+  preference.machine_pe = static_cast<int>(machine_pe);
   if (const std::vector<int>& gpus = wanted_mapping.gpus;
       options.value("GPUS").set() && !gpus.empty()) {
     const Gpu& named = node.gpus.at(static_cast<std::size_t>(gpus[machine_pe % gpus.size()]));
     if (named.pci >= 0)
-      wish.pci_address = to_string(node.pci.at(static_cast<std::size_t>(named.pci)).address);
+      preference.pci_address = to_string(node.pci.at(static_cast<std::size_t>(named.pci)).address);
   }
-  return open_gpu(options, wish, why);
+  return open_gpu(options, preference, why);
 }
 
 GpuHooks Runtime::Impl::gpu_hooks() {
@@ -55,14 +55,14 @@ GpuHooks Runtime::Impl::gpu_hooks() {
 
 void Runtime::Impl::enter_gpu() {
   std::string why;
-  std::unique_ptr<GpuSeat> seat = open_my_gpu(why);
-  GpuOffer mine;
+  std::unique_ptr<OpenedGpu> opened = open_my_gpu(why);
+  GpuCapabilities mine;
   mine.reason = why;
-  if (seat)
-    mine = seat->offer();
+  if (opened)
+    mine = opened->offer();
   GpuSetup setup;
   for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    setup.offers.push_back(gpu_offer_of(line));
+    setup.offers.push_back(parse_gpu_capabilities(line));
   no_gpu_reason = why_no_gpus(setup.offers, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "a GPU for every PE", "find", no_gpu_reason,
@@ -71,9 +71,9 @@ void Runtime::Impl::enter_gpu() {
     return;
   setup.options = &options;
   setup.placement = &placement;
-  setup.near_pes = shared_pes;
+  setup.mappable_pes = shared_pes;
   setup.secret = secret;
-  setup.health = lifeline.get();
+  setup.health = failure_detector.get();
   if (options.text("HEAP") == "host") {
     HostBackingOptions wanted = backing_options();
     wanted.numa_node = choose_heap_node();
@@ -82,44 +82,44 @@ void Runtime::Impl::enter_gpu() {
   setup.hooks = gpu_hooks();
   setup.word_atomics = request.word_atomics;
   setup.timeout_s = timeout_s;
-  gpu = make_gpu_part(std::move(seat), std::move(setup));
+  gpu = make_gpu_runtime(std::move(opened), std::move(setup));
 }
 
 void Runtime::Impl::undo_gpu() {
   if (gpu)
     gpu->leave_network();
-  // First: what an HCA in software executes goes by those.
+  // First: the emulated HCA executes operations through these.
   for (const int region : {region::gpu_heap, region::gpu_cells}) {
-    if (gpu_queues)
-      gpu_queues->drop_device_region(region);
+    if (ibgda_gpu)
+      ibgda_gpu->drop_device_region(region);
     if (gpu_network)
       gpu_memory_user().drop_device_region(region);
   }
   gpu_direct = nullptr;
   staged = nullptr;
   gpu_transports.clear();
-  gpu_queues = nullptr;
+  ibgda_gpu = nullptr;
   gpu_network.reset();
   gpu.reset();
 }
 
-std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
+std::vector<Transport*> Runtime::Impl::make_gpu_transports() {
   if (gpu->is_host_memory())
-    return ways();
+    return transports_by_pe();
   std::vector<std::string> why_not(count());
   const RegionView heap_view = gpu->views().front();
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (!heap_view.mapped[pe])
-      why_not[pe] = gpu->ways()[pe].reason;
+      why_not[pe] = gpu->paths_by_pe()[pe].reason;
   gpu_transports.push_back(make_p2p_transport(gpu->copies(), std::move(why_not)));
   std::vector<Transport*> by_network(count(), nullptr);
   if (need_gpu_network(heap_view)) {
     choose_gpu_network(heap_view);
-    choose_gpu_queues();
+    choose_ibgda_gpu();
     make_staged();
     if (gpu_network)
       make_gpu_direct();
-    by_network = gpu_network_inputs().ways;
+    by_network = gpu_network_inputs().transports_by_pe;
   }
   for (std::size_t pe = 0; pe < count(); ++pe)
     if (heap_view.mapped[pe])
@@ -129,7 +129,7 @@ std::vector<Transport*> Runtime::Impl::make_gpu_ways() {
 
 bool Runtime::Impl::need_gpu_network(const RegionView& heap_view) {
   const std::string wanted = options.text("DEVICE_PATH");
-  const std::vector<Transport*> base = ways();
+  const std::vector<Transport*> base = transports_by_pe();
   bool mine = wanted == "proxy" || wanted == "ibgda";
   for (std::size_t pe = 0; pe < count(); ++pe)
     mine = mine || (base[pe] && !heap_view.mapped[pe]);
@@ -140,7 +140,7 @@ bool Runtime::Impl::need_gpu_network(const RegionView& heap_view) {
 void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
   const std::string wanted = options.text("GPUDIRECT");
   const bool by_network = options.text("DEVICE_PATH") != "auto";
-  const std::vector<Transport*> base = ways();
+  const std::vector<Transport*> base = transports_by_pe();
   std::vector<bool> needed;
   for (std::size_t pe = 0; pe < count(); ++pe)
     needed.push_back(static_cast<int>(pe) != placement.pe && base[pe] &&
@@ -153,46 +153,46 @@ void Runtime::Impl::choose_gpu_network(const RegionView& heap_view) {
                                   (can_put | can_get));
     candidates.push_back(std::move(candidate));
   }
-  GpuDirectOffers mine;
+  GpuDirectCapabilities mine;
   if (wanted != "off")
     mine = try_gpu_direct(candidates, needed, gpu->device_memory(),
                           gpu->views().back()); // the cells: of a fixed size
-  std::vector<GpuDirectOffers> by_pe;
+  std::vector<GpuDirectCapabilities> by_pe;
   for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    by_pe.push_back(gpu_direct_offers_of(line));
+    by_pe.push_back(parse_gpu_direct_capabilities(line));
   const GpuDirectChoice choice = choose_gpu_direct(wanted, by_pe);
-  gpu_memory_way = choice.text;
+  gpu_memory_path = choice.text;
   if (choice.transport >= 0)
     gpu_network = static_cast<std::size_t>(choice.transport);
   if (placement.pe == 0)
     log(LogLevel::info, "gpu", "networks and GPU memory: " + choice.text);
 }
 
-direct::DirectTransport* Runtime::Impl::wanted_queues() const {
+direct::DirectTransport* Runtime::Impl::wanted_ibgda() const {
   std::vector<Transport*> all;
   for (const TransportEntry& entry : transports)
     all.push_back(entry.transport.get());
   return find_ibgda(all);
 }
 
-/// An HCA in software cannot wait for itself: what it stages takes the way below it.
-std::vector<Transport*> Runtime::Impl::staging_ways() const {
-  std::vector<Transport*> base = ways();
-  if (gpu_queues && gpu_queues->carrier())
-    std::replace(base.begin(), base.end(), static_cast<Transport*>(gpu_queues),
-                 gpu_queues->carrier());
+/// The emulated HCA cannot wait for itself: what it stages takes the transport below.
+std::vector<Transport*> Runtime::Impl::staging_transports() const {
+  std::vector<Transport*> base = transports_by_pe();
+  if (ibgda_gpu && ibgda_gpu->carrier())
+    std::replace(base.begin(), base.end(), static_cast<Transport*>(ibgda_gpu),
+                 ibgda_gpu->carrier());
   return base;
 }
 
-std::string Runtime::Impl::why_no_gpu_queues(direct::DirectTransport& ibgda) {
+std::string Runtime::Impl::why_no_ibgda_gpu(direct::DirectTransport& ibgda) {
   if (!ibgda.is_connected())
     return "ibgda reaches nobody";
   if (ibgda.is_software()) {
-    const std::vector<Transport*> base = ways();
+    const std::vector<Transport*> base = transports_by_pe();
     if (!ibgda.carrier() && std::find(base.begin(), base.end(), &ibgda) != base.end())
       return "its HCA is software, stages GPU memory, and cannot do that by itself; set "
              "SHMEMCTL_TRANSPORT=shm,ibgda";
-    gpu_queues_text = "the HCA in software stages GPU memory";
+    ibgda_gpu_reason = "the HCA in software stages GPU memory";
     return {};
   }
   if (options.text("GPUDIRECT") == "off")
@@ -202,28 +202,28 @@ std::string Runtime::Impl::why_no_gpu_queues(direct::DirectTransport& ibgda) {
   const RegionView sample = gpu->views().back(); // the cells: of a fixed size
   const DeviceReach reach =
       ibgda.try_device_memory(gpu->device_memory(), sample.base, sample.size_bytes);
-  gpu_queues_text = "GPUDirect RDMA by " + reach.way +
-                    ", and atomics of the NIC, which are atomic with each other only";
+  ibgda_gpu_reason = "GPUDirect RDMA by " + reach.way +
+                     ", and atomics of the NIC, which are atomic with each other only";
   return reach.way.empty() ? reach.reason : "";
 }
 
-void Runtime::Impl::choose_gpu_queues() {
-  direct::DirectTransport* const ibgda = wanted_queues();
-  const std::string mine = ibgda ? why_no_gpu_queues(*ibgda) : "it has no such transport";
+void Runtime::Impl::choose_ibgda_gpu() {
+  direct::DirectTransport* const ibgda = wanted_ibgda();
+  const std::string mine = ibgda ? why_no_ibgda_gpu(*ibgda) : "it has no such transport";
   const std::vector<std::string> all = allgather_text(*bootstrap, mine, deadline());
   const auto without =
       std::find_if(all.begin(), all.end(), [](const std::string& why) { return !why.empty(); });
   if (without != all.end()) {
-    gpu_queues_text = "PE " + std::to_string(without - all.begin()) + ": " + *without;
+    ibgda_gpu_reason = "PE " + std::to_string(without - all.begin()) + ": " + *without;
     return;
   }
-  gpu_queues = ibgda;
+  ibgda_gpu = ibgda;
   for (const int region : {region::gpu_heap, region::gpu_cells})
-    gpu_queues->set_device_region(region, gpu->device_memory());
+    ibgda_gpu->set_device_region(region, gpu->device_memory());
 }
 
 void Runtime::Impl::make_staged() {
-  const std::vector<Transport*> base = staging_ways();
+  const std::vector<Transport*> base = staging_transports();
   if (options.integer("PROXY_THREADS") > most_proxy_threads - staged_contexts)
     throw Error(ExitCode::usage, "PROXY_THREADS=" + options.text("PROXY_THREADS"),
                 "stage transfers of GPU memory beside",
@@ -242,12 +242,12 @@ void Runtime::Impl::make_staged() {
     register_region(transports_of(region), made, exchange);
     return made;
   };
-  settings.below = std::make_shared<WayByPe>(base);
+  settings.below = std::make_shared<PerPeTransport>(base);
   settings.send_context = staged_send_context;
   settings.agent_context = staged_agent_context;
   settings.copies = std::shared_ptr<CopyEngine>(&gpu->copies(), not_owned);
   settings.agent_copies = gpu->agent_copies();
-  if (gpu_network || (gpu_queues && !gpu_queues->is_software()))
+  if (gpu_network || (ibgda_gpu && !ibgda_gpu->is_software()))
     settings.written_by_nics = gpu->device_memory();
   auto made = std::make_unique<StagedTransport>(transport_setup(), std::move(settings));
   BootstrapExchange exchange(*bootstrap, deadline());
@@ -255,19 +255,19 @@ void Runtime::Impl::make_staged() {
   staged = made.get();
   gpu_transports.push_back(std::move(made));
   // Callers name their own contexts to it, so that of its messages is free there.
-  if (gpu_queues && gpu_queues->is_software())
-    gpu_queues->use_for_gpu_memory(*staged, staged_send_context);
+  if (ibgda_gpu && ibgda_gpu->is_software())
+    ibgda_gpu->use_for_gpu_memory(*staged, staged_send_context);
 }
 
 /// Of host-initiated operations on the GPU's heap.
-BuffersConfig::WayToPe Runtime::Impl::gpu_way_of(int pe) const {
+BuffersConfig::TransportToPe Runtime::Impl::gpu_transport_of(int pe) const {
   require_pe(pe);
   const auto at = static_cast<std::size_t>(pe);
   if (gpu->views().front().mapped[at])
     return {"p2p", true};
   if (!staged)
     throw Error(ExitCode::unavailable, "GPU memory of PE " + std::to_string(pe), "reach",
-                gpu->ways()[at].reason, "run both PEs on one node, or give them a network");
+                gpu->paths_by_pe()[at].reason, "run both PEs on one node, or give them a network");
   return {gpu_direct ? gpu_direct->name() : staged->name(), false};
 }
 
@@ -286,7 +286,7 @@ void Runtime::Impl::make_gpu_direct() {
     return gpu->user_buffers().is_gpu_memory(address);
   };
   settings.memory = gpu->device_memory();
-  settings.way = gpu_memory_way;
+  settings.way = gpu_memory_path;
   settings.nics_signal = gpu_memory_user().signals_device_memory();
   auto made = std::make_unique<GpuDirectTransport>(std::move(settings));
   gpu_direct = made.get();
@@ -295,20 +295,20 @@ void Runtime::Impl::make_gpu_direct() {
 
 DeviceNetworkInputs Runtime::Impl::gpu_network_inputs() {
   DeviceNetworkInputs inputs;
-  inputs.ways = ways();
+  inputs.transports_by_pe = transports_by_pe();
   if (staged) {
     Transport* const way = gpu_direct ? static_cast<Transport*>(gpu_direct) : staged;
     std::replace_if(
-        inputs.ways.begin(), inputs.ways.end(),
+        inputs.transports_by_pe.begin(), inputs.transports_by_pe.end(),
         [](const Transport* base) { return base != nullptr; }, way);
-    inputs.gpu_memory_way = gpu_memory_way;
+    inputs.gpu_memory_path = gpu_memory_path;
     inputs.reachable = DeviceNetworkInputs::Reachable::all;
   }
-  inputs.ibgda = wanted_queues();
-  inputs.far_by_queues = direct::kernels_post(options);
+  inputs.ibgda = wanted_ibgda();
+  inputs.prefer_ibgda = direct::kernels_post(options);
   if (staged) {
-    inputs.no_gpu_queues = gpu_queues ? "" : gpu_queues_text;
-    inputs.gpu_queues_way = gpu_queues ? gpu_queues_text : "";
+    inputs.no_ibgda_gpu_memory = ibgda_gpu ? "" : ibgda_gpu_reason;
+    inputs.ibgda_gpu_memory_path = ibgda_gpu ? ibgda_gpu_reason : "";
   }
   inputs.proxy = proxy_options(options, placement, cpus_at_start, timeout_s);
   return inputs;
@@ -322,8 +322,8 @@ std::vector<Transport*> Runtime::Impl::transports_of(int region) const {
       all.push_back(transport.get());
     if (gpu_network)
       all.push_back(transports[*gpu_network].transport.get());
-    if (gpu_queues && std::find(all.begin(), all.end(), gpu_queues) == all.end())
-      all.push_back(gpu_queues);
+    if (ibgda_gpu && std::find(all.begin(), all.end(), ibgda_gpu) == all.end())
+      all.push_back(ibgda_gpu);
     return all;
   }
   for (const TransportEntry& entry : transports)

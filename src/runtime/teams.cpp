@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/secret.h"
+#include "src/base/wait.h"
 
 namespace shmemctl {
+
+namespace {
+/// Between two attempts to agree on a slot, each of which communicates: yields, and never sleeps.
+constexpr BackoffPolicy retry_backoff{.spins = 0, .yields = ~0u, .yields_per_check = 1};
+} // namespace
 
 namespace {
 
@@ -132,22 +137,22 @@ void Teams::create(State& state, TeamId slot, TeamMembers members) {
     lists_.place(state, slot, members.list);
   team.in_use = 1;
   free_slots_ &= ~slot_words::bit(slot);
-  everyone_direct_[index_of(slot)].reset();
+  all_load_store_[index_of(slot)].reset();
   members_[index_of(slot)] = std::move(members);
 }
 
-/// The sync is the last use of the slot: whoever has left it has seen all arrivals that were ever
-/// sent to it on this slot, since each arrival is waited for by the sync that it belongs to. So
-/// this PE's counters are at rest until it agrees to a new use. Teams of other sizes use other
-/// numbers of rounds; bringing all rounds' counters up to the epoch makes one number enough for
-/// all later uses.
+/// The sync is the last use of the slot: a member that has left it has seen all arrivals ever sent
+/// to it on this slot, since each arrival is awaited by the sync that it belongs to. So this PE's
+/// counters are unchanged until it agrees to a new use. Teams of other sizes use other numbers of
+/// rounds; setting the counters of all rounds to the epoch makes one number sufficient for all
+/// later uses.
 void Teams::destroy(TeamId team) {
   if (team < first_user_team || !valid(team))
     return;
   sync(team);
   TeamSync& own = sync_[team];
   for (SyncCell& cell : own.arrived)
-    show(cell, own.epoch.value);
+    store_flag(cell, own.epoch.value);
   state_.change([&](State& state) {
     const std::lock_guard lock(mutex_);
     members_[index_of(team)].reset();
@@ -159,11 +164,11 @@ void Teams::destroy(TeamId team) {
 
 // Synchronisation of a team's members.
 
-/// In round r every member tells the one 2^r behind it that it has come, and waits for the one 2^r
-/// before it; after round r it knows that 2^(r+1) members have come. Each sync gives exactly one
-/// arrival in each round's counter, so it is over when the counter has reached the number of syncs
-/// begun (the partner may be one ahead, never two: it needs this PE's next arrival, directly or
-/// through others).
+/// Dissemination barrier: in round r every member signals the member at +2^r and waits for the one
+/// at -2^r; after round r it knows that 2^(r+1) members have arrived. Each sync adds exactly one
+/// arrival to each round's counter, so it is complete when the counter has reached the number of
+/// syncs begun (the partner may be one ahead, never two: it needs this PE's next arrival, directly
+/// or indirectly).
 void Teams::sync(TeamId team) {
   const TeamMembers& members = members_of_team(team);
   TeamSync& own = sync_[team];
@@ -171,24 +176,24 @@ void Teams::sync(TeamId team) {
   const int n = members.n_pes, me = state_of(team).my_pe;
   for (int round = 0, distance = 1; distance < n; ++round, distance *= 2) {
     SyncCell& arrived = own.arrived[round];
-    add_at(rma_, arrived, 1, members.world_pe((me + distance) % n));
+    add_to_flag(rma_, arrived, 1, members.world_pe((me + distance) % n));
     rma_.wait_until(&arrived.value, Compare::greater_equal, epoch, "team sync",
                     members.world_pe((me - distance + n) % n));
   }
 }
 
-bool Teams::everyone_direct(TeamId team) {
+bool Teams::all_load_store(TeamId team) {
   const TeamMembers& members = members_of_team(team);
-  std::optional<bool>& known = everyone_direct_[static_cast<std::size_t>(team)];
+  std::optional<bool>& known = all_load_store_[static_cast<std::size_t>(team)];
   if (known)
     return *known;
   bool all = true;
   for (int i = 0; i < members.n_pes; ++i)
     all = all && rma_.direct(&sync_[team], members.world_pe(i)) != nullptr;
-  show(sync_[team].published[0], all ? 1 : 0);
+  store_flag(sync_[team].published[0], all ? 1 : 0);
   sync(team);
   for (int i = 0; i < members.n_pes; ++i)
-    all = look_at(rma_, sync_[team].published[0], members.world_pe(i)) != 0 && all;
+    all = load_flag(rma_, sync_[team].published[0], members.world_pe(i)) != 0 && all;
   sync(team);
   known = all;
   return all;
@@ -253,15 +258,14 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
     mine[i] = slice_of(parent, slices[i]);
     list_members += mine[i]->list.size();
   }
-  sync(parent); // all are here: from now on nobody waits for a PE that does something else
+  sync(parent); // all members have arrived: from here on nobody waits for a PE that is busy
+                // elsewhere
   SlotClaims::Claim claim(claims_, {0, static_cast<std::uint64_t>(parent)});
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
+  Wait retry(rma_.health(), rma_.timeout_s(), {"team split"}, retry_backoff);
   auto words = gather_free(parent, offer(claim, list_members), arguments);
   while (!words) {
     claim.let_go();
-    if (deadline.passed())
-      rma_.health().give_up("team split", -1);
-    std::this_thread::yield();
+    retry.pause();
     words = gather_free(parent, offer(claim, list_members), arguments);
   }
   auto slots = choose_slots(std::move(*words), slices);
@@ -278,25 +282,25 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
   return slots;
 }
 
-/// The words of all members of the parent, in team order; nothing if one of them was busy. The
-/// second sync keeps the cells until everybody has read them.
+/// The slot masks of all members of the parent, in team order; nothing if one of them was busy. The
+/// second sync keeps the masks until all members have read them.
 std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std::uint64_t own_word,
                                                              std::uint64_t arguments) {
   TeamSync& own = sync_[parent];
   const int n = n_pes(parent);
-  show(own.published[0], own_word);
-  show(own.published[1], arguments);
+  store_flag(own.published[0], own_word);
+  store_flag(own.published[1], arguments);
   sync(parent);
   std::vector<std::uint64_t> words(static_cast<std::size_t>(n));
   std::uint64_t all = ~std::uint64_t{0};
   for (int i = 0; i < n; ++i) {
     const int pe = world_pe(parent, i);
-    if (look_at(rma_, own.published[1], pe) != arguments)
+    if (load_flag(rma_, own.published[1], pe) != arguments)
       throw Error(ExitCode::usage, "team " + std::to_string(parent), "split",
                   "PE " + std::to_string(pe) + " splits it with other arguments than PE " +
                       std::to_string(rma_.pe()),
                   "call it with the same arguments on all members of the parent");
-    all &= words[static_cast<std::size_t>(i)] = look_at(rma_, own.published[0], pe);
+    all &= words[static_cast<std::size_t>(i)] = load_flag(rma_, own.published[0], pe);
   }
   sync(parent);
   if (!(all & slot_words::held))
@@ -326,23 +330,22 @@ std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_
   return slots;
 }
 
-// Teams of arbitrary PEs that find each other by a unique id.
-//
-// Every member shows its free slots in a rendezvous record of its own, under a key made from the
-// id, and reads those of others; nothing is written to a PE that has not begun this creation, so
-// creations that share members cannot mix, and PEs that are not members have no part in it. The AND
-// of all words is computed by dissemination: in round r a member shows the AND of 2^r members'
-// words and reads that of the member 2^r before it, waiting until it is there. AND is idempotent,
-// so any number of members will do. Each value has exactly one reader, which adds to `acks` when it
-// has it; a member leaves when its values of all rounds have been read. All members then know the
-// same word, hence the same slot: the lowest one that is free on all. No sync is needed after that:
-// a member that is already in its first sync adds to counters that are at rest on all members.
+// Teams of arbitrary PEs by a unique id. Every member publishes its free slots in a rendezvous
+// record of its own, under a key derived from the id, and reads those of others; nothing is written
+// to a PE that has not begun this creation, so creations that share members cannot mix, and PEs
+// that are not members are not involved. The AND of all masks is computed by dissemination: in
+// round r a member publishes the AND of 2^r members' masks and reads that of the member at -2^r,
+// waiting until it is published. AND is idempotent, so the number of members need not be a power of
+// two. Each value has exactly one reader, which increments `acks` when it has it; a member leaves
+// when its values of all rounds have been read. All members then have the same mask, hence the same
+// slot: the lowest one that is free on all. No sync is needed afterwards: a member that is already
+// in its first sync adds to counters that no other member is changing.
 
 namespace {
 
 constexpr int n_records = limits::max_teams;
-/// A creation's record is one of these many behind the one that its id names, so that a reader need
-/// not search all; so many creations whose ids collide may run in threads of one PE at once.
+/// A creation's record is one of this many after the one that its id hashes to, so that a reader
+/// need not search all; as many creations with colliding ids may run in threads of one PE at once.
 constexpr int record_window = 4;
 constexpr const char* step = "team from a unique id";
 
@@ -360,7 +363,7 @@ bool usable(const std::vector<int>& members, int my_number, int pe, int n_pes) {
          std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
 }
 
-/// Attempts of one creation are told apart by their keys.
+/// Attempts of one creation have different keys.
 std::uint64_t key_of(std::uint64_t id, std::uint64_t attempt) {
   const std::uint64_t key = slot_words::mixed(id, attempt);
   return key == 0 ? 1 : key;
@@ -393,14 +396,12 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   // Nothing is agreed on yet: afterwards all are here.
   agree_by_id(id, key_of(id, 0), record, slot_words::shown, my_number, members);
   SlotClaims::Claim claim(claims_, {1, id});
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(rma_.timeout_s()));
+  Wait retry(rma_.health(), rma_.timeout_s(), {step}, retry_backoff);
   std::uint64_t agreed = 0;
   for (std::uint64_t attempt = 1; !(agreed & slot_words::held); ++attempt) {
     if (attempt > 1) {
       claim.let_go();
-      if (deadline.passed())
-        rma_.health().give_up(step, -1);
-      std::this_thread::yield();
+      retry.pause();
     }
     agreed = agree_by_id(id, key_of(id, attempt), record, offer(claim, team.list.size()), my_number,
                          members);
@@ -437,44 +438,45 @@ int Teams::take_record(std::uint64_t id) {
 const TeamRendezvous* Teams::find_record(std::uint64_t id, std::uint64_t key, int pe) const {
   for (int probe = 0; probe < record_window; ++probe) {
     const TeamRendezvous& record = sync_[record_at(id, probe)].rendezvous;
-    if (look_at(rma_, record.key, pe) == key)
+    if (load_flag(rma_, record.key, pe) == key)
       return &record;
   }
   return nullptr;
 }
 
-/// One attempt: the AND of all members' words.
+/// One attempt: the AND of all members' masks.
 std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record,
                                  std::uint64_t own_word, int my_number,
                                  const std::vector<int>& members) {
   const int n = static_cast<int>(members.size()), rounds = rounds_of(n);
   TeamRendezvous& own = sync_[record].rendezvous;
   const std::uint64_t list = hash_of(members);
-  show(own.list, list);
-  show(own.acks, 0);
+  store_flag(own.list, list);
+  store_flag(own.acks, 0);
   for (SyncCell& value : own.values)
-    show(value, 0);
-  show(own.key, key); // the record is complete: readers may come
+    store_flag(value, 0);
+  store_flag(own.key, key); // the record is complete: readers may find it
 
   std::uint64_t common = own_word;
   for (int round = 0; round < rounds; ++round) {
-    show(own.values[round], common);
+    store_flag(own.values[round], common);
     const int peer = members[static_cast<std::size_t>((my_number - (1 << round) + n) % n)];
     const TeamRendezvous* theirs = nullptr;
     rma_.wait([&] { return (theirs = find_record(id, key, peer)) != nullptr; }, step, peer);
-    if (look_at(rma_, theirs->list, peer) != list)
+    if (load_flag(rma_, theirs->list, peer) != list)
       throw Error(ExitCode::usage, "PE " + std::to_string(peer), step,
                   "its list of members is another one than that of PE " + std::to_string(rma_.pe()),
                   "pass the same list on all members");
     std::uint64_t word = 0;
-    rma_.wait([&] { return (word = look_at(rma_, theirs->values[round], peer)) != 0; }, step, peer);
+    rma_.wait([&] { return (word = load_flag(rma_, theirs->values[round], peer)) != 0; }, step,
+              peer);
     common &= word;
-    add_at(rma_, const_cast<TeamRendezvous*>(theirs)->acks, 1, peer);
+    add_to_flag(rma_, const_cast<TeamRendezvous*>(theirs)->acks, 1, peer);
   }
   const int last_reader = members[static_cast<std::size_t>((my_number + (1 << rounds) / 2) % n)];
   rma_.wait_until(&own.acks.value, Compare::equal, static_cast<std::uint64_t>(rounds), step,
                   last_reader);
-  show(own.key, 0);
+  store_flag(own.key, 0);
   return common;
 }
 

@@ -64,7 +64,7 @@ void ActiveSet::sync() {
     rma.post_atomic(word(round), {AtomicOp::add, 8, 1, 0}, pe(neighbour(distance)));
     rma.wait_until(word(round), Compare::greater_equal, 1, "barrier of an active set",
                    pe(neighbour(n_pes_ - distance)));
-    // Done before the next round looks at the word.
+    // Complete before the next round reads the word.
     rma.atomic(word(round), {AtomicOp::add, 8, ~std::uint64_t{0}, 0}, rma.pe());
   }
 }

@@ -10,12 +10,12 @@ constexpr std::chrono::milliseconds interval{50};
 constexpr std::chrono::milliseconds moment{300};
 } // namespace
 
-Watcher::Watcher(std::function<void()> look, std::function<void(const Error&)> on_failure)
+ExitWatcher::ExitWatcher(std::function<void()> look, std::function<void(const Error&)> on_failure)
     : look_(std::move(look)), on_failure_(std::move(on_failure)) {
   thread_ = start_service_thread("watcher", [this] { watch(); });
 }
 
-Watcher::~Watcher() {
+ExitWatcher::~ExitWatcher() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -24,12 +24,12 @@ Watcher::~Watcher() {
   thread_.join();
 }
 
-bool Watcher::pause(std::chrono::milliseconds time) {
+bool ExitWatcher::pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, time, [this] { return stop_; });
 }
 
-void Watcher::watch() {
+void ExitWatcher::watch() {
   std::optional<Error> failure;
   while (!failure && pause(interval)) {
     try {

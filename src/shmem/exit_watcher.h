@@ -10,16 +10,16 @@
 
 namespace shmemctl::api {
 
-/// A thread that looks now and then whether all is well. After a failure it leaves the program's
-/// own threads a moment to meet it in a call, where ending is cleaner.
-class Watcher {
+/// A thread that checks the job's health at intervals. After a failure it gives the program's own
+/// threads a moment to see it in a call, where exiting is cleaner.
+class ExitWatcher {
 public:
   /// @param look       throws an Error once something has failed
   /// @param on_failure called at most once, on the watcher's thread
-  Watcher(std::function<void()> look, std::function<void(const Error&)> on_failure);
-  ~Watcher();
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
+  ExitWatcher(std::function<void()> look, std::function<void(const Error&)> on_failure);
+  ~ExitWatcher();
+  ExitWatcher(const ExitWatcher&) = delete;
+  ExitWatcher& operator=(const ExitWatcher&) = delete;
 
 private:
   void watch();

@@ -69,7 +69,7 @@ SHMEMCTL_API(const char*, shmemx_gpu_way, (int pe)) {
   return api::guarded([&](World& world) {
     PeGpu& gpu = api::gpu_of(world);
     const int target = api::world_pe_in_team(world, shmemctl_default_context, pe);
-    return gpu.ways()[static_cast<std::size_t>(target)].reason.c_str();
+    return gpu.paths_by_pe()[static_cast<std::size_t>(target)].reason.c_str();
   });
 }
 
@@ -84,7 +84,7 @@ SHMEMCTL_API(void*, shmemx_gpu_calloc, (size_t count, size_t size)) {
   if (block)
     api::guarded([&](World& world) {
       api::gpu_of(world).fill(block, 0, count * size);
-      // Nobody may write into a block before its owner has cleared it.
+      // No PE may write into a block before its owner has cleared it.
       world.collectives.barrier(team_world);
     });
   return block;

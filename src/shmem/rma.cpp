@@ -48,7 +48,7 @@ template <class T>
   if constexpr (is_word<T>) {
     using Word = api::WordOf<sizeof(T)>;
     const auto bits = std::bit_cast<Word>(value);
-    if (std::byte* word = api::word_place(ctx, dest, sizeof(T), pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = api::mapped_word(ctx, dest, sizeof(T), pe); __builtin_expect(!!word, 1))
       return std::atomic_ref(*reinterpret_cast<Word*>(word)).store(bits, std::memory_order_release);
     put_word(ctx, dest, bits, sizeof(T), pe);
   } else {
@@ -60,7 +60,7 @@ template <class T>
 [[gnu::always_inline]] inline T get_one(shmem_ctx_t ctx, const T* source, int pe) {
   if constexpr (is_word<T>) {
     using Word = api::WordOf<sizeof(T)>;
-    if (std::byte* word = api::word_place(ctx, source, sizeof(T), pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = api::mapped_word(ctx, source, sizeof(T), pe); __builtin_expect(!!word, 1))
       return std::bit_cast<T>(
           std::atomic_ref(*reinterpret_cast<Word*>(word)).load(std::memory_order_acquire));
     return std::bit_cast<T>(static_cast<Word>(get_word(ctx, source, sizeof(T), pe)));

@@ -107,7 +107,7 @@ std::vector<MappedArea> parse_address_map(std::string_view text) {
   std::vector<MappedArea> mappings;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    // A mapping without a name ends behind the inode, in some kernels without a blank.
+    // A mapping without a name ends after the inode, in some kernels without a blank.
     const std::string line = std::string(text.substr(0, end)) + ' ';
     if (auto mapping = parse_line(line)) {
       while (mapping->name.ends_with(' '))

@@ -32,7 +32,7 @@ struct BufferExtent {
     return at >= address && at <= end() && bytes <= end() - at;
   }
 };
-/// Throws Error (usage) for no address, no bytes, or a range beyond the address space.
+/// Throws Error (usage) for a null address, no bytes, or a range beyond the address space.
 BufferExtent extent_of(const void* address, std::size_t size_bytes);
 
 /// Where byte `user_offset_bytes` of a buffer lies from the start of its pages, wherever these are
@@ -64,7 +64,7 @@ struct MappedArea {
   }
 };
 
-/// The lines of /proc/PID/maps; those that are none are left out. Survives any bytes.
+/// The lines of /proc/PID/maps; malformed ones are skipped. Accepts any bytes.
 std::vector<MappedArea> parse_address_map(std::string_view text);
 /// Of this process, ascending. Throws Error (unavailable).
 std::vector<MappedArea> read_address_map();

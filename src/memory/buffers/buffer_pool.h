@@ -38,7 +38,7 @@ struct GpuShare {
   std::vector<GpuPiece> pieces;      ///< ascending, without a gap; the first holds the first byte
   std::vector<FileDescriptor> files; ///< by piece, of gpu_descriptors
   std::string handle;                ///< of gpu_handle
-  std::string reason;                ///< why that way, or why none: one clause
+  std::string reason;                ///< one clause: why this kind, or why none
 };
 
 // The registered buffers of one process: memory that the symmetric heap does not own.
@@ -83,10 +83,10 @@ public:
   /// are in use.
   BufferHandle add_gpu(const void* address, std::size_t size_bytes,
                        std::shared_ptr<const GpuShare> gpu);
-  /// From now on the handle is stale: nobody finds or exports the buffer. Throws Error (usage) for
-  /// a handle that is stale already.
+  /// From now on the handle is stale: the buffer is neither found nor exported. Throws Error
+  /// (usage) for a handle that is stale already.
   void withdraw(const BufferHandle& handle);
-  /// After withdraw(), when nobody uses the pages any more: makes those private that no other
+  /// After withdraw(), when no operation uses the pages any more: makes those private that no other
   /// buffer needs.
   void remove(const BufferHandle& handle);
 
@@ -120,9 +120,9 @@ private:
   std::size_t max_buffers_;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
-  PageLedger ledger_;
+  PageRefcounts refcounts_;
   std::uint64_t next_generation_ = 1;
-  ForkGuard fork_guard_{mutex_, ledger_}; // last: it uses what stands above
+  ForkGuard fork_guard_{mutex_, refcounts_}; // last: it uses what stands above
 };
 
 } // namespace shmemctl

@@ -16,7 +16,7 @@ bool is_file_of(const struct stat& status, const MappedArea& mapping) {
   return S_ISREG(status.st_mode) && mapping.is_of_file(status.st_dev, status.st_ino);
 }
 
-/// Opened again, not duplicated: the copy's flags and position are nobody else's.
+/// Opened again, not duplicated: the new file description has its own flags and offset.
 FileDescriptor open_same(const std::string& path, const MappedArea& mapping) {
   struct stat before {};
   // A device or a pipe must not even be opened.
@@ -55,7 +55,7 @@ FileDescriptor open_file_of(const MappedArea& mapping) {
 
 namespace {
 
-/// `piece` without what lies in front of `begin` or behind `end`.
+/// `piece` without what lies before `begin` or after `end`.
 SharedPiece cut(SharedPiece piece, std::uintptr_t begin, std::uintptr_t end) {
   begin = std::max(begin, piece.pages.begin);
   piece.offset_bytes += begin - piece.pages.begin;
@@ -70,7 +70,7 @@ bool goes_on(const SharedPiece& left, const SharedPiece& right) {
 
 } // namespace
 
-void PageLedger::split(std::uintptr_t at) {
+void PageRefcounts::split(std::uintptr_t at) {
   auto behind = pieces_.upper_bound(at);
   if (behind == pieces_.begin())
     return;
@@ -81,7 +81,7 @@ void PageLedger::split(std::uintptr_t at) {
   piece.pages.end = at;
 }
 
-std::vector<PageSpan> PageLedger::missing(const PageSpan& pages) const {
+std::vector<PageSpan> PageRefcounts::missing(const PageSpan& pages) const {
   std::vector<PageSpan> gaps;
   std::uintptr_t at = pages.begin;
   for (const SharedPiece& piece : this->pieces(pages)) {
@@ -94,13 +94,13 @@ std::vector<PageSpan> PageLedger::missing(const PageSpan& pages) const {
   return gaps;
 }
 
-void PageLedger::insert(SharedPiece piece) {
+void PageRefcounts::insert(SharedPiece piece) {
   piece.uses = 0;
   const std::uintptr_t begin = piece.pages.begin;
   pieces_.emplace(begin, std::move(piece));
 }
 
-void PageLedger::add_use(const PageSpan& pages) {
+void PageRefcounts::add_use(const PageSpan& pages) {
   split(pages.begin);
   split(pages.end);
   for (auto at = pieces_.lower_bound(pages.begin); at != pieces_.end() && at->first < pages.end;
@@ -108,7 +108,7 @@ void PageLedger::add_use(const PageSpan& pages) {
     ++at->second.uses;
 }
 
-void PageLedger::drop_use(const PageSpan& pages) {
+void PageRefcounts::drop_use(const PageSpan& pages) {
   split(pages.begin);
   split(pages.end);
   for (auto at = pieces_.lower_bound(pages.begin); at != pieces_.end() && at->first < pages.end;
@@ -116,7 +116,7 @@ void PageLedger::drop_use(const PageSpan& pages) {
     --at->second.uses;
 }
 
-std::vector<SharedPiece> PageLedger::take_unused() {
+std::vector<SharedPiece> PageRefcounts::take_unused() {
   std::vector<SharedPiece> unused;
   for (auto at = pieces_.begin(); at != pieces_.end();) {
     if (at->second.uses != 0) {
@@ -129,7 +129,7 @@ std::vector<SharedPiece> PageLedger::take_unused() {
   return unused;
 }
 
-std::vector<SharedPiece> PageLedger::pieces(const PageSpan& pages) const {
+std::vector<SharedPiece> PageRefcounts::pieces(const PageSpan& pages) const {
   std::vector<SharedPiece> found;
   auto at = pieces_.upper_bound(pages.begin);
   if (at != pieces_.begin())

@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// What pages come from, while any buffer needs them.
+/// The file of shared pages, held while any buffer needs them.
 struct PageFile {
   FileDescriptor descriptor;
   dev_t device = 0;
@@ -27,7 +27,7 @@ FileDescriptor open_file_of(const MappedArea& mapping);
 
 // Which pages are shared, from which file, and how many buffers need each.
 
-/// Pages that follow each other in the address space and in one file.
+/// Pages that are contiguous in the address space and in one file.
 struct SharedPiece {
   PageSpan pages;
   std::shared_ptr<const PageFile> file;
@@ -37,7 +37,7 @@ struct SharedPiece {
 
 /// Intervals of whole pages, each with its count of users. Buffers may overlap, lie inside each
 /// other and share a page. Pure arithmetic: maps and unmaps nothing. Not thread safe.
-class PageLedger {
+class PageRefcounts {
 public:
   /// The parts of `pages` that it does not hold, ascending.
   std::vector<PageSpan> missing(const PageSpan& pages) const;
@@ -49,7 +49,8 @@ public:
   void drop_use(const PageSpan& pages);
   /// Takes out what has no user (any more).
   std::vector<SharedPiece> take_unused();
-  /// What it holds of `pages`, ascending, cut at the ends and joined where a file goes on.
+  /// The parts of `pages` that it holds, ascending, clipped to `pages` and merged where a file
+  /// continues.
   std::vector<SharedPiece> pieces(const PageSpan& pages) const;
 
   const std::map<std::uintptr_t, SharedPiece>& all() const { return pieces_; }

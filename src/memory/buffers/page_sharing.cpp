@@ -35,7 +35,7 @@ void* pointer(const PageSpan& pages) {
 }
 
 FileDescriptor open_fault_file() noexcept {
-  // Without O_NONBLOCK poll() would be an error; nobody polls it.
+  // Without O_NONBLOCK poll() would report an error; it is never polled.
   FileDescriptor file(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)));
   uffdio_api api{UFFD_API, UFFD_FEATURE_PAGEFAULT_FLAG_WP | hold_on_shared_memory, 0};
   if (file && ::ioctl(file.get(), UFFDIO_API, &api) != 0)
@@ -43,8 +43,8 @@ FileDescriptor open_fault_file() noexcept {
   return file;
 }
 
-/// From hold() to its end every write to the pages waits, and then meets what is mapped there.
-/// While it holds, its own thread must not allocate: the allocator's memory may be what is held.
+/// From hold() to its end every write to the pages blocks, and then hits what is mapped there.
+/// While it holds, its own thread must not allocate: the allocator's memory may be among the pages.
 class WriterHold {
 public:
   explicit WriterHold(const PageSpan& pages) noexcept : range_{pages.begin, pages.size_bytes()} {}
@@ -117,9 +117,9 @@ bool holds_own_stack(const PageSpan& pages) {
 
 namespace {
 
-/// Libraries that keep memory registered (UCX, libfabric, MPI) put hooks into the C library's
-/// mapping functions to hear when pages go. Those hooks allocate memory, perhaps in these very
-/// pages, so the exchange itself goes past them; this, which changes nothing, tells them after it.
+/// Libraries that cache memory registrations (UCX, libfabric, MPI) hook the C library's mapping
+/// functions to notice unmapped pages. Those hooks allocate memory, perhaps in these very pages, so
+/// the exchange itself bypasses them; this call, which changes nothing, notifies them afterwards.
 void tell_memory_hooks(const PageSpan& pages) {
   static_cast<void>(::mremap(pointer(pages), pages.size_bytes(), pages.size_bytes(), 0));
 }
@@ -271,7 +271,7 @@ std::size_t unshare(const std::vector<MappedArea>& map, const SharedPiece& piece
     if (!piece.file->adopted)
       continue;
     const int protection = (part.readable ? PROT_READ : 0) | (part.writable ? PROT_WRITE : 0);
-    // Memory that nobody may read cannot be protected against writers, and has none.
+    // Unreadable memory cannot be write-protected, and has no writers.
     const bool hold = writers_can_be_held() && part.readable;
     const int error = make_pages_private(part.pages, piece.file->descriptor.get(),
                                          part.offset_bytes, protection, hold);

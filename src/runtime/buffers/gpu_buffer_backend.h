@@ -31,24 +31,24 @@ struct GpuImport {
   std::vector<Piece> pieces; ///< of gpu_descriptors
 };
 
-/// Thread safe. Calls throw Error (unavailable) that names this PE's device and the driver's words.
-class GpuSide {
+/// Thread safe. Calls throw Error (unavailable) that names this PE's device and the driver's error.
+class GpuBufferBackend {
 public:
-  virtual ~GpuSide() = default;
+  virtual ~GpuBufferBackend() = default;
   /// "GPU 0 (0000:1a:00.0)".
   virtual std::string text() const = 0;
   /// Whether processors must keep off it.
   virtual bool is_gpu_memory(const void* address) const = 0;
-  /// What is to be told to others of memory for which is_gpu_memory(). What cannot be shared is no
-  /// error but has a reason. Throws Error (usage) for managed memory, memory of another GPU than
-  /// this PE's, and what is not all allocated.
+  /// What other PEs need in order to map memory for which is_gpu_memory() is true. Memory that
+  /// cannot be shared is not an error but has a reason. Throws Error (usage) for managed memory,
+  /// memory of another GPU than this PE's, and memory that is not fully allocated.
   virtual std::shared_ptr<const GpuShare> share(const void* address, std::size_t size_bytes) = 0;
   /// "" while the memory is what it was at share(); else one clause.
   virtual std::string why_gone(const GpuShare& share, const void* address,
                                std::size_t size_bytes) const = 0;
   virtual std::unique_ptr<GpuMapping> map(const GpuImport& import) = 0;
-  /// Between any memory of the host and of this PE's address space; done on return. Has a
-  /// deadline, and ends when the job fails.
+  /// Copies between any memory of the host and of this PE's address space; complete on return.
+  /// Throws at the deadline, and when the job fails.
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
   /// Puts a copy into a stream of the device (a CUstream).
   virtual void start_copy(void* stream, void* to, const void* from, std::size_t size_bytes) = 0;

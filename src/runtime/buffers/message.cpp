@@ -23,7 +23,7 @@ struct RequestWire {
 
 struct AnswerWire {
   std::uint32_t magic, outcome, descriptors, slots, users, writable;
-  std::uint64_t sequence, stage_bytes, address, size_bytes, page_gap_bytes;
+  std::uint64_t sequence, staging_bytes, address, size_bytes, page_gap_bytes;
   std::uint32_t n_parts, reason_bytes, memory, device_bytes, handle_bytes, zero;
 };
 
@@ -40,7 +40,7 @@ std::string sign(std::string text, const JobSecret& secret) {
 std::optional<std::string_view> signed_part(const void* data, std::size_t size_bytes,
                                             const JobSecret& secret) {
   std::uint64_t signature = 0;
-  if (size_bytes < sizeof signature || size_bytes > most_message_bytes)
+  if (size_bytes < sizeof signature || size_bytes > max_message_bytes)
     return std::nullopt;
   const std::string_view text(static_cast<const char*>(data), size_bytes - sizeof signature);
   std::memcpy(&signature, text.data() + text.size(), sizeof signature);
@@ -67,10 +67,10 @@ std::string take_text(std::string_view& text, std::size_t size_bytes) {
 bool plausible(const AnswerWire& wire) {
   return wire.magic == answer_magic &&
          wire.outcome <= static_cast<std::uint32_t>(Outcome::failed) && wire.writable <= 1 &&
-         wire.n_parts <= most_parts && wire.reason_bytes <= most_reason_bytes &&
-         wire.descriptors <= most_parts &&
+         wire.n_parts <= max_parts && wire.reason_bytes <= max_reason_bytes &&
+         wire.descriptors <= max_parts &&
          wire.memory <= static_cast<std::uint32_t>(BufferMemory::gpu_unshared) &&
-         wire.device_bytes <= most_device_bytes && wire.handle_bytes <= most_handle_bytes &&
+         wire.device_bytes <= max_device_bytes && wire.handle_bytes <= max_handle_bytes &&
          wire.zero == 0;
 }
 
@@ -103,7 +103,7 @@ std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
 }
 
 std::string encode(const Answer& answer, const JobSecret& secret) {
-  const std::size_t reason_bytes = std::min(answer.reason.size(), most_reason_bytes);
+  const std::size_t reason_bytes = std::min(answer.reason.size(), max_reason_bytes);
   const AnswerWire wire{answer_magic,
                         static_cast<std::uint32_t>(answer.outcome),
                         answer.descriptors,
@@ -111,7 +111,7 @@ std::string encode(const Answer& answer, const JobSecret& secret) {
                         answer.shape.users,
                         answer.writable ? 1u : 0u,
                         answer.sequence,
-                        answer.shape.stage_bytes,
+                        answer.shape.staging_bytes,
                         answer.address,
                         answer.size_bytes,
                         answer.page_gap_bytes,
@@ -139,7 +139,7 @@ std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
   answer.sequence = wire.sequence;
   answer.outcome = static_cast<Outcome>(wire.outcome);
   answer.descriptors = wire.descriptors;
-  answer.shape = {wire.slots, wire.users, wire.stage_bytes};
+  answer.shape = {wire.slots, wire.users, wire.staging_bytes};
   answer.address = wire.address;
   answer.size_bytes = wire.size_bytes;
   answer.page_gap_bytes = wire.page_gap_bytes;
@@ -188,15 +188,15 @@ FileDescriptor packet_socket() {
 
 Packet receive_packet(int socket) {
   Packet packet;
-  packet.bytes.resize(most_message_bytes);
-  packet.descriptors.reserve(most_parts);
+  packet.bytes.resize(max_message_bytes);
+  packet.descriptors.reserve(max_parts);
   iovec piece{packet.bytes.data(), packet.bytes.size()};
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int) * most_parts)];
+  alignas(cmsghdr) std::byte table[CMSG_SPACE(sizeof(int) * max_parts)];
   msghdr header{};
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_control = table;
+  header.msg_controllen = sizeof table;
   ssize_t size_bytes = 0;
   do
     size_bytes = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -216,13 +216,13 @@ Packet receive_packet(int socket) {
 bool send_packet(int socket, const std::string& bytes, const std::vector<int>& descriptors,
                  int& error) {
   iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int) * most_parts)]{};
+  alignas(cmsghdr) std::byte table[CMSG_SPACE(sizeof(int) * max_parts)]{};
   msghdr header{};
   header.msg_iov = &piece;
   header.msg_iovlen = 1;
   if (!descriptors.empty()) {
     const std::size_t payload_bytes = descriptors.size() * sizeof(int);
-    header.msg_control = control;
+    header.msg_control = table;
     header.msg_controllen = CMSG_SPACE(payload_bytes);
     cmsghdr* part = CMSG_FIRSTHDR(&header);
     part->cmsg_level = SOL_SOCKET;

@@ -15,8 +15,8 @@
 namespace shmemctl::buffers {
 
 enum class RequestKind : std::uint32_t {
-  hello, ///< who I am; the answer brings the control table
-  open,  ///< how do I reach this buffer? The answer brings its files
+  hello, ///< the sender's identity; the response carries the registration table
+  open,  ///< how to reach this buffer; the response carries its files
   stage, ///< I need my staging area
   put,   ///< copy from my staging area into the buffer
   get,   ///< copy from the buffer into my staging area
@@ -26,7 +26,7 @@ enum class RequestKind : std::uint32_t {
 struct Request {
   RequestKind kind = RequestKind::hello;
   std::uint32_t from_pe = 0, to_pe = 0;
-  std::uint64_t sequence = 0; ///< comes back in the answer
+  std::uint64_t sequence = 0; ///< returned in the response
   BufferHandle handle = {};
   std::uint64_t offset_bytes = 0, size_bytes = 0;
 };
@@ -47,8 +47,8 @@ struct FilePart {
 struct Answer {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
-  std::uint32_t descriptors = 0; ///< how many come along
-  ControlShape shape;            ///< of hello
+  std::uint32_t descriptors = 0; ///< number of descriptors sent with it
+  TableShape shape;              ///< of hello
   // Of open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;
@@ -59,8 +59,8 @@ struct Answer {
   std::string reason;
 };
 
-inline constexpr std::size_t most_parts = 64, most_reason_bytes = 400, most_message_bytes = 4096,
-                             most_device_bytes = 64, most_handle_bytes = 128;
+inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message_bytes = 4096,
+                             max_device_bytes = 64, max_handle_bytes = 128;
 
 /// Between processes of one machine, hence in the machine's own byte order; signed with the job's
 /// secret. A longer reason is cut; names of devices and handles are not longer than they may be.
@@ -86,7 +86,7 @@ struct Packet {
   std::vector<FileDescriptor> descriptors;
   bool descriptors_cut = false; ///< some could not be taken: too many open files
 };
-/// Takes one message that is there already. Whatever goes wrong on the connection is its end.
+/// Receives one message that has already arrived. Any error on the connection ends it.
 Packet receive_packet(int socket);
 
 /// False if it cannot be sent now or ever (`error` has the errno).

@@ -16,14 +16,14 @@ namespace {
 constexpr int wait_interval_ms = 100;
 }
 
-MappingBook::Entry::Entry(std::shared_ptr<MappingBook> book, int owner_pe,
-                          const BufferHandle& handle)
+MappingRefcounts::Entry::Entry(std::shared_ptr<MappingRefcounts> book, int owner_pe,
+                               const BufferHandle& handle)
     : book_(std::move(book)), key_(owner_pe, handle.generation) {
   const std::lock_guard lock(book_->mutex_);
   ++book_->counts_[key_];
 }
 
-MappingBook::Entry::~Entry() {
+MappingRefcounts::Entry::~Entry() {
   const std::lock_guard lock(book_->mutex_);
   const auto found = book_->counts_.find(key_);
   if (--found->second == 0)
@@ -31,8 +31,8 @@ MappingBook::Entry::~Entry() {
   book_->changed_.notify_all();
 }
 
-bool MappingBook::wait_until_gone(int owner_pe, const BufferHandle& handle,
-                                  const Deadline& deadline) {
+bool MappingRefcounts::wait_until_gone(int owner_pe, const BufferHandle& handle,
+                                       const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   const auto gone = [&] { return counts_.count({owner_pe, handle.generation}) == 0; };
   while (!gone()) {
@@ -101,13 +101,13 @@ PagesView::~PagesView() {
 
 namespace shmemctl {
 
-const char* to_string(BufferWay way) {
+const char* to_string(BufferPathKind way) {
   switch (way) {
-  case BufferWay::zero_copy:
+  case BufferPathKind::zero_copy:
     return "zero-copy";
-  case BufferWay::attach:
+  case BufferPathKind::attach:
     return "attach";
-  case BufferWay::staged:
+  case BufferPathKind::staged:
     return "staged";
   }
   return "";
@@ -120,17 +120,18 @@ constexpr std::size_t most_bounce_bytes = std::size_t{1} << 20;
 }
 
 OpenBuffer::OpenBuffer(int my_pe, const RegisteredBuffer& mine,
-                       std::shared_ptr<const Control> control, const Opener& opener)
-    : owner_pe_(my_pe), handle_(mine.handle), opener_(opener), control_(std::move(control)),
+                       std::shared_ptr<const RegistrationTable> table, const Opener& opener)
+    : owner_pe_(my_pe), handle_(mine.handle), opener_(opener), table_(std::move(table)),
       pages_(reinterpret_cast<std::byte*>(mine.extent.pages.begin)),
       page_gap_bytes_(mine.extent.page_gap_bytes()), address_(mine.extent.address),
       size_bytes_(mine.extent.size_bytes), writable_(mine.writable),
-      on_gpu_(mine.gpu != nullptr), path_{BufferWay::zero_copy, "it is this PE's own memory"} {}
+      on_gpu_(mine.gpu != nullptr), path_{BufferPathKind::zero_copy, "it is this PE's own memory"} {
+}
 
-OpenBuffer::OpenBuffer(std::shared_ptr<OwnerLink> owner, const BufferHandle& handle,
+OpenBuffer::OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandle& handle,
                        const Opener& opener)
     : owner_pe_(owner->owner_pe()), handle_(handle), opener_(opener), owner_(std::move(owner)),
-      control_(owner_, &owner_->control()) {
+      table_(owner_, &owner_->table()) {
   const Reply reply = owner_->open(handle);
   address_ = reply.answer.address;
   size_bytes_ = reply.answer.size_bytes;
@@ -142,16 +143,16 @@ OpenBuffer::OpenBuffer(std::shared_ptr<OwnerLink> owner, const BufferHandle& han
 void OpenBuffer::choose_way(const Reply& reply) {
   const std::string unmapped = on_gpu_ ? why_gpu_not_mapped(reply) : why_not_mapped(reply);
   if (unmapped.empty()) {
-    path_ = {BufferWay::zero_copy, "mapped here: " + reply.answer.reason};
+    path_ = {BufferPathKind::zero_copy, "mapped here: " + reply.answer.reason};
     return;
   }
   const std::string unattached = why_not_attached();
   if (unattached.empty()) {
-    path_ = {BufferWay::attach, "not mapped here: " + unmapped};
+    path_ = {BufferPathKind::attach, "not mapped here: " + unmapped};
     return;
   }
   owner_->require_stage();
-  path_ = {BufferWay::staged, "not mapped here: " + unmapped + "; no attach: " + unattached};
+  path_ = {BufferPathKind::staged, "not mapped here: " + unmapped + "; no attach: " + unattached};
 }
 
 std::string OpenBuffer::why_not_mapped(const Reply& reply) {
@@ -185,7 +186,7 @@ std::string OpenBuffer::why_gpu_not_mapped(const Reply& reply) {
   if (!opener_.gpu)
     return "this PE has no GPU";
   if (answer.memory == BufferMemory::gpu_descriptors && answer.parts.empty())
-    return answer.reason; // descriptors were lost on the way
+    return answer.reason; // descriptors were lost in transit
   GpuImport import{owner_pe_, answer.memory, answer.device, answer.handle, {}};
   std::uint64_t room_bytes = 0;
   for (const FilePart& part : answer.parts) {
@@ -282,9 +283,9 @@ void OpenBuffer::require_writable() const {
 void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes) const {
   require_writable();
   const bool by_gpu = on_gpu_ || is_gpu_local(source);
-  if (path_.way == BufferWay::staged)
+  if (path_.way == BufferPathKind::staged)
     owner_->staged_put(handle_, offset_bytes, source, size_bytes, opener_.user, copy_of(source));
-  else if (path_.way == BufferWay::attach)
+  else if (path_.way == BufferPathKind::attach)
     (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(
         true, offset_bytes, const_cast<void*>(source), size_bytes);
   else if (by_gpu)
@@ -295,9 +296,9 @@ void OpenBuffer::put(std::uint64_t offset_bytes, const void* source, std::size_t
 
 void OpenBuffer::get(void* target, std::uint64_t offset_bytes, std::size_t size_bytes) const {
   const bool by_gpu = on_gpu_ || is_gpu_local(target);
-  if (path_.way == BufferWay::staged)
+  if (path_.way == BufferPathKind::staged)
     owner_->staged_get(target, handle_, offset_bytes, size_bytes, opener_.user, copy_of(target));
-  else if (path_.way == BufferWay::attach)
+  else if (path_.way == BufferPathKind::attach)
     (this->*(by_gpu ? &OpenBuffer::attach_gpu : &OpenBuffer::attach))(false, offset_bytes, target,
                                                                       size_bytes);
   else if (by_gpu)

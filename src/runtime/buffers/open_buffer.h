@@ -20,20 +20,21 @@
 
 namespace shmemctl::buffers {
 
-/// A mapping that somebody still uses outlives the entry of the cache; here it is counted until it
-/// is really gone, which an owner has to know before it frees the memory. Thread safe.
-class MappingBook {
+/// Reference counts of this process's mappings. A mapping that is still in use outlives its entry
+/// in the cache; it is counted here until it is unmapped, which the owner must know before it frees
+/// the memory. Thread safe.
+class MappingRefcounts {
 public:
   /// Counts one mapping while it lives: to be declared before the mapping.
   class Entry {
   public:
-    Entry(std::shared_ptr<MappingBook> book, int owner_pe, const BufferHandle& handle);
+    Entry(std::shared_ptr<MappingRefcounts> book, int owner_pe, const BufferHandle& handle);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
   private:
-    std::shared_ptr<MappingBook> book_;
+    std::shared_ptr<MappingRefcounts> book_;
     std::pair<int, std::uint64_t> key_;
   };
 
@@ -46,7 +47,7 @@ private:
   std::map<std::pair<int, std::uint64_t>, int> counts_; ///< by owner and generation
 };
 
-// The pages of another process's buffer, mapped here one behind the other.
+// The pages of another process's buffer, mapped here contiguously.
 
 class PagesView {
 public:
@@ -70,58 +71,59 @@ private:
 
 namespace shmemctl {
 
-// One registered buffer of some PE, opened here: which way its bytes take, and the copies.
+// One registered buffer of some PE, opened here: the path that its bytes take, and the copies.
 
 /// How the bytes of an operation travel.
-enum class BufferWay {
+enum class BufferPathKind {
   zero_copy, ///< one copy, from where they are to where they shall be, by this PE's own loads and
              ///< stores (or by a NIC, or the copy engine of its GPU)
   attach,    ///< one copy, by the kernel (process_vm_writev, process_vm_readv)
   staged     ///< two copies, through shared memory in between
 };
 /// "zero-copy", "attach", "staged".
-const char* to_string(BufferWay way);
+const char* to_string(BufferPathKind way);
 
 struct BufferPath {
-  BufferWay way = BufferWay::staged;
-  std::string reason; ///< one clause: why this way and no faster one
+  BufferPathKind way = BufferPathKind::staged;
+  std::string reason; ///< one clause: why this path and no faster one
 };
 
 namespace buffers {
 
-struct WaysAllowed {
+struct AllowedPaths {
   bool zero_copy = true, attach = true;
 };
 
 /// What this PE opens buffers with.
 struct Opener {
   std::uint32_t user = 0; ///< its number in the tables of others
-  WaysAllowed allowed = {};
-  GpuSide* gpu = nullptr; ///< not owned; nullptr: there is none
-  std::shared_ptr<MappingBook> book = {};
+  AllowedPaths allowed = {};
+  GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: none
+  std::shared_ptr<MappingRefcounts> book = {};
 };
 
 class OpenBuffer {
 public:
   /// A buffer of this PE itself.
-  OpenBuffer(int my_pe, const RegisteredBuffer& mine, std::shared_ptr<const Control> control,
+  OpenBuffer(int my_pe, const RegisteredBuffer& mine,
+             std::shared_ptr<const RegistrationTable> table, const Opener& opener);
+  /// Another PE's: queries it, and tries the paths in order. Throws Error.
+  OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandle& handle,
              const Opener& opener);
-  /// Another PE's: asks it, and tries the ways in order. Throws Error.
-  OpenBuffer(std::shared_ptr<OwnerLink> owner, const BufferHandle& handle, const Opener& opener);
 
   int owner_pe() const { return owner_pe_; }
   const BufferHandle& handle() const { return handle_; }
   const BufferPath& path() const { return path_; }
-  const Control& control() const { return *control_; }
+  const RegistrationTable& table() const { return *table_; }
   bool is_on_gpu() const { return on_gpu_; }
   bool is_writable() const { return writable_; }
   std::size_t size_bytes() const { return size_bytes_; }
   /// Its first byte in this process; nullptr if it is not mapped here.
   std::byte* address() const { return pages_ ? at(0) : nullptr; }
-  GpuSide* gpu() const { return opener_.gpu; }
-  /// Whether the registration has not ended yet, as far as can be seen now.
+  GpuBufferBackend* gpu() const { return opener_.gpu; }
+  /// Whether the registration is still valid (acquire); it may end at any time.
   bool live() const {
-    return control_->generation(handle_.slot).load(std::memory_order_acquire) == handle_.generation;
+    return table_->generation(handle_.slot).load(std::memory_order_acquire) == handle_.generation;
   }
 
   /// The caller holds a valid Lease and has checked the range. Throw Error (unavailable), or
@@ -142,7 +144,7 @@ private:
   LocalCopy copy_of(const void* local) const;
   void attach(bool put, std::uint64_t offset_bytes, void* local, std::size_t size_bytes) const;
   void attach_gpu(bool put, std::uint64_t offset_bytes, void* local, std::size_t size_bytes) const;
-  /// Where a byte of the buffer is mapped here: the one place that adds gap and offset.
+  /// The address of a byte of the buffer in this process: the only place that adds gap and offset.
   std::byte* at(std::uint64_t offset_bytes) const {
     return pages_ + position(page_gap_bytes_, offset_bytes);
   }
@@ -150,10 +152,10 @@ private:
   int owner_pe_;
   BufferHandle handle_;
   Opener opener_;
-  std::shared_ptr<OwnerLink> owner_; ///< nullptr: this PE
-  std::shared_ptr<const Control> control_;
+  std::shared_ptr<OwnerConnection> owner_; ///< nullptr: this PE
+  std::shared_ptr<const RegistrationTable> table_;
   std::optional<PagesView> view_;
-  std::optional<MappingBook::Entry> entry_; ///< goes after the mapping
+  std::optional<MappingRefcounts::Entry> entry_; ///< destroyed after the mapping
   std::unique_ptr<GpuMapping> mapping_;
   std::byte* pages_ = nullptr; ///< the first page (or allocation of a GPU), if mapped here
   std::size_t page_gap_bytes_ = 0;
@@ -171,9 +173,9 @@ namespace shmemctl::buffers {
 
 // What this PE has opened of others' registered buffers.
 
-/// By owner and slot; a registration that takes a slot over takes the entry over too, and an older
-/// one never comes back. Who uses an entry holds a reference, so one that is thrown out stays
-/// mapped until its last user is done. Thread safe.
+/// By owner and slot. A newer registration in a slot replaces the entry of an older one, which
+/// never becomes valid again. Users of an entry hold a reference, so an evicted one stays mapped
+/// until its last user is done. Thread safe.
 class OpenCache {
 public:
   explicit OpenCache(std::size_t limit) : limit_(limit) {}

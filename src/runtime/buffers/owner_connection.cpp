@@ -18,8 +18,8 @@ std::string name_of(int pe) {
 
 } // namespace
 
-OwnerLink::OwnerLink(const JobSecret& secret, int my_pe, int owner_pe, JobHealth& health,
-                     double timeout_s)
+OwnerConnection::OwnerConnection(const JobSecret& secret, int my_pe, int owner_pe,
+                                 JobHealth& health, double timeout_s)
     : secret_(secret), me_(my_pe), owner_(owner_pe), health_(health), timeout_s_(timeout_s),
       socket_(packet_socket()) {
   connect(Deadline::after(std::chrono::duration<double>(timeout_s)));
@@ -27,10 +27,11 @@ OwnerLink::OwnerLink(const JobSecret& secret, int my_pe, int owner_pe, JobHealth
   if (welcome.descriptors.empty())
     throw Error(ExitCode::unavailable, name_of(owner_), "reach", welcome.answer.reason,
                 "raise the limit of open files: ulimit -n");
-  control_ = std::make_unique<Control>(std::move(welcome.descriptors[0]), welcome.answer.shape);
+  table_ =
+      std::make_unique<RegistrationTable>(std::move(welcome.descriptors[0]), welcome.answer.shape);
 }
 
-void OwnerLink::connect(const Deadline& deadline) {
+void OwnerConnection::connect(const Deadline& deadline) {
   const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret_, owner_));
   while (::connect(socket_.get(), address.raw(), address.length()) != 0) {
     const int error = errno;
@@ -49,18 +50,18 @@ void OwnerLink::connect(const Deadline& deadline) {
     process_ = peer.pid;
 }
 
-bool OwnerLink::alive() const {
+bool OwnerConnection::alive() const {
   pollfd event{socket_.get(), POLLRDHUP, 0};
   return ::poll(&event, 1, 0) == 0;
 }
 
-void OwnerLink::throw_ended() {
+void OwnerConnection::throw_ended() {
   health_.check();
   throw Error(ExitCode::unavailable, "PE " + std::to_string(owner_), "ask for a registered buffer",
               "it has closed the connection", "look at the output of that PE");
 }
 
-void OwnerLink::pause(short events, int longest_ms, const Deadline& deadline) {
+void OwnerConnection::pause(short events, int longest_ms, const Deadline& deadline) {
   pollfd event{socket_.get(), events, 0};
   ::poll(&event, events == 0 ? 0 : 1, deadline.poll_ms(longest_ms));
   health_.check();
@@ -68,7 +69,7 @@ void OwnerLink::pause(short events, int longest_ms, const Deadline& deadline) {
     health_.give_up("ask for a registered buffer", owner_);
 }
 
-Packet OwnerLink::wait_for_packet(const Deadline& deadline) {
+Packet OwnerConnection::wait_for_packet(const Deadline& deadline) {
   while (true) {
     Packet packet = receive_packet(socket_.get());
     if (packet.state == Packet::State::here)
@@ -79,7 +80,7 @@ Packet OwnerLink::wait_for_packet(const Deadline& deadline) {
   }
 }
 
-Reply OwnerLink::call(Request request) {
+Reply OwnerConnection::call(Request request) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
   request.from_pe = static_cast<std::uint32_t>(me_);
   request.to_pe = static_cast<std::uint32_t>(owner_);
@@ -110,7 +111,7 @@ Reply OwnerLink::call(Request request) {
   }
 }
 
-void OwnerLink::require_done(const Answer& answer, const char* attempted) const {
+void OwnerConnection::require_done(const Answer& answer, const char* attempted) const {
   if (answer.outcome == Outcome::done)
     return;
   const bool stale = answer.outcome == Outcome::stale;
@@ -120,14 +121,14 @@ void OwnerLink::require_done(const Answer& answer, const char* attempted) const 
                     : "look at the output of that PE");
 }
 
-Reply OwnerLink::open(const BufferHandle& handle) {
+Reply OwnerConnection::open(const BufferHandle& handle) {
   const std::lock_guard lock(mutex_);
   Reply reply = call({.kind = RequestKind::open, .handle = handle});
   require_done(reply.answer, "open");
   return reply;
 }
 
-void OwnerLink::require_stage() {
+void OwnerConnection::require_stage() {
   const std::lock_guard lock(mutex_);
   if (staged_)
     return;
@@ -135,15 +136,15 @@ void OwnerLink::require_stage() {
   staged_ = true;
 }
 
-void OwnerLink::staged_put(const BufferHandle& handle, std::uint64_t offset_bytes,
-                           const void* source, std::size_t size_bytes, std::uint32_t user,
-                           const LocalCopy& copy) {
+void OwnerConnection::staged_put(const BufferHandle& handle, std::uint64_t offset_bytes,
+                                 const void* source, std::size_t size_bytes, std::uint32_t user,
+                                 const LocalCopy& copy) {
   const auto* from = static_cast<const std::byte*>(source);
   for (std::size_t done = 0; done < size_bytes;) {
     const std::lock_guard lock(mutex_);
     const std::size_t step =
-        std::min<std::size_t>(size_bytes - done, control_->shape().stage_bytes);
-    copy(control_->stage(user), from + done, step);
+        std::min<std::size_t>(size_bytes - done, table_->shape().staging_bytes);
+    copy(table_->stage(user), from + done, step);
     const Request request{.kind = RequestKind::put,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
@@ -153,24 +154,25 @@ void OwnerLink::staged_put(const BufferHandle& handle, std::uint64_t offset_byte
   }
 }
 
-void OwnerLink::staged_get(void* target, const BufferHandle& handle, std::uint64_t offset_bytes,
-                           std::size_t size_bytes, std::uint32_t user, const LocalCopy& copy) {
+void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
+                                 std::uint64_t offset_bytes, std::size_t size_bytes,
+                                 std::uint32_t user, const LocalCopy& copy) {
   auto* to = static_cast<std::byte*>(target);
   for (std::size_t done = 0; done < size_bytes;) {
     const std::lock_guard lock(mutex_);
     const std::size_t step =
-        std::min<std::size_t>(size_bytes - done, control_->shape().stage_bytes);
+        std::min<std::size_t>(size_bytes - done, table_->shape().staging_bytes);
     const Request request{.kind = RequestKind::get,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
     require_done(call(request).answer, "get from");
-    copy(to + done, control_->stage(user), step);
+    copy(to + done, table_->stage(user), step);
     done += step;
   }
 }
 
-void OwnerLink::close(const BufferHandle& mine) {
+void OwnerConnection::close(const BufferHandle& mine) {
   const std::lock_guard lock(mutex_);
   require_done(call({.kind = RequestKind::close, .handle = mine}).answer, "close");
 }

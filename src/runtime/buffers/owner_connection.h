@@ -25,14 +25,15 @@ using LocalCopy = std::function<void(void* to, const void* from, std::size_t siz
 
 /// A connection to one owner. Its calls wait for the owner's service: they end with the deadline,
 /// when the job fails, or when the connection does. Threads take turns.
-class OwnerLink {
+class OwnerConnection {
 public:
   /// Connects, and maps the owner's table. Throws Error: unavailable, deadline.
-  OwnerLink(const JobSecret& secret, int my_pe, int owner_pe, JobHealth& health, double timeout_s);
-  OwnerLink(const OwnerLink&) = delete;
-  OwnerLink& operator=(const OwnerLink&) = delete;
+  OwnerConnection(const JobSecret& secret, int my_pe, int owner_pe, JobHealth& health,
+                  double timeout_s);
+  OwnerConnection(const OwnerConnection&) = delete;
+  OwnerConnection& operator=(const OwnerConnection&) = delete;
 
-  const Control& control() const { return *control_; }
+  const RegistrationTable& table() const { return *table_; }
   int owner_pe() const { return owner_; }
   /// The owner's process number as seen from here; 0 if it is not visible.
   pid_t process() const { return process_; }
@@ -68,7 +69,7 @@ private:
   pid_t process_ = 0;
   std::uint64_t sequence_ = 0;
   bool staged_ = false;
-  std::unique_ptr<Control> control_;
+  std::unique_ptr<RegistrationTable> table_;
 };
 
 } // namespace shmemctl::buffers

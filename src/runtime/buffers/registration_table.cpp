@@ -26,22 +26,22 @@ HostFileKind kind_of(const std::string& backing_kind) {
 
 } // namespace
 
-void require_plausible(const ControlShape& shape) {
+void require_plausible(const TableShape& shape) {
   if (shape.slots == 0 || shape.slots > most_slots || shape.users == 0 ||
-      shape.users > most_users || shape.stage_bytes == 0 || shape.stage_bytes > most_stage_bytes ||
-      shape.stage_bytes % page_bytes() != 0)
+      shape.users > most_users || shape.staging_bytes == 0 ||
+      shape.staging_bytes > most_stage_bytes || shape.staging_bytes % page_bytes() != 0)
     throw Error(ExitCode::unavailable, subject, "import", "its shape makes no sense",
                 "start all PEs with the same version of this tool");
 }
 
-Control::Control(const ControlShape& shape, const char* backing_kind)
+RegistrationTable::RegistrationTable(const TableShape& shape, const char* backing_kind)
     : shape_(shape), file_(open_host_file(kind_of(backing_kind))) {
   require_plausible(shape);
   resize_host_file(file_, kind_of(backing_kind), size_bytes());
   map();
 }
 
-Control::Control(FileDescriptor descriptor, const ControlShape& shape)
+RegistrationTable::RegistrationTable(FileDescriptor descriptor, const TableShape& shape)
     : shape_(shape), file_(std::move(descriptor)) {
   require_plausible(shape);
   struct stat status {};
@@ -52,26 +52,26 @@ Control::Control(FileDescriptor descriptor, const ControlShape& shape)
   map();
 }
 
-Control::~Control() {
+RegistrationTable::~RegistrationTable() {
   ::munmap(base_, size_bytes());
 }
 
-void Control::map() {
+void RegistrationTable::map() {
   void* mapped = ::mmap(nullptr, size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (mapped == MAP_FAILED)
     throw system_error(subject, "map", errno, "raise the limit of address space: ulimit -v");
   base_ = static_cast<std::byte*>(mapped);
 }
 
-std::size_t Control::table_bytes() const {
+std::size_t RegistrationTable::table_bytes() const {
   return whole_pages(shape_.slots * slot_bytes());
 }
 
-std::uint64_t Control::stage_offset_bytes(std::uint32_t user) const {
-  return table_bytes() + user * shape_.stage_bytes;
+std::uint64_t RegistrationTable::stage_offset_bytes(std::uint32_t user) const {
+  return table_bytes() + user * shape_.staging_bytes;
 }
 
-void Control::commit(std::uint64_t offset_bytes, std::size_t bytes) {
+void RegistrationTable::commit(std::uint64_t offset_bytes, std::size_t bytes) {
   int error = 0;
   do
     error = ::fallocate(file_.get(), 0, static_cast<off_t>(offset_bytes),
@@ -83,12 +83,12 @@ void Control::commit(std::uint64_t offset_bytes, std::size_t bytes) {
     throw system_error(subject, "commit", error, "free some memory, or enlarge /dev/shm");
 }
 
-void Control::commit_slot(std::uint32_t slot) {
+void RegistrationTable::commit_slot(std::uint32_t slot) {
   commit(slot * slot_bytes(), slot_bytes());
 }
 
-void Control::commit_stage(std::uint32_t user) {
-  commit(stage_offset_bytes(user), shape_.stage_bytes);
+void RegistrationTable::commit_stage(std::uint32_t user) {
+  commit(stage_offset_bytes(user), shape_.staging_bytes);
 }
 
 } // namespace shmemctl::buffers

@@ -1,4 +1,4 @@
-// The table in shared memory that says which registrations live and who is using them now.
+// The table in shared memory of valid registrations and their operations in flight.
 #pragma once
 
 #include <atomic>
@@ -10,31 +10,31 @@
 
 namespace shmemctl::buffers {
 
-struct ControlShape {
+struct TableShape {
   std::uint32_t slots = 0;
-  std::uint32_t users = 0;       ///< PEs of the node
-  std::uint64_t stage_bytes = 0; ///< of each user, a multiple of the page size
-  bool operator==(const ControlShape&) const = default;
+  std::uint32_t users = 0;         ///< PEs of the node
+  std::uint64_t staging_bytes = 0; ///< of each user, a multiple of the page size
+  bool operator==(const TableShape&) const = default;
 };
 /// Throws Error (unavailable) for what no PE of this version makes.
-void require_plausible(const ControlShape& shape);
+void require_plausible(const TableShape& shape);
 
-/// One owner's table, mapped by itself and by every PE that has asked it for a buffer: for each
-/// slot a generation (0: none), and for each user the number of its operations in flight; behind
-/// that each user's staging area. Users and owner agree without a message, as in Dekker's
-/// algorithm: a user counts itself in and then looks at the generation, the owner takes the
-/// generation away and then waits until nobody is counted.
-class Control {
+/// One owner's table, mapped by the owner and by every PE that has asked it for a buffer: for each
+/// slot a generation (0: none) and, per user, the number of its operations in flight; then each
+/// user's staging area. Users and owner synchronise without messages, as in Dekker's algorithm
+/// (seq_cst): a user increments its counter and then reads the generation; the owner clears the
+/// generation and then waits until all counters are 0.
+class RegistrationTable {
 public:
-  /// The owner's: address space for all slots; memory is committed slot by slot.
-  explicit Control(const ControlShape& shape, const char* backing_kind);
+  /// The owner's: reserves address space for all slots; memory is committed slot by slot.
+  explicit RegistrationTable(const TableShape& shape, const char* backing_kind);
   /// A user's.
-  Control(FileDescriptor descriptor, const ControlShape& shape);
-  ~Control();
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
+  RegistrationTable(FileDescriptor descriptor, const TableShape& shape);
+  ~RegistrationTable();
+  RegistrationTable(const RegistrationTable&) = delete;
+  RegistrationTable& operator=(const RegistrationTable&) = delete;
 
-  const ControlShape& shape() const { return shape_; }
+  const TableShape& shape() const { return shape_; }
   int descriptor() const { return file_.get(); }
   /// Throw Error (unavailable) if there is no memory.
   void commit_slot(std::uint32_t slot);
@@ -51,7 +51,7 @@ private:
   static constexpr std::size_t line_bytes = 64; ///< users do not disturb each other
   std::size_t slot_bytes() const { return (1 + std::size_t{shape_.users}) * line_bytes; }
   std::size_t table_bytes() const;
-  std::size_t size_bytes() const { return table_bytes() + shape_.users * shape_.stage_bytes; }
+  std::size_t size_bytes() const { return table_bytes() + shape_.users * shape_.staging_bytes; }
   std::atomic_ref<std::uint64_t> cell(std::uint32_t slot, std::size_t line) const {
     return std::atomic_ref(
         *reinterpret_cast<std::uint64_t*>(base_ + slot * slot_bytes() + line * line_bytes));
@@ -59,23 +59,23 @@ private:
   void map();
   void commit(std::uint64_t offset_bytes, std::size_t bytes);
 
-  ControlShape shape_;
+  TableShape shape_;
   FileDescriptor file_;
   std::byte* base_ = nullptr;
 };
 
 /// Counts one operation in and out. It may touch the buffer only while valid().
-class Lease {
+class OperationGuard {
 public:
-  Lease(const Control& control, const BufferHandle& handle, std::uint32_t user)
-      : in_flight_(control.in_flight(handle.slot, user)) {
+  OperationGuard(const RegistrationTable& table, const BufferHandle& handle, std::uint32_t user)
+      : in_flight_(table.in_flight(handle.slot, user)) {
     in_flight_.fetch_add(1, std::memory_order_seq_cst);
-    valid_ = control.generation(handle.slot).load(std::memory_order_seq_cst) == handle.generation;
+    valid_ = table.generation(handle.slot).load(std::memory_order_seq_cst) == handle.generation;
   }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
+  OperationGuard(const OperationGuard&) = delete;
+  OperationGuard& operator=(const OperationGuard&) = delete;
   /// Release: what the operation wrote is there before the owner sees it end.
-  ~Lease() { in_flight_.fetch_sub(1, std::memory_order_release); }
+  ~OperationGuard() { in_flight_.fetch_sub(1, std::memory_order_release); }
   bool valid() const { return valid_; }
 
 private:

@@ -20,20 +20,20 @@
 namespace shmemctl::buffers {
 
 /// What a PE does for others beyond its pool of buffers.
-struct ServiceDuties {
-  GpuSide* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
+struct ServiceCallbacks {
+  GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
   /// A buffer of that PE is about to go: on return this PE maps it no more.
   std::function<void(int owner_pe, const BufferHandle& theirs)> forget;
 };
 
-/// Listens from construction on. Who drives it calls poll(); one thread at a time.
-class Service {
+/// Listens from construction on. The caller drives it by poll(), from one thread at a time.
+class BufferService {
 public:
   /// @param users the PEs that may ask, by their number in the control table
-  Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
-          Control& control, ServiceDuties duties = {});
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  BufferService(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
+                RegistrationTable& table, ServiceCallbacks callbacks = {});
+  BufferService(const BufferService&) = delete;
+  BufferService& operator=(const BufferService&) = delete;
 
   /// Answers what has been asked, after waiting for at most that long; returns at once after
   /// wake().
@@ -48,14 +48,14 @@ public:
   std::set<std::size_t> take_openers(const BufferHandle& handle);
 
 private:
-  static constexpr std::size_t most_strangers = 16;
+  static constexpr std::size_t max_unidentified = 16;
   static constexpr std::size_t nobody = SIZE_MAX;
   struct Link {
     FileDescriptor socket;
     std::size_t user = nobody; ///< before its hello
   };
 
-  /// What goes with an answer.
+  /// What is sent with a response.
   struct Files {
     std::vector<int> descriptors;
     std::vector<SharedPiece> pieces; ///< this and the next keep the descriptors open until then
@@ -80,8 +80,8 @@ private:
   int pe_;
   std::vector<int> users_;
   BufferPool& pool_;
-  Control& control_;
-  ServiceDuties duties_;
+  RegistrationTable& table_;
+  ServiceCallbacks callbacks_;
   std::mutex openers_mutex_;
   std::map<std::uint64_t, std::set<std::size_t>> openers_; ///< by generation
   FileDescriptor listener_, wake_;
@@ -96,18 +96,18 @@ private:
 /// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages
 /// that another thread is replacing, and the ring would stand still for that long; and the ring's
 /// thread may be held up by a transport, while a peer waits for an answer (docs/buffers.md).
-class Owner {
+class BufferServer {
 public:
   /// @param users the PEs that may ask, by their number in the table. Throws Error (unavailable)
   ///              without memory, socket or thread.
-  Owner(const ControlShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
-        std::vector<int> users, BufferPool& pool, ServiceDuties duties = {});
-  /// Ends the thread; who asks later finds nobody.
-  ~Owner();
-  Owner(const Owner&) = delete;
-  Owner& operator=(const Owner&) = delete;
+  BufferServer(const TableShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
+               std::vector<int> users, BufferPool& pool, ServiceCallbacks callbacks = {});
+  /// Ends the thread; later requests find no listener.
+  ~BufferServer();
+  BufferServer(const BufferServer&) = delete;
+  BufferServer& operator=(const BufferServer&) = delete;
 
-  const std::shared_ptr<Control>& control() const { return control_; }
+  const std::shared_ptr<RegistrationTable>& table() const { return table_; }
   /// Whether that PE is connected: only then can it use a buffer. One that dies no longer is.
   bool connected(std::size_t user) const { return service_.connected(user); }
   /// The users that may have this buffer of a GPU mapped; from now on it knows of none.
@@ -116,8 +116,9 @@ public:
   }
 
 private:
-  std::shared_ptr<Control> control_; ///< buffers of this PE that it has opened itself keep it
-  Service service_;
+  std::shared_ptr<RegistrationTable>
+      table_; ///< buffers of this PE that it has opened itself keep it
+  BufferService service_;
   std::atomic<bool> stop_{false};
   std::thread thread_; ///< last: it uses the others
 };

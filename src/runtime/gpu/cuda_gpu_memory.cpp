@@ -60,8 +60,8 @@ GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup
 
 GpuMemory::~GpuMemory() = default;
 
-/// A group of PEs that hand each other descriptors, beside the one of the host's regions; or
-/// handles, through everybody.
+/// A group of PEs that pass descriptors to each other, separate from the one of the host's regions;
+/// or handles, through the job's allgather.
 std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::vector<int>& pes,
                                             std::uint8_t what_for) const {
   const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
@@ -75,7 +75,7 @@ std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::ve
 
 std::vector<int> GpuMemory::candidates(const GpuSetup& setup) const {
   if (!is_fabric())
-    return setup.near_pes;
+    return setup.mappable_pes;
   const auto me = static_cast<std::size_t>(setup.placement->pe);
   std::vector<int> pes;
   for (std::size_t pe = 0; pe < setup.offers.size(); ++pe)
@@ -101,7 +101,7 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
   heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
 }
 
-/// By a small piece of memory that everybody shows to everybody.
+/// By a small allocation that every PE exports to every other one.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
   const std::size_t n_pes = setup.offers.size();
   std::vector<std::string> mine(n_pes);
@@ -141,7 +141,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
                                            round_up(cells_bytes, granularity_bytes), pe, n_pes);
   const std::vector<std::string> handles = setup.hooks.gather(cells->handle());
   std::vector<std::string> mine(n_pes);
-  for (const int peer : setup.near_pes) {
+  for (const int peer : setup.mappable_pes) {
     std::string& reason = mine[static_cast<std::size_t>(peer)];
     reason = why_no_peer_access(*device_, setup.offers[static_cast<std::size_t>(peer)].uuid);
     if (peer == pe || !reason.empty())
@@ -154,7 +154,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   }
   const Matrix why_not = gather(setup, mine);
   std::vector<int> mapped;
-  for (const int peer : setup.near_pes) {
+  for (const int peer : setup.mappable_pes) {
     const auto me = static_cast<std::size_t>(pe), other = static_cast<std::size_t>(peer);
     if (why_not[me][other].empty() && why_not[other][me].empty())
       mapped.push_back(peer);
@@ -167,7 +167,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   for (const int peer : mapped)
     if (peer != pe)
       heap->open(peer, heaps[static_cast<std::size_t>(peer)]);
-  setup.hooks.gather("mapped"); // nobody goes on while another one may still fail
+  setup.hooks.gather("mapped"); // no PE may continue while another one can still fail
   cells_ = std::move(cells);
   heap_ = std::move(heap);
 }
@@ -190,7 +190,7 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
       reason = "in another NVLink domain";
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
-    else if (!is_fabric() && !is_in(setup.near_pes, pe))
+    else if (!is_fabric() && !is_in(setup.mappable_pes, pe))
       reason = "in another network namespace, through which no memory can be shared";
     else if (!why_not[me][pe].empty())
       reason = why_not[me][pe];

@@ -105,9 +105,10 @@ private:
 /// (CUDA_VISIBLE_DEVICES): then a trial tells of the access, and nothing of atomics.
 std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
 
-/// Collective over `candidates`, the PEs of the slots of `peers`: everybody shows a chunk of the
-/// backing, and maps and reads those of the others. Returns by PE why it could not; "" for those
-/// that it could, and for PEs that are not near. Throws Error for a failure that is this PE's own.
+/// Collective over `candidates`, the PEs of the slots of `peers`: every PE exports a chunk of the
+/// backing, and maps and reads those of the others. Returns by PE the reason why that failed; ""
+/// for those that succeeded, and for PEs that are not candidates. Throws Error for a failure on
+/// this PE itself.
 std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
                                          HeapBacking& backing, LocalPeers& peers,
                                          const std::vector<int>& candidates, const GpuSetup& setup,

@@ -22,26 +22,26 @@ int ordinal_of(const cuda::Driver& driver, const std::string& pci_address) {
 }
 
 /// -1 if it is not there: then `why` says so.
-int choose_device(const cuda::Driver& driver, const GpuWish& wish, std::string& why) {
+int choose_device(const cuda::Driver& driver, const GpuPreference& preference, std::string& why) {
   const auto count = static_cast<int>(driver.devices().size());
-  if (wish.device >= count) {
-    why = "GPU " + std::to_string(wish.device) +
+  if (preference.device >= count) {
+    why = "GPU " + std::to_string(preference.device) +
           ", which the program names, is not there: CUDA shows " + std::to_string(count);
     return -1;
   }
-  if (wish.device >= 0)
-    return wish.device;
-  if (wish.pci_address.empty())
-    return cuda::device_of_pe(wish.machine_pe, count, {});
-  const int ordinal = ordinal_of(driver, wish.pci_address);
+  if (preference.device >= 0)
+    return preference.device;
+  if (preference.pci_address.empty())
+    return cuda::device_of_pe(preference.machine_pe, count, {});
+  const int ordinal = ordinal_of(driver, preference.pci_address);
   if (ordinal < 0)
-    why = "the GPU at " + wish.pci_address + ", which GPUS names, is not visible to CUDA";
+    why = "the GPU at " + preference.pci_address + ", which GPUS names, is not visible to CUDA";
   return ordinal;
 }
 
 /// From now on the device's errors say what the driver reported of it meanwhile, if NVML tells.
 void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
-  // Errors of CUDA and events come by ways of their own.
+  // CUDA's errors and the driver's Xid events arrive independently.
   constexpr unsigned patience_ms = 100;
   std::string why;
   const std::string address = device.info().pci_address;
@@ -52,28 +52,30 @@ void listen_to_nvml(cuda::Device& device, const std::string& nvml_library) {
   }
   device.listen([events, address](bool fails) {
     const std::vector<NvmlEvent> seen = events->seen(fails ? patience_ms : 0);
-    return cuda::Told{words_of(seen, address), fix_of(seen)};
+    return cuda::DriverReport{words_of(seen, address), fix_of(seen)};
   });
 }
 
 } // namespace
 
-std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, std::string& why) {
-  // A kernel that waits for another PE would wait for ever if that one's next kernel could only be
-  // loaded when this one has ended. Before the driver's first call; a user's setting stays.
+std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference& preference,
+                                    std::string& why) {
+  // A kernel that waits for another PE would never end if that PE's next kernel could only be
+  // loaded after this one (lazy loading). Must be set before the first driver call; a user's
+  // setting is kept.
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const std::shared_ptr<const cuda::Driver> driver =
       cuda::Driver::open(options.text("CUDA_LIBRARY"), why);
   if (!driver)
     return nullptr;
-  const int ordinal = choose_device(*driver, wish, why);
+  const int ordinal = choose_device(*driver, preference, why);
   if (ordinal < 0)
     return nullptr;
   try {
     const auto opened = std::make_shared<cuda::Device>(driver, ordinal);
     listen_to_nvml(*opened, options.text("NVML_LIBRARY"));
     std::shared_ptr<const cuda::Device> device = opened;
-    GpuOffer offer;
+    GpuCapabilities offer;
     offer.there = true;
     offer.uuid = device->info().uuid;
     offer.shareable = device->info().virtual_memory && device->info().descriptors;
@@ -82,16 +84,16 @@ std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, s
     if (offer.fabric.empty())
       log(LogLevel::info, "gpu",
           device->text() + " shares no memory with other machines: " + no_fabric);
-    return std::make_unique<CudaSeat>(std::move(device), std::move(offer));
+    return std::make_unique<CudaOpenedGpu>(std::move(device), std::move(offer));
   } catch (const Error& error) {
     why = error.message();
     return nullptr;
   }
 }
 
-std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat> seat, GpuSetup setup) {
-  return std::make_unique<RuntimeGpu>(static_cast<const CudaSeat&>(*seat).device(),
-                                      std::move(setup));
+std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu> opened, GpuSetup setup) {
+  return std::make_unique<CudaGpuRuntime>(static_cast<const CudaOpenedGpu&>(*opened).device(),
+                                          std::move(setup));
 }
 
 namespace {

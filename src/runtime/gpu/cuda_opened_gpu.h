@@ -9,16 +9,16 @@
 
 namespace shmemctl {
 
-class CudaSeat final : public GpuSeat {
+class CudaOpenedGpu final : public OpenedGpu {
 public:
-  CudaSeat(std::shared_ptr<const cuda::Device> device, GpuOffer offer)
+  CudaOpenedGpu(std::shared_ptr<const cuda::Device> device, GpuCapabilities offer)
       : device_(std::move(device)), offer_(std::move(offer)) {}
-  const GpuOffer& offer() const override { return offer_; }
+  const GpuCapabilities& offer() const override { return offer_; }
   const std::shared_ptr<const cuda::Device>& device() const { return device_; }
 
 private:
   std::shared_ptr<const cuda::Device> device_;
-  GpuOffer offer_;
+  GpuCapabilities offer_;
 };
 
 // NVLink domains that span machines: whether this PE's GPU is in one, and can share memory there.

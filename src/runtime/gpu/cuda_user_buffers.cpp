@@ -175,7 +175,7 @@ std::string subject_of(const buffers::GpuImport& import, const cuda::Device& dev
                      device.info().pci_address);
 }
 
-/// Allocations of cuMemCreate, one behind the other as at their owner.
+/// Allocations of cuMemCreate, contiguous as in their owner's address space.
 class DescriptorMapping final : public buffers::GpuMapping {
 public:
   DescriptorMapping(std::shared_ptr<const cuda::Device> device, const buffers::GpuImport& import)
@@ -343,7 +343,7 @@ std::unique_ptr<cuda::Stream> CudaUserBuffers::take_stream() {
   return std::make_unique<cuda::Stream>(device_);
 }
 
-/// A stream whose copy has failed or is not done goes.
+/// A stream whose copy has failed or is incomplete is destroyed.
 void CudaUserBuffers::copy(void* to, const void* from, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;

@@ -18,8 +18,8 @@ namespace shmemctl {
 std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
                                 std::size_t size_bytes);
 
-/// What is to be told to others. The device's context is current. Throws Error (usage) for memory
-/// that is not this device's own, or not all allocated.
+/// What is to be driver_report to others. The device's context is current. Throws Error (usage) for
+/// memory that is not this device's own, or not all allocated.
 GpuShare share_user_memory(const cuda::Device& device, const void* address, std::size_t size_bytes);
 
 // Another PE's registered GPU memory, mapped for this PE's device.
@@ -30,7 +30,7 @@ std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda:
 
 // Registered buffers of GPU memory, by CUDA: what they are made of, and how others map them.
 
-class CudaUserBuffers final : public buffers::GpuSide {
+class CudaUserBuffers final : public buffers::GpuBufferBackend {
 public:
   /// @param health must outlive it
   CudaUserBuffers(std::shared_ptr<const cuda::Device> device, int pe, JobHealth& health,

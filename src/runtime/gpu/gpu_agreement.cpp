@@ -4,15 +4,15 @@
 
 namespace shmemctl {
 
-std::string to_line(const GpuOffer& offer) {
+std::string to_line(const GpuCapabilities& offer) {
   return offer.there ? std::string("gpu ") + (offer.shareable ? "1 " : "0 ") + offer.uuid +
                            (offer.fabric.empty() ? "" : " " + offer.fabric)
                      : "none " + offer.reason;
 }
 
-GpuOffer gpu_offer_of(const std::string& line) {
+GpuCapabilities parse_gpu_capabilities(const std::string& line) {
   constexpr std::size_t head = 6; // "gpu 1 "
-  GpuOffer offer;
+  GpuCapabilities offer;
   if (line.rfind("none ", 0) == 0) {
     offer.reason = line.substr(5);
   } else if (line.size() >= head && line.rfind("gpu ", 0) == 0) {
@@ -27,13 +27,13 @@ GpuOffer gpu_offer_of(const std::string& line) {
   return offer;
 }
 
-std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& placement) {
+std::string why_no_gpus(const std::vector<GpuCapabilities>& offers, const Placement& placement) {
   const auto without = std::find_if(offers.begin(), offers.end(),
-                                    [](const GpuOffer& offer) { return !offer.there; });
+                                    [](const GpuCapabilities& offer) { return !offer.there; });
   if (without == offers.end())
     return "";
-  const bool nobody =
-      std::none_of(offers.begin(), offers.end(), [](const GpuOffer& offer) { return offer.there; });
+  const bool nobody = std::none_of(offers.begin(), offers.end(),
+                                   [](const GpuCapabilities& offer) { return offer.there; });
   if (nobody)
     return offers[static_cast<std::size_t>(placement.pe)].reason;
   const auto pe = static_cast<std::size_t>(without - offers.begin());
@@ -43,9 +43,10 @@ std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& pl
 
 namespace {
 
-/// An NVLink domain that has PEs of several machines; "" if there is none, or if not every PE can
-/// hand on its memory so.
-std::string domain_of_machines(const std::vector<GpuOffer>& offers, const Placement& placement) {
+/// An NVLink domain that contains PEs of several machines; "" if there is none, or if not every PE
+/// can export its memory there.
+std::string domain_of_machines(const std::vector<GpuCapabilities>& offers,
+                               const Placement& placement) {
   std::string found;
   for (std::size_t a = 0; a < offers.size(); ++a) {
     if (offers[a].fabric.empty())
@@ -60,21 +61,21 @@ std::string domain_of_machines(const std::vector<GpuOffer>& offers, const Placem
 
 } // namespace
 
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers,
+HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuCapabilities>& offers,
                          const Placement& placement) {
   if (wanted != "auto")
     return {wanted, "SHMEMCTL_HEAP asks for it"};
   if (const std::string domain = domain_of_machines(offers, placement); !domain.empty())
     return {"fabric", "PEs of several machines are in the NVLink domain " + domain};
   const auto without = std::find_if(offers.begin(), offers.end(),
-                                    [](const GpuOffer& offer) { return !offer.shareable; });
+                                    [](const GpuCapabilities& offer) { return !offer.shareable; });
   if (without == offers.end())
     return {"vmm", "all GPUs have virtual memory with file descriptors"};
   return {"ipc", "the GPU of PE " + std::to_string(without - offers.begin()) +
                      " has no virtual memory with file descriptors"};
 }
 
-int pes_on_device(const std::vector<GpuOffer>& offers, const Placement& placement) {
+int pes_on_device(const std::vector<GpuCapabilities>& offers, const Placement& placement) {
   const auto mine = static_cast<std::size_t>(placement.pe);
   int count = 0;
   for (std::size_t pe = 0; pe < offers.size(); ++pe)

@@ -20,10 +20,10 @@ std::string clean(std::string text) {
   return text;
 }
 
-GpuDirectOffer offer_of(const GpuDirectCandidate& candidate, const std::vector<bool>& needed,
-                        const std::shared_ptr<const DeviceMemory>& memory,
-                        const RegionView& sample) {
-  GpuDirectOffer offer;
+GpuDirectCapability offer_of(const GpuDirectCandidate& candidate, const std::vector<bool>& needed,
+                             const std::shared_ptr<const DeviceMemory>& memory,
+                             const RegionView& sample) {
+  GpuDirectCapability offer;
   offer.transport = candidate.transport->name();
   for (std::size_t pe = 0; pe < needed.size() && offer.reaches_all; ++pe)
     if (needed[pe] && !candidate.reaches[pe]) {
@@ -49,12 +49,12 @@ struct Verdict {
   std::string reason; ///< of the first PE that cannot
 };
 
-Verdict verdict_of(const std::vector<GpuDirectOffers>& by_pe, std::size_t transport) {
+Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t transport) {
   Verdict verdict;
   std::size_t without = 0;
   for (std::size_t pe = 0; pe < by_pe.size(); ++pe) {
-    const GpuDirectOffer offer =
-        transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectOffer{};
+    const GpuDirectCapability offer =
+        transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectCapability{};
     verdict.reaches_all = verdict.reaches_all && offer.reaches_all;
     if (!offer.way.empty())
       verdict.ways.insert(offer.way);
@@ -71,16 +71,16 @@ Verdict verdict_of(const std::vector<GpuDirectOffers>& by_pe, std::size_t transp
 
 } // namespace
 
-std::string to_line(const GpuDirectOffers& offers) {
+std::string to_line(const GpuDirectCapabilities& offers) {
   std::string line;
-  for (const GpuDirectOffer& offer : offers)
+  for (const GpuDirectCapability& offer : offers)
     line += clean(offer.transport) + between_fields + clean(offer.way) + between_fields +
             clean(offer.reason) + between_fields + (offer.reaches_all ? "1" : "0") + between_offers;
   return line;
 }
 
-GpuDirectOffers gpu_direct_offers_of(const std::string& line) {
-  GpuDirectOffers offers;
+GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line) {
+  GpuDirectCapabilities offers;
   for (const std::string& text : split(line, between_offers)) {
     const std::vector<std::string> fields = split(text, between_fields);
     if (fields.size() == 4)
@@ -89,23 +89,23 @@ GpuDirectOffers gpu_direct_offers_of(const std::string& line) {
   return offers;
 }
 
-GpuDirectOffers try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
-                               const std::vector<bool>& needed,
-                               const std::shared_ptr<const DeviceMemory>& memory,
-                               const RegionView& sample) {
-  GpuDirectOffers offers;
+GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
+                                     const std::vector<bool>& needed,
+                                     const std::shared_ptr<const DeviceMemory>& memory,
+                                     const RegionView& sample) {
+  GpuDirectCapabilities offers;
   for (const GpuDirectCandidate& candidate : candidates)
     offers.push_back(offer_of(candidate, needed, memory, sample));
   return offers;
 }
 
 GpuDirectChoice choose_gpu_direct(const std::string& wanted,
-                                  const std::vector<GpuDirectOffers>& by_pe) {
+                                  const std::vector<GpuDirectCapabilities>& by_pe) {
   if (wanted == "off")
     return {-1, "staged: SHMEMCTL_GPUDIRECT=off"};
   std::vector<std::string> reasons, of_partial;
   // A PE may say nothing, since GPUDIRECT is "off" there.
-  const GpuDirectOffers& names = *std::max_element(
+  const GpuDirectCapabilities& names = *std::max_element(
       by_pe.begin(), by_pe.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t at = 0; at < names.size(); ++at) {
     const Verdict verdict = verdict_of(by_pe, at);

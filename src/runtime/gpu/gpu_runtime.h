@@ -22,14 +22,14 @@
 namespace shmemctl {
 
 /// A device that has been opened. Kept by the part that is made of it.
-class GpuSeat {
+class OpenedGpu {
 public:
-  virtual ~GpuSeat() = default;
-  virtual const GpuOffer& offer() const = 0;
+  virtual ~OpenedGpu() = default;
+  virtual const GpuCapabilities& offer() const = 0;
 };
 
 /// Which device a PE is to have: the first of these that is there.
-struct GpuWish {
+struct GpuPreference {
   int device = -1;         ///< CUDA's number, as the program has it; -1 for none
   std::string pci_address; ///< of the device that GPUS names for this PE; "" for none
   int machine_pe = 0;      ///< this PE's number among those of its machine: they take turns
@@ -38,11 +38,12 @@ struct GpuWish {
 /// Opens the driver and this PE's device. Returns nullptr without a driver, that device, or CUDA in
 /// this build.
 /// @param why receives the reason: one clause
-std::unique_ptr<GpuSeat> open_gpu(const Options& options, const GpuWish& wish, std::string& why);
+std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference& preference,
+                                    std::string& why);
 
 /// What the GPU part does through the runtime. All are collective but for `announcing`.
 struct GpuHooks {
-  /// Runs a step; an Error of it is told to the job and thrown.
+  /// Runs a step; its Error is announced to the job and rethrown.
   std::function<void(const std::function<void()>&)> announcing;
   std::function<void()> barrier;
   std::function<std::vector<std::string>(const std::string&)> gather; ///< by PE; in the phases
@@ -53,8 +54,8 @@ struct GpuHooks {
 struct GpuSetup {
   const Options* options = nullptr;
   const Placement* placement = nullptr;
-  std::vector<int> near_pes;    ///< PEs to which descriptors can be handed, this one among them
-  std::vector<GpuOffer> offers; ///< by PE
+  std::vector<int> mappable_pes; ///< PEs to which descriptors can be handed, this one among them
+  std::vector<GpuCapabilities> offers; ///< by PE
   Secret secret{};
   JobHealth* health = nullptr;
   std::unique_ptr<HeapBacking> host_backing; ///< for HEAP=host
@@ -64,14 +65,14 @@ struct GpuSetup {
 };
 
 /// The runtime's side of PeGpu.
-class GpuPart : public PeGpu {
+class GpuRuntime : public PeGpu {
 public:
   /// gpu_heap and gpu_cells, as they are now.
   virtual std::vector<RegionView> views() const = 0;
   /// Whether processors of the host can load and store in the regions.
   virtual bool is_host_memory() const = 0;
   /// For registered buffers.
-  virtual buffers::GpuSide& user_buffers() = 0;
+  virtual buffers::GpuBufferBackend& user_buffers() = 0;
   /// The regions' memory, for NICs; nullptr if it is the host's.
   virtual std::shared_ptr<const DeviceMemory> device_memory() const = 0;
   /// For host-initiated operations on mapped PEs.
@@ -91,6 +92,6 @@ public:
 };
 
 /// Collective: makes the regions, and finds out which PEs can be mapped. Throws Error.
-std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat> seat, GpuSetup setup);
+std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu> opened, GpuSetup setup);
 
 } // namespace shmemctl

@@ -31,8 +31,8 @@ bool HostRanges::hold(const void* address, std::size_t size_bytes) const {
   });
 }
 
-void HostReachableWay::put(int context, const RemoteAddress& target, const void* source,
-                           std::size_t size_bytes, bool blocking) {
+void HostStagedTransport::put(int context, const RemoteAddress& target, const void* source,
+                              std::size_t size_bytes, bool blocking) {
   if (ranges_.hold(source, size_bytes)) {
     below_.put(context, target, source, size_bytes, blocking);
     return;
@@ -45,8 +45,8 @@ void HostReachableWay::put(int context, const RemoteAddress& target, const void*
   }
 }
 
-void HostReachableWay::get(int context, void* target, const RemoteAddress& source,
-                           std::size_t size_bytes, bool blocking) {
+void HostStagedTransport::get(int context, void* target, const RemoteAddress& source,
+                              std::size_t size_bytes, bool blocking) {
   if (ranges_.hold(target, size_bytes)) {
     below_.get(context, target, source, size_bytes, blocking);
     return;
@@ -59,9 +59,9 @@ void HostReachableWay::get(int context, void* target, const RemoteAddress& sourc
   }
 }
 
-void HostReachableWay::put_signal(int context, const RemoteAddress& target, const void* source,
-                                  std::size_t size_bytes, const RemoteAddress& signal,
-                                  std::uint64_t signal_value, SignalOp op, bool blocking) {
+void HostStagedTransport::put_signal(int context, const RemoteAddress& target, const void* source,
+                                     std::size_t size_bytes, const RemoteAddress& signal,
+                                     std::uint64_t signal_value, SignalOp op, bool blocking) {
   if (size_bytes == 0 || ranges_.hold(source, size_bytes)) {
     below_.put_signal(context, target, source, size_bytes, signal, signal_value, op, blocking);
     return;

@@ -28,17 +28,19 @@ public:
 
 private:
   std::mutex mutex_;
-  std::deque<std::vector<HostRange>> all_; ///< all that there were: somebody may be reading them
+  std::deque<std::vector<HostRange>> all_; ///< all earlier ones as well: other threads may be
+                                           ///< reading them
   std::atomic<const std::vector<HostRange>*> current_{nullptr};
 };
 
-/// Operations as the transport below has them; local memory that lies outside of the ranges
-/// is copied through host memory, and such an operation waits. For the proxy: has no life of its
-/// own (connect() and so on are for the transport below).
-class HostReachableWay final : public Transport {
+/// Forwards to the transport below; operations whose local memory lies outside of the host-
+/// reachable ranges are copied through host memory, and block. For the proxy: connect() and the
+/// like belong to the transport below.
+class HostStagedTransport final : public Transport {
 public:
   /// @param below, ranges outlive it
-  HostReachableWay(Transport& below, const HostRanges& ranges, std::shared_ptr<KernelMemory> memory)
+  HostStagedTransport(Transport& below, const HostRanges& ranges,
+                      std::shared_ptr<KernelMemory> memory)
       : below_(below), ranges_(ranges), memory_(std::move(memory)) {}
 
   const char* name() const override { return below_.name(); }

@@ -19,7 +19,7 @@ ProxyOptions for_kernels(ProxyOptions options) {
   options.threads = threads;
   for (std::uint8_t& ring : options.ring_of_pe)
     ring = static_cast<std::uint8_t>(ring % threads);
-  options.counts_elsewhere = true;
+  options.issued_in_device_memory = true;
   return options;
 }
 

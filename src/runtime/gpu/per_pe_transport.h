@@ -1,4 +1,4 @@
-// The transports of a job as one: each operation goes to the one that serves its PE.
+// The transports of a job as one: each operation goes to the transport that serves its PE.
 #pragma once
 
 #include <algorithm>
@@ -8,11 +8,11 @@
 
 namespace shmemctl {
 
-/// Over transports that are connected and know their regions; has no life of its own.
-class WayByPe final : public Transport {
+/// Over transports that are connected and know their regions; connects nothing itself.
+class PerPeTransport final : public Transport {
 public:
-  /// @param ways by PE, not owned; nullptr: none
-  explicit WayByPe(std::vector<Transport*> ways) : ways_(std::move(ways)), all_(ways_) {
+  /// @param ways the transports by PE, not owned; nullptr: none
+  explicit PerPeTransport(std::vector<Transport*> ways) : ways_(std::move(ways)), all_(ways_) {
     std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
     all_.erase(std::remove(all_.begin(), all_.end(), nullptr), all_.end());

@@ -15,7 +15,7 @@ std::string waited_for(const WaitReport& report, int pe) {
                              : "PE " + std::to_string(report.peer);
 }
 
-/// Which word of DeviceTeamCells it is.
+/// Which member of DeviceTeamCells it is.
 std::string name_of_cell(std::uint64_t offset_bytes) {
   const std::uint64_t at = offset_bytes % sizeof(DeviceTeamCells);
   std::string name;
@@ -42,7 +42,7 @@ std::string name_of_word(const WaitReport& report) {
   return fmt::format("the word at offset {} of its heap", report.offset_bytes);
 }
 
-WaitWords waited(const WaitReport& report, int pe, double timeout_s) {
+WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
   const std::string whom = waited_for(report, pe);
   return {ExitCode::deadline, "wait for " + whom + " in",
           fmt::format("the deadline of {} s passed: {} is {}, expected was {}", timeout_s,
@@ -52,7 +52,7 @@ WaitWords waited(const WaitReport& report, int pe, double timeout_s) {
 }
 
 /// A peer's timeout in a call of MoE, or this PE's own in an earlier call.
-WaitWords timed_out_elsewhere(const WaitReport& report, int pe) {
+WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
   const bool own = report.seen == static_cast<std::uint64_t>(pe);
   const std::string who = own ? "this PE" : fmt::format("PE {}", report.seen);
   const std::string whom = report.peer == pe ? "this PE" : fmt::format("PE {}", report.peer);
@@ -66,7 +66,8 @@ WaitWords timed_out_elsewhere(const WaitReport& report, int pe) {
 }
 
 /// What was not begun: of a team.
-WaitWords refused(const WaitReport& report, const std::string& message, const std::string& fix) {
+WaitErrorText refused(const WaitReport& report, const std::string& message,
+                      const std::string& fix) {
   return {ExitCode::usage, fmt::format("begin a collective of team {} in", report.expected),
           message, fix};
 }
@@ -88,8 +89,8 @@ bool is_of_network(WaitKind kind) {
   }
 }
 
-WaitWords words_of_wait(const WaitReport& report, int pe, double timeout_s,
-                        const std::string& no_path) {
+WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
+                            const std::string& no_path) {
   switch (report.kind) {
   case WaitKind::word:
   case WaitKind::cell:

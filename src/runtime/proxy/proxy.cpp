@@ -28,7 +28,7 @@ public:
 
   void reset() {
     turns_ = 0;
-    nap_ = std::min<std::chrono::microseconds>(first_nap, options_.longest_nap);
+    nap_ = std::min<std::chrono::microseconds>(first_nap, options_.max_sleep);
   }
   enum class Did { spin, yield, nap };
   Did pause() {
@@ -45,7 +45,7 @@ public:
     }
     turns_ = options_.idle_spins + options_.idle_yields; // does not overflow
     std::this_thread::sleep_for(nap_);
-    nap_ = std::min(nap_ * 2, options_.longest_nap);
+    nap_ = std::min(nap_ * 2, options_.max_sleep);
     return Did::nap;
   }
   int turns() const {
@@ -53,14 +53,14 @@ public:
   }
 
 private:
-  /// Turns last as long as the transports' progress does, and whoever shares the processor waits
+  /// A poll takes as long as the transports' progress, and other threads on the core wait
   /// meanwhile; so there is a limit in time, too.
   bool spun_enough() {
     constexpr int turns_between_looks = 32;
     if (turns_ == 1)
       spinning_since_ = Deadline::Clock::now();
     if (turns_ % turns_between_looks != 0 ||
-        Deadline::Clock::now() - spinning_since_ < options_.longest_spin)
+        Deadline::Clock::now() - spinning_since_ < options_.max_spin)
       return false;
     turns_ = options_.idle_spins + 1;
     return true;
@@ -130,7 +130,7 @@ ProxyStatistics ProxyThread::statistics() const {
   statistics.requests = requests_.load(std::memory_order_relaxed);
   statistics.batches = batches_.load(std::memory_order_relaxed);
   statistics.max_depth = max_depth_.load(std::memory_order_relaxed);
-  statistics.naps = naps_.load(std::memory_order_relaxed);
+  statistics.sleeps = sleeps_.load(std::memory_order_relaxed);
   return statistics;
 }
 
@@ -140,7 +140,7 @@ void ProxyThread::run() noexcept {
   sink_.quiet();
   sink_.rest();
   if (!drain_.finished())
-    channel_.fail(channel_.overdue("last requests of the proxy", ring_),
+    channel_.fail(channel_.timeout_error("last requests of the proxy", ring_),
                   ProxyChannel::Condition::stuck, ring_);
 }
 
@@ -161,7 +161,7 @@ void ProxyThread::work() {
       sink_.rest();
     const Idle::Did did = idle.pause();
     if (did == Idle::Did::nap)
-      add(naps_, 1);
+      add(sleeps_, 1);
     if (did != Idle::Did::spin || idle.turns() % 64 == 0)
       look();
   }
@@ -172,7 +172,7 @@ void ProxyThread::count(unsigned taken) {
   add(batches_, 1);
   // The producers' counter is only read when there may be more than was taken.
   const bool all_taken =
-      taken < channel_.options().limits.batch || channel_.options().counts_elsewhere;
+      taken < channel_.options().limits.batch || channel_.options().issued_in_device_memory;
   const std::uint64_t left = all_taken ? 0 : drain_.depth();
   const std::uint64_t depth = std::max<std::uint64_t>(taken, left);
   if (depth > max_depth_.load(std::memory_order_relaxed))
@@ -233,7 +233,7 @@ ProxyStatistics Proxy::statistics() const {
     const ProxyStatistics one = thread->statistics();
     sum.requests += one.requests;
     sum.batches += one.batches;
-    sum.naps += one.naps;
+    sum.sleeps += one.sleeps;
     sum.max_depth = std::max(sum.max_depth, one.max_depth);
   }
   sum.stalled_s = channel_.stalled_s();

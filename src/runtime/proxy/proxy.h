@@ -28,8 +28,8 @@ inline constexpr int staged_send_context = first_proxy_context;
 inline constexpr int staged_agent_context = first_proxy_context + 1;
 inline constexpr unsigned staged_contexts = 2;
 
-/// Threads of the kernels' proxy, whose rings the PEs share out by `number modulo threads`, and the
-/// context of its first one: behind those of the runtime's own proxy.
+/// Threads of the kernels' proxy, to whose rings the PEs are assigned by `number modulo threads`,
+/// and the context of the first one: after those of the runtime's own proxy.
 struct KernelProxyContexts {
   unsigned threads;
   int context;
@@ -51,12 +51,12 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
 struct ProxyStatistics {
   std::uint64_t requests = 0;
   std::uint64_t batches = 0;   ///< rounds that found any
-  std::uint64_t max_depth = 0; ///< most that one round took, or left behind
-  std::uint64_t naps = 0;      ///< times that the idle thread slept
+  std::uint64_t max_depth = 0; ///< the most that one round took, or left in the ring
+  std::uint64_t sleeps = 0;    ///< times that the idle thread slept
   double stalled_s = 0;        ///< producers' time in long waits, for room or for an answer, summed
 };
 
-/// Drains ring `ring` of the channel into the transports until it is told to end.
+/// Drains ring `ring` of the channel into the transports until it is ended.
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding is the point
 class ProxyThread {
 public:
@@ -92,7 +92,7 @@ private:
   Drain drain_;
   Deadline drain_until_; ///< from close() on
   std::atomic<bool> stop_{false}, abandon_{false};
-  std::atomic<std::uint64_t> requests_{0}, batches_{0}, max_depth_{0}, naps_{0};
+  std::atomic<std::uint64_t> requests_{0}, batches_{0}, max_depth_{0}, sleeps_{0};
   std::thread thread_; ///< last: it uses the others
 };
 
@@ -132,9 +132,9 @@ private:
 /// PROXY_CPUS; empty if it is not set. Throws Error (usage) for a text that is no list of CPUs.
 CpuSet proxy_cpus(const Options& options);
 
-/// PEs are dealt out over the rings in turn, both along the PEs of a node and along the PEs with
-/// one local rank, as kernels that keep to their rail address them.
-/// @param cpus_at_start what the threads get that PROXY_CPUS does not place; empty: the caller's
+/// Rings are assigned round robin, both along the PEs of a node and along the PEs with one local
+/// rank, since kernels address their rail's PEs.
+/// @param cpus_at_start the CPUs of threads that PROXY_CPUS does not place; empty: the caller's
 ProxyOptions proxy_options(const Options& options, const Placement& placement,
                            const CpuSet& cpus_at_start, double timeout_s);
 

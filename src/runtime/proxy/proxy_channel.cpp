@@ -85,7 +85,7 @@ void ProxyMemory::release_result(const Result& result) noexcept {
   free_results_.push_back(result); // its capacity was reached when all were free
 }
 
-std::string ProxyMemory::culprit() const {
+std::string ProxyMemory::blocked_by() const {
   using Sequence = ProxyTraits::Sequence;
   const std::uint64_t completed = HostAtomics::load_acquire(view_.completed);
   const std::uint64_t issued = HostAtomics::load_relaxed(view_.issued) >> 1;
@@ -159,7 +159,7 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
   for (unsigned each = 0; each < n_rings(); ++each) {
     const Condition mine = each == ring ? condition : Condition::failed;
     std::uint64_t& failed = memories_[each]->header().failed;
-    // Release: the error is there for who sees this.
+    // Release: a reader that sees this also sees the error.
     HostAtomics::store_release(&failed, std::max(failed, static_cast<std::uint64_t>(mine)));
   }
 }
@@ -172,10 +172,10 @@ void ProxyChannel::throw_failure() const {
   throw *error_;
 }
 
-Error ProxyChannel::overdue(const std::string& step, unsigned ring) const {
+Error ProxyChannel::timeout_error(const std::string& step, unsigned ring) const {
   const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
   return {ExitCode::deadline, step + which, "wait in",
-          "the deadline passed: " + memories_[ring]->culprit(),
+          "the deadline passed: " + memories_[ring]->blocked_by(),
           "look at this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
 
@@ -186,7 +186,7 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
       const ProxyServing serving = to_serving(word);
       health_.give_up(step + " behind a " + name_of(serving.op) + " of the proxy", serving.pe);
     }
-    throw overdue(step, ring);
+    throw timeout_error(step, ring);
   } catch (const Error& error) {
     fail(error);
     throw;
@@ -194,21 +194,15 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
 }
 
 bool ProxyWait::pause_long() {
-  constexpr int yields = 200;
-  constexpr std::chrono::microseconds nap{50};
-  const auto now = Deadline::Clock::now();
   if (!began_)
-    began_ = now;
-  if (turns_ <= spins + yields)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(nap);
-  if (turns_ % 16 != 0 && turns_ <= spins + yields)
+    began_ = Deadline::Clock::now();
+  if (!backoff_.pause())
     return true;
   if (channel_.condition(ring_) == ProxyChannel::Condition::stuck)
     channel_.throw_failure();
   channel_.health().check();
-  if (now - *began_ > std::chrono::duration<double>(channel_.options().timeout_s))
+  if (Deadline::Clock::now() - *began_ >
+      std::chrono::duration<double>(channel_.options().timeout_s))
     channel_.give_up(step_, ring_);
   return true;
 }

@@ -22,8 +22,8 @@ public:
   /// A get or the get of a value, without waiting. @param number of those begun since quiet(),
   /// below ProxyTraits::largest_batch
   void begin(const ProxyRequest& request, unsigned number) noexcept;
-  /// What the get of a value has brought, after quiet(); 0 for a get.
-  std::uint64_t brought(unsigned number) const { return brought_[number]; }
+  /// What the get of a value has fetched, after quiet(); 0 for a get.
+  std::uint64_t fetched(unsigned number) const { return fetched_[number]; }
   /// On all contexts that were used since the last one.
   bool quiet() noexcept;
   void progress() noexcept;
@@ -41,14 +41,14 @@ private:
   template <class Call>
   bool guarded(Call&& call) noexcept;
 
-  std::vector<Transport*> way_to_;
+  std::vector<Transport*> transports_by_pe_;
   std::vector<Transport*> transports_; ///< each once
   ProxyChannel& channel_;
   unsigned ring_;
   std::uint64_t& serving_;
   std::uint64_t legal_contexts_ = 0; ///< of requests, by bit
   std::uint64_t used_contexts_ = 0;  ///< of transports, by bit
-  std::array<std::uint64_t, ProxyTraits::largest_batch> brought_{};
+  std::array<std::uint64_t, ProxyTraits::largest_batch> fetched_{};
 };
 
 } // namespace shmemctl

@@ -21,32 +21,33 @@ bool is_closed(Socket& socket) {
 
 /// Who waits for one PE may have heard it while others stand behind it. (Without the mend this
 /// reads guests that are gone: AddressSanitizer and ThreadSanitizer show it.)
-TEST(Reception, MayBeClosedByWhoeverHearsAGuest) {
+TEST(Acceptor, MayBeClosedByWhoeverHearsAGuest) {
   std::vector<Listener> listeners;
   listeners.emplace_back(SocketAddress::parse("127.0.0.1:0"));
   const SocketAddress address = listeners[0].address();
   const Secret secret = random_secret();
-  Reception reception(std::move(listeners), secret);
+  Acceptor acceptor(std::move(listeners), secret);
   const Bytes contents(100, std::byte{7});
-  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce({}));
+  const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce({}));
   std::vector<Socket> guests;
   for (int i = 0; i < 5; ++i) {
     guests.push_back(Socket::connect(address, "a long name of the reception", soon()));
-    ASSERT_EQ(guests.back().send_some(knock.data(), knock.size()), knock.size());
+    ASSERT_EQ(guests.back().send_some(connect_request.data(), connect_request.size()),
+              connect_request.size());
   }
   Socket heard;
   int arrived = 0;
   PollSet set;
   const auto turn = [&] {
     set.clear();
-    reception.prepare(set);
+    acceptor.prepare(set);
     set.wait();
-    reception.advance(set, FrameKind::hello, [&](Visitor visitor) {
+    acceptor.advance(set, FrameKind::hello, [&](AcceptedPeer accepted) {
       ++arrived;
-      reception.close();
-      heard = std::move(visitor.socket);
-      EXPECT_TRUE(visitor.proven);
-      EXPECT_EQ(visitor.contents, contents);
+      acceptor.close();
+      heard = std::move(accepted.socket);
+      EXPECT_TRUE(accepted.proven);
+      EXPECT_EQ(accepted.contents, contents);
     });
   };
   std::vector<Bytes> frames;
@@ -68,8 +69,8 @@ TEST(Reception, MayBeClosedByWhoeverHearsAGuest) {
   for (const Deadline end = soon(); arrived == 0 && !end.passed();)
     turn();
   EXPECT_EQ(arrived, 1);
-  EXPECT_EQ(reception.waiting(), 0U);
-  EXPECT_TRUE(reception.listeners().empty());
+  EXPECT_EQ(acceptor.waiting(), 0U);
+  EXPECT_TRUE(acceptor.listeners().empty());
   for (std::size_t i = 1; i < guests.size(); ++i)
     EXPECT_TRUE(is_closed(guests[i])) << i;
 }

@@ -48,8 +48,8 @@ std::vector<Cost> play(int size, const MakePlan& make) {
       transfers[rank] = plans[rank]->begin(round);
     for (std::size_t rank = 0; rank < count; ++rank) {
       const auto to =
-          static_cast<std::size_t>(neighbour_forth(static_cast<int>(rank), size, round));
-      EXPECT_EQ(neighbour_back(static_cast<int>(to), size, round), static_cast<int>(rank));
+          static_cast<std::size_t>(forward_neighbour(static_cast<int>(rank), size, round));
+      EXPECT_EQ(backward_neighbour(static_cast<int>(to), size, round), static_cast<int>(rank));
       deliver(transfers[rank], transfers[to]);
       costs[rank].messages += transfers[rank].sends ? 1 : 0;
       costs[rank].sent_bytes += transfers[rank].send_bytes();
@@ -105,7 +105,7 @@ TEST(BootstrapCollectives, BarrierHearsOfEveryPeInLogRoundsWithoutABytes) {
       const auto before = heard;
       for (std::size_t rank = 0; rank < count; ++rank) {
         const auto to =
-            static_cast<std::size_t>(neighbour_forth(static_cast<int>(rank), size, round));
+            static_cast<std::size_t>(forward_neighbour(static_cast<int>(rank), size, round));
         for (std::size_t who = 0; who < count; ++who)
           heard[to][who] = heard[to][who] || before[rank][who];
       }

@@ -67,8 +67,8 @@ private:
   void enter_fence(Client& client);
   void answer_get(Client& client, const std::string& key);
   bool all_fenced(int fences) const;
-  std::map<std::string, std::string>& space(Client& client) {
-    return fault_.private_spaces ? client.own_space : space_;
+  std::map<std::string, std::string>& kvs(Client& client) {
+    return fault_.private_spaces ? client.own_space : kvs_;
   }
   static void send(Client& client, const std::string& text);
   static void send_block(Client& client, const std::string& block);
@@ -77,7 +77,7 @@ private:
   ManagerFault fault_;
   std::vector<Client> clients_;
   std::vector<FileDescriptor> process_ends_;
-  std::map<std::string, std::string> space_;
+  std::map<std::string, std::string> kvs_;
   FileDescriptor stop_reading_, stop_writing_;
   std::atomic<int> aborts_{0};
   std::atomic<int> finalizes_{0};

@@ -156,7 +156,7 @@ TEST(UidMembership, NamesBothOfARankGivenTwice) {
   other.nonce = 5;
   other.who = "host b, process 7";
   const Membership::Answer answer = members.add(other);
-  EXPECT_EQ(answer.verdict, Verdict::contrary);
+  EXPECT_EQ(answer.verdict, Verdict::conflict);
   EXPECT_EQ(answer.problem.text,
             "rank 1 was given to two PEs: host a, process 101 and host b, process 7");
 }
@@ -165,7 +165,7 @@ TEST(UidMembership, NamesBothOfUnequalSizes) {
   Membership members;
   members.add(a_join(1, 4));
   const Membership::Answer answer = members.add(a_join(3, 5));
-  EXPECT_EQ(answer.verdict, Verdict::contrary);
+  EXPECT_EQ(answer.verdict, Verdict::conflict);
   EXPECT_EQ(answer.problem.text, "PE 1 (host a, process 101) says that the job has 4 PEs, and PE 3 "
                                  "(host a, process 103) says 5");
 }
@@ -174,7 +174,7 @@ TEST(UidMembership, RefusesRanksAndSizesThatCannotBe) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {4, 4}, {-1, 4}, {0, 0}, {0, -1}, {0, Membership::max_pes + 1}}) {
     Membership members;
-    EXPECT_EQ(members.add(a_join(rank, size)).verdict, Verdict::contrary) << rank << " " << size;
+    EXPECT_EQ(members.add(a_join(rank, size)).verdict, Verdict::conflict) << rank << " " << size;
     EXPECT_EQ(members.joined(), 0);
   }
 }

@@ -26,7 +26,7 @@ struct World {
   int arrived = 0, generation = 0;
 };
 
-class SharedSpace final : public KeyValueSpace {
+class SharedSpace final : public KeyValueStore {
 public:
   SharedSpace(World& world, int rank) : world_(world), rank_(rank) {}
   const char* name() const override { return "shared"; }

@@ -298,15 +298,15 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
   Socket rendezvous = dial(dialer, deadline);
   const FrameReader frame = await_from_rendezvous(rendezvous, deadline);
   const Neighbours neighbours = Neighbours::decode(frame.payload()).value();
-  NeighbourSockets sockets = link_neighbours(
+  NeighbourSockets sockets = connect_neighbours(
       {arguments.rank, arguments.size, arguments.id.secret, &neighbours, &rendezvous},
       std::move(listeners), deadline);
   const Bytes linked = encode_frame(FrameKind::linked);
   rendezvous.send_all(linked.data(), linked.size(), deadline);
-  for (std::size_t level = 0; level < sockets.forth.size(); ++level) {
+  for (std::size_t level = 0; level < sockets.forward.size(); ++level) {
     Bytes said = words;
     said[7] = static_cast<std::byte>(level); // the round, in a frame
-    sockets.forth[level].send_all(said.data(), said.size(), deadline);
+    sockets.forward[level].send_all(said.data(), said.size(), deadline);
   }
   if (!stay)
     return;

@@ -54,11 +54,11 @@ std::vector<Bytes> strange_frames() {
   join.rank = 0;
   join.size = 3;
   const Bytes unasked = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
-  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce({}));
-  Bytes wrong_proof = knock;
+  const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce({}));
+  Bytes wrong_proof = connect_request;
   wrong_proof.insert(wrong_proof.end(), unasked.begin(), unasked.end());
-  Bytes knock_twice = knock;
-  knock_twice.insert(knock_twice.end(), knock.begin(), knock.end());
+  Bytes knock_twice = connect_request;
+  knock_twice.insert(knock_twice.end(), connect_request.begin(), connect_request.end());
   FrameHeader huge;
   huge.kind = FrameKind::join;
   huge.size_bytes = ~std::uint64_t{0};
@@ -72,10 +72,10 @@ std::vector<Bytes> strange_frames() {
           Bytes(100000, std::byte{0xff}),
           unasked,
           wrong_proof,
-          knock,
+          connect_request,
           knock_twice,
           Bytes(unasked.begin(), unasked.begin() + 40),
-          encode_frame(FrameKind::knock, bytes_of("short")),
+          encode_frame(FrameKind::connect_request, bytes_of("short")),
           encode_frame(FrameKind::join, bytes_of("short")),
           encode_frame(FrameKind::linked),
           encode_frame(FrameKind::hello, Hello{}.encode()),
@@ -112,7 +112,7 @@ TEST(UidStrangers, MoreThanMayWaitDoNotKeepAPeOut) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> silent;
-  for (std::size_t i = 0; i < Reception::max_waiting + 200; ++i)
+  for (std::size_t i = 0; i < Acceptor::max_waiting + 200; ++i)
     silent.push_back(Socket::connect(id.addresses[0], "the rendezvous", soon()));
   UidWorld world;
   world.n_pes = 3;
@@ -141,7 +141,7 @@ TEST(UidStrangers, AreClosedSoon) {
     strangers.push_back(Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon()));
     EXPECT_NO_THROW(strangers.back().send_some(frame.data(), frame.size()));
   }
-  const Deadline end = soon(10 * Reception::patience_s + 60);
+  const Deadline end = soon(10 * Acceptor::handshake_timeout_s + 60);
   for (std::size_t i = 0; i < strangers.size(); ++i)
     EXPECT_TRUE(is_closed_by(strangers[i], end)) << "stranger " << i;
 }
@@ -152,7 +152,7 @@ TEST(UidStrangers, CannotStayBySendingSlowly) {
   Join join;
   const Bytes frame = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
   Socket slow = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
-  const Deadline end = soon(10 * Reception::patience_s + 60);
+  const Deadline end = soon(10 * Acceptor::handshake_timeout_s + 60);
   bool closed = false;
   for (std::size_t at = 0; !closed && !end.passed(); at = std::min(at + 1, frame.size() - 2))
     try {
@@ -207,7 +207,7 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   join.size = 3;
   join.remaining_ms = 30000;
   const Nonce nonce = random_nonce();
-  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce(nonce));
+  const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce(nonce));
   // The proof of the recorded connection; what the listener said there does not matter.
   const Handshake before{nonce, random_nonce()};
   const Bytes contents = join.encode();
@@ -215,7 +215,7 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
       FrameKind::join,
       encode_proven(dialer_proof(before, id.secret, FrameKind::join, contents), contents));
   Socket replay = Socket::connect(id.addresses[0], "the rendezvous", soon());
-  replay.send_all(knock.data(), knock.size(), soon());
+  replay.send_all(connect_request.data(), connect_request.size(), soon());
   EXPECT_EQ(await_from_rendezvous(replay, soon()).header().kind, FrameKind::challenge);
   replay.send_all(frame.data(), frame.size(), soon());
   const FrameReader answer = await_from_rendezvous(replay, soon());

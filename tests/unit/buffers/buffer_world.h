@@ -32,8 +32,8 @@ public:
     config.backing = backing_.get();
     config.timeout_s = 60;
     config.max_buffers = 64;
-    config.stage_bytes = 16 << 10;
-    config.way_to = [](int) { return BuffersConfig::WayToPe{"shm", true}; };
+    config.staging_bytes = 16 << 10;
+    config.transport_to = [](int) { return BuffersConfig::TransportToPe{"shm", true}; };
     for (config.pe = 0; config.pe < n_pes; ++config.pe) {
       BuffersConfig mine = config;
       if (change)

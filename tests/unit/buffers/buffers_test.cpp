@@ -31,7 +31,7 @@ std::size_t shared_areas() {
 
 struct Way {
   const char* name;
-  BufferWay way;
+  BufferPathKind way;
   std::function<void(BuffersConfig&)> change;
 };
 
@@ -47,7 +47,7 @@ TEST_P(EachWay, PutAndGetAtEveryOffset) {
   // Begins and ends inside of pages, and is larger than the staging area.
   std::byte* base = pages.base() + 123;
   const std::size_t size_bytes = pages.size_bytes() - 123 - 45;
-  if (!writers_can_be_held() && GetParam().way == BufferWay::zero_copy)
+  if (!writers_can_be_held() && GetParam().way == BufferPathKind::zero_copy)
     GTEST_SKIP() << "userfaultfd is not permitted here";
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = world[0].add(base, size_bytes);
@@ -201,7 +201,7 @@ TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
   pages.unmap();
   try {
     world[1].put(descriptor, 0, &word, 8); // into pages that only PE 1 has now, or an error
-    EXPECT_EQ(GetParam().way, BufferWay::zero_copy);
+    EXPECT_EQ(GetParam().way, BufferPathKind::zero_copy);
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("freed"), std::string::npos) << error.message();
   }
@@ -209,9 +209,9 @@ TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Buffers, EachWay,
-                         testing::Values(Way{"mapped", BufferWay::zero_copy, {}},
-                                         Way{"attach", BufferWay::attach, only_attach},
-                                         Way{"staged", BufferWay::staged, only_staged}),
+                         testing::Values(Way{"mapped", BufferPathKind::zero_copy, {}},
+                                         Way{"attach", BufferPathKind::attach, only_attach},
+                                         Way{"staged", BufferPathKind::staged, only_staged}),
                          [](const testing::TestParamInfo<Way>& way) {
                            return std::string(way.param.name);
                          });
@@ -223,14 +223,14 @@ TEST(Buffers, SharedMappingsAndStacks) {
   BufferWorld world(2);
   const BufferPath mapped =
       world[1].path_to(world[0].describe(world[0].add(shared.base() + 100, page_bytes())));
-  EXPECT_EQ(mapped.way, BufferWay::zero_copy) << mapped.reason;
+  EXPECT_EQ(mapped.way, BufferPathKind::zero_copy) << mapped.reason;
   EXPECT_NE(mapped.reason.find("shared mapping"), std::string::npos) << mapped.reason;
 
   std::array<std::uint64_t, 100> local{};
   const BufferHandle handle = world[0].add(local.data(), sizeof local);
   const BufferDescriptor descriptor = world[0].describe(handle);
   const BufferPath path = world[1].path_to(descriptor);
-  EXPECT_EQ(path.way, BufferWay::attach) << path.reason;
+  EXPECT_EQ(path.way, BufferPathKind::attach) << path.reason;
   EXPECT_NE(path.reason.find("stack"), std::string::npos) << path.reason;
   const std::uint64_t word = 42;
   world[1].put(descriptor, 8, &word, 8);
@@ -243,7 +243,7 @@ TEST(Buffers, OwnBuffersAreReachedToo) {
   BufferWorld world(1);
   const BufferHandle handle = world[0].add(pages.base() + 10, 100);
   const BufferDescriptor descriptor = world[0].describe(handle);
-  EXPECT_EQ(world[0].path_to(descriptor).way, BufferWay::zero_copy);
+  EXPECT_EQ(world[0].path_to(descriptor).way, BufferPathKind::zero_copy);
   const auto sent = patterned(50, 1);
   world[0].put(descriptor, 20, sent.data(), 50);
   EXPECT_EQ(first_wrong(pages.base() + 30, 50, 1), 50u);
@@ -346,25 +346,26 @@ TEST(Buffers, TheLocalSideOfRma) {
   const Pages pages(4), heap(1);
   {
     BufferWorld world(1, [&](BuffersConfig& config) {
-      config.way_to = [](int pe) {
-        return pe == 0 ? BuffersConfig::WayToPe{"shm", true} : BuffersConfig::WayToPe{"fake"};
+      config.transport_to = [](int pe) {
+        return pe == 0 ? BuffersConfig::TransportToPe{"shm", true}
+                       : BuffersConfig::TransportToPe{"fake"};
       };
       config.is_heap = [&](const void* address) { return address == heap.base(); };
     });
     world[0].add_registrar(registrar);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 0).way, BufferWay::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 1).way, BufferWay::staged);
-    EXPECT_EQ(world[0].path_of(heap.base(), 10, 1).way, BufferWay::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base(), 10, 0).way, BufferPathKind::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base(), 10, 1).way, BufferPathKind::staged);
+    EXPECT_EQ(world[0].path_of(heap.base(), 10, 1).way, BufferPathKind::zero_copy);
     const BufferHandle handle = world[0].add(pages.base() + 5, 4096);
     EXPECT_EQ(registrar.live, 1);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferWay::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base() + 4, 10, 1).way, BufferWay::staged);
-    EXPECT_EQ(world[0].path_of(pages.base() + 6, 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base() + 4, 10, 1).way, BufferPathKind::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 6, 4096, 1).way, BufferPathKind::staged);
     world[0].remove(handle);
     EXPECT_EQ(registrar.live, 0);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::staged);
     world[0].add(pages.base(), pages.size_bytes()); // the registrar refuses: no key
-    EXPECT_EQ(world[0].path_of(pages.base(), 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base(), 4096, 1).way, BufferPathKind::staged);
     world[0].add(pages.base(), 4096);
   }
   EXPECT_EQ(registrar.live, 0);

@@ -21,7 +21,7 @@ void wait_until_withdrawn(const Buffers& owner, const void* address) {
     std::this_thread::yield();
 }
 
-class InFlight : public testing::TestWithParam<buffers::WaysAllowed> {
+class InFlight : public testing::TestWithParam<buffers::AllowedPaths> {
 protected:
   void SetUp() override {
     if (!source.works())
@@ -103,15 +103,15 @@ TEST_P(InFlight, AnEvictedBufferStaysUntilItsPutEnds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Buffers, InFlight,
-                         testing::Values(buffers::WaysAllowed{true, true},
-                                         buffers::WaysAllowed{false, false}),
-                         [](const testing::TestParamInfo<buffers::WaysAllowed>& allowed) {
+                         testing::Values(buffers::AllowedPaths{true, true},
+                                         buffers::AllowedPaths{false, false}),
+                         [](const testing::TestParamInfo<buffers::AllowedPaths>& allowed) {
                            return allowed.param.zero_copy ? "mapped" : "staged";
                          });
 
 /// Two PEs register, unregister and write into each other's buffers from many threads. A put
 /// either is refused, or what it wrote is there when the owner's unregistering returns.
-void churn(buffers::WaysAllowed allowed, int turns) {
+void churn(buffers::AllowedPaths allowed, int turns) {
   constexpr int n_pes = 2, writers = 2, buffers_each = 3;
   constexpr std::size_t words = 512;
   struct Shown {

@@ -62,16 +62,16 @@ TEST(BufferMessage, AnswersComeBack) {
 
 TEST(BufferMessage, TheLargestFitsAndLongReasonsAreCut) {
   Answer answer = sample_answer();
-  answer.descriptors = most_parts;
-  answer.parts.assign(most_parts, {most_parts - 1, 0, 4096});
-  answer.device.assign(most_device_bytes, 'd');
-  answer.handle.assign(most_handle_bytes, 'h');
+  answer.descriptors = max_parts;
+  answer.parts.assign(max_parts, {max_parts - 1, 0, 4096});
+  answer.device.assign(max_device_bytes, 'd');
+  answer.handle.assign(max_handle_bytes, 'h');
   answer.reason.assign(10000, 'x');
   const std::string bytes = encode(answer, secret);
-  EXPECT_LE(bytes.size(), most_message_bytes);
+  EXPECT_LE(bytes.size(), max_message_bytes);
   const auto read = decode_answer(bytes.data(), bytes.size(), secret);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->reason.size(), most_reason_bytes);
+  EXPECT_EQ(read->reason.size(), max_reason_bytes);
 }
 
 TEST(BufferMessage, AnyChangeIsNoticed) {

@@ -12,22 +12,22 @@ Deadline soon() {
   return Deadline::after(std::chrono::milliseconds(20));
 }
 
-TEST(MappingBook, CountsByOwnerAndGeneration) {
-  const auto book = std::make_shared<MappingBook>();
+TEST(MappingRefcounts, CountsByOwnerAndGeneration) {
+  const auto book = std::make_shared<MappingRefcounts>();
   EXPECT_TRUE(book->wait_until_gone(0, first, soon()));
   {
-    const MappingBook::Entry one(book, 0, first);
+    const MappingRefcounts::Entry one(book, 0, first);
     EXPECT_FALSE(book->wait_until_gone(0, first, soon()));
     EXPECT_TRUE(book->wait_until_gone(0, second, soon()));
     EXPECT_TRUE(book->wait_until_gone(1, first, soon()));
-    const MappingBook::Entry again(book, 0, first);
+    const MappingRefcounts::Entry again(book, 0, first);
   }
   EXPECT_TRUE(book->wait_until_gone(0, first, soon()));
 }
 
-TEST(MappingBook, AWaitEndsWithTheLastMapping) {
-  const auto book = std::make_shared<MappingBook>();
-  auto held = std::make_unique<MappingBook::Entry>(book, 0, first);
+TEST(MappingRefcounts, AWaitEndsWithTheLastMapping) {
+  const auto book = std::make_shared<MappingRefcounts>();
+  auto held = std::make_unique<MappingRefcounts::Entry>(book, 0, first);
   std::thread ends([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     held.reset();

@@ -43,9 +43,9 @@ PageSpan random_span(Random& random) {
 }
 
 /// All that the ledger says about every page.
-void compare(const PageLedger& ledger, Oracle& oracle) {
+void compare(const PageRefcounts& refcounts, Oracle& oracle) {
   std::map<std::uintptr_t, SharedPiece> by_page;
-  for (const auto& [begin, piece] : ledger.all()) {
+  for (const auto& [begin, piece] : refcounts.all()) {
     ASSERT_EQ(begin, piece.pages.begin);
     for (std::uintptr_t at = begin; at < piece.pages.end; at += page_bytes())
       ASSERT_TRUE(by_page.emplace(at, piece).second) << "two pieces hold a page";
@@ -59,9 +59,9 @@ void compare(const PageLedger& ledger, Oracle& oracle) {
   }
 }
 
-void compare_view(const PageLedger& ledger, Oracle& oracle, const PageSpan& span) {
+void compare_view(const PageRefcounts& refcounts, Oracle& oracle, const PageSpan& span) {
   std::uintptr_t at = span.begin;
-  for (const SharedPiece& piece : ledger.pieces(span)) {
+  for (const SharedPiece& piece : refcounts.pieces(span)) {
     for (; at < piece.pages.begin; at += page_bytes())
       ASSERT_FALSE(oracle.holds(at));
     for (; at < piece.pages.end; at += page_bytes()) {
@@ -72,7 +72,7 @@ void compare_view(const PageLedger& ledger, Oracle& oracle, const PageSpan& span
   for (; at < span.end; at += page_bytes())
     ASSERT_FALSE(oracle.holds(at));
   std::size_t missing_pages = 0;
-  for (const PageSpan& gap : ledger.missing(span))
+  for (const PageSpan& gap : refcounts.missing(span))
     for (std::uintptr_t page = gap.begin; page < gap.end; page += page_bytes(), ++missing_pages)
       ASSERT_FALSE(oracle.holds(page));
   for (std::uintptr_t page = span.begin; page < span.end; page += page_bytes())
@@ -80,28 +80,28 @@ void compare_view(const PageLedger& ledger, Oracle& oracle, const PageSpan& span
   ASSERT_EQ(missing_pages, 0u);
 }
 
-void add(PageLedger& ledger, Oracle& oracle, const PageSpan& span, Random& random) {
-  for (const PageSpan& gap : ledger.missing(span)) {
+void add(PageRefcounts& refcounts, Oracle& oracle, const PageSpan& span, Random& random) {
+  for (const PageSpan& gap : refcounts.missing(span)) {
     const auto file = std::make_shared<const PageFile>();
     const std::uint64_t offset_bytes = random.below(100) * page_bytes();
-    ledger.insert({gap, file, offset_bytes, 99});
+    refcounts.insert({gap, file, offset_bytes, 99});
     for (std::uintptr_t at = gap.begin; at < gap.end; at += page_bytes())
       oracle.pages()[at] = {file, offset_bytes + (at - gap.begin), 0};
   }
-  ledger.add_use(span);
+  refcounts.add_use(span);
   for (std::uintptr_t at = span.begin; at < span.end; at += page_bytes())
     ++oracle.pages()[at].uses;
 }
 
-void drop(PageLedger& ledger, Oracle& oracle, const PageSpan& span) {
-  ledger.drop_use(span);
+void drop(PageRefcounts& refcounts, Oracle& oracle, const PageSpan& span) {
+  refcounts.drop_use(span);
   std::map<std::uintptr_t, Oracle::Page> unused;
   for (std::uintptr_t at = span.begin; at < span.end; at += page_bytes())
     if (--oracle.pages()[at].uses == 0) {
       unused[at] = oracle.pages()[at];
       oracle.pages().erase(at);
     }
-  for (const SharedPiece& piece : ledger.take_unused())
+  for (const SharedPiece& piece : refcounts.take_unused())
     for (std::uintptr_t at = piece.pages.begin; at < piece.pages.end; at += page_bytes()) {
       ASSERT_EQ(unused.at(at).file, piece.file);
       ASSERT_EQ(unused.at(at).offset_bytes, piece.offset_bytes + (at - piece.pages.begin));
@@ -110,34 +110,35 @@ void drop(PageLedger& ledger, Oracle& oracle, const PageSpan& span) {
   ASSERT_TRUE(unused.empty());
 }
 
-TEST(PageLedger, AgreesWithOneEntryForEachPage) {
+TEST(PageRefcounts, AgreesWithOneEntryForEachPage) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     Random random(seed);
-    PageLedger ledger;
+    PageRefcounts refcounts;
     Oracle oracle;
     std::vector<PageSpan> live;
     for (int step = 0; step < 150; ++step) {
       if (live.empty() || (live.size() < 12 && random.below(2) == 0)) {
         live.push_back(random_span(random));
-        add(ledger, oracle, live.back(), random);
+        add(refcounts, oracle, live.back(), random);
       } else {
         const auto victim = live.begin() + static_cast<std::ptrdiff_t>(random.below(live.size()));
-        ASSERT_NO_FATAL_FAILURE(drop(ledger, oracle, *victim)) << "seed " << seed;
+        ASSERT_NO_FATAL_FAILURE(drop(refcounts, oracle, *victim)) << "seed " << seed;
         live.erase(victim);
       }
-      ASSERT_NO_FATAL_FAILURE(compare(ledger, oracle)) << "seed " << seed << " step " << step;
-      ASSERT_NO_FATAL_FAILURE(compare_view(ledger, oracle, random_span(random))) << "seed " << seed;
+      ASSERT_NO_FATAL_FAILURE(compare(refcounts, oracle)) << "seed " << seed << " step " << step;
+      ASSERT_NO_FATAL_FAILURE(compare_view(refcounts, oracle, random_span(random)))
+          << "seed " << seed;
     }
   }
 }
 
-TEST(PageLedger, PiecesOfOneFileAreJoined) {
-  PageLedger ledger;
+TEST(PageRefcounts, PiecesOfOneFileAreJoined) {
+  PageRefcounts refcounts;
   const std::uintptr_t page = page_bytes();
-  ledger.insert({{10 * page, 20 * page}, std::make_shared<const PageFile>(), 0, 0});
-  ledger.add_use({12 * page, 14 * page}); // splits it
-  EXPECT_EQ(ledger.all().size(), 3u);
-  const std::vector<SharedPiece> whole = ledger.pieces({11 * page, 19 * page});
+  refcounts.insert({{10 * page, 20 * page}, std::make_shared<const PageFile>(), 0, 0});
+  refcounts.add_use({12 * page, 14 * page}); // splits it
+  EXPECT_EQ(refcounts.all().size(), 3u);
+  const std::vector<SharedPiece> whole = refcounts.pieces({11 * page, 19 * page});
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].pages, (PageSpan{11 * page, 19 * page}));
   EXPECT_EQ(whole[0].offset_bytes, page);

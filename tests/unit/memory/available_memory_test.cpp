@@ -9,23 +9,23 @@ namespace {
 constexpr const char* meminfo = "MemTotal:       16384 kB\nMemFree:  100 kB\n"
                                 "MemAvailable:    8192 kB\nSwapFree: 999999 kB\n";
 
-TEST(MemoryRoom, IsWhatTheMachineHasAvailable) {
+TEST(AvailableMemory, IsWhatTheMachineHasAvailable) {
   const TemporaryFolder root;
   root.write("proc/meminfo", meminfo);
-  const auto room = MemoryRoom(Sysroot(root.path())).now();
+  const auto room = AvailableMemory(Sysroot(root.path())).now();
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 8192u * 1024);
   EXPECT_EQ(room->limited_by, "this machine");
 }
 
-TEST(MemoryRoom, IsUnknownWithoutFiles) {
+TEST(AvailableMemory, IsUnknownWithoutFiles) {
   const TemporaryFolder root;
-  EXPECT_FALSE(MemoryRoom(Sysroot(root.path())).now());
+  EXPECT_FALSE(AvailableMemory(Sysroot(root.path())).now());
   root.write("proc/meminfo", "MemTotal: 5 kB\nMemAvailable: many\n");
-  EXPECT_FALSE(MemoryRoom(Sysroot(root.path())).now());
+  EXPECT_FALSE(AvailableMemory(Sysroot(root.path())).now());
 }
 
-TEST(MemoryRoom, TheTightestGroupOfVersion2Counts) {
+TEST(AvailableMemory, TheTightestGroupOfVersion2Counts) {
   const TemporaryFolder root;
   root.write("proc/meminfo", meminfo);
   root.write("proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n");
@@ -37,13 +37,13 @@ TEST(MemoryRoom, TheTightestGroupOfVersion2Counts) {
              "anon 9\nactive_file 65536\ninactive_file 131072\nfile 5000000\n");
   root.write("sys/fs/cgroup/slurm/memory.max", "8000000\n");
   root.write("sys/fs/cgroup/slurm/memory.current", "3145728\n");
-  const auto room = MemoryRoom(Sysroot(root.path())).now();
+  const auto room = AvailableMemory(Sysroot(root.path())).now();
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 1048576u + 65536 + 131072);
   EXPECT_EQ(room->limited_by, "the control group /slurm/job_7 (limit 4M)");
 }
 
-TEST(MemoryRoom, VersionOneIsReadToo) {
+TEST(AvailableMemory, VersionOneIsReadToo) {
   const TemporaryFolder root;
   root.write("proc/meminfo", meminfo);
   root.write("proc/mounts", "tmpfs /sys/fs/cgroup tmpfs rw 0 0\n"
@@ -56,26 +56,26 @@ TEST(MemoryRoom, VersionOneIsReadToo) {
   root.write(folder + "memory.stat", "active_file 1\ntotal_active_file 100000\n");
   root.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   root.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
-  const auto room = MemoryRoom(Sysroot(root.path())).now();
+  const auto room = AvailableMemory(Sysroot(root.path())).now();
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 2097152u - 1900000);
   EXPECT_EQ(room->limited_by, "the control group /docker/x (limit 2M)");
 }
 
-TEST(MemoryRoom, AContainersOwnGroupIsTheMountsRoot) {
+TEST(AvailableMemory, AContainersOwnGroupIsTheMountsRoot) {
   const TemporaryFolder root;
   root.write("proc/mounts", "cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n");
   root.write("proc/self/cgroup", "4:memory:/docker/0123abcd\n");
   root.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n");
   root.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "2000000\n");
-  const auto room = MemoryRoom(Sysroot(root.path())).now();
+  const auto room = AvailableMemory(Sysroot(root.path())).now();
   ASSERT_TRUE(room);
   EXPECT_EQ(room->free_bytes, 0u);
   EXPECT_EQ(room->limited_by, "the control group / (limit 1M)");
 }
 
-TEST(MemoryRoom, OfThisMachineIsKnown) {
-  const auto room = MemoryRoom().now();
+TEST(AvailableMemory, OfThisMachineIsKnown) {
+  const auto room = AvailableMemory().now();
   ASSERT_TRUE(room);
   EXPECT_GT(room->free_bytes, 0u);
 }

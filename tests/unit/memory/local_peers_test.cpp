@@ -240,7 +240,7 @@ struct Group {
   });
 };
 
-TEST(GatheredPeers, EverybodysHandleComesInAFile) {
+TEST(ExchangedHandles, EverybodysHandleComesInAFile) {
   Group group;
   EXPECT_EQ(group.peers->slots(), 3);
   EXPECT_EQ(group.peers->my_slot(), 1);
@@ -263,7 +263,7 @@ TEST(GatheredPeers, EverybodysHandleComesInAFile) {
   EXPECT_EQ(handle_in_file(again[2].get()), handle);
 }
 
-TEST(GatheredPeers, WhatIsNoHandleIsRefusedWithItsPe) {
+TEST(ExchangedHandles, WhatIsNoHandleIsRefusedWithItsPe) {
   for (const std::string& text :
        {std::string(), std::string("abc"), std::string("xy"), std::string(130, 'a')}) {
     Group group;
@@ -274,7 +274,7 @@ TEST(GatheredPeers, WhatIsNoHandleIsRefusedWithItsPe) {
   }
 }
 
-TEST(GatheredPeers, OnlyHandlesAreReadFromFiles) {
+TEST(ExchangedHandles, OnlyHandlesAreReadFromFiles) {
   EXPECT_EQ(handle_in_file(-1), "");
   EXPECT_EQ(handle_in_file(file_of_handle(std::string(65, 'a')).get()), "") << "too long";
   EXPECT_EQ(handle_in_file(file_of_handle(std::string(64, 'a')).get()), std::string(64, 'a'));

@@ -49,7 +49,7 @@ struct ModelState {
   ModelThread threads[most_threads];
   std::uint8_t delivered[most_pairs], complete[most_pairs]; ///< given to the sink; at the target
   std::uint8_t sink_failed[most_rings], padding[2];
-  std::uint8_t awaited[most_rings][2], brought[most_rings][2]; ///< data of gets, by their number
+  std::uint8_t awaited[most_rings][2], fetched[most_rings][2]; ///< data of gets, by their number
   std::uint64_t drain[most_rings][16];                         ///< the RingDrains' bytes
 };
 

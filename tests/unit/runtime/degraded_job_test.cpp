@@ -23,17 +23,17 @@ struct Lives {
   std::array<std::atomic<bool>, 8> aside{};
 };
 
-Survivors survivors_of(ThreadPe& me, Lives& lives) {
-  return Survivors(*me.rma,
-                   {[&lives](int pe, double) -> Presence {
-                      return lives.presence[static_cast<std::size_t>(pe)];
-                    },
-                    [&lives, pe = me.pe] { lives.aside[static_cast<std::size_t>(pe)] = true; }},
-                   me.heap);
+DegradedJob survivors_of(ThreadPe& me, Lives& lives) {
+  return DegradedJob(*me.rma,
+                     {[&lives](int pe, double) -> Presence {
+                        return lives.presence[static_cast<std::size_t>(pe)];
+                      },
+                      [&lives, pe = me.pe] { lives.aside[static_cast<std::size_t>(pe)] = true; }},
+                     me.heap);
 }
 
 /// The lengths are another process's: reading stays within what has come.
-TEST(Survivors, WhatAllHaveSaidIsReadWithinItsLength) {
+TEST(DegradedJob, WhatAllHaveSaidIsReadWithinItsLength) {
   const auto number = [](std::uint64_t value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   };
@@ -56,34 +56,34 @@ std::string text_of(int pe, std::size_t size) {
   return text;
 }
 
-TEST(Survivors, AllThatAreThereMeetAndTell) {
+TEST(DegradedJob, AllThatAreThereMeetAndTell) {
   for (const int n : {1, 2, 5}) {
     Lives lives;
     std::atomic<int> come{0};
     run_thread_world(n, heap_bytes, [&](ThreadPe& me) {
-      Survivors survivors = survivors_of(me, lives);
+      DegradedJob degraded = survivors_of(me, lives);
       for (int i = 1; i <= 200; ++i) {
         ++come;
-        survivors.meet("a test");
+        degraded.meet("a test");
         EXPECT_GE(come, i * n);
-        survivors.meet("a test");
+        degraded.meet("a test");
       }
       // Of several chunks, of exactly one, of nothing; again and again in the same memory.
-      for (const std::size_t size : {std::size_t{0}, Survivors::chunk_bytes * 3 + 5,
-                                     Survivors::chunk_bytes, std::size_t{11}}) {
+      for (const std::size_t size : {std::size_t{0}, DegradedJob::chunk_bytes * 3 + 5,
+                                     DegradedJob::chunk_bytes, std::size_t{11}}) {
         const auto size_of = [&](int pe) { return pe % 2 == 0 ? size : size / 2; };
-        const std::vector<std::string> texts = survivors.gather(text_of(me.pe, size_of(me.pe)));
+        const std::vector<std::string> texts = degraded.gather(text_of(me.pe, size_of(me.pe)));
         ASSERT_EQ(texts.size(), static_cast<std::size_t>(n));
         for (int pe = 0; pe < n; ++pe)
           EXPECT_TRUE(texts[static_cast<std::size_t>(pe)] == text_of(pe, size_of(pe))) << pe;
       }
-      EXPECT_FALSE(survivors.anybody_lost());
+      EXPECT_FALSE(degraded.any_pe_lost());
     });
   }
 }
 
 /// PE 2 goes away, or stays away, from the second meeting on.
-TEST(Survivors, OneThatIsLostIsLeftOutAndNamed) {
+TEST(DegradedJob, OneThatIsLostIsLeftOutAndNamed) {
   struct Case {
     Presence presence;
     const char* words;
@@ -97,14 +97,14 @@ TEST(Survivors, OneThatIsLostIsLeftOutAndNamed) {
     run_thread_world(
         4, heap_bytes,
         [&](ThreadPe& me) {
-          Survivors survivors = survivors_of(me, lives);
-          survivors.meet("all");
+          DegradedJob degraded = survivors_of(me, lives);
+          degraded.meet("all");
           if (me.pe == 2) {
             lives.presence[2] = lost.presence;
             eventually([&] { return over.load(); });
             // Come back: it learns that the others have not waited, and that is no failure.
             try {
-              survivors.meet("too late");
+              degraded.meet("too late");
               ADD_FAILURE() << "it was left out";
             } catch (const Error& error) {
               EXPECT_EQ(error.code(), ExitCode::finding);
@@ -113,21 +113,21 @@ TEST(Survivors, OneThatIsLostIsLeftOutAndNamed) {
             return;
           }
           const auto begin = std::chrono::steady_clock::now();
-          survivors.meet("without one");
+          degraded.meet("without one");
           const double took_s =
               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
           EXPECT_GE(took_s, lost.least_s);
-          EXPECT_TRUE(survivors.is_lost(2) && !survivors.is_lost(1) && survivors.anybody_lost());
-          const std::vector<std::string> texts = survivors.gather(text_of(me.pe, 100'000));
+          EXPECT_TRUE(degraded.is_lost(2) && !degraded.is_lost(1) && degraded.any_pe_lost());
+          const std::vector<std::string> texts = degraded.gather(text_of(me.pe, 100'000));
           for (int pe = 0; pe < 4; ++pe)
             EXPECT_TRUE(texts[static_cast<std::size_t>(pe)] ==
                         (pe == 2 ? "" : text_of(pe, 100'000)));
-          survivors.meet("once more");
+          degraded.meet("once more");
           if (me.pe == 0) {
-            ASSERT_EQ(survivors.lost().size(), 1U);
-            EXPECT_EQ(survivors.lost()[0].pe, 2);
-            EXPECT_NE(survivors.lost()[0].why.find(lost.words), std::string::npos)
-                << survivors.lost()[0].why;
+            ASSERT_EQ(degraded.lost().size(), 1U);
+            EXPECT_EQ(degraded.lost()[0].pe, 2);
+            EXPECT_NE(degraded.lost()[0].why.find(lost.words), std::string::npos)
+                << degraded.lost()[0].why;
             over = true;
           }
         },
@@ -137,36 +137,36 @@ TEST(Survivors, OneThatIsLostIsLeftOutAndNamed) {
 }
 
 /// In the middle of what it has to say: none of it is taken.
-TEST(Survivors, OneThatIsLostWithHalfATextHasSaidNothing) {
+TEST(DegradedJob, OneThatIsLostWithHalfATextHasSaidNothing) {
   Lives lives;
   run_thread_world(
       3, heap_bytes,
       [&](ThreadPe& me) {
-        Survivors survivors = survivors_of(me, lives);
+        DegradedJob degraded = survivors_of(me, lives);
         if (me.pe == 1) {
           lives.presence[1] = Presence::gone;
-          survivors.meet("its first chunk, of no size");
+          degraded.meet("its first chunk, of no size");
           return;
         }
-        const std::vector<std::string> texts = survivors.gather(text_of(me.pe, 200'000));
+        const std::vector<std::string> texts = degraded.gather(text_of(me.pe, 200'000));
         EXPECT_TRUE(texts[0] == text_of(0, 200'000) && texts[2] == text_of(2, 200'000));
         EXPECT_EQ(texts[1], "");
-        EXPECT_TRUE(survivors.is_lost(1));
+        EXPECT_TRUE(degraded.is_lost(1));
       },
       timeout_s);
 }
 
 /// It is late, and answers: that is no loss.
-TEST(Survivors, OneThatIsLateIsWaitedFor) {
+TEST(DegradedJob, OneThatIsLateIsWaitedFor) {
   Lives lives;
   run_thread_world(
       3, heap_bytes,
       [&](ThreadPe& me) {
-        Survivors survivors = survivors_of(me, lives);
+        DegradedJob degraded = survivors_of(me, lives);
         if (me.pe == 1)
           std::this_thread::sleep_for(std::chrono::milliseconds(700));
-        survivors.meet("a test");
-        EXPECT_FALSE(survivors.anybody_lost());
+        degraded.meet("a test");
+        EXPECT_FALSE(degraded.any_pe_lost());
       },
       timeout_s);
 }

@@ -24,14 +24,14 @@ Socket attack(const Lifelines& lifelines, std::size_t pe, const std::string& byt
 struct Challenged {
   Socket socket;
   Handshake handshake;
-  void say(const lifeline::Message& message) {
-    const std::string bytes = lifeline::encode(message);
+  void say(const failure_detector::Message& message) {
+    const std::string bytes = failure_detector::encode(message);
     socket.send_all(bytes.data(), bytes.size(), in_seconds(60));
   }
 };
-Challenged knock(const Lifelines& lifelines, std::size_t pe) {
+Challenged connect_request(const Lifelines& lifelines, std::size_t pe) {
   Challenged one{attack(lifelines, pe, ""), {}};
-  one.handshake = lifeline::knock_at(one.socket, in_seconds(60), {});
+  one.handshake = failure_detector::request_challenge(one.socket, in_seconds(60), {});
   return one;
 }
 
@@ -58,9 +58,9 @@ bool is_dropped_after_messages(Socket& socket) {
 
 void expect_alive(const Lifelines& lifelines) {
   const int n_pes = static_cast<int>(lifelines.size());
-  const lifeline::State asking(0, n_pes, job_secret, two_hosts(n_pes));
+  const failure_detector::State asking(0, n_pes, job_secret, two_hosts(n_pes));
   for (int pe = 0; pe < n_pes; ++pe) {
-    EXPECT_TRUE(lifeline::ask(asking, lifelines[0]->addresses(), pe, -1, 20)) << pe;
+    EXPECT_TRUE(failure_detector::ask(asking, lifelines[0]->addresses(), pe, -1, 20)) << pe;
     EXPECT_NO_THROW(lifelines[static_cast<std::size_t>(pe)]->check());
   }
 }
@@ -74,7 +74,8 @@ TEST_P(LifelineAttack, GarbageIsDropped) {
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100000, '\0'),
         std::string("\x16\x03\x01"), std::string("sL\x04\0\xff\xff\xff\xff", 8),
-        lifeline::encode(lifeline::Goodbye{}), lifeline::encode(lifeline::PhaseNotice{1, "x"})}) {
+        failure_detector::encode(failure_detector::Goodbye{}),
+        failure_detector::encode(failure_detector::PhaseNotice{1, "x"})}) {
     Socket socket =
         Socket::connect(lifelines[0]->addresses()[1].front(), "the target", in_seconds(60));
     try {
@@ -89,26 +90,27 @@ TEST_P(LifelineAttack, GarbageIsDropped) {
 
 TEST_P(LifelineAttack, AnotherJobsConnectionsAreDropped) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
-  lifeline::Secret other = job_secret;
+  failure_detector::Secret other = job_secret;
   other[15] ^= 1;
-  using lifeline::Hello;
-  using lifeline::Query;
+  using failure_detector::Hello;
+  using failure_detector::Query;
   struct Claim {
-    lifeline::Secret secret;
+    failure_detector::Secret secret;
     Hello hello;
   };
   for (const Claim& claim : {Claim{other, {{}, 3, 5}}, Claim{job_secret, {{}, 3, 6}}}) {
-    Challenged greeting = knock(lifelines, 1);
-    greeting.say(lifeline::proven(greeting.handshake, claim.secret, claim.hello));
+    Challenged greeting = connect_request(lifelines, 1);
+    greeting.say(failure_detector::proven(greeting.handshake, claim.secret, claim.hello));
     EXPECT_TRUE(is_dropped(greeting.socket));
-    Challenged question = knock(lifelines, 1);
-    question.say(lifeline::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
+    Challenged question = connect_request(lifelines, 1);
+    question.say(
+        failure_detector::proven(question.handshake, claim.secret, Query{claim.hello, -1}));
     EXPECT_TRUE(is_dropped(question.socket));
   }
   // Right, but PE 3 is there already; PE 4 has no business with PE 2; nor has PE 2 with itself.
   for (const auto& [target, rank] : {std::pair<std::size_t, int>{1, 3}, {2, 4}, {2, 2}}) {
-    Challenged twice = knock(lifelines, target);
-    twice.say(lifeline::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
+    Challenged twice = connect_request(lifelines, target);
+    twice.say(failure_detector::proven(twice.handshake, job_secret, Hello{{}, rank, 5}));
     EXPECT_TRUE(is_dropped(twice.socket)) << rank;
   }
   expect_alive(lifelines);
@@ -117,36 +119,39 @@ TEST_P(LifelineAttack, AnotherJobsConnectionsAreDropped) {
 /// What was said on one connection is of no use on another, nor without being challenged.
 TEST_P(LifelineAttack, ARecordedMessageIsDropped) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
-  const lifeline::Query query{{{}, 0, 5}, -1};
-  Challenged real = knock(lifelines, 1);
-  const lifeline::Message recorded = lifeline::proven(real.handshake, job_secret, query);
+  const failure_detector::Query query{{{}, 0, 5}, -1};
+  Challenged real = connect_request(lifelines, 1);
+  const failure_detector::Message recorded =
+      failure_detector::proven(real.handshake, job_secret, query);
   real.say(recorded);
-  EXPECT_TRUE(lifeline::receive_message(real.socket, in_seconds(60), {}));
-  Challenged replay = knock(lifelines, 1);
+  EXPECT_TRUE(failure_detector::receive_message(real.socket, in_seconds(60), {}));
+  Challenged replay = connect_request(lifelines, 1);
   replay.say(recorded);
   EXPECT_TRUE(is_dropped(replay.socket));
   // With the same nonce of the dialer too: the listener's is another one.
   Socket again =
       attack(lifelines, 1,
-             lifeline::encode(lifeline::Knock{real.handshake.dialer}) + lifeline::encode(recorded));
-  EXPECT_TRUE(lifeline::receive_message(again, in_seconds(60), {})) << "the challenge";
+             failure_detector::encode(failure_detector::ConnectionRequest{real.handshake.dialer}) +
+                 failure_detector::encode(recorded));
+  EXPECT_TRUE(failure_detector::receive_message(again, in_seconds(60), {})) << "the challenge";
   EXPECT_TRUE(is_dropped(again));
-  Socket at_once = attack(lifelines, 1, lifeline::encode(recorded));
+  Socket at_once = attack(lifelines, 1, failure_detector::encode(recorded));
   EXPECT_TRUE(is_dropped(at_once));
-  const std::string knock_twice =
-      lifeline::encode(lifeline::Knock{}) + lifeline::encode(lifeline::Knock{});
+  const std::string knock_twice = failure_detector::encode(failure_detector::ConnectionRequest{}) +
+                                  failure_detector::encode(failure_detector::ConnectionRequest{});
   Socket twice = attack(lifelines, 1, knock_twice);
-  EXPECT_TRUE(lifeline::receive_message(twice, in_seconds(60), {}));
+  EXPECT_TRUE(failure_detector::receive_message(twice, in_seconds(60), {}));
   EXPECT_TRUE(is_dropped(twice));
   expect_alive(lifelines);
 }
 
 TEST_P(LifelineAttack, StoppingInMidMessageCostsNothing) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
-  const std::string knock = lifeline::encode(lifeline::Knock{});
+  const std::string connect_request =
+      failure_detector::encode(failure_detector::ConnectionRequest{});
   std::vector<Socket> stopped;
-  for (std::size_t length = 0; length < knock.size(); ++length)
-    stopped.push_back(attack(lifelines, 1, knock.substr(0, length)));
+  for (std::size_t length = 0; length < connect_request.size(); ++length)
+    stopped.push_back(attack(lifelines, 1, connect_request.substr(0, length)));
   expect_alive(lifelines);
   EXPECT_TRUE(is_dropped(stopped.back()));
 }
@@ -162,14 +167,15 @@ TEST_P(LifelineAttack, SilentConnectionsDoNotKeepQuestionsOut) {
 
 TEST_P(LifelineAttack, AQuestionInSinglePiecesIsAnswered) {
   const Lifelines lifelines = make_lifelines(3, GetParam());
-  Challenged one = knock(lifelines, 2);
-  const lifeline::Query query{{{}, 0, 3}, -1};
-  for (const char byte : lifeline::encode(lifeline::proven(one.handshake, job_secret, query)))
+  Challenged one = connect_request(lifelines, 2);
+  const failure_detector::Query query{{{}, 0, 3}, -1};
+  for (const char byte :
+       failure_detector::encode(failure_detector::proven(one.handshake, job_secret, query)))
     one.socket.send_all(&byte, 1, in_seconds(60));
-  const auto answer = lifeline::receive_message(one.socket, in_seconds(60), {});
+  const auto answer = failure_detector::receive_message(one.socket, in_seconds(60), {});
   ASSERT_TRUE(answer);
-  EXPECT_TRUE(std::holds_alternative<lifeline::Status>(*answer));
-  EXPECT_TRUE(lifeline::is_proven(one.handshake, job_secret, *answer));
+  EXPECT_TRUE(std::holds_alternative<failure_detector::Status>(*answer));
+  EXPECT_TRUE(failure_detector::is_proven(one.handshake, job_secret, *answer));
 }
 
 /// Everyone sees another address for one PE's lifeline: nobody listens there.
@@ -211,11 +217,12 @@ TEST(LifelineStart, ThrowsOnAllPesIfOneCannotConnect) {
   std::vector<std::string> messages;
   run_bootstrap_threads(6, [&](Bootstrap& bootstrap) {
     LyingBootstrap lying(bootstrap, 1, closed);
-    lifeline::Settings settings;
+    failure_detector::Settings settings;
     settings.always_tcp = true;
     settings.connect_limit_s = 4;
     try {
-      lifeline::start(lying, job_secret, loopback(), two_hosts(6), settings, in_seconds(60));
+      failure_detector::start(lying, job_secret, loopback(), two_hosts(6), settings,
+                              in_seconds(60));
     } catch (const Error& error) {
       const std::lock_guard lock(mutex);
       messages.push_back(error.message());
@@ -260,21 +267,22 @@ private:
 };
 
 TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
-  using lifeline::encode;
+  using failure_detector::encode;
   // What it cannot know is the proof: so it gets no further with a Welcome that looks right.
   for (const auto& [script, words] :
-       {std::pair{encode(lifeline::Welcome{{}, 7}), "is no PE of a job of this tool"},
-        std::pair{encode(lifeline::Challenge{}) + encode(lifeline::Welcome{{}, 0}),
+       {std::pair{encode(failure_detector::Welcome{{}, 7}), "is no PE of a job of this tool"},
+        std::pair{encode(failure_detector::Challenge{}) + encode(failure_detector::Welcome{{}, 0}),
                   "somebody else answers"}}) {
     const Impostor impostor(script);
     std::atomic<int> refused{0};
     run_bootstrap_threads(2, [&, words = words](Bootstrap& bootstrap) {
       LyingBootstrap lying(bootstrap, 0, impostor.address());
-      lifeline::Settings settings;
+      failure_detector::Settings settings;
       settings.always_tcp = true;
       settings.connect_limit_s = 4;
       try {
-        lifeline::start(lying, job_secret, loopback(), two_hosts(2), settings, in_seconds(60));
+        failure_detector::start(lying, job_secret, loopback(), two_hosts(2), settings,
+                                in_seconds(60));
       } catch (const Error& error) {
         EXPECT_NE(error.message().find(words), std::string::npos) << error.message();
         EXPECT_NE(error.message().find(impostor.address()), std::string::npos) << error.message();
@@ -289,14 +297,14 @@ TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
 std::vector<std::string> start_with_addresses(int n_pes, const std::string& of_first) {
   std::mutex mutex;
   std::vector<std::string> messages;
-  std::vector<std::unique_ptr<Lifeline>> made(static_cast<std::size_t>(n_pes));
+  std::vector<std::unique_ptr<FailureDetector>> made(static_cast<std::size_t>(n_pes));
   run_bootstrap_threads(n_pes, [&](Bootstrap& bootstrap) {
     LyingBootstrap lying(bootstrap, 0, of_first);
-    lifeline::Settings settings;
+    failure_detector::Settings settings;
     settings.always_tcp = true;
     settings.connect_limit_s = 4;
     try {
-      made[static_cast<std::size_t>(bootstrap.rank())] = lifeline::start(
+      made[static_cast<std::size_t>(bootstrap.rank())] = failure_detector::start(
           lying, job_secret, loopback(), two_hosts(n_pes), settings, in_seconds(60));
     } catch (const Error& error) {
       const std::lock_guard lock(mutex);
@@ -366,7 +374,7 @@ TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
     WordyBootstrap wordy(bootstrap);
     try {
-      lifeline::start(wordy, job_secret, {}, two_hosts(3), {}, in_seconds(60));
+      failure_detector::start(wordy, job_secret, {}, two_hosts(3), {}, in_seconds(60));
     } catch (const Error& error) {
       const std::lock_guard lock(mutex);
       messages.push_back(error.message());
@@ -378,16 +386,16 @@ TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
 
 /// A neighbour whose Welcome was lost comes again; what it has given up is no lost PE.
 TEST(LifelineThread, ANeighbourThatComesAgainTakesItsOldPlace) {
-  lifeline::State state(0, 2, job_secret, two_hosts(2));
+  failure_detector::State state(0, 2, job_secret, two_hosts(2));
   std::vector<Listener> listeners;
   listeners.emplace_back(loopback().front());
   const SocketAddress address = listeners[0].address();
-  lifeline::Thread thread(state, std::move(listeners), {1});
+  failure_detector::Thread thread(state, std::move(listeners), {1});
   const auto come = [&] {
     Challenged one{Socket::connect(address, "PE 0", in_seconds(60)), {}};
-    one.handshake = lifeline::knock_at(one.socket, in_seconds(60), {});
-    one.say(lifeline::proven(one.handshake, job_secret, lifeline::Hello{{}, 1, 2}));
-    EXPECT_TRUE(lifeline::receive_message(one.socket, in_seconds(60), {})) << "the Welcome";
+    one.handshake = failure_detector::request_challenge(one.socket, in_seconds(60), {});
+    one.say(failure_detector::proven(one.handshake, job_secret, failure_detector::Hello{{}, 1, 2}));
+    EXPECT_TRUE(failure_detector::receive_message(one.socket, in_seconds(60), {})) << "the Welcome";
     return one;
   };
   come(); // and goes
@@ -395,13 +403,13 @@ TEST(LifelineThread, ANeighbourThatComesAgainTakesItsOldPlace) {
   EXPECT_EQ(thread.wait_linked({1}, in_seconds(0.2)), 1) << "it has not said that it was let in";
   Challenged used = come();
   EXPECT_TRUE(is_dropped_after_messages(held.socket));
-  used.say(lifeline::PhaseNotice{1, "heap"});
+  used.say(failure_detector::PhaseNotice{1, "heap"});
   EXPECT_EQ(thread.wait_linked({1}, in_seconds(60)), -1);
   EXPECT_EQ(state.failure(), nullptr);
   // From now on it is missed, and nobody takes its place.
   Challenged late{Socket::connect(address, "PE 0", in_seconds(60)), {}};
-  late.handshake = lifeline::knock_at(late.socket, in_seconds(60), {});
-  late.say(lifeline::proven(late.handshake, job_secret, lifeline::Hello{{}, 1, 2}));
+  late.handshake = failure_detector::request_challenge(late.socket, in_seconds(60), {});
+  late.say(failure_detector::proven(late.handshake, job_secret, failure_detector::Hello{{}, 1, 2}));
   EXPECT_TRUE(is_dropped(late.socket));
   used.socket.close();
   EXPECT_TRUE(eventually([&] { return state.failed(); }));

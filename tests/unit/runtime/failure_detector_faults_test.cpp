@@ -31,29 +31,29 @@ void report(ForkSlot& slot, const Error& error) {
 
 /// Starts a lifeline, waits for commands and failures, says when it learnt of one, and stays.
 void live(Bootstrap& bootstrap, ForkSlot& slot, const Job& job) {
-  lifeline::Settings settings;
+  failure_detector::Settings settings;
   settings.always_tcp = job.over_tcp;
-  const auto lifeline = lifeline::start(bootstrap, job_secret,
-                                        job.over_tcp ? loopback() : std::vector<SocketAddress>{},
-                                        two_hosts(bootstrap.size()), settings, in_seconds(60));
+  const auto failure_detector = failure_detector::start(
+      bootstrap, job_secret, job.over_tcp ? loopback() : std::vector<SocketAddress>{},
+      two_hosts(bootstrap.size()), settings, in_seconds(60));
   const int next = (bootstrap.rank() + 1) % bootstrap.size();
-  lifeline->phase("heap");
+  failure_detector->phase("heap");
   bootstrap.barrier(in_seconds(60));
   slot.state.store(ready, std::memory_order_release);
   try {
     for (;;) {
-      lifeline->check();
+      failure_detector->check();
       const int command = slot.command.exchange(0);
       if (command == fail)
-        lifeline->announce(Error(ExitCode::finding, "x", "do", "y", "z"), "heap");
+        failure_detector->announce(Error(ExitCode::finding, "x", "do", "y", "z"), "heap");
       if (command == wait_for_next) {
-        lifeline->waiting_for(next);
+        failure_detector->waiting_for(next);
         slot.state.store(waiting, std::memory_order_release);
       }
       if (command == give_up_on_next)
-        lifeline->give_up("barrier", next);
+        failure_detector->give_up("barrier", next);
       if (command == give_up_on_all)
-        lifeline->give_up("barrier", -1);
+        failure_detector->give_up("barrier", -1);
       std::this_thread::sleep_for(std::chrono::microseconds(job.poll_us));
     }
   } catch (const Error& error) {

@@ -6,7 +6,7 @@
 
 #include "src/runtime/failure_detector_link.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 namespace {
 
 struct Pair {
@@ -108,4 +108,4 @@ TEST(LifelineLink, SendingToAClosedPeerLeavesItsLastWordsReadable) {
 }
 
 } // namespace
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

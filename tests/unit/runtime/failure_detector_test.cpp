@@ -21,8 +21,8 @@ Error some_error() {
 }
 
 void say_goodbye(Lifelines& lifelines) {
-  for (auto& lifeline : lifelines)
-    lifeline->goodbye();
+  for (auto& failure_detector : lifelines)
+    failure_detector->goodbye();
 }
 
 class LifelineOver : public testing::TestWithParam<bool> {};
@@ -38,9 +38,9 @@ TEST_P(LifelineOver, StartsAndEndsWithoutAFailure) {
     // One leaves after the other, and nobody minds.
     while (!lifelines.empty()) {
       lifelines.erase(lifelines.begin());
-      for (const auto& lifeline : lifelines) {
-        EXPECT_NO_THROW(lifeline->check());
-        EXPECT_EQ(lifeline->failure(), nullptr);
+      for (const auto& failure_detector : lifelines) {
+        EXPECT_NO_THROW(failure_detector->check());
+        EXPECT_EQ(failure_detector->failure(), nullptr);
       }
     }
   }
@@ -50,16 +50,16 @@ TEST_P(LifelineOver, AFailureReachesAll) {
   for (const int failing : {0, 1, 5, 14}) {
     Lifelines lifelines = make_lifelines(15, GetParam());
     lifelines[static_cast<std::size_t>(failing)]->announce(some_error(), "heap");
-    for (const auto& lifeline : lifelines) {
-      const std::optional<Error> error = failure_of(*lifeline);
+    for (const auto& failure_detector : lifelines) {
+      const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       const std::string pe = std::to_string(failing), host = failing % 2 == 0 ? "a" : "b";
       EXPECT_EQ(error->message(), "cannot go on with the job: PE " + pe + " (host " + host +
                                       ") failed in phase heap: cannot reserve the heap: no space");
       EXPECT_EQ(error->fix(), "lower SYMMETRIC_SIZE");
       EXPECT_EQ(error->code(), ExitCode::finding);
-      EXPECT_EQ(lifeline->failure()->pe, failing);
-      EXPECT_EQ(lifeline->failure()->phase, "heap");
+      EXPECT_EQ(failure_detector->failure()->pe, failing);
+      EXPECT_EQ(failure_detector->failure()->phase, "heap");
     }
   }
 }
@@ -68,9 +68,9 @@ TEST_P(LifelineOver, APeThatLeavesWithoutAWordIsLost) {
   Lifelines lifelines = make_lifelines(15, GetParam());
   lifelines[3]->phase("heap");
   lifelines[3].reset();
-  for (const auto& lifeline : lifelines)
-    if (lifeline) {
-      const std::optional<Error> error = failure_of(*lifeline);
+  for (const auto& failure_detector : lifelines)
+    if (failure_detector) {
+      const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       EXPECT_EQ(error->message(), "cannot go on with the job: PE 3 (host b) was lost in phase "
                                   "heap: its connection ended");
@@ -81,8 +81,8 @@ TEST_P(LifelineOver, APeThatLeavesWithoutAWordIsLost) {
 /// Nobody hears of it but who asks; PE 0 alone may not be lost.
 TEST_P(LifelineOver, WhereLossIsAllowedOnlyPeZeroIsMissed) {
   Lifelines lifelines = make_lifelines(7, GetParam());
-  for (auto& lifeline : lifelines)
-    lifeline->allow_loss();
+  for (auto& failure_detector : lifelines)
+    failure_detector->allow_loss();
   EXPECT_EQ(lifelines[0]->presence(3, 10), Presence::answers);
   lifelines[3].reset();
   lifelines[1].reset();
@@ -90,29 +90,29 @@ TEST_P(LifelineOver, WhereLossIsAllowedOnlyPeZeroIsMissed) {
     EXPECT_EQ(lifelines[0]->presence(pe, 10), Presence::gone) << pe;
   EXPECT_EQ(lifelines[0]->presence(6, 10), Presence::answers);
   std::this_thread::sleep_for(std::chrono::milliseconds(300)); // for a notice that must not come
-  for (const auto& lifeline : lifelines)
-    if (lifeline) {
-      EXPECT_FALSE(health_of(*lifeline));
+  for (const auto& failure_detector : lifelines)
+    if (failure_detector) {
+      EXPECT_FALSE(health_of(*failure_detector));
     }
   // What fails without being left alone is a failure as ever, and so is the end of PE 0.
-  lifelines[5]->step_aside();
+  lifelines[5]->exclude_self();
   EXPECT_TRUE(lifelines[5]->announce(some_error(), "moe"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_FALSE(health_of(*lifelines[2]));
   lifelines[0].reset();
-  for (const auto& lifeline : lifelines)
-    if (lifeline) {
-      const std::optional<Error> error = failure_of(*lifeline);
+  for (const auto& failure_detector : lifelines)
+    if (failure_detector) {
+      const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       EXPECT_NE(error->message().find("PE 0"), std::string::npos) << error->message();
     }
 }
 
-TEST(Lifeline, TheFirstFailureWins) {
+TEST(FailureDetector, TheFirstFailureWins) {
   Lifelines lifelines = make_lifelines(7);
   lifelines[4]->announce(some_error(), "heap");
-  for (const auto& lifeline : lifelines)
-    ASSERT_TRUE(failure_of(*lifeline));
+  for (const auto& failure_detector : lifelines)
+    ASSERT_TRUE(failure_of(*failure_detector));
   lifelines[2]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics");
   lifelines[6].reset();
   lifelines[5]->phase("teams");
@@ -121,25 +121,25 @@ TEST(Lifeline, TheFirstFailureWins) {
 }
 
 /// A PE that a signal ends is no PE that was lost.
-TEST(Lifeline, WhoIsInterruptedSaysSo) {
+TEST(FailureDetector, WhoIsInterruptedSaysSo) {
   Lifelines lifelines = make_lifelines(4);
   lifelines[1]->phase("bench put 1M");
   lifelines[1]->announce(
       Error(ExitCode::interrupted, "the run", "finish", "interrupted by SIGTERM", "start it again"),
       "");
   lifelines[1].reset();
-  for (const auto& lifeline : lifelines)
-    if (lifeline) {
-      const std::optional<Error> error = failure_of(*lifeline);
+  for (const auto& failure_detector : lifelines)
+    if (failure_detector) {
+      const std::optional<Error> error = failure_of(*failure_detector);
       ASSERT_TRUE(error);
       EXPECT_EQ(error->message(), "cannot go on with the job: PE 1 (host b) was interrupted by "
                                   "SIGTERM in phase bench put 1M");
       EXPECT_EQ(error->code(), ExitCode::interrupted);
-      EXPECT_FALSE(lifeline->failure()->unresponsive);
+      EXPECT_FALSE(failure_detector->failure()->unresponsive);
     }
 }
 
-TEST(Lifeline, AnnouncingTellsWhetherItWasTheFirst) {
+TEST(FailureDetector, AnnouncingTellsWhetherItWasTheFirst) {
   Lifelines lifelines = make_lifelines(3);
   EXPECT_TRUE(lifelines[1]->announce(some_error(), "heap"));
   EXPECT_FALSE(lifelines[1]->announce(Error(ExitCode::usage, "x", "do", "y", "z"), "nics"));
@@ -149,16 +149,16 @@ TEST(Lifeline, AnnouncingTellsWhetherItWasTheFirst) {
 }
 
 /// What await_cause() throws; nothing if it throws nothing.
-std::optional<Error> cause_of(lifeline::TreeLifeline& lifeline, int peer) {
+std::optional<Error> cause_of(failure_detector::TreeFailureDetector& failure_detector, int peer) {
   try {
-    lifeline.await_cause(peer);
+    failure_detector.await_cause(peer);
   } catch (const Error& error) {
     return error;
   }
   return std::nullopt;
 }
 
-TEST(Lifeline, TheCauseMayComeAfterItsEffect) {
+TEST(FailureDetector, TheCauseMayComeAfterItsEffect) {
   for (const int peer : {1, -1}) {
     Lifelines lifelines = make_lifelines(4);
     std::optional<Error> cause;
@@ -176,7 +176,7 @@ TEST(Lifeline, TheCauseMayComeAfterItsEffect) {
   }
 }
 
-TEST(Lifeline, ACauseThatDoesNotComeIsNotWaitedForLong) {
+TEST(FailureDetector, ACauseThatDoesNotComeIsNotWaitedForLong) {
   Lifelines lifelines = make_lifelines(3);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(cause_of(*lifelines[0], 2));
@@ -186,21 +186,21 @@ TEST(Lifeline, ACauseThatDoesNotComeIsNotWaitedForLong) {
   EXPECT_EQ(lifelines[0]->failure(), nullptr);
 }
 
-TEST(Lifeline, AnnouncingAndLeavingAtOnceTellsTheReason) {
+TEST(FailureDetector, AnnouncingAndLeavingAtOnceTellsTheReason) {
   for (int round = 0; round < 20; ++round) {
     Lifelines lifelines = make_lifelines(7);
     lifelines[1]->announce(some_error(), "heap");
     lifelines[1].reset();
-    for (const auto& lifeline : lifelines)
-      if (lifeline) {
-        ASSERT_TRUE(failure_of(*lifeline));
-        EXPECT_EQ(lifeline->failure()->phase, "heap");
-        EXPECT_EQ(lifeline->failure()->fix, "lower SYMMETRIC_SIZE");
+    for (const auto& failure_detector : lifelines)
+      if (failure_detector) {
+        ASSERT_TRUE(failure_of(*failure_detector));
+        EXPECT_EQ(failure_detector->failure()->phase, "heap");
+        EXPECT_EQ(failure_detector->failure()->fix, "lower SYMMETRIC_SIZE");
       }
   }
 }
 
-TEST(Lifeline, ThosePassingTheNewsOnMayLeaveAtOnce) {
+TEST(FailureDetector, ThosePassingTheNewsOnMayLeaveAtOnce) {
   for (int round = 0; round < 20; ++round) {
     Lifelines lifelines = make_lifelines(31);
     std::vector<std::thread> mains;
@@ -219,7 +219,7 @@ TEST(Lifeline, ThosePassingTheNewsOnMayLeaveAtOnce) {
   }
 }
 
-TEST(Lifeline, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
+TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
   for (std::size_t first = 0; first < 15; ++first) {
     Lifelines lifelines = make_lifelines(15);
     lifelines[first]->goodbye();
@@ -227,24 +227,24 @@ TEST(Lifeline, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
     // Its neighbours were told before the connections ended: this is the first failure.
     const std::size_t failing = (first + 1) % 15;
     lifelines[failing]->announce(some_error(), "barrier");
-    for (const auto& lifeline : lifelines)
-      if (lifeline) {
-        ASSERT_TRUE(failure_of(*lifeline));
-        EXPECT_EQ(lifeline->failure()->pe, static_cast<int>(failing));
+    for (const auto& failure_detector : lifelines)
+      if (failure_detector) {
+        ASSERT_TRUE(failure_of(*failure_detector));
+        EXPECT_EQ(failure_detector->failure()->pe, static_cast<int>(failing));
       }
   }
 }
 
-TEST(Lifeline, StatusIsAnsweredByEveryPe) {
+TEST(FailureDetector, StatusIsAnsweredByEveryPe) {
   Lifelines lifelines = make_lifelines(9);
-  const lifeline::State asking(0, 9, job_secret, two_hosts(9));
+  const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   for (int pe = 0; pe < 9; ++pe) {
     const auto at = static_cast<std::size_t>(pe);
     lifelines[at]->phase("first");
     lifelines[at]->phase("phase-" + std::to_string(pe));
     lifelines[at]->waiting_for(-1);
     lifelines[at]->waiting_for(8 - pe);
-    const auto status = lifeline::ask(asking, lifelines[0]->addresses(), pe, -1, 60);
+    const auto status = failure_detector::ask(asking, lifelines[0]->addresses(), pe, -1, 60);
     ASSERT_TRUE(status) << pe;
     EXPECT_EQ(status->phase.name, "phase-" + std::to_string(pe));
     EXPECT_EQ(status->phase.number, 2U);
@@ -254,16 +254,17 @@ TEST(Lifeline, StatusIsAnsweredByEveryPe) {
   }
 }
 
-TEST(Lifeline, NeighboursKnowEachOthersPhase) {
+TEST(FailureDetector, NeighboursKnowEachOthersPhase) {
   Lifelines lifelines = make_lifelines(9);
-  const lifeline::State asking(0, 9, job_secret, two_hosts(9));
+  const failure_detector::State asking(0, 9, job_secret, two_hosts(9));
   lifelines[7]->phase("nics");
   for (const int neighbour : {1, 3})
     EXPECT_TRUE(eventually([&] {
-      const auto status = lifeline::ask(asking, lifelines[0]->addresses(), neighbour, 7, 60);
+      const auto status =
+          failure_detector::ask(asking, lifelines[0]->addresses(), neighbour, 7, 60);
       return status && status->knows_other && status->other.name == "nics";
     })) << neighbour;
-  const auto stranger = lifeline::ask(asking, lifelines[0]->addresses(), 2, 7, 60);
+  const auto stranger = failure_detector::ask(asking, lifelines[0]->addresses(), 2, 7, 60);
   ASSERT_TRUE(stranger);
   EXPECT_FALSE(stranger->knows_other);
 }
@@ -281,8 +282,8 @@ TEST_P(LifelineOver, GiveUpNamesTheEndOfTheChainEverywhere) {
               "cannot finish barrier: PE 4 (host a) is in phase heap and waits for nobody");
     EXPECT_EQ(error.code(), ExitCode::deadline);
   }
-  for (const auto& lifeline : lifelines) {
-    const std::optional<Error> error = failure_of(*lifeline);
+  for (const auto& failure_detector : lifelines) {
+    const std::optional<Error> error = failure_of(*failure_detector);
     ASSERT_TRUE(error);
     EXPECT_EQ(error->message(),
               "cannot go on with the job: PE 4 (host a) is in phase heap and waits for nobody");
@@ -290,7 +291,7 @@ TEST_P(LifelineOver, GiveUpNamesTheEndOfTheChainEverywhere) {
   }
 }
 
-TEST(Lifeline, GiveUpOfAllAtOnceNamesOneCulprit) {
+TEST(FailureDetector, GiveUpOfAllAtOnceNamesOneCulprit) {
   Lifelines lifelines = make_lifelines(16);
   lifelines[9]->phase("heap");
   const auto waits_for = [](int pe) { return pe == 3 ? 9 : 3; };
@@ -317,10 +318,10 @@ TEST(Lifeline, GiveUpOfAllAtOnceNamesOneCulprit) {
   EXPECT_TRUE(failure_of(*lifelines[9]));
 }
 
-TEST(Lifeline, GiveUpWithoutAPeerAsksAll) {
+TEST(FailureDetector, GiveUpWithoutAPeerAsksAll) {
   Lifelines lifelines = make_lifelines(12);
-  for (const auto& lifeline : lifelines)
-    lifeline->phase("heap");
+  for (const auto& failure_detector : lifelines)
+    failure_detector->phase("heap");
   for (std::size_t pe = 0; pe < 12; ++pe)
     if (pe != 7 && pe != 10)
       lifelines[pe]->phase("teams");
@@ -334,7 +335,7 @@ TEST(Lifeline, GiveUpWithoutAPeerAsksAll) {
   EXPECT_EQ(failure_of(*lifelines[11])->code(), ExitCode::deadline);
 }
 
-TEST(Lifeline, GiveUpAfterAFailureThrowsThatFailure) {
+TEST(FailureDetector, GiveUpAfterAFailureThrowsThatFailure) {
   Lifelines lifelines = make_lifelines(4);
   lifelines[3]->announce(some_error(), "heap");
   ASSERT_TRUE(failure_of(*lifelines[0]));
@@ -347,7 +348,7 @@ TEST(Lifeline, GiveUpAfterAFailureThrowsThatFailure) {
   }
 }
 
-TEST(Lifeline, AJobOfOne) {
+TEST(FailureDetector, AJobOfOne) {
   Lifelines lifelines = make_lifelines(1);
   lifelines[0]->phase("heap");
   EXPECT_NO_THROW(lifelines[0]->check());
@@ -357,14 +358,14 @@ TEST(Lifeline, AJobOfOne) {
   lifelines[0]->goodbye();
 }
 
-TEST(Lifeline, WithoutAnyAddressAllPesSayWhichOne) {
+TEST(FailureDetector, WithoutAnyAddressAllPesSayWhichOne) {
   std::atomic<int> refused{0};
-  lifeline::Settings settings;
+  failure_detector::Settings settings;
   settings.always_tcp = true;
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
     const auto mine = bootstrap.rank() == 1 ? std::vector<SocketAddress>{} : loopback();
     try {
-      lifeline::start(bootstrap, job_secret, mine, two_hosts(3), settings, in_seconds(60));
+      failure_detector::start(bootstrap, job_secret, mine, two_hosts(3), settings, in_seconds(60));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::unavailable);
       EXPECT_NE(error.message().find("PE 1 (host b) has no network address"), std::string::npos);
@@ -374,22 +375,23 @@ TEST(Lifeline, WithoutAnyAddressAllPesSayWhichOne) {
   EXPECT_EQ(refused, 3);
 }
 
-TEST(Lifeline, PublicStartUsesUnixOnOneMachine) {
+TEST(FailureDetector, PublicStartUsesUnixOnOneMachine) {
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
-    const auto lifeline = Lifeline::start(bootstrap, job_secret, {}, two_hosts(3), in_seconds(60));
-    lifeline->phase("heap");
-    bootstrap.watch(lifeline.get());
+    const auto failure_detector =
+        FailureDetector::start(bootstrap, job_secret, {}, two_hosts(3), in_seconds(60));
+    failure_detector->phase("heap");
+    bootstrap.watch(failure_detector.get());
     bootstrap.barrier(in_seconds(60));
-    lifeline->goodbye();
-    EXPECT_NO_THROW(lifeline->check());
+    failure_detector->goodbye();
+    EXPECT_NO_THROW(failure_detector->check());
     bootstrap.watch(nullptr);
   });
 }
 
-TEST(Lifeline, TcpConnectionsNoticeALostHost) {
+TEST(FailureDetector, TcpConnectionsNoticeALostHost) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
   const Socket socket = Socket::connect(listener.address(), "peer", in_seconds(60));
-  lifeline::watch_for_silence(socket);
+  failure_detector::watch_for_silence(socket);
   int value = 0;
   socklen_t length = sizeof value;
   ASSERT_EQ(::getsockopt(socket.descriptor(), SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
@@ -403,7 +405,7 @@ TEST(Lifeline, TcpConnectionsNoticeALostHost) {
 } // namespace
 } // namespace shmemctl
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 // Which addresses of other hosts a lifeline tries: no socket is opened.
 
 namespace {
@@ -463,7 +465,7 @@ TEST(LifelineAddresses, TheOrderIsThatOfThePeThatOffersThem) {
 }
 
 } // namespace
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector
 
 namespace shmemctl {
 // Who asks the launcher to end a job that has a process which will not end by itself.

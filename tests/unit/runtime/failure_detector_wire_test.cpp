@@ -4,7 +4,7 @@
 
 #include "src/runtime/failure_detector_wire.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 namespace {
 
 std::vector<Message> samples() {
@@ -37,7 +37,7 @@ std::vector<Message> samples() {
           Goodbye{},
           status,
           Status{},
-          Knock{{1, 2}},
+          ConnectionRequest{{1, 2}},
           Challenge{{3, 4}}};
 }
 
@@ -105,9 +105,9 @@ TEST(LifelineWire, LengthsAreLimited) {
   }
   Failure failure;
   failure.message = std::string(100, 'x');
-  EXPECT_EQ(decode(encode(failure), max_stranger_bytes).state, Decoding::garbage);
-  EXPECT_EQ(decode(encode(Query{}), max_stranger_bytes).state, Decoding::garbage) << "rank 0 of 0";
-  EXPECT_EQ(decode(encode(Query{Hello{{}, 0, 1}, 0}), max_stranger_bytes).state,
+  EXPECT_EQ(decode(encode(failure), max_unproven_bytes).state, Decoding::garbage);
+  EXPECT_EQ(decode(encode(Query{}), max_unproven_bytes).state, Decoding::garbage) << "rank 0 of 0";
+  EXPECT_EQ(decode(encode(Query{Hello{{}, 0, 1}, 0}), max_unproven_bytes).state,
             Decoding::complete);
 }
 
@@ -123,7 +123,7 @@ TEST(LifelineWire, LongTextsAreCutAndStillFit) {
 }
 
 TEST(LifelineWire, WrongFieldsAreGarbage) {
-  std::string other_version = encode(Knock{});
+  std::string other_version = encode(ConnectionRequest{});
   other_version[8] = 1;
   EXPECT_EQ(decode(other_version, max_frame_bytes).state, Decoding::garbage);
   for (const Hello& bad : {Hello{{}, 7, 7}, Hello{{}, -1, 7}, Hello{{}, 0, 0}, Hello{{}, 0, -5}})
@@ -152,7 +152,8 @@ TEST(LifelineWire, AProofHoldsForOneMessageOnOneConnection) {
   EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Query{{{}, 3, 7}, 1})));
   EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Welcome{{}, 1})));
   EXPECT_TRUE(is_proven(here, secret, proven(here, secret, Status{})));
-  for (const Message& without : {Message(Goodbye{}), Message(Knock{}), Message(Failure{})})
+  for (const Message& without :
+       {Message(Goodbye{}), Message(ConnectionRequest{}), Message(Failure{})})
     EXPECT_FALSE(is_proven(here, secret, without));
 }
 
@@ -171,4 +172,4 @@ TEST(LifelineWire, DamagedFramesNeverBreakIt) {
 }
 
 } // namespace
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

@@ -13,7 +13,7 @@ namespace {
 
 struct Regions {
   alignas(64) std::byte internal[256] = {}, heap[3][1024] = {};
-  DirectPlaces places{3};
+  LoadStoreTable places{3};
   Regions() {
     places.set({region::internal, internal, sizeof internal, {internal}});
     places.set({region::heap, heap[0], 512, {heap[0], heap[1], nullptr}});
@@ -22,14 +22,14 @@ struct Regions {
 
 } // namespace
 
-TEST(DirectPlaces, FindsWhatIsMapped) {
+TEST(LoadStoreTable, FindsWhatIsMapped) {
   Regions all;
   EXPECT_EQ(all.places.find(all.heap[0] + 5, 8, 0), all.heap[0] + 5);
   EXPECT_EQ(all.places.find(all.heap[0] + 5, 8, 1), all.heap[1] + 5);
   EXPECT_EQ(all.places.find(all.internal + 255, 1, 0), all.internal + 255);
 }
 
-TEST(DirectPlaces, FindsNothingElse) {
+TEST(LoadStoreTable, FindsNothingElse) {
   Regions all;
   EXPECT_EQ(all.places.find(all.heap[0], 8, 2), nullptr);
   EXPECT_EQ(all.places.find(all.internal, 8, 1), nullptr); // its view has no entry for PE 1
@@ -38,10 +38,10 @@ TEST(DirectPlaces, FindsNothingElse) {
   int local = 0;
   EXPECT_EQ(all.places.find(&local, 4, 0), nullptr);
   EXPECT_EQ(all.places.find(nullptr, 1, 0), nullptr);
-  EXPECT_EQ(DirectPlaces(3).find(all.heap[0], 1, 0), nullptr);
+  EXPECT_EQ(LoadStoreTable(3).find(all.heap[0], 1, 0), nullptr);
 }
 
-TEST(DirectPlaces, RangesEndInTheirRegion) {
+TEST(LoadStoreTable, RangesEndInTheirRegion) {
   Regions all;
   EXPECT_NE(all.places.find(all.heap[0] + 504, 8, 1), nullptr);
   EXPECT_EQ(all.places.find(all.heap[0] + 505, 8, 1), nullptr);
@@ -50,7 +50,7 @@ TEST(DirectPlaces, RangesEndInTheirRegion) {
   EXPECT_EQ(all.places.find(all.heap[0] + 8, ~std::size_t{0}, 1), nullptr);
 }
 
-TEST(DirectPlaces, OtherRegionsAreNotKept) {
+TEST(LoadStoreTable, OtherRegionsAreNotKept) {
   Regions all;
   all.places.set({limits::max_regions, all.heap[2], 512, {all.heap[2]}});
   all.places.set({-1, all.heap[2], 512, {all.heap[2]}});
@@ -58,7 +58,7 @@ TEST(DirectPlaces, OtherRegionsAreNotKept) {
   EXPECT_NE(all.places.find(all.heap[0], 8, 0), nullptr);
 }
 
-TEST(DirectPlaces, ARegionGrowsWhileOthersLook) {
+TEST(LoadStoreTable, ARegionGrowsWhileOthersLook) {
   Regions all;
   std::atomic<bool> found{false};
   std::thread reader([&] {
@@ -77,11 +77,11 @@ TEST(DirectPlaces, ARegionGrowsWhileOthersLook) {
   EXPECT_NE(all.places.find(all.heap[0] + 1016, 8, 0), nullptr);
 }
 
-TEST(DirectPlaces, NumbersThatShareASlotAreAllFound) {
+TEST(LoadStoreTable, NumbersThatShareASlotAreAllFound) {
   constexpr std::size_t n_pes = 200; // more than there are near slots
   std::vector<std::byte> memory(n_pes * 64);
   const auto of = [&](std::size_t pe) { return memory.data() + pe * 64; };
-  DirectPlaces places(n_pes);
+  LoadStoreTable places(n_pes);
   RegionView view{region::heap, of(0), 64, std::vector<std::byte*>(n_pes)};
   // The higher of two that share a slot comes first, and is there before the other one.
   view.mapped[130] = of(130);
@@ -95,7 +95,7 @@ TEST(DirectPlaces, NumbersThatShareASlotAreAllFound) {
     EXPECT_EQ(places.find(of(0) + 56, 8, static_cast<int>(pe)), of(pe) + 56);
 }
 
-TEST(DirectPlaces, NoNumberIsMistakenForAFreeSlot) {
+TEST(LoadStoreTable, NoNumberIsMistakenForAFreeSlot) {
   Regions all;
   for (int pe = -200; pe < 0; ++pe)
     ASSERT_EQ(all.places.find(all.heap[0], 8, pe), nullptr) << pe;
@@ -105,7 +105,7 @@ TEST(DirectPlaces, NoNumberIsMistakenForAFreeSlot) {
     EXPECT_EQ(all.places.find(all.heap[0], 8, pe), nullptr);
 }
 
-TEST(DirectPlaces, WhatIsNoLongerMappedIsNotFound) {
+TEST(LoadStoreTable, WhatIsNoLongerMappedIsNotFound) {
   Regions all;
   all.places.set({region::heap, all.heap[0], 512, {all.heap[0], nullptr, all.heap[2]}});
   EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 1), nullptr);

@@ -8,7 +8,7 @@
 #include "src/runtime/root_cause.h"
 #include "tests/support/lifeline_world.h"
 
-namespace shmemctl::lifeline {
+namespace shmemctl::failure_detector {
 namespace {
 
 /// How many ranks are reached from `start` when `silent` passes nothing on.
@@ -292,4 +292,4 @@ TEST(LifelineCulprit, TheJobsFailureEndsTheSearch) {
 }
 
 } // namespace
-} // namespace shmemctl::lifeline
+} // namespace shmemctl::failure_detector

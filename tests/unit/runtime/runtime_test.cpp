@@ -88,7 +88,7 @@ TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
 
 // Also in a build without CUDA.
 TEST(Runtime, WithoutAGpuThereIsAReasonOrAnError) {
-  ForkJob job{.n_pes = 2, .gpu = GpuUse::if_there};
+  ForkJob job{.n_pes = 2, .gpu = GpuUse::if_available};
   job.environment = {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}};
   job.body = [](Runtime& runtime) {
     return runtime.gpu() ? std::string("a GPU") : runtime.no_gpu_reason();

@@ -6,15 +6,15 @@
 namespace shmemctl {
 namespace {
 
-GpuOffer gpu(const std::string& uuid, bool shareable = true) {
-  GpuOffer offer;
+GpuCapabilities gpu(const std::string& uuid, bool shareable = true) {
+  GpuCapabilities offer;
   offer.there = true;
   offer.uuid = uuid;
   offer.shareable = shareable;
   return offer;
 }
-GpuOffer none(const std::string& reason) {
-  GpuOffer offer;
+GpuCapabilities none(const std::string& reason) {
+  GpuCapabilities offer;
   offer.reason = reason;
   return offer;
 }
@@ -31,16 +31,16 @@ Placement on_machines(int pe, const std::vector<std::uint64_t>& machines) {
 }
 
 TEST(GpuAgreement, LinesSayWhatWasOffered) {
-  for (const GpuOffer& offer : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
-    const GpuOffer heard = gpu_offer_of(to_line(offer));
+  for (const GpuCapabilities& offer : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
+    const GpuCapabilities heard = parse_gpu_capabilities(to_line(offer));
     EXPECT_TRUE(heard.there);
     EXPECT_EQ(heard.uuid, offer.uuid);
     EXPECT_EQ(heard.shareable, offer.shareable);
   }
-  EXPECT_EQ(gpu_offer_of(to_line(none("no driver"))).reason, "no driver");
+  EXPECT_EQ(parse_gpu_capabilities(to_line(none("no driver"))).reason, "no driver");
   for (const char* line : {"", "g", "gpu", "gpu 1", "none", "other words"}) {
-    EXPECT_FALSE(gpu_offer_of(line).there) << line;
-    EXPECT_EQ(gpu_offer_of(line).reason, "it runs another version of this tool") << line;
+    EXPECT_FALSE(parse_gpu_capabilities(line).there) << line;
+    EXPECT_EQ(parse_gpu_capabilities(line).reason, "it runs another version of this tool") << line;
   }
 }
 
@@ -63,15 +63,15 @@ TEST(GpuAgreement, TheHeapIsOneThatAllGpusHave) {
 
 TEST(GpuAgreement, FabricHandlesAreForMachinesOfOneNvlinkDomain) {
   const auto in = [](const std::string& domain) {
-    GpuOffer offer = gpu("GPU-1");
+    GpuCapabilities offer = gpu("GPU-1");
     offer.fabric = domain;
     return offer;
   };
-  EXPECT_EQ(gpu_offer_of(to_line(in("07aa.2"))).fabric, "07aa.2");
-  EXPECT_EQ(gpu_offer_of(to_line(in("07aa.2"))).uuid, "GPU-1");
-  EXPECT_EQ(gpu_offer_of(to_line(in(""))).fabric, "");
+  EXPECT_EQ(parse_gpu_capabilities(to_line(in("07aa.2"))).fabric, "07aa.2");
+  EXPECT_EQ(parse_gpu_capabilities(to_line(in("07aa.2"))).uuid, "GPU-1");
+  EXPECT_EQ(parse_gpu_capabilities(to_line(in(""))).fabric, "");
   const Placement two = on_machines(0, {1, 1, 2});
-  const auto kind = [&](const std::vector<GpuOffer>& offers, const Placement& placement) {
+  const auto kind = [&](const std::vector<GpuCapabilities>& offers, const Placement& placement) {
     return choose_gpu_heap("auto", offers, placement).kind;
   };
   EXPECT_EQ(kind({in("a.1"), in("a.1"), in("a.1")}, two), "fabric");
@@ -84,7 +84,7 @@ TEST(GpuAgreement, FabricHandlesAreForMachinesOfOneNvlinkDomain) {
 }
 
 TEST(GpuAgreement, PesOfADeviceAreCountedOnTheirMachine) {
-  const std::vector<GpuOffer> offers = {gpu("a"), gpu("a"), gpu("b"), gpu("a")};
+  const std::vector<GpuCapabilities> offers = {gpu("a"), gpu("a"), gpu("b"), gpu("a")};
   EXPECT_EQ(pes_on_device(offers, on_machines(0, {1, 1, 1, 2})), 2);
   EXPECT_EQ(pes_on_device(offers, on_machines(2, {1, 1, 1, 2})), 1);
   EXPECT_EQ(pes_on_device(offers, on_machines(3, {1, 1, 1, 2})), 1);

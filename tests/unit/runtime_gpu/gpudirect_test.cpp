@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t count = 5000; ///< words: more than is sent inline, or copied
 
 const std::string& reason_of(Runtime& runtime) {
-  return runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())].reason;
+  return runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())].reason;
 }
 
 int calls(const char* name) {

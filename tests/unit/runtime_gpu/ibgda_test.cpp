@@ -106,20 +106,20 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
         std::string text;
         const int n = runtime.n_pes();
         for (int peer = 0; peer < n; ++peer) {
-          const GpuWay& way = gpu.ways()[static_cast<std::size_t>(peer)];
+          const GpuPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
           text += " " + std::to_string(static_cast<int>(way.path)) + ":" + way.reason + ";";
         }
         // Pairs in an order in which both ends come to each other.
         for (int sum = 1; sum < 2 * n; ++sum) {
           const int peer = sum - runtime.pe();
           if (peer >= 0 && peer < n && peer != runtime.pe() &&
-              gpu.ways()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
+              gpu.paths_by_pe()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
             kernels.exchange_with(device_job, peer);
         }
         gpu.check();
         runtime.collectives().barrier(team_world);
         for (int peer = 0; peer < n; ++peer)
-          if (gpu.ways()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
+          if (gpu.paths_by_pe()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
             expect(kernels.word(kernels.row_of(peer) + counter) == 3 * rounds, "all additions");
         runtime.collectives().barrier(team_world);
         return text;

@@ -43,7 +43,7 @@ TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
     words[0] = words[1] = 0;
     const auto all = exchange(runtime, buffers.describe(handle));
     if (runtime.pe() == 1) {
-      auto held = std::make_unique<HeldBuffer>(buffers.hold(all[0]));
+      auto held = std::make_unique<BufferRef>(buffers.hold(all[0]));
       const std::uint64_t one = 1;
       runtime.rma().put(words, &one, 8, 0); // held now
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -71,7 +71,7 @@ TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
                              const auto memory = user_memory(kind(), device_of(runtime));
                              const BufferHandle handle = buffers.add(memory->data(), 1 << 20);
                              const auto all = exchange(runtime, buffers.describe(handle));
-                             std::optional<HeldBuffer> held;
+                             std::optional<BufferRef> held;
                              if (runtime.pe() == 1)
                                held.emplace(buffers.hold(all[0]));
                              runtime.collectives().barrier(team_world);

@@ -19,11 +19,11 @@ WaitReport report_of(WaitKind kind, int peer, std::uint64_t expected, std::uint6
   report.kind = kind;
   return report;
 }
-std::string text_of(const WaitWords& words) {
+std::string text_of(const WaitErrorText& words) {
   return words.attempted + " | " + words.message + " | " + words.fix;
 }
 void expect_words(const WaitReport& report, ExitCode code, const std::vector<std::string>& said) {
-  const WaitWords words = words_of_wait(report, pe, 2, "");
+  const WaitErrorText words = describe_wait(report, pe, 2, "");
   const std::string text = text_of(words);
   EXPECT_EQ(words.code, code) << text;
   for (const std::string& part : said)
@@ -33,20 +33,20 @@ void expect_words(const WaitReport& report, ExitCode code, const std::vector<std
   EXPECT_FALSE(words.fix.empty());
 }
 
-TEST(WaitWords, AWordOfTheHeapHasItsOffset) {
+TEST(WaitErrorText, AWordOfTheHeapHasItsOffset) {
   expect_words(report_of(WaitKind::word, 1, 12, 11, 4096), ExitCode::deadline,
                {"wait for PE 1 in", "deadline of 2 s",
                 "the word at offset 4096 of its heap is 11, "
                 "expected was 12",
                 "look at the output of PE 1"});
 }
-TEST(WaitWords, AWordOfOtherMemoryHasNone) {
+TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
   expect_words(report_of(WaitKind::word, -1, 12, 11), ExitCode::deadline,
                {"wait for another PE in", "a word outside of its heap is 11, expected was 12"});
 }
 
 /// The commonest of all: whoever did not come to a barrier.
-TEST(WaitWords, WordsOfATeamSayWhatTheyAre) {
+TEST(WaitErrorText, WordsOfATeamSayWhatTheyAre) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {
     expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamCells) + offset),
@@ -63,17 +63,17 @@ TEST(WaitWords, WordsOfATeamSayWhatTheyAre) {
   expect_cell(offsetof(DeviceTeamCells, messages), "its last message");
   expect_cell(sizeof(DeviceTeamCells) - 8, "its last message");
 }
-TEST(WaitWords, ThisPesOtherBlocksAreNotAPeer) {
+TEST(WaitErrorText, ThisPesOtherBlocksAreNotAPeer) {
   expect_words(report_of(WaitKind::cell, pe, 8, 7, offsetof(DeviceTeamCells, done)),
                ExitCode::deadline,
                {"wait for this PE's other blocks in", "look at what those blocks do, or raise "});
 }
-TEST(WaitWords, BlocksThatMeetAreCounted) {
+TEST(WaitErrorText, BlocksThatMeetAreCounted) {
   expect_words(report_of(WaitKind::blocks, pe, 200, 132), ExitCode::deadline,
                {"meet the other blocks", "132 of 200 blocks have come", "cooperative launch"});
 }
 
-TEST(WaitWords, CollectivesThatCannotBeSayWhy) {
+TEST(WaitErrorText, CollectivesThatCannotBeSayWhy) {
   expect_words(report_of(WaitKind::team_size, -1, 2, 300), ExitCode::usage,
                {"begin a collective of team 2", "300 members", "256 at most", "split the team"});
   expect_words(report_of(WaitKind::no_member, -1, 4, 2), ExitCode::usage,
@@ -83,7 +83,7 @@ TEST(WaitWords, CollectivesThatCannotBeSayWhy) {
 }
 
 /// The missing PE is named, and the one that timed out, whether it is a peer or this PE.
-TEST(WaitWords, ATimeoutOfAPeerNamesTheMissingPe) {
+TEST(WaitErrorText, ATimeoutOfAPeerNamesTheMissingPe) {
   expect_words(report_of(WaitKind::call_failed, 5, 8, 3), ExitCode::deadline,
                {"end a dispatch or combine with PE 3 in",
                 "PE 3 timed out in call 8 waiting for PE 5", "look at the output of PE 5"});
@@ -94,17 +94,17 @@ TEST(WaitWords, ATimeoutOfAPeerNamesTheMissingPe) {
                {"begin a dispatch or combine in", "this PE timed out in call 8 waiting for PE 5"});
 }
 
-TEST(WaitWords, WithoutAPathTheReasonIsSaid) {
+TEST(WaitErrorText, WithoutAPathTheReasonIsSaid) {
   const WaitReport report = report_of(WaitKind::no_path, 6, 0, 0);
-  EXPECT_NE(text_of(words_of_wait(report, pe, 2, "other container")).find("path to it: other"),
+  EXPECT_NE(text_of(describe_wait(report, pe, 2, "other container")).find("path to it: other"),
             std::string::npos);
-  EXPECT_NE(text_of(words_of_wait(report, pe, 2, ""))
+  EXPECT_NE(text_of(describe_wait(report, pe, 2, ""))
                 .find("reach PE 6 in | kernels have no path "
                       "to it |"),
             std::string::npos);
 }
 
-TEST(WaitWords, WhatIsTheNetworksIsKnown) {
+TEST(WaitErrorText, WhatIsTheNetworksIsKnown) {
   for (const WaitKind kind : {WaitKind::word, WaitKind::cell, WaitKind::blocks, WaitKind::team_size,
                               WaitKind::no_member, WaitKind::no_reduction, WaitKind::call_failed})
     EXPECT_FALSE(is_of_network(kind)) << static_cast<int>(kind);
