@@ -1,4 +1,4 @@
-// How the processes of a job find each other before there is anything else: one small interface.
+// The bootstrap: how the processes of a job find each other before there is any transport.
 #pragma once
 
 #include <cstddef>
@@ -99,7 +99,7 @@ public:
   void finish(const Deadline&) override {}
 };
 
-// Ending a job that has a process which will not end by itself.
+// Aborting a job with a process that will not exit by itself.
 
 /// Keeps the bootstrap until this process exits (exit(), or main() returns), after it has printed
 /// its error and written its report; then waits one second, in which the other PEs do the same, and

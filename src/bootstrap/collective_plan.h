@@ -1,5 +1,5 @@
-// The bootstrap's collectives as plans: which bytes go where in each round. They know no socket, so
-// that thousands of PEs can be played through in one process.
+// The bootstrap's collectives as plans: which bytes move in each round. Plans use no socket, so
+// tests simulate thousands of PEs in one process.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How a PE connects to its neighbours, once it knows where they are.
+// Connects a PE to its neighbours (rank ± 2^k), once their addresses are known.
 #pragma once
 
 #include <string>

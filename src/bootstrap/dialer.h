@@ -1,4 +1,4 @@
-// One connection to a PE or a rendezvous that may have several addresses and may not be there yet.
+// Connects to a PE or a rendezvous that may have several addresses and may not be listening yet.
 #pragma once
 
 #include <optional>

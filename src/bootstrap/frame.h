@@ -1,4 +1,4 @@
-// What travels between the PEs of a `uid` job: frames with a fixed header, and their contents.
+// The wire format of the `uid` bootstrap: frames with a fixed header, and their payloads.
 #pragma once
 
 #include <array>

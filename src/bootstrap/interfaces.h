@@ -1,4 +1,4 @@
-// Network interfaces of this host, and the choice among them.
+// Network interfaces of this host, the choice among them, and name resolution.
 #pragma once
 
 #include <optional>
@@ -48,8 +48,6 @@ std::optional<SocketAddress> source_address(const SocketAddress& to);
 
 /// A name for an abstract Unix socket that nothing else has: "shmemctl-<16 hex digits>".
 std::string random_unix_name();
-
-// Host names, with a deadline.
 
 /// The addresses of a host name. A name server that is out of order is asked again until the
 /// deadline. Throws Error (unavailable: no such host; deadline).

@@ -1,4 +1,5 @@
-// Rank and size of a process, as launchers leave them in its environment.
+// Rank and size of this process as its launcher left them in the environment, before any bootstrap
+// is opened.
 #pragma once
 
 #include <optional>
@@ -35,8 +36,6 @@ struct HostAndPort {
   bool is_address = false; ///< not a name
 };
 HostAndPort parse_session_id(const std::string& text);
-
-// Which process of its job this one is, before any bootstrap has been opened.
 
 /// The rank that the launcher, or the user who started the job by hand, gave to this process; 0 if
 /// it was not launched as one of several; nothing if its environment does not say.

@@ -1,4 +1,4 @@
-// The rounds of the bootstrap's collectives over the connections to the neighbours.
+// Executes the rounds of the bootstrap's collectives over the connections to the neighbours.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The bootstrap that a user's shared object supplies.
+// The bootstrap over a shared object that the user supplies.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The descriptors of one poll(2), put together anew for each wait.
+// The file descriptors of one poll(2), built anew for each wait.
 #pragma once
 
 #include <algorithm>

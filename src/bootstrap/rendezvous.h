@@ -1,4 +1,4 @@
-// Membership of a job: the rendezvous's decisions, without its sockets.
+// The rendezvous of the `uid` bootstrap: which PEs have joined, and the thread that serves them.
 #pragma once
 
 #include <atomic>
@@ -51,8 +51,6 @@ private:
 
 /// "3, 5, 7 and 4 more"; at most eight are listed.
 std::string list_ranks(const std::vector<int>& ranks, std::size_t total);
-
-// The rendezvous' side of the bootstrap: its thread and what it keeps of each PE.
 
 class RendezvousThread final : public Rendezvous {
 public:

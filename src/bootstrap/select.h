@@ -1,4 +1,4 @@
-// Which bootstrap a process uses, and opening it.
+// Selects the bootstrap of this process, and opens it.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,6 @@ struct BootstrapRequest {
 /// Chooses and opens. Throws Error.
 std::unique_ptr<Bootstrap> open_bootstrap(BootstrapRequest request, const Deadline& deadline);
 
-// One function for each kind; select.cpp calls them.
 std::unique_ptr<Bootstrap> open_uid(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& deadline);

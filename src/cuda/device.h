@@ -1,4 +1,4 @@
-// A device in use: its primary context, and streams in it.
+// A CUDA device in use: its primary context, streams, memory and copies.
 #pragma once
 
 #include <cstddef>
@@ -91,8 +91,6 @@ private:
 /// @param gpus      ordinals by local PE, used again from the start where there are more PEs
 /// @param n_devices at least 1
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus);
-
-// Memory of a device, and of the host for it; copies.
 
 /// Memory of the device (cuMemAlloc). Throws Error (unavailable).
 class DeviceBuffer {

@@ -1,4 +1,4 @@
-// Tries what the runtime needs of each GPU, in one process and without the runtime.
+// Probes each GPU and measures copies between GPUs, in one process and without the runtime.
 #pragma once
 
 #include <memory>

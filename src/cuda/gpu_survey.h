@@ -1,5 +1,4 @@
-// What each GPU of a node can do for the runtime, and how quickly it copies from and to the host:
-// what was found. No CUDA header: builds without CUDA have this too.
+// Results of gpu_probe.h. No CUDA header: builds without CUDA have this too.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +27,6 @@ struct DeviceSurvey {
   std::uint64_t copy_bytes = 0;
   std::vector<DeviceSample> devices; ///< by CUDA's ordinal
 };
-
-// How quickly the GPUs of a node copy to each other: what was measured. No CUDA header: builds
-// without CUDA have this too.
 
 /// One ordered pair of GPUs: the source writes into the target's memory.
 struct LinkSample {

@@ -1,4 +1,4 @@
-// The processes of one `run`, from the first fork to the last wait.
+// The processes of one `run`, from the first fork to the last waitpid.
 #pragma once
 
 #include <chrono>

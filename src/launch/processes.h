@@ -1,4 +1,4 @@
-// The processes below this one, as /proc tells.
+// The descendants of this process, from /proc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Signals as events: blocked, and read from a descriptor. There is no signal handler.
+// Signals as events of a descriptor (no signal handlers), and terminal input for PE 0.
 #pragma once
 
 #include <csignal>

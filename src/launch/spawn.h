@@ -1,4 +1,4 @@
-// Starting one PE.
+// Finds the program of a command, and forks one PE.
 #pragma once
 
 #include <optional>
@@ -49,8 +49,6 @@ struct Pipe {
 /// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
 /// that number.
 void fill_standard_descriptors();
-
-// Which file a command means.
 
 /// The file that `name` means: itself if it holds a slash, else the first executable file of that
 /// name in the environment's PATH. Throws Error (usage): no such program, or not executable.

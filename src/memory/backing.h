@@ -1,4 +1,4 @@
-// Kinds of physical memory that a symmetric region can be made of.
+// Kinds of physical memory that a symmetric region can consist of.
 #pragma once
 
 #include <cstddef>
@@ -79,8 +79,6 @@ private:
   std::byte* base_ = nullptr;
   std::size_t size_bytes_ = 0;
 };
-
-// Shared memory of which little is used.
 
 /// Sparsely used memory, of small pages: zeroed; `used_bytes` of it are written at once, and the
 /// rest takes no memory until it is touched. A shortage of memory is then up to the kernel, as for

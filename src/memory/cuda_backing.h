@@ -1,4 +1,4 @@
-// GPU memory for symmetric regions, by CUDA's virtual memory calls.
+// GPU memory (CUDA VMM) and GPU-mapped host memory for symmetric regions.
 #pragma once
 
 #include <memory>

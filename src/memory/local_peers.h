@@ -1,4 +1,4 @@
-// The datagram with which a PE hands another one a descriptor.
+// The PEs of one host that share memory, and how they pass descriptors or handles to each other.
 #pragma once
 
 #include <array>
@@ -38,8 +38,6 @@ std::optional<PeerMessage> decode(const void* data, std::size_t size_bytes,
 /// (/proc/net/unix); this one tells nothing about the secret.
 std::string peer_socket_name(const JobSecret& secret, int pe);
 
-// The PEs of one host that share memory, and how they hand each other descriptors.
-
 /// One slot for each PE of the group; my own among them. Collective calls, same order everywhere.
 class LocalPeers {
 public:
@@ -59,7 +57,7 @@ public:
 std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>& secret,
                                              std::vector<int> pes, int my_slot, WaitCheck check);
 
-// LocalPeers for PEs that cannot hand each other descriptors: on other machines.
+// LocalPeers for PEs on other machines, which cannot pass descriptors: through the job's allgather.
 
 /// A file without a name that holds these bytes: a handle where a descriptor is asked for. Throws
 /// Error (unavailable).

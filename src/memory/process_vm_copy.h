@@ -1,4 +1,5 @@
-// Copies between memory and a file, and moves of pages, that no code of this process takes part in.
+// Copies between memory and a file, and moves of pages, by raw system calls that run no other code
+// of this process.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where the running program's global and static variables lie.
+// The program's global and static variables: where they are, and which of their pages were touched.
 #pragma once
 
 #include <algorithm>

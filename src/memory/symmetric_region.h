@@ -1,4 +1,4 @@
-// A symmetric region: slot i's part lies at base + i * stride in every process that maps it.
+// A symmetric region: slot i's part is at base + i * stride in every process that maps it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// A registered buffer that is held open: for kernels, streams and graphs, and for a program's own
-// loads and stores.
+// Registered user buffers: memory outside of the symmetric heap, addressed by a descriptor.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +45,6 @@ private:
   std::shared_ptr<const buffers::OpenBuffer> opened_;
   std::unique_ptr<buffers::OperationGuard> lease_; ///< destroyed first
 };
-
-// User buffers: memory that the symmetric heap does not own, reached by a descriptor.
 
 /// Names a registered buffer on any PE of its node. Plain data: the program passes it on as it
 /// likes. Signed with the job's secret, so a damaged one is refused.

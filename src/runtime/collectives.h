@@ -1,4 +1,4 @@
-// Host collectives on any team: over one-sided operations, so that any transport carries them.
+// Host collectives on any team, over one-sided operations, so that any transport carries them.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What one PE knows of the job: shared by its lifeline's thread and the threads that call the API.
+// What one PE knows of the job: shared by its failure detector's thread and the threads that call
+// the API.
 #pragma once
 
 #include <atomic>

@@ -31,8 +31,6 @@ std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offe
 /// answer on every PE, whatever its interfaces are.
 bool reachable_from_elsewhere(const std::vector<std::string>& offered);
 
-// Which PEs hold a connection to each other.
-
 /// The connections that `rank` opens: to its parent in the binary tree over all ranks and to its
 /// grandparent; PE 2, which has none, connects to its sibling PE 1. So no single PE, dead or
 /// stopped, cuts the others apart: its children reach its parent, and the root's children each

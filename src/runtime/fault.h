@@ -1,4 +1,4 @@
-// Faults on demand, for tests of what the other PEs do about them.
+// Fault injection, for tests of how the other PEs react.
 #pragma once
 
 #include <optional>

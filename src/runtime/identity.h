@@ -68,7 +68,7 @@ enum class WorldMode { whole, per_local_rank, low_latency };
 /// Throws Error (usage) for anything else.
 WorldMode parse_world_mode(const std::string& text);
 
-// Whether all PEs run one program, which symmetric global variables need.
+// Whether all PEs run the same program, as symmetric global variables require.
 
 /// The first PE whose program is not the job's, and what the job's is. The job's program is the one
 /// that most PEs run; of several, the one with the lowest PE.

@@ -1,4 +1,5 @@
-// Where symmetric addresses of other PEs are mapped here: the first step of every operation.
+// Addresses at which symmetric memory of other PEs is mapped here: the first step of every
+// operation.
 #pragma once
 
 #include <array>

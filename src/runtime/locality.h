@@ -1,4 +1,4 @@
-// Which NICs a PE hands to its transports.
+// The NICs and the NUMA node near a PE.
 #pragma once
 
 #include <string>
@@ -22,8 +22,6 @@ std::vector<HcaPort> ports_of_pe(const Node& node, const Mapping& mapping, std::
 
 /// The mapping of a node's PEs as they use it: what those without a GPU share is theirs, too.
 Mapping mapping_in_use(const Node& node, Mapping mapping, std::size_t local_pes);
-
-// The NUMA node that a PE's heap should lie on.
 
 struct NumaChoice {
   int node = -1;      ///< the kernel's number; -1: none

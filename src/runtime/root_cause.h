@@ -31,8 +31,6 @@ std::optional<Status> ask(const State& state, const AddressBook& addresses, int 
 /// FailureDetector::presence().
 Presence presence_of(const State& state, const AddressBook& addresses, int pe, double limit_s);
 
-// Whom a job that does not get on is waiting for.
-
 /// As ask(): the PE, whose phase is wanted too (or -1), the limit in seconds. Thread safe.
 using Asker = std::function<std::optional<Status>(int pe, int about, double limit_s)>;
 

@@ -1,4 +1,4 @@
-// The runtime of one PE: everything that init sets up, in one object.
+// The runtime of one PE: everything that initialisation sets up, in one object.
 #pragma once
 
 #include <memory>
@@ -146,8 +146,6 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// What the transports of one PE have moved through NICs.
 
 /// Bytes that this PE's transports have moved so far, as they count them: one element for each port
 /// that any of them uses, also if nothing went through it.

@@ -1,4 +1,4 @@
-// What a Runtime holds, in the order in which the phases make it.
+// The members of a Runtime, in the order in which the phases create them.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// The state as one block of memory, and its publication.
+// The state of a PE as one block of memory, and its publication to mirrors.
 #pragma once
 
 #include <cstddef>

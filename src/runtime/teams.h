@@ -1,4 +1,4 @@
-// Teams: sets of PEs with a numbering of their own, in a fixed pool of slots.
+// Teams: sets of PEs with their own numbering, in a fixed pool of slots.
 #pragma once
 
 #include <array>
@@ -169,7 +169,7 @@ inline int rounds_of(int members) {
 
 namespace shmemctl::slot_words {
 
-// What PEs tell each other when they agree on a slot for a new team.
+// Slot masks: what members exchange when they agree on a slot for a new team.
 
 /// One bit for each slot. Predefined teams are never free, so their bits carry flags; the AND of
 /// all masks has a flag if all members have set it.

@@ -1,4 +1,4 @@
-// Which transports a job has, by its options.
+// The transports of a job, chosen from its options.
 #pragma once
 
 #include <memory>

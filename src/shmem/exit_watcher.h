@@ -1,4 +1,4 @@
-// Ends a process that computes, and so would not notice, when the job has failed.
+// Ends a process that computes without calling the library when the job has failed.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// What the C interface stands on: the parts of one PE's runtime, and where to find them.
+// The state of the C interface: the parts of one PE's runtime, and how to reach them.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Whole pages, and where a buffer lies in them.
+// Page ranges, and the memory mappings of this process (/proc/self/maps).
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,6 @@ struct BufferText {
   char text[80];
 };
 BufferText text_of(std::uintptr_t address, std::size_t size_bytes);
-
-// What is mapped where in this process, as the kernel lists it.
 
 struct MappedArea {
   PageSpan pages;

@@ -1,4 +1,4 @@
-// Registered memory of a GPU, as its owner hands it to other processes of the machine.
+// The registered buffers of one process: memory outside of the symmetric heap.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,6 @@ struct GpuShare {
   std::string handle;                ///< of gpu_handle
   std::string reason;                ///< one clause: why this kind, or why none
 };
-
-// The registered buffers of one process: memory that the symmetric heap does not own.
 
 /// Names one registration. Slots are used again, generations never.
 struct BufferHandle {

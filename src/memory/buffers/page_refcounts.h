@@ -1,4 +1,4 @@
-// A file whose pages are mapped in this program, and how to get hold of it again.
+// Which pages are shared, from which file, and how many buffers need each.
 #pragma once
 
 #include <map>
@@ -24,8 +24,6 @@ std::shared_ptr<const PageFile> make_page_file(FileDescriptor descriptor, bool a
 /// program has open, by its name, or through /proc/self/map_files where that is allowed. For
 /// writing too if the mapping is writable. Nothing if none of these gives the same file.
 FileDescriptor open_file_of(const MappedArea& mapping);
-
-// Which pages are shared, from which file, and how many buffers need each.
 
 /// Pages that are contiguous in the address space and in one file.
 struct SharedPiece {

@@ -1,4 +1,4 @@
-// Replaces pages of the running program by others with the same content, in place.
+// Makes the pages of a buffer exportable, and undoes that.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,6 @@ int share_pages(const PageSpan& pages, int file, std::uint64_t offset_bytes, boo
 /// @param protection as of mmap()
 int make_pages_private(const PageSpan& pages, int file, std::uint64_t offset_bytes, int protection,
                        bool hold) noexcept;
-
-// Makes the pages of a buffer exportable, and takes that back.
 
 struct SharingRequest {
   BufferExtent buffer;

@@ -1,4 +1,5 @@
-// What PEs of a node say to each other about registered buffers, as bytes.
+// The requests and responses of PEs of a node about registered buffers, and the Unix sockets that
+// carry them.
 #pragma once
 
 #include <array>

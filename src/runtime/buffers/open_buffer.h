@@ -1,4 +1,5 @@
-// Which buffers of other PEs' GPUs this process has mapped now.
+// A registered buffer of any PE, opened by this one: its path, its mapping and copies; and the
+// cache of such buffers.
 #pragma once
 
 #include <condition_variable>
@@ -170,8 +171,6 @@ private:
 } // namespace shmemctl
 
 namespace shmemctl::buffers {
-
-// What this PE has opened of others' registered buffers.
 
 /// By owner and slot. A newer registration in a slot replaces the entry of an older one, which
 /// never becomes valid again. Users of an entry hold a reference, so an evicted one stays mapped

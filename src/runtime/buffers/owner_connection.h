@@ -1,4 +1,4 @@
-// The side of a PE that asks the owner of registered buffers.
+// The client side: a connection to the owner of registered buffers.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The side of a PE that answers others about its registered buffers.
+// The server side: responds to other PEs' requests about this PE's registered buffers.
 #pragma once
 
 #include <atomic>
@@ -89,8 +89,6 @@ private:
   Deadline deaf_until_ = Deadline::after(std::chrono::seconds(0));
   std::vector<std::atomic<bool>> connected_;
 };
-
-// What a PE has from its first registration on, so that others can use its buffers.
 
 /// The table of registrations, the service, and the thread that drives it: one owner for all three.
 /// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages

@@ -1,5 +1,5 @@
 // The symmetric memory of kernels: the heap and the teams' cells, in memory of one kind, and which
-// PEs map each other's.
+// PEs can map each other's.
 #pragma once
 
 #include <functional>
@@ -65,7 +65,7 @@ private:
   std::unique_ptr<GpuRegion> cells_, heap_;
 };
 
-// A symmetric region by CUDA's older calls: cuMemAlloc and handles of processes.
+// A symmetric region by CUDA IPC: cuMemAlloc and IPC handles.
 
 /// Committed in full from the start. Peers' parts lie wherever the driver maps them.
 class IpcRegion final : public GpuRegion {
@@ -98,7 +98,7 @@ private:
   std::vector<std::byte*> parts_; ///< by PE; nullptr: not mapped
 };
 
-// Whether GPUs can map each other's memory: asked, and tried.
+// Whether GPUs can map each other's memory: queried, and tried.
 
 /// Why CUDA says that this device's kernels cannot use that one's memory: no peer access, or no
 /// native atomics on the link. "" if they can, or if that one is not visible to this process

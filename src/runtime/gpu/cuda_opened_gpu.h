@@ -1,4 +1,4 @@
-// The device that a PE has opened.
+// The device that a PE has opened, and its NVLink domain.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,6 @@ private:
   std::shared_ptr<const cuda::Device> device_;
   GpuCapabilities offer_;
 };
-
-// NVLink domains that span machines: whether this PE's GPU is in one, and can share memory there.
 
 /// "<cluster>.<clique>" of the device's NVLink domain, if it has handles that reach its other
 /// machines and the driver lets this process make them; else "", and `why`: one clause.

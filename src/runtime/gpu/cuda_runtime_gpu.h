@@ -1,4 +1,4 @@
-// A PE's GPU, as the runtime sets it up.
+// GpuRuntime over the CUDA driver.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What CUDA says of memory that a program has allocated, and its export.
+// Registered buffers in GPU memory: queries, export, and mapping of another PE's.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,6 @@ GpuShare share_user_memory(const cuda::Device& device, const void* address, std:
 /// Throws Error (unavailable) that names PE, device and call.
 std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda::Device> device,
                                                      const buffers::GpuImport& import);
-
-// Registered buffers of GPU memory, by CUDA: what they are made of, and how others map them.
 
 class CudaUserBuffers final : public buffers::GpuBufferBackend {
 public:

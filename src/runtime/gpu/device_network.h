@@ -1,4 +1,4 @@
-// What kernels reach PEs by that are not mapped: a proxy of their own, or the HCA's queues.
+// How kernels reach PEs that are not mapped: a proxy of their own, or the HCA's QPs.
 #pragma once
 
 #include <memory>

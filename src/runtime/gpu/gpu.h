@@ -1,5 +1,5 @@
-// What a PE has of a GPU: the device, a symmetric heap in its memory (or in host memory that it
-// maps), and the state that kernels are given. No CUDA header: builds without CUDA have this too.
+// A PE's GPU: the device, a symmetric heap in its memory (or in host memory that it maps), and the
+// state passed to kernels. No CUDA header: builds without CUDA have this too.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the PEs of a job tell each other of their GPUs, and what follows from it. Pure functions.
+// What the PEs of a job exchange about their GPUs, and what they decide from it. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
-// Whether the NICs of a job read and write the GPUs' memory themselves: what each PE can, and what
-// all do then.
+// GPUDirect RDMA: whether each PE's NICs can access GPU memory, and what all PEs agree to use.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the runtime and its GPU part know of each other. No CUDA header: builds without CUDA have
-// this too, and say there that they have none.
+// The interface between the runtime and its GPU half. No CUDA header: builds without CUDA have this
+// too, and report there that they have none.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// A transport for requests of kernels that name local memory of any kind, where the transport
-// below reaches that of the host only.
+// Forwards requests of kernels that name local memory of any kind to a transport that reaches host
+// memory only.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The kernels' own proxy: the rings of a Proxy as a GPU sees them.
+// The kernels' own proxy: the rings of a Proxy, mapped for a GPU.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
-// Which of the transports' contexts are the proxy's.
+// The proxy: host threads that execute the requests of producers which cannot drive a network
+// themselves (kernels), or do not want to; and its contexts of the transports. See docs/proxy.md.
 #pragma once
 
 #include <atomic>
@@ -46,7 +47,7 @@ constexpr KernelProxyContexts kernel_proxy_contexts(unsigned own_threads) {
   return {0, proxy_context};
 }
 
-// One thread of a proxy, and its ring's reading side.
+// One thread of a proxy: the consumer of its ring.
 
 struct ProxyStatistics {
   std::uint64_t requests = 0;
@@ -96,9 +97,6 @@ private:
   std::thread thread_; ///< last: it uses the others
 };
 
-// The proxy: host threads that carry out the requests of producers which cannot drive a network
-// themselves (kernels), or do not want to. See docs/proxy.md.
-
 class Proxy {
 public:
   /// Starts the threads. @param way_to by PE: the transport that serves it (not owned), as in Rma.
@@ -127,7 +125,7 @@ private:
   std::vector<std::unique_ptr<ProxyThread>> threads_; ///< by ring
 };
 
-// What a runtime's options say of its proxy.
+// The proxy's options.
 
 /// PROXY_CPUS; empty if it is not set. Throws Error (usage) for a text that is no list of CPUs.
 CpuSet proxy_cpus(const Options& options);

@@ -1,4 +1,5 @@
-// The memory of one ring, and the result slots of its producers.
+// What producers and the threads of one proxy share on the host: the rings and their memory, the
+// first error, and the waits.
 #pragma once
 
 #include <atomic>
@@ -77,9 +78,6 @@ private:
   std::mutex mutex_; ///< of free_results_
   std::vector<Result> free_results_;
 };
-
-// What producers and the threads of one proxy share on the host: the rings, the first error, and
-// the timeout error of a wait.
 
 class ProxyChannel {
 public:

@@ -1,4 +1,5 @@
-// One round of a proxy thread's work: ring → sink, answers, slots given back.
+// One round of a proxy thread: takes requests from the ring, passes them to the sink, returns
+// results and slots.
 #pragma once
 
 #include "src/runtime/proxy/proxy_ring.h"

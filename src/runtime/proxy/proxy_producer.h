@@ -1,4 +1,4 @@
-// A host thread as a producer: what a kernel will do too, with deadlines and errors.
+// A host thread as a producer, with the deadlines and errors that kernels do not have.
 #pragma once
 
 #include <optional>

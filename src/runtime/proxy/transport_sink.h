@@ -1,4 +1,4 @@
-// From a ring to the transports.
+// Executes the requests of a ring on the transports.
 #pragma once
 
 #include <array>
