@@ -47,16 +47,16 @@ void require_aligned(const void* address, std::size_t size_bytes) {
 
 } // namespace
 
-Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
-         bool checked)
-    : pe_(pe), n_pes_(n_pes), transports_by_pe_(std::move(way_to)), health_(health),
+Rma::Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
+         double timeout_s, bool checked)
+    : pe_(pe), n_pes_(n_pes), transports_by_pe_(std::move(transports_by_pe)), health_(health),
       only_loads_and_stores_(false), direct_atomics_(true), timeout_s_(timeout_s),
       checked_(checked), load_store_(n_pes) {
   list_transports();
 }
 
-void Rma::set_gpu_transports(std::vector<Transport*> way_to) {
-  gpu_transports_by_pe_ = std::move(way_to);
+void Rma::set_gpu_transports(std::vector<Transport*> transports_by_pe) {
+  gpu_transports_by_pe_ = std::move(transports_by_pe);
   list_transports();
 }
 
@@ -78,10 +78,11 @@ void Rma::list_transports() {
 
 void Rma::set_region(const RegionView& region) {
   regions_.set(region);
-  const std::vector<Transport*>& way_to = ways(region.region);
+  const std::vector<Transport*>& transports_by_pe = transports_of_region(region.region);
   RegionView direct = region;
   for (std::size_t pe = 0; pe < direct.mapped.size(); ++pe)
-    if (pe >= way_to.size() || !way_to[pe] || !way_to[pe]->is_load_store())
+    if (pe >= transports_by_pe.size() || !transports_by_pe[pe] ||
+        !transports_by_pe[pe]->is_load_store())
       direct.mapped[pe] = nullptr;
   load_store_.set(direct);
   if (is_gpu_region(region.region))
@@ -118,8 +119,8 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
     throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
                 "address", "it ends behind the symmetric memory", "transfer less");
-  const std::vector<Transport*>& way_to = ways(address.region);
-  if (way_to.empty() || !way_to[static_cast<std::size_t>(address.pe)])
+  const std::vector<Transport*>& transports_by_pe = transports_of_region(address.region);
+  if (transports_by_pe.empty() || !transports_by_pe[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
                 std::string("no transport reaches ") +
                     (is_gpu_region(address.region) ? "its GPU memory" : "it") + " from PE " +
@@ -135,7 +136,7 @@ void Rma::put_by_transport(void* target, const void* source, std::size_t size_by
   require(address, target, size_bytes);
   require_local(address, source);
   const auto held = lock_context(context);
-  way(address).put(context, address, source, size_bytes, blocking);
+  transport_of(address).put(context, address, source, size_bytes, blocking);
 }
 
 void Rma::get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
@@ -146,7 +147,7 @@ void Rma::get_by_transport(void* target, const void* source, std::size_t size_by
   require(address, source, size_bytes);
   require_local(address, target);
   const auto held = lock_context(context);
-  way(address).get(context, target, address, size_bytes, blocking);
+  transport_of(address).get(context, target, address, size_bytes, blocking);
 }
 
 std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
@@ -157,7 +158,7 @@ std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t s
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  return way(address).atomic(context, address, {op, size_bytes, operand, compare});
+  return transport_of(address).atomic(context, address, {op, size_bytes, operand, compare});
 }
 
 void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
@@ -168,7 +169,7 @@ void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  way(address).post_atomic(context, address, {op, size_bytes, operand, compare});
+  transport_of(address).post_atomic(context, address, {op, size_bytes, operand, compare});
 }
 
 void Rma::put_value_by_transport(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
@@ -206,13 +207,14 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
     require_local(address, source);
   }
   const auto held = lock_context(context);
-  if (&way(address) != &way(signal_address)) { // one in GPU memory, one in the host's
-    way(address).put(context, address, source, size_bytes, true);
-    way(address).quiet(context);
+  if (&transport_of(address) !=
+      &transport_of(signal_address)) { // one in GPU memory, one in the host's
+    transport_of(address).put(context, address, source, size_bytes, true);
+    transport_of(address).quiet(context);
     size_bytes = 0;
     address = signal_address;
   }
-  way(signal_address)
+  transport_of(signal_address)
       .put_signal(context, address, source, size_bytes, signal_address, signal_value, op, blocking);
 }
 

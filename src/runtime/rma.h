@@ -24,14 +24,15 @@ namespace shmemctl {
 /// of range (checked only if `checked`), Error (unavailable) from the transport.
 class Rma {
 public:
-  /// @param way_to by PE: the transport that serves it (not owned); must be set for all PEs
-  Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
-      bool checked);
+  /// @param transports_by_pe by PE: the transport that serves it (not owned); must be set for all
+  /// PEs
+  Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
+      double timeout_s, bool checked);
 
   /// Other transports for the regions gpu_heap and gpu_cells; call before these regions are set and
   /// before any operation. Without it no PE is reached there.
-  /// @param way_to by PE, as in the constructor; nullptr: not reached
-  void set_gpu_transports(std::vector<Transport*> way_to);
+  /// @param transports_by_pe by PE, as in the constructor; nullptr: not reached
+  void set_gpu_transports(std::vector<Transport*> transports_by_pe);
 
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
@@ -169,11 +170,11 @@ private:
     return number == region::gpu_heap || number == region::gpu_cells;
   }
   /// By PE.
-  const std::vector<Transport*>& ways(int region) const {
+  const std::vector<Transport*>& transports_of_region(int region) const {
     return is_gpu_region(region) ? gpu_transports_by_pe_ : transports_by_pe_;
   }
-  Transport& way(const RemoteAddress& address) const {
-    return *ways(address.region)[static_cast<std::size_t>(address.pe)];
+  Transport& transport_of(const RemoteAddress& address) const {
+    return *transports_of_region(address.region)[static_cast<std::size_t>(address.pe)];
   }
   void list_transports();
   /// Whether processors may have to keep off that address: between the first and the last byte of

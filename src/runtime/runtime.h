@@ -50,7 +50,7 @@ struct RuntimeRequest {
   /// Called with the failure detector once it runs, and with nullptr before it is destroyed: for
   /// code that must tell the other PEs why this process exits. Runs on the thread that owns the
   /// runtime.
-  std::function<void(FailureDetector*)> lifeline_changed;
+  std::function<void(FailureDetector*)> failure_detector_changed;
   /// Once it is known where all PEs are, before anything is set up between them.
   std::function<void(const Placement&)> hosts_known;
 };
@@ -91,7 +91,7 @@ public:
   const std::vector<PhaseTime>& phase_times() const;
   const std::vector<TransportEntry>& transports() const;
   /// By PE: index into transports() of the one in use; -1: none.
-  const std::vector<int>& way_to() const;
+  const std::vector<int>& transport_index_by_pe() const;
   /// How the transport beyond the node was found.
   const RemoteChoice& remote_choice() const;
   const State& state() const; ///< the published mirror

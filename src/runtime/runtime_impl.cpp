@@ -210,13 +210,13 @@ void Runtime::Impl::enter_lifeline() {
   failure_detector =
       FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
   bootstrap->watch(failure_detector.get());
-  if (request.lifeline_changed)
-    request.lifeline_changed(failure_detector.get());
+  if (request.failure_detector_changed)
+    request.failure_detector_changed(failure_detector.get());
 }
 
 void Runtime::Impl::undo_lifeline() {
-  if (request.lifeline_changed)
-    request.lifeline_changed(nullptr);
+  if (request.failure_detector_changed)
+    request.failure_detector_changed(nullptr);
   if (bootstrap)
     bootstrap->watch(nullptr);
   ended_by = failure_detector->failure();

@@ -29,7 +29,7 @@ struct DeviceNetworkPart::Impl {
       paths_by_pe[pe] = choose(pe);
     const auto uses = [&](DevicePath path) {
       return std::any_of(paths_by_pe.begin(), paths_by_pe.end(),
-                         [&](const GpuPath& way) { return way.path == path; });
+                         [&](const GpuPath& gpu_path) { return gpu_path.path == path; });
     };
     if (!uses(DevicePath::ibgda))
       queues.reset();
@@ -38,8 +38,8 @@ struct DeviceNetworkPart::Impl {
     if (!uses(DevicePath::proxy) && !uses(DevicePath::ibgda) && !uses(DevicePath::none))
       return;
     std::vector<std::uint8_t> paths;
-    for (const GpuPath& way : paths_by_pe)
-      paths.push_back(static_cast<std::uint8_t>(way.path));
+    for (const GpuPath& path : paths_by_pe)
+      paths.push_back(static_cast<std::uint8_t>(path.path));
     path_of_pe.emplace(inputs.memory, paths);
   }
 
@@ -57,8 +57,8 @@ struct DeviceNetworkPart::Impl {
         is_mapped ? "SHMEMCTL_DEVICE_PATH=" + inputs.wanted : inputs.mapped_reason[pe];
     if (inputs.wanted == "p2p")
       return {DevicePath::none, why + ", and SHMEMCTL_DEVICE_PATH=p2p allows nothing else"};
-    Transport* const way = inputs.transports_by_pe[pe];
-    if (!way) // another heap would change nothing
+    Transport* const transport = inputs.transports_by_pe[pe];
+    if (!transport) // another heap would change nothing
       return {DevicePath::none, why + ", and no transport reaches it"};
     if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
       return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
@@ -69,7 +69,7 @@ struct DeviceNetworkPart::Impl {
     const std::string no_queues = wants_queues() ? why_no_queues(pe) : "";
     return {DevicePath::proxy,
             why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " +
-                (inputs.gpu_memory_path.empty() ? way->name() : inputs.gpu_memory_path)};
+                (inputs.gpu_memory_path.empty() ? transport->name() : inputs.gpu_memory_path)};
   }
 
   /// Why kernels do not post to an HCA themselves, where they were asked to.
@@ -84,18 +84,19 @@ struct DeviceNetworkPart::Impl {
   void make_proxy() {
     std::vector<Transport*> below = inputs.transports_by_pe;
     if (is_host_memory())
-      for (Transport*& way : below)
-        way = way ? reachable_way(*way) : nullptr;
+      for (Transport*& transport : below)
+        transport = transport ? host_staged(*transport) : nullptr;
     proxy = std::make_unique<KernelProxy>(std::move(below), *inputs.health, inputs.proxy,
                                           inputs.memory);
   }
-  Transport* reachable_way(Transport& below) {
-    const auto found = std::find_if(staged_transports.begin(), staged_transports.end(), [&](const auto& made) {
-      return &made->for_host_memory() == &below;
-    });
+  Transport* host_staged(Transport& below) {
+    const auto found =
+        std::find_if(staged_transports.begin(), staged_transports.end(),
+                     [&](const auto& made) { return &made->for_host_memory() == &below; });
     if (found != staged_transports.end())
       return found->get();
-    staged_transports.push_back(std::make_unique<HostStagedTransport>(below, ranges, inputs.memory));
+    staged_transports.push_back(
+        std::make_unique<HostStagedTransport>(below, ranges, inputs.memory));
     return staged_transports.back().get();
   }
 
@@ -227,15 +228,15 @@ Error DeviceNetworkPart::error_of(const WaitReport& report) const {
     }
   const Words words = words_of(report);
   const std::string whom = report.peer < 0 ? "all PEs" : "PE " + std::to_string(report.peer);
-  std::string way;
+  std::string reason;
   if (report.peer >= 0 && static_cast<std::size_t>(report.peer) < impl_->paths_by_pe.size())
-    way = " (" + impl_->paths_by_pe[static_cast<std::size_t>(report.peer)].reason + ")";
+    reason = " (" + impl_->paths_by_pe[static_cast<std::size_t>(report.peer)].reason + ")";
   Where where;
   where.pe = impl_->inputs.pe;
   return {words.code,
           "a kernel, block " + std::to_string(report.block),
           words.attempted + " " + whom,
-          words.message + way,
+          words.message + reason,
           words.fix,
           where};
 }

@@ -15,8 +15,8 @@ class KernelProxy {
 public:
   /// @param options of the runtime's own proxy, to which these threads are added
   /// Throws Error (usage) if no transport context is left, Error (unavailable).
-  KernelProxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options,
-              std::shared_ptr<KernelMemory> memory);
+  KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
+              const ProxyOptions& options, std::shared_ptr<KernelMemory> memory);
   ~KernelProxy();
   KernelProxy(const KernelProxy&) = delete;
   KernelProxy& operator=(const KernelProxy&) = delete;

@@ -93,8 +93,9 @@ int set_affinity(pthread_t thread, const CpuSet& cpus) {
 
 } // namespace
 
-ProxyThread::ProxyThread(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring)
-    : channel_(channel), ring_(ring), sink_(std::move(way_to), channel, ring),
+ProxyThread::ProxyThread(std::vector<Transport*> transports_by_pe, ProxyChannel& channel,
+                         unsigned ring)
+    : channel_(channel), ring_(ring), sink_(std::move(transports_by_pe), channel, ring),
       drain_(channel.view(ring), channel.header(ring).first_sequence, channel.options().limits,
              sink_),
       drain_until_(Deadline::Clock::time_point::max()) {}
@@ -202,10 +203,11 @@ bool ProxyThread::left_behind() const {
   return drain_.closed() && drain_until_.passed();
 }
 
-Proxy::Proxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options)
-    : channel_(health, options, way_to.size()) {
+Proxy::Proxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
+             const ProxyOptions& options)
+    : channel_(health, options, transports_by_pe.size()) {
   for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
-    threads_.push_back(std::make_unique<ProxyThread>(way_to, channel_, ring));
+    threads_.push_back(std::make_unique<ProxyThread>(transports_by_pe, channel_, ring));
   for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
     threads_[ring]->start(ring < options.cpus.size() ? options.cpus[ring] : CpuSet());
 }

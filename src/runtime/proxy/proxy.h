@@ -61,7 +61,7 @@ struct ProxyStatistics {
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding is the point
 class ProxyThread {
 public:
-  ProxyThread(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring);
+  ProxyThread(std::vector<Transport*> transports_by_pe, ProxyChannel& channel, unsigned ring);
   /// Ends it without carrying out what is left.
   ~ProxyThread();
   ProxyThread(const ProxyThread&) = delete;
@@ -99,9 +99,11 @@ private:
 
 class Proxy {
 public:
-  /// Starts the threads. @param way_to by PE: the transport that serves it (not owned), as in Rma.
-  /// Throws Error (usage) for bad options, Error (unavailable) without memory or threads.
-  Proxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options = {});
+  /// Starts the threads. @param transports_by_pe by PE: the transport that serves it (not owned),
+  /// as in Rma. Throws Error (usage) for bad options, Error (unavailable) without memory or
+  /// threads.
+  Proxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
+        const ProxyOptions& options = {});
   /// Without stop(): refuses what is in the rings, and leaves.
   ~Proxy();
   Proxy(const Proxy&) = delete;

@@ -15,8 +15,8 @@ namespace shmemctl {
 /// answered as failed at once. Used by the ring's thread only.
 class TransportSink {
 public:
-  /// @param way_to by PE: the transport that serves it (not owned; nullptr: none does)
-  TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring);
+  /// @param transports_by_pe by PE: the transport that serves it (not owned; nullptr: none does)
+  TransportSink(std::vector<Transport*> transports_by_pe, ProxyChannel& channel, unsigned ring);
 
   ProxyOutcome execute(const ProxyRequest& request) noexcept;
   /// A get or the get of a value, without waiting. @param number of those begun since quiet(),
@@ -36,7 +36,7 @@ private:
   int enter(const ProxyRequest& request);
   bool legal(const ProxyRequest& request) const;
   void fence(const ProxyRequest& request, int context);
-  std::uint64_t atomic(Transport& way, int context, const ProxyRequest& request);
+  std::uint64_t atomic(Transport& transport, int context, const ProxyRequest& request);
   void serve(ProxyOp op, int pe) noexcept;
   template <class Call>
   bool guarded(Call&& call) noexcept;
