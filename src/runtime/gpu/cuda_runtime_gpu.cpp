@@ -69,7 +69,7 @@ void CudaGpuRuntime::choose_paths() {
   const auto me = static_cast<std::size_t>(setup_.placement->pe);
   const std::vector<std::string>& why_not = memory_.why_not_mapped();
   for (std::size_t pe = 0; pe < why_not.size(); ++pe) {
-    GpuPath way{DevicePath::load_store, ""};
+    KernelPath way{DevicePath::load_store, ""};
     if (pe == me)
       way.reason = "its own memory";
     else if (!why_not[pe].empty())
@@ -106,7 +106,7 @@ void CudaGpuRuntime::store_deltas() {
   const std::size_t deltas_bytes = deltas.size() * sizeof deltas[0];
   cuda::copy_now(copy_stream_, deltas_.data(), deltas.data(), deltas_bytes);
   std::vector<std::uint8_t> paths;
-  for (const GpuPath& way : paths_by_pe_)
+  for (const KernelPath& way : paths_by_pe_)
     paths.push_back(static_cast<std::uint8_t>(way.path));
   cuda::copy_now(copy_stream_, deltas_.data() + deltas_bytes, paths.data(), n_pes);
 }
@@ -138,7 +138,7 @@ DeviceJob CudaGpuRuntime::job() const {
   job.cells = reinterpret_cast<DeviceTeamCells*>(memory.cells().base());
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
-  const auto maps = [](const GpuPath& way) { return way.path == DevicePath::load_store; };
+  const auto maps = [](const KernelPath& way) { return way.path == DevicePath::load_store; };
   if (network_)
     job.network = network_->network();
   else if (!std::all_of(paths_by_pe_.begin(), paths_by_pe_.end(), maps))

@@ -22,7 +22,7 @@ public:
   ~CudaGpuRuntime() override;
 
   const GpuInfo& site() const override { return info_; }
-  const std::vector<GpuPath>& paths_by_pe() const override { return paths_by_pe_; }
+  const std::vector<KernelPath>& paths_by_pe() const override { return paths_by_pe_; }
   DeviceJob job() const override;
   std::vector<std::int64_t> heap_delta_bytes() const override;
   void set_timeout_s(double timeout_s) override { timeout_s_ = timeout_s; }
@@ -63,7 +63,7 @@ private:
   std::shared_ptr<const cuda::Device> device_;
   GpuSetup setup_;
   GpuInfo info_;
-  std::vector<GpuPath> paths_by_pe_;
+  std::vector<KernelPath> paths_by_pe_;
   cuda::Stream stream_;
   cuda::Stream copy_stream_; ///< separate from kernels, which may wait for what is copied
   std::mutex copy_mutex_;

@@ -29,7 +29,7 @@ struct DeviceNetworkPart::Impl {
       paths_by_pe[pe] = choose(pe);
     const auto uses = [&](DevicePath path) {
       return std::any_of(paths_by_pe.begin(), paths_by_pe.end(),
-                         [&](const GpuPath& gpu_path) { return gpu_path.path == path; });
+                         [&](const KernelPath& gpu_path) { return gpu_path.path == path; });
     };
     if (!uses(DevicePath::ibgda))
       queues.reset();
@@ -38,7 +38,7 @@ struct DeviceNetworkPart::Impl {
     if (!uses(DevicePath::proxy) && !uses(DevicePath::ibgda) && !uses(DevicePath::none))
       return;
     std::vector<std::uint8_t> paths;
-    for (const GpuPath& path : paths_by_pe)
+    for (const KernelPath& path : paths_by_pe)
       paths.push_back(static_cast<std::uint8_t>(path.path));
     path_of_pe.emplace(inputs.memory, paths);
   }
@@ -48,7 +48,7 @@ struct DeviceNetworkPart::Impl {
   }
   bool wants_queues() const { return inputs.wanted == "ibgda" || inputs.prefer_ibgda; }
 
-  GpuPath choose(std::size_t pe) const {
+  KernelPath choose(std::size_t pe) const {
     const bool is_mapped = inputs.mapped[pe];
     const bool by_network = inputs.wanted == "proxy" || inputs.wanted == "ibgda";
     if (is_mapped && (!by_network || static_cast<int>(pe) == inputs.pe))
@@ -102,7 +102,7 @@ struct DeviceNetworkPart::Impl {
 
   DeviceNetworkInputs inputs;
   HostRanges ranges;
-  std::vector<GpuPath> paths_by_pe;
+  std::vector<KernelPath> paths_by_pe;
   std::vector<std::unique_ptr<HostStagedTransport>> staged_transports;
   mutable std::mutex mutex; ///< of `queues`
   std::unique_ptr<DeviceQueues> queues;
@@ -127,7 +127,7 @@ DeviceNetwork DeviceNetworkPart::network() const {
   return network;
 }
 
-const std::vector<GpuPath>& DeviceNetworkPart::paths_by_pe() const {
+const std::vector<KernelPath>& DeviceNetworkPart::paths_by_pe() const {
   return impl_->paths_by_pe;
 }
 

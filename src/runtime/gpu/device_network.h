@@ -67,7 +67,7 @@ public:
   /// For the next launch.
   DeviceNetwork network() const;
   /// By PE.
-  const std::vector<GpuPath>& paths_by_pe() const;
+  const std::vector<KernelPath>& paths_by_pe() const;
   /// Regions have grown, and transports know it. Launches before go on with what they have.
   void refresh(const std::vector<HostRange>& host_memory);
   /// Throws what the proxy has failed with, if it has.

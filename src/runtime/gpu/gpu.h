@@ -26,7 +26,7 @@ struct GpuInfo {
 };
 
 /// How kernels of this PE reach another one.
-struct GpuPath {
+struct KernelPath {
   DevicePath path = DevicePath::none;
   std::string reason; ///< by what, or why not: one clause ("NVLink or PCIe peer mapping",
                       ///< "on another virtual node: proxy over libfabric")
@@ -40,7 +40,7 @@ class PeGpu {
 public:
   virtual ~PeGpu() = default;
   virtual const GpuInfo& site() const = 0;
-  virtual const std::vector<GpuPath>& paths_by_pe() const = 0; ///< by PE
+  virtual const std::vector<KernelPath>& paths_by_pe() const = 0; ///< by PE
   /// Passed to kernels by value. Changes when the heap grows and when teams are created or
   /// destroyed: call it again for each launch.
   virtual DeviceJob job() const = 0;

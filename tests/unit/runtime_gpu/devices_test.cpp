@@ -99,7 +99,7 @@ TEST(CudaGpuRuntime, TooLittleMemoryIsSaidByAll) {
 
 std::string ways_of(Runtime& runtime) {
   std::string text;
-  for (const GpuPath& way : runtime.gpu()->paths_by_pe())
+  for (const KernelPath& way : runtime.gpu()->paths_by_pe())
     text += way.path == DevicePath::load_store ? "+" : "(" + way.reason + ")";
   return text;
 }

@@ -55,7 +55,8 @@ TEST_F(FabricTest, AHeapIsSharedGrownAndGivenBack) {
 TEST_F(FabricTest, PesOfOtherDomainsAreNotMapped) {
   write_nvml("cluster 0 7 2\ncluster 1 7 3\n");
   expect_all_well(run_fork_job(job(2, [](Runtime& runtime) -> std::string {
-    const GpuPath& way = runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
+    const KernelPath& way =
+        runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
     expect(way.path != DevicePath::load_store, "no mapping");
     expect(way.reason.find("in another NVLink domain") == 0, way.reason);
     return {};
@@ -65,7 +66,8 @@ TEST_F(FabricTest, PesOfOtherDomainsAreNotMapped) {
 TEST_F(FabricTest, VirtualNodesStayApart) {
   write_nvml(one_domain);
   ForkJob apart = job(2, [](Runtime& runtime) -> std::string {
-    const GpuPath& way = runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
+    const KernelPath& way =
+        runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
     expect(way.path != DevicePath::load_store, "no mapping");
     expect(way.reason.find("on another virtual node") == 0, way.reason);
     return {};

@@ -106,7 +106,7 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
         std::string text;
         const int n = runtime.n_pes();
         for (int peer = 0; peer < n; ++peer) {
-          const GpuPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
+          const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
           text += " " + std::to_string(static_cast<int>(way.path)) + ":" + way.reason + ";";
         }
         // Pairs in an order in which both ends come to each other.

@@ -78,7 +78,7 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
       [way](Runtime& runtime) -> std::string {
         PeGpu& gpu = *runtime.gpu();
         const int peer = 1 - runtime.pe();
-        const GpuPath& chosen = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
+        const KernelPath& chosen = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
         expect(chosen.path == way.path, chosen.reason);
         // Larger than a chunk: the heap grows behind the network's start.
         auto* words = static_cast<std::uint64_t*>(gpu.allocate(std::size_t{10} << 20));
@@ -158,7 +158,7 @@ TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
   ForkJob whole = gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
-        const GpuPath& way =
+        const KernelPath& way =
             runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
         expect(way.path == DevicePath::none, "no path");
         expect(way.reason.find("SHMEMCTL_DEVICE_PATH=p2p") != std::string::npos, way.reason);

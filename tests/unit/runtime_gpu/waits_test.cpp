@@ -243,7 +243,7 @@ TEST_P(GpuFaults, EachIsOneLineAndLeavesNothing) {
                         [](Runtime& runtime) -> std::string {
                           PeGpu& gpu = *runtime.gpu();
                           const int peer = 1 - runtime.pe();
-                          const GpuPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
+                          const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
                           if (way.path != DevicePath::load_store) // the job goes on without it
                             throw Error(ExitCode::unavailable, "PE " + std::to_string(peer), "map",
                                         way.reason, "-");
