@@ -57,11 +57,11 @@ struct PeerLinks::Receiving {
 PeerLinks::PeerLinks(int rank, int size, NeighbourSockets sockets) : rank_(rank) {
   for (std::size_t level = 0; level < sockets.forward.size(); ++level) {
     forward_.emplace_back();
-    forward_.backward().socket = std::move(sockets.forward[level]);
-    forward_.backward().peer = forward_neighbour(rank, size, static_cast<int>(level));
+    forward_.back().socket = std::move(sockets.forward[level]);
+    forward_.back().peer = forward_neighbour(rank, size, static_cast<int>(level));
     backward_.emplace_back();
-    backward_.backward().socket = std::move(sockets.backward[level]);
-    backward_.backward().peer = backward_neighbour(rank, size, static_cast<int>(level));
+    backward_.back().socket = std::move(sockets.backward[level]);
+    backward_.back().peer = backward_neighbour(rank, size, static_cast<int>(level));
   }
 }
 

@@ -49,7 +49,7 @@ Membership::Answer Membership::add(const Join& join) {
                     "start all PEs with the same number of PEs, or give each job its own id");
   const auto [member, added] = members_.emplace(join.rank, join);
   if (!added && member->second.nonce == join.nonce)
-    return {Verdict::again, {}};
+    return {Verdict::duplicate, {}};
   if (!added)
     return conflict("rank " + std::to_string(join.rank) +
                         " was given to two PEs: " + member->second.who + " and " + join.who,
@@ -230,7 +230,7 @@ void RendezvousThread::admit(AcceptedPeer accepted) {
     return;
   }
   const Membership::Answer answer = membership_.add(*join);
-  if (answer.verdict == Membership::Verdict::again)
+  if (answer.verdict == Membership::Verdict::duplicate)
     return;
   if (answer.verdict == Membership::Verdict::conflict) {
     fail(answer.problem);

@@ -151,7 +151,7 @@ TEST(UidMembership, IsCompleteWhenAllRanksAreThere) {
 TEST(UidMembership, NamesBothOfARankGivenTwice) {
   Membership members;
   members.add(a_join(1, 4));
-  EXPECT_EQ(members.add(a_join(1, 4)).verdict, Verdict::again) << "the same PE, by its nonce";
+  EXPECT_EQ(members.add(a_join(1, 4)).verdict, Verdict::duplicate) << "the same PE, by its nonce";
   Join other = a_join(1, 4);
   other.nonce = 5;
   other.who = "host b, process 7";
