@@ -284,7 +284,7 @@ void Runtime::Impl::gather_hosts() {
   std::vector<PeHost> hosts;
   for (std::size_t pe = 0; pe < lines.size(); ++pe)
     hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
-  placement = mapped_address(bootstrap->rank(), std::move(hosts));
+  placement = place(bootstrap->rank(), std::move(hosts));
 }
 
 void Runtime::Impl::enter_hosts() {
@@ -532,7 +532,7 @@ void Runtime::Impl::make_buffers() {
   config.health = failure_detector.get();
   config.backing = backing.get();
   config.timeout_s = timeout_s;
-  config.transport_index_by_pe = [this](int pe) -> BuffersConfig::TransportToPe {
+  config.transport_to = [this](int pe) -> BuffersConfig::TransportToPe {
     require_pe(pe);
     const int way = transport_index_by_pe[static_cast<std::size_t>(pe)];
     if (way < 0)

@@ -114,7 +114,7 @@ public:
     return runtime_.heap().allocator().block_bytes(place.offset_bytes).value_or(0);
   }
   bool reachable(int pe) const override {
-    return runtime_.way_to()[static_cast<std::size_t>(pe)] >= 0;
+    return runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)] >= 0;
   }
   Buffers* buffers() override { return &runtime_.buffers(); }
   PeGpu* gpu() override { return runtime_.gpu(); }

@@ -21,7 +21,7 @@ bool is_closed(Socket& socket) {
 
 /// Who waits for one PE may have heard it while others stand behind it. (Without the mend this
 /// reads guests that are gone: AddressSanitizer and ThreadSanitizer show it.)
-TEST(Acceptor, MayBeClosedByWhoeverHearsAGuest) {
+TEST(Acceptor, MayBeClosedInItsCallback) {
   std::vector<Listener> listeners;
   listeners.emplace_back(SocketAddress::parse("127.0.0.1:0"));
   const SocketAddress address = listeners[0].address();

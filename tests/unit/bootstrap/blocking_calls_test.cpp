@@ -59,7 +59,7 @@ TEST(BlockingCalls, ManyCalls) {
   EXPECT_EQ(count, 10000);
 }
 
-TEST(BlockingCalls, ExceptionsComeThrough) {
+TEST(BlockingCalls, ExceptionsPropagate) {
   BlockingCalls calls;
   JobHealth health;
   EXPECT_THROW(calls.run(
@@ -70,7 +70,7 @@ TEST(BlockingCalls, ExceptionsComeThrough) {
       "again", [] {}, soon(), health);
 }
 
-TEST(BlockingCalls, ADeadlineLeavesTheCallBehind) {
+TEST(BlockingCalls, ADeadlineAbandonsTheCall) {
   const auto gate = std::make_shared<Gate>();
   JobHealth health;
   {
@@ -87,7 +87,7 @@ TEST(BlockingCalls, ADeadlineLeavesTheCallBehind) {
   gate->release_and_wait(); // the thread lives on without its owner
 }
 
-TEST(BlockingCalls, HealthLeavesTheCallBehind) {
+TEST(BlockingCalls, AJobFailureAbandonsTheCall) {
   class Failed final : public JobHealth {
   public:
     void check() const override {

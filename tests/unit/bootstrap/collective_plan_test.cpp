@@ -93,7 +93,7 @@ TEST(BootstrapCollectives, Levels) {
   EXPECT_EQ(levels_of(4097), 13);
 }
 
-TEST(BootstrapCollectives, BarrierHearsOfEveryPeInLogRoundsWithoutABytes) {
+TEST(BootstrapCollectives, BarrierDependsOnEveryPeInLogRoundsWithoutPayload) {
   for (const int size : sizes()) {
     // Nobody leaves before all have come: everyone's arrival reaches everyone along the messages.
     const auto count = static_cast<std::size_t>(size);

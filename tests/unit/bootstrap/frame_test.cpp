@@ -170,7 +170,7 @@ TEST(UidMembership, NamesBothOfUnequalSizes) {
                                  "(host a, process 103) says 5");
 }
 
-TEST(UidMembership, RefusesRanksAndSizesThatCannotBe) {
+TEST(UidMembership, RejectsImpossibleRanksAndSizes) {
   for (const auto& [rank, size] : std::vector<std::pair<int, int>>{
            {4, 4}, {-1, 4}, {0, 0}, {0, -1}, {0, Membership::max_pes + 1}}) {
     Membership members;

@@ -85,7 +85,7 @@ void run_world(World& world, const std::function<void(Bootstrap&)>& body) {
   EXPECT_EQ(world.problems, std::vector<std::string>());
 }
 
-TEST(KvsSpace, PiecesOfEveryLimitAndLength) {
+TEST(KvsBootstrap, ChunksOfEveryLimitAndLength) {
   for (const bool binary : {true, false})
     for (const std::size_t limit : {std::size_t{48}, std::size_t{63}, std::size_t{64}}) {
       World world{
@@ -99,7 +99,7 @@ TEST(KvsSpace, PiecesOfEveryLimitAndLength) {
     }
 }
 
-TEST(KvsSpace, OnlyTheRootOfABroadcastPuts) {
+TEST(KvsBootstrap, OnlyTheRootOfABroadcastPuts) {
   World world{.size = 4, .max_value_bytes = 1000, .binary = true, .mutex = {}, .changed = {}};
   run_world(world, [](Bootstrap& bootstrap) {
     char data[100] = {};
@@ -108,7 +108,7 @@ TEST(KvsSpace, OnlyTheRootOfABroadcastPuts) {
   EXPECT_EQ(world.puts, (std::map<int, int>{{0, 1}, {1, 1}, {2, 2}, {3, 1}})); // with the hellos
 }
 
-TEST(KvsSpace, AllToAllPutsOneValueForEachOther) {
+TEST(KvsBootstrap, AllToAllPutsOneValueForEachOther) {
   World world{.size = 4, .max_value_bytes = 1000, .binary = true, .mutex = {}, .changed = {}};
   run_world(world, [](Bootstrap& bootstrap) {
     char send[40] = {}, receive[40];
@@ -117,13 +117,13 @@ TEST(KvsSpace, AllToAllPutsOneValueForEachOther) {
   EXPECT_EQ(world.puts, (std::map<int, int>{{0, 4}, {1, 4}, {2, 4}, {3, 4}}));
 }
 
-TEST(KvsSpace, OneProcessNeedsNoSpace) {
+TEST(KvsBootstrap, OneProcessNeedsNoStore) {
   World world{.size = 1, .max_value_bytes = 1, .binary = true, .mutex = {}, .changed = {}};
   run_world(world, [](Bootstrap& bootstrap) { run_all_collectives(bootstrap, {0, 5, 100}); });
   EXPECT_TRUE(world.puts.empty());
 }
 
-TEST(KvsSpace, ValuesTooShortToUseAreRefused) {
+TEST(KvsBootstrap, RejectsStoresWithTooShortValues) {
   World world{.size = 2, .max_value_bytes = 20, .binary = false, .mutex = {}, .changed = {}};
   try {
     make_kvs_bootstrap(std::make_unique<SharedSpace>(world, 0), soon());
@@ -174,11 +174,11 @@ TEST_P(KvsFaults, ProcessManagerDiesAtEveryCommand) {
                     "the connection to the process manager: ");
 }
 
-TEST_P(KvsFaults, AProcessOfPrivateSpacesIsFoundOut) {
+TEST_P(KvsFaults, DetectsPrivateStores) {
   expect_all_fail(run(3, {.private_spaces = true}), ExitCode::unavailable, "a space of its own");
 }
 
-TEST_P(KvsFaults, RefusedCommandsCarryTheServersWords) {
+TEST_P(KvsFaults, RefusedCommandsCarryTheServersText) {
   const std::string refusal =
       pmi1() ? "cmd=put_result rc=-1 msg=no space left\n"
              : "    55cmd=kvs-put-response;rc=14;errmsg=no space left;;really;";
@@ -216,7 +216,7 @@ TEST_P(KvsFaults, AnEndlessLineIsCutOff) {
                   ExitCode::unavailable, pmi1() ? "a line of more than" : "where a length");
 }
 
-TEST_P(KvsFaults, AnAnswerThatStopsInTheMiddle) {
+TEST_P(KvsFaults, ATruncatedResponse) {
   expect_all_fail(run(2,
                       {.at = command("barrier_in", "kvs-fence"),
                        .reply = pmi1() ? "cmd=barrier" : "    28cmd=kvs-fence-resp",
@@ -232,7 +232,7 @@ TEST_P(KvsFaults, ASilentProcessManagerEndsAtTheDeadline) {
                     "the deadline passed");
 }
 
-TEST_P(KvsFaults, LeavingComesToAnEndWhateverTheProcessManagerDoes) {
+TEST_P(KvsFaults, LeaveReturnsWhateverTheProcessManagerDoes) {
   for (const ManagerFault& fault : {ManagerFault{.at = "finalize", .silence = true},
                                     ManagerFault{.at = "finalize", .reply = "hello\n    "},
                                     ManagerFault{.at = "finalize", .close_all = true}}) {
@@ -243,7 +243,7 @@ TEST_P(KvsFaults, LeavingComesToAnEndWhateverTheProcessManagerDoes) {
   }
 }
 
-TEST_P(KvsFaults, AValueThatIsNoneOfOurs) {
+TEST_P(KvsFaults, AForeignValue) {
   const std::string value = "value=%%%not-base64%%%";
   const std::string block = "cmd=kvs-get-response;rc=0;found=TRUE;" + value + ";";
   std::string length = std::to_string(block.size());
@@ -274,7 +274,7 @@ TEST(KvsFault, TwoProcessesOfOneRank) {
     EXPECT_EQ(outcome.code, ExitCode::unavailable);
 }
 
-TEST(KvsFault, ProcessesThatDisagreeOnTheirNumber) {
+TEST(KvsFault, ProcessesThatDisagreeOnTheSize) {
   FakeProcessManager manager(Protocol::pmi1, 2, {.identities = {{1, {1, 3, ""}}}});
   const auto outcomes = run_job(manager, Protocol::pmi1, 2, [](Bootstrap&) {});
   EXPECT_NE(outcomes[0].message.find("another number of processes"), std::string::npos)
@@ -289,7 +289,7 @@ TEST(KvsFault, EnvironmentAndFullinitMustAgree) {
       << outcomes[0].message;
 }
 
-TEST_P(KvsFaults, APeThatStaysAwayEndsTheOthersAtTheirDeadline) {
+TEST_P(KvsFaults, AMissingPeEndsTheOthersAtTheirDeadline) {
   FakeProcessManager manager(GetParam(), 3);
   const auto outcomes = run_job(manager, GetParam(), 3, [](Bootstrap& bootstrap) {
     bootstrap.barrier(soon());

@@ -57,7 +57,7 @@ TEST_P(KvsPmi, TextsOfDifferentLengths) {
   }));
 }
 
-TEST_P(KvsPmi, NobodyLeavesABarrierBeforeAllHaveCome) {
+TEST_P(KvsPmi, NoPeLeavesABarrierBeforeAllHaveEntered) {
   constexpr int size = 5, rounds = 40;
   std::atomic<int> arrived{0};
   expect_all_good(run(size, [&](Bootstrap& bootstrap) {
@@ -82,7 +82,7 @@ TEST_P(KvsPmi, AbortAsksTheProcessManager) {
 }
 
 /// The job's health is what makes the processes leave: it must not keep them from it.
-TEST_P(KvsPmi, EachLeavesByItselfInAJobThatHasFailed) {
+TEST_P(KvsPmi, EachProcessLeavesByItselfAfterAFailure) {
   class Failed final : public JobHealth {
   public:
     void check() const override {

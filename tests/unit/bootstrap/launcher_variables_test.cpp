@@ -6,7 +6,7 @@
 namespace shmemctl {
 namespace {
 
-TEST(LaunchedRank, NobodyLaunchedIt) {
+TEST(LaunchedRank, WithoutALauncher) {
   EXPECT_EQ(launched_rank({}), 0);
   EXPECT_EQ(launched_local_rank({}), std::nullopt);
   EXPECT_EQ(launched_rank({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "4"}}), 0)
@@ -49,7 +49,7 @@ TEST(LaunchedRank, ASessionByHand) {
   EXPECT_EQ(launched_rank({{"SHMEMCTL_BOOTSTRAP_UID_SESSION_ID", "a:1"}}), std::nullopt);
 }
 
-TEST(LaunchedRank, WhatIsNoNumberIsNotTold) {
+TEST(LaunchedRank, AMalformedNumberIsUnknown) {
   EXPECT_EQ(launched_rank({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "-1"}}),
             std::nullopt);
   EXPECT_EQ(launched_rank({{"OMPI_COMM_WORLD_SIZE", "4"}}), std::nullopt);

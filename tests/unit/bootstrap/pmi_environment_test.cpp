@@ -50,7 +50,7 @@ TEST(PmiEnvironment, MissingOrWrongRanksAreNamed) {
         << rank;
 }
 
-TEST(PmiEnvironment, DescriptorsThatAreNoSocket) {
+TEST(PmiEnvironment, DescriptorsOfOtherTypes) {
   EXPECT_NE(refusal([] { pmi_descriptor({}); }).find("PMI_FD: it is not set"), std::string::npos);
   EXPECT_NE(refusal([] {
               pmi_descriptor({{"PMI_FD", "x"}});
@@ -77,7 +77,7 @@ TEST(PmiEnvironment, ADescriptorIsTakenAndClosedOnExec) {
   EXPECT_EQ(::fcntl(ends[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-TEST(PmiEnvironment, PortsThatAreNone) {
+TEST(PmiEnvironment, MalformedPorts) {
   const auto port_refusal = [](const char* port) {
     return refusal([&] {
       pmi_connect({{"PMI_PORT", port}}, Deadline::after(std::chrono::seconds(60)));
@@ -88,7 +88,7 @@ TEST(PmiEnvironment, PortsThatAreNone) {
   EXPECT_NE(port_refusal("127.0.0.1:nonsense").find("cannot resolve"), std::string::npos);
 }
 
-TEST(PmiEnvironment, AServerBehindAPortTellsRankAndSize) {
+TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -140,7 +140,7 @@ TEST(PmixEnvironment, NoLauncherIsSaidAtOnce) {
             std::string::npos);
 }
 
-TEST(PmixEnvironment, ALibraryThatIsNoPmix) {
+TEST(PmixEnvironment, RejectsOtherLibraries) {
   const auto with_library = [](const char* library) {
     const Options options(Environment{{"SHMEMCTL_PMIX_LIBRARY", library}});
     BootstrapRequest request;

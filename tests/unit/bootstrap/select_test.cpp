@@ -40,7 +40,7 @@ const Environment hydra = {
 const Environment shmemctl_run = {{"SHMEMCTL_LOCAL_ID", "shmemctl-uid-1:00"},
                                   {"SHMEMCTL_LOCAL_SIZE", "3"}};
 
-TEST(SelectAuto, NobodyLaunchedIsAJobOfOne) {
+TEST(SelectAuto, WithoutALauncherItIsAJobOfOne) {
   EXPECT_EQ(choose({}).name, "single");
   EXPECT_EQ(launcher_name({}), "none");
   EXPECT_EQ(launched_size({}), 1);
@@ -57,7 +57,7 @@ TEST(SelectAuto, OrderOfTheRules) {
   EXPECT_EQ(choose({{"NVSHMEM_BOOTSTRAP_UID_SESSION_ID", "h:1"}}).name, "uid");
 }
 
-TEST(SelectAuto, PmixThatDoesNotOpenLeavesMpi) {
+TEST(SelectAuto, AnUnusablePmixFallsBackToMpi) {
   EXPECT_EQ(
       choose(with(with(present, {{"SHMEMCTL_PMIX_LIBRARY", "libno-such-pmix.so.2"}}), mpirun)).name,
       "mpi");
@@ -173,7 +173,7 @@ TEST(SelectRules, EveryRuleIsAChoice) {
   }
 }
 
-TEST(SelectChoice, ReasonsNameWhatWasSeen) {
+TEST(SelectChoice, ReasonsNameTheVariables) {
   EXPECT_NE(choose(hydra).reason.find("PMI_FD"), std::string::npos);
   EXPECT_NE(choose({{"NVSHMEM_BOOTSTRAP", "UID"}}).reason.find("NVSHMEM_BOOTSTRAP"),
             std::string::npos);

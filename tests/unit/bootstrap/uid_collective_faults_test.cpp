@@ -138,7 +138,7 @@ TEST(UidCollectiveFaults, AfterAnErrorEveryCallGivesItAgain) {
   });
 }
 
-TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
+TEST(UidCollectiveFaults, ALatePeIsATimeout) {
   UidWorld world;
   world.n_pes = 2;
   std::atomic<bool> given_up{false};
@@ -164,7 +164,7 @@ TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
   expect_all(errors, ExitCode::deadline, {"PE 1"});
 }
 
-TEST(UidCollectiveFaults, AllNameTheOneWhomEverybodyWaitsFor) {
+TEST(UidCollectiveFaults, AllNameThePeThatTheyWaitFor) {
   UidWorld world;
   world.n_pes = 9;
   const Deadline common = soon(5);
@@ -235,7 +235,7 @@ public:
 
 // Whatever the effect looks like: a PE that says that it leaves, one that says what failed, and one
 // whose connection ends without a word.
-TEST(UidCollectiveFaults, TheCauseGoesBeforeItsEffect) {
+TEST(UidCollectiveFaults, TheCauseTakesPrecedenceOverItsEffect) {
   for (const bool says_why : {false, true}) {
     UidWorld world;
     world.n_pes = 2;
@@ -256,7 +256,7 @@ TEST(UidCollectiveFaults, TheCauseGoesBeforeItsEffect) {
   }
 }
 
-TEST(UidCollectiveFaults, TheCauseGoesBeforeALostConnection) {
+TEST(UidCollectiveFaults, TheCauseTakesPrecedenceOverALostConnection) {
   ProcessWorld world(2, [](int pe, UidArguments arguments) {
     const auto b = join_uid(std::move(arguments), soon());
     KnowingHealth health;
@@ -350,7 +350,7 @@ TEST(UidCollectiveFaults, GarbageIsNamed) {
              {"PE 2 sent garbage"});
 }
 
-TEST(UidCollectiveFaults, APeThatStopsInMidMessageIsNamed) {
+TEST(UidCollectiveFaults, NamesAPeThatStopsWithinAMessage) {
   FrameHeader header;
   header.kind = FrameKind::allgather;
   header.call = 1;

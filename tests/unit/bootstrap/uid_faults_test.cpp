@@ -83,7 +83,7 @@ std::vector<Bytes> strange_frames() {
           Bytes(unfinished_wire.begin(), unfinished_wire.end())};
 }
 
-TEST(UidStrangers, CostTheJobNothing) {
+TEST(UidUnauthenticated, DoNotAffectTheJob) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> strangers;
@@ -108,7 +108,7 @@ TEST(UidStrangers, CostTheJobNothing) {
     EXPECT_FALSE(error) << error->message();
 }
 
-TEST(UidStrangers, MoreThanMayWaitDoNotKeepAPeOut) {
+TEST(UidUnauthenticated, MoreThanTheLimitDoNotKeepAPeOut) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> silent;
@@ -134,7 +134,7 @@ bool is_closed_by(Socket& socket, const Deadline& deadline) {
   }
 }
 
-TEST(UidStrangers, AreClosedSoon) {
+TEST(UidUnauthenticated, AreClosedAfterTheHandshakeTimeout) {
   auto rendezvous = Rendezvous::start({}, 60);
   std::vector<Socket> strangers;
   for (const Bytes& frame : strange_frames()) {
@@ -147,7 +147,7 @@ TEST(UidStrangers, AreClosedSoon) {
 }
 
 /// One byte at a time keeps the connection no longer than silence does.
-TEST(UidStrangers, CannotStayBySendingSlowly) {
+TEST(UidUnauthenticated, CannotStayBySendingSlowly) {
   auto rendezvous = Rendezvous::start({}, 60);
   Join join;
   const Bytes frame = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
@@ -166,7 +166,7 @@ TEST(UidStrangers, CannotStayBySendingSlowly) {
   EXPECT_TRUE(closed);
 }
 
-TEST(UidFaults, AnotherJobsIdIsRefusedWithWordsThatSaySo) {
+TEST(UidFaults, AnotherJobsIdIsRejectedWithThatReason) {
   auto rendezvous = Rendezvous::start({}, 60);
   UniqueId other = rendezvous->id();
   other.secret = random_secret();
@@ -268,7 +268,7 @@ TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
   EXPECT_EQ(heard.find(std::string(id.secret.begin(), id.secret.end())), std::string::npos);
 }
 
-TEST(UidFaults, ARankGivenTwiceIsToldToAll) {
+TEST(UidFaults, ADuplicateRankIsReportedToAll) {
   UidWorld world;
   world.n_pes = 5;
   world.arguments = [](int pe, UidArguments arguments) {
@@ -279,7 +279,7 @@ TEST(UidFaults, ARankGivenTwiceIsToldToAll) {
              {"rank 1 was given to two PEs", "process " + std::to_string(getpid())});
 }
 
-TEST(UidFaults, ARankOutOfRangeIsToldToAll) {
+TEST(UidFaults, ARankOutOfRangeIsReportedToAll) {
   for (const int rank : {4, -1, 1000000}) {
     UidWorld world;
     world.n_pes = 4;
@@ -292,7 +292,7 @@ TEST(UidFaults, ARankOutOfRangeIsToldToAll) {
   }
 }
 
-TEST(UidFaults, UnequalSizesAreToldToAll) {
+TEST(UidFaults, UnequalSizesAreReportedToAll) {
   UidWorld world;
   world.n_pes = 4;
   world.arguments = [](int pe, UidArguments arguments) {
@@ -302,7 +302,7 @@ TEST(UidFaults, UnequalSizesAreToldToAll) {
   expect_all(run_uid_world(world, work), ExitCode::usage, {"4", "9", "says", "PE 2"});
 }
 
-TEST(UidFaults, PesThatNeverComeAreNamedBeforeTheDeadline) {
+TEST(UidFaults, MissingPesAreNamedBeforeTheDeadline) {
   UidWorld world;
   world.n_pes = 7;
   world.timeout_s = 5;
@@ -318,7 +318,7 @@ TEST(UidFaults, PesThatNeverComeAreNamedBeforeTheDeadline) {
   expect_all(errors, ExitCode::deadline, {"2 of 7 PEs have not joined: PE 3, 5,"});
 }
 
-TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
+TEST(UidFaults, EightOfManyMissingPesAreNamed) {
   UidWorld world;
   world.n_pes = 40;
   world.timeout_s = 5;
@@ -350,7 +350,7 @@ private:
   SocketAddress address_;
 };
 
-TEST(UidFaults, ARendezvousThatIsNotThereEndsAtTheDeadline) {
+TEST(UidFaults, AMissingRendezvousIsATimeout) {
   const RefusingPort nobody;
   UidArguments arguments;
   arguments.size = 2;
@@ -381,7 +381,7 @@ TEST(UidFaults, ASilentRendezvousEndsAtTheDeadline) {
   }
 }
 
-TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
+TEST(UidFaults, AnEndedRendezvousIsDetectedAtOnce) {
   std::unique_ptr<Rendezvous> rendezvous = Rendezvous::start({}, 600);
   const UniqueId id = rendezvous->id();
   std::optional<Error> error;
@@ -408,7 +408,7 @@ TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
 }
 
 /// Joins as a PE would, and then goes away.
-TEST(UidFaults, APeLostWhileOthersComeIsToldToAll) {
+TEST(UidFaults, APeLostDuringTheJoinIsReportedToAll) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   Join join;
@@ -435,7 +435,7 @@ TEST(UidFaults, APeLostWhileOthersComeIsToldToAll) {
 }
 
 /// It joins and is told its neighbours, but connects to none of them.
-TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
+TEST(UidFaults, NamesAPeThatDoesNotConnectToItsNeighbours) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   Listener deaf(SocketAddress::parse("127.0.0.1:0"));
@@ -461,7 +461,7 @@ TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
 }
 
 /// Who waits is told by who knows: the pair, its direction, the address and what is wrong there.
-TEST(UidFaults, AWayThatIsBlockedIsNamedByItsEnds) {
+TEST(UidFaults, ABlockedConnectionIsNamedByItsEnds) {
   const RefusingPort blocked;
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();

@@ -67,7 +67,7 @@ TEST(UidProcesses, AStoppedPeEndsTheOthersAtTheDeadline) {
   EXPECT_TRUE(contains(result.message, "PE 1")) << result.message;
 }
 
-TEST(UidProcesses, APeKilledWhileOthersJoinIsToldToAll) {
+TEST(UidProcesses, APeKilledDuringTheJoinIsReportedToAll) {
   ProcessWorld world(5, [](int pe, UidArguments arguments) {
     if (pe == 3) {
       // It has presented itself and been let in when it dies; PE 4 comes after that.

@@ -108,7 +108,7 @@ TEST(Uid, LargeBlocksDoNotBlockEachOther) {
   }));
 }
 
-TEST(Uid, NobodyLeavesABarrierBeforeAllHaveCome) {
+TEST(Uid, NoPeLeavesABarrierBeforeAllHaveEntered) {
   UidWorld world;
   world.n_pes = 13;
   std::atomic<int> arrived{0};
@@ -231,7 +231,7 @@ private:
   std::atomic<int>& checks_;
 };
 
-TEST(Uid, SaysWhomItWaitsFor) {
+TEST(Uid, AnnouncesWhomItWaitsFor) {
   UidWorld world;
   world.n_pes = 2;
   std::atomic<int> checks_of_0{0}, checks_of_1{0};

@@ -14,7 +14,7 @@ const void* address(std::uintptr_t at) {
   return reinterpret_cast<const void*>(at);
 }
 
-TEST(PageSpan, IsWholePagesAround) {
+TEST(PageSpan, ExtendsToWholePages) {
   const std::size_t page = page_bytes();
   const std::uintptr_t base = 100 * page;
   const BufferExtent inside = extent_of(address(base + 10), 20);
@@ -47,7 +47,7 @@ TEST(PageSpan, ContainsOnlyItsOwnBytes) {
   EXPECT_FALSE(buffer.contains(0x10020, SIZE_MAX));
 }
 
-TEST(PageSpan, RefusesWhatIsNoMemory) {
+TEST(PageSpan, RejectsInvalidRanges) {
   using test::expect_error;
   expect_error(ExitCode::usage, {"address 0"}, [] { extent_of(nullptr, 8); });
   expect_error(ExitCode::usage, {"no bytes"}, [] { extent_of(address(4096), 0); });
@@ -91,7 +91,7 @@ TEST(AddressMap, LinesOfTheKernel) {
   EXPECT_FALSE(map[3].readable);
 }
 
-TEST(AddressMap, WhatIsNoLineIsLeftOut) {
+TEST(AddressMap, SkipsMalformedLines) {
   for (const char* text :
        {"", "\n", "garbage", "10-20", "20-10 rw-p 0 0:0 0 \n", "10-20 rw 0 0:0 0\n",
         "10-20 rw-p 0 0 0\n", "10-20 rw-p 0 0:0 x\n", "99999999999999999-0 rw-p 0 0:0 0\n"})

@@ -67,7 +67,7 @@ TEST_F(BufferService, GarbageEndsItsConnectionOnly) {
             Outcome::stale);
 }
 
-TEST_F(BufferService, SilentStrangersMakeRoom) {
+TEST_F(BufferService, DropsSilentConnections) {
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 18; ++i) {
     silent.push_back(connect());
@@ -77,7 +77,7 @@ TEST_F(BufferService, SilentStrangersMakeRoom) {
   EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, table.shape());
 }
 
-TEST_F(BufferService, APeThatWentIsNoUserAndMayComeAgain) {
+TEST_F(BufferService, ADisconnectedPeIsNoUserAndMayReconnect) {
   {
     const FileDescriptor socket = connect();
     ask(socket, Request{.from_pe = 1});

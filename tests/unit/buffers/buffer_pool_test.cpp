@@ -40,7 +40,7 @@ protected:
   BufferPool pool{*backing, 64};
 };
 
-TEST_F(BufferPoolTest, PrivateMemoryIsSharedAndPrivateAgain) {
+TEST_F(BufferPoolTest, PrivateMemoryBecomesSharedAndPrivateAgain) {
   const Pages pages(4);
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
@@ -77,7 +77,7 @@ TEST_F(BufferPoolTest, MallocOfEverySize) {
   }
 }
 
-TEST_F(BufferPoolTest, BuffersThatShareAPageCountIt) {
+TEST_F(BufferPoolTest, BuffersOnTheSamePageCountIt) {
   if (!writers_can_be_held())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   const Pages pages(1);
@@ -267,7 +267,7 @@ TEST_F(BufferPoolTest, PinnedMemoryStays) {
   end(handle);
 }
 
-TEST_F(BufferPoolTest, MemoryThatIsNotThereIsRefused) {
+TEST_F(BufferPoolTest, RejectsUnmappedMemory) {
   Pages pages(3);
   pages.make_hole(1);
   expect_error(ExitCode::usage, {"not mapped"},
@@ -301,7 +301,7 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   ::munmap(other, 2 * page_bytes());
 }
 
-TEST_F(BufferPoolTest, MemoryThatWasMovedKeepsItsContent) {
+TEST_F(BufferPoolTest, MovedMemoryKeepsItsContent) {
   Pages pages(2);
   test::fill(pages.base(), pages.size_bytes(), 7);
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
@@ -345,7 +345,7 @@ TEST_F(BufferPoolTest, AForkedChildHasItsOwnCopy) {
   EXPECT_EQ(first_wrong(pages.base(), pages.size_bytes(), 9), pages.size_bytes());
 }
 
-TEST_F(BufferPoolTest, LeavesNoDescriptorBehind) {
+TEST_F(BufferPoolTest, LeaksNoDescriptor) {
   const Pages pages(3);
   const auto turn = [&] {
     const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());

@@ -39,9 +39,9 @@ void PrintTo(const Way& way, std::ostream* out) {
   *out << way.name;
 }
 
-class EachWay : public testing::TestWithParam<Way> {};
+class EachBufferPath : public testing::TestWithParam<Way> {};
 
-TEST_P(EachWay, PutAndGetAtEveryOffset) {
+TEST_P(EachBufferPath, PutAndGetAtEveryOffset) {
   const Pages pages(20);
   BufferWorld world(2, GetParam().change);
   // Begins and ends inside of pages, and is larger than the staging area.
@@ -81,7 +81,7 @@ TEST_P(EachWay, PutAndGetAtEveryOffset) {
   world[0].remove(handle);
 }
 
-TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
+TEST_P(EachBufferPath, RejectsStaleAndDamagedDescriptors) {
   const Pages pages(2), others(2);
   BufferWorld world(2, GetParam().change);
   std::uint64_t word = 1;
@@ -115,7 +115,7 @@ TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
 
 /// Slot reuse (a race in FlagCX, #339): the handle of an earlier user of the slot must never reach
 /// the later one, whatever was opened and cached when.
-TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
+TEST_P(EachBufferPath, AStaleHandleNeverReachesTheSlotsNextUser) {
   const Pages first(2), second(2);
   BufferWorld world(2, GetParam().change);
   const std::uint64_t word = 0x1111111111111111;
@@ -139,7 +139,7 @@ TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
 
 /// Stale offset (FlagCX #406): two buffers in one page, one handle of pages; each call has the
 /// offset of its own buffer and of its own argument.
-TEST_P(EachWay, OffsetsBelongToTheCall) {
+TEST_P(EachBufferPath, OffsetsBelongToTheCall) {
   const Pages pages(1);
   BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 1);
@@ -162,7 +162,7 @@ TEST_P(EachWay, OffsetsBelongToTheCall) {
 }
 
 /// The gap added twice (FlagCX #452) would write behind the buffer, or into the next page.
-TEST_P(EachWay, TheGapIsAddedOnce) {
+TEST_P(EachBufferPath, TheGapIsAddedOnce) {
   BufferWorld world(2, GetParam().change);
   for (const std::size_t gap : {1u, 8u, 2048u, 4095u}) {
     const Pages pages(3);
@@ -177,7 +177,7 @@ TEST_P(EachWay, TheGapIsAddedOnce) {
   }
 }
 
-TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
+TEST_P(EachBufferPath, ReadOnlyMemoryAllowsOnlyGets) {
   const Pages pages(2);
   BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 3);
@@ -191,7 +191,7 @@ TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
   expect_error(ExitCode::usage, {"read-only"}, [&] { world[1].put(descriptor, 0, got.data(), 8); });
 }
 
-TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
+TEST_P(EachBufferPath, MemoryFreedWhileRegisteredKillsNoPe) {
   Pages pages(2);
   BufferWorld world(2, GetParam().change);
   std::uint64_t word = 5;
@@ -208,7 +208,7 @@ TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
   world[0].remove(handle);
 }
 
-INSTANTIATE_TEST_SUITE_P(Buffers, EachWay,
+INSTANTIATE_TEST_SUITE_P(Buffers, EachBufferPath,
                          testing::Values(Way{"mapped", BufferPathKind::zero_copy, {}},
                                          Way{"attach", BufferPathKind::attach, only_attach},
                                          Way{"staged", BufferPathKind::staged, only_staged}),
@@ -292,7 +292,7 @@ TEST(Buffers, TheCacheKeepsTheLatest) {
               page_bytes());
 }
 
-TEST(Buffers, OpeningAnotherClosesThoseThatEnded) {
+TEST(Buffers, OpeningEvictsEndedRegistrations) {
   const Pages pages(4);
   BufferWorld world(2);
   std::vector<BufferHandle> handles;
@@ -316,7 +316,7 @@ TEST(Buffers, HeapMemoryIsRefused) {
                [&] { world[0].add(pages.base(), page_bytes()); });
 }
 
-TEST(Buffers, AnOwnerThatEndedIsNamed) {
+TEST(Buffers, NamesAnOwnerThatHasExited) {
   const Pages pages(1), more(1);
   BufferWorld world(2);
   const BufferDescriptor descriptor =

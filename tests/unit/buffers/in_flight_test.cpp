@@ -58,7 +58,7 @@ TEST_P(InFlight, UnregisterWaitsForAPut) {
 
 /// The wait is bounded and names the PE; the slot is not used again, the buffer can be used by
 /// nobody, and other buffers go on.
-TEST_P(InFlight, UnregisterNamesWhoDoesNotEnd) {
+TEST_P(InFlight, UnregisterNamesThePeStillInFlight) {
   const Pages pages(1), others(1);
   BufferWorld world(2, [&](BuffersConfig& config) {
     config.allowed = GetParam();

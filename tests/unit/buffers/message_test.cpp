@@ -26,7 +26,7 @@ Answer sample_answer() {
   return answer;
 }
 
-TEST(BufferMessage, RequestsComeBack) {
+TEST(BufferMessage, RoundTripsRequests) {
   const Request sent{RequestKind::put, 3, 4, 99, {7, 1234567890123}, 4096, 1 << 20};
   const std::string bytes = encode(sent, secret);
   const auto read = decode_request(bytes.data(), bytes.size(), secret);
@@ -40,7 +40,7 @@ TEST(BufferMessage, RequestsComeBack) {
   EXPECT_EQ(read->size_bytes, 1u << 20);
 }
 
-TEST(BufferMessage, AnswersComeBack) {
+TEST(BufferMessage, RoundTripsResponses) {
   const Answer sent = sample_answer();
   const std::string bytes = encode(sent, secret);
   const auto read = decode_answer(bytes.data(), bytes.size(), secret);
@@ -92,7 +92,7 @@ TEST(BufferMessage, AnyChangeIsNoticed) {
     }
 }
 
-TEST(BufferMessage, PartsMustNameDescriptorsThatCame) {
+TEST(BufferMessage, PartsMustNameReceivedDescriptors) {
   Answer answer = sample_answer();
   answer.descriptors = 1;
   const std::string bytes = encode(answer, secret);

@@ -19,7 +19,7 @@ Deadline soon() {
 
 using VmmTest = OverDrivers;
 
-TEST_P(VmmTest, ARegionOfOneIsZeroedKeepsWhatIsWrittenAndGrowsInPlace) {
+TEST_P(VmmTest, ARegionOfOnePeIsZeroedKeepsItsContentAndGrowsInPlace) {
   const auto gpu = device();
   const auto backing = make_cuda_vmm_backing(gpu);
   EXPECT_FALSE(backing->is_host_memory());
@@ -125,7 +125,7 @@ TEST(VmmFaults, EachFailureIsSaidAndLeavesNothing) {
   }
 }
 
-TEST(VmmFaults, MoreThanTheDeviceHasIsSaidAndTheRegionGoesOn) {
+TEST(VmmFaults, ExhaustedDeviceMemoryIsAnErrorAndTheRegionStaysUsable) {
   const SetVariable small("FAKE_CUDA_BYTES", "8388608");
   const auto driver = open_driver(SHMEMCTL_FAKE_CUDA);
   ASSERT_TRUE(driver);

@@ -51,7 +51,7 @@ std::string with(const char* variable, const char* value, const Look& look) {
   return one.ends()[0];
 }
 
-TEST(DeviceProbeFaults, WhatAGpuLacksIsSaid) {
+TEST(GpuProbeFaults, ReportsMissingCapabilities) {
   EXPECT_EQ(with("FAKE_CUDA_LACKS", "102",
                  [](const cuda::DeviceSample& first, const cuda::DeviceSample&) {
                    require(first.no_descriptors.find("virtual memory") != std::string::npos,
@@ -83,7 +83,7 @@ TEST(DeviceProbeFaults, WhatAGpuLacksIsSaid) {
 }
 
 /// One GPU that fails does not hide the other.
-TEST(DeviceProbeFaults, AGpuThatFailsIsNamed) {
+TEST(GpuProbeFaults, NamesAFailingGpu) {
   for (const char* call :
        {"cuDevicePrimaryCtxRetain:1:214", "cuMemAlloc:1:2", "cuMemHostAlloc:1:2",
         "cuStreamCreateWithPriority:1:999", "cuMemcpyAsync:1:719", "cuStreamSynchronize:1:719"})
@@ -171,7 +171,7 @@ TEST(LinkProbeFaults, AGpuWithoutMemoryIsAProblemOfItsPairs) {
             "");
 }
 
-TEST(LinkProbeFaults, ACopyThatFailsIsAProblemOfItsPair) {
+TEST(LinkProbeFaults, AFailingCopyIsAProblemOfItsPair) {
   EXPECT_EQ(with_failure("cuMemcpyAsync:1:220",
                          [](const cuda::LinkSample& failed, const cuda::LinkSample& other) {
                            require(!failed.problem.empty(), "a problem");

@@ -51,7 +51,7 @@ bool all_gone() {
   return false;
 }
 
-TEST(Launch, EachPeKnowsItsPlace) {
+TEST(Launch, EachPeKnowsItsRankAndNode) {
   LaunchRequest request =
       shell(5, "echo $SHMEMCTL_LOCAL_RANK of $SHMEMCTL_LOCAL_SIZE on $SHMEMCTL_LOCAL_NODE");
   request.n_nodes = 2;
@@ -118,7 +118,7 @@ TEST(Launch, OthersMayNoticeByThemselves) {
   EXPECT_NE(failure_line(result).find("last words: no luck"), std::string::npos);
 }
 
-TEST(Launch, PeThatEndsEarlyAndWellIsNoFailure) {
+TEST(Launch, AnEarlyExitWithSuccessIsNoFailure) {
   const Ended result = launch_here(
       shell(2, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then exit 0; fi; sleep 0.2; echo still here"));
   EXPECT_EQ(result.exit_status, 0);
@@ -126,7 +126,7 @@ TEST(Launch, PeThatEndsEarlyAndWellIsNoFailure) {
   EXPECT_EQ(failure_line(result), "");
 }
 
-TEST(Launch, PeThatIgnoresSigtermIsKilled) {
+TEST(Launch, KillsAPeThatIgnoresSigterm) {
   LaunchRequest request = shell(
       2, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then exit 1; fi; trap '' TERM; while :; do sleep 1; "
          "done");
@@ -151,7 +151,7 @@ TEST(Launch, GrandchildrenInSessionsOfTheirOwnAreEnded) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST(Launch, ChildrenThatWereThereBeforeStay) {
+TEST(Launch, KeepsEarlierChildren) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::execl("/bin/sleep", "sleep", "100", nullptr);
@@ -165,7 +165,7 @@ TEST(Launch, ChildrenThatWereThereBeforeStay) {
   ::waitpid(child, &status, 0);
 }
 
-TEST(Launch, DeadlineNamesWhoStillRuns) {
+TEST(Launch, ATimeoutNamesTheRunningPes) {
   LaunchRequest request = shell(3, "[ $SHMEMCTL_LOCAL_RANK = 1 ] || sleep 100");
   request.timeout_s = 3;
   const Ended result = launch_here(request);
@@ -175,7 +175,7 @@ TEST(Launch, DeadlineNamesWhoStillRuns) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST(Launch, ProgramThatCannotBeExecutedIsAUsageError) {
+TEST(Launch, AnUnexecutableProgramIsAUsageError) {
   LaunchRequest request = shell(4, "");
   const auto message = [&request](const std::string& program) {
     request.command = {program};

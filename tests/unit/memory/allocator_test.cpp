@@ -12,7 +12,7 @@ namespace {
 
 using FreeResult = Allocator::FreeResult;
 
-TEST(Allocator, TakesTheLowestPlaceThatFits) {
+TEST(Allocator, TakesTheLowestRangeThatFits) {
   Allocator allocator(4096);
   const auto first = allocator.allocate(100);
   const auto second = allocator.allocate(256);
@@ -51,7 +51,7 @@ TEST(Allocator, AlignsWithoutLosingTheGap) {
   EXPECT_EQ(allocator.allocate(100, 8192), 8192u);
 }
 
-TEST(Allocator, RefusesWhatCannotBe) {
+TEST(Allocator, RejectsImpossibleArguments) {
   Allocator allocator(4096);
   EXPECT_FALSE(allocator.allocate(0));
   EXPECT_FALSE(allocator.allocate(4097));

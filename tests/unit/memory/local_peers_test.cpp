@@ -111,7 +111,7 @@ TEST(PeerMessages, AreRefusedWhenAnyBitDiffers) {
   }
 }
 
-TEST(LocalPeers, ThreadsExchangeThroughTheirMeetingPoint) {
+TEST(LocalPeers, ThreadsExchangeDescriptors) {
   test::ThreadPeersGroup group(5);
   exchange_in_threads(5, 4, [&](int slot) { return group.peers(slot); });
 }
@@ -159,7 +159,7 @@ TEST(LocalPeers, SixtyFourProcessesDoNotBlockEachOther) {
   EXPECT_EQ(pes.ends(), ChildEnds(n_pes));
 }
 
-TEST(LocalPeers, TwoGroupsOfOneJobDoNotMeet) {
+TEST(LocalPeers, TwoGroupsOfOneJobDoNotMix) {
   const JobSecret secret = new_secret();
   ForkedPes pes(6, [&](int pe) {
     const auto peers = make_local_peers(secret, pes_from(pe < 3 ? 0 : 3, 3), pe % 3, {});
@@ -169,7 +169,7 @@ TEST(LocalPeers, TwoGroupsOfOneJobDoNotMeet) {
 }
 
 // The kernel counts a user's descriptors on their way against the limit of open files.
-TEST(LocalPeers, WorksWithFewDescriptorsOnTheirWay) {
+TEST(LocalPeers, WorksWithFewDescriptorsInFlight) {
   constexpr int n_pes = 16;
   const JobSecret secret = new_secret();
   ForkedPes pes(n_pes, [&](int pe) {
@@ -240,7 +240,7 @@ struct Group {
   });
 };
 
-TEST(ExchangedHandles, EverybodysHandleComesInAFile) {
+TEST(ExchangedHandles, EveryPesHandleArrivesInAFile) {
   Group group;
   EXPECT_EQ(group.peers->slots(), 3);
   EXPECT_EQ(group.peers->my_slot(), 1);
@@ -263,7 +263,7 @@ TEST(ExchangedHandles, EverybodysHandleComesInAFile) {
   EXPECT_EQ(handle_in_file(again[2].get()), handle);
 }
 
-TEST(ExchangedHandles, WhatIsNoHandleIsRefusedWithItsPe) {
+TEST(ExchangedHandles, AMalformedHandleNamesItsPe) {
   for (const std::string& text :
        {std::string(), std::string("abc"), std::string("xy"), std::string(130, 'a')}) {
     Group group;

@@ -304,7 +304,7 @@ std::vector<std::byte> note(std::uint32_t type, const std::string& name, const s
   return bytes;
 }
 
-TEST(BuildId, IsFoundBehindOtherNotes) {
+TEST(BuildId, IsFoundAfterOtherNotes) {
   std::vector<std::byte> notes = note(1, "GNU", "other");
   const auto wanted = note(NT_GNU_BUILD_ID, "GNU", "\x01\xab\xff");
   notes.insert(notes.end(), wanted.begin(), wanted.end());

@@ -107,7 +107,7 @@ TEST_F(OneHeap, ExhaustionIsNullAndHarmless) {
   EXPECT_EQ(region_->size_bytes(), 16 * MiB);
 }
 
-TEST_F(OneHeap, ALimitThatIsNoWholeChunkIsKept) {
+TEST_F(OneHeap, KeepsALimitThatIsNotAMultipleOfTheChunk) {
   SymmetricHeap::Config config = small();
   config.limit_bytes = 5000;
   SymmetricHeap& heap = make(config);
@@ -117,7 +117,7 @@ TEST_F(OneHeap, ALimitThatIsNoWholeChunkIsKept) {
   EXPECT_NE(heap.allocate(900), nullptr);
 }
 
-TEST_F(OneHeap, TakesARegionThatHasGrownAlready) {
+TEST_F(OneHeap, AcceptsARegionThatHasGrown) {
   region_ = std::make_unique<SymmetricRegion>("heap", 16 * MiB, *peers_, *backing_);
   region_->grow(8 * MiB, Deadline::after(std::chrono::seconds(60)));
   SymmetricHeap heap(small(), *region_, {});
@@ -146,7 +146,7 @@ TEST_F(OneHeap, CheckedAsksForAgreement) {
   EXPECT_EQ(agreed_, wanted);
 }
 
-TEST_F(OneHeap, UncheckedAsksNobody) {
+TEST_F(OneHeap, UncheckedDoesNotCommunicate) {
   SymmetricHeap& heap = make(small());
   heap.free(heap.allocate(640));
   heap.free(nullptr);
@@ -184,7 +184,7 @@ TEST_F(OneHeap, CheckedNamesAnAddressInsideABlock) {
   EXPECT_EQ(heap.allocator().live_blocks(), 1u);
 }
 
-TEST_F(OneHeap, UncheckedWarnsAndGoesOn) {
+TEST_F(OneHeap, UncheckedWarnsAndContinues) {
   SymmetricHeap& heap = make(small());
   void* block = heap.allocate(100);
   int local = 0;

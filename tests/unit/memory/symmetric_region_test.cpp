@@ -130,7 +130,7 @@ TEST(SymmetricRegion, DoesNotGrowBeyondItsStride) {
   EXPECT_EQ(region.size_bytes(), 2 * step_bytes);
 }
 
-TEST(SymmetricRegion, AddressSpaceThatDoesNotExistIsAnError) {
+TEST(SymmetricRegion, ExhaustedAddressSpaceIsAnError) {
   const auto backing = make_host_backing({});
   const auto peers = make_local_peers(new_secret(), {0, 1}, 0, {});
   EXPECT_THROW(SymmetricRegion("heap", SIZE_MAX, *peers, *backing), Error);

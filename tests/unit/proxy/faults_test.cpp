@@ -98,7 +98,7 @@ TEST(ProxyFaults, ATransportsErrorReachesEveryProducer) {
   expect_error(ExitCode::unavailable, {"mlx5_0", "retry counter"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, AnErrorAfterANonBlockingRequestComesWithTheQuiet) {
+TEST(ProxyFaults, QuietThrowsTheErrorOfANonBlockingRequest) {
   for (const bool in_quiet : {true, false}) {
     BadTransport transport;
     transport.fails_in_quiet = in_quiet;
@@ -116,7 +116,7 @@ TEST(ProxyFaults, AnErrorAfterANonBlockingRequestComesWithTheQuiet) {
   }
 }
 
-TEST(ProxyFaults, RequestsThatAreNone) {
+TEST(ProxyFaults, MalformedRequests) {
   const auto refuse = [](ProxyRequest request, const char* word) {
     CountingTransport transport;
     JobHealth health;
@@ -157,7 +157,7 @@ TEST(ProxyFaults, RequestsThatAreNone) {
          "operation 7");
 }
 
-TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
+TEST(ProxyFaults, NamesAProducerThatDiesWithItsSlotEmpty) {
   CountingTransport transport;
   JobHealth health;
   Proxy proxy({&transport}, health, impatient());
@@ -180,7 +180,7 @@ TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
   expect_error(ExitCode::deadline, {"request 3", "never filled"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, AStopDoesNotWaitForADeadProducerForEver) {
+TEST(ProxyFaults, StopDoesNotWaitForeverForADeadProducer) {
   CountingTransport transport;
   JobHealth health;
   Proxy proxy({&transport}, health, impatient());
@@ -206,7 +206,7 @@ TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   expect_error(ExitCode::deadline, {"proxy thread"}, [&] { other.quiet(); });
 }
 
-TEST(ProxyFaults, APeThatTheProxyIsBusyWithIsNamed) {
+TEST(ProxyFaults, NamesThePeThatTheProxyIsBusyWith) {
   BadTransport transport;
   transport.hold = true;
   JobHealth health;
@@ -252,7 +252,7 @@ TEST(ProxyFaults, TheJobsFailureEndsProxyAndProducers) {
   expect_error(ExitCode::unavailable, {"PE 5", "killed"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
+TEST(ProxyFaults, AnUnansweredWaitThrowsTheJobsFailure) {
   FailingHealth health;
   const ProxyOptions options = small_options();
   ProxyChannel channel(health, options);
@@ -262,7 +262,7 @@ TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
   expect_error(ExitCode::unavailable, {"PE 5", "killed"}, [&] { producer.quiet(); });
 }
 
-TEST(ProxyFaults, WithoutAStopItRefusesWhatIsLeft) {
+TEST(ProxyFaults, WithoutAStopItRejectsTheRest) {
   BadTransport transport;
   transport.hold = true;
   JobHealth health;
@@ -280,7 +280,7 @@ TEST(ProxyFaults, WithoutAStopItRefusesWhatIsLeft) {
   EXPECT_GE(transport.calls.load(), 1);
 }
 
-TEST(ProxyFaults, MoreWaitersThanPlaces) {
+TEST(ProxyFaults, MoreWaitersThanResultSlots) {
   MemoryWorld world(1);
   ProxyOptions options;
   options.n_results = 1;
@@ -298,7 +298,7 @@ TEST(ProxyFaults, MoreWaitersThanPlaces) {
   proxy.stop();
 }
 
-TEST(ProxyFaults, OptionsThatMakeNoRing) {
+TEST(ProxyFaults, RejectsInvalidRingOptions) {
   JobHealth health;
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;

@@ -211,7 +211,7 @@ struct HalfAnAnswer : Right {
     }
   };
 };
-TEST(RingMutants, AnswerIsReadBeforeItIsWhole) {
+TEST(RingMutants, ResultIsReadBeforeItIsComplete) {
   expect_found<HalfAnAnswer>({.scripts = {"f"}}, "another request");
 }
 

@@ -73,7 +73,7 @@ TEST(Proxy, Atomics) {
   proxy.stop();
 }
 
-TEST(Proxy, QuietCompletesWhatATransportDelays) {
+TEST(Proxy, QuietCompletesDelayedOperations) {
   MemoryWorld world(2);
   FarTransport far({world.region()}, 7);
   Proxy proxy({&far, &far}, world.health);
@@ -118,7 +118,7 @@ TEST(Proxy, FenceIsInOrder) {
   proxy.stop();
 }
 
-TEST(Proxy, EachPeHasItsWay) {
+TEST(Proxy, EachPeHasItsTransport) {
   CountingTransport near, far;
   JobHealth health;
   Proxy proxy({&near, &far, &far}, health);
@@ -206,7 +206,7 @@ TEST(Proxy, SpinningEndsAfterATimeHoweverManyTurnsAreLeft) {
   proxy.stop();
 }
 
-TEST(Proxy, ProducersComeAndGo) {
+TEST(Proxy, ProducersAreCreatedAndDestroyed) {
   MemoryWorld world(1);
   ProxyOptions options;
   options.n_results = 2;

@@ -130,7 +130,7 @@ TEST(ProxyRings, ABlockingGetHoldsUpItsRingOnly) {
   proxy.stop();
 }
 
-TEST(ProxyRings, GetsThatWaitTogetherAreUnderWayTogether) {
+TEST(ProxyRings, GetsThatWaitTogetherOverlap) {
   NotingTransport transport;
   transport.held = 0;
   transport.hold = true;
@@ -245,7 +245,7 @@ TEST(ProxyRings, ContextsOfOtherThreadsAreRefused) {
   proxy.stop();
 }
 
-TEST(ProxyRings, OptionsThatMakeNoRings) {
+TEST(ProxyRings, RejectsInvalidOptions) {
   JobHealth health;
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;

@@ -274,7 +274,7 @@ TEST(Collectives, WrongArguments) {
   });
 }
 
-TEST(Collectives, AnAddressThatIsNotSymmetricIsNamed) {
+TEST(Collectives, NamesAnAddressThatIsNotSymmetric) {
   run_team_world(2, [](TeamPe& me) {
     std::uint64_t here = 0;
     try {

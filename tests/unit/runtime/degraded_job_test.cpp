@@ -33,7 +33,7 @@ DegradedJob survivors_of(ThreadPe& me, Lives& lives) {
 }
 
 /// The lengths are another process's: reading stays within what has come.
-TEST(DegradedJob, WhatAllHaveSaidIsReadWithinItsLength) {
+TEST(DegradedJob, GatheredTextsAreReadWithinTheirLength) {
   const auto number = [](std::uint64_t value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   };
@@ -56,7 +56,7 @@ std::string text_of(int pe, std::size_t size) {
   return text;
 }
 
-TEST(DegradedJob, AllThatAreThereMeetAndTell) {
+TEST(DegradedJob, SurvivorsPassBarriersAndGather) {
   for (const int n : {1, 2, 5}) {
     Lives lives;
     std::atomic<int> come{0};
@@ -83,7 +83,7 @@ TEST(DegradedJob, AllThatAreThereMeetAndTell) {
 }
 
 /// PE 2 goes away, or stays away, from the second meeting on.
-TEST(DegradedJob, OneThatIsLostIsLeftOutAndNamed) {
+TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   struct Case {
     Presence presence;
     const char* words;
@@ -137,7 +137,7 @@ TEST(DegradedJob, OneThatIsLostIsLeftOutAndNamed) {
 }
 
 /// In the middle of what it has to say: none of it is taken.
-TEST(DegradedJob, OneThatIsLostWithHalfATextHasSaidNothing) {
+TEST(DegradedJob, APeLostWithinAGatherContributesNothing) {
   Lives lives;
   run_thread_world(
       3, heap_bytes,
@@ -157,7 +157,7 @@ TEST(DegradedJob, OneThatIsLostWithHalfATextHasSaidNothing) {
 }
 
 /// It is late, and answers: that is no loss.
-TEST(DegradedJob, OneThatIsLateIsWaitedFor) {
+TEST(DegradedJob, ALatePeIsWaitedFor) {
   Lives lives;
   run_thread_world(
       3, heap_bytes,

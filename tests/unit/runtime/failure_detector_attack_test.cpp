@@ -65,11 +65,11 @@ void expect_alive(const Lifelines& lifelines) {
   }
 }
 
-class LifelineAttack : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(, LifelineAttack, testing::Bool(),
+class FailureDetectorAttack : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, FailureDetectorAttack, testing::Bool(),
                          [](const auto& test) { return test.param ? "Tcp" : "Unix"; });
 
-TEST_P(LifelineAttack, GarbageIsDropped) {
+TEST_P(FailureDetectorAttack, GarbageIsDropped) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100000, '\0'),
@@ -88,7 +88,7 @@ TEST_P(LifelineAttack, GarbageIsDropped) {
   expect_alive(lifelines);
 }
 
-TEST_P(LifelineAttack, AnotherJobsConnectionsAreDropped) {
+TEST_P(FailureDetectorAttack, AnotherJobsConnectionsAreDropped) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
   failure_detector::Secret other = job_secret;
   other[15] ^= 1;
@@ -117,7 +117,7 @@ TEST_P(LifelineAttack, AnotherJobsConnectionsAreDropped) {
 }
 
 /// What was said on one connection is of no use on another, nor without being challenged.
-TEST_P(LifelineAttack, ARecordedMessageIsDropped) {
+TEST_P(FailureDetectorAttack, ARecordedMessageIsDropped) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
   const failure_detector::Query query{{{}, 0, 5}, -1};
   Challenged real = connect_request(lifelines, 1);
@@ -145,7 +145,7 @@ TEST_P(LifelineAttack, ARecordedMessageIsDropped) {
   expect_alive(lifelines);
 }
 
-TEST_P(LifelineAttack, StoppingInMidMessageCostsNothing) {
+TEST_P(FailureDetectorAttack, AnIncompleteMessageDoesNotDisturb) {
   const Lifelines lifelines = make_lifelines(5, GetParam());
   const std::string connect_request =
       failure_detector::encode(failure_detector::ConnectionRequest{});
@@ -156,7 +156,7 @@ TEST_P(LifelineAttack, StoppingInMidMessageCostsNothing) {
   EXPECT_TRUE(is_dropped(stopped.back()));
 }
 
-TEST_P(LifelineAttack, SilentConnectionsDoNotKeepQuestionsOut) {
+TEST_P(FailureDetectorAttack, SilentConnectionsDoNotBlockQueries) {
   const Lifelines lifelines = make_lifelines(3, GetParam());
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i)
@@ -165,7 +165,7 @@ TEST_P(LifelineAttack, SilentConnectionsDoNotKeepQuestionsOut) {
   EXPECT_TRUE(is_dropped(silent.front()));
 }
 
-TEST_P(LifelineAttack, AQuestionInSinglePiecesIsAnswered) {
+TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
   const Lifelines lifelines = make_lifelines(3, GetParam());
   Challenged one = connect_request(lifelines, 2);
   const failure_detector::Query query{{{}, 0, 3}, -1};
@@ -207,7 +207,7 @@ private:
   int calls_ = 0;
 };
 
-TEST(LifelineStart, ThrowsOnAllPesIfOneCannotConnect) {
+TEST(FailureDetectorStart, ThrowsOnAllPesIfOneCannotConnect) {
   std::string closed;
   {
     const Listener listener(loopback().front());
@@ -266,7 +266,7 @@ private:
   std::thread thread_;
 };
 
-TEST(LifelineStart, AnImpostorAtAnAddressIsRefused) {
+TEST(FailureDetectorStart, AnImpostorAtAnAddressIsRefused) {
   using failure_detector::encode;
   // What it cannot know is the proof: so it gets no further with a Welcome that looks right.
   for (const auto& [script, words] :
@@ -315,7 +315,7 @@ std::vector<std::string> start_with_addresses(int n_pes, const std::string& of_f
 }
 
 /// An IPv6 link-local address of an interface that is not here ended the job with exit code 2.
-TEST(LifelineStart, AddressesOfOtherHostsInterfacesCostNothing) {
+TEST(FailureDetectorStart, AddressesOfOtherHostsInterfacesAreSkipped) {
   const auto messages = start_with_addresses(1, "[fe80::1%enp250s0np0]:4711 127.0.0.1:9");
   EXPECT_TRUE(messages.empty()) << messages.front();
   // Where they are all that there is, what is wrong is said by all, and it is not the name.
@@ -326,7 +326,7 @@ TEST(LifelineStart, AddressesOfOtherHostsInterfacesCostNothing) {
 }
 
 /// The best address comes first; what follows it is mostly of no use to other hosts.
-TEST(LifelineStart, TheFirstAddressesProblemIsSaid) {
+TEST(FailureDetectorStart, ReportsTheErrorOfTheFirstAddress) {
   std::string first, last;
   {
     const Listener one(loopback().front()), other(loopback().front());
@@ -368,7 +368,7 @@ private:
   int calls_ = 0;
 };
 
-TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
+TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
   std::mutex mutex;
   std::vector<std::string> messages;
   run_bootstrap_threads(3, [&](Bootstrap& bootstrap) {
@@ -385,7 +385,7 @@ TEST(LifelineStart, WordsOfAnotherPeEndWhereItsMessageEnds) {
 }
 
 /// A neighbour whose Welcome was lost comes again; what it has given up is no lost PE.
-TEST(LifelineThread, ANeighbourThatComesAgainTakesItsOldPlace) {
+TEST(FailureDetectorThread, AReconnectingNeighbourReplacesItsConnection) {
   failure_detector::State state(0, 2, job_secret, two_hosts(2));
   std::vector<Listener> listeners;
   listeners.emplace_back(loopback().front());

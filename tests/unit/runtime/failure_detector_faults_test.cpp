@@ -111,7 +111,7 @@ bool says_lost(const std::string& text, int pe) {
   return text == full || text == full.substr(0, phase) + "lifeline" + full.substr(phase + 4);
 }
 
-TEST(LifelineFaults, EveryKilledPeIsNamedEverywhereWithinASecond) {
+TEST(FailureDetectorFaults, EveryKilledPeIsNamedEverywhereWithinASecond) {
   for (int victim = 0; victim < 15; ++victim) {
     World world(15);
     const std::int64_t killed_ns = now_ns();
@@ -126,7 +126,7 @@ TEST(LifelineFaults, EveryKilledPeIsNamedEverywhereWithinASecond) {
   }
 }
 
-TEST(LifelineFaults, AKilledPeIsNamedOverTcp) {
+TEST(FailureDetectorFaults, AKilledPeIsNamedOverTcp) {
   for (const int victim : {0, 3, 14}) {
     World world(15, Job{true, 500});
     const std::int64_t killed_ns = now_ns();
@@ -139,7 +139,7 @@ TEST(LifelineFaults, AKilledPeIsNamedOverTcp) {
   }
 }
 
-TEST(LifelineFaults, AStoppedPeKeepsNobodyFromTheNews) {
+TEST(FailureDetectorFaults, AStoppedPeDoesNotBlockTheNotification) {
   for (int stopped = 0; stopped < 15; ++stopped) {
     World world(15);
     world.stop(stopped);
@@ -155,7 +155,7 @@ TEST(LifelineFaults, AStoppedPeKeepsNobodyFromTheNews) {
   }
 }
 
-TEST(LifelineFaults, AStoppedPeKeepsNobodyFromNoticingADeadOne) {
+TEST(FailureDetectorFaults, AStoppedPeDoesNotHideADeadOne) {
   for (int stopped = 0; stopped < 15; ++stopped) {
     World world(15);
     world.stop(stopped);
@@ -171,7 +171,7 @@ TEST(LifelineFaults, AStoppedPeKeepsNobodyFromNoticingADeadOne) {
   }
 }
 
-TEST(LifelineFaults, TwoThatDieAtOnce) {
+TEST(FailureDetectorFaults, TwoPesDieAtOnce) {
   for (const auto& [one, two] : std::vector<std::pair<int, int>>{
            {0, 1}, {0, 2}, {1, 2}, {1, 3}, {1, 4}, {2, 6}, {3, 14}, {5, 9}, {13, 14}}) {
     World world(15);
@@ -187,7 +187,7 @@ TEST(LifelineFaults, TwoThatDieAtOnce) {
   }
 }
 
-TEST(LifelineFaults, GiveUpFollowsTheChainToAStoppedPe) {
+TEST(FailureDetectorFaults, GiveUpFollowsTheChainToAStoppedPe) {
   World world(15);
   const std::vector<int> between = {3, 4, 5};
   for (const int pe : between)
@@ -205,7 +205,7 @@ TEST(LifelineFaults, GiveUpFollowsTheChainToAStoppedPe) {
   }
 }
 
-TEST(LifelineFaults, GiveUpOnAStoppedNeighbour) {
+TEST(FailureDetectorFaults, GiveUpOnAStoppedNeighbour) {
   World world(4);
   world.stop(3);
   world.slot(2).command = give_up_on_next;
@@ -219,7 +219,7 @@ TEST(LifelineFaults, GiveUpOnAStoppedNeighbour) {
     EXPECT_EQ(world.slot(pe).code, static_cast<int>(ExitCode::deadline));
 }
 
-TEST(LifelineFaults, GiveUpOnAllNamesTheStoppedOnes) {
+TEST(FailureDetectorFaults, GiveUpOnAllNamesTheStoppedOnes) {
   World world(20);
   world.stop(4);
   world.stop(11);
@@ -230,7 +230,7 @@ TEST(LifelineFaults, GiveUpOnAllNamesTheStoppedOnes) {
   EXPECT_TRUE(world.await(world.all_but({4, 11}), learnt));
 }
 
-TEST(LifelineFaults, TimeFromKillToTheLastPesKnowledge) {
+TEST(FailureDetectorFaults, TimeFromKillToTheLastNotification) {
   for (const int n_pes : {2, 16, 128})
     for (const bool over_tcp : {false, true}) {
       World world(n_pes, Job{over_tcp, n_pes > 100 ? 5000 : 500});

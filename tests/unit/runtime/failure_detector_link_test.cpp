@@ -26,7 +26,7 @@ std::vector<Message> receive_all(Link& link, Ending& ending) {
   return messages;
 }
 
-TEST(LifelineLink, MessagesComeInOrderAndBeforeTheEnd) {
+TEST(FailureDetectorLink, MessagesArriveInOrderAndBeforeTheClose) {
   Pair pair;
   Link far(1, std::move(pair.far), "");
   {
@@ -44,7 +44,7 @@ TEST(LifelineLink, MessagesComeInOrderAndBeforeTheEnd) {
   EXPECT_EQ(ending, "its connection ended");
 }
 
-TEST(LifelineLink, BytesReadEarlierComeFirst) {
+TEST(FailureDetectorLink, BytesReadEarlierComeFirst) {
   Pair pair;
   const std::string early = encode(PhaseNotice{1, "a"});
   Link far(1, std::move(pair.far), early.substr(0, 5));
@@ -55,7 +55,7 @@ TEST(LifelineLink, BytesReadEarlierComeFirst) {
   EXPECT_FALSE(ending);
 }
 
-TEST(LifelineLink, ANeighbourThatDoesNotReadGetsTheNewestPhaseLater) {
+TEST(FailureDetectorLink, ANeighbourThatDoesNotReadGetsTheNewestPhaseLater) {
   constexpr std::uint32_t phases = 100000;
   Pair pair;
   Link near(0, std::move(pair.near), ""), far(1, std::move(pair.far), "");
@@ -81,7 +81,7 @@ TEST(LifelineLink, ANeighbourThatDoesNotReadGetsTheNewestPhaseLater) {
   EXPECT_LT(count, phases);
 }
 
-TEST(LifelineLink, GarbageEndsIt) {
+TEST(FailureDetectorLink, GarbageEndsIt) {
   Pair pair;
   Link far(1, std::move(pair.far), "");
   const std::string bytes = encode(PhaseNotice{1, "a"}) + "garbage";
@@ -91,7 +91,7 @@ TEST(LifelineLink, GarbageEndsIt) {
   EXPECT_EQ(ending, "it sent bytes that are no message");
 }
 
-TEST(LifelineLink, SendingToAClosedPeerLeavesItsLastWordsReadable) {
+TEST(FailureDetectorLink, SendingToAClosedPeerKeepsItsLastMessageReadable) {
   Pair pair;
   Link near(0, std::move(pair.near), "");
   const std::string words = encode(Goodbye{});

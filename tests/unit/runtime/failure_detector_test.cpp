@@ -25,11 +25,11 @@ void say_goodbye(Lifelines& lifelines) {
     failure_detector->goodbye();
 }
 
-class LifelineOver : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(, LifelineOver, testing::Bool(),
+class FailureDetectorOver : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, FailureDetectorOver, testing::Bool(),
                          [](const auto& test) { return test.param ? "Tcp" : "Unix"; });
 
-TEST_P(LifelineOver, StartsAndEndsWithoutAFailure) {
+TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
   for (const int n_pes : {1, 2, 3, 4, 7, 16}) {
     Lifelines lifelines = make_lifelines(n_pes, GetParam());
     const int family = GetParam() ? AF_INET : AF_UNIX;
@@ -46,7 +46,7 @@ TEST_P(LifelineOver, StartsAndEndsWithoutAFailure) {
   }
 }
 
-TEST_P(LifelineOver, AFailureReachesAll) {
+TEST_P(FailureDetectorOver, AFailureReachesAll) {
   for (const int failing : {0, 1, 5, 14}) {
     Lifelines lifelines = make_lifelines(15, GetParam());
     lifelines[static_cast<std::size_t>(failing)]->announce(some_error(), "heap");
@@ -64,7 +64,7 @@ TEST_P(LifelineOver, AFailureReachesAll) {
   }
 }
 
-TEST_P(LifelineOver, APeThatLeavesWithoutAWordIsLost) {
+TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
   Lifelines lifelines = make_lifelines(15, GetParam());
   lifelines[3]->phase("heap");
   lifelines[3].reset();
@@ -79,7 +79,7 @@ TEST_P(LifelineOver, APeThatLeavesWithoutAWordIsLost) {
 }
 
 /// Nobody hears of it but who asks; PE 0 alone may not be lost.
-TEST_P(LifelineOver, WhereLossIsAllowedOnlyPeZeroIsMissed) {
+TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
   Lifelines lifelines = make_lifelines(7, GetParam());
   for (auto& failure_detector : lifelines)
     failure_detector->allow_loss();
@@ -121,7 +121,7 @@ TEST(FailureDetector, TheFirstFailureWins) {
 }
 
 /// A PE that a signal ends is no PE that was lost.
-TEST(FailureDetector, WhoIsInterruptedSaysSo) {
+TEST(FailureDetector, AnInterruptedPeAnnouncesIt) {
   Lifelines lifelines = make_lifelines(4);
   lifelines[1]->phase("bench put 1M");
   lifelines[1]->announce(
@@ -158,7 +158,7 @@ std::optional<Error> cause_of(failure_detector::TreeFailureDetector& failure_det
   return std::nullopt;
 }
 
-TEST(FailureDetector, TheCauseMayComeAfterItsEffect) {
+TEST(FailureDetector, TheCauseMayArriveAfterItsEffect) {
   for (const int peer : {1, -1}) {
     Lifelines lifelines = make_lifelines(4);
     std::optional<Error> cause;
@@ -176,7 +176,7 @@ TEST(FailureDetector, TheCauseMayComeAfterItsEffect) {
   }
 }
 
-TEST(FailureDetector, ACauseThatDoesNotComeIsNotWaitedForLong) {
+TEST(FailureDetector, AMissingCauseIsNotAwaitedForLong) {
   Lifelines lifelines = make_lifelines(3);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(cause_of(*lifelines[0], 2));
@@ -269,7 +269,7 @@ TEST(FailureDetector, NeighboursKnowEachOthersPhase) {
   EXPECT_FALSE(stranger->knows_other);
 }
 
-TEST_P(LifelineOver, GiveUpNamesTheEndOfTheChainEverywhere) {
+TEST_P(FailureDetectorOver, GiveUpNamesTheEndOfTheChainEverywhere) {
   Lifelines lifelines = make_lifelines(6, GetParam());
   lifelines[4]->phase("heap");
   lifelines[2]->waiting_for(5);
@@ -433,19 +433,19 @@ Texts tried(const Texts& offered, bool same_network = false) {
 }
 
 /// Its scope is the name of an interface that only the other host has.
-TEST(LifelineAddresses, AForeignLinkLocalAddressDoesNotEndTheJob) {
+TEST(FailureDetectorAddresses, AForeignLinkLocalAddressDoesNotEndTheJob) {
   EXPECT_EQ(tried({"10.77.0.2:5000", "[fe80::7c4c:1%enp5s0np0]:5000"}), Texts{"10.77.0.2:5000"});
   EXPECT_EQ(tried({"[fe80::7c4c:1%veth8f3a1c]:5000", "[fd77::2]:5000"}), Texts{"[fd77::2]:5000"});
 }
 
-TEST(LifelineAddresses, LinkLocalIsTriedThroughEachInterfaceIfThereIsNothingElse) {
+TEST(FailureDetectorAddresses, LinkLocalIsTriedThroughEachInterfaceIfThereIsNothingElse) {
   const Texts forms = tried({"[fe80::1%enp5s0np0]:5000", "[::1]:5000"});
   ASSERT_EQ(forms.size(), 2U);
   for (const std::string& form : forms)
     EXPECT_TRUE(starts_with(form, "[fe80::1%")) << form;
 }
 
-TEST(LifelineAddresses, LoopbackLeadsToNoOtherHost) {
+TEST(FailureDetectorAddresses, LoopbackIsNotTriedForOtherHosts) {
   EXPECT_EQ(tried({"10.77.0.2:5000", "127.0.0.1:5000", "[::1]:5000"}), Texts{"10.77.0.2:5000"});
   EXPECT_EQ(tried({"127.0.0.1:5000"}), Texts{});
   EXPECT_EQ(tried({"127.0.0.1:5000"}, true), Texts{"127.0.0.1:5000"});
@@ -453,13 +453,13 @@ TEST(LifelineAddresses, LoopbackLeadsToNoOtherHost) {
   EXPECT_TRUE(reachable_from_elsewhere({"127.0.0.1:5000", "[fe80::1%nosuch0]:1"}));
 }
 
-TEST(LifelineAddresses, WhatIsNoAddressIsLeftOut) {
+TEST(FailureDetectorAddresses, SkipsMalformedAddresses) {
   EXPECT_EQ(tried({"nonsense", "[fe80::1%]:x", "10.0.0.1:99999", "10.77.0.2:5000"}),
             Texts{"10.77.0.2:5000"});
   EXPECT_FALSE(reachable_from_elsewhere({"nonsense"}));
 }
 
-TEST(LifelineAddresses, TheOrderIsThatOfThePeThatOffersThem) {
+TEST(FailureDetectorAddresses, KeepsTheOrderOfTheOfferingPe) {
   EXPECT_EQ(tried({"10.0.0.2:1", "172.17.0.1:2", "[fd77::2]:3"}),
             (Texts{"10.0.0.2:1", "172.17.0.1:2", "[fd77::2]:3"}));
 }
@@ -479,7 +479,7 @@ std::unique_ptr<Failure> failure_of(int pe, bool unresponsive) {
   return failure;
 }
 
-TEST(NeedsAbort, OnePeAsksAndNeverTheOneThatIsStopped) {
+TEST(NeedsAbort, OnePeRequestsTheAbortAndNeverTheStoppedOne) {
   for (int culprit = 0; culprit < 4; ++culprit) {
     int asking = 0;
     for (int pe = 0; pe < 4; ++pe)
@@ -490,7 +490,7 @@ TEST(NeedsAbort, OnePeAsksAndNeverTheOneThatIsStopped) {
   EXPECT_TRUE(needs_abort(failure_of(2, true), 0)) << "PE 0 has the report to write before";
 }
 
-TEST(NeedsAbort, WhoeverEndsByItselfNeedsNone) {
+TEST(NeedsAbort, APeThatExitsByItselfNeedsNoAbort) {
   EXPECT_FALSE(needs_abort(nullptr, 0));
   for (int pe = 0; pe < 3; ++pe)
     EXPECT_FALSE(needs_abort(failure_of(1, false), pe));

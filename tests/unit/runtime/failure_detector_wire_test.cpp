@@ -41,7 +41,7 @@ std::vector<Message> samples() {
           Challenge{{3, 4}}};
 }
 
-TEST(LifelineWire, EveryMessageComesBack) {
+TEST(FailureDetectorWire, RoundTripsEveryMessage) {
   for (const Message& message : samples()) {
     const std::string frame = encode(message);
     const Decoded decoded = decode(frame + "rest", max_frame_bytes);
@@ -52,7 +52,7 @@ TEST(LifelineWire, EveryMessageComesBack) {
   }
 }
 
-TEST(LifelineWire, FieldsKeepTheirValues) {
+TEST(FailureDetectorWire, FieldsKeepTheirValues) {
   const std::vector<Message> all = samples();
   const Failure failure = std::get<Failure>(decode(encode(all[5]), max_frame_bytes).message);
   EXPECT_EQ(failure.pe, -1);
@@ -67,7 +67,7 @@ TEST(LifelineWire, FieldsKeepTheirValues) {
   EXPECT_TRUE(status.knows_other);
 }
 
-TEST(LifelineWire, WhomAPeWaitsForAndHow) {
+TEST(FailureDetectorWire, EncodesWhomAPeWaitsFor) {
   for (const bool by_network : {false, true})
     for (const std::int32_t peer : {-1, 0, 7, 0x7ffffffd}) {
       Status status;
@@ -79,7 +79,7 @@ TEST(LifelineWire, WhomAPeWaitsForAndHow) {
     }
 }
 
-TEST(LifelineWire, APrefixIsIncomplete) {
+TEST(FailureDetectorWire, APrefixIsIncomplete) {
   for (const Message& message : samples()) {
     const std::string frame = encode(message);
     for (std::size_t length = 0; length < frame.size(); ++length)
@@ -89,7 +89,7 @@ TEST(LifelineWire, APrefixIsIncomplete) {
   }
 }
 
-TEST(LifelineWire, GarbageIsKnownAtItsFirstByte) {
+TEST(FailureDetectorWire, GarbageIsDetectedAtItsFirstByte) {
   for (const std::string& text :
        {std::string("G"), std::string("GET / HTTP/1.1\r\n"), std::string("\0", 1),
         std::string("SSH-2.0-"), std::string("sX"), std::string("sL\0", 3),
@@ -97,7 +97,7 @@ TEST(LifelineWire, GarbageIsKnownAtItsFirstByte) {
     EXPECT_EQ(decode(text, max_frame_bytes).state, Decoding::garbage) << text;
 }
 
-TEST(LifelineWire, LengthsAreLimited) {
+TEST(FailureDetectorWire, LengthsAreLimited) {
   std::string frame = encode(PhaseNotice{1, "heap"});
   for (const char high : {'\x10', '\x7f', '\xff'}) {
     frame[7] = high;
@@ -111,7 +111,7 @@ TEST(LifelineWire, LengthsAreLimited) {
             Decoding::complete);
 }
 
-TEST(LifelineWire, LongTextsAreCutAndStillFit) {
+TEST(FailureDetectorWire, LongTextsAreTruncated) {
   Failure failure;
   failure.host = failure.phase = failure.message = failure.fix = std::string(70000, 'x');
   const std::string frame = encode(failure);
@@ -122,7 +122,7 @@ TEST(LifelineWire, LongTextsAreCutAndStillFit) {
   EXPECT_EQ(std::get<Failure>(decoded.message).phase.size(), max_name_bytes);
 }
 
-TEST(LifelineWire, WrongFieldsAreGarbage) {
+TEST(FailureDetectorWire, WrongFieldsAreGarbage) {
   std::string other_version = encode(ConnectionRequest{});
   other_version[8] = 1;
   EXPECT_EQ(decode(other_version, max_frame_bytes).state, Decoding::garbage);
@@ -136,7 +136,7 @@ TEST(LifelineWire, WrongFieldsAreGarbage) {
   EXPECT_EQ(decode(too_long + "x", max_frame_bytes).state, Decoding::garbage);
 }
 
-TEST(LifelineWire, AProofHoldsForOneMessageOnOneConnection) {
+TEST(FailureDetectorWire, AProofHoldsForOneMessageOnOneConnection) {
   const Handshake here{{1}, {2}}, there{{1}, {3}};
   const Secret secret = {7}, other = {8};
   const Message hello = proven(here, secret, Hello{{}, 3, 7});
@@ -157,7 +157,7 @@ TEST(LifelineWire, AProofHoldsForOneMessageOnOneConnection) {
     EXPECT_FALSE(is_proven(here, secret, without));
 }
 
-TEST(LifelineWire, DamagedFramesNeverBreakIt) {
+TEST(FailureDetectorWire, SurvivesDamagedFrames) {
   std::mt19937 random(5);
   for (int round = 0; round < 20000; ++round) {
     const std::vector<Message> all = samples();

@@ -104,7 +104,7 @@ TEST(Identity, NodeIdWinsOverTheVirtualNode) {
   EXPECT_EQ(of("0"), of("1"));
 }
 
-TEST(Identity, RefusesAVirtualNodeThatIsNoNumber) {
+TEST(Identity, RejectsAMalformedVirtualNode) {
   for (const char* bad : {"-1", "one", "1 2", "99999999999999999999"})
     try {
       identity_of(machine_a, boot_a, "a\n", {{local_variables::node, bad}});

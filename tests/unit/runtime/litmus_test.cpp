@@ -239,7 +239,7 @@ TEST(Litmus, APutStoresAWordOnce) {
 }
 
 /// Words are never seen in halves.
-TEST(Litmus, WordsAreWhole) {
+TEST(Litmus, WordsDoNotTear) {
   run(
       [](TeamPe& me, const Slot& slot, std::uint64_t round) {
         const std::uint64_t both = round << 32 | round;

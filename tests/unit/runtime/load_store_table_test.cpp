@@ -22,7 +22,7 @@ struct Regions {
 
 } // namespace
 
-TEST(LoadStoreTable, FindsWhatIsMapped) {
+TEST(LoadStoreTable, FindsMappedAddresses) {
   Regions all;
   EXPECT_EQ(all.places.find(all.heap[0] + 5, 8, 0), all.heap[0] + 5);
   EXPECT_EQ(all.places.find(all.heap[0] + 5, 8, 1), all.heap[1] + 5);
@@ -58,7 +58,7 @@ TEST(LoadStoreTable, OtherRegionsAreNotKept) {
   EXPECT_NE(all.places.find(all.heap[0], 8, 0), nullptr);
 }
 
-TEST(LoadStoreTable, ARegionGrowsWhileOthersLook) {
+TEST(LoadStoreTable, ARegionGrowsDuringLookups) {
   Regions all;
   std::atomic<bool> found{false};
   std::thread reader([&] {
@@ -77,7 +77,7 @@ TEST(LoadStoreTable, ARegionGrowsWhileOthersLook) {
   EXPECT_NE(all.places.find(all.heap[0] + 1016, 8, 0), nullptr);
 }
 
-TEST(LoadStoreTable, NumbersThatShareASlotAreAllFound) {
+TEST(LoadStoreTable, PesWithTheSameSlotAreAllFound) {
   constexpr std::size_t n_pes = 200; // more than there are near slots
   std::vector<std::byte> memory(n_pes * 64);
   const auto of = [&](std::size_t pe) { return memory.data() + pe * 64; };
@@ -105,7 +105,7 @@ TEST(LoadStoreTable, NoNumberIsMistakenForAFreeSlot) {
     EXPECT_EQ(all.places.find(all.heap[0], 8, pe), nullptr);
 }
 
-TEST(LoadStoreTable, WhatIsNoLongerMappedIsNotFound) {
+TEST(LoadStoreTable, UnmappedRegionsAreNotFound) {
   Regions all;
   all.places.set({region::heap, all.heap[0], 512, {all.heap[0], nullptr, all.heap[2]}});
   EXPECT_EQ(all.places.find(all.heap[0] + 8, 8, 1), nullptr);

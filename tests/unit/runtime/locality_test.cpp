@@ -36,7 +36,7 @@ MappingRequest request_for(std::vector<int> gpus) {
 
 using Ports = std::vector<HcaPort>;
 
-TEST(NicChoice, APeWithAGpuGetsWhatTheMappingChose) {
+TEST(NicChoice, APeWithAGpuGetsTheMappingsNics) {
   const Node node = two_nics(true);
   const MappingRequest request = request_for({0, 1});
   EXPECT_EQ(ports(node, request, 0, 2), (Ports{{"mlx5_0", 1}}));
@@ -62,7 +62,7 @@ TEST(NicChoice, ListsHoldWithoutGpusToo) {
   EXPECT_EQ(ports(node, request, 0, 1), (Ports{{"mlx5_1", 1}}));
 }
 
-TEST(NicChoice, ReportsSayWhatPesWithoutGpusShare) {
+TEST(NicChoice, ReportsListTheNicsOfPesWithoutGpus) {
   const Node node = two_nics(false);
   const Mapping given = map_nics(node, request_for({-1, -1, -1}));
   ASSERT_TRUE(given.pes[0].nics.empty());
@@ -115,7 +115,7 @@ Node two_nodes() {
   return node;
 }
 
-TEST(NumaChoice, TheNodeOfTheCpusThatThePeIsBoundTo) {
+TEST(NumaChoice, TheNodeOfTheBoundCpus) {
   const Node node = two_nodes();
   EXPECT_EQ(choose_numa_node(node, {0}, -1).node, 0);
   EXPECT_EQ(choose_numa_node(node, {0, 5}, -1).node, 0);
@@ -123,7 +123,7 @@ TEST(NumaChoice, TheNodeOfTheCpusThatThePeIsBoundTo) {
   EXPECT_EQ(choose_numa_node(node, {2, 6}, -1).reason, "the PE is bound to its CPUs (2,6)");
 }
 
-TEST(NumaChoice, TheBindingGoesBeforeTheGpu) {
+TEST(NumaChoice, TheBindingTakesPrecedenceOverTheGpu) {
   EXPECT_EQ(choose_numa_node(two_nodes(), {4}, 0).node, 0);
 }
 
@@ -165,7 +165,7 @@ TEST(NumaChoice, MemoryOfDevicesIsNotForHeaps) {
   EXPECT_EQ(choose_numa_node(node, {1, 2}, 0).node, -1);
 }
 
-TEST(NumaChoice, WhatTheKernelAllowsIsRead) {
+TEST(NumaChoice, ReadsTheAffinityMask) {
   TemporaryFolder folder;
   const auto allowed = [&](const std::string& status) {
     folder.write("proc/thread-self/status", status);

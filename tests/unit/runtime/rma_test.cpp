@@ -200,7 +200,7 @@ TEST(Rma, ValuesAreTheBytesOfTheirSize) {
   }
 }
 
-TEST(Rma, EveryAtomicOnMappedAndOnFarMemory) {
+TEST(Rma, EveryAtomicOnMappedAndOnRemoteMemory) {
   for (const int per_node : {0, 1}) {
     TeamWorldOptions options;
     options.pes_per_node = per_node;
@@ -312,7 +312,7 @@ TEST(Rma, AWaitDrivesTheTransport) {
   EXPECT_EQ(asked, 10);
 }
 
-TEST(Rma, AWaitThatIsOverAsksNobody) {
+TEST(Rma, ACompletedWaitDoesNotPoll) {
   World world;
   const std::uint64_t word = 3;
   EXPECT_EQ(world.rma.wait_until(&word, Compare::equal, 3, "test"), 3u);

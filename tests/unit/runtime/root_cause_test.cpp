@@ -22,7 +22,7 @@ std::size_t reached(const std::vector<std::vector<int>>& links, int start, int s
   return seen.size();
 }
 
-TEST(LifelineTree, NoSingleSilentPeCutsAnybodyOff) {
+TEST(FailureDetectorTree, NoSingleUnresponsivePeDisconnectsOthers) {
   for (const int size : {2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 33, 100}) {
     std::vector<std::vector<int>> links;
     for (int rank = 0; rank < size; ++rank)
@@ -33,7 +33,7 @@ TEST(LifelineTree, NoSingleSilentPeCutsAnybodyOff) {
   }
 }
 
-TEST(LifelineTree, BothEndsAgree) {
+TEST(FailureDetectorTree, BothEndsAgree) {
   for (const int size : {1, 2, 3, 4, 7, 64, 1000})
     for (int rank = 0; rank < size; ++rank) {
       EXPECT_LE(neighbours(rank, size).size(), 8U);
@@ -84,7 +84,7 @@ struct FakeJob {
   std::vector<int> asked;
 };
 
-TEST(LifelineCulprit, ASilentPeIsNamedWithWhatItsNeighboursKnow) {
+TEST(RootCause, NamesAnUnresponsivePeWithItsLastKnownPhase) {
   FakeJob job(40);
   job.add(20, "teams", 31);
   job.add(15, "teams", 0); // parent of 31
@@ -96,20 +96,20 @@ TEST(LifelineCulprit, ASilentPeIsNamedWithWhatItsNeighboursKnow) {
   EXPECT_EQ(failure.code, ExitCode::deadline);
 }
 
-TEST(LifelineCulprit, ASilentNeighboursPhaseIsKnownHere) {
+TEST(RootCause, ThePhaseOfAnUnresponsiveNeighbourIsKnown) {
   FakeJob job(3);
   job.state.note_phase(1, {4, "nics"});
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
             "PE 1 (host b) does not answer; last phase it reported: nics");
 }
 
-TEST(LifelineCulprit, NobodyKnowsTheLastPhase) {
+TEST(RootCause, TheLastPhaseMayBeUnknown) {
   FakeJob job(3);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 2).message,
             "PE 2 (host a) does not answer; last phase it reported: unknown");
 }
 
-TEST(LifelineCulprit, ALatePeGetsASecondChance) {
+TEST(RootCause, ALatePeIsAskedAgain) {
   FakeJob job(3);
   job.add(2, "heap", -1);
   int refused = 0;
@@ -123,7 +123,7 @@ TEST(LifelineCulprit, ALatePeGetsASecondChance) {
             "PE 2 (host a) is in phase heap and waits for nobody");
 }
 
-TEST(LifelineCulprit, TheEndOfTheChainIsNamed) {
+TEST(RootCause, TheEndOfTheChainIsNamed) {
   FakeJob job(8);
   job.add(1, "teams", 4);
   job.add(4, "teams", 2);
@@ -134,7 +134,7 @@ TEST(LifelineCulprit, TheEndOfTheChainIsNamed) {
   EXPECT_EQ(job.asked, (std::vector<int>{1, 4, 2}));
 }
 
-TEST(LifelineCulprit, CirclesAreFound) {
+TEST(RootCause, FindsCycles) {
   FakeJob job(8);
   job.add(1, "state", 4);
   job.add(4, "state", 2);
@@ -149,7 +149,7 @@ TEST(LifelineCulprit, CirclesAreFound) {
 }
 
 /// A PE whose put does not complete, and one that waits in a barrier for it, are no circle.
-TEST(LifelineCulprit, ANetworkThatDoesNotAnswerIsNamedAndNotThePeer) {
+TEST(RootCause, NamesAStuckNetworkAndNotThePeer) {
   const std::string words =
       " is in phase put and waits for its network: what it has under way with ";
   FakeJob job(8);
@@ -170,7 +170,7 @@ TEST(LifelineCulprit, ANetworkThatDoesNotAnswerIsNamedAndNotThePeer) {
             "PE 1 (host b)" + words + "other PEs does not complete");
 }
 
-TEST(LifelineCulprit, OnesOwnNetworkIsNamed) {
+TEST(RootCause, OnesOwnNetworkIsNamed) {
   FakeJob job(3);
   job.state.enter_phase("put");
   job.state.set_waiting_for(2, true);
@@ -188,7 +188,7 @@ TEST(LifelineCulprit, OnesOwnNetworkIsNamed) {
             "other PEs does not complete");
 }
 
-TEST(LifelineCulprit, InOnePhaseTheOneThatWaitsForItsNetworkIsNamedBehindAnIdleOne) {
+TEST(RootCause, InOnePhaseAnIdlePeTakesPrecedenceOverAStuckNetwork) {
   FakeJob job(4);
   for (int i = 0; i < 3; ++i)
     job.state.enter_phase("c");
@@ -200,7 +200,7 @@ TEST(LifelineCulprit, InOnePhaseTheOneThatWaitsForItsNetworkIsNamedBehindAnIdleO
   EXPECT_EQ(ask_everyone(job.state, job.asker()).pe, 2);
 }
 
-TEST(LifelineCulprit, AVeryLongChainEnds) {
+TEST(RootCause, AVeryLongChainEnds) {
   FakeJob job(100);
   for (int pe = 1; pe < 100; ++pe)
     job.add(pe, "state", pe + 1);
@@ -210,7 +210,7 @@ TEST(LifelineCulprit, AVeryLongChainEnds) {
                              "who waits for others");
 }
 
-TEST(LifelineCulprit, AChainThatEndsAtItsLastHop) {
+TEST(RootCause, AChainThatEndsAtItsLastHop) {
   FakeJob job(100);
   for (int pe = 1; pe < 16; ++pe)
     job.add(pe, "state", pe + 1);
@@ -219,7 +219,7 @@ TEST(LifelineCulprit, AChainThatEndsAtItsLastHop) {
             "PE 16 (host a) is in phase heap and waits for nobody");
 }
 
-TEST(LifelineCulprit, NonsenseForAPeIsNobody) {
+TEST(RootCause, AnInvalidPeIsNobody) {
   for (const int nonsense : {-1, -7, 8, 1000000}) {
     FakeJob job(8);
     job.add(3, "heap", nonsense);
@@ -227,7 +227,7 @@ TEST(LifelineCulprit, NonsenseForAPeIsNobody) {
   }
 }
 
-TEST(LifelineCulprit, EveryoneIsAskedAndTheSilentAreNamed) {
+TEST(RootCause, AllAreAskedAndUnresponsivePesAreNamed) {
   FakeJob job(70);
   for (int pe = 1; pe < 70; ++pe)
     if (pe != 5 && pe != 9)
@@ -238,20 +238,20 @@ TEST(LifelineCulprit, EveryoneIsAskedAndTheSilentAreNamed) {
   EXPECT_EQ(failure.pe, 5);
 }
 
-TEST(LifelineCulprit, OnlySomeOfManyAreNamed) {
+TEST(RootCause, OnlySomeOfManyAreNamed) {
   FakeJob job(40);
   const std::string message = ask_everyone(job.state, job.asker()).message;
   EXPECT_NE(message.find("PE 8 (host a) and 31 more do not answer"), std::string::npos) << message;
 }
 
-TEST(LifelineCulprit, AskingEndsWhenTooManyAreSilent) {
+TEST(RootCause, StopsAskingWhenTooManyDoNotRespond) {
   FakeJob job(3000);
   const Failure failure = ask_everyone(job.state, job.asker());
   EXPECT_LT(job.asked.size(), 350U);
   EXPECT_NE(failure.message.find(" more do not answer"), std::string::npos);
 }
 
-TEST(LifelineCulprit, TheEarliestPhaseIsNamed) {
+TEST(RootCause, TheEarliestPhaseIsNamed) {
   FakeJob job(6);
   job.state.enter_phase("a");
   job.state.enter_phase("b");
@@ -261,7 +261,7 @@ TEST(LifelineCulprit, TheEarliestPhaseIsNamed) {
             "PE 0 (host a) and PE 4 (host a) are still in phase b; others are in phase c");
 }
 
-TEST(LifelineCulprit, InOnePhaseTheIdleOneIsNamed) {
+TEST(RootCause, InOnePhaseTheIdleOneIsNamed) {
   FakeJob job(6);
   for (int i = 0; i < 3; ++i)
     job.state.enter_phase("c");
@@ -271,7 +271,7 @@ TEST(LifelineCulprit, InOnePhaseTheIdleOneIsNamed) {
             "PE 3 (host b) is in phase c and waits for nobody");
 }
 
-TEST(LifelineCulprit, InOnePhaseACircleIsNamed) {
+TEST(RootCause, InOnePhaseACircleIsNamed) {
   FakeJob job(4, 2);
   for (int i = 0; i < 3; ++i)
     job.state.enter_phase("c");
@@ -282,7 +282,7 @@ TEST(LifelineCulprit, InOnePhaseACircleIsNamed) {
             "PE 1 (host b) and PE 3 (host b) wait for each other");
 }
 
-TEST(LifelineCulprit, TheJobsFailureEndsTheSearch) {
+TEST(RootCause, TheJobsFailureEndsTheSearch) {
   FakeJob job(50);
   const Asker failing = [](int, int, double) -> std::optional<Status> {
     throw Error(ExitCode::unavailable, "the job", "go on with", "PE 1 was lost", "look");

@@ -73,7 +73,7 @@ struct World {
   }
 };
 
-TEST(RoutedAtomics, DataGoesByStoresAndAtomicsThroughTheNic) {
+TEST(RoutedAtomics, PutsUseStoresAndAtomicsTheNic) {
   World world;
   const std::uint64_t value = 7;
   world.rma.put(&world.words[0][3], &value, sizeof value, 1);

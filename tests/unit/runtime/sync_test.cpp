@@ -252,7 +252,7 @@ void play(int n_pes, unsigned seed, int n_steps) {
 
 } // namespace
 
-TEST(Sync, RandomTeamsThatComeAndGo) {
+TEST(Sync, RandomTeamsAreCreatedAndDestroyed) {
   for (int n_pes = 1; n_pes <= 8; ++n_pes)
     for (unsigned seed = 0; seed < 8; ++seed)
       play(n_pes, seed, 150);
@@ -315,7 +315,7 @@ TEST(Sync, AcrossNodes) {
       options);
 }
 
-TEST(Sync, WhoStaysAwayIsNamed) {
+TEST(Sync, NamesTheMissingPe) {
   TeamWorldOptions options;
   options.timeout_s = 3;
   for (const int absent : {0, 2}) {

@@ -100,7 +100,7 @@ TEST(Teams, PredefinedOnes) {
       options);
 }
 
-TEST(Teams, PredefinedOnesThatDoNotFit) {
+TEST(Teams, PredefinedTeamsThatDoNotFit) {
   run_thread_world(1, 4096, [](ThreadPe& me) {
     StateBlock block = make_state(0, 1, 2);
     const auto make = [&](const std::vector<int>& node) {
@@ -128,7 +128,7 @@ TEST(Teams, EveryStridedSplit) {
     });
 }
 
-TEST(Teams, TripletsThatAreOutOfRange) {
+TEST(Teams, TripletsOutOfRange) {
   constexpr int huge = std::numeric_limits<int>::max(), low = std::numeric_limits<int>::min();
   run_team_world(8, [](TeamPe& me) {
     const int triplets[][3] = {{0, 1, 0},    {0, 1, -1},      {-1, 1, 2},     {8, 1, 1},
@@ -222,7 +222,7 @@ TEST(Teams, NoSlotLeftIsTheSameAnswerEverywhere) {
   });
 }
 
-TEST(Teams, ListsThatDoNotFitAreTheSameAnswerEverywhere) {
+TEST(Teams, ListsThatDoNotFitFailOnAllMembers) {
   TeamWorldOptions options;
   options.list_capacity = 10;
   run_team_world(
@@ -439,7 +439,7 @@ TEST(UniqueId, ManyAtOnceThatShareMembers) {
 }
 
 /// All come to PE 0 at once, each for a team of its own.
-TEST(UniqueId, OnePeThatAllWaitFor) {
+TEST(UniqueId, AllWaitForOnePe) {
   constexpr int n_pes = 16;
   run_team_world(n_pes, [](TeamPe& me) {
     std::vector<TeamId> made;
@@ -502,7 +502,7 @@ TEST(UniqueId, DifferentListsAreNoticed) {
   EXPECT_NE(message.find("its list of members is another one"), std::string::npos) << message;
 }
 
-TEST(UniqueId, AMemberThatStaysAwayIsNamed) {
+TEST(UniqueId, NamesAMissingMember) {
   std::string message;
   TeamWorldOptions options;
   options.timeout_s = 3;
@@ -575,7 +575,7 @@ TEST(TeamThreads, CreateAtTheSameTime) {
 
 /// On PE 0 one thread waits for PE 1, which comes only after another creation of both has ended:
 /// who waits for others may not keep the slots meanwhile.
-TEST(TeamThreads, WhoWaitsForOthersKeepsNothing) {
+TEST(TeamThreads, AWaitingCreationHoldsNoSlots) {
   using Create = std::function<TeamId(TeamPe&, int which)>;
   const auto early_and_late = [](TeamPe& me, const Create& create, std::atomic<bool>& begun,
                                  const std::function<bool()>& first_has_come) {

@@ -4,7 +4,7 @@
 namespace shmemctl::test {
 namespace {
 
-TEST(CudaGpuRuntime, PesTakeTurnsOnTheDevices) {
+TEST(GpuRuntime, PesTakeTurnsOnTheDevices) {
   const std::vector<PeResult> results = run_fork_job(gpu_job(3, [](Runtime& runtime) {
     const GpuInfo& site = runtime.gpu()->site();
     return std::to_string(site.device) + " " + std::to_string(site.pes_on_device) + " " +
@@ -20,7 +20,7 @@ std::string gpu_or_reason(Runtime& runtime) {
   return runtime.gpu() ? "gpu" + runtime.no_gpu_reason() : runtime.no_gpu_reason();
 }
 
-TEST(CudaGpuRuntime, WithoutADriverThereIsAReasonOrAnError) {
+TEST(GpuRuntime, WithoutADriverThereIsAReasonOrAnError) {
   ForkJob job = gpu_job(2, gpu_or_reason, {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}});
   job.gpu = GpuUse::if_available;
   for (const PeResult& result : run_fork_job(job)) {
@@ -35,7 +35,7 @@ TEST(CudaGpuRuntime, WithoutADriverThereIsAReasonOrAnError) {
   }
 }
 
-TEST(CudaGpuRuntime, OnePeWithoutAGpuIsNamedByAll) {
+TEST(GpuRuntime, OnePeWithoutAGpuIsNamedByAll) {
   ForkJob job = gpu_job(3, gpu_or_reason);
   job.gpu = GpuUse::if_available;
   job.of_pe = [](int pe, Environment& environment) {
@@ -49,13 +49,13 @@ TEST(CudaGpuRuntime, OnePeWithoutAGpuIsNamedByAll) {
   }
 }
 
-TEST(CudaGpuRuntime, HeapNoneIsAJobWithoutGpus) {
+TEST(GpuRuntime, HeapNoneIsAJobWithoutGpus) {
   ForkJob job = gpu_job(1, gpu_or_reason, {{"SHMEMCTL_HEAP", "none"}});
   job.gpu = GpuUse::if_available;
   EXPECT_EQ(run_fork_job(job)[0].text, "SHMEMCTL_HEAP=none");
 }
 
-TEST(CudaGpuRuntime, WithoutVirtualMemoryTheHeapIsOfHandles) {
+TEST(GpuRuntime, WithoutVirtualMemoryTheHeapIsOfHandles) {
   const SetVariable lacks("FAKE_CUDA_LACKS", "102");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
          return runtime.gpu()->site().heap_kind + ": " + runtime.gpu()->site().heap_reason;
@@ -65,7 +65,7 @@ TEST(CudaGpuRuntime, WithoutVirtualMemoryTheHeapIsOfHandles) {
   }
 }
 
-TEST(CudaGpuRuntime, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
+TEST(GpuRuntime, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
   for (const bool native : {false, true}) {
     const SetVariable lacks("FAKE_CUDA_LACKS", native ? "0" : "86");
     for (const PeResult& result : run_fork_job(gpu_job(2,
@@ -85,7 +85,7 @@ TEST(CudaGpuRuntime, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
   }
 }
 
-TEST(CudaGpuRuntime, TooLittleMemoryIsSaidByAll) {
+TEST(GpuRuntime, TooLittleMemoryIsSaidByAll) {
   const SetVariable small("FAKE_CUDA_BYTES", "16777216");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
          runtime.gpu()->allocate(32 << 20);
@@ -105,7 +105,7 @@ std::string ways_of(Runtime& runtime) {
 }
 
 // They are reached by a network, if one may be used.
-TEST(CudaGpuRuntime, DevicesWithoutPeerAccessAreNotMapped) {
+TEST(GpuRuntime, DevicesWithoutPeerAccessAreNotMapped) {
   const SetVariable none("FAKE_CUDA_NO_PEER", "1");
   for (const char* heap : {"vmm", "ipc"}) {
     const std::vector<PeResult> results = run_fork_job(gpu_job(
@@ -125,7 +125,7 @@ TEST(CudaGpuRuntime, DevicesWithoutPeerAccessAreNotMapped) {
 }
 
 // Kernels would count the members of barriers by them. Of three devices two lack them.
-TEST(CudaGpuRuntime, LinksWithoutNativeAtomicsAreNotMapped) {
+TEST(GpuRuntime, LinksWithoutNativeAtomicsAreNotMapped) {
   const SetVariable three("FAKE_CUDA_DEVICES", "3"), without("FAKE_CUDA_NO_ATOMICS", "0-1");
   for (const char* heap : {"vmm", "ipc"}) {
     const std::vector<PeResult> results = run_fork_job(
@@ -147,7 +147,7 @@ TEST(CudaGpuRuntime, LinksWithoutNativeAtomicsAreNotMapped) {
   }
 }
 
-TEST(CudaGpuRuntime, HostsOperationsOnWhatIsNotMappedAreErrors) {
+TEST(GpuRuntime, HostOperationsOnUnmappedMemoryAreErrors) {
   ForkJob job = gpu_job(2, [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
     const std::string why = "(on another virtual node";
@@ -167,7 +167,7 @@ TEST(CudaGpuRuntime, HostsOperationsOnWhatIsNotMappedAreErrors) {
   }
 }
 
-TEST(CudaGpuRuntime, ANetworkMayBeAskedForToMappedPes) {
+TEST(GpuRuntime, ANetworkMayBeAskedForToMappedPes) {
   for (const PeResult& result : run_fork_job(gpu_job(
            2,
            [](Runtime& runtime) -> std::string {
@@ -188,7 +188,7 @@ TEST(CudaGpuRuntime, ANetworkMayBeAskedForToMappedPes) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 
-TEST(CudaGpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
+TEST(GpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
          auto* theirs = static_cast<std::uint64_t*>(runtime.allocate(64));
@@ -203,7 +203,7 @@ TEST(CudaGpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
   }
 }
 
-TEST(CudaGpuRuntime, OptionsAreCheckedInTheFirstPhase) {
+TEST(GpuRuntime, OptionsAreCheckedInTheFirstPhase) {
   for (const char* name : {"SHMEMCTL_HEAP", "SHMEMCTL_DEVICE_PATH"})
     for (const PeResult& result : run_fork_job(gpu_job(2, gpu_or_reason, {{name, "nonsense"}}))) {
       EXPECT_EQ(result.exit_code, 2) << result.text;

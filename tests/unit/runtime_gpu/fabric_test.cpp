@@ -40,7 +40,7 @@ protected:
   SetVariable strict_{"FAKE_CUDA_STRICT", "1"};
 };
 
-TEST_F(FabricTest, AHeapIsSharedGrownAndGivenBack) {
+TEST_F(FabricTest, AHeapIsSharedGrownAndReleased) {
   write_nvml(one_domain);
   expect_all_well(
       run_fork_job(job(3, [](Runtime& runtime) { return put_to_all(runtime, "fabric"); })));

@@ -30,7 +30,7 @@ Placement on_machines(int pe, const std::vector<std::uint64_t>& machines) {
   return place(pe, std::move(hosts));
 }
 
-TEST(GpuAgreement, LinesSayWhatWasOffered) {
+TEST(GpuAgreement, RoundTripsCapabilities) {
   for (const GpuCapabilities& offer : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
     const GpuCapabilities heard = parse_gpu_capabilities(to_line(offer));
     EXPECT_TRUE(heard.there);
@@ -52,7 +52,7 @@ TEST(GpuAgreement, ThePeWithoutAGpuIsNamed) {
   EXPECT_EQ(why_no_gpus({none("x"), none("y"), none("mine")}, placement), "mine");
 }
 
-TEST(GpuAgreement, TheHeapIsOneThatAllGpusHave) {
+TEST(GpuAgreement, TheHeapKindIsCommonToAllGpus) {
   const Placement one = on_machines(0, {1, 1});
   EXPECT_EQ(choose_gpu_heap("auto", {gpu("a"), gpu("b")}, one).kind, "vmm");
   const HeapKind kind = choose_gpu_heap("auto", {gpu("a"), gpu("b", false)}, one);

@@ -177,7 +177,7 @@ TEST_F(IbgdaOnGpuMemory, WithoutTheTransportItIsTheProxy) {
 }
 
 /// Its staged messages would wait for itself.
-TEST_F(IbgdaOnGpuMemory, SoftwareThatHasNoOtherWaySaysSo) {
+TEST_F(IbgdaOnGpuMemory, EmulatedHcasWithoutAnotherPathAreReported) {
   ForkJob job = two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"},
                               {"SHMEMCTL_TRANSPORT", "ibgda"},
                               {"SHMEMCTL_SOFT_HCA_OVER", "shm"}});

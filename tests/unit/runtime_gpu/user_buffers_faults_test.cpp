@@ -34,7 +34,7 @@ TEST_P(GpuBufferFaults, AreClosedEverywhereWhenTheyAreRemoved) {
   })));
 }
 
-TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
+TEST_P(GpuBufferFaults, AreNotRemovedWhileHeld) {
   expect_all_well(run_fork_job(gpu_job(2, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
     const auto memory = user_memory(kind(), device_of(runtime));
@@ -62,7 +62,7 @@ TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
   })));
 }
 
-TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
+TEST_P(GpuBufferFaults, NamesThePeThatHoldsOneTooLong) {
   constexpr int timeout_s = 1;
   const std::vector<PeResult> results =
       run_fork_job(gpu_job(2,
@@ -125,7 +125,7 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
   }
 }
 
-TEST_P(GpuBufferFaults, MemoryThatWasFreedIsNoticed) {
+TEST_P(GpuBufferFaults, DetectsFreedMemory) {
   expect_all_well(run_fork_job(gpu_job(2, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
     auto memory = user_memory(kind(), device_of(runtime));

@@ -46,7 +46,7 @@ TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
 }
 
 /// The commonest of all: whoever did not come to a barrier.
-TEST(WaitErrorText, WordsOfATeamSayWhatTheyAre) {
+TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {
     expect_words(report_of(WaitKind::cell, 5, 8, 7, team * sizeof(DeviceTeamCells) + offset),
@@ -68,12 +68,12 @@ TEST(WaitErrorText, ThisPesOtherBlocksAreNotAPeer) {
                ExitCode::deadline,
                {"wait for this PE's other blocks in", "look at what those blocks do, or raise "});
 }
-TEST(WaitErrorText, BlocksThatMeetAreCounted) {
+TEST(WaitErrorText, CountsBlocksInABarrier) {
   expect_words(report_of(WaitKind::blocks, pe, 200, 132), ExitCode::deadline,
                {"meet the other blocks", "132 of 200 blocks have come", "cooperative launch"});
 }
 
-TEST(WaitErrorText, CollectivesThatCannotBeSayWhy) {
+TEST(WaitErrorText, ImpossibleCollectivesGiveTheReason) {
   expect_words(report_of(WaitKind::team_size, -1, 2, 300), ExitCode::usage,
                {"begin a collective of team 2", "300 members", "256 at most", "split the team"});
   expect_words(report_of(WaitKind::no_member, -1, 4, 2), ExitCode::usage,
@@ -104,7 +104,7 @@ TEST(WaitErrorText, WithoutAPathTheReasonIsSaid) {
             std::string::npos);
 }
 
-TEST(WaitErrorText, WhatIsTheNetworksIsKnown) {
+TEST(WaitErrorText, RecognisesReportsOfTheNetwork) {
   for (const WaitKind kind : {WaitKind::word, WaitKind::cell, WaitKind::blocks, WaitKind::team_size,
                               WaitKind::no_member, WaitKind::no_reduction, WaitKind::call_failed})
     EXPECT_FALSE(is_of_network(kind)) << static_cast<int>(kind);

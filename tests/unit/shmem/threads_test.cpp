@@ -97,7 +97,7 @@ TEST(Signals, CarryTheirPayload) {
   });
 }
 
-TEST(Waits, SeeWhatCameBefore) {
+TEST(Waits, SeeEarlierStores) {
   run_program(4, [] {
     const int me = shmem_my_pe(), n = shmem_n_pes();
     int* flags = allocate<int>(4);
@@ -208,7 +208,7 @@ TEST(Threads, ShareTheDefaultContext) {
       SHMEM_THREAD_MULTIPLE);
 }
 
-TEST(Memory, ReallocLeavesAloneWhatIsNoBlock) {
+TEST(Memory, ReallocIgnoresForeignPointers) {
   run_program(2, [] {
     char* block = allocate<char>(100);
     block[0] = 'a';
@@ -219,7 +219,7 @@ TEST(Memory, ReallocLeavesAloneWhatIsNoBlock) {
   });
 }
 
-TEST(Errors, NameWhatIsWrong) {
+TEST(Errors, NameTheMistake) {
   long on_stack = 0;
   expect_failure([&] { shmem_long_p(&on_stack, 1, 0); }, ExitCode::usage, "not in a symmetric");
   expect_failure([] { shmem_long_p(allocate<long>(1), 1, 1); }, ExitCode::usage, "PE 1");
