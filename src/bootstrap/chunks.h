@@ -10,11 +10,11 @@ namespace shmemctl {
 /// Calls `piece(offset, bytes)` for consecutive pieces of at most `piece_bytes`; once with 0 bytes
 /// if there is nothing, so that a collective over nothing is still a collective.
 template <class Piece>
-void for_each_piece(std::size_t total_bytes, std::size_t piece_bytes, const Piece& piece) {
+void for_each_chunk(std::size_t total_bytes, std::size_t chunk_bytes, const Piece& chunk) {
   std::size_t offset = 0;
   do {
-    const std::size_t bytes = std::min(piece_bytes, total_bytes - offset);
-    piece(offset, bytes);
+    const std::size_t bytes = std::min(chunk_bytes, total_bytes - offset);
+    chunk(offset, bytes);
     offset += bytes;
   } while (offset < total_bytes);
 }

@@ -36,7 +36,7 @@ std::vector<SocketAddress> sources(const UniqueId& id) {
   return found;
 }
 
-std::vector<SocketAddress> addresses_to_offer(const UniqueId& id, const InterfaceFilter& filter) {
+std::vector<SocketAddress> advertised_addresses(const UniqueId& id, const InterfaceFilter& filter) {
   std::vector<SocketAddress> near = sources(id);
   const auto only_here = [](const SocketAddress& address) { return is_loopback(address); };
   // A rendezvous on loopback: all PEs are on this host.
@@ -238,7 +238,7 @@ std::vector<Listener> listen_for_neighbours(const UniqueId& id, const InterfaceF
     return listeners;
   }
   std::string problem = "no address of this host leads to the rendezvous";
-  for (const SocketAddress& address : addresses_to_offer(id, filter)) {
+  for (const SocketAddress& address : advertised_addresses(id, filter)) {
     if (listeners.size() >= max_listeners)
       break;
     try {

@@ -121,11 +121,11 @@ Dialer::Step Dialer::step(Attempt& attempt) {
   } catch (const Error& error) {
     // It may have said why before it closed.
     if (attempt.reader.complete())
-      return read_answer(attempt);
+      return read_response(attempt);
     note(attempt.address, error.system_message(), true);
     return Step::failed;
   }
-  return read_answer(attempt);
+  return read_response(attempt);
 }
 
 Dialer::Step Dialer::check_connected(Attempt& attempt) {
@@ -137,7 +137,7 @@ Dialer::Step Dialer::check_connected(Attempt& attempt) {
   return Step::failed;
 }
 
-Dialer::Step Dialer::read_answer(Attempt& attempt) {
+Dialer::Step Dialer::read_response(Attempt& attempt) {
   const FrameReader& reader = attempt.reader;
   if (reader.problem() == HeaderProblem::other_version)
     refusal_ = FailureReport{ExitCode::unavailable, -1,

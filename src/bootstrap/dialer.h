@@ -61,7 +61,7 @@ private:
   void end_of_round();
   Step step(Attempt& attempt);
   Step check_connected(Attempt& attempt);
-  Step read_answer(Attempt& attempt);
+  Step read_response(Attempt& attempt);
   Step answer_challenge(Attempt& attempt);
   bool is_welcome(const Attempt& attempt) const;
   void note(std::size_t address, const std::string& problem, bool may_retry);

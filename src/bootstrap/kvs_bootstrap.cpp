@@ -70,11 +70,11 @@ private:
   void begin(Call call);
   void put(int receiver, const void* payload, std::size_t size_bytes, const Deadline& deadline);
   void get(int from, int receiver, void* payload, std::size_t size_bytes, const Deadline& deadline);
-  std::string get_piece(int from, int receiver, std::size_t piece, std::size_t expected_bytes,
+  std::string get_chunk(int from, int receiver, std::size_t chunk, std::size_t expected_bytes,
                         const Deadline& deadline);
-  void check_header(int from, int receiver, const std::string& piece, std::size_t size_bytes) const;
-  std::string key(int from, int receiver, std::size_t piece) const;
-  std::size_t piece_bytes() const;
+  void check_header(int from, int receiver, const std::string& chunk, std::size_t size_bytes) const;
+  std::string key(int from, int receiver, std::size_t chunk) const;
+  std::size_t chunk_bytes() const;
   std::string subject() const { return std::string("bootstrap ") + name(); }
   [[noreturn]] void disagree(int with, const std::string& how) const;
   std::byte* block(void* blocks, int rank, std::size_t bytes_per_rank) const {
@@ -90,19 +90,19 @@ private:
   Call call_ = Call::barrier;
 };
 
-std::string KvsBootstrap::key(int from, int receiver, std::size_t piece) const {
+std::string KvsBootstrap::key(int from, int receiver, std::size_t chunk) const {
   return prefix_ + std::to_string(sequence_) + "-" + std::to_string(from) + "-" +
-         (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(piece);
+         (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(chunk);
 }
 
 /// Payload bytes that one value carries; a multiple of 3 where they become base64.
-std::size_t KvsBootstrap::piece_bytes() const {
+std::size_t KvsBootstrap::chunk_bytes() const {
   const std::size_t limit = kvs_->max_value_bytes();
   return kvs_->binary_values() ? limit : limit / 4 * 3;
 }
 
 void KvsBootstrap::introduce(const Deadline& deadline) {
-  if (piece_bytes() < 2 * header_bytes)
+  if (chunk_bytes() < 2 * header_bytes)
     throw Error(ExitCode::unavailable, subject(), "use",
                 "its values hold " + std::to_string(kvs_->max_value_bytes()) + " bytes only",
                 "choose another SHMEMCTL_BOOTSTRAP");
@@ -157,64 +157,64 @@ void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes
                        const Deadline& deadline) {
   const Header header{size_bytes, static_cast<std::uint32_t>(receiver),
                       static_cast<std::uint32_t>(call_)};
-  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
-  std::string piece(header_bytes + first_bytes, '\0');
-  std::memcpy(piece.data(), &header, header_bytes);
-  copy_bytes(piece.data() + header_bytes, payload, first_bytes);
+  const std::size_t first_bytes = std::min(size_bytes, chunk_bytes() - header_bytes);
+  std::string chunk(header_bytes + first_bytes, '\0');
+  std::memcpy(chunk.data(), &header, header_bytes);
+  copy_bytes(chunk.data() + header_bytes, payload, first_bytes);
   std::size_t number = 0;
   const auto send = [&] {
-    const std::string value = kvs_->binary_values() ? piece : base64(piece.data(), piece.size());
+    const std::string value = kvs_->binary_values() ? chunk : base64(chunk.data(), chunk.size());
     kvs_->put(key(rank(), receiver, number++), value, deadline);
   };
   send();
-  for (std::size_t at = first_bytes; at < size_bytes; at += piece.size()) {
-    piece.assign(static_cast<const char*>(payload) + at, std::min(piece_bytes(), size_bytes - at));
+  for (std::size_t at = first_bytes; at < size_bytes; at += chunk.size()) {
+    chunk.assign(static_cast<const char*>(payload) + at, std::min(chunk_bytes(), size_bytes - at));
     send();
   }
 }
 
-std::string KvsBootstrap::get_piece(int from, int receiver, std::size_t piece,
+std::string KvsBootstrap::get_chunk(int from, int receiver, std::size_t chunk,
                                     std::size_t expected_bytes, const Deadline& deadline) {
   health().check();
   if (deadline.passed())
     health().give_up(to_string(call_), from);
-  const auto value = kvs_->get(from, key(from, receiver, piece), deadline);
+  const auto value = kvs_->get(from, key(from, receiver, chunk), deadline);
   if (!value) {
     health().await_cause(from);
     disagree(from, "put nothing for it: it is in another call");
   }
   const auto bytes = kvs_->binary_values() ? value : from_base64(*value);
   // The first piece of an unexpected length is looked into for the reason.
-  if (!bytes || (bytes->size() != expected_bytes && (piece > 0 || bytes->size() < header_bytes)))
+  if (!bytes || (bytes->size() != expected_bytes && (chunk > 0 || bytes->size() < header_bytes)))
     disagree(from, "put a value that cannot be read");
   return *bytes;
 }
 
-void KvsBootstrap::check_header(int from, int receiver, const std::string& piece,
+void KvsBootstrap::check_header(int from, int receiver, const std::string& chunk,
                                 std::size_t size_bytes) const {
   Header header{};
-  std::memcpy(&header, piece.data(), header_bytes);
+  std::memcpy(&header, chunk.data(), header_bytes);
   if (header.call != static_cast<std::uint32_t>(call_))
     disagree(from, std::string("is in ") + to_string(static_cast<Call>(header.call)));
   if (header.payload_bytes != size_bytes)
     disagree(from, "passes " + std::to_string(header.payload_bytes) + " bytes, this PE " +
                        std::to_string(size_bytes));
   if (header.receiver != static_cast<std::uint32_t>(receiver) ||
-      piece.size() != header_bytes + std::min(size_bytes, piece_bytes() - header_bytes))
+      chunk.size() != header_bytes + std::min(size_bytes, chunk_bytes() - header_bytes))
     disagree(from, "put a value that cannot be read");
 }
 
 void KvsBootstrap::get(int from, int receiver, void* payload, std::size_t size_bytes,
                        const Deadline& deadline) {
-  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
-  const std::string first = get_piece(from, receiver, 0, header_bytes + first_bytes, deadline);
+  const std::size_t first_bytes = std::min(size_bytes, chunk_bytes() - header_bytes);
+  const std::string first = get_chunk(from, receiver, 0, header_bytes + first_bytes, deadline);
   check_header(from, receiver, first, size_bytes);
   copy_bytes(payload, first.data() + header_bytes, first_bytes);
   std::size_t number = 1;
   for (std::size_t at = first_bytes; at < size_bytes;) {
-    const std::size_t bytes = std::min(piece_bytes(), size_bytes - at);
-    const std::string piece = get_piece(from, receiver, number++, bytes, deadline);
-    copy_bytes(static_cast<std::byte*>(payload) + at, piece.data(), bytes);
+    const std::size_t bytes = std::min(chunk_bytes(), size_bytes - at);
+    const std::string chunk = get_chunk(from, receiver, number++, bytes, deadline);
+    copy_bytes(static_cast<std::byte*>(payload) + at, chunk.data(), bytes);
     at += bytes;
   }
 }

@@ -106,7 +106,7 @@ void MpiBootstrap::check(int code, const char* call) const {
                 "see what mpirun and the other PEs say");
 }
 
-std::size_t MpiBootstrap::piece_bytes() const {
+std::size_t MpiBootstrap::chunk_bytes() const {
   return std::max<std::size_t>(1, staging_bytes_ / ranks());
 }
 
@@ -141,7 +141,7 @@ void MpiBootstrap::check_header(const Header& mine, int from) const {
 void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                              const Deadline& deadline) {
   const Header header{allgather_kind, bytes_per_rank};
-  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, chunk_bytes(), [&](std::size_t offset, std::size_t bytes) {
     const std::size_t block_bytes = sizeof(Header) + bytes;
     copy_bytes(begin_send(header, 1, bytes), static_cast<const std::byte*>(send) + offset, bytes);
     const std::byte* received = begin_receive(ranks(), bytes);
@@ -161,7 +161,7 @@ void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
 void MpiBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                             const Deadline& deadline) {
   const Header header{alltoall_kind, bytes_per_rank};
-  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, chunk_bytes(), [&](std::size_t offset, std::size_t bytes) {
     const std::size_t block_bytes = sizeof(Header) + bytes;
     copy_blocks(begin_send(header, ranks(), bytes), block_bytes,
                 static_cast<const std::byte*>(send) + offset, bytes_per_rank, bytes, ranks());
@@ -187,7 +187,7 @@ void MpiBootstrap::barrier(const Deadline& deadline) {
 
 void MpiBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
                              const Deadline& deadline) {
-  for_each_piece(size_bytes, staging_bytes_, [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(size_bytes, staging_bytes_, [&](std::size_t offset, std::size_t bytes) {
     buffers_->send.resize(bytes);
     if (rank() == root)
       copy_bytes(buffers_->send.data(), static_cast<const std::byte*>(data) + offset, bytes);
@@ -261,11 +261,11 @@ std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& d
 
 namespace {
 
-constexpr int hail_tag = 0x5348;
+constexpr int progress_query_tag = 0x5348;
 /// How long others have to answer once a deadline has passed.
 constexpr std::chrono::duration<double> answer_span{1.0};
 /// In larger jobs queries from all ranks to all ranks would be too many messages.
-constexpr int most_ranks_to_hail = 1024;
+constexpr int max_ranks_to_query = 1024;
 constexpr int polls_between_queries = 16;
 
 } // namespace
@@ -292,7 +292,7 @@ void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& d
 /// Asks every rank which call it is in. Waiting ranks respond; the first one that does not, or that
 /// is in an earlier call, is the missing one. -1 if there is none.
 int MpiBootstrap::missing_rank() {
-  if (size() > most_ranks_to_hail)
+  if (size() > max_ranks_to_query)
     return -1;
   last_call_of_[static_cast<std::size_t>(rank())] = call_;
   for (int other = 0; other < size(); ++other)
@@ -313,11 +313,11 @@ int MpiBootstrap::missing_rank() {
                                           : static_cast<int>(culprit() - last_call_of_.begin());
 }
 
-void MpiBootstrap::send_progress_query(int other, bool wants_answer) {
-  buffers_->pending_queries.push_back({rank(), call_, wants_answer});
+void MpiBootstrap::send_progress_query(int other, bool wants_response) {
+  buffers_->pending_queries.push_back({rank(), call_, wants_response});
   MpiRequest request = nullptr;
   check(mpi_.Isend(&buffers_->pending_queries.back(), sizeof(ProgressQuery), mpi_.byte, other,
-                   hail_tag, comm_, &request),
+                   progress_query_tag, comm_, &request),
         "MPI_Isend");
   check(mpi_.Request_free(&request), "MPI_Request_free");
 }
@@ -325,19 +325,20 @@ void MpiBootstrap::send_progress_query(int other, bool wants_answer) {
 void MpiBootstrap::answer_progress_queries() {
   for (;;) {
     int waiting = 0;
-    check(mpi_.Iprobe(MpiLibrary::any_source, hail_tag, comm_, &waiting, MpiLibrary::ignore_status),
+    check(mpi_.Iprobe(MpiLibrary::any_source, progress_query_tag, comm_, &waiting,
+                      MpiLibrary::ignore_status),
           "MPI_Iprobe");
     if (waiting == 0)
       return;
     ProgressQuery heard{};
-    check(mpi_.Recv(&heard, sizeof heard, mpi_.byte, MpiLibrary::any_source, hail_tag, comm_,
-                    MpiLibrary::ignore_status),
+    check(mpi_.Recv(&heard, sizeof heard, mpi_.byte, MpiLibrary::any_source, progress_query_tag,
+                    comm_, MpiLibrary::ignore_status),
           "MPI_Recv");
     if (heard.rank < 0 || heard.rank >= size())
       continue;
     std::int64_t& last = last_call_of_[static_cast<std::size_t>(heard.rank)];
     last = std::max(last, heard.call);
-    if (heard.wants_answer != 0)
+    if (heard.wants_response != 0)
       send_progress_query(static_cast<int>(heard.rank), false);
   }
 }

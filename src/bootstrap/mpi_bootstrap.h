@@ -45,7 +45,7 @@ private:
   /// "I am in call `call`": sent to all ranks when a deadline has passed, to find the rank that is
   /// not.
   struct ProgressQuery {
-    std::int64_t rank, call, wants_answer;
+    std::int64_t rank, call, wants_response;
   };
   /// Stands before each payload, so that PEs that are out of step find out.
   struct Header {
@@ -65,10 +65,10 @@ private:
   std::byte* begin_receive(std::size_t blocks, std::size_t bytes);
   void wait(MpiRequest& request, const char* call, const Deadline& deadline);
   int missing_rank();
-  void send_progress_query(int rank, bool wants_answer);
+  void send_progress_query(int rank, bool wants_response);
   void answer_progress_queries();
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
-  std::size_t piece_bytes() const;
+  std::size_t chunk_bytes() const;
 
   MpiLibrary mpi_;
   std::unique_ptr<BlockingCalls> blocking_; ///< the thread that initialised MPI, if we did

@@ -71,7 +71,7 @@ OpenshmemBootstrap::OpenshmemBootstrap(const Arguments& arguments, const Deadlin
 
 OpenshmemBootstrap::~OpenshmemBootstrap() {
   if (!finished_ && own_initialisation_)
-    leave_openshmem_behind();
+    abandon_openshmem();
 }
 
 void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadline) {
@@ -203,7 +203,7 @@ void OpenshmemBootstrap::check_headers(const Header& mine) const {
 
 void OpenshmemBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                                    const Deadline& deadline) {
-  for_each_piece(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
     run_round(
         {.header = {.kind = static_cast<std::uint64_t>(Kind::allgather), .bytes = bytes_per_rank},
          .payload = static_cast<const std::byte*>(send) + offset,
@@ -218,7 +218,7 @@ void OpenshmemBootstrap::allgather(const void* send, void* receive, std::size_t 
 
 void OpenshmemBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                                   const Deadline& deadline) {
-  for_each_piece(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
     run_round(
         {.header = {.kind = static_cast<std::uint64_t>(Kind::alltoall), .bytes = bytes_per_rank},
          .payload = static_cast<const std::byte*>(send) + offset,
@@ -238,16 +238,16 @@ void OpenshmemBootstrap::barrier(const Deadline& deadline) {
 
 void OpenshmemBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
                                    const Deadline& deadline) {
-  for_each_piece(size_bytes, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
-    std::byte* piece = static_cast<std::byte*>(data) + offset;
+  for_each_chunk(size_bytes, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+    std::byte* chunk = static_cast<std::byte*>(data) + offset;
     run_round({.header = {.kind = static_cast<std::uint64_t>(Kind::broadcast),
                           .bytes = size_bytes,
                           .root = static_cast<std::uint64_t>(root)},
-               .payload = piece,
+               .payload = chunk,
                .payload_bytes = rank() == root ? bytes : 0},
               deadline);
     if (rank() != root)
-      copy_bytes(piece, payload_from(root), bytes);
+      copy_bytes(chunk, payload_from(root), bytes);
   });
 }
 
@@ -255,7 +255,7 @@ void OpenshmemBootstrap::abort(ExitCode code, const std::string& message) noexce
   if (blocking_.abandoned())
     return; // its thread hangs in a call: OpenSHMEM cannot be asked
   log(LogLevel::info, "bootstrap", "shmem_global_exit: " + message);
-  leave_openshmem_behind();
+  abandon_openshmem();
   try {
     blocking_.run(
         "shmem_global_exit",

@@ -129,7 +129,7 @@ OpenshmemLibrary open_openshmem_library(const std::string& name) {
   return shmem;
 }
 
-void leave_openshmem_behind() noexcept {
+void abandon_openshmem() noexcept {
   left_behind.store(true, std::memory_order_release);
 }
 

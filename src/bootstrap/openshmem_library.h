@@ -43,6 +43,6 @@ OpenshmemLibrary open_openshmem_library(const std::string& name);
 
 /// From now on the exit of the program does not wait for the other PEs: shmem_init registers an
 /// exit handler that does, forever if one of them is lost.
-void leave_openshmem_behind() noexcept;
+void abandon_openshmem() noexcept;
 
 } // namespace shmemctl

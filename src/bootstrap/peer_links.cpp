@@ -251,10 +251,11 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 }
 
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
-  heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
-                                         "look at the output of the other PEs"});
-  health_->await_cause(heard_->reporter);
-  throw error_of(*heard_, call.text(), call_attempted);
+  received_failure_ =
+      report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
+                                    "look at the output of the other PEs"});
+  health_->await_cause(received_failure_->reporter);
+  throw error_of(*received_failure_, call.text(), call_attempted);
 }
 
 void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string& problem) {
@@ -295,8 +296,9 @@ void PeerLinks::send_whole(Link& link, const Bytes& frame) {
   }
 }
 
-void PeerLinks::tell_failure(const FailureReport& report) noexcept {
-  const Bytes frame = encode_frame(FrameKind::failure, (heard_ ? *heard_ : report).encode());
+void PeerLinks::send_failure(const FailureReport& report) noexcept {
+  const Bytes frame =
+      encode_frame(FrameKind::failure, (received_failure_ ? *received_failure_ : report).encode());
   for_each_link([&frame](Link& link) { send_whole(link, frame); });
 }
 

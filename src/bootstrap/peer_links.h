@@ -28,7 +28,7 @@ public:
 
   /// Sends the failure of the job on every connection, without blocking. A failure that was
   /// received from another PE is forwarded instead.
-  void tell_failure(const FailureReport& report) noexcept;
+  void send_failure(const FailureReport& report) noexcept;
   /// Takes leave and waits until the neighbours have done so as well, for two seconds at most.
   void say_goodbye(const Deadline& deadline) noexcept;
   bool empty() const { return forward_.empty(); }
@@ -67,7 +67,7 @@ private:
   std::vector<Link> forward_, backward_;
   PollSet set_;
   Bytes staging_;
-  std::optional<FailureReport> heard_;
+  std::optional<FailureReport> received_failure_;
   JobHealth nobody_;
   JobHealth* health_ = &nobody_;
 };

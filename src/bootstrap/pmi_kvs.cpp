@@ -98,27 +98,27 @@ void Pmi1Kvs::set_limits(const PmiMessage& maxes) {
 }
 
 void Pmi1Kvs::put(const std::string& key, const std::string& value, const Deadline& deadline) {
-  const PmiMessage answer =
+  const PmiMessage response =
       ask(PmiMessage("put").add("kvsname", space_name_).add("key", key).add("value", value),
           "put_result", "PMI put", deadline);
-  PmiConnection::require_success(answer, "PMI put");
+  PmiConnection::require_success(response, "PMI put");
 }
 
 void Pmi1Kvs::fence(const Deadline& deadline) {
-  const PmiMessage answer = ask(PmiMessage("barrier_in"), "barrier_out", "PMI barrier", deadline);
-  PmiConnection::require_success(answer, "PMI barrier");
+  const PmiMessage response = ask(PmiMessage("barrier_in"), "barrier_out", "PMI barrier", deadline);
+  PmiConnection::require_success(response, "PMI barrier");
 }
 
 std::optional<std::string> Pmi1Kvs::get(int, const std::string& key, const Deadline& deadline) {
-  const PmiMessage answer = ask(PmiMessage("get").add("kvsname", space_name_).add("key", key),
-                                "get_result", "PMI get", deadline);
+  const PmiMessage response = ask(PmiMessage("get").add("kvsname", space_name_).add("key", key),
+                                  "get_result", "PMI get", deadline);
   // A missing key has no error code of its own.
-  const auto rc = answer.integer("rc");
-  const std::string words = answer.find("msg").value_or("");
+  const auto rc = response.integer("rc");
+  const std::string words = response.find("msg").value_or("");
   if (rc && *rc != 0 && (words.empty() || words.find("not_found") != std::string::npos))
     return std::nullopt;
-  PmiConnection::require_success(answer, "PMI get");
-  return answer.find("value");
+  PmiConnection::require_success(response, "PMI get");
+  return response.find("value");
 }
 
 void Pmi1Kvs::abort(ExitCode code, const std::string&) noexcept {
@@ -135,8 +135,8 @@ void Pmi1Kvs::abort(ExitCode code, const std::string&) noexcept {
 }
 
 void Pmi1Kvs::finish(const Deadline& deadline) {
-  const PmiMessage answer = ask(PmiMessage("finalize"), "finalize_ack", "PMI finalize", deadline);
-  PmiConnection::require_success(answer, "PMI finalize");
+  const PmiMessage response = ask(PmiMessage("finalize"), "finalize_ack", "PMI finalize", deadline);
+  PmiConnection::require_success(response, "PMI finalize");
   connection_.close();
 }
 
@@ -210,7 +210,7 @@ public:
 private:
   /// The answer of a request that was not refused.
   PmiMessage ask(const PmiMessage& request, const Deadline& deadline, int peer = -1);
-  static std::optional<std::string> found_value(const PmiMessage& answer);
+  static std::optional<std::string> found_value(const PmiMessage& response);
 
   PmiConnection connection_;
   PmiIdentity identity_;
@@ -218,9 +218,9 @@ private:
 
 PmiMessage Pmi2Kvs::ask(const PmiMessage& request, const Deadline& deadline, int peer) {
   const std::string step = "PMI-2 " + request.command();
-  PmiMessage answer = connection_.ask_block(request, {deadline, health(), step, peer});
-  PmiConnection::require_success(answer, step);
-  return answer;
+  PmiMessage response = connection_.ask_block(request, {deadline, health(), step, peer});
+  PmiConnection::require_success(response, step);
+  return response;
 }
 
 void Pmi2Kvs::start(const Deadline& deadline) {
@@ -232,36 +232,36 @@ void Pmi2Kvs::start(const Deadline& deadline) {
     throw Error(ExitCode::unavailable, "PMI-2 init", "complete",
                 "the process manager answers with version " + std::to_string(version) + " of PMI",
                 "set SHMEMCTL_BOOTSTRAP=pmi, which speaks PMI-1");
-  const PmiMessage answer = ask(PmiMessage("fullinit")
-                                    .add("pmijobid", identity_.job_id)
-                                    .add("pmirank", std::to_string(identity_.rank))
-                                    .add("threaded", "FALSE"),
-                                deadline);
-  const auto rank = answer.integer("rank"), size = answer.integer("size");
+  const PmiMessage response = ask(PmiMessage("fullinit")
+                                      .add("pmijobid", identity_.job_id)
+                                      .add("pmirank", std::to_string(identity_.rank))
+                                      .add("threaded", "FALSE"),
+                                  deadline);
+  const auto rank = response.integer("rank"), size = response.integer("size");
   if (rank != identity_.rank || size != identity_.size)
     throw Error(ExitCode::unavailable, "PMI-2 fullinit", "complete",
                 "the process manager says rank " +
-                    printable(answer.find("rank").value_or("?"), 20) + " of " +
-                    printable(answer.find("size").value_or("?"), 20) +
+                    printable(response.find("rank").value_or("?"), 20) + " of " +
+                    printable(response.find("size").value_or("?"), 20) +
                     ", but PMI_RANK and PMI_SIZE say " + std::to_string(identity_.rank) + " of " +
                     std::to_string(identity_.size),
                 "let the launcher set PMI_RANK and PMI_SIZE");
 }
 
-std::optional<std::string> Pmi2Kvs::found_value(const PmiMessage& answer) {
+std::optional<std::string> Pmi2Kvs::found_value(const PmiMessage& response) {
   for (const char* name : {"found", "flag"}) // the specification's keyword, and Slurm's
-    if (const auto found = answer.find(name); found && *found != "TRUE")
+    if (const auto found = response.find(name); found && *found != "TRUE")
       return std::nullopt;
-  return answer.find("value");
+  return response.find("value");
 }
 
 void Pmi2Kvs::log_mapping(const Deadline& deadline) {
   if (!log_enabled(LogLevel::debug, "bootstrap"))
     return;
-  const PmiMessage answer =
+  const PmiMessage response =
       ask(PmiMessage("info-getjobattr").add("key", "PMI_process_mapping"), deadline);
   log(LogLevel::debug, "bootstrap",
-      "PMI_process_mapping: " + printable(found_value(answer).value_or("unknown")));
+      "PMI_process_mapping: " + printable(found_value(response).value_or("unknown")));
 }
 
 std::optional<std::string> Pmi2Kvs::get(int rank, const std::string& key,

@@ -223,13 +223,13 @@ PmiMessage PmiConnection::ask_block(const PmiMessage& request, const Wait& wait)
   return checked(parse_pmi2(block), block, request.command() + "-response");
 }
 
-void PmiConnection::require_success(const PmiMessage& answer, const std::string& step) {
-  const auto rc = answer.find("rc");
-  if (!rc || answer.integer("rc") == 0)
+void PmiConnection::require_success(const PmiMessage& response, const std::string& step) {
+  const auto rc = response.find("rc");
+  if (!rc || response.integer("rc") == 0)
     return;
   std::string words;
   for (const char* name : {"errmsg", "msg", "error_msg"})
-    if (const auto text = answer.find(name))
+    if (const auto text = response.find(name))
       words = ": " + printable(*text, 100);
   throw Error(ExitCode::unavailable, step, "complete",
               "the process manager refuses with rc=" + printable(*rc, 20) + words,

@@ -98,7 +98,7 @@ public:
   void close() { descriptor_.reset(); }
 
   /// Throws Error (unavailable) if the answer has an `rc` that is not 0.
-  static void require_success(const PmiMessage& answer, const std::string& step);
+  static void require_success(const PmiMessage& response, const std::string& step);
 
 private:
   using NextFrame = std::optional<std::string> (PmiFramer::*)();

@@ -27,11 +27,11 @@ std::string list_ranks(const std::vector<int>& ranks, std::size_t total) {
   return text;
 }
 
-Membership::Answer Membership::conflict(const std::string& text, const std::string& fix) const {
+Membership::Decision Membership::conflict(const std::string& text, const std::string& fix) const {
   return {Verdict::conflict, {ExitCode::usage, -1, text, fix}};
 }
 
-Membership::Answer Membership::add(const Join& join) {
+Membership::Decision Membership::add(const Join& join) {
   const std::string its_size = std::to_string(join.size);
   if (join.size < 1 || join.size > max_pes)
     return conflict(join.who + " says that its job has " + its_size + " PEs",
@@ -229,11 +229,11 @@ void RendezvousThread::admit(AcceptedPeer accepted) {
     reject(std::move(accepted.socket), *join);
     return;
   }
-  const Membership::Answer answer = membership_.add(*join);
-  if (answer.verdict == Membership::Verdict::duplicate)
+  const Membership::Decision decision = membership_.add(*join);
+  if (decision.verdict == Membership::Verdict::duplicate)
     return;
-  if (answer.verdict == Membership::Verdict::conflict) {
-    fail(answer.problem);
+  if (decision.verdict == Membership::Verdict::conflict) {
+    fail(decision.problem);
     reject(std::move(accepted.socket), *join);
     return;
   }
@@ -334,7 +334,7 @@ constexpr std::size_t max_listeners = 16;
 constexpr int attempts_for_one_port = 10;
 
 /// Loopback leads nowhere from another host: it stays only if there is nothing else.
-std::vector<SocketAddress> addresses_to_offer(const InterfaceFilter& filter) {
+std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
   std::vector<SocketAddress> addresses = usable_addresses(filter);
   const auto end = std::remove_if(addresses.begin(), addresses.end(), is_loopback);
   if (end != addresses.begin())
@@ -381,7 +381,7 @@ std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secr
 
 std::unique_ptr<Rendezvous> Rendezvous::start(const InterfaceFilter& filter, double timeout_s,
                                               const Secret& secret) {
-  return start_on(listen_with_one_port(addresses_to_offer(filter)), secret, timeout_s);
+  return start_on(listen_with_one_port(advertised_addresses(filter)), secret, timeout_s);
 }
 
 std::unique_ptr<Rendezvous> Rendezvous::start_local(double timeout_s, const Secret& secret) {

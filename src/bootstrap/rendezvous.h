@@ -24,12 +24,12 @@ public:
     duplicate, ///< a second connection of a PE that is there already
     conflict   ///< what it says cannot be true together with what is known: the job has failed
   };
-  struct Answer {
+  struct Decision {
     Verdict verdict = Verdict::welcome;
     FailureReport problem; ///< of `conflict`: names both
   };
   /// The secret has been checked.
-  Answer add(const Join& join);
+  Decision add(const Join& join);
 
   /// Number of PEs of the job; 0 before the first has joined.
   int size() const { return size_; }
@@ -43,7 +43,7 @@ public:
   Neighbours neighbours_of(int rank) const;
 
 private:
-  Answer conflict(const std::string& text, const std::string& fix) const;
+  Decision conflict(const std::string& text, const std::string& fix) const;
 
   int size_ = 0;
   std::map<int, Join> members_;

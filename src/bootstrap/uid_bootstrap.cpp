@@ -74,7 +74,7 @@ public:
 
   ~UidBootstrap() override {
     if (!over_)
-      links_.tell_failure({ExitCode::unavailable, rank(),
+      links_.send_failure({ExitCode::unavailable, rank(),
                            "PE " + std::to_string(rank()) + " left the job before its end",
                            "look at the output of PE " + std::to_string(rank())});
   }
@@ -112,7 +112,7 @@ public:
   }
 
   void abort(ExitCode code, const std::string& message) noexcept override {
-    links_.tell_failure(
+    links_.send_failure(
         {code, rank(), message, "look at the output of PE " + std::to_string(rank())});
     over_ = true;
   }
@@ -142,7 +142,7 @@ private:
       over_ = true;
       // The other sites use the same prefix.
       const bool own = error.subject() == label.text() && error.attempted() == call_attempted;
-      links_.tell_failure(
+      links_.send_failure(
           {error.code(), rank(), own ? error.system_message() : error.message(), error.fix()});
       health().waiting_for(-1);
       throw;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t none = MemoryBlock::none;
 constexpr std::uint64_t unit_bytes = Allocator::minimum_alignment_bytes;
 /// No memory is larger, and sums of two sizes below it do not overflow.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 62;
 
 } // namespace
 
@@ -156,7 +156,7 @@ Allocator::~Allocator() = default;
 
 std::optional<std::size_t> Allocator::allocate(std::size_t size_bytes,
                                                std::size_t alignment_bytes) {
-  if (size_bytes == 0 || size_bytes > most_bytes || alignment_bytes > most_bytes ||
+  if (size_bytes == 0 || size_bytes > max_bytes || alignment_bytes > max_bytes ||
       !std::has_single_bit(std::max<std::size_t>(alignment_bytes, 1)))
     return std::nullopt;
   const std::uint64_t rounded = round_up(std::uint64_t{size_bytes}, unit_bytes);
@@ -178,7 +178,7 @@ Allocator::FreeResult Allocator::free(std::size_t offset) {
 
 void Allocator::grow(std::size_t more_bytes) {
   Impl& own = *impl_;
-  own.size = std::min(own.size + std::min<std::uint64_t>(more_bytes, most_bytes), most_bytes);
+  own.size = std::min(own.size + std::min<std::uint64_t>(more_bytes, max_bytes), max_bytes);
   const std::uint64_t end = own.size / unit_bytes * unit_bytes;
   const std::uint64_t added = end - own.managed;
   if (added == 0)

@@ -250,14 +250,14 @@ private:
   /// For pages that are made from now on. A container may forbid it: then it is a pity, said once.
   void prefer_numa_node(const TemporaryMapping& mapping, std::size_t size_bytes) const {
     constexpr long preferred = 1; // MPOL_PREFERRED of linux/mempolicy.h
-    constexpr std::size_t most_nodes = 1024;
+    constexpr std::size_t max_nodes = 1024;
     constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
-    if (numa_node_ < 0 || static_cast<std::size_t>(numa_node_) >= most_nodes || !mapping.base())
+    if (numa_node_ < 0 || static_cast<std::size_t>(numa_node_) >= max_nodes || !mapping.base())
       return;
-    std::array<unsigned long, most_nodes / word_bits> mask{};
+    std::array<unsigned long, max_nodes / word_bits> mask{};
     const auto node = static_cast<std::size_t>(numa_node_);
     mask[node / word_bits] = 1ul << node % word_bits;
-    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), most_nodes, 0) ==
+    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), max_nodes, 0) ==
             0 ||
         std::exchange(refusal_said_, true))
       return;

@@ -67,7 +67,7 @@ constexpr int check_interval_ms = 50;
 /// A queue holds about ten datagrams; each pass reads many times that before it continues, and
 /// never follows an endless flood.
 constexpr int datagrams_per_pass = 256;
-constexpr int most_pe_names = 4;
+constexpr int max_pe_names = 4;
 
 struct UnixAddress {
   sockaddr_un raw{};
@@ -321,9 +321,9 @@ private:
       for (const std::size_t slot : unsent)
         names.push_back(std::to_string(pes_[slot]));
     const std::size_t count = names.size();
-    if (count > most_pe_names) {
-      names.resize(most_pe_names);
-      names.push_back(fmt::format("and {} more", count - most_pe_names));
+    if (count > max_pe_names) {
+      names.resize(max_pe_names);
+      names.push_back(fmt::format("and {} more", count - max_pe_names));
     }
     throw Error(ExitCode::deadline, subject,
                 fmt::format("wait for PE{} {} in", count == 1 ? "" : "s", join(names, ", ")),

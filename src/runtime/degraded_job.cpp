@@ -14,7 +14,7 @@ namespace {
 /// How long a late PE is left alone before it is probed, and the time between two probes.
 constexpr std::chrono::milliseconds first_pause{200}, pause{1000};
 /// A running failure detector responds within a millisecond, later on an oversubscribed machine.
-constexpr double most_silence_s = 2, silence_share = 0.25;
+constexpr double max_silence_s = 2, silence_share = 0.25;
 constexpr double lateness_share = 0.5; ///< the others' deadlines have to outlast that
 
 std::uint64_t load(const std::uint64_t& word) {
@@ -29,7 +29,7 @@ struct DegradedJob::Memory {
     std::uint64_t lost, decision;
   };
   // On PE 0, by PE; the size is there before the number.
-  std::uint64_t come[max_pes], sizes[max_pes];
+  std::uint64_t arrived[max_pes], sizes[max_pes];
   // On every PE, by PE 0; the release is there before its number.
   Release released;
   std::uint64_t released_number;
@@ -46,26 +46,26 @@ std::size_t DegradedJob::size_bytes() {
 DegradedJob::DegradedJob(Rma& rma, DegradedJobHooks hooks, std::byte* memory)
     : rma_(rma), hooks_(std::move(hooks)), memory_(*reinterpret_cast<Memory*>(memory)) {}
 
-void DegradedJob::meet(const char* step) {
-  meet(step, 0, [] { return std::uint64_t{0}; });
+void DegradedJob::barrier(const char* step) {
+  barrier(step, 0, [] { return std::uint64_t{0}; });
 }
 
-std::uint64_t DegradedJob::meet(const char* step, std::uint64_t size,
-                                const std::function<std::uint64_t()>& decide) {
+std::uint64_t DegradedJob::barrier(const char* step, std::uint64_t size,
+                                   const std::function<std::uint64_t()>& decide) {
   ++number_;
   rma_.quiet();
   const auto me = static_cast<std::size_t>(rma_.pe());
   if (me == 0)
     return release(step, decide);
   memory_.own_size = size;
-  rma_.put_signal(&memory_.sizes[me], &memory_.own_size, sizeof size, &memory_.come[me], number_,
+  rma_.put_signal(&memory_.sizes[me], &memory_.own_size, sizeof size, &memory_.arrived[me], number_,
                   SignalOp::set, 0);
   rma_.wait([this] { return load(memory_.released_number) >= number_; }, step, 0);
   if (load(memory_.released_number) > number_) // which PE 0 waits with for all that are left
-    leave();
+    throw_excluded();
   lost_ = memory_.released.lost;
   if (is_lost(rma_.pe()))
-    leave();
+    throw_excluded();
   return memory_.released.decision;
 }
 
@@ -85,36 +85,40 @@ std::uint64_t DegradedJob::release(const char* step, const std::function<std::ui
 }
 
 void DegradedJob::await(int pe, const char* step, Clock::time_point begin) {
-  const auto has_come = [&] { return load(memory_.come[static_cast<std::size_t>(pe)]) >= number_; };
-  const double silence_s = std::min(most_silence_s, rma_.timeout_s() * silence_share);
-  const double patience_s = rma_.timeout_s() * lateness_share;
+  const auto has_arrived = [&] {
+    return load(memory_.arrived[static_cast<std::size_t>(pe)]) >= number_;
+  };
+  const double silence_s = std::min(max_silence_s, rma_.timeout_s() * silence_share);
+  const double max_late_s = rma_.timeout_s() * lateness_share;
   Clock::time_point ask_at = Clock::now() + first_pause;
   for (;;) {
-    rma_.wait([&] { return has_come() || Clock::now() >= ask_at; }, step, pe);
-    if (has_come())
+    rma_.wait([&] { return has_arrived() || Clock::now() >= ask_at; }, step, pe);
+    if (has_arrived())
       return;
     const Presence presence = hooks_.presence(pe, silence_s);
-    if (has_come())
+    if (has_arrived())
       return;
     if (presence == Presence::gone)
-      return lose(pe, "its process is gone");
+      return mark_lost(pe, "its process is gone");
     if (presence == Presence::silent)
-      return lose(pe, fmt::format("it does not answer for {:g} s: it is stopped, or its host hangs",
-                                  silence_s));
-    if (Clock::now() - begin > std::chrono::duration<double>(patience_s))
-      return lose(pe, fmt::format("it is late: its process answers, but it did not come within "
-                                  "{:g} s to: {}",
-                                  patience_s, step));
+      return mark_lost(
+          pe, fmt::format("it does not answer for {:g} s: it is stopped, or its host hangs",
+                          silence_s));
+    if (Clock::now() - begin > std::chrono::duration<double>(max_late_s))
+      return mark_lost(pe,
+                       fmt::format("it is late: its process answers, but it did not come within "
+                                   "{:g} s to: {}",
+                                   max_late_s, step));
     ask_at = Clock::now() + pause;
   }
 }
 
-void DegradedJob::lose(int pe, const std::string& why) {
+void DegradedJob::mark_lost(int pe, const std::string& why) {
   lost_ |= std::uint64_t{1} << pe;
   reasons_.push_back({pe, why});
 }
 
-void DegradedJob::leave() {
+void DegradedJob::throw_excluded() {
   hooks_.exclude_self();
   throw Error(ExitCode::finding, fmt::format("PE {}", rma_.pe()), "go on",
               "the others have gone on without it, since it did not come to them",
@@ -135,7 +139,7 @@ std::vector<std::string> DegradedJob::gather(const std::string& text) {
   } else {
     gather_on_first(text);
   }
-  return split_gathered(spread(std::move(all)), rma_.n_pes());
+  return split_gathered(broadcast(std::move(all)), rma_.n_pes());
 }
 
 std::vector<std::string> split_gathered(const std::string& all, int n_pes) {
@@ -185,7 +189,7 @@ std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
     if (rma_.pe() != 0 && size > 0) // PE 0's is still being read from the gathering before
       std::memcpy(memory_.text, text.data() + at, size);
     at += size;
-    more = meet("gathering what each PE has to say", left, fetch) != 0;
+    more = barrier("gathering what each PE has to say", left, fetch) != 0;
   }
   texts[0] = text;
   for (int pe = 1; pe < rma_.n_pes(); ++pe)
@@ -195,7 +199,7 @@ std::vector<std::string> DegradedJob::gather_on_first(const std::string& text) {
 }
 
 /// PE 0's text at all PEs.
-std::string DegradedJob::spread(std::string text) {
+std::string DegradedJob::broadcast(std::string text) {
   if (rma_.n_pes() == 1)
     return text;
   std::string received;
@@ -204,7 +208,7 @@ std::string DegradedJob::spread(std::string text) {
   std::uint64_t left = 0;
   do {
     // A PE that has arrived here has fetched the chunk before.
-    left = meet("spreading what all PEs have said", 0, [&] {
+    left = barrier("spreading what all PEs have said", 0, [&] {
       const std::size_t rest = text.size() - at;
       std::memcpy(memory_.text, text.data() + at, std::min(rest, chunk_bytes));
       at += std::min(rest, chunk_bytes);

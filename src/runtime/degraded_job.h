@@ -44,7 +44,7 @@ public:
   /// Barrier of the survivors: puts before it are complete, and visible after it. Throws Error
   /// (finding) on a PE that the others have excluded; (deadline) naming PE 0 if that does not
   /// respond.
-  void meet(const char* step);
+  void barrier(const char* step);
   /// Collective of those that are left: one text of each PE at every PE; "" of those lost.
   std::vector<std::string> gather(const std::string& text);
 
@@ -59,14 +59,14 @@ private:
 
   /// @param size for PE 0
   /// @param decide run by PE 0 once all survivors have arrived: the value that all PEs get
-  std::uint64_t meet(const char* step, std::uint64_t size,
-                     const std::function<std::uint64_t()>& decide);
+  std::uint64_t barrier(const char* step, std::uint64_t size,
+                        const std::function<std::uint64_t()>& decide);
   std::uint64_t release(const char* step, const std::function<std::uint64_t()>& decide);
   void await(int pe, const char* step, Clock::time_point begin);
-  void lose(int pe, const std::string& why);
-  [[noreturn]] void leave();
+  void mark_lost(int pe, const std::string& why);
+  [[noreturn]] void throw_excluded();
   std::vector<std::string> gather_on_first(const std::string& text);
-  std::string spread(std::string text);
+  std::string broadcast(std::string text);
 
   Rma& rma_;
   const DegradedJobHooks hooks_;

@@ -160,7 +160,7 @@ void TreeFailureDetector::give_up(const std::string& step, int peer) {
     state_->set_waiting_for(peer);
   const Failure culprit = known ? follow_chain(*state_, asker, peer) : ask_everyone(*state_, asker);
   const bool first = state_->propose(culprit);
-  spread_failure();
+  publish_failure();
   if (!first)
     state_->check();
   throw Error(culprit.code, step, "finish", culprit.message, culprit.fix);
@@ -173,7 +173,7 @@ void TreeFailureDetector::await_cause(int peer) {
   state_->check();
 }
 
-void TreeFailureDetector::spread_failure() {
+void TreeFailureDetector::publish_failure() {
   state_->publish();
   thread_.hand_over(announce_limit_s);
 }
@@ -204,7 +204,7 @@ bool TreeFailureDetector::announce(const Error& error, const std::string& given_
     failure.fix = error.fix();
     failure.code = error.code() == ExitCode::ok ? ExitCode::unavailable : error.code();
     const bool first = state_->propose(std::move(failure));
-    spread_failure();
+    publish_failure();
     return first;
   } catch (const std::exception&) {
     // Out of memory: the end of the connections tells the others.

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t max_strangers = 128;
+constexpr std::size_t max_pending = 128;
 constexpr auto stranger_lifetime = 5s; // several round trips of a slow network
 /// When all slots are in use, a pending connection that has been silent for this long is dropped.
 constexpr auto stranger_patience = 100ms;
@@ -177,7 +177,7 @@ void Thread::confirm(std::uint64_t request) {
 }
 
 bool Thread::accepting() const {
-  return Clock::now() >= accept_again_at_ && pending_.size() < max_strangers;
+  return Clock::now() >= accept_again_at_ && pending_.size() < max_pending;
 }
 
 int Thread::poll_timeout_ms() const {
@@ -206,7 +206,7 @@ void Thread::accept_pending() {
   drop_oldest_pending();
   try {
     // Not without end: a flood of connections must not hold up the news.
-    std::size_t left = max_strangers;
+    std::size_t left = max_pending;
     for (Listener& listener : listeners_)
       while (accepting() && left-- > 0) {
         Socket socket = listener.accept_now();
@@ -226,7 +226,7 @@ void Thread::accept_pending() {
 void Thread::drop_oldest_pending() {
   pending_.remove_if(
       [](const PendingConnection& pending) { return pending.age() > stranger_lifetime; });
-  if (pending_.size() >= max_strangers)
+  if (pending_.size() >= max_pending)
     pending_.remove_if(
         [](const PendingConnection& pending) { return pending.age() > stranger_patience; });
 }

@@ -90,7 +90,7 @@ public:
 private:
   void connect_to(int peer, const Deadline& deadline);
   /// Publishes the proposed failure and waits until it has been sent.
-  void spread_failure();
+  void publish_failure();
 
   std::unique_ptr<State> state_;
   AddressBook addresses_;

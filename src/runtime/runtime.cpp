@@ -211,7 +211,7 @@ void Runtime::allow_loss() {
     throw Error(ExitCode::unavailable, "symmetric heap", "allocate words for meetings",
                 "it is full", "raise --symmetric-size");
   std::fill_n(memory, DegradedJob::size_bytes(), std::byte{0});
-  meet();
+  barrier();
   FailureDetector& failure_detector = *impl_->failure_detector;
   failure_detector.allow_loss();
   impl_->degraded = std::make_unique<DegradedJob>(
@@ -223,7 +223,7 @@ void Runtime::allow_loss() {
       memory);
 }
 
-void Runtime::meet() {
+void Runtime::barrier() {
   impl_->announcing([&] { impl_->barrier(); });
 }
 

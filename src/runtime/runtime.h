@@ -130,15 +130,15 @@ public:
   std::vector<std::string> gather_text_of_job(const std::string& text);
 
   /// Collective, once: from now on the job continues without PEs that die, are stopped or do not
-  /// arrive, except PE 0 (src/runtime/degraded_job.h). Only meet(), gather_text(), allocate(),
+  /// arrive, except PE 0 (src/runtime/degraded_job.h). Only barrier(), gather_text(), allocate(),
   /// free() and finish() still work, among the survivors; no other collective does. Throws Error
   /// (usage) for more than DegradedJob::max_pes PEs.
   void allow_loss();
   /// Collective: a barrier of all PEs that are left, with all that was put complete.
-  void meet();
+  void barrier();
   /// The PEs that the job has lost, on PE 0; empty without allow_loss().
   std::vector<LostPe> lost() const;
-  /// Whether the job has lost that PE, or any; the same on all PEs after meet().
+  /// Whether the job has lost that PE, or any; the same on all PEs after barrier().
   bool is_lost(int pe) const;
   bool any_pe_lost() const;
 

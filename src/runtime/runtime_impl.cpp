@@ -130,7 +130,7 @@ void Runtime::Impl::raise(const Error& error) {
 
 void Runtime::Impl::barrier() {
   if (degraded) {
-    degraded->meet("barrier of those that are left");
+    degraded->barrier("barrier of those that are left");
   } else if (all_reachable) {
     rma->quiet();
     teams->sync(team_world);

@@ -59,11 +59,11 @@ void Runtime::Impl::enter_gpu() {
   GpuCapabilities mine;
   mine.reason = why;
   if (opened)
-    mine = opened->offer();
+    mine = opened->capabilities();
   GpuSetup setup;
   for (const std::string& line : allgather_text(*bootstrap, to_line(mine), deadline()))
-    setup.offers.push_back(parse_gpu_capabilities(line));
-  no_gpu_reason = why_no_gpus(setup.offers, placement);
+    setup.capabilities_by_pe.push_back(parse_gpu_capabilities(line));
+  no_gpu_reason = why_no_gpus(setup.capabilities_by_pe, placement);
   if (!no_gpu_reason.empty() && request.gpu == GpuUse::required)
     throw Error(ExitCode::unavailable, "a GPU for every PE", "find", no_gpu_reason,
                 "shmemctl doctor --only driver,gpu says what is missing");

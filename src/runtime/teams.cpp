@@ -18,7 +18,7 @@ constexpr BackoffPolicy retry_backoff{.spins = 0, .yields = ~0u, .yields_per_che
 
 namespace {
 
-constexpr int most_members = 1 << limits::sync_rounds;
+constexpr int max_members = 1 << limits::sync_rounds;
 
 bool in_pool(TeamId team) {
   return team >= 0 && team < limits::max_teams;
@@ -58,10 +58,10 @@ TeamMembers team_members(std::vector<int> list) {
 Teams::Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>& node_pes,
              const std::vector<int>& shared_pes, const std::vector<int>& leader_pes)
     : rma_(rma), state_(state), sync_(sync), lists_(state.master().members_capacity),
-      free_slots_(slot_words::slots_mask) {
-  if (rma.n_pes() > most_members)
+      free_slots_(slot_masks::slots_mask) {
+  if (rma.n_pes() > max_members)
     throw Error(ExitCode::unavailable, std::to_string(rma.n_pes()) + " PEs", "make teams",
-                "a team has at most " + std::to_string(most_members) + " members",
+                "a team has at most " + std::to_string(max_members) + " members",
                 "start fewer PEs");
   const auto predefined = [&](State& master, TeamId team, TeamMembers members) {
     if (members.member(rma.pe()) < 0)
@@ -117,10 +117,10 @@ const TeamMembers& Teams::members_of_team(TeamId team) const {
 
 std::uint64_t Teams::offer(SlotClaims::Claim& claim, std::size_t list_members) {
   if (!claim.try_hold())
-    return slot_words::shown;
+    return slot_masks::shown;
   const std::lock_guard lock(mutex_);
   const std::uint64_t slots = list_members <= lists_.room() ? free_slots_ : 0;
-  return slots | slot_words::shown | slot_words::held;
+  return slots | slot_masks::shown | slot_masks::held;
 }
 
 /// The slot is free here, hence quiescent (see destroy()), so its counters need no care.
@@ -136,7 +136,7 @@ void Teams::create(State& state, TeamId slot, TeamMembers members) {
   if (members.stride == 0)
     lists_.place(state, slot, members.list);
   team.in_use = 1;
-  free_slots_ &= ~slot_words::bit(slot);
+  free_slots_ &= ~slot_masks::bit(slot);
   all_load_store_[index_of(slot)].reset();
   members_[index_of(slot)] = std::move(members);
 }
@@ -158,7 +158,7 @@ void Teams::destroy(TeamId team) {
     members_[index_of(team)].reset();
     lists_.release(team);
     state.teams[team] = free_team(own.epoch.value);
-    free_slots_ |= slot_words::bit(team);
+    free_slots_ |= slot_masks::bit(team);
   });
 }
 
@@ -211,9 +211,9 @@ std::optional<TeamId> Teams::split_strided(TeamId parent, int start, int stride,
   const std::int64_t last = start + std::int64_t{stride} * (n - 1);
   if (start < 0 || start >= n_pes(parent) || last < 0 || last >= n_pes(parent))
     return std::nullopt;
-  std::uint64_t arguments = slot_words::mixed(1, static_cast<std::uint64_t>(start));
-  arguments = slot_words::mixed(arguments, static_cast<std::uint64_t>(stride));
-  arguments = slot_words::mixed(arguments, static_cast<std::uint64_t>(n));
+  std::uint64_t arguments = slot_masks::mixed(1, static_cast<std::uint64_t>(start));
+  arguments = slot_masks::mixed(arguments, static_cast<std::uint64_t>(stride));
+  arguments = slot_masks::mixed(arguments, static_cast<std::uint64_t>(n));
   const auto slots = split(parent, {{start, stride == 0 ? 1 : stride, n}}, arguments);
   if (!slots)
     return std::nullopt;
@@ -232,7 +232,7 @@ std::optional<Teams::Grid> Teams::split_2d(TeamId parent, int x_range) {
   for (int x = 0; x < columns; ++x)
     slices.push_back({x, columns, (n - x + columns - 1) / columns});
   const auto slots =
-      split(parent, slices, slot_words::mixed(2, static_cast<std::uint64_t>(columns)));
+      split(parent, slices, slot_masks::mixed(2, static_cast<std::uint64_t>(columns)));
   if (!slots)
     return std::nullopt;
   const int row = my_pe(parent) / columns, column_slice = rows + my_pe(parent) % columns;
@@ -284,11 +284,11 @@ std::optional<Teams::Slots> Teams::split(TeamId parent, const std::vector<Slice>
 
 /// The slot masks of all members of the parent, in team order; nothing if one of them was busy. The
 /// second sync keeps the masks until all members have read them.
-std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std::uint64_t own_word,
+std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std::uint64_t own_mask,
                                                              std::uint64_t arguments) {
   TeamSync& own = sync_[parent];
   const int n = n_pes(parent);
-  store_flag(own.published[0], own_word);
+  store_flag(own.published[0], own_mask);
   store_flag(own.published[1], arguments);
   sync(parent);
   std::vector<std::uint64_t> words(static_cast<std::size_t>(n));
@@ -303,7 +303,7 @@ std::optional<std::vector<std::uint64_t>> Teams::gather_free(TeamId parent, std:
     all &= words[static_cast<std::size_t>(i)] = load_flag(rma_, own.published[0], pe);
   }
   sync(parent);
-  if (!(all & slot_words::held))
+  if (!(all & slot_masks::held))
     return std::nullopt;
   return words;
 }
@@ -317,14 +317,14 @@ std::optional<Teams::Slots> Teams::choose_slots(std::vector<std::uint64_t> free_
       const int member = slice.start + i * slice.stride;
       return free_by_member[static_cast<std::size_t>(member)];
     };
-    std::uint64_t common = slot_words::slots_mask;
+    std::uint64_t common = slot_masks::slots_mask;
     for (int i = 0; i < slice.n_pes; ++i)
       common &= free_of(i);
-    const TeamId slot = slot_words::lowest(common);
+    const TeamId slot = slot_masks::lowest(common);
     if (slot == invalid_team)
       return std::nullopt;
     for (int i = 0; i < slice.n_pes; ++i)
-      free_of(i) &= ~slot_words::bit(slot);
+      free_of(i) &= ~slot_masks::bit(slot);
     slots.push_back(slot);
   }
   return slots;
@@ -365,14 +365,14 @@ bool usable(const std::vector<int>& members, int my_number, int pe, int n_pes) {
 
 /// Attempts of one creation have different keys.
 std::uint64_t key_of(std::uint64_t id, std::uint64_t attempt) {
-  const std::uint64_t key = slot_words::mixed(id, attempt);
+  const std::uint64_t key = slot_masks::mixed(id, attempt);
   return key == 0 ? 1 : key;
 }
 
 std::uint64_t hash_of(const std::vector<int>& members) {
   std::uint64_t hash = members.size();
   for (const int pe : members)
-    hash = slot_words::mixed(hash, static_cast<std::uint64_t>(pe));
+    hash = slot_masks::mixed(hash, static_cast<std::uint64_t>(pe));
   return hash;
 }
 
@@ -394,11 +394,11 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   TeamMembers team = team_members(members);
   const int record = take_record(id);
   // Nothing is agreed on yet: afterwards all are here.
-  agree_by_id(id, key_of(id, 0), record, slot_words::shown, my_number, members);
+  agree_by_id(id, key_of(id, 0), record, slot_masks::shown, my_number, members);
   SlotClaims::Claim claim(claims_, {1, id});
   Wait retry(rma_.health(), rma_.timeout_s(), {step}, retry_backoff);
   std::uint64_t agreed = 0;
-  for (std::uint64_t attempt = 1; !(agreed & slot_words::held); ++attempt) {
+  for (std::uint64_t attempt = 1; !(agreed & slot_masks::held); ++attempt) {
     if (attempt > 1) {
       claim.let_go();
       retry.pause();
@@ -408,9 +408,9 @@ std::optional<TeamId> Teams::from_unique_id(std::uint64_t id, int my_number,
   }
   {
     const std::lock_guard lock(mutex_);
-    free_records_ |= slot_words::bit(record);
+    free_records_ |= slot_masks::bit(record);
   }
-  const TeamId slot = slot_words::lowest(agreed);
+  const TeamId slot = slot_masks::lowest(agreed);
   if (slot == invalid_team)
     return std::nullopt;
   state_.change([&](State& state) { create(state, slot, std::move(team)); });
@@ -424,11 +424,11 @@ int Teams::take_record(std::uint64_t id) {
         const std::lock_guard lock(mutex_);
         for (int probe = 0; probe < record_window && taken < 0; ++probe) {
           const int record = record_at(id, probe);
-          if (free_records_ & slot_words::bit(record))
+          if (free_records_ & slot_masks::bit(record))
             taken = record;
         }
         if (taken >= 0)
-          free_records_ &= ~slot_words::bit(taken);
+          free_records_ &= ~slot_masks::bit(taken);
         return taken >= 0;
       },
       step);
@@ -446,7 +446,7 @@ const TeamRendezvous* Teams::find_record(std::uint64_t id, std::uint64_t key, in
 
 /// One attempt: the AND of all members' masks.
 std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record,
-                                 std::uint64_t own_word, int my_number,
+                                 std::uint64_t own_mask, int my_number,
                                  const std::vector<int>& members) {
   const int n = static_cast<int>(members.size()), rounds = rounds_of(n);
   TeamRendezvous& own = sync_[record].rendezvous;
@@ -457,7 +457,7 @@ std::uint64_t Teams::agree_by_id(std::uint64_t id, std::uint64_t key, int record
     store_flag(value, 0);
   store_flag(own.key, key); // the record is complete: readers may find it
 
-  std::uint64_t common = own_word;
+  std::uint64_t common = own_mask;
   for (int round = 0; round < rounds; ++round) {
     store_flag(own.values[round], common);
     const int peer = members[static_cast<std::size_t>((my_number - (1 << round) + n) % n)];

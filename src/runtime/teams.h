@@ -109,13 +109,13 @@ private:
   /// those that this PE is in, else invalid_team.
   std::optional<Slots> split(TeamId parent, const std::vector<Slice>& slices,
                              std::uint64_t arguments);
-  std::optional<std::vector<std::uint64_t>> gather_free(TeamId parent, std::uint64_t own_word,
+  std::optional<std::vector<std::uint64_t>> gather_free(TeamId parent, std::uint64_t own_mask,
                                                         std::uint64_t arguments);
   static std::optional<Slots> choose_slots(std::vector<std::uint64_t> free_by_member,
                                            const std::vector<Slice>& slices);
   TeamMembers slice_of(TeamId parent, const Slice& slice) const;
 
-  std::uint64_t agree_by_id(std::uint64_t id, std::uint64_t key, int record, std::uint64_t own_word,
+  std::uint64_t agree_by_id(std::uint64_t id, std::uint64_t key, int record, std::uint64_t own_mask,
                             int my_number, const std::vector<int>& members);
   const TeamRendezvous* find_record(std::uint64_t id, std::uint64_t key, int pe) const;
   int take_record(std::uint64_t id);
@@ -167,7 +167,7 @@ inline int rounds_of(int members) {
 
 } // namespace shmemctl
 
-namespace shmemctl::slot_words {
+namespace shmemctl::slot_masks {
 
 // Slot masks: what members exchange when they agree on a slot for a new team.
 
@@ -195,4 +195,4 @@ inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
   return x ^ (x >> 31);
 }
 
-} // namespace shmemctl::slot_words
+} // namespace shmemctl::slot_masks

@@ -121,8 +121,8 @@ std::vector<MappedArea> parse_address_map(std::string_view text) {
 
 std::vector<MappedArea> read_address_map() {
   constexpr const char* path = "/proc/self/maps";
-  constexpr std::size_t most_bytes = std::size_t{64} << 20;
-  const std::optional<std::string> text = Sysroot().read(path, most_bytes);
+  constexpr std::size_t max_bytes = std::size_t{64} << 20;
+  const std::optional<std::string> text = Sysroot().read(path, max_bytes);
   if (!text)
     throw Error(ExitCode::unavailable, path, "read", "it cannot be read",
                 "mount /proc in this container");

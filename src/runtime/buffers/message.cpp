@@ -102,57 +102,58 @@ std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
       {wire.slot, wire.generation},        wire.offset_bytes, wire.size_bytes};
 }
 
-std::string encode(const Answer& answer, const JobSecret& secret) {
-  const std::size_t reason_bytes = std::min(answer.reason.size(), max_reason_bytes);
+std::string encode(const Response& response, const JobSecret& secret) {
+  const std::size_t reason_bytes = std::min(response.reason.size(), max_reason_bytes);
   const AnswerWire wire{answer_magic,
-                        static_cast<std::uint32_t>(answer.outcome),
-                        answer.descriptors,
-                        answer.shape.slots,
-                        answer.shape.users,
-                        answer.writable ? 1u : 0u,
-                        answer.sequence,
-                        answer.shape.staging_bytes,
-                        answer.address,
-                        answer.size_bytes,
-                        answer.page_gap_bytes,
-                        static_cast<std::uint32_t>(answer.parts.size()),
+                        static_cast<std::uint32_t>(response.outcome),
+                        response.descriptors,
+                        response.shape.slots,
+                        response.shape.users,
+                        response.writable ? 1u : 0u,
+                        response.sequence,
+                        response.shape.staging_bytes,
+                        response.address,
+                        response.size_bytes,
+                        response.page_gap_bytes,
+                        static_cast<std::uint32_t>(response.parts.size()),
                         static_cast<std::uint32_t>(reason_bytes),
-                        static_cast<std::uint32_t>(answer.memory),
-                        static_cast<std::uint32_t>(answer.device.size()),
-                        static_cast<std::uint32_t>(answer.handle.size()),
+                        static_cast<std::uint32_t>(response.memory),
+                        static_cast<std::uint32_t>(response.device.size()),
+                        static_cast<std::uint32_t>(response.handle.size()),
                         0};
   std::string text = bytes_of(wire);
-  for (const FilePart& part : answer.parts)
+  for (const FilePart& part : response.parts)
     text += bytes_of(part);
-  return sign(text + answer.device + answer.handle + answer.reason.substr(0, reason_bytes), secret);
+  return sign(text + response.device + response.handle + response.reason.substr(0, reason_bytes),
+              secret);
 }
 
-std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
-                                    const JobSecret& secret) {
+std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
+                                        const JobSecret& secret) {
   auto text = signed_part(data, size_bytes, secret);
   AnswerWire wire{};
   if (!text || !take(*text, wire) || !plausible(wire) ||
       text->size() != wire.n_parts * sizeof(FilePart) + wire.device_bytes + wire.handle_bytes +
                           wire.reason_bytes)
     return std::nullopt;
-  Answer answer;
-  answer.sequence = wire.sequence;
-  answer.outcome = static_cast<Outcome>(wire.outcome);
-  answer.descriptors = wire.descriptors;
-  answer.shape = {wire.slots, wire.users, wire.staging_bytes};
-  answer.address = wire.address;
-  answer.size_bytes = wire.size_bytes;
-  answer.page_gap_bytes = wire.page_gap_bytes;
-  answer.writable = wire.writable != 0;
-  answer.parts.resize(wire.n_parts);
-  for (FilePart& part : answer.parts)
+  Response response;
+  response.sequence = wire.sequence;
+  response.outcome = static_cast<Outcome>(wire.outcome);
+  response.descriptors = wire.descriptors;
+  response.shape = {wire.slots, wire.users, wire.staging_bytes};
+  response.address = wire.address;
+  response.size_bytes = wire.size_bytes;
+  response.page_gap_bytes = wire.page_gap_bytes;
+  response.writable = wire.writable != 0;
+  response.parts.resize(wire.n_parts);
+  for (FilePart& part : response.parts)
     if (!take(*text, part) || part.file >= wire.descriptors)
       return std::nullopt;
-  answer.memory = static_cast<BufferMemory>(wire.memory);
-  answer.device = take_text(*text, wire.device_bytes);
-  answer.handle = take_text(*text, wire.handle_bytes);
-  answer.reason = *text;
-  return answer;
+  response.memory = static_cast<BufferMemory>(wire.memory);
+  response.device = take_text(*text, wire.device_bytes);
+  response.handle = take_text(*text, wire.handle_bytes);
+  response.reason = *text;
+  return response;
 }
 
 std::string socket_name(const JobSecret& secret, int pe) {

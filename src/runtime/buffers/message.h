@@ -45,7 +45,7 @@ struct FilePart {
   bool operator==(const FilePart&) const = default;
 };
 
-struct Answer {
+struct Response {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
   std::uint32_t descriptors = 0; ///< number of descriptors sent with it
@@ -66,12 +66,12 @@ inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message
 /// Between processes of one machine, hence in the machine's own byte order; signed with the job's
 /// secret. A longer reason is cut; names of devices and handles are not longer than they may be.
 std::string encode(const Request& request, const JobSecret& secret);
-std::string encode(const Answer& answer, const JobSecret& secret);
+std::string encode(const Response& response, const JobSecret& secret);
 /// Nothing unless it is one whole message signed with this secret. Survive any bytes.
 std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
                                       const JobSecret& secret);
-std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
-                                    const JobSecret& secret);
+std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
+                                        const JobSecret& secret);
 
 /// The abstract name of the socket at which a PE answers.
 std::string socket_name(const JobSecret& secret, int pe);

@@ -133,17 +133,17 @@ OpenBuffer::OpenBuffer(std::shared_ptr<OwnerConnection> owner, const BufferHandl
     : owner_pe_(owner->owner_pe()), handle_(handle), opener_(opener), owner_(std::move(owner)),
       table_(owner_, &owner_->table()) {
   const Reply reply = owner_->open(handle);
-  address_ = reply.answer.address;
-  size_bytes_ = reply.answer.size_bytes;
-  writable_ = reply.answer.writable;
-  on_gpu_ = reply.answer.memory != BufferMemory::host;
+  address_ = reply.response.address;
+  size_bytes_ = reply.response.size_bytes;
+  writable_ = reply.response.writable;
+  on_gpu_ = reply.response.memory != BufferMemory::host;
   choose_way(reply);
 }
 
 void OpenBuffer::choose_way(const Reply& reply) {
   const std::string unmapped = on_gpu_ ? why_gpu_not_mapped(reply) : why_not_mapped(reply);
   if (unmapped.empty()) {
-    path_ = {BufferPathKind::zero_copy, "mapped here: " + reply.answer.reason};
+    path_ = {BufferPathKind::zero_copy, "mapped here: " + reply.response.reason};
     return;
   }
   const std::string unattached = why_not_attached();
@@ -158,44 +158,45 @@ void OpenBuffer::choose_way(const Reply& reply) {
 std::string OpenBuffer::why_not_mapped(const Reply& reply) {
   if (!opener_.allowed.zero_copy)
     return "mapping is switched off";
-  const Answer& answer = reply.answer;
-  if (answer.parts.empty())
-    return answer.reason;
+  const Response& response = reply.response;
+  if (response.parts.empty())
+    return response.reason;
   try {
-    view_.emplace(answer.parts, reply.descriptors, writable_);
+    view_.emplace(response.parts, reply.descriptors, writable_);
   } catch (const Error& error) {
     return error.message();
   }
   const std::size_t room_bytes = view_->size_bytes();
-  if (answer.page_gap_bytes >= page_bytes() || answer.size_bytes > room_bytes ||
-      answer.page_gap_bytes > room_bytes - answer.size_bytes) {
+  if (response.page_gap_bytes >= page_bytes() || response.size_bytes > room_bytes ||
+      response.page_gap_bytes > room_bytes - response.size_bytes) {
     view_.reset();
     return "its pages do not hold all of it";
   }
   pages_ = view_->base();
-  page_gap_bytes_ = answer.page_gap_bytes;
+  page_gap_bytes_ = response.page_gap_bytes;
   return {};
 }
 
 std::string OpenBuffer::why_gpu_not_mapped(const Reply& reply) {
-  const Answer& answer = reply.answer;
+  const Response& response = reply.response;
   if (!opener_.allowed.zero_copy)
     return "mapping is switched off";
-  if (answer.memory == BufferMemory::gpu_unshared)
-    return answer.reason;
+  if (response.memory == BufferMemory::gpu_unshared)
+    return response.reason;
   if (!opener_.gpu)
     return "this PE has no GPU";
-  if (answer.memory == BufferMemory::gpu_descriptors && answer.parts.empty())
-    return answer.reason; // descriptors were lost in transit
-  GpuImport import{owner_pe_, answer.memory, answer.device, answer.handle, {}};
+  if (response.memory == BufferMemory::gpu_descriptors && response.parts.empty())
+    return response.reason; // descriptors were lost in transit
+  GpuImport import{owner_pe_, response.memory, response.device, response.handle, {}};
   std::uint64_t room_bytes = 0;
-  for (const FilePart& part : answer.parts) {
+  for (const FilePart& part : response.parts) {
     import.pieces.push_back({reply.descriptors[part.file].get(), part.size_bytes});
     if (__builtin_add_overflow(room_bytes, part.size_bytes, &room_bytes))
       return "its allocations do not fit the address space";
   }
-  if (answer.memory == BufferMemory::gpu_descriptors &&
-      (answer.size_bytes > room_bytes || answer.page_gap_bytes > room_bytes - answer.size_bytes))
+  if (response.memory == BufferMemory::gpu_descriptors &&
+      (response.size_bytes > room_bytes ||
+       response.page_gap_bytes > room_bytes - response.size_bytes))
     return "its allocations do not hold all of it";
   try {
     entry_.emplace(opener_.book, owner_pe_, handle_);
@@ -205,7 +206,7 @@ std::string OpenBuffer::why_gpu_not_mapped(const Reply& reply) {
     return error.message();
   }
   pages_ = mapping_->base();
-  page_gap_bytes_ = answer.page_gap_bytes;
+  page_gap_bytes_ = response.page_gap_bytes;
   return {};
 }
 

@@ -25,10 +25,10 @@ OwnerConnection::OwnerConnection(const JobSecret& secret, int my_pe, int owner_p
   connect(Deadline::after(std::chrono::duration<double>(timeout_s)));
   Reply welcome = call({.kind = RequestKind::hello});
   if (welcome.descriptors.empty())
-    throw Error(ExitCode::unavailable, name_of(owner_), "reach", welcome.answer.reason,
+    throw Error(ExitCode::unavailable, name_of(owner_), "reach", welcome.response.reason,
                 "raise the limit of open files: ulimit -n");
-  table_ =
-      std::make_unique<RegistrationTable>(std::move(welcome.descriptors[0]), welcome.answer.shape);
+  table_ = std::make_unique<RegistrationTable>(std::move(welcome.descriptors[0]),
+                                               welcome.response.shape);
 }
 
 void OwnerConnection::connect(const Deadline& deadline) {
@@ -95,28 +95,28 @@ Reply OwnerConnection::call(Request request) {
   }
   while (true) {
     Packet packet = wait_for_packet(deadline);
-    auto answer = decode_answer(packet.bytes.data(), packet.bytes.size(), secret_);
-    if (!answer)
+    auto response = decode_response(packet.bytes.data(), packet.bytes.size(), secret_);
+    if (!response)
       throw Error(ExitCode::unavailable, name_of(owner_), "ask for", "the answer is not one",
                   "start all PEs with the same version of this tool");
-    if (answer->sequence != request.sequence)
+    if (response->sequence != request.sequence)
       continue; // of a call that was given up
     health_.waiting_for(-1);
-    if (packet.descriptors.size() != answer->descriptors) {
-      answer->parts.clear();
+    if (packet.descriptors.size() != response->descriptors) {
+      response->parts.clear();
       packet.descriptors.clear();
-      answer->reason = "too many open files here (ulimit -n)";
+      response->reason = "too many open files here (ulimit -n)";
     }
-    return {std::move(*answer), std::move(packet.descriptors)};
+    return {std::move(*response), std::move(packet.descriptors)};
   }
 }
 
-void OwnerConnection::require_done(const Answer& answer, const char* attempted) const {
-  if (answer.outcome == Outcome::done)
+void OwnerConnection::require_done(const Response& response, const char* attempted) const {
+  if (response.outcome == Outcome::done)
     return;
-  const bool stale = answer.outcome == Outcome::stale;
+  const bool stale = response.outcome == Outcome::stale;
   throw Error(stale ? ExitCode::usage : ExitCode::unavailable,
-              "a buffer of PE " + std::to_string(owner_), attempted, answer.reason,
+              "a buffer of PE " + std::to_string(owner_), attempted, response.reason,
               stale ? "use a descriptor only while its buffer is registered"
                     : "look at the output of that PE");
 }
@@ -124,7 +124,7 @@ void OwnerConnection::require_done(const Answer& answer, const char* attempted) 
 Reply OwnerConnection::open(const BufferHandle& handle) {
   const std::lock_guard lock(mutex_);
   Reply reply = call({.kind = RequestKind::open, .handle = handle});
-  require_done(reply.answer, "open");
+  require_done(reply.response, "open");
   return reply;
 }
 
@@ -132,7 +132,7 @@ void OwnerConnection::require_stage() {
   const std::lock_guard lock(mutex_);
   if (staged_)
     return;
-  require_done(call({.kind = RequestKind::stage}).answer, "get staging memory for");
+  require_done(call({.kind = RequestKind::stage}).response, "get staging memory for");
   staged_ = true;
 }
 
@@ -149,7 +149,7 @@ void OwnerConnection::staged_put(const BufferHandle& handle, std::uint64_t offse
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).answer, "put to");
+    require_done(call(request).response, "put to");
     done += step;
   }
 }
@@ -166,7 +166,7 @@ void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
                           .handle = handle,
                           .offset_bytes = offset_bytes + done,
                           .size_bytes = step};
-    require_done(call(request).answer, "get from");
+    require_done(call(request).response, "get from");
     copy(to + done, table_->stage(user), step);
     done += step;
   }
@@ -174,7 +174,7 @@ void OwnerConnection::staged_get(void* target, const BufferHandle& handle,
 
 void OwnerConnection::close(const BufferHandle& mine) {
   const std::lock_guard lock(mutex_);
-  require_done(call({.kind = RequestKind::close, .handle = mine}).answer, "close");
+  require_done(call({.kind = RequestKind::close, .handle = mine}).response, "close");
 }
 
 } // namespace shmemctl::buffers

@@ -16,7 +16,7 @@
 namespace shmemctl::buffers {
 
 struct Reply {
-  Answer answer;
+  Response response;
   std::vector<FileDescriptor> descriptors;
 };
 
@@ -58,7 +58,7 @@ private:
   Packet wait_for_packet(const Deadline& deadline);
   void pause(short events, int longest_ms, const Deadline& deadline);
   [[noreturn]] void throw_ended();
-  void require_done(const Answer& answer, const char* attempted) const;
+  void require_done(const Response& response, const char* attempted) const;
 
   JobSecret secret_;
   int me_, owner_;

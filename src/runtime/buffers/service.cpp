@@ -108,7 +108,7 @@ bool BufferService::serve(Link& link) {
   if (link.user == nobody)
     return greet(link, *request);
   Files files;
-  const Answer out = answer(link, *request, files);
+  const Response out = response(link, *request, files);
   return reply(link, out, files.descriptors);
 }
 
@@ -119,53 +119,53 @@ bool BufferService::greet(Link& link, const Request& request) {
     return false;
   link.user = user;
   connected_[user].store(true, std::memory_order_release);
-  Answer welcome;
+  Response welcome;
   welcome.sequence = request.sequence;
   welcome.shape = table_.shape();
   return reply(link, welcome, {table_.descriptor()});
 }
 
-Answer BufferService::answer(const Link& link, const Request& request, Files& files) {
-  Answer answer;
-  answer.sequence = request.sequence;
+Response BufferService::response(const Link& link, const Request& request, Files& files) {
+  Response response;
+  response.sequence = request.sequence;
   try {
     if (request.kind == RequestKind::open)
-      describe(link.user, request, answer, files);
+      describe(link.user, request, response, files);
     else if (request.kind == RequestKind::stage)
       table_.commit_stage(static_cast<std::uint32_t>(link.user));
     else if (request.kind == RequestKind::close)
       callbacks_.forget(users_[link.user], request.handle);
     else
-      copy(link.user, request, answer);
+      copy(link.user, request, response);
   } catch (const Error& error) {
-    answer.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
-    answer.reason = error.message();
+    response.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
+    response.reason = error.message();
     files.descriptors.clear();
-    answer.parts.clear();
+    response.parts.clear();
   }
-  return answer;
+  return response;
 }
 
-void BufferService::describe(std::size_t user, const Request& request, Answer& answer,
+void BufferService::describe(std::size_t user, const Request& request, Response& response,
                              Files& files) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
-  answer.address = buffer.extent.address;
-  answer.size_bytes = buffer.extent.size_bytes;
-  answer.page_gap_bytes = buffer.extent.page_gap_bytes();
-  answer.writable = buffer.writable;
-  answer.reason = buffer.reason;
+  response.address = buffer.extent.address;
+  response.size_bytes = buffer.extent.size_bytes;
+  response.page_gap_bytes = buffer.extent.page_gap_bytes();
+  response.writable = buffer.writable;
+  response.reason = buffer.reason;
   if (buffer.gpu)
-    return describe_gpu(user, buffer, answer, files);
+    return describe_gpu(user, buffer, response, files);
   if (!buffer.shareable)
     return;
   files.pieces = pool_.export_pages(request.handle).pieces;
   if (files.pieces.size() > max_parts) {
-    answer.reason = "it consists of more pieces of shared memory than one message holds";
+    response.reason = "it consists of more pieces of shared memory than one message holds";
     return;
   }
   for (const SharedPiece& piece : files.pieces)
-    answer.parts.push_back({number_of(piece.file->descriptor.get(), files.descriptors),
-                            piece.offset_bytes, piece.pages.size_bytes()});
+    response.parts.push_back({number_of(piece.file->descriptor.get(), files.descriptors),
+                              piece.offset_bytes, piece.pages.size_bytes()});
 }
 
 void BufferService::require_not_gone(const RegisteredBuffer& buffer) const {
@@ -179,18 +179,18 @@ void BufferService::require_not_gone(const RegisteredBuffer& buffer) const {
 
 /// The requester holds an OperationGuard until its mapping is in its cache, so remove() finds all
 /// openers here.
-void BufferService::describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer,
-                                 Files& files) {
+void BufferService::describe_gpu(std::size_t user, const RegisteredBuffer& buffer,
+                                 Response& response, Files& files) {
   require_not_gone(buffer);
   const GpuShare& share = *buffer.gpu;
   files.share = buffer.gpu;
-  answer.memory = share.memory;
-  answer.device = share.device;
-  answer.handle = share.handle;
-  answer.page_gap_bytes = buffer.extent.address - share.pieces.front().begin;
+  response.memory = share.memory;
+  response.device = share.device;
+  response.handle = share.handle;
+  response.page_gap_bytes = buffer.extent.address - share.pieces.front().begin;
   for (std::size_t at = 0; at < share.files.size(); ++at) {
     files.descriptors.push_back(share.files[at].get());
-    answer.parts.push_back({at, 0, share.pieces[at].size_bytes});
+    response.parts.push_back({at, 0, share.pieces[at].size_bytes});
   }
   if (share.memory == BufferMemory::gpu_unshared)
     return;
@@ -221,7 +221,7 @@ void BufferService::copy_gpu(std::size_t user, const RegisteredBuffer& buffer,
 }
 
 /// By the kernel: memory that the program has freed meanwhile is an error, not the end of this PE.
-void BufferService::copy(std::size_t user, const Request& request, Answer& answer) {
+void BufferService::copy(std::size_t user, const Request& request, Response& response) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);
   require_inside(0, request.size_bytes, table_.shape().staging_bytes);
@@ -236,14 +236,14 @@ void BufferService::copy(std::size_t user, const Request& request, Answer& answe
                 : write_to_file(table_.descriptor(), stage, memory, request.size_bytes);
   if (error == 0)
     return;
-  answer.outcome = Outcome::failed;
-  answer.reason =
+  response.outcome = Outcome::failed;
+  response.reason =
       error == EFAULT ? "its memory was freed while it was registered" : std::strerror(error);
 }
 
-bool BufferService::reply(const Link& link, const Answer& answer,
+bool BufferService::reply(const Link& link, const Response& response,
                           const std::vector<int>& descriptors) {
-  Answer counted = answer;
+  Response counted = response;
   counted.descriptors = static_cast<std::uint32_t>(descriptors.size());
   int error = 0;
   // One request is in flight at a time, so the response fits.

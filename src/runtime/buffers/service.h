@@ -67,13 +67,14 @@ private:
   bool serve(Link& link);
   bool serve_safely(Link& link);
   bool greet(Link& link, const Request& request);
-  Answer answer(const Link& link, const Request& request, Files& files);
-  void describe(std::size_t user, const Request& request, Answer& answer, Files& files);
-  void describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer, Files& files);
+  Response response(const Link& link, const Request& request, Files& files);
+  void describe(std::size_t user, const Request& request, Response& response, Files& files);
+  void describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Response& response,
+                    Files& files);
   void require_not_gone(const RegisteredBuffer& buffer) const;
-  void copy(std::size_t user, const Request& request, Answer& answer);
+  void copy(std::size_t user, const Request& request, Response& response);
   void copy_gpu(std::size_t user, const RegisteredBuffer& buffer, const Request& request);
-  bool reply(const Link& link, const Answer& answer, const std::vector<int>& descriptors);
+  bool reply(const Link& link, const Response& response, const std::vector<int>& descriptors);
   void end(const Link& link);
 
   JobSecret secret_;

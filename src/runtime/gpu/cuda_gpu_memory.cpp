@@ -62,8 +62,9 @@ GpuMemory::~GpuMemory() = default;
 
 /// A group of PEs that pass descriptors to each other, separate from the one of the host's regions;
 /// or handles, through the job's allgather.
-std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::vector<int>& pes,
-                                            std::uint8_t what_for) const {
+std::unique_ptr<LocalPeers> GpuMemory::open_peers(const GpuSetup& setup,
+                                                  const std::vector<int>& pes,
+                                                  std::uint8_t what_for) const {
   const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
   if (is_fabric())
     return make_gathered_peers(pes, static_cast<int>(mine), setup.hooks.gather);
@@ -78,8 +79,8 @@ std::vector<int> GpuMemory::candidates(const GpuSetup& setup) const {
     return setup.mappable_pes;
   const auto me = static_cast<std::size_t>(setup.placement->pe);
   std::vector<int> pes;
-  for (std::size_t pe = 0; pe < setup.offers.size(); ++pe)
-    if (setup.offers[pe].fabric == setup.offers[me].fabric)
+  for (std::size_t pe = 0; pe < setup.capabilities_by_pe.size(); ++pe)
+    if (setup.capabilities_by_pe[pe].fabric == setup.capabilities_by_pe[me].fabric)
       pes.push_back(static_cast<int>(pe));
   return pes;
 }
@@ -89,13 +90,13 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
                  ? make_cuda_host_backing(device_, std::move(setup.host_backing))
                  : make_cuda_vmm_backing(device_, is_fabric() ? VmmHandles::fabric
                                                               : VmmHandles::descriptors);
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   Matrix why_not(n_pes, std::vector<std::string>(n_pes));
   if (!is_host_memory()) // which any GPU of the machine can map
     why_not = try_mapping(setup);
   const std::vector<int> group = mapping_group(candidates(setup), why_not, setup.placement->pe);
   explain(setup, why_not, group);
-  peers_ = meet(setup, group, 2);
+  peers_ = open_peers(setup, group, 2);
   cells_ = std::make_unique<GroupRegion>("gpu cells", cells_bytes, group, *peers_, *backing_);
   cells_->grow(cells_bytes, deadline_of(setup));
   heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
@@ -103,11 +104,11 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
 
 /// By a small allocation that every PE exports to every other one.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   std::vector<std::string> mine(n_pes);
   {
     const std::vector<int> pes = candidates(setup);
-    const auto peers = meet(setup, pes, 1);
+    const auto peers = open_peers(setup, pes, 1);
     mine = try_vmm_mapping(device_, *backing_, *peers, pes, setup, deadline_of(setup));
   }
   const Placement& placement = *setup.placement;
@@ -135,7 +136,7 @@ GpuMemory::Matrix GpuMemory::gather(GpuSetup& setup, const std::vector<std::stri
 
 void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   const int pe = setup.placement->pe;
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   const cuda::Stream stream(device_);
   auto cells = std::make_unique<IpcRegion>("gpu cells", device_, stream,
                                            round_up(cells_bytes, granularity_bytes), pe, n_pes);
@@ -143,7 +144,8 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   std::vector<std::string> mine(n_pes);
   for (const int peer : setup.mappable_pes) {
     std::string& reason = mine[static_cast<std::size_t>(peer)];
-    reason = why_no_peer_access(*device_, setup.offers[static_cast<std::size_t>(peer)].uuid);
+    reason =
+        why_no_peer_access(*device_, setup.capabilities_by_pe[static_cast<std::size_t>(peer)].uuid);
     if (peer == pe || !reason.empty())
       continue;
     try {
@@ -179,14 +181,15 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
   const auto is_in = [](const std::vector<int>& pes, std::size_t pe) {
     return std::find(pes.begin(), pes.end(), static_cast<int>(pe)) != pes.end();
   };
-  why_not_mapped_.assign(setup.offers.size(), "");
+  why_not_mapped_.assign(setup.capabilities_by_pe.size(), "");
   for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe) {
     std::string& reason = why_not_mapped_[pe];
     if (is_in(group, pe))
       continue;
     if (placement.hosts[pe].machine_id != placement.hosts[me].machine_id && !is_fabric())
       reason = "on another machine";
-    else if (is_fabric() && setup.offers[pe].fabric != setup.offers[me].fabric)
+    else if (is_fabric() &&
+             setup.capabilities_by_pe[pe].fabric != setup.capabilities_by_pe[me].fabric)
       reason = "in another NVLink domain";
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
@@ -307,7 +310,7 @@ std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Devic
                                          HeapBacking& backing, LocalPeers& peers,
                                          const std::vector<int>& candidates, const GpuSetup& setup,
                                          const Deadline& deadline) {
-  std::vector<std::string> why_not(setup.offers.size());
+  std::vector<std::string> why_not(setup.capabilities_by_pe.size());
   const std::size_t chunk_bytes = backing.granularity_bytes();
   const auto slots = static_cast<std::size_t>(peers.slots());
   const auto my_slot = static_cast<std::size_t>(peers.my_slot());
@@ -322,7 +325,8 @@ std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Devic
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const int pe = candidates[slot];
     std::string& reason = why_not[static_cast<std::size_t>(pe)];
-    reason = why_no_peer_access(*device, setup.offers[static_cast<std::size_t>(pe)].uuid);
+    reason =
+        why_no_peer_access(*device, setup.capabilities_by_pe[static_cast<std::size_t>(pe)].uuid);
     if (slot == my_slot || !reason.empty())
       continue;
     try {

@@ -48,8 +48,8 @@ private:
   bool is_fabric() const { return kind_ == "fabric"; }
   /// PEs that may be able to map this one's memory, this one among them: the same list on all.
   std::vector<int> candidates(const GpuSetup& setup) const;
-  std::unique_ptr<LocalPeers> meet(const GpuSetup& setup, const std::vector<int>& pes,
-                                   std::uint8_t what_for) const;
+  std::unique_ptr<LocalPeers> open_peers(const GpuSetup& setup, const std::vector<int>& pes,
+                                         std::uint8_t what_for) const;
   void make_of_chunks(GpuSetup& setup, std::size_t heap_bytes);
   void make_of_ipc(GpuSetup& setup, std::size_t heap_bytes);
   Matrix try_mapping(GpuSetup& setup);

@@ -75,16 +75,16 @@ std::unique_ptr<OpenedGpu> open_gpu(const Options& options, const GpuPreference&
     const auto opened = std::make_shared<cuda::Device>(driver, ordinal);
     listen_to_nvml(*opened, options.text("NVML_LIBRARY"));
     std::shared_ptr<const cuda::Device> device = opened;
-    GpuCapabilities offer;
-    offer.there = true;
-    offer.uuid = device->info().uuid;
-    offer.shareable = device->info().virtual_memory && device->info().descriptors;
+    GpuCapabilities capabilities;
+    capabilities.there = true;
+    capabilities.uuid = device->info().uuid;
+    capabilities.shareable = device->info().virtual_memory && device->info().descriptors;
     std::string no_fabric;
-    offer.fabric = fabric_domain(device, options.text("NVML_LIBRARY"), no_fabric);
-    if (offer.fabric.empty())
+    capabilities.fabric = fabric_domain(device, options.text("NVML_LIBRARY"), no_fabric);
+    if (capabilities.fabric.empty())
       log(LogLevel::info, "gpu",
           device->text() + " shares no memory with other machines: " + no_fabric);
-    return std::make_unique<CudaOpenedGpu>(std::move(device), std::move(offer));
+    return std::make_unique<CudaOpenedGpu>(std::move(device), std::move(capabilities));
   } catch (const Error& error) {
     why = error.message();
     return nullptr;

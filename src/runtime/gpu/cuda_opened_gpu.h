@@ -11,14 +11,14 @@ namespace shmemctl {
 
 class CudaOpenedGpu final : public OpenedGpu {
 public:
-  CudaOpenedGpu(std::shared_ptr<const cuda::Device> device, GpuCapabilities offer)
-      : device_(std::move(device)), offer_(std::move(offer)) {}
-  const GpuCapabilities& offer() const override { return offer_; }
+  CudaOpenedGpu(std::shared_ptr<const cuda::Device> device, GpuCapabilities capabilities)
+      : device_(std::move(device)), capabilities_(std::move(capabilities)) {}
+  const GpuCapabilities& capabilities() const override { return capabilities_; }
   const std::shared_ptr<const cuda::Device>& device() const { return device_; }
 
 private:
   std::shared_ptr<const cuda::Device> device_;
-  GpuCapabilities offer_;
+  GpuCapabilities capabilities_;
 };
 
 /// "<cluster>.<clique>" of the device's NVLink domain, if it has handles that reach its other

@@ -22,12 +22,14 @@ constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 CudaGpuRuntime::CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSetup setup)
     : device_(std::move(device)), setup_(std::move(setup)), stream_(device_), copy_stream_(device_),
       memory_(device_, setup_,
-              choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).kind),
+              choose_gpu_heap(setup_.options->text("HEAP"), setup_.capabilities_by_pe,
+                              *setup_.placement)
+                  .kind),
       copies_(device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
               *setup_.health, setup_.timeout_s),
       user_buffers_(device_, setup_.placement->pe, *setup_.health, setup_.timeout_s),
       report_(device_, sizeof(WaitReport)),
-      deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)),
+      deltas_(device_, setup_.capabilities_by_pe.size() * (2 * sizeof(std::int64_t) + 1)),
       timeout_s_(setup_.timeout_s) {
   describe();
   choose_paths();
@@ -48,13 +50,14 @@ CudaGpuRuntime::~CudaGpuRuntime() {
 void CudaGpuRuntime::describe() {
   const cuda::DeviceInfo& info = device_->info();
   info_.device = info.ordinal;
-  info_.pes_on_device = pes_on_device(setup_.offers, *setup_.placement);
+  info_.pes_on_device = pes_on_device(setup_.capabilities_by_pe, *setup_.placement);
   info_.name = info.name;
   info_.pci_address = info.pci_address;
   info_.uuid = info.uuid;
   info_.heap_kind = memory_.kind();
   info_.heap_reason =
-      choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).reason;
+      choose_gpu_heap(setup_.options->text("HEAP"), setup_.capabilities_by_pe, *setup_.placement)
+          .reason;
   if (info_.heap_kind == "host" && !info.host_atomics)
     info_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so kernels' "
                          "counters and atomics there are those of PCIe, if the platform has them";
@@ -78,7 +81,7 @@ void CudaGpuRuntime::choose_paths() {
       way = {DevicePath::none, "SHMEMCTL_DEVICE_PATH=" + wanted + " asks for a network"};
     else if (memory_.is_host_memory())
       way.reason = "host memory that both GPUs map";
-    else if (setup_.offers[pe].uuid == setup_.offers[me].uuid)
+    else if (setup_.capabilities_by_pe[pe].uuid == setup_.capabilities_by_pe[me].uuid)
       way.reason = "memory of the same GPU";
     else if (setup_.placement->hosts[pe].machine_id != setup_.placement->hosts[me].machine_id)
       way.reason = "memory of another machine of the NVLink domain";
@@ -263,13 +266,13 @@ void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_ + patience_s));
   Where where;
   where.pe = setup_.placement->pe;
-  const auto look = [this] {
+  const auto on_check = [this] {
     setup_.health->check();
     check();
   };
   bool done = false;
   try {
-    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, look, where);
+    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, on_check, where);
   } catch (...) {
     release_kernels();
     throw;
@@ -279,10 +282,10 @@ void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw late_error(*device_, step, "wait for the GPU in",
-                   fmt::format("the deadline passed, and the stream of {} ({}) is not done",
-                               device_->text(), info_.pci_address),
-                   where);
+  throw timeout_error(*device_, step, "wait for the GPU in",
+                      fmt::format("the deadline passed, and the stream of {} ({}) is not done",
+                                  device_->text(), info_.pci_address),
+                      where);
 }
 
 void CudaGpuRuntime::check() {

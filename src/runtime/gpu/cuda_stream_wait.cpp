@@ -8,7 +8,7 @@
 namespace shmemctl {
 
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look, const Where& where) {
+                     const std::function<void()>& on_check, const Where& where) {
   // Small kernels end within microseconds: no yield before 256 queries.
   constexpr BackoffPolicy policy{.spins = 256,
                                  .relaxes = false,
@@ -25,14 +25,14 @@ bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline
       device.require(state, "finish the work of", where);
     if (!backoff.pause())
       continue;
-    look();
+    on_check();
     if (deadline.passed())
       return false;
   }
 }
 
-Error late_error(const cuda::Device& device, const std::string& subject,
-                 const std::string& attempted, const std::string& message, const Where& where) {
+Error timeout_error(const cuda::Device& device, const std::string& subject,
+                    const std::string& attempted, const std::string& message, const Where& where) {
   const cuda::DriverReport driver_report = device.driver_report();
   return Error(ExitCode::deadline, subject, attempted,
                message + (driver_report.words.empty() ? "" : "; " + driver_report.words),

@@ -15,11 +15,11 @@ namespace shmemctl {
 /// @return false if the deadline passed
 /// Throws Error (unavailable) with the driver's error text if work in the stream has failed.
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look, const Where& where = {});
+                     const std::function<void()>& on_check, const Where& where = {});
 
 /// The Error to throw then: (deadline), with the driver's report about the device if there is one.
 /// @param subject, attempted, message as in Error
-Error late_error(const cuda::Device& device, const std::string& subject,
-                 const std::string& attempted, const std::string& message, const Where& where);
+Error timeout_error(const cuda::Device& device, const std::string& subject,
+                    const std::string& attempted, const std::string& message, const Where& where);
 
 } // namespace shmemctl

@@ -17,24 +17,27 @@ struct GpuCapabilities {
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
 };
-std::string to_line(const GpuCapabilities& offer);
+std::string to_line(const GpuCapabilities& capabilities);
 /// Accepts any text: a malformed one means no GPU, with that reason.
 GpuCapabilities parse_gpu_capabilities(const std::string& line);
 
 /// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE that has
 /// none, and its reason. If no PE has one, the reason of PE `pe` itself.
-std::string why_no_gpus(const std::vector<GpuCapabilities>& offers, const Placement& placement);
+std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                        const Placement& placement);
 
 /// "vmm", "fabric", "ipc" or "host", the same on all PEs, and why.
 struct HeapKind {
   std::string kind, reason;
 };
 /// @param wanted the option HEAP
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuCapabilities>& offers,
+HeapKind choose_gpu_heap(const std::string& wanted,
+                         const std::vector<GpuCapabilities>& capabilities_by_pe,
                          const Placement& placement);
 
 /// How many PEs of that PE's machine have its device.
-int pes_on_device(const std::vector<GpuCapabilities>& offers, const Placement& placement);
+int pes_on_device(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                  const Placement& placement);
 
 /// Groups in which every PE can map every other one: PEs in order, each in the first group that
 /// admits it. Returns the group of `pe`.

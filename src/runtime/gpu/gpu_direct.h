@@ -18,7 +18,7 @@ struct GpuDirectCapability {
 };
 /// Those of a PE: one for each transport of the job, in the order of preference.
 using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
-std::string to_line(const GpuDirectCapabilities& offers);
+std::string to_line(const GpuDirectCapabilities& capabilities);
 /// Accepts any text: a malformed one means no capability.
 GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line);
 

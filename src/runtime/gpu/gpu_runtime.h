@@ -25,7 +25,7 @@ namespace shmemctl {
 class OpenedGpu {
 public:
   virtual ~OpenedGpu() = default;
-  virtual const GpuCapabilities& offer() const = 0;
+  virtual const GpuCapabilities& capabilities() const = 0;
 };
 
 /// Which device a PE is to have: the first of these that is there.
@@ -55,7 +55,7 @@ struct GpuSetup {
   const Options* options = nullptr;
   const Placement* placement = nullptr;
   std::vector<int> mappable_pes; ///< PEs to which descriptors can be handed, this one among them
-  std::vector<GpuCapabilities> offers; ///< by PE
+  std::vector<GpuCapabilities> capabilities_by_pe; ///< by PE
   Secret secret{};
   JobHealth* health = nullptr;
   std::unique_ptr<HeapBacking> host_backing; ///< for HEAP=host

@@ -17,7 +17,7 @@ namespace shmemctl {
 namespace {
 
 constexpr unsigned batches_between_looks = 64;
-constexpr auto first_nap = std::chrono::microseconds(2);
+constexpr auto first_sleep = std::chrono::microseconds(2);
 /// For requests that were reserved before an end without stop().
 constexpr std::chrono::duration<double> abandoned_s{1.0};
 
@@ -28,9 +28,9 @@ public:
 
   void reset() {
     turns_ = 0;
-    nap_ = std::min<std::chrono::microseconds>(first_nap, options_.max_sleep);
+    sleep_ = std::min<std::chrono::microseconds>(first_sleep, options_.max_sleep);
   }
-  enum class Did { spin, yield, nap };
+  enum class Did { spin, yield, sleep };
   Did pause() {
     ++turns_;
     if (turns_ <= options_.idle_spins && !spun_enough()) {
@@ -44,9 +44,9 @@ public:
       return Did::yield;
     }
     turns_ = options_.idle_spins + options_.idle_yields; // does not overflow
-    std::this_thread::sleep_for(nap_);
-    nap_ = std::min(nap_ * 2, options_.max_sleep);
-    return Did::nap;
+    std::this_thread::sleep_for(sleep_);
+    sleep_ = std::min(sleep_ * 2, options_.max_sleep);
+    return Did::sleep;
   }
   int turns() const {
     return turns_;
@@ -68,7 +68,7 @@ private:
 
   const ProxyOptions& options_;
   int turns_ = 0;
-  std::chrono::microseconds nap_{};
+  std::chrono::microseconds sleep_{};
   Deadline::Clock::time_point spinning_since_;
 };
 
@@ -155,16 +155,16 @@ void ProxyThread::work() {
       count(taken);
       idle.reset();
       if (++batches % batches_between_looks == 0)
-        look();
+        check_health();
       continue;
     }
     if (idle.turns() == 0)
       sink_.rest();
     const Idle::Did did = idle.pause();
-    if (did == Idle::Did::nap)
+    if (did == Idle::Did::sleep)
       add(sleeps_, 1);
     if (did != Idle::Did::spin || idle.turns() % 64 == 0)
-      look();
+      check_health();
   }
 }
 
@@ -180,7 +180,7 @@ void ProxyThread::count(unsigned taken) {
     max_depth_.store(depth, std::memory_order_relaxed);
 }
 
-void ProxyThread::look() {
+void ProxyThread::check_health() {
   if (channel_.condition(ring_) == ProxyChannel::Condition::well) {
     try {
       channel_.health().check();

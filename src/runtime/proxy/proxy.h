@@ -83,7 +83,7 @@ private:
   void work();
   void count(unsigned taken);
   /// What is looked at now and then: the job's health and the end.
-  void look();
+  void check_health();
   bool left_behind() const;
 
   ProxyChannel& channel_;

@@ -110,7 +110,7 @@ TEST(BlockingCalls, AJobFailureAbandonsTheCall) {
 TEST(Pieces, CoverEverythingOnce) {
   for (const std::size_t total : {0, 1, 7, 8, 9, 64}) {
     std::size_t next = 0, count = 0;
-    for_each_piece(total, 8, [&](std::size_t offset, std::size_t bytes) {
+    for_each_chunk(total, 8, [&](std::size_t offset, std::size_t bytes) {
       EXPECT_EQ(offset, next);
       EXPECT_LE(bytes, 8U);
       next += bytes;

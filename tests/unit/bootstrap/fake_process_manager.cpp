@@ -88,7 +88,7 @@ void FakeProcessManager::handle(Client& client, std::size_t rank, const std::str
     words[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   const std::string command = words["cmd"];
   if (!misbehave(client, rank, command))
-    answer(client, rank, command, words);
+    response(client, rank, command, words);
 }
 
 bool FakeProcessManager::misbehave(Client& client, std::size_t rank, const std::string& command) {
@@ -120,8 +120,8 @@ void FakeProcessManager::send_block(Client& client, const std::string& block) {
   send(client, length + block);
 }
 
-void FakeProcessManager::answer(Client& client, std::size_t rank, const std::string& command,
-                                const Words& words) {
+void FakeProcessManager::response(Client& client, std::size_t rank, const std::string& command,
+                                  const Words& words) {
   if (command == "abort") {
     // Slurm takes what stands behind a semicolon for the next name, also behind a doubled one.
     const auto has_semicolon = [](const auto& word) {

@@ -60,7 +60,7 @@ private:
   void read(Client& client, std::size_t rank);
   void handle(Client& client, std::size_t rank, const std::string& text);
   bool misbehave(Client& client, std::size_t rank, const std::string& command);
-  void answer(Client& client, std::size_t rank, const std::string& command, const Words& words);
+  void response(Client& client, std::size_t rank, const std::string& command, const Words& words);
   void answer_pmi1(Client& client, const std::string& command, const Words& words);
   void answer_pmi2(Client& client, std::size_t rank, const std::string& command,
                    const Words& words);

@@ -155,19 +155,20 @@ TEST(UidMembership, NamesBothOfARankGivenTwice) {
   Join other = a_join(1, 4);
   other.nonce = 5;
   other.who = "host b, process 7";
-  const Membership::Answer answer = members.add(other);
-  EXPECT_EQ(answer.verdict, Verdict::conflict);
-  EXPECT_EQ(answer.problem.text,
+  const Membership::Decision response = members.add(other);
+  EXPECT_EQ(response.verdict, Verdict::conflict);
+  EXPECT_EQ(response.problem.text,
             "rank 1 was given to two PEs: host a, process 101 and host b, process 7");
 }
 
 TEST(UidMembership, NamesBothOfUnequalSizes) {
   Membership members;
   members.add(a_join(1, 4));
-  const Membership::Answer answer = members.add(a_join(3, 5));
-  EXPECT_EQ(answer.verdict, Verdict::conflict);
-  EXPECT_EQ(answer.problem.text, "PE 1 (host a, process 101) says that the job has 4 PEs, and PE 3 "
-                                 "(host a, process 103) says 5");
+  const Membership::Decision response = members.add(a_join(3, 5));
+  EXPECT_EQ(response.verdict, Verdict::conflict);
+  EXPECT_EQ(response.problem.text,
+            "PE 1 (host a, process 101) says that the job has 4 PEs, and PE 3 "
+            "(host a, process 103) says 5");
 }
 
 TEST(UidMembership, RejectsImpossibleRanksAndSizes) {

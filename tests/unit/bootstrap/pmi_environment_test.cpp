@@ -101,18 +101,18 @@ TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
   std::string heard;
   std::thread server([&] {
     const FileDescriptor client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const std::string answers[] = {
+    const std::string responses[] = {
         "cmd=initack rc=0\ncmd=set size=1\ncmd=set rank=0\ncmd=set debug=0\n",
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
         "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
         "cmd=my_kvsname kvsname=kvs_0\n", "cmd=finalize_ack\n"};
-    for (const std::string& answer : answers) {
+    for (const std::string& response : responses) {
       char bytes[200];
       const ssize_t got = ::recv(client.get(), bytes, sizeof bytes, 0);
       if (got <= 0)
         return;
       heard.append(bytes, static_cast<std::size_t>(got));
-      ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      ::send(client.get(), response.data(), response.size(), MSG_NOSIGNAL);
     }
   });
   BootstrapRequest request;

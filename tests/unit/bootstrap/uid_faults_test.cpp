@@ -191,9 +191,9 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   const auto wire = header.encode();
   Socket other = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
   other.send_all(wire.data(), wire.size(), soon());
-  const FrameReader answer = await_from_rendezvous(other, soon());
-  ASSERT_EQ(answer.header().kind, FrameKind::failure);
-  const std::string text = FailureReport::decode(answer.payload()).value().text;
+  const FrameReader response = await_from_rendezvous(other, soon());
+  ASSERT_EQ(response.header().kind, FrameKind::failure);
+  const std::string text = FailureReport::decode(response.payload()).value().text;
   EXPECT_NE(text.find("speaks version 2"), std::string::npos) << text;
   EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
 }
@@ -218,9 +218,9 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   replay.send_all(connect_request.data(), connect_request.size(), soon());
   EXPECT_EQ(await_from_rendezvous(replay, soon()).header().kind, FrameKind::challenge);
   replay.send_all(frame.data(), frame.size(), soon());
-  const FrameReader answer = await_from_rendezvous(replay, soon());
-  ASSERT_EQ(answer.header().kind, FrameKind::failure);
-  EXPECT_NE(FailureReport::decode(answer.payload()).value().text.find("another job"),
+  const FrameReader response = await_from_rendezvous(replay, soon());
+  ASSERT_EQ(response.header().kind, FrameKind::failure);
+  EXPECT_NE(FailureReport::decode(response.payload()).value().text.find("another job"),
             std::string::npos);
   UidWorld world;
   world.n_pes = 3;

@@ -37,10 +37,10 @@ protected:
         return packet;
     }
   }
-  Answer ask(const FileDescriptor& socket, const Request& request) {
+  Response ask(const FileDescriptor& socket, const Request& request) {
     const Packet packet = ask(socket, encode(request, secret));
     EXPECT_EQ(packet.state, Packet::State::here);
-    return decode_answer(packet.bytes.data(), packet.bytes.size(), secret).value_or(Answer{});
+    return decode_response(packet.bytes.data(), packet.bytes.size(), secret).value_or(Response{});
   }
 
   JobSecret secret{};

@@ -64,9 +64,9 @@ TEST(DegradedJob, SurvivorsPassBarriersAndGather) {
       DegradedJob degraded = survivors_of(me, lives);
       for (int i = 1; i <= 200; ++i) {
         ++come;
-        degraded.meet("a test");
+        degraded.barrier("a test");
         EXPECT_GE(come, i * n);
-        degraded.meet("a test");
+        degraded.barrier("a test");
       }
       // Of several chunks, of exactly one, of nothing; again and again in the same memory.
       for (const std::size_t size : {std::size_t{0}, DegradedJob::chunk_bytes * 3 + 5,
@@ -98,13 +98,13 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
         4, heap_bytes,
         [&](ThreadPe& me) {
           DegradedJob degraded = survivors_of(me, lives);
-          degraded.meet("all");
+          degraded.barrier("all");
           if (me.pe == 2) {
             lives.presence[2] = lost.presence;
             eventually([&] { return over.load(); });
             // Come back: it learns that the others have not waited, and that is no failure.
             try {
-              degraded.meet("too late");
+              degraded.barrier("too late");
               ADD_FAILURE() << "it was left out";
             } catch (const Error& error) {
               EXPECT_EQ(error.code(), ExitCode::finding);
@@ -113,7 +113,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
             return;
           }
           const auto begin = std::chrono::steady_clock::now();
-          degraded.meet("without one");
+          degraded.barrier("without one");
           const double took_s =
               std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
           EXPECT_GE(took_s, lost.least_s);
@@ -122,7 +122,7 @@ TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
           for (int pe = 0; pe < 4; ++pe)
             EXPECT_TRUE(texts[static_cast<std::size_t>(pe)] ==
                         (pe == 2 ? "" : text_of(pe, 100'000)));
-          degraded.meet("once more");
+          degraded.barrier("once more");
           if (me.pe == 0) {
             ASSERT_EQ(degraded.lost().size(), 1U);
             EXPECT_EQ(degraded.lost()[0].pe, 2);
@@ -145,7 +145,7 @@ TEST(DegradedJob, APeLostWithinAGatherContributesNothing) {
         DegradedJob degraded = survivors_of(me, lives);
         if (me.pe == 1) {
           lives.presence[1] = Presence::gone;
-          degraded.meet("its first chunk, of no size");
+          degraded.barrier("its first chunk, of no size");
           return;
         }
         const std::vector<std::string> texts = degraded.gather(text_of(me.pe, 200'000));
@@ -165,7 +165,7 @@ TEST(DegradedJob, ALatePeIsWaitedFor) {
         DegradedJob degraded = survivors_of(me, lives);
         if (me.pe == 1)
           std::this_thread::sleep_for(std::chrono::milliseconds(700));
-        degraded.meet("a test");
+        degraded.barrier("a test");
         EXPECT_FALSE(degraded.any_pe_lost());
       },
       timeout_s);

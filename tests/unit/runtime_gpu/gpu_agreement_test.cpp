@@ -7,16 +7,16 @@ namespace shmemctl {
 namespace {
 
 GpuCapabilities gpu(const std::string& uuid, bool shareable = true) {
-  GpuCapabilities offer;
-  offer.there = true;
-  offer.uuid = uuid;
-  offer.shareable = shareable;
-  return offer;
+  GpuCapabilities capabilities;
+  capabilities.there = true;
+  capabilities.uuid = uuid;
+  capabilities.shareable = shareable;
+  return capabilities;
 }
 GpuCapabilities none(const std::string& reason) {
-  GpuCapabilities offer;
-  offer.reason = reason;
-  return offer;
+  GpuCapabilities capabilities;
+  capabilities.reason = reason;
+  return capabilities;
 }
 
 Placement on_machines(int pe, const std::vector<std::uint64_t>& machines) {
@@ -31,11 +31,11 @@ Placement on_machines(int pe, const std::vector<std::uint64_t>& machines) {
 }
 
 TEST(GpuAgreement, RoundTripsCapabilities) {
-  for (const GpuCapabilities& offer : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
-    const GpuCapabilities heard = parse_gpu_capabilities(to_line(offer));
+  for (const GpuCapabilities& capabilities : {gpu("GPU-1"), gpu("GPU-2", false), gpu("")}) {
+    const GpuCapabilities heard = parse_gpu_capabilities(to_line(capabilities));
     EXPECT_TRUE(heard.there);
-    EXPECT_EQ(heard.uuid, offer.uuid);
-    EXPECT_EQ(heard.shareable, offer.shareable);
+    EXPECT_EQ(heard.uuid, capabilities.uuid);
+    EXPECT_EQ(heard.shareable, capabilities.shareable);
   }
   EXPECT_EQ(parse_gpu_capabilities(to_line(none("no driver"))).reason, "no driver");
   for (const char* line : {"", "g", "gpu", "gpu 1", "none", "other words"}) {
@@ -63,16 +63,17 @@ TEST(GpuAgreement, TheHeapKindIsCommonToAllGpus) {
 
 TEST(GpuAgreement, FabricHandlesAreForMachinesOfOneNvlinkDomain) {
   const auto in = [](const std::string& domain) {
-    GpuCapabilities offer = gpu("GPU-1");
-    offer.fabric = domain;
-    return offer;
+    GpuCapabilities capabilities = gpu("GPU-1");
+    capabilities.fabric = domain;
+    return capabilities;
   };
   EXPECT_EQ(parse_gpu_capabilities(to_line(in("07aa.2"))).fabric, "07aa.2");
   EXPECT_EQ(parse_gpu_capabilities(to_line(in("07aa.2"))).uuid, "GPU-1");
   EXPECT_EQ(parse_gpu_capabilities(to_line(in(""))).fabric, "");
   const Placement two = on_machines(0, {1, 1, 2});
-  const auto kind = [&](const std::vector<GpuCapabilities>& offers, const Placement& placement) {
-    return choose_gpu_heap("auto", offers, placement).kind;
+  const auto kind = [&](const std::vector<GpuCapabilities>& capabilities_by_pe,
+                        const Placement& placement) {
+    return choose_gpu_heap("auto", capabilities_by_pe, placement).kind;
   };
   EXPECT_EQ(kind({in("a.1"), in("a.1"), in("a.1")}, two), "fabric");
   EXPECT_EQ(kind({in("b.1"), in("a.1"), in("a.1")}, two), "fabric") << "PE 0 is alone in its own";
@@ -84,10 +85,10 @@ TEST(GpuAgreement, FabricHandlesAreForMachinesOfOneNvlinkDomain) {
 }
 
 TEST(GpuAgreement, PesOfADeviceAreCountedOnTheirMachine) {
-  const std::vector<GpuCapabilities> offers = {gpu("a"), gpu("a"), gpu("b"), gpu("a")};
-  EXPECT_EQ(pes_on_device(offers, on_machines(0, {1, 1, 1, 2})), 2);
-  EXPECT_EQ(pes_on_device(offers, on_machines(2, {1, 1, 1, 2})), 1);
-  EXPECT_EQ(pes_on_device(offers, on_machines(3, {1, 1, 1, 2})), 1);
+  const std::vector<GpuCapabilities> capabilities_by_pe = {gpu("a"), gpu("a"), gpu("b"), gpu("a")};
+  EXPECT_EQ(pes_on_device(capabilities_by_pe, on_machines(0, {1, 1, 1, 2})), 2);
+  EXPECT_EQ(pes_on_device(capabilities_by_pe, on_machines(2, {1, 1, 1, 2})), 1);
+  EXPECT_EQ(pes_on_device(capabilities_by_pe, on_machines(3, {1, 1, 1, 2})), 1);
 }
 
 TEST(GpuAgreement, GroupsMapEachOther) {
