@@ -358,28 +358,28 @@ using namespace shmemctl;
 using api::World;
 
 SHMEMCTL_API(int, shmem_my_pe, (void)) {
-  return api::guarded([](World& world) { return world.rma.pe(); });
+  return api::guarded([](api::World& world) { return world.rma.pe(); });
 }
 
 SHMEMCTL_API(int, shmem_n_pes, (void)) {
-  return api::guarded([](World& world) { return world.rma.n_pes(); });
+  return api::guarded([](api::World& world) { return world.rma.n_pes(); });
 }
 
 SHMEMCTL_API(int, shmem_pe_accessible, (int pe)) {
-  return api::guarded([&](World& world) {
+  return api::guarded([&](api::World& world) {
     return pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe) ? 1 : 0;
   });
 }
 
 SHMEMCTL_API(int, shmem_addr_accessible, (const void* addr, int pe)) {
-  return api::guarded([&](World& world) {
+  return api::guarded([&](api::World& world) {
     const bool valid = pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe);
     return valid && world.rma.locate(addr, pe).region > region::internal ? 1 : 0;
   });
 }
 
 SHMEMCTL_API(void*, shmem_ptr, (const void* dest, int pe)) {
-  return api::guarded([&](World& world) { return world.rma.direct(dest, pe); });
+  return api::guarded([&](api::World& world) { return world.rma.direct(dest, pe); });
 }
 
 SHMEMCTL_API(void, shmem_info_get_version, (int* major, int* minor)) {
@@ -393,7 +393,7 @@ SHMEMCTL_API(void, shmem_info_get_name, (char* name)) {
 }
 
 SHMEMCTL_API(void, shmem_query_thread, (int* provided)) {
-  api::guarded([&](World& world) { *provided = world.thread_level(); });
+  api::guarded([&](api::World& world) { *provided = world.thread_level(); });
 }
 
 SHMEMCTL_API(void, shmem_pcontrol, (int, ...)) {}

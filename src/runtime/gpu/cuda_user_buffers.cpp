@@ -92,9 +92,9 @@ std::string export_piece(const cuda::Device& device, const GpuPiece& piece, File
 }
 
 void share_virtual_memory(const cuda::Device& device, GpuShare& share) {
-  if (share.pieces.size() > buffers::most_parts) {
+  if (share.pieces.size() > buffers::max_parts) {
     share.reason = fmt::format("it lies in {} allocations, and one message holds {}",
-                               share.pieces.size(), buffers::most_parts);
+                               share.pieces.size(), buffers::max_parts);
     return;
   }
   for (const GpuPiece& piece : share.pieces) {
