@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -99,10 +100,10 @@ private:
   std::optional<typename Processor::TimePoint> first_yield_;
 };
 
-/// What a wait is for, in the words of its timeout error.
+/// What a wait is for, as its timeout error says it. `step` must outlive the wait.
 struct WaitSubject {
-  std::string step = {}; ///< "barrier"
-  int peer = -1;         ///< who is waited for; -1: several PEs, or not known
+  std::string_view step = {}; ///< "barrier"
+  int peer = -1;              ///< who is waited for; -1: several PEs, or not known
   /// The network or a device completes it; the peer's program need not do anything for it.
   bool by_network = false;
   /// Asked when the deadline has passed, in the place of `peer`; may communicate, and throw.
@@ -190,7 +191,7 @@ private:
       subject_.peer = subject_.find_peer();
       announce();
     }
-    health_.give_up(subject_.step, subject_.peer);
+    health_.give_up(std::string(subject_.step), subject_.peer);
   }
 
   JobHealth& health_;

@@ -45,7 +45,8 @@ struct RecordedHealth final : JobHealth {
   void check() const override {
     ++checks;
     if (failed)
-      throw Error(ExitCode::unavailable, "PE 2", "reach", "it has ended");
+      throw Error(ExitCode::unavailable, "PE 2", "reach", "it has exited",
+                  "look at the output of PE 2");
   }
   void waiting_for(int peer) noexcept override { peers.push_back(peer); }
   void waiting_for_network(int peer) noexcept override { network_peers.push_back(peer); }
@@ -102,8 +103,9 @@ TEST_F(WaitLoop, EndsAtTheDeadlineAndNamesStepAndPeer) {
   RecordedHealth health;
   Wait wait(health, 0.01, {"barrier", 3});
   try {
-    for (;;)
+    for (int i = 0; i < 100'000; ++i)
       wait.pause();
+    ADD_FAILURE() << "no timeout";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::deadline);
     EXPECT_NE(std::string(error.message()).find("barrier"), std::string::npos) << error.message();
