@@ -1,4 +1,4 @@
-// Where strangers connect: what happens while they are heard.
+// Accepting connections: what may happen in the callback of an accepted one.
 #include <gtest/gtest.h>
 
 #include "src/bootstrap/acceptor.h"
@@ -19,8 +19,9 @@ bool is_closed(Socket& socket) {
   return false;
 }
 
-/// Who waits for one PE may have heard it while others stand behind it. (Without the mend this
-/// reads guests that are gone: AddressSanitizer and ThreadSanitizer show it.)
+/// A caller that waits for one PE may have found it while other connections are still pending.
+/// (Before the fix this read connections that were destroyed: AddressSanitizer and ThreadSanitizer
+/// report it.)
 TEST(Acceptor, MayBeClosedInItsCallback) {
   std::vector<Listener> listeners;
   listeners.emplace_back(SocketAddress::parse("127.0.0.1:0"));

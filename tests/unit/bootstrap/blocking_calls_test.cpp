@@ -17,7 +17,7 @@ using test::soon;
 
 using test::expect_error;
 
-/// A call that does not return before it is told to.
+/// A call that does not return until it is released.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;

@@ -95,7 +95,8 @@ TEST(BootstrapCollectives, Levels) {
 
 TEST(BootstrapCollectives, BarrierDependsOnEveryPeInLogRoundsWithoutPayload) {
   for (const int size : sizes()) {
-    // Nobody leaves before all have come: everyone's arrival reaches everyone along the messages.
+    // No PE leaves before all have entered: every PE's arrival propagates to every other one along
+    // the messages.
     const auto count = static_cast<std::size_t>(size);
     std::vector<std::vector<bool>> heard(count, std::vector<bool>(count));
     const bool small = size <= 129;

@@ -123,7 +123,7 @@ void FakeProcessManager::send_block(Client& client, const std::string& block) {
 void FakeProcessManager::response(Client& client, std::size_t rank, const std::string& command,
                                   const Words& words) {
   if (command == "abort") {
-    // Slurm takes what stands behind a semicolon for the next name, also behind a doubled one.
+    // Slurm parses what follows a semicolon as the next name, also after a doubled one.
     const auto has_semicolon = [](const auto& word) {
       return word.second.find(';') != std::string::npos;
     };

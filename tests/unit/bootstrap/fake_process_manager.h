@@ -25,8 +25,8 @@ struct ManagerFault {
   bool close_all = false;                     ///< the process manager dies
   bool silence = false;                       ///< no answer
   int rank = -1;                              ///< for this rank only; -1 is any
-  int after = 0;                              ///< so many such commands are served first
-  std::map<int, PmiIdentity> identities = {}; ///< what a rank is told instead of the truth
+  int after = 0;                              ///< this many such commands are served first
+  std::map<int, PmiIdentity> identities = {}; ///< what a rank gets instead of its value
 };
 
 class FakeProcessManager {

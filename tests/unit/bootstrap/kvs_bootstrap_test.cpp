@@ -1,4 +1,4 @@
-// What KvsBootstrap puts into a space: pieces, keys, characters.
+// What KvsBootstrap puts into a store: chunks, keys, characters.
 #include <algorithm>
 #include <condition_variable>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// A space that all threads share.
+/// A store that all threads share.
 struct World {
   int size;
   std::size_t max_value_bytes;

@@ -1,4 +1,4 @@
-// The words on the wire, byte by byte.
+// The bytes on the wire.
 #include <gtest/gtest.h>
 #include <random>
 

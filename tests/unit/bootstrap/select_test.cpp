@@ -1,4 +1,4 @@
-// Which bootstrap the environment leads to, and who is said to have launched the process.
+// Which bootstrap the environment selects, and which launcher it reports.
 #include <gtest/gtest.h>
 
 #include "src/bootstrap/select.h"
@@ -79,7 +79,7 @@ TEST(SelectAuto, NeverAJobOfOneAmongSeveral) {
       [] { choose(with(absent, mpirun)); });
   EXPECT_NE(open_mpi.find("SHMEMCTL_MPI_LIBRARY"), std::string::npos) << open_mpi;
   expect_error(ExitCode::unavailable, {"one of 2"}, [] { choose({{"PMI_SIZE", "2"}}); });
-  // PMIx alone tells nobody the size before its library is asked.
+  // With PMIx alone the size is unknown before its library is asked.
   expect_error(ExitCode::unavailable, {"one of several", "libno-such-pmix"}, [] {
     choose(with(absent, {{"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "0"}}));
   });

@@ -1,4 +1,4 @@
-// PEs that fail, leave, stop or talk nonsense once a job over uid has come together.
+// PEs that fail, leave, stop or send garbage after the job has connected over uid.
 #include <atomic>
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(UidOutOfStep, ASkippedCallIsNamed) {
   expect_all(run_uid_world(world,
                            [](Bootstrap& b, const Deadline& deadline) {
                              char data[8] = {};
-                             // With different roots nobody or two send: a later call shows it.
+                             // With different roots no PE or two PEs send: a later call detects it.
                              b.broadcast(data, 8, b.rank() == 1 ? 1 : 0, deadline);
                              b.barrier(deadline);
                              b.barrier(deadline);
@@ -156,7 +156,7 @@ TEST(UidCollectiveFaults, ALatePeIsATimeout) {
       Bootstrap* stuck = &b;
       while (!given_up.load() && !deadline.passed())
         std::this_thread::yield();
-      // The other one's message had come before it gave up: one barrier may still succeed.
+      // The other PE's message had arrived before it timed out: one barrier may still succeed.
       stuck->barrier(deadline);
       stuck->barrier(deadline);
     }
@@ -187,7 +187,7 @@ TEST(UidCollectiveFaults, AllNameThePeThatTheyWaitFor) {
   expect_all(errors, ExitCode::deadline, {"PE 5"});
 }
 
-/// Fails when told to, as the job's lifeline does.
+/// Fails on request, as the job's failure detector does.
 class FailingHealth final : public JobHealth {
 public:
   void check() const override {
@@ -224,7 +224,7 @@ TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
   expect_all(errors, ExitCode::unavailable, {"PE 7 failed elsewhere"});
 }
 
-/// Knows the cause, as the job's lifeline does when its notice has come.
+/// Knows the cause, as the job's failure detector does once the failure has been announced.
 class KnowingHealth final : public JobHealth {
 public:
   void await_cause(int peer) override {
@@ -233,8 +233,8 @@ public:
   }
 };
 
-// Whatever the effect looks like: a PE that says that it leaves, one that says what failed, and one
-// whose connection ends without a word.
+// Whatever the effect looks like: a PE that says goodbye, one that reports a failure, and one whose
+// connection closes without a message.
 TEST(UidCollectiveFaults, TheCauseTakesPrecedenceOverItsEffect) {
   for (const bool says_why : {false, true}) {
     UidWorld world;

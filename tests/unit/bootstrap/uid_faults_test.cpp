@@ -1,4 +1,4 @@
-// What goes wrong while a job over uid comes together: everybody gets one line that says why.
+// Failures while a job connects over uid: every PE gets one line with the reason.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -48,7 +48,7 @@ Bytes bytes_of(const std::string& text) {
   return bytes;
 }
 
-/// Every way in which a stranger may present itself.
+/// Every kind of first message of an unauthenticated peer.
 std::vector<Bytes> strange_frames() {
   Join join;
   join.rank = 0;
@@ -198,7 +198,7 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
 }
 
-/// All that a PE has sent to the rendezvous, said again by somebody else, who has recorded it.
+/// All that a PE has sent to the rendezvous, replayed by a peer that has recorded it.
 TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
@@ -232,7 +232,8 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
     EXPECT_FALSE(error) << error->message();
 }
 
-/// Whoever listens where the rendezvous should be hears nothing of the secret, and cannot welcome.
+/// A listener at the rendezvous's address learns nothing of the secret, and cannot send a valid
+/// welcome.
 TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
   Listener impostor(SocketAddress::parse("127.0.0.1:0"));
   UniqueId id;
@@ -331,7 +332,8 @@ TEST(UidFaults, EightOfManyMissingPesAreNamed) {
              {"38 of 40 PEs have not joined: PE 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"});
 }
 
-/// A port that refuses, and that no other program is given meanwhile: bound, and nobody listens.
+/// A port that refuses connections and that no other program can get meanwhile: bound, not
+/// listening.
 class RefusingPort {
 public:
   RefusingPort() {
@@ -386,7 +388,7 @@ TEST(UidFaults, AnEndedRendezvousIsDetectedAtOnce) {
   const UniqueId id = rendezvous->id();
   std::optional<Error> error;
   const Deadline deadline = soon(300);
-  // Presents itself by hand, so that the end comes after it was let in.
+  // Joins by hand, so that it can close the connection after it was accepted.
   Join join;
   join.rank = 0;
   join.size = 2;
@@ -407,7 +409,7 @@ TEST(UidFaults, AnEndedRendezvousIsDetectedAtOnce) {
             std::string::npos);
 }
 
-/// Joins as a PE would, and then goes away.
+/// Joins as a PE would, and then closes the connection.
 TEST(UidFaults, APeLostDuringTheJoinIsReportedToAll) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
@@ -434,7 +436,7 @@ TEST(UidFaults, APeLostDuringTheJoinIsReportedToAll) {
   expect_all(errors, ExitCode::unavailable, {"PE 3 (host x, process 99) was lost"});
 }
 
-/// It joins and is told its neighbours, but connects to none of them.
+/// It joins and gets its neighbours' addresses, but connects to none of them.
 TEST(UidFaults, NamesAPeThatDoesNotConnectToItsNeighbours) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
@@ -460,12 +462,13 @@ TEST(UidFaults, NamesAPeThatDoesNotConnectToItsNeighbours) {
   expect_all(errors, ExitCode::deadline, {"PE 3"});
 }
 
-/// Who waits is told by who knows: the pair, its direction, the address and what is wrong there.
+/// The waiting PE gets the reason from the PE that knows it: the pair, the direction, the address
+/// and the error.
 TEST(UidFaults, ABlockedConnectionIsNamedByItsEnds) {
   const RefusingPort blocked;
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
-  // PE 2 is there, but what it offers leads nowhere from the others.
+  // PE 2 runs, but its addresses cannot be reached from the others.
   Join join;
   join.rank = 2;
   join.size = 3;

@@ -70,7 +70,7 @@ TEST(UidProcesses, AStoppedPeEndsTheOthersAtTheDeadline) {
 TEST(UidProcesses, APeKilledDuringTheJoinIsReportedToAll) {
   ProcessWorld world(5, [](int pe, UidArguments arguments) {
     if (pe == 3) {
-      // It has presented itself and been let in when it dies; PE 4 comes after that.
+      // It has joined and been accepted when it dies; PE 4 joins after that.
       Join join;
       join.rank = 3;
       join.size = 5;

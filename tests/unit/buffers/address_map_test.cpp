@@ -31,7 +31,7 @@ TEST(PageSpan, ExtendsToWholePages) {
 TEST(PageSpan, GapAndOffsetAreAddedOnce) {
   const std::size_t page = page_bytes();
   const BufferExtent buffer = extent_of(address(7 * page + 100), 3 * page);
-  // Seen from another mapping of the same pages, byte i of the buffer is gap + i behind its start.
+  // In another mapping of the same pages, byte i of the buffer is at gap + i from its start.
   for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, page, 3 * page - 1})
     EXPECT_EQ(buffer.pages.begin + position(buffer.page_gap_bytes(), offset),
               buffer.address + offset);

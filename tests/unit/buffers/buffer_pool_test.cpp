@@ -69,7 +69,7 @@ TEST_F(BufferPoolTest, MallocOfEverySize) {
     EXPECT_EQ(buffer.extent.page_gap_bytes(),
               reinterpret_cast<std::uintptr_t>(memory.get()) % page_bytes());
     EXPECT_EQ(first_wrong(memory.get(), size_bytes, 2), size_bytes);
-    // The allocator's own words share the pages: it must go on working.
+    // The allocator's own data share the pages: it must continue to work.
     for (int round = 0; round < 100; ++round)
       EXPECT_NE(std::make_unique<std::byte[]>(static_cast<std::size_t>(1 + round * 37)), nullptr);
     end(handle);
@@ -286,7 +286,7 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   pages.unmap();
   expect_error(ExitCode::usage, {"freed while it was registered"},
                [&] { pool.export_pages(handle); });
-  // Somebody else's memory comes to lie there; unregistering must not touch it.
+  // Other memory is mapped there; unregistering must not touch it.
   void* other = ::mmap(const_cast<std::byte*>(base), 2 * page_bytes(), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(other, base);

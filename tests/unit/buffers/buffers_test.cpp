@@ -137,8 +137,8 @@ TEST_P(EachBufferPath, AStaleHandleNeverReachesTheSlotsNextUser) {
   world[0].remove(new_handle);
 }
 
-/// Stale offset (FlagCX #406): two buffers in one page, one handle of pages; each call has the
-/// offset of its own buffer and of its own argument.
+/// Stale offset (FlagCX #406): two buffers in one page share a handle of pages; each call must use
+/// the offset of its own buffer and of its own argument.
 TEST_P(EachBufferPath, OffsetsBelongToTheCall) {
   const Pages pages(1);
   BufferWorld world(2, GetParam().change);
@@ -161,7 +161,7 @@ TEST_P(EachBufferPath, OffsetsBelongToTheCall) {
     }
 }
 
-/// The gap added twice (FlagCX #452) would write behind the buffer, or into the next page.
+/// The gap added twice (FlagCX #452) would write beyond the buffer, or into the next page.
 TEST_P(EachBufferPath, TheGapIsAddedOnce) {
   BufferWorld world(2, GetParam().change);
   for (const std::size_t gap : {1u, 8u, 2048u, 4095u}) {

@@ -1,4 +1,4 @@
-// What happens to operations that are under way while a buffer goes, and to threads at once.
+// Operations in flight while a buffer is unregistered, and concurrent threads.
 #include <gtest/gtest.h>
 #include <mutex>
 
@@ -14,8 +14,8 @@ using test::first_wrong;
 using test::Pages;
 using test::patterned;
 
-/// Waits until the owner of the buffer that begins there has begun to unregister it. Asks nobody
-/// else: threads of a PE take turns at its staging area.
+/// Waits until the owner of the buffer at this address has begun to unregister it. Sends no
+/// request: threads of a PE take turns at its staging area.
 void wait_until_withdrawn(const Buffers& owner, const void* address) {
   while (owner.starting_at(address))
     std::this_thread::yield();
@@ -46,7 +46,7 @@ TEST_P(InFlight, UnregisterWaitsForAPut) {
     removed.store(true);
   });
   wait_until_withdrawn(world[0], pages.base());
-  // An owner that does not wait is gone long before this.
+  // An owner that does not wait would have returned long before this.
   for (int turn = 0; turn < 100 && !removed.load(); ++turn)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_FALSE(removed.load());
@@ -56,8 +56,8 @@ TEST_P(InFlight, UnregisterWaitsForAPut) {
   EXPECT_EQ(first_wrong(pages.base(), page_bytes(), 5), page_bytes());
 }
 
-/// The wait is bounded and names the PE; the slot is not used again, the buffer can be used by
-/// nobody, and other buffers go on.
+/// The wait is bounded and names the PE; the slot is not reused, the buffer is unusable, and other
+/// buffers continue to work.
 TEST_P(InFlight, UnregisterNamesThePeStillInFlight) {
   const Pages pages(1), others(1);
   BufferWorld world(2, [&](BuffersConfig& config) {
@@ -172,7 +172,7 @@ void churn(buffers::AllowedPaths allowed, int turns) {
           while (puts.load() + refused.load() < before + 3)
             std::this_thread::yield();
           world[pe].remove(handle);
-          // Only puts of this registration may have come.
+          // Only puts of this registration may have arrived.
           for (std::size_t word = 0; word < words; ++word) {
             std::uint64_t value = 0;
             std::memcpy(&value, pages.base() + word * sizeof value, sizeof value);

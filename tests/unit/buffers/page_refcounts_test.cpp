@@ -7,7 +7,7 @@
 namespace shmemctl {
 namespace {
 
-/// The same in the plainest way: one entry for each page.
+/// A reference implementation: one entry for each page.
 class Oracle {
 public:
   struct Page {
@@ -42,7 +42,7 @@ PageSpan random_span(Random& random) {
   return {(1000 + begin) * page, (1000 + begin + count) * page};
 }
 
-/// All that the ledger says about every page.
+/// The reference counts of every page.
 void compare(const PageRefcounts& refcounts, Oracle& oracle) {
   std::map<std::uintptr_t, SharedPiece> by_page;
   for (const auto& [begin, piece] : refcounts.all()) {

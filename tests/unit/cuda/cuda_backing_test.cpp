@@ -90,7 +90,7 @@ TEST_P(VmmProcesses, WriteIntoEachOthersParts) {
 
 INSTANTIATE_TEST_SUITE_P(, VmmProcesses, both_drivers(), name_of_driver);
 
-/// Each call that can fail does so once: an Error with the driver's words, and nothing left.
+/// Each call that can fail does so once: an Error with the driver's error text, and no leak.
 TEST(VmmFaults, EachFailureIsSaidAndLeavesNothing) {
   const std::pair<const char*, const char*> faults[] = {
       {"cuMemAddressReserve:1:2", "reserve"},

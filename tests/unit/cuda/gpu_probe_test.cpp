@@ -35,8 +35,8 @@ TEST_P(DeviceProbeOver, EveryGpuIsTried) {
   }
 }
 
-/// A survey in a process of its own, whose driver fails as asked; what `look` throws, "" if
-/// nothing. Nothing is left in the driver.
+/// A survey in a separate process, whose driver fails as requested; the exception of `look`, "" if
+/// none. The driver holds no allocation afterwards.
 template <class Look>
 std::string with(const char* variable, const char* value, const Look& look) {
   ForkedPes one(1, [&](int) {
@@ -127,8 +127,8 @@ TEST_P(LinkProbe, EveryOrderedPairIsMeasuredAndItsBytesArrive) {
   }
 }
 
-/// In a process of its own, whose made-up driver begins to count its calls: a survey with a
-/// failure. Returns what `look` throws, "" if nothing; the devices' memory is free again behind it.
+/// A survey with a failure in a separate process, whose fake driver begins to count its calls.
+/// Returns the exception of `look`, "" if none; the devices' memory is free again afterwards.
 template <class Look>
 std::string with_failure(const char* failure, const Look& look) {
   ForkedPes one(1, [&](int) {

@@ -138,7 +138,7 @@ TEST(CoreShares, AnExistingAffinityIsKept) {
   machine.allow("0-1"); // taskset, or a launcher
   EXPECT_TRUE(machine.shares(2).cpus.empty());
   EXPECT_NE(machine.shares(2).reason.find("0-1"), std::string::npos);
-  // A container's share is nobody's choice for this process.
+  // A container's CPU set was not chosen for this process.
   machine.folder.write("proc/self/cgroup", "0::/pod\n");
   machine.folder.write("sys/fs/cgroup/pod/cpuset.cpus.effective", "0-1\n");
   EXPECT_EQ(text_of(machine.shares(2)), "0 1 ");

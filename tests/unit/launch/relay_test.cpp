@@ -1,4 +1,4 @@
-// Lines of many streams in one place: whole, in order, unchanged.
+// Lines of many streams merged into one sink: whole, in order, unchanged.
 #include "src/launch/relay.h"
 
 #include <cerrno>

@@ -22,7 +22,7 @@ TEST(Allocator, TakesTheLowestRangeThatFits) {
   EXPECT_EQ(third, 384u);
   EXPECT_EQ(allocator.free(*first), FreeResult::freed);
   EXPECT_EQ(allocator.free(*second), FreeResult::freed);
-  // Both gaps are one now; the best fit would be behind the third.
+  // Both gaps are merged now; the best fit would be after the third.
   EXPECT_EQ(allocator.allocate(384), 0u);
   EXPECT_EQ(allocator.allocate(1), 448u);
 }

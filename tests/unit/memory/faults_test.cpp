@@ -1,4 +1,4 @@
-// What is too small, too full or gone: one line that says so, and nothing left behind.
+// Memory that is too small, full or missing: one line with the reason, and no leak.
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using test::require;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// Runs in a child process of its own, whose limits may change.
+/// Runs in a separate child process, whose limits may be changed.
 std::string end_of(const std::function<void()>& body) {
   ForkedPes pes(1, [&](int) { body(); });
   return pes.ends().front();

@@ -1,4 +1,4 @@
-// Peers that stay away or die, and strangers.
+// Peers that are missing or die, and messages of other processes.
 #include <chrono>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST(LocalPeersFaults, AKilledPeerIsNamed) {
         << ends[static_cast<std::size_t>(pe)];
 }
 
-/// Two PEs of which the second one is this thread's to play: strangers write to the first.
+/// Two PEs, the second of which is played by this thread: other processes write to the first.
 class LocalPeersForeignMessages : public testing::Test {
 protected:
   void SetUp() override { peers_ = make_local_peers(secret_, {0, 1}, 0, {}); }

@@ -45,7 +45,7 @@ int number_in(const FileDescriptor& file) {
   return ::pread(file.get(), &number, sizeof number, 0) == sizeof number ? number : -1;
 }
 
-/// Exchanges files that name their giver, several times, and looks at all that comes.
+/// Exchanges files that name their sender, several times, and checks all that arrive.
 void exchange_and_check(LocalPeers& peers, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const FileDescriptor mine = file_with(1000 * round + peers.my_slot());
@@ -168,7 +168,7 @@ TEST(LocalPeers, TwoGroupsOfOneJobDoNotMix) {
   EXPECT_EQ(pes.ends(), ChildEnds(6));
 }
 
-// The kernel counts a user's descriptors on their way against the limit of open files.
+// The kernel counts a user's descriptors in flight against the limit of open files.
 TEST(LocalPeers, WorksWithFewDescriptorsInFlight) {
   constexpr int n_pes = 16;
   const JobSecret secret = new_secret();
@@ -221,7 +221,7 @@ TEST(LocalPeers, OnePeTwiceIsRefused) {
 } // namespace shmemctl
 
 namespace shmemctl::test {
-// Handles that go to everybody in place of descriptors.
+// Handles that are sent to all PEs instead of descriptors.
 
 namespace {
 

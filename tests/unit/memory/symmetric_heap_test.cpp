@@ -87,7 +87,7 @@ TEST_F(OneHeap, IsAlignedAsAsked) {
   void* aligned = heap.allocate(10, MiB);
   ASSERT_NE(aligned, nullptr);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned) % MiB, 0u);
-  // Far behind what is there: several chunks at once.
+  // Far beyond the committed part: several chunks at once.
   void* far = heap.allocate(10, 8 * MiB);
   EXPECT_EQ(far, region_->base() + 8 * MiB);
   EXPECT_EQ(heap.allocate(10, 96), nullptr);

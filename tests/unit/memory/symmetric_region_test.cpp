@@ -161,7 +161,7 @@ private:
   std::unique_ptr<HeapBacking> inner_ = make_host_backing({});
 };
 
-/// Reserved space is mapped too, but nobody may touch it ("---p" in /proc/self/maps).
+/// Reserved space is mapped too, but inaccessible ("---p" in /proc/self/maps).
 bool can_be_touched(const std::byte* at) {
   std::ifstream maps("/proc/self/maps");
   std::string line;

@@ -1,4 +1,4 @@
-// What goes wrong: every wait ends, and says who is behind.
+// Failures: every wait ends, and names the cause.
 #include <atomic>
 #include <gtest/gtest.h>
 #include <thread>
@@ -109,7 +109,7 @@ TEST(ProxyFaults, QuietThrowsTheErrorOfANonBlockingRequest) {
     expect_error(ExitCode::unavailable, {"retry counter"}, [&] {
       producer.put_value({0, 1, 0}, 1, 8);
       producer.quiet();
-      while (!in_quiet) // progress comes after the round in which the first one was answered
+      while (!in_quiet) // progress is called after the round in which the first one was completed
         producer.quiet();
     });
     expect_error(ExitCode::unavailable, {"retry counter"}, [&] { proxy.stop(); });
@@ -164,7 +164,7 @@ TEST(ProxyFaults, NamesAProducerThatDiesWithItsSlotEmpty) {
   ProxyProducer producer(proxy.channel(), 0);
   for (int i = 0; i < 3; ++i)
     producer.put_value({0, 1, 0}, 1, 8);
-  std::thread([&] { // reserves request 3, and is gone
+  std::thread([&] { // reserves request 3, and exits
     ProxyChannel::Producer dying(proxy.channel().view(), 0);
     std::uint64_t first = 0;
     ASSERT_TRUE(dying.reserve(1, first));
@@ -174,7 +174,7 @@ TEST(ProxyFaults, NamesAProducerThatDiesWithItsSlotEmpty) {
   expect_error(ExitCode::deadline, {"quiet", "request 3", "never filled"},
                [&] { producer.quiet(); });
   EXPECT_EQ(transport.calls, 3u);
-  // The other producers get the same words, at once or when they wait for room.
+  // The other producers get the same error, at once or when they wait for room.
   ProxyProducer other(proxy.channel(), 0);
   expect_error(ExitCode::deadline, {"request 3", "never filled"}, [&] { other.quiet(); });
   expect_error(ExitCode::deadline, {"request 3", "never filled"}, [&] { proxy.stop(); });
@@ -193,7 +193,7 @@ TEST(ProxyFaults, StopDoesNotWaitForeverForADeadProducer) {
 
 TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   JobHealth health;
-  ProxyChannel channel(health, impatient()); // nobody drains it
+  ProxyChannel channel(health, impatient()); // no thread drains it
   ProxyProducer producer(channel, 0);
   expect_error(ExitCode::deadline,
                {"room in the proxy's ring", "proxy thread", "request 0", "died"}, [&] {
@@ -201,7 +201,7 @@ TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
                    producer.put_value({0, 1, 0}, 1, 8);
                });
   EXPECT_GT(channel.stalled_s(), 0.1);
-  // Its slot stays empty: nobody is left waiting behind it.
+  // Its slot stays empty: no producer may be left waiting after it.
   ProxyProducer other(channel, 0);
   expect_error(ExitCode::deadline, {"proxy thread"}, [&] { other.quiet(); });
 }
@@ -220,7 +220,7 @@ TEST(ProxyFaults, NamesThePeThatTheProxyIsBusyWith) {
   expect_error(ExitCode::deadline, {"PE 2"}, [&] { proxy.stop(); });
 }
 
-/// A job that fails when it is told to.
+/// A job that fails on request.
 class FailingHealth final : public JobHealth {
 public:
   std::atomic<bool> failed{false};

@@ -1,4 +1,4 @@
-// The plain parts: sequence arithmetic, and a request's way into a slot and out.
+// The plain parts: sequence arithmetic, and encoding a request into a slot and back.
 #include "src/runtime/proxy/proxy_request.h"
 
 #include <gtest/gtest.h>

@@ -130,7 +130,7 @@ private:
     return (state.sink_failed[0] | state.sink_failed[1]) != 0;
   }
 
-  /// Where requests go: counts them, and looks at the data that came with them.
+  /// The sink of requests: counts them, and checks the data that came with them.
   struct Sink {
     const RingMachine* machine;
     unsigned ring;

@@ -112,7 +112,7 @@ struct OneRingOnly : Right {
   private:
     using Base = Right::Producer;
     static const std::uint64_t* model_first_ring() {
-      // behind the stop's word and the data of one producer in two rings
+      // after the stop flag and the data of one producer in two rings
       return model_addresses.data() + 1 + 2 * 4;
     }
   };

@@ -284,7 +284,7 @@ TEST(Collectives, NamesAnAddressThatIsNotSymmetric) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_NE(error.message().find("not in a symmetric object"), std::string::npos);
     }
-    me.teams->sync(team_world); // both had come to the same point
+    me.teams->sync(team_world); // both have arrived at the same point
   });
 }
 
@@ -313,7 +313,7 @@ bool defined(ReduceOp op) {
   return std::is_integral_v<T>;
 }
 
-/// The oracle: one operation, written down in another way than the kernels.
+/// The oracle: one operation, written differently from the kernels.
 template <class T>
 T apply(ReduceOp op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {

@@ -17,7 +17,7 @@ using namespace test;
 constexpr std::size_t heap_bytes = std::size_t{1} << 18;
 constexpr double timeout_s = 4; ///< PE 0 waits half of it for one that answers
 
-/// What the lifelines would say of the others, and whom the others have left behind.
+/// What the failure detectors would report of the others, and which PEs the others have excluded.
 struct Lives {
   std::array<std::atomic<Presence>, 8> presence{};
   std::array<std::atomic<bool>, 8> aside{};
@@ -32,7 +32,7 @@ DegradedJob survivors_of(ThreadPe& me, Lives& lives) {
                      me.heap);
 }
 
-/// The lengths are another process's: reading stays within what has come.
+/// The lengths come from another process: reads must stay within the received bytes.
 TEST(DegradedJob, GatheredTextsAreReadWithinTheirLength) {
   const auto number = [](std::uint64_t value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
@@ -82,7 +82,7 @@ TEST(DegradedJob, SurvivorsPassBarriersAndGather) {
   }
 }
 
-/// PE 2 goes away, or stays away, from the second meeting on.
+/// PE 2 exits, or does not arrive, from the second barrier on.
 TEST(DegradedJob, ALostPeIsExcludedAndNamed) {
   struct Case {
     Presence presence;
@@ -156,7 +156,7 @@ TEST(DegradedJob, APeLostWithinAGatherContributesNothing) {
       timeout_s);
 }
 
-/// It is late, and answers: that is no loss.
+/// It is late but responds: that is not a loss.
 TEST(DegradedJob, ALatePeIsWaitedFor) {
   Lives lives;
   run_thread_world(

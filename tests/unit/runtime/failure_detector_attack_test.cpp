@@ -1,4 +1,4 @@
-// What strangers send to a lifeline's listener, and addresses that are wrong.
+// What other processes send to a failure detector's listener, and wrong addresses.
 #include <algorithm>
 #include <atomic>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ bool is_dropped(Socket& socket) {
   return false;
 }
 
-/// The same behind what was sent before.
+/// The same after what was sent before.
 bool is_dropped_after_messages(Socket& socket) {
   try {
     char byte = 0;
@@ -178,7 +178,7 @@ TEST_P(FailureDetectorAttack, AQueryInSingleBytesIsAnswered) {
   EXPECT_TRUE(failure_detector::is_proven(one.handshake, job_secret, *answer));
 }
 
-/// Everyone sees another address for one PE's lifeline: nobody listens there.
+/// All PEs get another address for one PE's failure detector: nothing listens there.
 class LyingBootstrap final : public Bootstrap {
 public:
   LyingBootstrap(Bootstrap& real, int victim, const std::string& address)
@@ -240,7 +240,7 @@ TEST(FailureDetectorStart, ThrowsOnAllPesIfOneCannotConnect) {
   }
 }
 
-/// Says the same to everybody who connects, and does not have the secret.
+/// Sends the same to every peer that connects, without the secret.
 class Impostor {
 public:
   explicit Impostor(std::string script)
@@ -293,7 +293,8 @@ TEST(FailureDetectorStart, AnImpostorAtAnAddressIsRefused) {
   }
 }
 
-/// Starts lifelines of `n_pes` that see other addresses of PE 0; the messages of those that fail.
+/// Starts failure detectors of `n_pes` that get other addresses of PE 0; returns the messages of
+/// those that fail.
 std::vector<std::string> start_with_addresses(int n_pes, const std::string& of_first) {
   std::mutex mutex;
   std::vector<std::string> messages;
@@ -325,7 +326,7 @@ TEST(FailureDetectorStart, AddressesOfOtherHostsInterfacesAreSkipped) {
   }
 }
 
-/// The best address comes first; what follows it is mostly of no use to other hosts.
+/// The best address comes first; the following ones are mostly useless to other hosts.
 TEST(FailureDetectorStart, ReportsTheErrorOfTheFirstAddress) {
   std::string first, last;
   {
@@ -341,7 +342,7 @@ TEST(FailureDetectorStart, ReportsTheErrorOfTheFirstAddress) {
   }
 }
 
-/// Another PE's words may have no end and hold what no terminal should see.
+/// Another PE's text may be unterminated and contain control characters.
 class WordyBootstrap final : public Bootstrap {
 public:
   explicit WordyBootstrap(Bootstrap& real) : Bootstrap(real.rank(), real.size()), real_(real) {}
@@ -349,7 +350,7 @@ public:
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override {
     real_.allgather(send, receive, bytes_per_rank, deadline);
-    if (calls_++ != 1) // the verdicts come second
+    if (calls_++ != 1) // the verdicts are exchanged second
       return;
     char* block = static_cast<char*>(receive);
     const std::size_t last = static_cast<std::size_t>(size() - 1) * bytes_per_rank;
@@ -384,7 +385,8 @@ TEST(FailureDetectorStart, TextOfAnotherPeIsTruncatedAtItsLength) {
                                                       std::string(254, 'x')));
 }
 
-/// A neighbour whose Welcome was lost comes again; what it has given up is no lost PE.
+/// A neighbour whose Welcome was lost connects again; the connection that it has abandoned is not a
+/// lost PE.
 TEST(FailureDetectorThread, AReconnectingNeighbourReplacesItsConnection) {
   failure_detector::State state(0, 2, job_secret, two_hosts(2));
   std::vector<Listener> listeners;
@@ -398,7 +400,7 @@ TEST(FailureDetectorThread, AReconnectingNeighbourReplacesItsConnection) {
     EXPECT_TRUE(failure_detector::receive_message(one.socket, in_seconds(60), {})) << "the Welcome";
     return one;
   };
-  come(); // and goes
+  come(); // and disconnects
   Challenged held = come();
   EXPECT_EQ(thread.wait_linked({1}, in_seconds(0.2)), 1) << "it has not said that it was let in";
   Challenged used = come();
@@ -406,7 +408,7 @@ TEST(FailureDetectorThread, AReconnectingNeighbourReplacesItsConnection) {
   used.say(failure_detector::PhaseNotice{1, "heap"});
   EXPECT_EQ(thread.wait_linked({1}, in_seconds(60)), -1);
   EXPECT_EQ(state.failure(), nullptr);
-  // From now on it is missed, and nobody takes its place.
+  // From now on its loss is detected, and no connection may replace it.
   Challenged late{Socket::connect(address, "PE 0", in_seconds(60)), {}};
   late.handshake = failure_detector::request_challenge(late.socket, in_seconds(60), {});
   late.say(failure_detector::proven(late.handshake, job_secret, failure_detector::Hello{{}, 1, 2}));

@@ -1,4 +1,4 @@
-// Lifelines of forked processes that are killed and stopped.
+// Failure detectors of forked processes that are killed and stopped.
 #include <algorithm>
 #include <cstdlib>
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ void report(ForkSlot& slot, const Error& error) {
   slot.state.store(learnt, std::memory_order_release);
 }
 
-/// Starts a lifeline, waits for commands and failures, says when it learnt of one, and stays.
+/// Starts a failure detector, waits for commands and failures, reports when it was notified of one,
+/// and stays.
 void live(Bootstrap& bootstrap, ForkSlot& slot, const Job& job) {
   failure_detector::Settings settings;
   settings.always_tcp = job.over_tcp;

@@ -1,4 +1,4 @@
-// One connection of the lifeline, alone.
+// One connection of the failure detector, alone.
 #include <gtest/gtest.h>
 #include <stdexcept>
 #include <sys/socket.h>

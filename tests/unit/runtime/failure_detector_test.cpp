@@ -1,4 +1,4 @@
-// Lifelines of a whole job in one process.
+// Failure detectors of a whole job in one process.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -35,7 +35,7 @@ TEST_P(FailureDetectorOver, StartsAndEndsWithoutAFailure) {
     const int family = GetParam() ? AF_INET : AF_UNIX;
     EXPECT_EQ(lifelines.front()->addresses().back().front().family(), family);
     say_goodbye(lifelines);
-    // One leaves after the other, and nobody minds.
+    // One leaves after the other, without a failure.
     while (!lifelines.empty()) {
       lifelines.erase(lifelines.begin());
       for (const auto& failure_detector : lifelines) {
@@ -78,7 +78,7 @@ TEST_P(FailureDetectorOver, APeThatLeavesWithoutAGoodbyeIsLost) {
     }
 }
 
-/// Nobody hears of it but who asks; PE 0 alone may not be lost.
+/// Only a PE that probes it learns of it; PE 0 alone may not be lost.
 TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
   Lifelines lifelines = make_lifelines(7, GetParam());
   for (auto& failure_detector : lifelines)
@@ -89,12 +89,13 @@ TEST_P(FailureDetectorOver, WithLossAllowedOnlyPeZeroFailsTheJob) {
   for (const int pe : {1, 3})
     EXPECT_EQ(lifelines[0]->presence(pe, 10), Presence::gone) << pe;
   EXPECT_EQ(lifelines[0]->presence(6, 10), Presence::answers);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // for a notice that must not come
+  std::this_thread::sleep_for(std::chrono::milliseconds(300)); // for a notification that must not
+                                                               // arrive
   for (const auto& failure_detector : lifelines)
     if (failure_detector) {
       EXPECT_FALSE(health_of(*failure_detector));
     }
-  // What fails without being left alone is a failure as ever, and so is the end of PE 0.
+  // A PE that fails without being excluded is still a failure, and so is the end of PE 0.
   lifelines[5]->exclude_self();
   EXPECT_TRUE(lifelines[5]->announce(some_error(), "moe"));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -224,7 +225,7 @@ TEST(FailureDetector, APeThatEndsNormallyBeforeTheOthersIsNotLost) {
     Lifelines lifelines = make_lifelines(15);
     lifelines[first]->goodbye();
     lifelines[first].reset();
-    // Its neighbours were told before the connections ended: this is the first failure.
+    // Its neighbours were notified before the connections closed: this is the first failure.
     const std::size_t failing = (first + 1) % 15;
     lifelines[failing]->announce(some_error(), "barrier");
     for (const auto& failure_detector : lifelines)
@@ -406,7 +407,7 @@ TEST(FailureDetector, TcpConnectionsNoticeALostHost) {
 } // namespace shmemctl
 
 namespace shmemctl::failure_detector {
-// Which addresses of other hosts a lifeline tries: no socket is opened.
+// Which addresses of other hosts a failure detector tries: no socket is opened.
 
 namespace {
 
@@ -468,7 +469,7 @@ TEST(FailureDetectorAddresses, KeepsTheOrderOfTheOfferingPe) {
 } // namespace shmemctl::failure_detector
 
 namespace shmemctl {
-// Who asks the launcher to end a job that has a process which will not end by itself.
+// Which PE asks the launcher to abort a job with a process that will not exit by itself.
 
 namespace {
 
@@ -515,7 +516,7 @@ private:
   int out_;
 };
 
-/// After what main() does behind it, and once.
+/// After the rest of main(), and once.
 TEST(AbortAtEnd, TheLauncherIsAskedWhenTheProcessEnds) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

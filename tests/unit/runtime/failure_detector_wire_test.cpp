@@ -1,4 +1,5 @@
-// The lifeline's bytes: every message there and back, and every way to be none.
+// The failure detector's wire format: round trips of every message, and every kind of malformed
+// one.
 #include <gtest/gtest.h>
 #include <random>
 

@@ -78,12 +78,12 @@ TEST(LoadStoreTable, ARegionGrowsDuringLookups) {
 }
 
 TEST(LoadStoreTable, PesWithTheSameSlotAreAllFound) {
-  constexpr std::size_t n_pes = 200; // more than there are near slots
+  constexpr std::size_t n_pes = 200; // more than there are cache slots
   std::vector<std::byte> memory(n_pes * 64);
   const auto of = [&](std::size_t pe) { return memory.data() + pe * 64; };
   LoadStoreTable places(n_pes);
   RegionView view{region::heap, of(0), 64, std::vector<std::byte*>(n_pes)};
-  // The higher of two that share a slot comes first, and is there before the other one.
+  // The higher of two that share a slot is set first, and is found before the other one.
   view.mapped[130] = of(130);
   places.set(view);
   for (std::size_t pe = 0; pe < n_pes; ++pe)

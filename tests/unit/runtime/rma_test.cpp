@@ -1,4 +1,4 @@
-// Translation of addresses, the choice of the way, waits.
+// Address translation, the choice of the transport, waits.
 #include "src/runtime/rma.h"
 
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST(Rma, ValuesAreTheBytesOfTheirSize) {
             me.rma->put_value(me.heap + 2, std::uint16_t{0x2322}, 1);
             me.rma->put_value(me.heap + 4, std::uint32_t{0x47464544}, 1);
             me.rma->put_value(me.heap + 8, std::uint64_t{0x8f8e8d8c8b8a8988}, 1);
-            me.rma->put_value(me.heap + 19, std::uint32_t{0x56555453}, 1); // crosses two words
+            me.rma->put_value(me.heap + 19, std::uint32_t{0x56555453}, 1); // straddles two words
           }
           me.collectives->barrier(team_world);
           if (me.pe == 1)

@@ -141,7 +141,7 @@ TEST(RootCause, FindsCycles) {
   job.add(2, "state", 1);
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
             "PE 1 (host b), PE 2 (host a) and PE 4 (host a) wait for each other");
-  job.add(4, "state", 0); // back to who asks
+  job.add(4, "state", 0); // back to the PE that asks
   EXPECT_EQ(follow_chain(job.state, job.asker(), 1).message,
             "PE 0 (host a), PE 1 (host b) and PE 4 (host a) wait for each other");
   job.add(5, "state", 5);

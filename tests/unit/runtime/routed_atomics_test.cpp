@@ -13,7 +13,7 @@ using namespace shmemctl;
 
 namespace {
 
-/// Has its own copy of the words, as an HCA with a cache would, until quiet().
+/// Has its own copy of the words, as an HCA with a cache has, until quiet().
 class Nic final : public Transport {
 public:
   explicit Nic(Transport& memory) : memory_(memory) {}

@@ -242,7 +242,7 @@ using Reaches = std::function<bool(int pe, int peer)>;
 
 std::string connected; ///< of this process: the transports that were asked to connect
 
-/// Reaches whom it is told to, and goes no further than that: connecting is where the job ends.
+/// Reaches the PEs it is given, and fails in connect(), where the job ends.
 class ClaimingTransport final : public Transport {
 public:
   ClaimingTransport(std::string name, Reaches reaches)

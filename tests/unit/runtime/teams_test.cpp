@@ -438,7 +438,7 @@ TEST(UniqueId, ManyAtOnceThatShareMembers) {
   });
 }
 
-/// All come to PE 0 at once, each for a team of its own.
+/// All call PE 0 at once, each for a team of its own.
 TEST(UniqueId, AllWaitForOnePe) {
   constexpr int n_pes = 16;
   run_team_world(n_pes, [](TeamPe& me) {
@@ -573,8 +573,8 @@ TEST(TeamThreads, CreateAtTheSameTime) {
   });
 }
 
-/// On PE 0 one thread waits for PE 1, which comes only after another creation of both has ended:
-/// who waits for others may not keep the slots meanwhile.
+/// On PE 0 one thread waits for PE 1, which arrives only after another creation of both has ended:
+/// a waiting creation must not hold the slots meanwhile.
 TEST(TeamThreads, AWaitingCreationHoldsNoSlots) {
   using Create = std::function<TeamId(TeamPe&, int which)>;
   const auto early_and_late = [](TeamPe& me, const Create& create, std::atomic<bool>& begun,

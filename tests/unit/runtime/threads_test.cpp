@@ -12,8 +12,8 @@ using test::ForkJob;
 using test::PeResult;
 using test::run_fork_job;
 
-/// "async lifeline ucx ", with a "!" behind each that a signal of the program may interrupt. Those
-/// of a GPU's driver, which libraries of transports open, are named only if one may.
+/// "async lifeline ucx ", with a "!" after each that a signal of the program may interrupt. Threads
+/// of a GPU driver, which transports' libraries open, are named only if one may.
 std::string own_threads() {
   std::string all;
   for (const test::OtherThread& thread : test::other_threads())

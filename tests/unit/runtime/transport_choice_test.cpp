@@ -34,8 +34,8 @@ TEST(TransportChoice, IbgdaComesBesideTheRemoteOne) {
             (Names{"shm", "ibrc"}));
 }
 
-/// As NVSHMEM reads its variable: case does not matter, and a word that it does not know starts no
-/// transport for the proxy, so that IBGDA is alone.
+/// As NVSHMEM reads its variable: case does not matter, and an unknown name starts no transport for
+/// the proxy, so that IBGDA is alone.
 TEST(TransportChoice, NvshmemsRemoteTransportInAnyCase) {
   EXPECT_EQ(chosen({}, true, {{"NVSHMEM_REMOTE_TRANSPORT", "UCX"}}), (Names{"shm", "ucx"}));
   EXPECT_EQ(chosen({{"REMOTE_TRANSPORT", "Libfabric"}}, true), (Names{"shm", "libfabric"}));

@@ -1,4 +1,4 @@
-// Which GPUs, heaps and ways a job gets, and what is said where it gets none.
+// Which GPUs, heaps and paths a job gets, and what is reported where it gets none.
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
 namespace shmemctl::test {
@@ -178,7 +178,8 @@ TEST(GpuRuntime, ANetworkMayBeAskedForToMappedPes) {
              expect(deltas[peer] == static_cast<std::uint64_t>(DeviceJob::unreachable), "delta");
              expect(!gpu.job().all_mapped, "not everybody is mapped");
              auto* word = static_cast<std::uint64_t*>(gpu.allocate(8));
-             runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe()); // the host's way
+             // the host's path
+             runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe());
              runtime.rma().quiet();
              runtime.collectives().barrier(team_world);
              expect(word_at(gpu, word) == 5, "the host's put");

@@ -1,4 +1,4 @@
-// What PEs conclude from what they told each other.
+// What PEs conclude from each other's capabilities.
 #include <gtest/gtest.h>
 
 #include "src/runtime/gpu/gpu_agreement.h"
@@ -100,7 +100,7 @@ TEST(GpuAgreement, GroupsMapEachOther) {
   // Two pairs that do not reach each other.
   std::vector<Row> pairs = everybody;
   for (const auto& [a, b] : {std::pair{0, 2}, {0, 3}, {1, 2}, {1, 3}})
-    pairs[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = "no"; // one way is enough
+    pairs[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)] = "no"; // one path is enough
   EXPECT_EQ(mapping_group(all, pairs, 0), (std::vector<int>{0, 1}));
   EXPECT_EQ(mapping_group(all, pairs, 3), (std::vector<int>{2, 3}));
   // A chain: the one in the middle belongs to the first group.

@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-constexpr std::size_t count = 5000; ///< words: more than is sent inline, or copied
+constexpr std::size_t count = 5000; ///< words: more than fits inline, or is copied
 
 const std::string& reason_of(Runtime& runtime) {
   return runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())].reason;
@@ -96,7 +96,7 @@ ForkJob two_nodes(const Environment& more = {}) {
 
 class GpuDirectJobs : public ::testing::Test {
 protected:
-  /// All PEs are well, and say `words`.
+  /// All PEs succeed, and return `words`.
   void expect_text(const ForkJob& job, const std::string& words) {
     for (const PeResult& result : run_fork_job(job)) {
       EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -159,7 +159,7 @@ TEST_F(GpuDirectJobs, MemoryThatNoNicReachesIsStaged) {
   expect_text(job, direct_text);
 }
 
-/// A processor that has seen a NIC's completion flushes before a kernel may hear of it.
+/// A CPU that has polled a NIC's completion must flush before it signals a kernel.
 TEST_F(GpuDirectJobs, FlushesNicWritesBeforeASignalFromTheCpu) {
   ForkJob job = two_nodes();
   job.body = [](Runtime& runtime) -> std::string {

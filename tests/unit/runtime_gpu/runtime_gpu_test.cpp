@@ -1,4 +1,4 @@
-// The runtime's GPU phase: devices, heaps, ways, what kernels are given.
+// The runtime's GPU phase: devices, heaps, paths, what kernels get.
 #include <cstring>
 #include <thread>
 
@@ -215,7 +215,7 @@ TEST_P(GpuRuntimeTest, AnArrayMayLieInSeveralPiecesOfTheHeap) {
       heap())));
 }
 
-// Payload and signal go different ways; the signal still comes last.
+// Payload and signal take different paths; the signal still arrives last.
 TEST_P(GpuRuntimeTest, ASignalMayLieInOtherMemoryThanItsPayload) {
   expect_all_well(run_fork_job(gpu_job(
       2,

@@ -41,8 +41,8 @@ TEST_P(GpuBuffers, LeaveNothingAfterManyRounds) {
   })));
 }
 
-// What cannot be shared: found at registration and said pair by pair; host-initiated operations
-// take the slow way.
+// Memory that cannot be shared: detected at registration and reported for each pair; host-initiated
+// operations take the slow path.
 TEST(GpuBuffersUnshared, OfAPoolOrWithoutHandleTypes) {
   for (const bool pool : {true, false})
     for (const PeResult& result : run_fork_job(gpu_job(2, [&](Runtime& runtime) -> std::string {
@@ -125,7 +125,7 @@ TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
   })));
 }
 
-/// As the local side: of buffers of host memory, by each way, and of operations on the GPUs' heap,
+/// As the local side: of buffers of host memory, by each path, and of operations on the GPUs' heap,
 /// over p2p and staged.
 TEST(GpuMemoryAsLocalSide, OfBuffersOfHostMemory) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");

@@ -1,4 +1,4 @@
-// What a kernel's report becomes: each kind, in words.
+// The error text for each kind of a kernel's report.
 #include <gtest/gtest.h>
 
 #include "src/runtime/gpu/wait_error_text.h"
@@ -45,7 +45,7 @@ TEST(WaitErrorText, AWordOfOtherMemoryHasNone) {
                {"wait for another PE in", "a word outside of its heap is 11, expected was 12"});
 }
 
-/// The commonest of all: whoever did not come to a barrier.
+/// The most common one: a PE that did not arrive at a barrier.
 TEST(WaitErrorText, NamesTheWordsOfATeam) {
   constexpr std::uint64_t team = 3;
   const auto expect_cell = [](std::size_t offset, const char* said) {

@@ -1,4 +1,4 @@
-// What kernels are told of teams, and waits for them.
+// What kernels see of teams, and waits for them.
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -162,7 +162,7 @@ TEST(GpuWait, AnImpossibleCollectiveIsAnError) {
                    "it has 11 members", "split the team"});
 }
 
-// One PE that nobody launched: its only wait is that for the GPU, so that a short deadline is safe.
+// One PE without a launcher: its only wait is that for the GPU, so a short timeout is safe.
 TEST(GpuWait, AnUnfinishedStreamTimesOut) {
   ForkedPes one(1, [](int) {
     const Environment environment{{"SHMEMCTL_CUDA_LIBRARY", SHMEMCTL_FAKE_CUDA},
@@ -244,7 +244,7 @@ TEST_P(GpuFaults, EachIsOneLineAndLeavesNothing) {
                           PeGpu& gpu = *runtime.gpu();
                           const int peer = 1 - runtime.pe();
                           const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
-                          if (way.path != DevicePath::load_store) // the job goes on without it
+                          if (way.path != DevicePath::load_store) // the job continues without it
                             throw Error(ExitCode::unavailable, "PE " + std::to_string(peer), "map",
                                         way.reason, "-");
                           auto* words = static_cast<std::uint64_t*>(gpu.allocate(64));

@@ -58,7 +58,7 @@ TEST_F(XidTest, AnEccErrorIsNamed) {
           "nvidia-smi -q -d ECC"});
 }
 
-/// CUDA's error may come before the event.
+/// CUDA's error may arrive before the event.
 TEST_F(XidTest, IsWaitedForABit) {
   write("event 8 13 50\n");
   expect(failure(719), {"CUDA_ERROR_", "Xid 13"});
@@ -71,7 +71,7 @@ TEST_F(XidTest, AnErrorWithoutAnEventIsAsItWas) {
   expect_none(text, "reported");
 }
 
-/// Memory that is not there has no Xid: one of somebody else's work is not brought into it.
+/// Out of memory has no Xid: another process's Xid must not be attributed to it.
 TEST_F(XidTest, IsNotAskedForWhereTheGpuHasNotFailed) {
   write("event 8 31\n");
   const std::string text = failure(2);

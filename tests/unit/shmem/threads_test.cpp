@@ -30,7 +30,7 @@ TEST(Locks, ProtectPlainMemory) {
     });
 }
 
-/// Whoever came first gets it first: the holder lets the others queue up one after the other.
+/// First come, first served: the holder lets the others queue up one after the other.
 TEST(Locks, InTheOrderOfArrival) {
   run_program(5, [] {
     const int me = shmem_my_pe(), n = shmem_n_pes();
@@ -42,7 +42,7 @@ TEST(Locks, InTheOrderOfArrival) {
       shmem_set_lock(lock);
     shmem_barrier_all();
     if (me != 0) {
-      // Each lets its successor come when the queue's end is itself.
+      // Each releases the lock while its successor is still joining the queue.
       shmem_long_wait_until(queued, SHMEM_CMP_EQ, me - 1);
       std::thread watcher([&, world = &api::current()] {
         api::set_thread_world(world);
