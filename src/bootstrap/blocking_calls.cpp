@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/service_thread.h"
+#include "src/base/wait.h"
 
 namespace shmemctl {
 
@@ -55,7 +56,7 @@ void BlockingCalls::serve(const std::shared_ptr<Shared>& shared) {
     } catch (...) {
       failure = std::current_exception();
     }
-    call = nullptr; // what it owns goes before the owner hears of its end
+    call = nullptr; // its captures are destroyed before the owner sees its end
     lock.lock();
     shared->failure = std::move(failure);
     shared->done = true;
@@ -72,15 +73,14 @@ void BlockingCalls::run(const std::string& step, std::function<void()> call,
   shared_->call = std::move(call);
   shared_->done = false;
   shared_->changed.notify_all();
+  Wait wait(health, deadline, {.step = step, .find_peer = culprit});
   while (!shared_->done) {
     shared_->changed.wait_until(lock, deadline.at_most(health_interval).at());
     if (shared_->done)
       break;
     abandoned_ = true; // unless neither of these throws
     lock.unlock();
-    health.check();
-    if (deadline.passed())
-      health.give_up(step, culprit ? culprit() : -1);
+    wait.check();
     lock.lock();
     abandoned_ = false;
   }

@@ -1,4 +1,4 @@
-// Calls into libraries that cannot be told when to stop.
+// Calls into libraries that have no timeout.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,16 @@
 
 #include "src/base/deadline.h"
 #include "src/base/job_health.h"
+#include "src/base/wait.h"
 
 namespace shmemctl {
+
+/// For waits of milliseconds whose poll is a call into a library: they never spin.
+inline constexpr BackoffPolicy library_backoff{.spins = 0,
+                                               .yields = 200,
+                                               .first_sleep = std::chrono::microseconds(20),
+                                               .max_sleep = std::chrono::microseconds(1000),
+                                               .yields_per_check = 1};
 
 /// A thread that makes blocking calls while its owner waits with a deadline. All calls of one
 /// object are made by the same thread, one after another: some libraries want that.
@@ -22,13 +30,13 @@ public:
 
   /// Makes the call and waits for it; rethrows what it throws. Once the deadline has passed or
   /// JobHealth::check() throws, the call is abandoned: its thread stays in it, so the call must own
-  /// or share everything that it touches (the library must stay loaded), and no other call is
+  /// or share everything that it touches (the library must stay loaded), and no further call is
   /// possible.
-  /// @param step what is being done, for JobHealth::give_up()
-  /// @param culprit tells which PE is waited for; asked when the deadline has passed
+  /// @param step what is being done, for the timeout error
+  /// @param culprit returns which PE is waited for; called when the deadline has passed
   void run(const std::string& step, std::function<void()> call, const Deadline& deadline,
            JobHealth& health, const std::function<int()>& culprit = nullptr);
-  /// True after run() left a call behind.
+  /// True after run() has abandoned a call.
   bool abandoned() const { return abandoned_; }
 
 private:

@@ -1,8 +1,14 @@
 #include "src/bootstrap/bootstrap.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "src/base/log.h"
 
 namespace shmemctl {
 
@@ -40,6 +46,50 @@ void SingleBootstrap::allgather(const void* send, void* receive, std::size_t byt
 void SingleBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                                const Deadline& deadline) {
   allgather(send, receive, bytes_per_rank, deadline);
+}
+
+namespace {
+
+/// The others have learnt of the failure at the same time, and end by themselves meanwhile.
+constexpr std::chrono::seconds others_time{1};
+
+struct PendingAbort {
+  std::unique_ptr<Bootstrap> bootstrap;
+  ExitCode code;
+  std::string message;
+};
+
+std::mutex pending_mutex;
+
+/// Never destroyed: exit handlers run beside the destructors of static objects.
+PendingAbort*& pending() {
+  static PendingAbort* job = nullptr;
+  return job;
+}
+
+void abort_pending() {
+  PendingAbort* job = nullptr;
+  {
+    const std::lock_guard lock(pending_mutex);
+    std::swap(job, pending());
+  }
+  if (!job)
+    return;
+  std::this_thread::sleep_for(others_time);
+  job->bootstrap->abort(job->code, job->message);
+  // The object is kept: its destructor would report to the launcher again.
+}
+
+} // namespace
+
+void abort_at_end(std::unique_ptr<Bootstrap> bootstrap, ExitCode code, std::string message) {
+  const std::lock_guard lock(pending_mutex);
+  static const bool registered = std::atexit(abort_pending) == 0;
+  if (pending() || !registered)
+    return;
+  log(LogLevel::info, "bootstrap",
+      "the launcher will be asked to end the job by " + std::string(bootstrap->name()));
+  pending() = new PendingAbort{std::move(bootstrap), code, std::move(message)};
 }
 
 } // namespace shmemctl

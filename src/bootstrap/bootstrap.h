@@ -1,7 +1,8 @@
-// How the processes of a job find each other before there is anything else: one small interface.
+// The bootstrap: how the processes of a job find each other before there is any transport.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -13,10 +14,10 @@
 
 namespace shmemctl {
 
-/// Collectives over all processes of a job, for set-up. Not thread safe. Every call is collective
+/// Collectives over all processes of a job, for bring-up. Not thread safe. Every call is collective
 /// and takes a deadline; all throw Error: `deadline` (through JobHealth::give_up, so that the
 /// message names who was waited for), `unavailable` (a process was lost, the launcher refused), or
-/// what JobHealth::check() throws. After an Error the object is only fit for abort().
+/// what JobHealth::check() throws. After an Error only abort() may be called.
 class Bootstrap {
 public:
   virtual ~Bootstrap() = default;
@@ -37,8 +38,9 @@ public:
   virtual void broadcast(void* data, std::size_t size_bytes, int root,
                          const Deadline& deadline) = 0;
 
-  /// A secret of the job, from random bits that one PE has broadcast to all: mixed with the secret
-  /// by which the PEs have met, if they have one, so that who reads the network does not know it.
+  /// A secret of the job, from random bits that one PE has broadcast to all, mixed with the secret
+  /// by which the PEs have authenticated, if they have one: an eavesdropper on the network does not
+  /// learn it.
   virtual Secret mix_secret(const Secret& said) const { return said; }
 
   /// Asks the launcher to end the whole job, if it can be asked; returns otherwise.
@@ -46,10 +48,9 @@ public:
   /// Takes leave of the launcher (collective); no call may follow. Destroying without it is legal
   /// after an Error.
   virtual void finish(const Deadline& deadline) = 0;
-  /// Before this process ends by its own will, with any exit status and without finish(): takes
-  /// leave of a launcher that would call such an end a crash. All processes of the job are to call
-  /// it. Best effort: returns by the deadline, whatever comes of it. A wait does not ask the
-  /// health.
+  /// Before this process exits deliberately, with any exit status and without finish(): deregisters
+  /// from a launcher that would treat the exit as a crash. All processes of the job are to call it.
+  /// Best effort: returns by the deadline in any case, and does not check the health.
   virtual void leave(const Deadline& deadline) noexcept { static_cast<void>(deadline); }
 
   /// From now on every wait asks `health`, which must outlive this object or the next watch().
@@ -57,7 +58,7 @@ public:
 
 protected:
   Bootstrap(int rank, int size) : rank_(rank), size_(size) {}
-  /// For implementations that learn them late.
+  /// For implementations that learn them after construction.
   void set_ranks(int rank, int size) {
     rank_ = rank;
     size_ = size;
@@ -83,7 +84,7 @@ std::vector<T> allgather_value(Bootstrap& bootstrap, const T& value, const Deadl
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& text,
                                         const Deadline& deadline);
 
-/// The job of one process that nobody launched.
+/// The job of one process without a launcher.
 class SingleBootstrap final : public Bootstrap {
 public:
   SingleBootstrap() : Bootstrap(0, 1) {}
@@ -97,5 +98,14 @@ public:
   void abort(ExitCode, const std::string&) noexcept override {}
   void finish(const Deadline&) override {}
 };
+
+// Aborting a job with a process that will not exit by itself.
+
+/// Keeps the bootstrap until this process exits (exit(), or main() returns), after it has printed
+/// its error and written its report; then waits one second, in which the other PEs do the same, and
+/// asks the launcher to abort the job. Without that, a process manager that waits for all processes
+/// (srun --mpi=pmi2) waits for the stopped one. Of several calls the first counts.
+/// @param bootstrap no other call may be in progress
+void abort_at_end(std::unique_ptr<Bootstrap> bootstrap, ExitCode code, std::string message);
 
 } // namespace shmemctl

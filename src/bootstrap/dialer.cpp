@@ -48,7 +48,8 @@ void Dialer::start_next() {
     if (Socket socket = Socket::start_connect(addresses_[address], peer_, problem)) {
       Attempt& attempt = attempts_.emplace_back(std::move(socket), address);
       attempt.handshake.dialer = random_nonce();
-      attempt.outbox = encode_frame(FrameKind::knock, encode_nonce(attempt.handshake.dialer));
+      attempt.outbox =
+          encode_frame(FrameKind::connect_request, encode_nonce(attempt.handshake.dialer));
     } else {
       note(address, std::strerror(problem), connect_may_be_retried(problem));
     }
@@ -120,11 +121,11 @@ Dialer::Step Dialer::step(Attempt& attempt) {
   } catch (const Error& error) {
     // It may have said why before it closed.
     if (attempt.reader.complete())
-      return read_answer(attempt);
+      return read_response(attempt);
     note(attempt.address, error.system_message(), true);
     return Step::failed;
   }
-  return read_answer(attempt);
+  return read_response(attempt);
 }
 
 Dialer::Step Dialer::check_connected(Attempt& attempt) {
@@ -136,7 +137,7 @@ Dialer::Step Dialer::check_connected(Attempt& attempt) {
   return Step::failed;
 }
 
-Dialer::Step Dialer::read_answer(Attempt& attempt) {
+Dialer::Step Dialer::read_response(Attempt& attempt) {
   const FrameReader& reader = attempt.reader;
   if (reader.problem() == HeaderProblem::other_version)
     refusal_ = FailureReport{ExitCode::unavailable, -1,

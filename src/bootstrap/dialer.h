@@ -1,4 +1,4 @@
-// One connection to a PE or a rendezvous that may have several addresses and may not be there yet.
+// Connects to a PE or a rendezvous that may have several addresses and may not be listening yet.
 #pragma once
 
 #include <optional>
@@ -19,23 +19,25 @@ struct Introduction {
   Secret secret{};
 };
 
-/// Tries the addresses in turn, the next one when one has failed or has not answered for a second;
-/// knocks, answers the challenge with the introduction, and is done when the other side's `welcome`
-/// shows that it has the secret too. An address that refuses connections is tried again. Throws
-/// Error when every address has refused for good: the other side's own words if it gave any.
+/// Tries the addresses in turn, the next one when one has failed or has not responded for a second;
+/// requests the connection, answers the challenge with the introduction, and is done when the other
+/// side's `welcome` proves that it has the secret too. An address that refuses connections is tried
+/// again. Throws Error when every address has refused for good, with the other side's reason if it
+/// sent any.
 class Dialer {
 public:
   Dialer(std::string peer, const std::vector<SocketAddress>& addresses, Introduction introduction);
 
   /// Starts what is due and adds what is to be waited for.
   void prepare(PollSet& set);
-  /// Takes what has come. True once the connection is welcome: then take() has it.
+  /// Reads what has arrived. True once the other side has sent its welcome: then take() has the
+  /// socket.
   bool advance(const PollSet& set);
   Socket take() { return std::move(welcomed_); }
   bool done() const { return done_; }
   const std::string& peer() const { return peer_; }
 
-  /// Why the best address, which comes first, has not led there so far: "10.0.0.2:4711: no answer".
+  /// Why the best address, which comes first, has failed so far: "10.0.0.2:4711: no answer".
   std::string problem() const;
   /// The wait is over and the deadline has passed: what was tried and why it failed.
   [[noreturn]] void give_up() const;
@@ -59,7 +61,7 @@ private:
   void end_of_round();
   Step step(Attempt& attempt);
   Step check_connected(Attempt& attempt);
-  Step read_answer(Attempt& attempt);
+  Step read_response(Attempt& attempt);
   Step answer_challenge(Attempt& attempt);
   bool is_welcome(const Attempt& attempt) const;
   void note(std::size_t address, const std::string& problem, bool may_retry);
@@ -73,7 +75,7 @@ private:
   double pause_s_;
   bool worth_retrying_ = false; ///< some address of this round may answer later
   std::optional<FailureReport> refusal_;
-  std::vector<std::string> problems_; ///< by address, the latest; "" is none
+  std::vector<std::string> problems_; ///< by address, the latest; "": none
   Socket welcomed_;
   bool done_ = false;
 };

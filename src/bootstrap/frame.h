@@ -1,4 +1,4 @@
-// What travels between the PEs of a `uid` job: frames with a fixed header, and their contents.
+// The wire format of the `uid` bootstrap: frames with a fixed header, and their payloads.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ namespace shmemctl {
 using Bytes = std::vector<std::byte>;
 
 enum class FrameKind : std::uint8_t {
-  join = 1,       ///< PE -> rendezvous, once challenged: its proof and Join
-  welcome = 2,    ///< join or hello was accepted: the listener's proof
-  failure = 3,    ///< FailureReport: the connection was refused, or the job has failed
-  neighbours = 4, ///< rendezvous -> PE: Neighbours
-  linked = 5,     ///< PE -> rendezvous: all neighbours are connected; no payload
-  hello = 6,      ///< PE -> PE, once challenged: its proof and Hello
-  goodbye = 7,    ///< nothing more will come from this PE, and all is well; no payload
-  knock = 8,      ///< the first frame of each connection: the dialer's nonce
-  challenge = 9,  ///< the answer to it: the listener's nonce
+  join = 1,            ///< PE -> rendezvous, once challenged: its proof and Join
+  welcome = 2,         ///< join or hello was accepted: the listener's proof
+  failure = 3,         ///< FailureReport: the connection was refused, or the job has failed
+  neighbours = 4,      ///< rendezvous -> PE: Neighbours
+  linked = 5,          ///< PE -> rendezvous: all neighbours are connected; no payload
+  hello = 6,           ///< PE -> PE, once challenged: its proof and Hello
+  goodbye = 7,         ///< orderly end: nothing more will come from this PE; no payload
+  connect_request = 8, ///< the first frame of each connection: the dialer's nonce
+  challenge = 9,       ///< the answer to it: the listener's nonce
   barrier = 16,
   allgather = 17,
   alltoall = 18,
@@ -64,7 +64,7 @@ HeaderProblem decode_header(const std::byte* wire, std::uint64_t max_payload_byt
 /// A frame whose payload is at hand.
 Bytes encode_frame(FrameKind kind, const Bytes& payload = {});
 
-/// Of knock and challenge.
+/// Of connect_request and challenge.
 Bytes encode_nonce(const Nonce& nonce);
 std::optional<Nonce> decode_nonce(const Bytes& payload);
 
@@ -137,7 +137,7 @@ struct Hello {
   static std::optional<Hello> decode(const Bytes& payload);
 };
 
-/// The addresses of the PEs at distance 2^0, 2^1, ... behind a PE.
+/// The addresses of the PEs at distance +2^0, +2^1, ... of a PE.
 struct Neighbours {
   std::vector<std::vector<std::string>> addresses;
   Bytes encode() const;

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <ifaddrs.h>
+#include <memory>
+#include <mutex>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/service_thread.h"
 #include "src/base/text.h"
 #include "src/base/unique_handle.h"
 
@@ -111,7 +116,7 @@ std::vector<SocketAddress> choose_addresses(const std::vector<InterfaceAddress>&
   };
   std::vector<InterfaceAddress> chosen;
   std::copy_if(interfaces.begin(), interfaces.end(), std::back_inserter(chosen), usable);
-  // An interface that was named comes in the order of the names, whatever it is.
+  // Named interfaces come in the order of the names, whatever their kind.
   const bool by_name = !names.exclude && !names.names.empty();
   std::stable_sort(chosen.begin(), chosen.end(),
                    [&](const InterfaceAddress& left, const InterfaceAddress& right) {
@@ -223,6 +228,66 @@ std::vector<SocketAddress> reachable_forms(const SocketAddress& address) {
       forms.emplace_back(reinterpret_cast<const sockaddr*>(&scoped), sizeof(scoped));
   }
   return forms;
+}
+
+namespace {
+
+using AddressList = CHandle<addrinfo, freeaddrinfo>;
+constexpr std::chrono::milliseconds pause_between_questions{200};
+
+/// getaddrinfo(3) cannot be interrupted: it runs on a thread that outlives a wait given up.
+struct Question {
+  std::mutex mutex;
+  std::condition_variable answered;
+  bool done = false;
+  int result = 0;
+  AddressList list;
+};
+
+std::shared_ptr<Question> ask(const std::string& host, int family) {
+  auto question = std::make_shared<Question>();
+  start_service_thread("resolve", [question, host, family] {
+    addrinfo hints{};
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* first = nullptr;
+    const int result = getaddrinfo(host.c_str(), nullptr, &hints, &first);
+    const std::lock_guard lock(question->mutex);
+    question->result = result;
+    question->list.reset(result == 0 ? first : nullptr);
+    question->done = true;
+    question->answered.notify_one();
+  }).detach();
+  return question;
+}
+
+[[noreturn]] void late(const std::string& host) {
+  throw Error(ExitCode::deadline, "host name " + printable(host), "resolve",
+              "no answer until the deadline", "check the name server, or use an address");
+}
+
+} // namespace
+
+std::vector<SocketAddress> resolve(const std::string& host, int port, int family,
+                                   const Deadline& deadline) {
+  for (;;) {
+    const std::shared_ptr<Question> question = ask(host, family);
+    std::unique_lock lock(question->mutex);
+    if (!question->answered.wait_until(lock, deadline.at(), [&] { return question->done; }))
+      late(host);
+    if (question->result == 0) {
+      std::vector<SocketAddress> addresses;
+      for (const addrinfo* each = question->list.get(); each; each = each->ai_next)
+        addresses.push_back(SocketAddress(each->ai_addr, each->ai_addrlen).with_port(port));
+      return addresses;
+    }
+    if (question->result != EAI_AGAIN)
+      throw Error(ExitCode::unavailable, "host name " + printable(host), "resolve",
+                  gai_strerror(question->result), "check the name, or use an address");
+    question->answered.wait_for(lock, pause_between_questions, [] { return false; });
+    if (deadline.passed())
+      late(host);
+  }
 }
 
 } // namespace shmemctl

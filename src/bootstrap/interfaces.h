@@ -1,12 +1,13 @@
-// Network interfaces of this host, and the choice among them.
+// Network interfaces of this host, the choice among them, and name resolution.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/deadline.h"
 #include "src/base/socket.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 
@@ -33,8 +34,8 @@ bool same_host_address(const SocketAddress& left, const SocketAddress& right);
 /// An address that another host wrote: the scope of an IPv6 link-local one is the name of an
 /// interface there, and is left out if this host has no such interface. Throws Error (usage).
 SocketAddress parse_foreign_address(const std::string& text);
-/// Those of `texts` that are addresses, in their order. One that is none leads nowhere, and is no
-/// reason to give up those that do.
+/// Those of `texts` that are addresses, in order. Malformed ones are skipped: the others may still
+/// work.
 std::vector<SocketAddress> parse_foreign_addresses(const std::vector<std::string>& texts);
 /// What is worth telling other hosts, in the same order: no loopback address if there is another
 /// one, and no link-local one if there is one that routers know.
@@ -42,10 +43,16 @@ std::vector<SocketAddress> without_local_only(std::vector<SocketAddress> address
 /// What to try for an address from another host: for an IPv6 link-local one, itself through each
 /// of this host's interfaces (its own scope first); otherwise itself.
 std::vector<SocketAddress> reachable_forms(const SocketAddress& address);
-/// The address of this host from which `to` is reached (port 0), or nothing if there is no way.
+/// The address of this host from which `to` is reached (port 0); nothing if there is no route.
 std::optional<SocketAddress> source_address(const SocketAddress& to);
 
 /// A name for an abstract Unix socket that nothing else has: "shmemctl-<16 hex digits>".
 std::string random_unix_name();
+
+/// The addresses of a host name. A name server that is out of order is asked again until the
+/// deadline. Throws Error (unavailable: no such host; deadline).
+/// @param family AF_UNSPEC, AF_INET or AF_INET6
+std::vector<SocketAddress> resolve(const std::string& host, int port, int family,
+                                   const Deadline& deadline);
 
 } // namespace shmemctl

@@ -1,12 +1,13 @@
 #include "src/bootstrap/kvs_bootstrap.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <vector>
 
-#include "src/bootstrap/base64.h"
-#include "src/bootstrap/pieces.h"
+#include "src/bootstrap/chunks.h"
 
 namespace shmemctl {
 
@@ -41,14 +42,13 @@ static_assert(sizeof(Header) == header_bytes);
 
 class KvsBootstrap final : public Bootstrap {
 public:
-  KvsBootstrap(std::unique_ptr<KeyValueSpace> space, const Deadline& deadline)
-      : Bootstrap(space->rank(), space->size()), space_(std::move(space)),
-        prefix_(space_->key_prefix()) {
+  KvsBootstrap(std::unique_ptr<KeyValueStore> kvs, const Deadline& deadline)
+      : Bootstrap(kvs->rank(), kvs->size()), kvs_(std::move(kvs)), prefix_(kvs_->key_prefix()) {
     if (size() > 1)
       introduce(deadline);
   }
 
-  const char* name() const override { return space_->name(); }
+  const char* name() const override { return kvs_->name(); }
   void allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                  const Deadline& deadline) override;
   void alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
@@ -56,13 +56,13 @@ public:
   void barrier(const Deadline& deadline) override;
   void broadcast(void* data, std::size_t size_bytes, int root, const Deadline& deadline) override;
   void abort(ExitCode code, const std::string& message) noexcept override {
-    space_->abort(code, message);
+    kvs_->abort(code, message);
   }
   void finish(const Deadline& deadline) override {
     barrier(deadline);
-    space_->finish(deadline);
+    kvs_->finish(deadline);
   }
-  void leave(const Deadline& deadline) noexcept override { space_->leave(deadline); }
+  void leave(const Deadline& deadline) noexcept override { kvs_->leave(deadline); }
 
 private:
   void introduce(const Deadline& deadline);
@@ -70,11 +70,11 @@ private:
   void begin(Call call);
   void put(int receiver, const void* payload, std::size_t size_bytes, const Deadline& deadline);
   void get(int from, int receiver, void* payload, std::size_t size_bytes, const Deadline& deadline);
-  std::string get_piece(int from, int receiver, std::size_t piece, std::size_t expected_bytes,
+  std::string get_chunk(int from, int receiver, std::size_t chunk, std::size_t expected_bytes,
                         const Deadline& deadline);
-  void check_header(int from, int receiver, const std::string& piece, std::size_t size_bytes) const;
-  std::string key(int from, int receiver, std::size_t piece) const;
-  std::size_t piece_bytes() const;
+  void check_header(int from, int receiver, const std::string& chunk, std::size_t size_bytes) const;
+  std::string key(int from, int receiver, std::size_t chunk) const;
+  std::size_t chunk_bytes() const;
   std::string subject() const { return std::string("bootstrap ") + name(); }
   [[noreturn]] void disagree(int with, const std::string& how) const;
   std::byte* block(void* blocks, int rank, std::size_t bytes_per_rank) const {
@@ -84,40 +84,40 @@ private:
     return static_cast<const std::byte*>(blocks) + static_cast<std::size_t>(rank) * bytes_per_rank;
   }
 
-  std::unique_ptr<KeyValueSpace> space_;
+  std::unique_ptr<KeyValueStore> kvs_;
   std::string prefix_;
   std::uint64_t sequence_ = 0; ///< number of the collective that this PE is in, from 1
   Call call_ = Call::barrier;
 };
 
-std::string KvsBootstrap::key(int from, int receiver, std::size_t piece) const {
+std::string KvsBootstrap::key(int from, int receiver, std::size_t chunk) const {
   return prefix_ + std::to_string(sequence_) + "-" + std::to_string(from) + "-" +
-         (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(piece);
+         (receiver == everyone ? "all" : std::to_string(receiver)) + "-" + std::to_string(chunk);
 }
 
 /// Payload bytes that one value carries; a multiple of 3 where they become base64.
-std::size_t KvsBootstrap::piece_bytes() const {
-  const std::size_t limit = space_->max_value_bytes();
-  return space_->binary_values() ? limit : limit / 4 * 3;
+std::size_t KvsBootstrap::chunk_bytes() const {
+  const std::size_t limit = kvs_->max_value_bytes();
+  return kvs_->binary_values() ? limit : limit / 4 * 3;
 }
 
 void KvsBootstrap::introduce(const Deadline& deadline) {
-  if (piece_bytes() < 2 * header_bytes)
+  if (chunk_bytes() < 2 * header_bytes)
     throw Error(ExitCode::unavailable, subject(), "use",
-                "its values hold " + std::to_string(space_->max_value_bytes()) + " bytes only",
+                "its values hold " + std::to_string(kvs_->max_value_bytes()) + " bytes only",
                 "choose another SHMEMCTL_BOOTSTRAP");
   std::random_device random;
   const std::string start = "shmemctl1/" + std::to_string(size()) + "/";
   const std::string mine = start + std::to_string(random()) + "/" + std::to_string(random());
-  space_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
-  space_->fence(deadline);
+  kvs_->put(prefix_ + "hello-" + std::to_string(rank()), mine, deadline);
+  kvs_->fence(deadline);
   check_hello(rank(), mine, deadline);
   check_hello((rank() + 1) % size(), start, deadline);
 }
 
 void KvsBootstrap::check_hello(int of, const std::string& expected_start,
                                const Deadline& deadline) {
-  const auto hello = space_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
+  const auto hello = kvs_->get(of, prefix_ + "hello-" + std::to_string(of), deadline);
   const std::string whose = "PE " + std::to_string(of);
   if (!hello)
     throw Error(
@@ -150,71 +150,71 @@ void KvsBootstrap::disagree(int with, const std::string& how) const {
 void KvsBootstrap::begin(Call call) {
   call_ = call;
   ++sequence_;
-  space_->watch(&health());
+  kvs_->watch(&health());
 }
 
 void KvsBootstrap::put(int receiver, const void* payload, std::size_t size_bytes,
                        const Deadline& deadline) {
   const Header header{size_bytes, static_cast<std::uint32_t>(receiver),
                       static_cast<std::uint32_t>(call_)};
-  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
-  std::string piece(header_bytes + first_bytes, '\0');
-  std::memcpy(piece.data(), &header, header_bytes);
-  copy_bytes(piece.data() + header_bytes, payload, first_bytes);
+  const std::size_t first_bytes = std::min(size_bytes, chunk_bytes() - header_bytes);
+  std::string chunk(header_bytes + first_bytes, '\0');
+  std::memcpy(chunk.data(), &header, header_bytes);
+  copy_bytes(chunk.data() + header_bytes, payload, first_bytes);
   std::size_t number = 0;
   const auto send = [&] {
-    const std::string value = space_->binary_values() ? piece : base64(piece.data(), piece.size());
-    space_->put(key(rank(), receiver, number++), value, deadline);
+    const std::string value = kvs_->binary_values() ? chunk : base64(chunk.data(), chunk.size());
+    kvs_->put(key(rank(), receiver, number++), value, deadline);
   };
   send();
-  for (std::size_t at = first_bytes; at < size_bytes; at += piece.size()) {
-    piece.assign(static_cast<const char*>(payload) + at, std::min(piece_bytes(), size_bytes - at));
+  for (std::size_t at = first_bytes; at < size_bytes; at += chunk.size()) {
+    chunk.assign(static_cast<const char*>(payload) + at, std::min(chunk_bytes(), size_bytes - at));
     send();
   }
 }
 
-std::string KvsBootstrap::get_piece(int from, int receiver, std::size_t piece,
+std::string KvsBootstrap::get_chunk(int from, int receiver, std::size_t chunk,
                                     std::size_t expected_bytes, const Deadline& deadline) {
   health().check();
   if (deadline.passed())
     health().give_up(to_string(call_), from);
-  const auto value = space_->get(from, key(from, receiver, piece), deadline);
+  const auto value = kvs_->get(from, key(from, receiver, chunk), deadline);
   if (!value) {
     health().await_cause(from);
     disagree(from, "put nothing for it: it is in another call");
   }
-  const auto bytes = space_->binary_values() ? value : from_base64(*value);
+  const auto bytes = kvs_->binary_values() ? value : from_base64(*value);
   // The first piece of an unexpected length is looked into for the reason.
-  if (!bytes || (bytes->size() != expected_bytes && (piece > 0 || bytes->size() < header_bytes)))
+  if (!bytes || (bytes->size() != expected_bytes && (chunk > 0 || bytes->size() < header_bytes)))
     disagree(from, "put a value that cannot be read");
   return *bytes;
 }
 
-void KvsBootstrap::check_header(int from, int receiver, const std::string& piece,
+void KvsBootstrap::check_header(int from, int receiver, const std::string& chunk,
                                 std::size_t size_bytes) const {
   Header header{};
-  std::memcpy(&header, piece.data(), header_bytes);
+  std::memcpy(&header, chunk.data(), header_bytes);
   if (header.call != static_cast<std::uint32_t>(call_))
     disagree(from, std::string("is in ") + to_string(static_cast<Call>(header.call)));
   if (header.payload_bytes != size_bytes)
     disagree(from, "passes " + std::to_string(header.payload_bytes) + " bytes, this PE " +
                        std::to_string(size_bytes));
   if (header.receiver != static_cast<std::uint32_t>(receiver) ||
-      piece.size() != header_bytes + std::min(size_bytes, piece_bytes() - header_bytes))
+      chunk.size() != header_bytes + std::min(size_bytes, chunk_bytes() - header_bytes))
     disagree(from, "put a value that cannot be read");
 }
 
 void KvsBootstrap::get(int from, int receiver, void* payload, std::size_t size_bytes,
                        const Deadline& deadline) {
-  const std::size_t first_bytes = std::min(size_bytes, piece_bytes() - header_bytes);
-  const std::string first = get_piece(from, receiver, 0, header_bytes + first_bytes, deadline);
+  const std::size_t first_bytes = std::min(size_bytes, chunk_bytes() - header_bytes);
+  const std::string first = get_chunk(from, receiver, 0, header_bytes + first_bytes, deadline);
   check_header(from, receiver, first, size_bytes);
   copy_bytes(payload, first.data() + header_bytes, first_bytes);
   std::size_t number = 1;
   for (std::size_t at = first_bytes; at < size_bytes;) {
-    const std::size_t bytes = std::min(piece_bytes(), size_bytes - at);
-    const std::string piece = get_piece(from, receiver, number++, bytes, deadline);
-    copy_bytes(static_cast<std::byte*>(payload) + at, piece.data(), bytes);
+    const std::size_t bytes = std::min(chunk_bytes(), size_bytes - at);
+    const std::string chunk = get_chunk(from, receiver, number++, bytes, deadline);
+    copy_bytes(static_cast<std::byte*>(payload) + at, chunk.data(), bytes);
     at += bytes;
   }
 }
@@ -228,7 +228,7 @@ void KvsBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
   if (size() == 1)
     return;
   put(everyone, mine, bytes_per_rank, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   // Each begins with its neighbour, so that no server is asked for one value by all at once.
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
@@ -246,7 +246,7 @@ void KvsBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_p
     put(to, block(send, to, bytes_per_rank), bytes_per_rank, deadline);
   }
   if (size() > 1)
-    space_->fence(deadline);
+    kvs_->fence(deadline);
   for (int step = 1; step < size(); ++step) {
     const int from = (rank() + step) % size();
     get(from, rank(), block(receive, from, bytes_per_rank), bytes_per_rank, deadline);
@@ -257,20 +257,20 @@ void KvsBootstrap::barrier(const Deadline& deadline) {
   begin(Call::barrier);
   if (size() == 1)
     return;
-  if (space_->fence_synchronizes()) {
-    space_->fence(deadline);
+  if (kvs_->fence_synchronizes()) {
+    kvs_->fence(deadline);
     return;
   }
-  // PE 0 hears of all, then all hear of PE 0.
+  // PE 0 gathers from all, then all get from PE 0.
   if (rank() != 0)
     put(0, nullptr, 0, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() == 0) {
     for (int from = 1; from < size(); ++from)
       get(from, 0, nullptr, 0, deadline);
     put(everyone, nullptr, 0, deadline);
   }
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() != 0)
     get(0, everyone, nullptr, 0, deadline);
 }
@@ -282,16 +282,70 @@ void KvsBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
     return;
   if (rank() == root)
     put(everyone, data, size_bytes, deadline);
-  space_->fence(deadline);
+  kvs_->fence(deadline);
   if (rank() != root)
     get(root, everyone, data, size_bytes, deadline);
 }
 
 } // namespace
 
-std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueSpace> space,
+std::unique_ptr<Bootstrap> make_kvs_bootstrap(std::unique_ptr<KeyValueStore> kvs,
                                               const Deadline& deadline) {
-  return std::make_unique<KvsBootstrap>(std::move(space), deadline);
+  return std::make_unique<KvsBootstrap>(std::move(kvs), deadline);
+}
+
+namespace {
+
+constexpr std::string_view alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::uint8_t no_digit = 0xFF;
+
+constexpr std::array<std::uint8_t, 256> digits = [] {
+  std::array<std::uint8_t, 256> table{};
+  table.fill(no_digit);
+  for (std::size_t at = 0; at < alphabet.size(); ++at)
+    table[static_cast<std::uint8_t>(alphabet[at])] = static_cast<std::uint8_t>(at);
+  return table;
+}();
+
+} // namespace
+
+std::string base64(const void* data, std::size_t size_bytes) {
+  const auto* bytes = static_cast<const std::uint8_t*>(data);
+  std::string text;
+  text.reserve(base64_length(size_bytes));
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (std::size_t at = 0; at < size_bytes; ++at) {
+    bits = bits << 8 | bytes[at];
+    for (count += 8; count >= 6; count -= 6)
+      text += alphabet[bits >> (count - 6) & 63];
+  }
+  if (count > 0)
+    text += alphabet[bits << (6 - count) & 63];
+  return text;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 == 1)
+    return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    const std::uint8_t digit = digits[static_cast<std::uint8_t>(letter)];
+    if (digit == no_digit)
+      return std::nullopt;
+    bits = bits << 6 | digit;
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += static_cast<char>(bits >> count & 255);
+    }
+  }
+  const bool left_over = (bits & ((1U << count) - 1)) != 0;
+  return left_over ? std::nullopt : std::optional(bytes);
 }
 
 } // namespace shmemctl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <initializer_list>
 #include <limits>
 
 #include "src/base/error.h"
@@ -96,6 +97,126 @@ HostAndPort parse_session_id(const std::string& text) {
   in_addr ipv4{};
   parsed.is_address = inet_pton(AF_INET, parsed.host.c_str(), &ipv4) == 1;
   return parsed;
+}
+
+namespace {
+
+std::optional<int> number_of(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  if (found == environment.end())
+    return std::nullopt;
+  const std::optional<long long> number = parse_integer(trim(found->second));
+  if (!number || *number < 0 || *number > std::numeric_limits<int>::max())
+    return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+std::optional<int> first_of(const Environment& environment,
+                            std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const std::optional<int> number = number_of(environment, name))
+      return number;
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<int> launched_rank(const Environment& environment) {
+  // In the order in which BOOTSTRAP=auto looks. A session by hand names its rank itself.
+  if (environment.count(local_variables::id) != 0)
+    return number_of(environment, local_variables::rank);
+  if (const auto by_hand = number_of(environment, "SHMEMCTL_BOOTSTRAP_UID_RANK"))
+    return by_hand;
+  if (launched_size(environment) > 1 || launcher_name(environment) != "none")
+    if (const auto rank = first_of(
+            environment, {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}))
+      return rank;
+  if (launched_size(environment) > 1 || launcher_name(environment) != "none" ||
+      environment.count("PMIX_RANK") != 0)
+    return std::nullopt;
+  for (const char* by_hand : {"SHMEMCTL_BOOTSTRAP_UID", "SHMEMCTL_BOOTSTRAP_UID_SESSION_ID",
+                              "NVSHMEM_BOOTSTRAP_UID_SESSION_ID"})
+    if (environment.count(by_hand) != 0) // torchrun and the like: the bootstrap knows
+      return first_of(environment, {"RANK"});
+  return 0;
+}
+
+std::optional<int> launched_local_rank(const Environment& environment) {
+  if (environment.count(local_variables::id) != 0) // all of them are on this machine
+    return number_of(environment, local_variables::rank);
+  return first_of(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMIX_LOCAL_RANK",
+                                "SLURM_LOCALID"});
+}
+
+// What a launcher leaves in the environment of the processes that it starts.
+
+namespace {
+
+/// Empty is the same as unset: batch systems export empty variables.
+std::string variable(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+bool has(const Environment& environment, const char* name) {
+  return !variable(environment, name).empty();
+}
+
+long long count(const Environment& environment, const char* name) {
+  return std::max(0LL, parse_integer(trim(variable(environment, name))).value_or(0));
+}
+
+/// Open MPI's launchers are one program; the shell's variable of the command tells them apart.
+bool called_as_oshrun(const Environment& environment) {
+  const std::string command = variable(environment, "_");
+  const std::string name = command.substr(command.rfind('/') + 1);
+  return name == "oshrun" || name == "shmemrun";
+}
+
+/// Tasks of this process's Slurm step. A batch script is no step: Slurm gives it SLURM_NTASKS of
+/// the whole allocation and SLURM_PROCID=0, but it is one process.
+long long slurm_tasks(const Environment& environment) {
+  if (has(environment, "SLURM_STEP_NUM_TASKS"))
+    return count(environment, "SLURM_STEP_NUM_TASKS");
+  if (!has(environment, "SLURM_PROCID"))
+    return 0;
+  const bool step = has(environment, "SLURM_STEP_ID") || has(environment, "SLURM_STEPID");
+  const bool batch_script =
+      has(environment, "SLURM_JOB_ID") && !step && count(environment, "SLURM_PROCID") == 0;
+  return batch_script ? 0 : count(environment, "SLURM_NTASKS");
+}
+
+bool has_hydra_variables(const Environment& environment) {
+  return has(environment, "MPI_LOCALNRANKS") || has(environment, "HYDI_CONTROL_FD");
+}
+
+} // namespace
+
+std::string launcher_name(const Environment& environment) {
+  if (has(environment, local_variables::id))
+    return "run";
+  if (has(environment, "OMPI_COMM_WORLD_SIZE"))
+    return called_as_oshrun(environment) ? "oshrun" : "mpirun";
+  const bool pmi =
+      has(environment, "PMI_FD") || has(environment, "PMI_PORT") || has(environment, "PMI_SIZE");
+  if (pmi && has_hydra_variables(environment)) // before Slurm: Hydra also runs inside allocations
+    return "hydra";
+  if (slurm_tasks(environment) > 0)
+    return "srun";
+  if (pmi)
+    return "pmi";
+  return "none";
+}
+
+long long launched_size(const Environment& environment) {
+  long long size = 1;
+  if (has(environment, local_variables::id))
+    return std::max(size, count(environment, local_variables::size));
+  // Open MPI's own count is right where mpirun runs inside a Slurm allocation.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (has(environment, name))
+      return std::max(size, count(environment, name));
+  return std::max(size, slurm_tasks(environment));
 }
 
 } // namespace shmemctl

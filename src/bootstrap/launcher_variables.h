@@ -1,6 +1,8 @@
-// Rank and size of a process, as launchers leave them in its environment.
+// Rank and size of this process as its launcher left them in the environment, before any bootstrap
+// is opened.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +36,13 @@ struct HostAndPort {
   bool is_address = false; ///< not a name
 };
 HostAndPort parse_session_id(const std::string& text);
+
+/// The rank that the launcher, or the user who started the job by hand, gave to this process; 0 if
+/// it was not launched as one of several; nothing if its environment does not say.
+std::optional<int> launched_rank(const Environment& environment);
+
+/// Its rank among the processes of the job on this machine; nothing if the environment does not
+/// say.
+std::optional<int> launched_local_rank(const Environment& environment);
 
 } // namespace shmemctl

@@ -1,13 +1,14 @@
 #include "src/bootstrap/mpi_bootstrap.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <utility>
 
 #include "src/base/log.h"
 #include "src/base/signal_dispositions.h"
-#include "src/bootstrap/backoff.h"
-#include "src/bootstrap/pieces.h"
+#include "src/base/wait.h"
+#include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {
@@ -40,7 +41,7 @@ MpiBootstrap::MpiBootstrap(const Arguments& arguments, const Deadline& deadline)
 }
 
 MpiBootstrap::~MpiBootstrap() {
-  if (!pending_ && buffers_->outbox.empty())
+  if (!pending_ && buffers_->pending_queries.empty())
     return;
   // MPI may still read or write the buffers of a call that was given up, until the program's end.
   static std::mutex mutex;
@@ -49,7 +50,7 @@ MpiBootstrap::~MpiBootstrap() {
   kept.push_back(std::move(buffers_));
 }
 
-/// MPI_Init waits for every process of the job and cannot be told when to stop.
+/// MPI_Init waits for every process of the job and has no timeout.
 void MpiBootstrap::initialise(const Deadline& deadline) {
   blocking_ = std::make_unique<BlockingCalls>();
   const auto result = std::make_shared<int>(MpiLibrary::success);
@@ -85,17 +86,17 @@ void MpiBootstrap::copy_communicator(MpiComm original, const Deadline& deadline)
   check(mpi_.Comm_rank(original, &rank), "MPI_Comm_rank");
   check(mpi_.Comm_size(original, &size), "MPI_Comm_size");
   set_ranks(rank, size);
-  heard_.assign(ranks(), -1);
+  last_call_of_.assign(ranks(), -1);
   MpiRequest request = nullptr;
   check(mpi_.Comm_idup(original, &comm_, &request), "MPI_Comm_idup");
-  // Nobody can be hailed on a communicator that is not there yet.
-  PollBackoff backoff;
-  for (int done = 0; done == 0; backoff.pause()) {
+  // Progress queries need a communicator, which does not exist yet: the timeout error names no
+  // rank.
+  Wait wait(health(), deadline, {"MPI_Comm_idup"}, library_backoff);
+  wait_until(wait, [&] {
+    int done = 0;
     check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), "MPI_Comm_idup");
-    health().check();
-    if (done == 0 && deadline.passed())
-      health().give_up("MPI_Comm_idup", -1);
-  }
+    return done != 0;
+  });
   check(mpi_.Comm_set_errhandler(comm_, mpi_.errors_return), "MPI_Comm_set_errhandler");
 }
 
@@ -105,7 +106,7 @@ void MpiBootstrap::check(int code, const char* call) const {
                 "see what mpirun and the other PEs say");
 }
 
-std::size_t MpiBootstrap::piece_bytes() const {
+std::size_t MpiBootstrap::chunk_bytes() const {
   return std::max<std::size_t>(1, staging_bytes_ / ranks());
 }
 
@@ -140,7 +141,7 @@ void MpiBootstrap::check_header(const Header& mine, int from) const {
 void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                              const Deadline& deadline) {
   const Header header{allgather_kind, bytes_per_rank};
-  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, chunk_bytes(), [&](std::size_t offset, std::size_t bytes) {
     const std::size_t block_bytes = sizeof(Header) + bytes;
     copy_bytes(begin_send(header, 1, bytes), static_cast<const std::byte*>(send) + offset, bytes);
     const std::byte* received = begin_receive(ranks(), bytes);
@@ -160,7 +161,7 @@ void MpiBootstrap::allgather(const void* send, void* receive, std::size_t bytes_
 void MpiBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                             const Deadline& deadline) {
   const Header header{alltoall_kind, bytes_per_rank};
-  for_each_piece(bytes_per_rank, piece_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, chunk_bytes(), [&](std::size_t offset, std::size_t bytes) {
     const std::size_t block_bytes = sizeof(Header) + bytes;
     copy_blocks(begin_send(header, ranks(), bytes), block_bytes,
                 static_cast<const std::byte*>(send) + offset, bytes_per_rank, bytes, ranks());
@@ -186,7 +187,7 @@ void MpiBootstrap::barrier(const Deadline& deadline) {
 
 void MpiBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
                              const Deadline& deadline) {
-  for_each_piece(size_bytes, staging_bytes_, [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(size_bytes, staging_bytes_, [&](std::size_t offset, std::size_t bytes) {
     buffers_->send.resize(bytes);
     if (rank() == root)
       copy_bytes(buffers_->send.data(), static_cast<const std::byte*>(data) + offset, bytes);
@@ -216,7 +217,7 @@ void MpiBootstrap::finish(const Deadline& deadline) {
         "MPI_Finalize", [finalize = mpi_.Finalize, result] { *result = finalize(); }, deadline,
         health());
     check(*result, "MPI_Finalize");
-    buffers_->outbox.clear();
+    buffers_->pending_queries.clear();
   }
 }
 
@@ -254,6 +255,92 @@ std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& d
   if (arguments.communicator == nullptr)
     refuse_silent_single(*bootstrap, request.environment);
   return bootstrap;
+}
+
+// How the MPI bootstrap waits for a call, and how it finds the rank that is missing from it.
+
+namespace {
+
+constexpr int progress_query_tag = 0x5348;
+/// How long others have to answer once a deadline has passed.
+constexpr std::chrono::duration<double> answer_span{1.0};
+/// In larger jobs queries from all ranks to all ranks would be too many messages.
+constexpr int max_ranks_to_query = 1024;
+constexpr int polls_between_queries = 16;
+
+} // namespace
+
+void MpiBootstrap::wait(MpiRequest& request, const char* call, const Deadline& deadline) {
+  ++call_;
+  pending_ = true;
+  // `find_peer` asks the other ranks, which may take a second: only at the deadline.
+  Wait wait(health(), deadline, {.step = call, .find_peer = [this] { return missing_rank(); }},
+            library_backoff);
+  for (int poll = 1;; ++poll) {
+    int done = 0;
+    check(mpi_.Test(&request, &done, MpiLibrary::ignore_status), call);
+    if (done != 0) {
+      pending_ = false;
+      return;
+    }
+    if (poll % polls_between_queries == 0)
+      answer_progress_queries();
+    wait.pause();
+  }
+}
+
+/// Asks every rank which call it is in. Waiting ranks respond; the first one that does not, or that
+/// is in an earlier call, is the missing one. -1 if there is none.
+int MpiBootstrap::missing_rank() {
+  if (size() > max_ranks_to_query)
+    return -1;
+  last_call_of_[static_cast<std::size_t>(rank())] = call_;
+  for (int other = 0; other < size(); ++other)
+    if (other != rank())
+      send_progress_query(other, true);
+  const Deadline answers_due = Deadline::after(answer_span);
+  const auto culprit = [this] {
+    return std::find_if(last_call_of_.begin(), last_call_of_.end(),
+                        [this](std::int64_t call) { return call < call_; });
+  };
+  Backoff backoff(library_backoff);
+  while (culprit() != last_call_of_.end() && !answers_due.passed()) {
+    answer_progress_queries();
+    health().check();
+    backoff.pause();
+  }
+  return culprit() == last_call_of_.end() ? -1
+                                          : static_cast<int>(culprit() - last_call_of_.begin());
+}
+
+void MpiBootstrap::send_progress_query(int other, bool wants_response) {
+  buffers_->pending_queries.push_back({rank(), call_, wants_response});
+  MpiRequest request = nullptr;
+  check(mpi_.Isend(&buffers_->pending_queries.back(), sizeof(ProgressQuery), mpi_.byte, other,
+                   progress_query_tag, comm_, &request),
+        "MPI_Isend");
+  check(mpi_.Request_free(&request), "MPI_Request_free");
+}
+
+void MpiBootstrap::answer_progress_queries() {
+  for (;;) {
+    int waiting = 0;
+    check(mpi_.Iprobe(MpiLibrary::any_source, progress_query_tag, comm_, &waiting,
+                      MpiLibrary::ignore_status),
+          "MPI_Iprobe");
+    if (waiting == 0)
+      return;
+    ProgressQuery heard{};
+    check(mpi_.Recv(&heard, sizeof heard, mpi_.byte, MpiLibrary::any_source, progress_query_tag,
+                    comm_, MpiLibrary::ignore_status),
+          "MPI_Recv");
+    if (heard.rank < 0 || heard.rank >= size())
+      continue;
+    std::int64_t& last = last_call_of_[static_cast<std::size_t>(heard.rank)];
+    last = std::max(last, heard.call);
+    if (heard.wants_response != 0)
+      send_progress_query(static_cast<int>(heard.rank), false);
+  }
 }
 
 } // namespace shmemctl

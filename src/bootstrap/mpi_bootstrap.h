@@ -19,11 +19,12 @@ public:
     std::string library = "libmpi.so.40";
     /// An MPI_Comm* of the program, which has initialised MPI; null is MPI_COMM_WORLD.
     const void* communicator = nullptr;
-    /// Payloads pass through a buffer of this size: it keeps counts far below MPI's 2^31 - 1, and a
-    /// call that is given up cannot write into memory of the caller.
+    /// Payloads are copied through a buffer of this size: it keeps counts far below MPI's 2^31 - 1,
+    /// and an abandoned call cannot write into memory of the caller.
     std::size_t staging_bytes = std::size_t{16} << 20;
   };
-  /// Initialises MPI if nobody has, and copies the communicator (collective). Throws Error.
+  /// Initialises MPI unless the program has, and duplicates the communicator (collective). Throws
+  /// Error.
   MpiBootstrap(const Arguments& arguments, const Deadline& deadline);
   /// Without finish(), MPI is left as it is: leaving it is collective and could hang.
   ~MpiBootstrap() override;
@@ -41,9 +42,10 @@ public:
   void leave(const Deadline& deadline) noexcept override;
 
 private:
-  /// "I am in call `call`": sent around when a deadline has passed, to find who is not.
-  struct Hail {
-    std::int64_t rank, call, wants_answer;
+  /// "I am in call `call`": sent to all ranks when a deadline has passed, to find the rank that is
+  /// not.
+  struct ProgressQuery {
+    std::int64_t rank, call, wants_response;
   };
   /// Stands before each payload, so that PEs that are out of step find out.
   struct Header {
@@ -51,7 +53,7 @@ private:
   };
   struct Buffers {
     std::vector<std::byte> send, receive;
-    std::deque<Hail> outbox; ///< hails that MPI may still be sending
+    std::deque<ProgressQuery> pending_queries; ///< queries that MPI may still be sending
   };
 
   void initialise(const Deadline& deadline);
@@ -62,21 +64,20 @@ private:
   std::byte* begin_send(const Header& header, std::size_t blocks, std::size_t bytes);
   std::byte* begin_receive(std::size_t blocks, std::size_t bytes);
   void wait(MpiRequest& request, const char* call, const Deadline& deadline);
-  void give_up(const char* call); ///< throws
   int missing_rank();
-  void hail(int rank, bool wants_answer);
-  void hear_hails();
+  void send_progress_query(int rank, bool wants_response);
+  void answer_progress_queries();
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
-  std::size_t piece_bytes() const;
+  std::size_t chunk_bytes() const;
 
   MpiLibrary mpi_;
   std::unique_ptr<BlockingCalls> blocking_; ///< the thread that initialised MPI, if we did
   MpiComm comm_ = nullptr;
   std::size_t staging_bytes_;
   std::unique_ptr<Buffers> buffers_ = std::make_unique<Buffers>();
-  std::vector<std::int64_t> heard_; ///< by rank: the last call that it said it is in
-  std::int64_t call_ = 0;           ///< number of the call that this rank is in
-  bool pending_ = false;            ///< MPI works on the buffers
+  std::vector<std::int64_t> last_call_of_; ///< by rank: the last call that it said it is in
+  std::int64_t call_ = 0;                  ///< number of the call that this rank is in
+  bool pending_ = false;                   ///< MPI works on the buffers
 };
 
 } // namespace shmemctl

@@ -117,7 +117,7 @@ std::string MpiLibrary::error_text(int code) const {
 MpiLibrary open_mpi_library(const std::string& name) {
   refuse_another_mpi(name);
   std::string why;
-  // A first look that leaves nothing behind if it is not Open MPI.
+  // Probes the library without keeping it loaded if it is not Open MPI.
   auto library = DynamicLibrary::open({name}, &why);
   if (!library)
     throw Error(ExitCode::unavailable, name, "open", why, other_ways);

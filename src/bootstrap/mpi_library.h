@@ -57,7 +57,7 @@ struct MpiLibrary {
   static constexpr int thread_serialized = 2;
   static constexpr void* ignore_status = nullptr;
 
-  /// MPI's own words for an error code.
+  /// MPI's error string.
   std::string error_text(int code) const;
 };
 

@@ -5,8 +5,8 @@
 
 #include "src/base/log.h"
 #include "src/base/round_up.h"
-#include "src/bootstrap/backoff.h"
-#include "src/bootstrap/pieces.h"
+#include "src/base/wait.h"
+#include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t sets = 2;
 constexpr std::size_t cache_line_bytes = 64;
 constexpr std::size_t smallest_slot_bytes = 256;
-/// How long the thread polls before it comes back for a look at the deadline and the job's health.
+/// How long the thread polls before it returns for a check of the deadline and the job's health.
 constexpr std::chrono::milliseconds polling_span{20};
 constexpr std::chrono::seconds abort_span{2};
 
@@ -26,7 +26,7 @@ std::uint64_t load_flag(std::uint64_t& flag) {
 
 } // namespace
 
-/// The library and the symmetric memory. Slots and flags lie at the same place on every PE.
+/// The library and the symmetric memory. Slots and flags are at the same offset on every PE.
 struct OpenshmemBootstrap::Shared {
   OpenshmemLibrary shmem;
   int me = 0, n_pes = 1;
@@ -71,7 +71,7 @@ OpenshmemBootstrap::OpenshmemBootstrap(const Arguments& arguments, const Deadlin
 
 OpenshmemBootstrap::~OpenshmemBootstrap() {
   if (!finished_ && own_initialisation_)
-    leave_openshmem_behind();
+    abandon_openshmem();
 }
 
 void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadline) {
@@ -84,7 +84,7 @@ void OpenshmemBootstrap::set_up(std::size_t staging_bytes, const Deadline& deadl
     if (shared->memory == nullptr)
       return;
     std::fill_n(shared->memory, shared->flags_bytes, std::byte{0});
-    shared->shmem.barrier_all(); // nobody puts before all flags are zero
+    shared->shmem.barrier_all(); // no PE may put before all flags are zero
   };
   blocking_.run("shmem_malloc", set_up_memory, deadline, health());
   if (shared_->memory == nullptr)
@@ -159,7 +159,7 @@ void OpenshmemBootstrap::put_frames(const Round& round, const char* step,
 void OpenshmemBootstrap::wait_for_frames(const char* step, const Deadline& deadline) {
   const auto poll = [shared = shared_, number = round_] {
     const Deadline end = Deadline::after(polling_span);
-    PollBackoff backoff;
+    Backoff backoff(library_backoff);
     for (int from = 0; from < shared->n_pes && !end.passed();) {
       if (load_flag(shared->flag(number, from)) == number) {
         ++from;
@@ -203,7 +203,7 @@ void OpenshmemBootstrap::check_headers(const Header& mine) const {
 
 void OpenshmemBootstrap::allgather(const void* send, void* receive, std::size_t bytes_per_rank,
                                    const Deadline& deadline) {
-  for_each_piece(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
     run_round(
         {.header = {.kind = static_cast<std::uint64_t>(Kind::allgather), .bytes = bytes_per_rank},
          .payload = static_cast<const std::byte*>(send) + offset,
@@ -218,7 +218,7 @@ void OpenshmemBootstrap::allgather(const void* send, void* receive, std::size_t 
 
 void OpenshmemBootstrap::alltoall(const void* send, void* receive, std::size_t bytes_per_rank,
                                   const Deadline& deadline) {
-  for_each_piece(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+  for_each_chunk(bytes_per_rank, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
     run_round(
         {.header = {.kind = static_cast<std::uint64_t>(Kind::alltoall), .bytes = bytes_per_rank},
          .payload = static_cast<const std::byte*>(send) + offset,
@@ -238,16 +238,16 @@ void OpenshmemBootstrap::barrier(const Deadline& deadline) {
 
 void OpenshmemBootstrap::broadcast(void* data, std::size_t size_bytes, int root,
                                    const Deadline& deadline) {
-  for_each_piece(size_bytes, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
-    std::byte* piece = static_cast<std::byte*>(data) + offset;
+  for_each_chunk(size_bytes, payload_limit_bytes(), [&](std::size_t offset, std::size_t bytes) {
+    std::byte* chunk = static_cast<std::byte*>(data) + offset;
     run_round({.header = {.kind = static_cast<std::uint64_t>(Kind::broadcast),
                           .bytes = size_bytes,
                           .root = static_cast<std::uint64_t>(root)},
-               .payload = piece,
+               .payload = chunk,
                .payload_bytes = rank() == root ? bytes : 0},
               deadline);
     if (rank() != root)
-      copy_bytes(piece, payload_from(root), bytes);
+      copy_bytes(chunk, payload_from(root), bytes);
   });
 }
 
@@ -255,7 +255,7 @@ void OpenshmemBootstrap::abort(ExitCode code, const std::string& message) noexce
   if (blocking_.abandoned())
     return; // its thread hangs in a call: OpenSHMEM cannot be asked
   log(LogLevel::info, "bootstrap", "shmem_global_exit: " + message);
-  leave_openshmem_behind();
+  abandon_openshmem();
   try {
     blocking_.run(
         "shmem_global_exit",

@@ -1,4 +1,4 @@
-// Collectives over OpenSHMEM: puts and polled flags, because its own collectives wait for ever.
+// Collectives over OpenSHMEM: puts and polled flags, because its own collectives have no timeout.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ private:
   std::size_t ranks() const { return static_cast<std::size_t>(size()); }
   static const char* to_string(Kind kind);
 
-  std::shared_ptr<Shared> shared_; ///< also held by calls that were left behind
+  std::shared_ptr<Shared> shared_; ///< also held by abandoned calls
   BlockingCalls blocking_;         ///< the thread that makes all OpenSHMEM calls
   std::uint64_t round_ = 0;
   bool own_initialisation_ = false;

@@ -18,7 +18,7 @@ constexpr const char* other_ways =
     "apt install libopenmpi3, point SHMEMCTL_OPENSHMEM_LIBRARY at Open MPI's liboshmem, or choose "
     "another SHMEMCTL_BOOTSTRAP";
 
-// An exit handler has no other way to learn it.
+// An exit handler has no other access to it.
 std::atomic<bool> left_behind{false};
 
 /// Runs before OpenSHMEM's own exit handler, because it is registered later.
@@ -41,12 +41,12 @@ bool in_main_program(const void* address) {
         for (int at = 0; at < object->dlpi_phnum; ++at) {
           const auto& segment = object->dlpi_phdr[at];
           const std::uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
-          // _end is the address behind the last byte.
+          // _end is the address of the first byte after the data.
           if (segment.p_type == PT_LOAD && sought.address >= begin &&
               sought.address <= begin + segment.p_memsz)
             sought.found = true;
         }
-        return 1; // the main program comes first; no other is of interest
+        return 1; // the main program is reported first; no other object is of interest
       },
       &search);
   return search.found;
@@ -129,7 +129,7 @@ OpenshmemLibrary open_openshmem_library(const std::string& name) {
   return shmem;
 }
 
-void leave_openshmem_behind() noexcept {
+void abandon_openshmem() noexcept {
   left_behind.store(true, std::memory_order_release);
 }
 

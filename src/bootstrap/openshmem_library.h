@@ -31,8 +31,8 @@ struct OpenshmemLibrary {
   static constexpr int success = 0;
   static constexpr int thread_serialized = 2;
 
-  /// Initialises it on the calling thread, which all other calls must come from. Waits for all PEs
-  /// of the job, without a deadline.
+  /// Initialises it on the calling thread, which must make all other calls too. Waits for all PEs
+  /// of the job, without a timeout.
   int initialise() const;
 };
 
@@ -41,8 +41,8 @@ struct OpenshmemLibrary {
 /// @param name e.g. "liboshmem.so.40"
 OpenshmemLibrary open_openshmem_library(const std::string& name);
 
-/// From now on the end of the program does not wait for the other PEs: shmem_init registers an exit
-/// handler that does, for ever if one of them is lost.
-void leave_openshmem_behind() noexcept;
+/// From now on the exit of the program does not wait for the other PEs: shmem_init registers an
+/// exit handler that does, forever if one of them is lost.
+void abandon_openshmem() noexcept;
 
 } // namespace shmemctl

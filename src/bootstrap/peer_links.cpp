@@ -15,7 +15,7 @@ constexpr std::size_t read_ahead_bytes = 65536, most_read_ahead_bytes = std::siz
 constexpr short hung_up = POLLRDHUP | POLLHUP | POLLERR | POLLNVAL;
 constexpr std::chrono::duration<double> patience_with_leaving{2.0};
 /// A PE that has not sent its message of a round waits in an earlier round itself, unless it is the
-/// one that everybody waits for. So who waits in an earlier round gives up first, and is heard.
+/// cause. So the PE in the earliest round times out first, and its error reaches the others.
 constexpr std::chrono::milliseconds patience_per_round{50};
 
 FrameHeader header_of(const CallLabel& call, int round, std::size_t size_bytes) {
@@ -55,19 +55,19 @@ struct PeerLinks::Receiving {
 };
 
 PeerLinks::PeerLinks(int rank, int size, NeighbourSockets sockets) : rank_(rank) {
-  for (std::size_t level = 0; level < sockets.forth.size(); ++level) {
-    forth_.emplace_back();
-    forth_.back().socket = std::move(sockets.forth[level]);
-    forth_.back().peer = neighbour_forth(rank, size, static_cast<int>(level));
-    back_.emplace_back();
-    back_.back().socket = std::move(sockets.back[level]);
-    back_.back().peer = neighbour_back(rank, size, static_cast<int>(level));
+  for (std::size_t level = 0; level < sockets.forward.size(); ++level) {
+    forward_.emplace_back();
+    forward_.back().socket = std::move(sockets.forward[level]);
+    forward_.back().peer = forward_neighbour(rank, size, static_cast<int>(level));
+    backward_.emplace_back();
+    backward_.back().socket = std::move(sockets.backward[level]);
+    backward_.back().peer = backward_neighbour(rank, size, static_cast<int>(level));
   }
 }
 
 template <class Action>
 void PeerLinks::for_each_link(const Action& action) {
-  for (std::vector<Link>* links : {&forth_, &back_})
+  for (std::vector<Link>* links : {&forward_, &backward_})
     for (Link& link : *links)
       action(link);
 }
@@ -78,8 +78,8 @@ void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& trans
     throw Error(ExitCode::usage, call.text(), call_attempted,
                 "a message would be larger than 1 GiB", "exchange less at a time");
   const auto level = static_cast<std::size_t>(round);
-  Sending sending{&call, &forth_[level], {}, 0, 0};
-  Receiving receiving{&call, &back_[level], round, {}, {}, 0, 0};
+  Sending sending{&call, &forward_[level], {}, 0, 0};
+  Receiving receiving{&call, &backward_[level], round, {}, {}, 0, 0};
   if (transfer.sends) {
     const auto wire = header_of(call, round, transfer.send_bytes()).encode();
     staging_.assign(wire.begin(), wire.end());
@@ -96,8 +96,8 @@ void PeerLinks::exchange(const CallLabel& call, int round, const Transfer& trans
     receiving.pieces = {Piece{receiving.wire.data(), receiving.wire.size()}, transfer.receive[0],
                         transfer.receive[1]};
   }
-  health_->waiting_for(transfer.receives ? back_[level].peer
-                                         : (transfer.sends ? forth_[level].peer : -1));
+  health_->waiting_for(transfer.receives ? backward_[level].peer
+                                         : (transfer.sends ? forward_[level].peer : -1));
   const Deadline until(deadline.at() + patience_per_round * round);
   for (;;) {
     const bool sent = !transfer.sends || advance(sending);
@@ -200,7 +200,7 @@ void PeerLinks::wait(const CallLabel& call, Link* sending, Link* receiving,
   set_.wake_after(deadline.poll_ms());
   set_.wait();
   for_each_link([&](Link& link) {
-    // What has come on the awaited link is read in order, its end last.
+    // Data on the awaited connection is read in order, its end last.
     if (&link != receiving && (set_.events(link.slot) & hung_up) != 0)
       on_hangup(call, link);
   });
@@ -251,14 +251,16 @@ void PeerLinks::scan(const CallLabel& call, Link& link) {
 }
 
 void PeerLinks::fail_with(const CallLabel& call, const std::optional<FailureReport>& report) {
-  heard_ = report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
-                                         "look at the output of the other PEs"});
-  health_->await_cause(heard_->reporter);
-  throw error_of(*heard_, call.text(), call_attempted);
+  received_failure_ =
+      report.value_or(FailureReport{ExitCode::unavailable, -1, "a PE failed and sent garbage",
+                                    "look at the output of the other PEs"});
+  health_->await_cause(received_failure_->reporter);
+  throw error_of(*received_failure_, call.text(), call_attempted);
 }
 
 void PeerLinks::lost(const CallLabel& call, const Link& link, const std::string& problem) {
-  // It may have ended because of a failure elsewhere, of which it or another neighbour has told.
+  // The peer may have closed because of a failure elsewhere, which it or another neighbour has
+  // reported.
   for_each_link([&](Link& other) {
     read_ahead(other);
     scan(call, other);
@@ -289,22 +291,23 @@ void PeerLinks::send_whole(Link& link, const Bytes& frame) {
       link.socket.send_some(frame.data(), frame.size());
     link.socket.end_sending();
   } catch (const Error&) {
-    // It has gone; there is nobody to tell.
+    // The peer has gone away; there is no one to notify.
     link.ended = true;
   }
 }
 
-void PeerLinks::tell_failure(const FailureReport& report) noexcept {
-  const Bytes frame = encode_frame(FrameKind::failure, (heard_ ? *heard_ : report).encode());
+void PeerLinks::send_failure(const FailureReport& report) noexcept {
+  const Bytes frame =
+      encode_frame(FrameKind::failure, (received_failure_ ? *received_failure_ : report).encode());
   for_each_link([&frame](Link& link) { send_whole(link, frame); });
 }
 
 void PeerLinks::say_goodbye(const Deadline& deadline) noexcept {
   const Bytes frame = encode_frame(FrameKind::goodbye);
   for_each_link([&frame](Link& link) { send_whole(link, frame); });
-  // Closing with unread bytes would take back what was sent and has not arrived yet.
+  // Closing with unread bytes would take backward what was sent and has not arrived yet.
   const Deadline end = deadline.at_most(patience_with_leaving);
-  std::size_t open = forth_.size() + back_.size();
+  std::size_t open = forward_.size() + backward_.size();
   while (open > 0 && !end.passed()) {
     set_.clear();
     for_each_link([&](Link& link) {

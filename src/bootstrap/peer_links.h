@@ -1,12 +1,12 @@
-// The rounds of the bootstrap's collectives over the connections to the neighbours.
+// Executes the rounds of the bootstrap's collectives over the connections to the neighbours.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "src/base/job_health.h"
-#include "src/bootstrap/collectives.h"
-#include "src/bootstrap/linking.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/poll_set.h"
 
 namespace shmemctl {
@@ -14,24 +14,24 @@ namespace shmemctl {
 /// What an Error of a call says was attempted.
 inline constexpr const char* call_attempted = "complete";
 
-/// A PE that fails says so on all of its links and ends them; its neighbours hear that wherever
-/// they wait, and pass it on. So does the loss of a neighbour.
+/// A PE that fails reports it on all of its connections and closes them; its neighbours read that
+/// wherever they wait, and forward it. The loss of a neighbour is handled in the same way.
 class PeerLinks final : public Links {
 public:
   PeerLinks(int rank, int size, NeighbourSockets sockets);
 
   void watch(JobHealth& health) { health_ = &health; }
-  int levels() const override { return static_cast<int>(forth_.size()); }
+  int levels() const override { return static_cast<int>(forward_.size()); }
   /// Throws Error: the deadline passed, a PE was lost or failed, or PEs are not in step.
   void exchange(const CallLabel& call, int round, const Transfer& transfer,
                 const Deadline& deadline) override;
 
-  /// Says on every link, as far as that goes without waiting, that the job has failed. If the
-  /// failure was heard from another PE, that is passed on instead.
-  void tell_failure(const FailureReport& report) noexcept;
+  /// Sends the failure of the job on every connection, without blocking. A failure that was
+  /// received from another PE is forwarded instead.
+  void send_failure(const FailureReport& report) noexcept;
   /// Takes leave and waits until the neighbours have done so as well, for two seconds at most.
   void say_goodbye(const Deadline& deadline) noexcept;
-  bool empty() const { return forth_.empty(); }
+  bool empty() const { return forward_.empty(); }
 
 private:
   struct Link {
@@ -64,10 +64,10 @@ private:
   void for_each_link(const Action& action);
 
   int rank_;
-  std::vector<Link> forth_, back_;
+  std::vector<Link> forward_, backward_;
   PollSet set_;
   Bytes staging_;
-  std::optional<FailureReport> heard_;
+  std::optional<FailureReport> received_failure_;
   JobHealth nobody_;
   JobHealth* health_ = &nobody_;
 };

@@ -6,7 +6,7 @@
 
 #include "src/base/log.h"
 #include "src/base/text.h"
-#include "src/bootstrap/pieces.h"
+#include "src/bootstrap/chunks.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {

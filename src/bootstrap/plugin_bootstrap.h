@@ -1,4 +1,4 @@
-// The bootstrap that a user's shared object supplies.
+// The bootstrap over a shared object that the user supplies.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace shmemctl {
 
-/// Nothing that a plugin does is trusted: its table and ranks are checked, its calls are made on a
-/// thread that can be left behind, and they work on buffers that outlive them.
+/// A plugin is not trusted: its table and ranks are checked, its calls are made on a thread that
+/// can be abandoned, and they work on buffers that outlive them.
 class PluginBootstrap final : public Bootstrap {
 public:
   /// Loads and joins. Throws Error: no such file, no entry point, another ABI, functions that are
@@ -32,7 +32,7 @@ public:
   void finish(const Deadline& deadline) override;
 
 private:
-  /// One call, with all that it touches; also held by a call that was left behind.
+  /// One call with all that it touches; also held by an abandoned call.
   struct Call {
     std::vector<std::byte> send, receive;
     shmemctl_bootstrap table{};

@@ -1,6 +1,10 @@
 #include "src/bootstrap/pmi_wire.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
@@ -17,7 +21,7 @@ constexpr std::size_t length_digits = 6;
               "launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
 }
 
-/// The words as a message, whose first word must be the command.
+/// The key=value pairs as a message, the first of which must be the command.
 std::optional<PmiMessage> message_of(PmiMessage::Words words) {
   if (words.empty() || words.front().first != "cmd" || words.front().second.empty())
     return std::nullopt;
@@ -125,6 +129,111 @@ std::optional<std::string> PmiFramer::next_block() {
   if (buffer_.size() < length_digits + bytes)
     return std::nullopt;
   return take(length_digits, bytes, length_digits + bytes);
+}
+
+namespace {
+
+constexpr int health_interval_ms = 50;
+constexpr std::size_t read_bytes = 4096;
+
+bool try_again(int error_number) {
+  return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
+
+PmiMessage checked(std::optional<PmiMessage> message, const std::string& frame,
+                   const std::string& expected) {
+  if (message && message->command() == expected)
+    return std::move(*message);
+  throw Error(ExitCode::unavailable, "the answer of the process manager", "read",
+              "it is \"" + printable(frame, 80) + "\" where \"cmd=" + expected + "\" belongs",
+              "check that the launcher serves the protocol that SHMEMCTL_BOOTSTRAP names");
+}
+
+} // namespace
+
+PmiConnection::PmiConnection(FileDescriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+void PmiConnection::closed(int error_number, const Wait& wait) {
+  const std::string why = error_number == 0 ? "closed" : std::strerror(error_number);
+  throw Error(ExitCode::unavailable, wait.step, "complete",
+              "the connection to the process manager: " + why,
+              "see what the launcher and the other PEs say: the launcher has ended, or it ends the "
+              "job");
+}
+
+void PmiConnection::wait_for(short events, const Wait& wait) const {
+  wait.health.check();
+  if (wait.deadline.passed())
+    wait.health.give_up(wait.step, wait.peer);
+  pollfd waiting{descriptor_.get(), events, 0};
+  if (::poll(&waiting, 1, wait.deadline.poll_ms(health_interval_ms)) < 0 && errno != EINTR)
+    throw system_error("the process manager's connection", "poll", errno,
+                       "see what the launcher says");
+}
+
+void PmiConnection::send(std::string_view bytes, const Wait& wait) {
+  while (!bytes.empty()) {
+    const ssize_t sent =
+        ::send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0)
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    else if (try_again(errno))
+      wait_for(POLLOUT, wait);
+    else
+      closed(errno, wait);
+  }
+}
+
+void PmiConnection::read_some(const Wait& wait) {
+  char bytes[read_bytes];
+  const ssize_t got = ::recv(descriptor_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  if (got > 0)
+    framer_.feed({bytes, static_cast<std::size_t>(got)});
+  else if (got < 0 && try_again(errno))
+    wait_for(POLLIN, wait);
+  else
+    closed(got == 0 ? 0 : errno, wait);
+}
+
+std::string PmiConnection::receive(NextFrame next_frame, const Wait& wait) {
+  wait.health.waiting_for(wait.peer);
+  for (;;) {
+    if (auto frame = (framer_.*next_frame)()) {
+      wait.health.waiting_for(-1);
+      return std::move(*frame);
+    }
+    read_some(wait);
+  }
+}
+
+PmiMessage PmiConnection::ask_line(const PmiMessage& request, const std::string& expected,
+                                   const Wait& wait) {
+  send(format_pmi1(request), wait);
+  return receive_line(expected, wait);
+}
+
+PmiMessage PmiConnection::receive_line(const std::string& expected, const Wait& wait) {
+  const std::string line = receive(&PmiFramer::next_line, wait);
+  return checked(parse_pmi1(line), line, expected);
+}
+
+PmiMessage PmiConnection::ask_block(const PmiMessage& request, const Wait& wait) {
+  send(format_pmi2(request), wait);
+  const std::string block = receive(&PmiFramer::next_block, wait);
+  return checked(parse_pmi2(block), block, request.command() + "-response");
+}
+
+void PmiConnection::require_success(const PmiMessage& response, const std::string& step) {
+  const auto rc = response.find("rc");
+  if (!rc || response.integer("rc") == 0)
+    return;
+  std::string words;
+  for (const char* name : {"errmsg", "msg", "error_msg"})
+    if (const auto text = response.find(name))
+      words = ": " + printable(*text, 100);
+  throw Error(ExitCode::unavailable, step, "complete",
+              "the process manager refuses with rc=" + printable(*rc, 20) + words,
+              "see what the launcher says, or choose another SHMEMCTL_BOOTSTRAP");
 }
 
 } // namespace shmemctl

@@ -13,9 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/deadline.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/job_health.h"
+
 namespace shmemctl {
 
-/// One request or answer: a command and its words.
+/// One request or response: a command and its key=value pairs.
 class PmiMessage {
 public:
   explicit PmiMessage(std::string command) : command_(std::move(command)) {}
@@ -27,9 +31,9 @@ public:
   }
   using Words = std::vector<std::pair<std::string, std::string>>;
   const Words& words() const { return words_; }
-  /// The first word of that name.
+  /// The first value of that name.
   std::optional<std::string> find(std::string_view name) const;
-  /// A word that is an integer; nothing if it is not there or is none.
+  /// A value that is an integer; nothing if it is missing or malformed.
   std::optional<long long> integer(std::string_view name) const;
   bool operator==(const PmiMessage&) const = default;
 
@@ -38,8 +42,8 @@ private:
   Words words_;
 };
 
-/// A line without its newline; nothing if it is no message. A word without '=' belongs to the value
-/// before it: error texts hold blanks.
+/// A line without its newline; nothing if it is malformed. A token without '=' belongs to the value
+/// before it: error texts contain blanks.
 std::optional<PmiMessage> parse_pmi1(std::string_view line);
 /// With the newline. Names and values must not hold blanks or newlines.
 std::string format_pmi1(const PmiMessage& message);
@@ -64,6 +68,47 @@ public:
 private:
   std::string take(std::size_t from, std::size_t bytes, std::size_t until);
   std::string buffer_;
+};
+
+// The stream between a process and its process manager.
+
+/// Sends requests and receives responses, each with a deadline. Throws Error: `unavailable` if the
+/// process manager has closed the connection, sends something malformed, or reports an error (with
+/// its text); `deadline`.
+class PmiConnection {
+public:
+  /// A wait: until when, whom to ask meanwhile, and what for (for messages).
+  struct Wait {
+    const Deadline& deadline;
+    JobHealth& health;
+    std::string step;
+    int peer = -1; ///< whose doing is waited for, if it is one PE's
+  };
+
+  /// @param descriptor a connected stream socket
+  explicit PmiConnection(FileDescriptor descriptor);
+
+  /// PMI-1: sends a line and waits for the line `expected`.
+  PmiMessage ask_line(const PmiMessage& request, const std::string& expected, const Wait& wait);
+  /// PMI-1: waits for the line `expected`, which is unsolicited.
+  PmiMessage receive_line(const std::string& expected, const Wait& wait);
+  /// PMI-2: sends a block and waits for its answer, "<command>-response".
+  PmiMessage ask_block(const PmiMessage& request, const Wait& wait);
+  void send(std::string_view bytes, const Wait& wait);
+  void close() { descriptor_.reset(); }
+
+  /// Throws Error (unavailable) if the answer has an `rc` that is not 0.
+  static void require_success(const PmiMessage& response, const std::string& step);
+
+private:
+  using NextFrame = std::optional<std::string> (PmiFramer::*)();
+  std::string receive(NextFrame next_frame, const Wait& wait);
+  void read_some(const Wait& wait);
+  void wait_for(short events, const Wait& wait) const;
+  [[noreturn]] static void closed(int error_number, const Wait& wait);
+
+  FileDescriptor descriptor_;
+  PmiFramer framer_;
 };
 
 } // namespace shmemctl

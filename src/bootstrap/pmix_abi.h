@@ -1,4 +1,4 @@
-// What is needed of PMIx's binary interface, declared here so that the build needs no pmix.h. The
+// The part of the PMIx ABI that is used here, declared so that the build needs no pmix.h. The
 // layouts are those of version 3 and later, on LP64 machines; a test compares them with the header.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The descriptors of one poll(2), put together anew for each wait.
+// The file descriptors of one poll(2), built anew for each wait.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ public:
   /// Something is to be done after this time even if nothing happens.
   void wake_after(int wait_ms) { wait_ms_ = std::clamp(wait_ms, 0, wait_ms_); }
   void wait() {
-    // Interrupted: nothing is ready, and the caller looks at its deadline as ever.
+    // Interrupted: nothing is ready, and the caller checks its deadline as usual.
     if (poll(entries_.data(), entries_.size(), wait_ms_) < 0)
       for (pollfd& entry : entries_)
         entry.revents = 0;

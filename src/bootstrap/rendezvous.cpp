@@ -8,15 +8,93 @@
 #include "src/base/service_thread.h"
 #include "src/base/text.h"
 #include "src/base/timeout_words.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/interfaces.h"
 
 namespace shmemctl {
 
 namespace {
+constexpr std::size_t max_listed = 8, max_addresses_passed_on = 4;
+} // namespace
 
-/// A rendezvous that is ended after a failure stays this long for the PEs that have not come yet:
-/// else they would wait for it until their deadline.
+std::string list_ranks(const std::vector<int>& ranks, std::size_t total) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(ranks.size(), max_listed); ++i)
+    parts.push_back(std::to_string(ranks[i]));
+  std::string text = join(parts, ", ");
+  if (total > parts.size())
+    text += " and " + std::to_string(total - parts.size()) + " more";
+  return text;
+}
+
+Membership::Decision Membership::conflict(const std::string& text, const std::string& fix) const {
+  return {Verdict::conflict, {ExitCode::usage, -1, text, fix}};
+}
+
+Membership::Decision Membership::add(const Join& join) {
+  const std::string its_size = std::to_string(join.size);
+  if (join.size < 1 || join.size > max_pes)
+    return conflict(join.who + " says that its job has " + its_size + " PEs",
+                    "give a number of PEs from 1 to " + std::to_string(max_pes));
+  if (size_ == 0)
+    size_ = join.size;
+  if (join.rank < 0 || join.rank >= join.size)
+    return conflict(join.who + " has rank " + std::to_string(join.rank) + " in a job of " +
+                        its_size + " PEs",
+                    "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
+  if (join.size != size_)
+    return conflict((members_.empty() ? "another PE" : name(members_.begin()->first)) +
+                        " says that the job has " + std::to_string(size_) + " PEs, and PE " +
+                        std::to_string(join.rank) + " (" + join.who + ") says " + its_size,
+                    "start all PEs with the same number of PEs, or give each job its own id");
+  const auto [member, added] = members_.emplace(join.rank, join);
+  if (!added && member->second.nonce == join.nonce)
+    return {Verdict::duplicate, {}};
+  if (!added)
+    return conflict("rank " + std::to_string(join.rank) +
+                        " was given to two PEs: " + member->second.who + " and " + join.who,
+                    "give every PE its own rank from 0 to " + std::to_string(join.size - 1));
+  return {Verdict::welcome, {}};
+}
+
+std::string Membership::name(int rank) const {
+  const auto member = members_.find(rank);
+  const std::string who = member == members_.end() ? "" : " (" + member->second.who + ")";
+  return "PE " + std::to_string(rank) + who;
+}
+
+std::string Membership::missing() const {
+  std::vector<int> ranks;
+  int next = 0;
+  for (const auto& [rank, member] : members_) {
+    for (; next < rank && ranks.size() < max_listed; ++next)
+      ranks.push_back(next);
+    next = rank + 1;
+  }
+  for (; next < size_ && ranks.size() < max_listed; ++next)
+    ranks.push_back(next);
+  const auto total = static_cast<std::size_t>(size_ - joined());
+  return std::to_string(total) + " of " + std::to_string(size_) + " PEs " +
+         (total == 1 ? "has" : "have") + " not joined: PE " + list_ranks(ranks, total);
+}
+
+Neighbours Membership::neighbours_of(int rank) const {
+  Neighbours neighbours;
+  for (int level = 0; level < levels_of(size_); ++level) {
+    std::vector<std::string> addresses =
+        members_.at(forward_neighbour(rank, size_, level)).addresses;
+    addresses.resize(std::min(addresses.size(), max_addresses_passed_on));
+    neighbours.addresses.push_back(std::move(addresses));
+  }
+  return neighbours;
+}
+
+namespace {
+
+/// After a failure a rendezvous lives this long for PEs that have not joined yet: otherwise they
+/// would try to reach it until their deadline.
 constexpr std::chrono::duration<double> last_stay{1.0};
-/// The waiting PEs hear of a deadline this long before their own passes, or at 9/10 of it.
+/// Waiting PEs are notified of the timeout this long before their own deadline, or at 9/10 of it.
 constexpr double earlier_s = 0.5, earlier_share = 0.1;
 constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
@@ -24,7 +102,7 @@ constexpr std::size_t max_names = 4; // in one message, whose length is limited
 
 RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s)
     : id_(std::move(id)), end_(Deadline::after(std::chrono::duration<double>(timeout_s))),
-      until_(end_), reception_(std::move(listeners), id_.secret),
+      until_(end_), acceptor_(std::move(listeners), id_.secret),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_)
     throw system_error("the rendezvous", "start", errno, "raise the limit of open files");
@@ -34,7 +112,7 @@ RendezvousThread::RendezvousThread(UniqueId id, std::vector<Listener> listeners,
 RendezvousThread::~RendezvousThread() {
   stop_.store(true, std::memory_order_release);
   const std::uint64_t one = 1;
-  // Should the write fail, the thread looks at the flag within its longest wait all the same.
+  // If the write fails, the thread reads the flag at the end of its longest poll.
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
   thread_.join();
 }
@@ -45,14 +123,14 @@ void RendezvousThread::run() noexcept {
       serve_round();
     } catch (const Error& error) {
       fail({error.code(), -1, error.message(), error.fix()});
-      reception_.close();
+      acceptor_.close();
     } catch (const std::exception& error) {
       fail({ExitCode::unavailable, -1, std::string("the rendezvous failed: ") + error.what(),
             "look at the memory of its host"});
-      reception_.close();
+      acceptor_.close();
     }
   }
-  reception_.close();
+  acceptor_.close();
   members_.clear();
   ended_.store(true, std::memory_order_release);
 }
@@ -69,14 +147,14 @@ bool RendezvousThread::finished() const {
   });
   if (stop_until_ && stop_until_->passed())
     return true;
-  const bool all_told = size > 0 && told_.size() >= size;
-  return flushed && (all_told || reception_.listeners().empty() || end_.passed());
+  const bool all_told = size > 0 && notified_.size() >= size;
+  return flushed && (all_told || acceptor_.listeners().empty() || end_.passed());
 }
 
 void RendezvousThread::serve_round() {
   set_.clear();
   const std::size_t wake_slot = stop_until_ ? PollSet::none : set_.add(wake_.get(), POLLIN);
-  reception_.prepare(set_);
+  acceptor_.prepare(set_);
   for (Member& member : members_)
     member.slot = member.gone ? PollSet::none
                               : set_.add(member.socket.descriptor(),
@@ -87,17 +165,18 @@ void RendezvousThread::serve_round() {
 
   if (wake_slot != PollSet::none && stop_.load(std::memory_order_acquire))
     on_stop();
-  // Those who are known first: what they say may be why others are refused.
+  // Known members first: their messages may be the reason for rejecting others.
   for (std::size_t i = 0; i < members_.size(); ++i)
     if (const short events = set_.events(std::exchange(members_[i].slot, PollSet::none)))
       advance(members_[i], events);
-  reception_.advance(set_, FrameKind::join, [this](Visitor visitor) { greet(std::move(visitor)); });
+  acceptor_.advance(set_, FrameKind::join,
+                    [this](AcceptedPeer accepted) { admit(std::move(accepted)); });
   if (!failure_ && until_.passed())
     on_deadline();
 }
 
 void RendezvousThread::on_stop() {
-  // Nobody has come: nobody is told.
+  // No PE has joined: none is notified.
   stop_until_ = Deadline::after(membership_.size() > 0 || failure_ ? last_stay : last_stay * 0);
   if (!failure_)
     fail({ExitCode::unavailable, -1,
@@ -121,21 +200,21 @@ void RendezvousThread::on_deadline() {
         "look at the output of these PEs and of their launcher, or " + raise_timeout()});
 }
 
-void RendezvousThread::heed_deadline_of(const Join& join) {
+void RendezvousThread::apply_deadline_of(const Join& join) {
   const double remaining_s = join.remaining_ms / 1000.0;
   const double span_s = remaining_s - std::min(earlier_s, remaining_s * earlier_share);
   until_ = until_.at_most(std::chrono::duration<double>(span_s));
 }
 
-/// Once the job has failed: whoever still comes is told why.
-void RendezvousThread::turn_away(Socket socket, const Join& join) {
-  told_.insert(join.nonce);
+/// Once the job has failed, PEs that still join are sent the reason.
+void RendezvousThread::reject(Socket socket, const Join& join) {
+  notified_.insert(join.nonce);
   refuse(std::move(socket), *failure_);
 }
 
-void RendezvousThread::greet(Visitor visitor) {
-  if (!visitor.proven) {
-    refuse(std::move(visitor.socket),
+void RendezvousThread::admit(AcceptedPeer accepted) {
+  if (!accepted.proven) {
+    refuse(std::move(accepted.socket),
            {ExitCode::usage, -1,
             "the rendezvous there belongs to another job: the secret of this PE's unique id is "
             "not its own",
@@ -143,24 +222,24 @@ void RendezvousThread::greet(Visitor visitor) {
             "use"});
     return;
   }
-  const std::optional<Join> join = Join::decode(visitor.contents);
+  const std::optional<Join> join = Join::decode(accepted.contents);
   if (!join)
     return;
   if (failure_) {
-    turn_away(std::move(visitor.socket), *join);
+    reject(std::move(accepted.socket), *join);
     return;
   }
-  const Membership::Answer answer = membership_.add(*join);
-  if (answer.verdict == Membership::Verdict::again)
+  const Membership::Decision decision = membership_.add(*join);
+  if (decision.verdict == Membership::Verdict::duplicate)
     return;
-  if (answer.verdict == Membership::Verdict::contrary) {
-    fail(answer.problem);
-    turn_away(std::move(visitor.socket), *join);
+  if (decision.verdict == Membership::Verdict::conflict) {
+    fail(decision.problem);
+    reject(std::move(accepted.socket), *join);
     return;
   }
-  heed_deadline_of(*join);
-  Member& member = members_.emplace_back(std::move(visitor.socket), *join);
-  member.outbox = std::move(visitor.welcome);
+  apply_deadline_of(*join);
+  Member& member = members_.emplace_back(std::move(accepted.socket), *join);
+  member.outbox = std::move(accepted.welcome);
   flush(member);
   if (membership_.complete())
     send_neighbours();
@@ -195,15 +274,15 @@ void RendezvousThread::advance(Member& member, short events) {
     return;
   try {
     member.reader.read(member.socket);
-    hear(member);
+    read(member);
   } catch (const Error&) {
-    hear(member);
+    read(member);
     if (!member.gone)
       lost(member);
   }
 }
 
-void RendezvousThread::hear(Member& member) {
+void RendezvousThread::read(Member& member) {
   if (member.reader.problem() != HeaderProblem::none) {
     member.gone = true;
     member.socket.close();
@@ -241,10 +320,81 @@ void RendezvousThread::fail(const FailureReport& report) {
   failure_ = report;
   const Bytes frame = encode_frame(FrameKind::failure, report.encode());
   for (Member& member : members_) {
-    told_.insert(member.nonce);
+    notified_.insert(member.nonce);
     member.outbox.insert(member.outbox.end(), frame.begin(), frame.end());
     flush(member);
   }
+}
+
+// Where a rendezvous listens.
+
+namespace {
+
+constexpr std::size_t max_listeners = 16;
+constexpr int attempts_for_one_port = 10;
+
+/// Loopback leads nowhere from another host: it stays only if there is nothing else.
+std::vector<SocketAddress> advertised_addresses(const InterfaceFilter& filter) {
+  std::vector<SocketAddress> addresses = usable_addresses(filter);
+  const auto end = std::remove_if(addresses.begin(), addresses.end(), is_loopback);
+  if (end != addresses.begin())
+    addresses.erase(end, addresses.end());
+  addresses.resize(std::min(addresses.size(), max_listeners));
+  return addresses;
+}
+
+/// Listeners with the first one's port. Empty if that is taken elsewhere, unless `some_will_do`.
+std::vector<Listener> try_one_port(const std::vector<SocketAddress>& addresses, bool some_will_do) {
+  std::vector<Listener> listeners;
+  for (const SocketAddress& address : addresses) {
+    try {
+      listeners.emplace_back(listeners.empty() ? address
+                                               : address.with_port(listeners[0].address().port()));
+    } catch (const Error&) {
+      if (!some_will_do)
+        return {};
+    }
+  }
+  return listeners;
+}
+
+std::vector<Listener> listen_with_one_port(const std::vector<SocketAddress>& addresses) {
+  for (int attempt = 1; attempt <= attempts_for_one_port; ++attempt) {
+    std::vector<Listener> listeners = try_one_port(addresses, attempt == attempts_for_one_port);
+    if (!listeners.empty())
+      return listeners;
+  }
+  throw Error(ExitCode::unavailable, "the rendezvous", "start",
+              "no address of this host takes a listener", "check the limit of open files");
+}
+
+std::unique_ptr<Rendezvous> start_on(std::vector<Listener> listeners, const Secret& secret,
+                                     double timeout_s) {
+  UniqueId id;
+  id.secret = secret;
+  for (const Listener& listener : listeners)
+    id.addresses.push_back(listener.address());
+  return std::make_unique<RendezvousThread>(std::move(id), std::move(listeners), timeout_s);
+}
+
+} // namespace
+
+std::unique_ptr<Rendezvous> Rendezvous::start(const InterfaceFilter& filter, double timeout_s,
+                                              const Secret& secret) {
+  return start_on(listen_with_one_port(advertised_addresses(filter)), secret, timeout_s);
+}
+
+std::unique_ptr<Rendezvous> Rendezvous::start_local(double timeout_s, const Secret& secret) {
+  std::vector<Listener> listeners;
+  listeners.emplace_back(SocketAddress::abstract_unix(random_unix_name()));
+  return start_on(std::move(listeners), secret, timeout_s);
+}
+
+std::unique_ptr<Rendezvous> Rendezvous::start_at(const SocketAddress& address, const Secret& secret,
+                                                 double timeout_s) {
+  std::vector<Listener> listeners;
+  listeners.emplace_back(address);
+  return start_on(std::move(listeners), secret, timeout_s);
 }
 
 } // namespace shmemctl

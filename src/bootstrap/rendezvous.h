@@ -1,22 +1,61 @@
-// The rendezvous' side of the bootstrap: its thread and what it keeps of each PE.
+// The rendezvous of the `uid` bootstrap: which PEs have joined, and the thread that serves them.
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "src/bootstrap/membership.h"
-#include "src/bootstrap/reception.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/acceptor.h"
+#include "src/bootstrap/frame.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
+
+class Membership {
+public:
+  static constexpr int max_pes = 1 << 20;
+
+  enum class Verdict {
+    welcome,
+    duplicate, ///< a second connection of a PE that is there already
+    conflict   ///< what it says cannot be true together with what is known: the job has failed
+  };
+  struct Decision {
+    Verdict verdict = Verdict::welcome;
+    FailureReport problem; ///< of `conflict`: names both
+  };
+  /// The secret has been checked.
+  Decision add(const Join& join);
+
+  /// Number of PEs of the job; 0 before the first has joined.
+  int size() const { return size_; }
+  int joined() const { return static_cast<int>(members_.size()); }
+  bool complete() const { return size_ > 0 && joined() == size_; }
+  /// "PE 3 (host a, process 12)"
+  std::string name(int rank) const;
+  /// "2 of 8 PEs have not joined: 3, 5"; at most eight are listed.
+  std::string missing() const;
+  /// Once complete.
+  Neighbours neighbours_of(int rank) const;
+
+private:
+  Decision conflict(const std::string& text, const std::string& fix) const;
+
+  int size_ = 0;
+  std::map<int, Join> members_;
+};
+
+/// "3, 5, 7 and 4 more"; at most eight are listed.
+std::string list_ranks(const std::vector<int>& ranks, std::size_t total);
 
 class RendezvousThread final : public Rendezvous {
 public:
   RendezvousThread(UniqueId id, std::vector<Listener> listeners, double timeout_s);
-  /// PEs that still wait are told that the rendezvous has gone.
+  /// Waiting PEs are notified that the rendezvous has ended.
   ~RendezvousThread() override;
   const UniqueId& id() const override { return id_; }
   /// True once the thread's work is done, whatever the result.
@@ -40,25 +79,25 @@ private:
   bool finished() const;
   void on_stop();
   void on_deadline();
-  void turn_away(Socket socket, const Join& join);
-  void greet(Visitor visitor);
-  void heed_deadline_of(const Join& join);
+  void reject(Socket socket, const Join& join);
+  void admit(AcceptedPeer accepted);
+  void apply_deadline_of(const Join& join);
   void send_neighbours();
   void advance(Member& member, short events);
-  void hear(Member& member);
+  void read(Member& member);
   void lost(Member& member);
   void fail(const FailureReport& report);
   static void flush(Member& member);
 
   const UniqueId id_;
   Deadline end_;   ///< of the rendezvous itself
-  Deadline until_; ///< the earliest deadline among it and those who have joined
-  Reception reception_;
+  Deadline until_; ///< the earliest deadline of it and of the PEs that have joined
+  Acceptor acceptor_;
   Membership membership_;
   std::vector<Member> members_;
   PollSet set_;
   std::optional<FailureReport> failure_;
-  std::set<std::uint64_t> told_; ///< nonces of the PEs that know of the failure
+  std::set<std::uint64_t> notified_; ///< nonces of the PEs that know of the failure
   std::optional<Deadline> stop_until_;
 
   FileDescriptor wake_;

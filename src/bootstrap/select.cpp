@@ -1,10 +1,27 @@
 // Which bootstrap a process uses.
 #include "src/bootstrap/select.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <netdb.h>
 #include <optional>
+#include <stdexcept>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "src/base/dynamic_library.h"
+#include "src/base/error.h"
+#include "src/base/handshake.h"
+#include "src/base/input.h"
+#include "src/base/log.h"
+#include "src/base/socket.h"
 #include "src/base/text.h"
+#include "src/base/unique_handle.h"
+#include "src/bootstrap/frame.h"
+#include "src/bootstrap/interfaces.h"
+#include "src/bootstrap/launcher_variables.h"
+#include "src/bootstrap/pmi_kvs.h"
 
 namespace shmemctl {
 
@@ -88,7 +105,7 @@ std::optional<std::string> pmi_applies(const Options&, Facts environment,
 
 std::optional<std::string> single_applies(const Options&, Facts environment,
                                           std::vector<std::string>& missing) {
-  // A launcher that serves PMIx only tells nobody how many there are before its library is asked.
+  // With a launcher that serves only PMIx, the size is known only after its library was asked.
   const bool size_unknown = !missing.empty() && !has(environment, "OMPI_COMM_WORLD_SIZE") &&
                             !has(environment, "PMI_SIZE") &&
                             !has(environment, "SLURM_STEP_NUM_TASKS");
@@ -170,6 +187,279 @@ BootstrapChoice choose_bootstrap(const Options& options, const Environment& envi
     if (const auto reason = rule.applies(options, environment, missing))
       return {rule.name, *reason};
   refuse(environment, std::move(missing));
+}
+
+// Opening the bootstrap that was chosen.
+
+namespace {
+
+std::unique_ptr<Bootstrap> open_single(BootstrapRequest&, const Deadline&) {
+  return std::make_unique<SingleBootstrap>();
+}
+
+struct Opener {
+  const char* name;
+  std::unique_ptr<Bootstrap> (*open)(BootstrapRequest& request, const Deadline& deadline);
+};
+constexpr Opener openers[] = {
+    {"uid", open_uid},       {"local", open_local},   {"mpi", open_mpi},
+    {"pmi", open_pmi},       {"pmi2", open_pmi2},     {"pmix", open_pmix},
+    {"plugin", open_plugin}, {"single", open_single}, {"openshmem", open_openshmem},
+};
+
+/// What a program hands over decides; the options only where it hands over nothing.
+BootstrapChoice choice_for(const BootstrapRequest& request) {
+  if (request.uid)
+    return {"uid", "the program passed a unique id"};
+  if (request.mpi_communicator != nullptr)
+    return {"mpi", "the program passed a communicator"};
+  return choose_bootstrap(*request.options, request.environment);
+}
+
+} // namespace
+
+std::unique_ptr<Bootstrap> open_bootstrap(BootstrapRequest request, const Deadline& deadline) {
+  if (request.options == nullptr)
+    throw std::logic_error("open_bootstrap: no options");
+  const BootstrapChoice choice = choice_for(request);
+  log(LogLevel::debug, "bootstrap", choice.name + ": " + choice.reason);
+  const auto* opener = std::find_if(std::begin(openers), std::end(openers),
+                                    [&](const Opener& one) { return choice.name == one.name; });
+  if (opener == std::end(openers))
+    throw std::logic_error("open_bootstrap: no bootstrap " + choice.name);
+  return opener->open(request, deadline);
+}
+
+// The bootstraps `uid` and `local`, opened from options and environment.
+
+namespace {
+
+constexpr std::size_t max_secret_bytes = 4096;
+
+int family_number(const std::string& family) {
+  if (family == "AF_INET")
+    return AF_INET;
+  return family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
+}
+
+/// What ssh asks of a private key. A pipe or another thing that is no file has no readers to fear.
+void require_private(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      (status.st_mode & S_IROTH) == 0)
+    return; // what cannot be checked here is rejected by its reader
+  throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET_FILE=\"" + printable(path) + "\"", "use",
+              "every user of this host can read it", "chmod 600 " + printable(path));
+}
+
+Secret session_secret(const Options& options, int port) {
+  std::string text = options.text("BOOTSTRAP_UID_SECRET");
+  const std::string path = options.text("BOOTSTRAP_UID_SECRET_FILE");
+  if (!text.empty() && !path.empty())
+    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SECRET", "use",
+                "BOOTSTRAP_UID_SECRET_FILE is set as well", "set one of the two");
+  // A file mostly ends with a newline, and a variable does not.
+  if (!path.empty())
+    require_private(path);
+  if (!path.empty())
+    text = std::string(trim(split(read_input(path, max_secret_bytes), '\n').front()));
+  if (text.empty())
+    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID", "use",
+                path.empty() ? "the job has no secret"
+                             : "the first line of " + printable(path) + " is empty",
+                "set SHMEMCTL_BOOTSTRAP_UID_SECRET or SHMEMCTL_BOOTSTRAP_UID_SECRET_FILE to the "
+                "same for all PEs");
+  // The port is what all PEs write alike: they may know the host by different names.
+  return secret_of_password(text, "shmemctl uid, port " + std::to_string(port));
+}
+
+bool is_own(const SocketAddress& address) {
+  if (is_loopback(address) || is_wildcard(address))
+    return true;
+  const std::vector<InterfaceAddress> own = interface_addresses();
+  return std::any_of(own.begin(), own.end(), [&](const InterfaceAddress& each) {
+    return same_host_address(each.address, address);
+  });
+}
+
+/// Where rank 0 listens. A name that leads to loopback on its own host (Debian's 127.0.1.1) leads
+/// elsewhere on others: then it listens everywhere.
+SocketAddress own_address(const std::vector<SocketAddress>& addresses, const HostAndPort& session,
+                          const std::string& text) {
+  const auto own = std::find_if(addresses.begin(), addresses.end(), is_own);
+  if (own == addresses.end())
+    throw Error(ExitCode::usage, "BOOTSTRAP_UID_SESSION_ID=\"" + printable(text) + "\"", "use",
+                "rank 0 listens there, but " + addresses.front().with_port(0).text() +
+                    " is no address of this host",
+                "name the host that rank 0 runs on, or start rank 0 there");
+  const auto routable = std::find_if(addresses.begin(), addresses.end(), [](const auto& address) {
+    return is_own(address) && !is_loopback(address);
+  });
+  if (routable != addresses.end())
+    return *routable;
+  if (session.is_address || session.host == "localhost")
+    return *own;
+  return SocketAddress::parse((own->family() == AF_INET ? "0.0.0.0:" : "[::]:") +
+                              std::to_string(session.port));
+}
+
+std::vector<SocketAddress> session_addresses(const HostAndPort& session, const std::string& text,
+                                             int family, const Deadline& deadline) {
+  if (session.is_address)
+    return {SocketAddress::parse(text)};
+  return resolve(session.host, session.port, family, deadline);
+}
+
+void use_session(UidArguments& arguments, const Options& options, const Deadline& deadline) {
+  const std::string text = options.text("BOOTSTRAP_UID_SESSION_ID");
+  const HostAndPort session = parse_session_id(text);
+  arguments.id.secret = session_secret(options, session.port);
+  arguments.id.addresses =
+      session_addresses(session, text, family_number(arguments.interfaces.family), deadline);
+  if (arguments.rank != 0)
+    return;
+  arguments.rendezvous = Rendezvous::start_at(own_address(arguments.id.addresses, session, text),
+                                              arguments.id.secret, deadline.remaining_s());
+  arguments.id = arguments.rendezvous->id();
+}
+
+void require_id(const Options& options) {
+  if (options.text("BOOTSTRAP_UID").empty() && options.text("BOOTSTRAP_UID_SESSION_ID").empty())
+    throw Error(ExitCode::usage, "the bootstrap uid", "open",
+                "neither BOOTSTRAP_UID nor BOOTSTRAP_UID_SESSION_ID is set",
+                "set SHMEMCTL_BOOTSTRAP_UID_SESSION_ID=host:port, where host is that of rank 0, "
+                "and a secret; or SHMEMCTL_BOOTSTRAP_UID to a unique id");
+}
+
+} // namespace
+
+std::unique_ptr<Bootstrap> open_uid(BootstrapRequest& request, const Deadline& deadline) {
+  if (request.uid)
+    return join_uid(std::move(*request.uid), deadline);
+  const Options& options = *request.options;
+  options.require_valid({"BOOTSTRAP_UID_SOCK_IFNAME", "BOOTSTRAP_UID_SOCK_FAMILY"});
+  require_id(options);
+  UidArguments arguments;
+  arguments.interfaces = {options.text("BOOTSTRAP_UID_SOCK_IFNAME"),
+                          options.text("BOOTSTRAP_UID_SOCK_FAMILY")};
+  const RankAndSize place = rank_and_size(options, request.environment);
+  arguments.rank = place.rank;
+  arguments.size = place.size;
+  if (const std::string id = options.text("BOOTSTRAP_UID"); !id.empty())
+    arguments.id = UniqueId::parse(id);
+  else
+    use_session(arguments, options, deadline);
+  return join_uid(std::move(arguments), deadline);
+}
+
+std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline& deadline) {
+  UidArguments arguments;
+  arguments.name = "local";
+  arguments.rank = number_of_variable(request.environment, local_variables::rank, 0);
+  arguments.size = number_of_variable(request.environment, local_variables::size, 1);
+  const auto id = request.environment.find(local_variables::id);
+  if (id == request.environment.end())
+    throw Error(ExitCode::usage, local_variables::id, "read", "it is not set",
+                "start the program with `shmemctl run -n N PROGRAM`");
+  arguments.id = UniqueId::parse(id->second);
+  if (arguments.id.addresses.front().family() != AF_UNIX)
+    throw Error(ExitCode::usage, local_variables::id, "use", "it is an id of another bootstrap",
+                "start the program with `shmemctl run -n N PROGRAM`");
+  return join_uid(std::move(arguments), deadline);
+}
+
+// Finding the process manager: PMI_FD, PMI_PORT, PMI_RANK, PMI_SIZE.
+
+namespace {
+
+constexpr long long max_size = 1 << 20;
+constexpr long long max_descriptor = 1 << 20;
+constexpr const char* use_a_launcher =
+    "start the job with a launcher that serves PMI (mpiexec.hydra, srun --mpi=pmi2), or leave "
+    "SHMEMCTL_BOOTSTRAP at auto";
+
+std::string variable(const Environment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : std::string(trim(found->second));
+}
+
+long long number(const Environment& environment, const char* name, long long minimum,
+                 long long maximum) {
+  const std::string text = variable(environment, name);
+  if (text.empty())
+    throw Error(ExitCode::usage, name, "read", "it is not set", use_a_launcher);
+  const auto value = parse_integer(text);
+  if (!value || *value < minimum || *value > maximum)
+    throw Error(ExitCode::usage, name, "read",
+                "\"" + printable(text, 40) + "\" is not a number from " + std::to_string(minimum) +
+                    " to " + std::to_string(maximum),
+                "let the launcher set it: unset it in job scripts");
+  return *value;
+}
+
+} // namespace
+
+PmiIdentity pmi_identity(const Environment& environment) {
+  PmiIdentity identity;
+  identity.size = static_cast<int>(number(environment, "PMI_SIZE", 1, max_size));
+  identity.rank = static_cast<int>(number(environment, "PMI_RANK", 0, identity.size - 1));
+  identity.job_id = variable(environment, "PMI_JOBID");
+  return identity;
+}
+
+FileDescriptor pmi_descriptor(const Environment& environment) {
+  const int descriptor = static_cast<int>(number(environment, "PMI_FD", 0, max_descriptor));
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0)
+    throw system_error("PMI_FD=" + std::to_string(descriptor), "use", errno,
+                       "start this process by the launcher itself: something between them closed "
+                       "the launcher's descriptor, or another bootstrap used it up");
+  if (::fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
+    throw system_error("PMI_FD=" + std::to_string(descriptor), "fcntl", errno, use_a_launcher);
+  return FileDescriptor(descriptor);
+}
+
+FileDescriptor pmi_connect(const Environment& environment, const Deadline& deadline) {
+  const std::string text = variable(environment, "PMI_PORT");
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw Error(ExitCode::usage, "PMI_PORT", "read",
+                "\"" + printable(text, 60) + "\" is not host:port", use_a_launcher);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int result =
+      ::getaddrinfo(text.substr(0, colon).c_str(), text.c_str() + colon + 1, &hints, &found);
+  if (result != 0)
+    throw Error(ExitCode::unavailable, "PMI_PORT=" + printable(text, 60), "resolve",
+                ::gai_strerror(result), "check that this node can resolve the launcher's name");
+  const CHandle<addrinfo, ::freeaddrinfo> addresses(found);
+  const SocketAddress address(addresses->ai_addr, addresses->ai_addrlen);
+  const Socket socket = Socket::connect(address, "the process manager at " + text, deadline);
+  FileDescriptor own(::fcntl(socket.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!own)
+    throw system_error("PMI_PORT", "dup", errno, "raise the limit of open files: ulimit -n");
+  return own;
+}
+
+std::unique_ptr<Bootstrap> open_pmi(BootstrapRequest& request, const Deadline& deadline) {
+  const Environment& environment = request.environment;
+  std::unique_ptr<KeyValueStore> kvs;
+  if (variable(environment, "PMI_FD").empty() && !variable(environment, "PMI_PORT").empty()) {
+    const int id = static_cast<int>(number(environment, "PMI_ID", 0, max_size));
+    kvs = make_pmi1_kvs_by_id(pmi_connect(environment, deadline), id, deadline);
+  } else {
+    const PmiIdentity identity = pmi_identity(environment);
+    kvs = make_pmi1_kvs(pmi_descriptor(environment), identity, deadline);
+  }
+  return make_kvs_bootstrap(std::move(kvs), deadline);
+}
+
+std::unique_ptr<Bootstrap> open_pmi2(BootstrapRequest& request, const Deadline& deadline) {
+  const PmiIdentity identity = pmi_identity(request.environment);
+  return make_kvs_bootstrap(make_pmi2_kvs(pmi_descriptor(request.environment), identity, deadline),
+                            deadline);
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Which bootstrap a process uses, and opening it.
+// Selects the bootstrap of this process, and opens it.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 #include "src/base/options.h"
 #include "src/bootstrap/bootstrap.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 
-/// What the environment says about who launched this process.
+/// What the environment says about the launcher of this process.
 struct BootstrapChoice {
   std::string name;   ///< of Bootstrap::name()
   std::string reason; ///< one sentence: "PMI_FD is set: a process manager serves PMI-1"
@@ -29,10 +29,10 @@ const std::vector<BootstrapRule>& bootstrap_rules();
 /// names the launcher and what is missing; it never becomes a job of one silently.
 BootstrapChoice choose_bootstrap(const Options& options, const Environment& environment);
 
-/// Who started this process, as far as its environment tells: "run" (shmemctl run), "mpirun",
+/// The launcher of this process according to its environment: "run" (shmemctl run), "mpirun",
 /// "oshrun", "srun", "hydra", "pmi" (an unknown process manager) or "none".
 std::string launcher_name(const Environment& environment);
-/// How many processes that launcher started as one job; 1 if nobody did.
+/// Number of processes that the launcher started as one job; 1 without a launcher.
 long long launched_size(const Environment& environment);
 
 struct BootstrapRequest {
@@ -44,7 +44,6 @@ struct BootstrapRequest {
 /// Chooses and opens. Throws Error.
 std::unique_ptr<Bootstrap> open_bootstrap(BootstrapRequest request, const Deadline& deadline);
 
-// One function for each kind; select.cpp calls them.
 std::unique_ptr<Bootstrap> open_uid(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_local(BootstrapRequest& request, const Deadline& deadline);
 std::unique_ptr<Bootstrap> open_mpi(BootstrapRequest& request, const Deadline& deadline);

@@ -1,6 +1,7 @@
-// A device in use: its primary context, and streams in it.
+// A CUDA device in use: its primary context, streams, memory and copies.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -22,16 +23,18 @@ public:
   const DeviceInfo& info() const { return info_; }
   CUcontext context() const { return context_; }
   std::string text() const { return "GPU " + std::to_string(info_.ordinal); }
-  /// Throws Error (unavailable) that names this device, and what else the driver told of it.
+  /// Throws Error (unavailable) that names this device, and what else the driver driver_report of
+  /// it.
   void require(CUresult result, const std::string& attempted, Where where = {}) const;
 
-  /// Who knows what else the driver told of this device. Asked when something has failed, by any
-  /// thread; `fails` is whether CUDA says so, and word of it may then be a moment late.
-  using Ask = std::function<Told(bool fails)>;
+  /// Source of the driver's reports about this device (Xid events). Called when something has
+  /// failed, by any thread; `fails` is whether CUDA reported an error, whose event may then arrive
+  /// a moment later.
+  using Ask = std::function<DriverReport(bool fails)>;
   /// Before the device is shared among threads.
   void listen(Ask ask) { ask_ = std::move(ask); }
-  /// What was told up to now: for who gives up waiting for the device.
-  Told told() const { return ask_ ? ask_(false) : Told{}; }
+  /// What the driver has reported up to now: for a wait that times out on the device.
+  DriverReport driver_report() const { return ask_ ? ask_(false) : DriverReport{}; }
 
 private:
   std::shared_ptr<const Driver> driver_;
@@ -88,5 +91,45 @@ private:
 /// @param gpus      ordinals by local PE, used again from the start where there are more PEs
 /// @param n_devices at least 1
 int device_of_pe(int local_pe, int n_devices, const std::vector<int>& gpus);
+
+/// Memory of the device (cuMemAlloc). Throws Error (unavailable).
+class DeviceBuffer {
+public:
+  DeviceBuffer(std::shared_ptr<const Device> device, std::size_t size_bytes);
+  ~DeviceBuffer();
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+
+  std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  std::shared_ptr<const Device> device_;
+  std::size_t size_bytes_;
+  CUdeviceptr address_ = 0;
+};
+
+/// Page-locked memory of the host that devices reach at the same address; zeroed. Throws Error
+/// (unavailable).
+class HostBuffer {
+public:
+  HostBuffer(std::shared_ptr<const Device> device, std::size_t size_bytes);
+  ~HostBuffer();
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  std::byte* data() const { return static_cast<std::byte*>(address_); }
+
+private:
+  std::shared_ptr<const Device> device_;
+  void* address_ = nullptr;
+};
+
+/// Begins a copy between any memory of host and devices. Throws Error (unavailable).
+void start_copy(const Stream& stream, void* to, const void* from, std::size_t size_bytes);
+/// Copies; done on return.
+void copy_now(const Stream& stream, void* to, const void* from, std::size_t size_bytes);
+/// Fills memory of a device; done on return.
+void fill_now(const Stream& stream, void* at, int byte, std::size_t size_bytes);
 
 } // namespace shmemctl::cuda

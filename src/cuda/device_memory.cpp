@@ -17,8 +17,8 @@ public:
                                                        "Linux is older than 5.12)";
   }
 
-  /// Without CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE: the driver takes the platform's usual
-  /// way, and all of it the same one. Two ways at once would be two orders of writes.
+  /// Without CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE: the driver uses the platform's default
+  /// path, the same one for all mappings. Two paths at once would mean two orders of writes.
   std::optional<DmaBuf> export_dma_buf(std::uintptr_t address, std::size_t size_bytes,
                                        std::string& why) const override {
     const Current current(*device_);

@@ -1,4 +1,5 @@
-// A CUDA device's memory for NICs: dma-bufs of it, and the order in which kernels see their writes.
+// Export of a CUDA device's memory to NICs: dma-bufs, and the order in which kernels see NIC
+// writes.
 #pragma once
 
 #include <memory>

@@ -111,10 +111,10 @@ void Driver::require(CUresult result, const std::string& subject, const std::str
 }
 
 Error Driver::error_of(CUresult result, const std::string& subject, const std::string& attempted,
-                       Where where, const Told& told) const {
+                       Where where, const DriverReport& driver_report) const {
   return Error(ExitCode::unavailable, subject, attempted,
-               text_of(result) + (told.words.empty() ? "" : "; " + told.words),
-               told.fix.empty() ? fix_of(result) : told.fix, std::move(where));
+               text_of(result) + (driver_report.words.empty() ? "" : "; " + driver_report.words),
+               driver_report.fix.empty() ? fix_of(result) : driver_report.fix, std::move(where));
 }
 
 bool Driver::is_of_device(CUresult result) {

@@ -10,7 +10,7 @@
 
 namespace shmemctl::cuda {
 
-/// What a device can do, as far as the runtime decides by it.
+/// The capabilities of a device that the runtime uses in its decisions.
 struct DeviceInfo {
   int ordinal = 0;                     ///< CUDA's number, under CUDA_VISIBLE_DEVICES
   std::string name, pci_address, uuid; ///< "0000:1b:00.0", "GPU-0123…": as nvidia-smi prints it
@@ -25,19 +25,19 @@ struct DeviceInfo {
   bool rdma_of_virtual = false; ///< NICs may reach memory of cuMemCreate
   bool dma_buf = false;         ///< memory can be handed to NICs as a dma-buf
   bool host_atomics = false;    ///< native ones of its kernels on host memory
-  /// For whom a NIC's writes come in their order without a flush (CUGPUDirectRDMAWritesOrdering):
-  /// 0 nobody, 100 this device, 200 all devices.
+  /// Scope in which a NIC's writes are ordered without a flush (CUGPUDirectRDMAWritesOrdering): 0
+  /// none, 100 this device, 200 all devices.
   int rdma_order = 0;
   bool rdma_flush = false; ///< cuFlushGPUDirectRDMAWrites
   bool cooperative_launch = false;
-  bool stream_operations = false;  ///< waits for and writes of 64-bit words in streams
+  bool stream_operations = false;  ///< 64-bit wait and write operations in streams
   bool unified_addressing = false; ///< registered host memory has one address everywhere
 };
 
-/// What else the driver told of a device, for an error's two lines; "" for nothing.
-struct Told {
+/// What else the driver driver_report of a device, for an error's two lines; "" for nothing.
+struct DriverReport {
   std::string words; ///< "the driver reported Xid 31 (...) on GPU 0000:1b:00.0 ..."
-  std::string fix;   ///< if it says more than what goes with CUDA's code
+  std::string fix;   ///< if it is more specific than the fix for CUDA's error code
 };
 
 /// Thread safe.
@@ -58,16 +58,16 @@ public:
 
   /// "CUDA_ERROR_OUT_OF_MEMORY: out of memory".
   std::string text_of(CUresult result) const;
-  /// Throws Error (unavailable) if that is no success, with the driver's own words and a fix that
-  /// goes with the kind of failure.
+  /// Throws Error (unavailable) unless the result is a success, with the driver's error text and a
+  /// fix for that kind of failure.
   /// @param subject   what is concerned: "GPU 3", "64M of GPU memory"
   /// @param attempted the step: "map"
-  /// @param where     what is known of the place beside the subject
+  /// @param where     what is known of the location beside the subject
   void require(CUresult result, const std::string& subject, const std::string& attempted,
                Where where = {}) const;
   /// The Error that require() throws.
   Error error_of(CUresult result, const std::string& subject, const std::string& attempted,
-                 Where where, const Told& told = {}) const;
+                 Where where, const DriverReport& driver_report = {}) const;
   /// Whether the device, or what ran on it, may have failed: not what the caller did wrong, nor
   /// memory that is not there.
   static bool is_of_device(CUresult result);

@@ -1,5 +1,5 @@
-// libcuda, opened at run time: its functions as a table, so that tests can put others there.
-// The table has what this binary calls, by the versions of the toolkit's header.
+// libcuda, opened at run time: its functions as a table, which tests can replace. Contains what
+// this binary calls, in the versions of the toolkit's header.
 #pragma once
 
 #include <cuda.h>

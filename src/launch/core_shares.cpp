@@ -23,7 +23,7 @@ std::optional<CpuSet> allowed_cpus_of(const Sysroot& sysroot) {
   return std::nullopt;
 }
 
-/// What the control group leaves: a container's CPUs, which nobody has chosen for this process.
+/// The CPUs of the control group: a container's, which were not chosen for this process.
 std::optional<CpuSet> cpus_of_group(const Sysroot& sysroot) {
   std::string group, group_v1;
   for (const std::string& line : split(sysroot.read("/proc/self/cgroup").value_or(""), '\n')) {
@@ -142,7 +142,7 @@ CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
 std::vector<int> gpu_numa_nodes(const Sysroot& sysroot) {
   const std::string folder = "/sys/bus/pci/devices";
   std::vector<std::string> addresses = sysroot.list(folder);
-  std::sort(addresses.begin(), addresses.end()); // hexadecimal: 3a is behind 18
+  std::sort(addresses.begin(), addresses.end()); // hexadecimal: 3a sorts after 18
   std::vector<int> nodes;
   for (const std::string& address : addresses) {
     const std::string device = folder + "/" + address;

@@ -1,4 +1,4 @@
-// Which CPUs each PE of `run` gets: cores of its own, near its GPU.
+// CPU binding of `run`: each PE gets cores of its own, near its GPU.
 #pragma once
 
 #include <string>
@@ -26,12 +26,12 @@ CoreShares share_cores(const CpuLayout& layout, const CpuSet& allowed,
 /// The NUMA node of each NVIDIA GPU, by PCI address; -1 where the kernel does not tell.
 std::vector<int> gpu_numa_nodes(const Sysroot& sysroot);
 
-/// The shares for a job of this process. Not bound: a job of one PE, which has all cores anyway; a
-/// process that may not use all CPUs of its machine or container, since somebody has chosen them
-/// already; and where PROXY_CPUS names CPUs.
+/// The CPU sets for a job of this process. Not bound: a job of one PE, which has all cores anyway;
+/// a process whose affinity is already restricted within its machine or container; and where
+/// PROXY_CPUS names CPUs.
 CoreShares choose_core_shares(const Sysroot& sysroot, const Environment& environment, int n_pes);
 
-/// For --verbose: a line for each PE, or why there are none.
+/// For --verbose: a line for each PE, or the reason why they are not bound.
 std::string to_text(const CoreShares& shares, const CpuLayout& layout);
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// A small process that outlives a launcher which is killed, and ends what that leaves behind.
+// A small process that outlives a killed launcher and kills the processes that it leaves behind.
 #pragma once
 
 #include <string>

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/bootstrap/select.h"
+#include "src/launch/spawn.h"
 
 namespace shmemctl {
 
@@ -14,7 +17,7 @@ namespace {
 
 constexpr double notice_s = 1;
 constexpr double kill_s = 10;
-constexpr int tick_ms = 20; ///< between looks at what is left of an ending job
+constexpr int tick_ms = 20; ///< interval of the checks for remaining processes of an ending job
 constexpr int foreground_look_ms = 500;
 
 bool contains(const std::vector<int>& values, int value) {
@@ -88,7 +91,7 @@ int LaunchJob::poll_timeout_ms() const {
     const auto bounded = static_cast<int>(std::clamp<long long>(left, 0, 60'000));
     timeout_ms = timeout_ms < 0 ? bounded : std::min(timeout_ms, bounded);
   };
-  if (stage_ == Stage::noticing)
+  if (stage_ == Stage::grace)
     until(stage_end_);
   if (request_.timeout_s > 0)
     until(job_end_);
@@ -125,7 +128,7 @@ void LaunchJob::handle(int signal) {
     signal_everything(SIGKILL);
   } else if (signal == SIGTERM || signal == SIGHUP) {
     signal_everything(signal);
-    if (stage_ == Stage::running || stage_ == Stage::noticing)
+    if (stage_ == Stage::running || stage_ == Stage::grace)
       enter(Stage::ending, request_.grace_s);
   } else {
     signal_pes(signal);
@@ -184,7 +187,7 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
       input_.close();
     if (end.exit_status == 0)
       continue;
-    // A PE that has seen the job fail, as when PE 0 is stopped, is none that the others miss.
+    // A PE that exits because the job has failed (PE 0 was stopped, say) is not its cause.
     if (request_.loss_allowed && !own_doing && end.pe != 0 && likely_cause(end) > 0 &&
         (!pes_[0].ended || result_.ends[0].exit_status != 0)) {
       if (end.signal != 0 && !pes_[0].ended)
@@ -199,22 +202,22 @@ void LaunchJob::note_ends(const std::vector<PeEnd>& batch) {
   }
   if (first < 0 || result_.timed_out || (own_doing && result_.first_failed >= 0))
     return;
-  // What ends by a signal that everybody got from here is a failure only if nothing else is.
+  // A PE that ends by a signal that was forwarded to all is a failure only if there is no other.
   result_.first_failed = first;
   if (stage_ == Stage::running && !own_doing)
-    enter(Stage::noticing, notice_s);
+    enter(Stage::grace, notice_s);
 }
 
 void LaunchJob::relay_rest() {
   const bool over = stage_ == Stage::draining;
   for (const Pe& pe : pes_)
     for (OutputStream* stream : {pe.out.get(), pe.err.get()}) {
-      // No process of the job is left: whoever else holds the pipe is not waited for.
+      // No process of the job is left: other holders of the pipe are not waited for.
       if (over && stream->wants_read() && !stream->read() && stream->open())
         stream->close();
       if (stream->holds() || !stream->open())
         stream->pass_on();
-      // Its writers are to notice that nobody reads stdout any more.
+      // The writers get EPIPE: nothing reads stdout any more.
       if (out_.given_up() && stream == pe.out.get() && stream->open())
         stream->close();
     }
@@ -222,7 +225,7 @@ void LaunchJob::relay_rest() {
 
 void LaunchJob::advance() {
   const Clock::time_point now = Clock::now();
-  if ((stage_ == Stage::running || stage_ == Stage::noticing) && request_.timeout_s > 0 &&
+  if ((stage_ == Stage::running || stage_ == Stage::grace) && request_.timeout_s > 0 &&
       now >= job_end_ && !all_ended()) {
     result_.timed_out = true;
     for (std::size_t pe = 0; pe < pes_.size(); ++pe)
@@ -231,7 +234,7 @@ void LaunchJob::advance() {
     enter(Stage::ending, request_.grace_s);
     signal_everything(SIGTERM);
   }
-  if (stage_ == Stage::running || stage_ == Stage::noticing) {
+  if (stage_ == Stage::running || stage_ == Stage::grace) {
     if (!all_ended() && (stage_ == Stage::running || now < stage_end_))
       return;
     enter(Stage::ending, request_.grace_s);
@@ -304,7 +307,7 @@ void LaunchJob::signal_everything(int signal) const {
 LaunchResult LaunchJob::result() {
   for (std::size_t pe = 0; pe < pes_.size(); ++pe)
     result_.ends[pe].last_words = pes_[pe].err->last_words();
-  // One that was lost ended nothing; if nobody says so, this does.
+  // The loss of a PE ended nothing; if no PE reports it, the launcher does.
   for (const PeEnd& end : result_.ends)
     if (request_.loss_allowed && result_.first_failed < 0 && end.exit_status != 0)
       result_.first_failed = end.pe;
@@ -324,6 +327,120 @@ LaunchResult LaunchJob::result() {
         !result_.timed_out)
       result_.exit_status = end.exit_status;
   return result_;
+}
+
+// Starting the PEs of a job.
+
+namespace {
+
+constexpr double last_resort_s = 10; ///< for the kernel to end what got SIGKILL
+
+std::set<pid_t> with(std::set<pid_t> set, pid_t more) {
+  set.insert(more);
+  return set;
+}
+
+} // namespace
+
+OpenFilesLimit::OpenFilesLimit(rlim_t wanted) {
+  ::getrlimit(RLIMIT_NOFILE, &before_);
+  rlimit raised = before_;
+  if (raised.rlim_cur != RLIM_INFINITY)
+    raised.rlim_cur = std::max(raised.rlim_cur, std::min(wanted, raised.rlim_max));
+  ::setrlimit(RLIMIT_NOFILE, &raised);
+}
+
+OpenFilesLimit::~OpenFilesLimit() {
+  ::setrlimit(RLIMIT_NOFILE, &before_);
+}
+
+LaunchJob::LaunchJob(const LaunchRequest& request, const OpenRendezvous& open_rendezvous)
+    : request_(request), foreign_(children(::getpid())),
+      open_files_(static_cast<rlim_t>(request.n_pes) * 8 + 64) {
+  foreign_ = with(std::move(foreign_), guard_.pid());
+  result_.ends.resize(static_cast<std::size_t>(request.n_pes));
+  id_ = open_rendezvous();
+  guard_.watch(std::string(local_variables::id) + "=" + id_);
+  job_end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(request.timeout_s));
+  try {
+    start_all();
+  } catch (...) {
+    end_all(SIGKILL);
+    throw;
+  }
+}
+
+LaunchJob::~LaunchJob() {
+  end_all(SIGKILL);
+}
+
+void LaunchJob::end_all(int signal) {
+  const Clock::time_point give_up =
+      Clock::now() +
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(last_resort_s));
+  for (reap(); anything_left() && Clock::now() < give_up; reap()) {
+    signal_everything(signal);
+    ::usleep(1000);
+  }
+}
+
+void LaunchJob::start_all() {
+  const std::string program = request_.program.empty()
+                                  ? find_program(request_.command[0], request_.environment)
+                                  : request_.program;
+  pes_.resize(static_cast<std::size_t>(request_.n_pes));
+  // If the program cannot be executed, the first PE shows it before there are others.
+  if (const int error_number = start_pe(0, program).started(); error_number != 0)
+    throw cannot_run(request_.command[0], error_number);
+  std::vector<Spawned> others;
+  for (int pe = 1; pe < request_.n_pes; ++pe)
+    others.push_back(start_pe(pe, program));
+  for (Spawned& other : others)
+    if (const int error_number = other.started(); error_number != 0)
+      throw system_error(program, "execute", error_number, "start fewer PEs");
+}
+
+Spawned LaunchJob::start_pe(int pe, const std::string& program) {
+  SpawnRequest spawn{program, request_.command,    environment_of(pe), -1, -1,
+                     -1,      open_files_.before()};
+  Pipe out = Pipe::make(), err = Pipe::make(), in;
+  FileDescriptor null;
+  if (pe > 0) {
+    null = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!null)
+      throw system_error("/dev/null", "open", errno, "raise the limit of open files (ulimit -n)");
+    spawn.standard_input = null.get();
+  } else if (::isatty(STDIN_FILENO) == 1) {
+    in = Pipe::make();
+    spawn.standard_input = in.read_end.get();
+    input_ = TerminalInput(STDIN_FILENO, std::move(in.write_end));
+  }
+  if (static_cast<std::size_t>(pe) < request_.cpus.size())
+    spawn.cpus = request_.cpus[static_cast<std::size_t>(pe)];
+  spawn.standard_output = out.write_end.get();
+  spawn.standard_error = err.write_end.get();
+  Spawned spawned(spawn, signals_);
+  Pe& entry = pes_[static_cast<std::size_t>(pe)];
+  entry.pid = spawned.pid();
+  OutputStream::Style style{request_.label ? "[" + std::to_string(pe) + "] " : std::string(),
+                            request_.n_pes == 1 && !request_.label, false};
+  entry.out = std::make_unique<OutputStream>(std::move(out.read_end), out_, style);
+  style.one_error = request_.one_error && !request_.label && request_.n_pes > 1;
+  entry.err = std::make_unique<OutputStream>(std::move(err.read_end), err_, style);
+  return spawned;
+}
+
+Environment LaunchJob::environment_of(int pe) const {
+  Environment environment = request_.environment;
+  environment[local_variables::rank] = std::to_string(pe);
+  environment[local_variables::size] = std::to_string(request_.n_pes);
+  environment[local_variables::id] = id_;
+  environment.erase(local_variables::node);
+  if (request_.n_nodes > 1)
+    environment[local_variables::node] =
+        std::to_string(node_of_pe(pe, request_.n_pes, request_.n_nodes));
+  return environment;
 }
 
 } // namespace shmemctl

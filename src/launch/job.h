@@ -1,4 +1,4 @@
-// The processes of one `run`, from the first fork to the last wait.
+// The processes of one `run`, from the first fork to the last waitpid.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,6 @@
 #include "src/launch/relay.h"
 #include "src/launch/signals.h"
 #include "src/launch/spawn.h"
-#include "src/launch/terminal_input.h"
 
 namespace shmemctl {
 
@@ -47,7 +46,7 @@ private:
   using Clock = std::chrono::steady_clock;
   enum class Stage {
     running,
-    noticing, ///< one PE has failed: the others get a second to notice by themselves
+    grace,    ///< one PE has failed: the others get a second to notice by themselves
     ending,   ///< SIGTERM was sent
     killing,  ///< SIGKILL was sent
     draining, ///< no process is left; output is

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <memory>
 
 #include "src/base/text.h"
+#include "src/bootstrap/uid_bootstrap.h"
 #include "src/launch/job.h"
 
 namespace shmemctl {
@@ -94,6 +96,21 @@ std::string failure_line(const LaunchResult& result) {
     return with_words("all " + std::to_string(result.ends.size()) + " PEs " + code, end,
                       "PE " + std::to_string(end.pe) + "'s");
   return with_words("PE " + std::to_string(end.pe) + " " + code, end, "its");
+}
+
+// `run` with the rendezvous that it is meant to have; on its own, so that tests can do without.
+
+namespace {
+/// A program may start OpenSHMEM whenever it likes, so the rendezvous lives as long as the job.
+constexpr double rendezvous_timeout_s = 7.0 * 86400;
+} // namespace
+
+LaunchResult launch(const LaunchRequest& request) {
+  std::unique_ptr<Rendezvous> rendezvous;
+  return launch(request, [&rendezvous] {
+    rendezvous = Rendezvous::start_local(rendezvous_timeout_s);
+    return rendezvous->id().text();
+  });
 }
 
 } // namespace shmemctl

@@ -13,17 +13,17 @@ namespace shmemctl {
 
 struct LaunchRequest {
   std::vector<std::string> command; ///< argv of each PE; argv[0] is looked up in PATH
-  std::string program;              ///< file to execute instead of looking up argv[0]; "" is none
+  std::string program;              ///< file to execute instead of looking up argv[0]; "": none
   int n_pes = 1;
   int n_nodes = 1;      ///< virtual nodes, PEs in blocks (sizes differ by at most one)
   bool label = false;   ///< prefix each line of output with "[PE] "
-  double timeout_s = 0; ///< of the whole job; 0 is none
+  double timeout_s = 0; ///< of the whole job; 0: none
   double grace_s = 3;   ///< between SIGTERM and SIGKILL when the job is ended
-  /// The job itself goes on without PEs that it loses: while PE 0 runs, another one that is
-  /// killed or fails by itself ends nothing; PE 0's end decides. Exit codes 3 and 124 say that the
-  /// job has failed, and end it as ever.
+  /// The job itself continues without PEs that it loses: while PE 0 runs, another one that is
+  /// killed or fails ends nothing; PE 0's exit decides. Exit codes 3 and 124 say that the job has
+  /// failed, and still end it.
   bool loss_allowed = false;
-  /// The program is this one: an error that several PEs print in the same words is passed on once,
+  /// The program is shmemctl itself: an error that several PEs print identically is passed on once,
   /// unless lines have labels.
   bool one_error = false;
   Environment environment;
@@ -47,15 +47,15 @@ struct LaunchResult {
   std::vector<int> forwarded; ///< signals that were passed on, in order of arrival
 };
 
-/// Starts the PEs, passes SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH on, copies their
-/// output line by line (whole lines are never mixed), and ends every process of the job, also
-/// grandchildren, when one PE fails: SIGTERM, then SIGKILL after the grace. PEs die with the
-/// launcher, also when that is killed by SIGKILL; a guard process then ends what else carries the
-/// job's id in its environment (a grandchild that has cleared it gets away). A second SIGINT is a
-/// SIGKILL for all. Reaps every child of the calling process, and must be called while that has
-/// one thread. Where stdout refuses output (a full disk), the job goes on without it for a while,
-/// so that no PE is ended by what is not its own fault. Throws Error (usage: no such program;
-/// unavailable: fork failed, or, at the end, stdout could not be written).
+/// Starts the PEs, forwards SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGWINCH, copies their
+/// output line by line (lines are never mixed), and ends every process of the job, also
+/// grandchildren, when one PE fails: SIGTERM, then SIGKILL after the grace period. PEs die with the
+/// launcher, also when that is killed by SIGKILL; a guard process then kills every other process
+/// with the job's id in its environment (a grandchild that has cleared it escapes). A second SIGINT
+/// is a SIGKILL for all. Reaps every child of the calling process, and must be called while that
+/// has one thread. If stdout refuses output (a full disk), the job continues without it for a
+/// while, so that no PE fails for a reason that is not its own. Throws Error (usage: no such
+/// program; unavailable: fork failed, or, at the end, stdout could not be written).
 LaunchResult launch(const LaunchRequest& request);
 
 /// Starts what introduces the PEs to each other, and returns its UniqueId::text().
@@ -63,8 +63,8 @@ using OpenRendezvous = std::function<std::string()>;
 /// launch() with another rendezvous than Rendezvous::start_local().
 LaunchResult launch(const LaunchRequest& request, const OpenRendezvous& open_rendezvous);
 
-/// The one line that tells how the job failed: "PE 2 was killed by signal 9 (Killed); its last
-/// words: ..."; "" if it did not, or if it was interrupted by a signal that the user sent.
+/// One line that says how the job failed: "PE 2 was killed by signal 9 (Killed); its last words:
+/// ..."; "" if it succeeded, or if it was interrupted by a signal from the user.
 std::string failure_line(const LaunchResult& result);
 
 /// Whether all PEs failed with the same exit code, and one of them said why: then the job's failure

@@ -1,4 +1,4 @@
-// The processes below this one, as /proc tells.
+// The descendants of this process, from /proc.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace shmemctl {
 
-/// A process, told from a later one with the same number by its start.
+/// A process, distinguished by its start time from a later one with the same pid.
 struct ProcessName {
   pid_t pid = 0;
   pid_t parent = 0;
@@ -27,7 +27,7 @@ bool parse_stat(const std::string& text, ProcessName& process);
 std::vector<ProcessName> descendants(pid_t root, const std::set<pid_t>& excluded);
 /// Children of `root`, dead ones included.
 std::set<pid_t> children(pid_t root);
-/// All processes whose environment holds `entry` ("NAME=value"), as far as it can be read.
+/// All processes whose environment contains `entry` ("NAME=value"), as far as it can be read.
 std::vector<ProcessName> processes_with(const std::string& entry);
 
 /// Sends a signal if the process is still the one that was named.

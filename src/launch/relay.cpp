@@ -21,7 +21,7 @@ constexpr std::size_t tail_bytes = 4096;
 constexpr auto longest_silence = std::chrono::seconds(1);
 /// Fits what poll(2) promises for a pipe or terminal that could not be opened anew.
 constexpr std::size_t careful_bytes = 512;
-/// What a job may write after its output was refused before it is told.
+/// How many bytes a job may write after its output was refused before it is ended.
 constexpr std::size_t most_lost_bytes = std::size_t{64} << 20;
 constexpr std::size_t most_known_errors = 1000;
 constexpr std::string_view error_prefix = "shmemctl: error: ", fix_prefix = "shmemctl: fix: ";
@@ -39,8 +39,8 @@ OutputSink::OutputSink(int descriptor) : descriptor_(descriptor) {
     return;
   file_ = S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
   socket_ = S_ISSOCK(status.st_mode);
-  // O_NONBLOCK belongs to the open file, which other processes share: so it gets one of its own.
-  // What is not open for writing must refuse what is written (cli/terminal.h).
+  // O_NONBLOCK belongs to the open file description, which other processes share, so this opens its
+  // own. A descriptor that is not open for writing must refuse what is written (cli/terminal.h).
   if ((::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY)
     return;
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
@@ -159,7 +159,7 @@ void OutputStream::pass_on() {
   const std::size_t newline = kept_.rfind('\n');
   std::size_t ready = newline == std::string::npos ? 0 : newline + 1;
   const bool long_line = kept_.size() - ready >= longest_line_bytes;
-  // What goes on with a line that has been begun need not wait either.
+  // The continuation of a line that has been started need not wait either.
   const bool continues = sink_.owner_ == this && ready == 0;
   if (style_.at_once || long_line || continues || !open())
     ready = kept_.size();

@@ -1,4 +1,4 @@
-// The output of many processes, line by line, into one place.
+// The output of many processes, merged line by line.
 #pragma once
 
 #include <chrono>
@@ -25,11 +25,11 @@ public:
   void flush();
   /// So much waits that streams are not to be read.
   bool full() const;
-  /// The reader has gone (EPIPE), or the system refused the output.
+  /// The reader has closed the pipe (EPIPE), or the system refused the output.
   bool broken() const { return error_number_ != 0; }
   int error_number() const { return error_number_; }
-  /// Nothing more is to be written for it: its reader has gone, or so much was lost since the
-  /// system refused the output that the writers are to notice.
+  /// Writing to it is pointless: its reader has closed it, or so much was lost since the system
+  /// refused the output that the writers should get EPIPE.
   bool given_up() const;
   /// A stream is in the middle of a very long line, so that others may have to wait.
   bool claimed() const { return owner_ != nullptr; }
@@ -40,7 +40,7 @@ private:
   friend class OutputStream;
   /// False while another stream is in the middle of a very long line.
   bool may_write(const OutputStream& stream) const;
-  /// `from` begins on a line of its own if it is not the one that wrote last.
+  /// Text of a stream that did not write last begins on a new line.
   void append(const OutputStream& from, const std::string& text);
 
   int descriptor_;
@@ -52,8 +52,8 @@ private:
   bool mid_line_ = false;
   std::size_t lost_bytes_ = 0;                        ///< since it broke
   std::map<std::string, const OutputStream*> errors_; ///< lines passed on, and whose they were
-  const OutputStream* last_ = nullptr;                ///< who wrote last
-  const OutputStream* owner_ = nullptr;               ///< who is in the middle of a very long line
+  const OutputStream* last_ = nullptr;                ///< the stream that wrote last
+  const OutputStream* owner_ = nullptr; ///< the stream in the middle of a very long line
   std::chrono::steady_clock::time_point owner_since_;
 };
 
@@ -61,14 +61,13 @@ private:
 class OutputStream {
 public:
   struct Style {
-    std::string label;    ///< before each line; "" is none
+    std::string label;    ///< before each line; "": none
     bool at_once = false; ///< bytes need not wait for the end of their line
-    /// An error of this program that another stream of the sink has passed on in the same words is
-    /// left out, with its fix.
+    /// An error that another stream of the sink has printed identically is dropped, with its fix.
     bool one_error = false;
   };
-  /// Longest line that is kept whole in memory; a longer one is passed on in pieces, while which
-  /// all other streams of the sink wait, as long as it goes on within a second.
+  /// Longest line that is buffered whole; a longer one is passed on in chunks, during which all
+  /// other streams of the sink wait, as long as it continues within a second.
   static constexpr std::size_t longest_line_bytes = std::size_t{256} << 10;
 
   OutputStream(FileDescriptor pipe, OutputSink& sink, Style style);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ SignalGate::SignalGate() {
     if (!ignored(signal))
       sigaddset(&events, signal);
   sigset_t blocked = events;
-  sigaddset(&blocked, SIGPIPE); // a reader that goes away is seen as EPIPE
+  sigaddset(&blocked, SIGPIPE); // a closed reader is seen as EPIPE
   pthread_sigmask(SIG_BLOCK, &blocked, &before_);
   descriptor_ = FileDescriptor(::signalfd(-1, &events, SFD_CLOEXEC | SFD_NONBLOCK));
   if (descriptor_)
@@ -75,6 +76,36 @@ void SignalGate::stop_here() {
 void SignalGate::restore_in_child() const {
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+TerminalInput::TerminalInput(int terminal, FileDescriptor pipe)
+    : terminal_(terminal), pipe_(std::move(pipe)) {
+  ::fcntl(pipe_.get(), F_SETFL, ::fcntl(pipe_.get(), F_GETFL) | O_NONBLOCK);
+}
+
+bool TerminalInput::wants_read() const {
+  return open() && waiting_.empty() && ::tcgetpgrp(terminal_) == ::getpgrp();
+}
+
+void TerminalInput::read() {
+  char line[4096]; // the longest line of a terminal
+  const ssize_t count = ::read(terminal_, line, sizeof line);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN))
+    return;
+  if (count <= 0) { // end of file was typed, or the terminal has closed
+    close();
+    return;
+  }
+  waiting_.assign(line, static_cast<std::size_t>(count));
+  write();
+}
+
+void TerminalInput::write() {
+  const ssize_t count = ::write(pipe_.get(), waiting_.data(), waiting_.size());
+  if (count > 0)
+    waiting_.erase(0, static_cast<std::size_t>(count));
+  else if (count < 0 && errno != EAGAIN && errno != EINTR)
+    close(); // PE 0 reads no more
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// Starting one PE.
+// Finds the program of a command, and forks one PE.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <vector>
 
+#include "src/base/error.h"
 #include "src/base/file_descriptor.h"
 #include "src/base/options.h"
 #include "src/launch/signals.h"
@@ -24,8 +25,8 @@ struct SpawnRequest {
   CpuSet cpus = {};                 ///< that it may use; empty: as this process
 };
 
-/// A child that has been forked. It leads a process group of its own, and dies with this process
-/// (PR_SET_PDEATHSIG; a program with set-user-id bits loses that).
+/// A forked child. It leads its own process group, and dies with this process (PR_SET_PDEATHSIG; a
+/// program with set-user-id bits loses that).
 class Spawned {
 public:
   /// Forks and returns before the program runs. Throws Error (unavailable).
@@ -48,5 +49,12 @@ struct Pipe {
 /// Puts /dev/null where one of the descriptors 0, 1 and 2 is closed, so that no other file gets
 /// that number.
 void fill_standard_descriptors();
+
+/// The file that `name` means: itself if it holds a slash, else the first executable file of that
+/// name in the environment's PATH. Throws Error (usage): no such program, or not executable.
+std::string find_program(const std::string& name, const Environment& environment);
+
+/// What is thrown for a program that cannot be executed.
+Error cannot_run(const std::string& name, int error_number);
 
 } // namespace shmemctl

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t none = MemoryBlock::none;
 constexpr std::uint64_t unit_bytes = Allocator::minimum_alignment_bytes;
 /// No memory is larger, and sums of two sizes below it do not overflow.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 62;
 
 } // namespace
 
@@ -42,7 +42,7 @@ struct Allocator::Impl {
     return index;
   }
 
-  /// Links `block` into the address order behind `previous` (none: at the front).
+  /// Links `block` into the address order after `previous` (none: at the front).
   void link_behind(std::uint32_t block, std::uint32_t previous, std::uint32_t next) {
     blocks[block].previous = previous;
     blocks[block].next = next;
@@ -73,7 +73,8 @@ struct Allocator::Impl {
   bool inside_live_block(std::uint64_t offset) const;
 };
 
-/// Cuts the place out of a free block that holds it. What is left before and behind stays free.
+/// Cuts the range out of a free block that contains it. The remainders before and after it stay
+/// free.
 std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_bytes,
                                     std::uint64_t alignment, std::uint64_t asked) {
   const std::uint64_t begin = blocks[block].offset_bytes;
@@ -85,7 +86,7 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
     free_blocks.remove(block);
     taken = block;
   } else if (start == begin) {
-    // The free block keeps its place in the tree: its front is cut off.
+    // The free block keeps its node in the tree: its front is cut off.
     taken = make_block(start, size_bytes);
     link_behind(taken, blocks[block].previous, block);
     blocks[block].offset_bytes = start + size_bytes;
@@ -109,7 +110,7 @@ std::uint64_t Allocator::Impl::take(std::uint32_t block, std::uint64_t size_byte
   return start;
 }
 
-/// Back to the free blocks; joins those before and behind.
+/// Returns it to the free blocks; merges it with its neighbours.
 void Allocator::Impl::release(std::uint32_t block) {
   MemoryBlock& freed = blocks[block];
   live.erase(freed.offset_bytes);
@@ -155,7 +156,7 @@ Allocator::~Allocator() = default;
 
 std::optional<std::size_t> Allocator::allocate(std::size_t size_bytes,
                                                std::size_t alignment_bytes) {
-  if (size_bytes == 0 || size_bytes > most_bytes || alignment_bytes > most_bytes ||
+  if (size_bytes == 0 || size_bytes > max_bytes || alignment_bytes > max_bytes ||
       !std::has_single_bit(std::max<std::size_t>(alignment_bytes, 1)))
     return std::nullopt;
   const std::uint64_t rounded = round_up(std::uint64_t{size_bytes}, unit_bytes);
@@ -177,7 +178,7 @@ Allocator::FreeResult Allocator::free(std::size_t offset) {
 
 void Allocator::grow(std::size_t more_bytes) {
   Impl& own = *impl_;
-  own.size = std::min(own.size + std::min<std::uint64_t>(more_bytes, most_bytes), most_bytes);
+  own.size = std::min(own.size + std::min<std::uint64_t>(more_bytes, max_bytes), max_bytes);
   const std::uint64_t end = own.size / unit_bytes * unit_bytes;
   const std::uint64_t added = end - own.managed;
   if (added == 0)

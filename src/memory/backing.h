@@ -1,4 +1,4 @@
-// Kinds of physical memory that a symmetric region can be made of.
+// Kinds of physical memory that a symmetric region can consist of.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ public:
   virtual int descriptor() const = 0;
 };
 
-/// Address space without memory behind it, which chunks of one backing are mapped into. What is
-/// mapped there goes with it.
+/// Reserved address space without memory, into which chunks of one backing are mapped. Its end
+/// unmaps them.
 class AddressRange {
 public:
   virtual ~AddressRange() = default;
   virtual std::byte* base() const = 0;
-  /// Takes away what chunks have been mapped to, whole ones; the address space stays reserved.
+  /// Unmaps whole chunks; the address space stays reserved.
   virtual void clear(std::byte* at, std::size_t size_bytes) noexcept = 0;
 };
 
@@ -53,13 +53,13 @@ public:
 struct HostBackingOptions {
   std::string kind = "auto"; ///< "memfd", "devshm" (an unnamed file in /dev/shm), "auto"
   bool huge_pages = true;    ///< when the system has free ones and the size is a multiple
-  /// Pages come from there as long as it has any; -1 is no preference. A kernel that refuses is not
-  /// an error: it is logged once.
+  /// NUMA node of the pages as long as it has any free; -1: no preference. A kernel that refuses is
+  /// not an error: it is logged once.
   int numa_node = -1;
 };
 std::unique_ptr<HeapBacking> make_host_backing(const HostBackingOptions& options);
 
-/// Address space without memory behind it; released at the end. Throws Error (unavailable) that
+/// Reserved address space without memory; released at the end. Throws Error (unavailable) that
 /// names the limit (ulimit -v) if there is one.
 class Reservation {
 public:
@@ -72,12 +72,20 @@ public:
   ~Reservation();
   std::byte* base() const { return base_; }
   std::size_t size_bytes() const { return size_bytes_; }
-  /// Takes away what is mapped at a part of it (whole pages); the address space stays reserved.
+  /// Unmaps a part of it (whole pages); the address space stays reserved.
   void clear(std::byte* at, std::size_t size_bytes) noexcept;
 
 private:
   std::byte* base_ = nullptr;
   std::size_t size_bytes_ = 0;
 };
+
+/// Sparsely used memory, of small pages: zeroed; `used_bytes` of it are written at once, and the
+/// rest takes no memory until it is touched. A shortage of memory is then up to the kernel, as for
+/// private memory; where that would be a SIGBUS (/dev/shm has a size limit) all of it is committed.
+/// Throws Error (unavailable).
+/// @param backing of host memory: its kind is used
+std::unique_ptr<Chunk> create_sparse(HeapBacking& backing, std::size_t size_bytes,
+                                     std::size_t used_bytes);
 
 } // namespace shmemctl

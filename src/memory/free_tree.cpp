@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint32_t none = MemoryBlock::none;
 
-/// Whether an aligned place of that size lies in the block. Sums stay below 2^64: offsets and
-/// sizes are those of memory.
+/// Whether an aligned range of that size fits in the block. Sums stay below 2^64: offsets and sizes
+/// are those of memory.
 bool fits(const MemoryBlock& block, std::uint64_t size_bytes, std::uint64_t alignment_bytes) {
   const std::uint64_t start = (block.offset_bytes + alignment_bytes - 1) & ~(alignment_bytes - 1);
   const std::uint64_t padding = start - block.offset_bytes;
@@ -23,14 +23,14 @@ std::uint64_t FreeTree::largest_below(const MemoryBlock& block) const {
 }
 
 std::uint32_t FreeTree::next_priority() {
-  // xorshift32 (Marsaglia 2003): any non-zero seed runs through all non-zero words.
+  // xorshift32 (Marsaglia 2003): any non-zero seed runs through all non-zero values.
   seed_ ^= seed_ << 13;
   seed_ ^= seed_ >> 17;
   seed_ ^= seed_ << 5;
   return seed_;
 }
 
-/// Mends `largest_bytes` from `block` to the root, as far as it changes.
+/// Recomputes `largest_bytes` from `block` to the root, as far as it changes.
 void FreeTree::update_upwards(std::uint32_t block) {
   while (block != none) {
     MemoryBlock& here = at(block);
@@ -53,7 +53,7 @@ void FreeTree::replace_child(std::uint32_t parent, std::uint32_t child, std::uin
     at(by).parent = parent;
 }
 
-/// `block` and its parent change places; the order by offset stays.
+/// Rotates `block` and its parent; the order by offset is kept.
 void FreeTree::rotate_up(std::uint32_t block) {
   const std::uint32_t above = at(block).parent;
   MemoryBlock& child = at(block);
@@ -119,7 +119,7 @@ std::uint32_t FreeTree::leftmost_candidate(std::uint32_t subtree, std::uint64_t 
   }
 }
 
-/// The next block behind `block` that holds `size_bytes`.
+/// The next block after `block` that holds `size_bytes`.
 std::uint32_t FreeTree::next_candidate(std::uint32_t block, std::uint64_t size_bytes) const {
   if (largest_of(at(block).right) >= size_bytes)
     return leftmost_candidate(at(block).right, size_bytes);

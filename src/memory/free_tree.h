@@ -7,9 +7,8 @@
 
 namespace shmemctl {
 
-/// A stretch of the managed memory, free or in use. All stretches lie in one vector and name each
-/// other by index, so that growing the vector moves them without a pointer to mend. One cache
-/// line each.
+/// A range of the managed memory, free or in use. All ranges are elements of one vector and refer
+/// to each other by index, so growing the vector invalidates nothing. One cache line each.
 struct alignas(64) MemoryBlock {
   static constexpr std::uint32_t none = 0xffffffff;
 
@@ -27,8 +26,8 @@ struct alignas(64) MemoryBlock {
   bool free() const { return asked_bytes == 0; }
 };
 
-/// A treap (search tree by offset, heap by random priority: depth O(log n) whatever the calls).
-/// The priorities come from a generator with a fixed seed: same calls, same tree.
+/// A treap (search tree by offset, heap by random priority: expected depth O(log n)). The
+/// priorities come from a generator with a fixed seed: same calls, same tree.
 class FreeTree {
 public:
   explicit FreeTree(std::vector<MemoryBlock>& blocks) : blocks_(blocks) {}
@@ -39,9 +38,9 @@ public:
   /// The block's size has changed, or its offset within the gap to its neighbours.
   void refresh(std::uint32_t block);
   std::uint64_t largest_bytes() const { return largest_of(root_); }
-  /// The block of lowest offset that holds `size_bytes` at a multiple of `alignment_bytes` (a
-  /// power of two); none if there is none. O(log n), plus one step for each lower block that is
-  /// large enough but holds no aligned place.
+  /// The block of lowest offset that holds `size_bytes` at a multiple of `alignment_bytes` (a power
+  /// of two); none if there is none. O(log n), plus one step for each lower block that is large
+  /// enough but has no aligned range.
   std::uint32_t lowest_fit(std::uint64_t size_bytes, std::uint64_t alignment_bytes) const;
 
 private:

@@ -18,19 +18,18 @@
 #include "src/base/log.h"
 #include "src/base/text.h"
 #include "src/base/units.h"
+#include "src/memory/available_memory.h"
 #include "src/memory/backing.h"
 #include "src/memory/host_file.h"
-#include "src/memory/memory_room.h"
-#include "src/memory/sparse_memory.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// Left to everybody else on the machine, and to PEs that commit at the same moment.
+/// Left to other processes of the machine, and to PEs that commit at the same time.
 constexpr std::uint64_t margin_bytes = std::uint64_t{64} << 20;
-/// A PE takes at most this share of the room between two looks at it, so that as many PEs can do
-/// so at once without taking more than there is.
+/// A PE commits at most this share of the available memory between two checks, so that as many PEs
+/// can do so at once without exhausting it.
 constexpr std::uint64_t shares_of_room = 256;
 constexpr std::uint64_t most_bytes_per_look = std::uint64_t{64} << 20;
 
@@ -46,7 +45,8 @@ public:
   std::size_t size_bytes() const override { return size_bytes_; }
   int descriptor() const override { return file_.get(); }
 
-  // StaticDataRegion maps the program's own variables with this: it writes to none on its way.
+  // StaticDataRegion maps the program's own variables with this function: it must write to none of
+  // them.
   void map(void* address) override {
     if (::mmap(address, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_.get(),
                0) == MAP_FAILED)
@@ -62,7 +62,7 @@ private:
   bool advise_huge_;
 };
 
-/// Unmaps at the end. Only there to choose where a file's pages come from.
+/// Unmaps at the end. Exists only to choose the NUMA node of a file's pages.
 class TemporaryMapping {
 public:
   TemporaryMapping(const FileDescriptor& file, std::size_t size_bytes) : size_bytes_(size_bytes) {
@@ -97,8 +97,8 @@ private:
 
 /// Throws if less than `missing_bytes` of the `size_bytes` can be had without the kernel killing a
 /// process for it.
-std::optional<Room> require_room(const MemoryRoom& in, HostFileKind kind, std::size_t size_bytes,
-                                 std::size_t missing_bytes) {
+std::optional<Room> require_room(const AvailableMemory& in, HostFileKind kind,
+                                 std::size_t size_bytes, std::size_t missing_bytes) {
   std::optional<Room> room = in.now();
   if (room && (room->free_bytes < margin_bytes || room->free_bytes - margin_bytes < missing_bytes))
     throw Error(ExitCode::unavailable, memory_subject(size_bytes, kind), "commit",
@@ -194,9 +194,9 @@ private:
     return modes && modes->find("[advise]") != std::string::npos;
   }
 
-  /// In steps, with a look at the room left before each.
-  /// @param advised where the file is mapped if its pages come from faults there: fallocate asks
-  ///                for small pages, whatever mappings were advised
+  /// In steps, with a check of the available memory before each.
+  /// @param advised where the file is mapped if its pages are to come from page faults there:
+  /// fallocate allocates small pages, whatever the mappings advise
   void commit(const FileDescriptor& file, std::size_t size_bytes, std::byte* advised) const {
     std::size_t done = 0;
     while (done < size_bytes) {
@@ -250,14 +250,14 @@ private:
   /// For pages that are made from now on. A container may forbid it: then it is a pity, said once.
   void prefer_numa_node(const TemporaryMapping& mapping, std::size_t size_bytes) const {
     constexpr long preferred = 1; // MPOL_PREFERRED of linux/mempolicy.h
-    constexpr std::size_t most_nodes = 1024;
+    constexpr std::size_t max_nodes = 1024;
     constexpr std::size_t word_bits = sizeof(unsigned long) * CHAR_BIT;
-    if (numa_node_ < 0 || static_cast<std::size_t>(numa_node_) >= most_nodes || !mapping.base())
+    if (numa_node_ < 0 || static_cast<std::size_t>(numa_node_) >= max_nodes || !mapping.base())
       return;
-    std::array<unsigned long, most_nodes / word_bits> mask{};
+    std::array<unsigned long, max_nodes / word_bits> mask{};
     const auto node = static_cast<std::size_t>(numa_node_);
     mask[node / word_bits] = 1ul << node % word_bits;
-    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), most_nodes, 0) ==
+    if (::syscall(SYS_mbind, mapping.base(), size_bytes, preferred, mask.data(), max_nodes, 0) ==
             0 ||
         std::exchange(refusal_said_, true))
       return;
@@ -269,7 +269,7 @@ private:
   bool huge_pages_;
   int numa_node_;
   mutable bool refusal_said_ = false;
-  MemoryRoom room_;
+  AvailableMemory room_;
 };
 
 } // namespace
@@ -279,7 +279,7 @@ std::unique_ptr<Chunk> create_sparse(HeapBacking& backing, std::size_t size_byte
   constexpr HostFileKind kind = HostFileKind::memfd;
   if (backing.kind() != std::string_view(to_string(kind)))
     return backing.create_of_small_pages(size_bytes);
-  require_room(MemoryRoom(), kind, size_bytes, used_bytes);
+  require_room(AvailableMemory(), kind, size_bytes, used_bytes);
   FileDescriptor file = open_host_file(kind);
   resize_host_file(file, kind, size_bytes);
   return std::make_unique<HostChunk>(std::move(file), size_bytes, false);

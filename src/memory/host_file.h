@@ -1,4 +1,4 @@
-// Files without a name that host memory is made of, and what their pages come from.
+// Unnamed files that host memory consists of, and the kind of their pages.
 #pragma once
 
 #include <cstddef>

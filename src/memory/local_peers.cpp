@@ -6,25 +6,68 @@
 #include <fmt/format.h>
 #include <optional>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 #include <utility>
 
 #include "src/base/error.h"
 #include "src/base/text.h"
 #include "src/base/timeout_words.h"
-#include "src/memory/peer_message.h"
+#include "src/memory/siphash.h"
 
 namespace shmemctl {
 
 namespace {
 
+constexpr std::uint32_t magic = 0x314d4853; // "SHM1"
+
+struct Wire {
+  std::uint32_t magic, flags, from_pe, to_pe;
+  std::uint64_t sequence, signature;
+};
+static_assert(sizeof(Wire) == sizeof(PeerDatagram));
+
+std::uint64_t signature_of(const Wire& wire, const JobSecret& secret) {
+  return siphash(secret, &wire, offsetof(Wire, signature));
+}
+
+} // namespace
+
+PeerDatagram encode(const PeerMessage& message, const JobSecret& secret) {
+  Wire wire{
+      magic, message.has_descriptor ? 1u : 0u, message.from_pe, message.to_pe, message.sequence, 0};
+  wire.signature = signature_of(wire, secret);
+  PeerDatagram datagram;
+  std::memcpy(datagram.data(), &wire, sizeof wire);
+  return datagram;
+}
+
+std::optional<PeerMessage> decode(const void* data, std::size_t size_bytes,
+                                  const JobSecret& secret) {
+  Wire wire;
+  if (size_bytes != sizeof wire)
+    return std::nullopt;
+  std::memcpy(&wire, data, sizeof wire);
+  if (wire.magic != magic || wire.flags > 1 || wire.signature != signature_of(wire, secret))
+    return std::nullopt;
+  return PeerMessage{wire.from_pe, wire.to_pe, wire.sequence, wire.flags == 1};
+}
+
+std::string peer_socket_name(const JobSecret& secret, int pe) {
+  const std::string about = fmt::format("socket name of PE {}", pe);
+  return fmt::format("shmemctl-{:016x}", siphash(secret, about.data(), about.size()));
+}
+
+namespace {
+
 constexpr const char* subject = "the exchange of memory on this node";
 constexpr int check_interval_ms = 50;
-/// A queue holds about ten datagrams; each pass looks at many times that before it does its other
-/// work, and never at an endless flood.
+/// A queue holds about ten datagrams; each pass reads many times that before it continues, and
+/// never follows an endless flood.
 constexpr int datagrams_per_pass = 256;
-constexpr int most_pe_names = 4;
+constexpr int max_pe_names = 4;
 
 struct UnixAddress {
   sockaddr_un raw{};
@@ -121,7 +164,7 @@ private:
 
   void send_and_receive(int mine, const Deadline& deadline) {
     std::vector<std::size_t> unsent;
-    // Everybody begins with its right-hand neighbour, so that no queue is filled by all at once.
+    // Every PE begins with its right-hand neighbour, so that no queue is filled by all at once.
     for (std::size_t step = 1; step < pes_.size(); ++step)
       unsent.push_back((static_cast<std::size_t>(my_slot_) + step) % pes_.size());
     std::size_t missing = unsent.size() - take_early();
@@ -250,9 +293,9 @@ private:
       return true;
     switch (errno) {
     case EAGAIN:       // its queue is full
-    case ECONNREFUSED: // it has not come yet
+    case ECONNREFUSED: // it has not arrived yet
     case EPERM:        // its name is held by a socket that takes from one sender only
-    case ETOOMANYREFS: // too many descriptors of this user are on their way
+    case ETOOMANYREFS: // too many descriptors of this user are in flight
     case ENOBUFS:
     case ENOMEM:
     case EINTR:
@@ -278,9 +321,9 @@ private:
       for (const std::size_t slot : unsent)
         names.push_back(std::to_string(pes_[slot]));
     const std::size_t count = names.size();
-    if (count > most_pe_names) {
-      names.resize(most_pe_names);
-      names.push_back(fmt::format("and {} more", count - most_pe_names));
+    if (count > max_pe_names) {
+      names.resize(max_pe_names);
+      names.push_back(fmt::format("and {} more", count - max_pe_names));
     }
     throw Error(ExitCode::deadline, subject,
                 fmt::format("wait for PE{} {} in", count == 1 ? "" : "s", join(names, ", ")),
@@ -297,7 +340,7 @@ private:
   std::vector<UnixAddress> addresses_;
   FileDescriptor socket_;
   std::uint64_t sequence_ = 0;
-  bool failed_ = false; ///< then nobody knows which messages are of which exchange
+  bool failed_ = false; ///< then messages cannot be assigned to an exchange
   std::vector<Arrival> current_, early_;
 };
 
@@ -306,6 +349,94 @@ private:
 std::unique_ptr<LocalPeers> make_local_peers(const std::array<std::uint8_t, 16>& secret,
                                              std::vector<int> pes, int my_slot, WaitCheck check) {
   return std::make_unique<UnixPeers>(secret, std::move(pes), my_slot, std::move(check));
+}
+
+namespace {
+
+constexpr std::size_t max_handle_bytes = 64;
+constexpr const char* no_handle = "none";
+constexpr char digits[] = "0123456789abcdef";
+
+std::string to_hex(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += digits[value >> 4];
+    text += digits[value & 15];
+  }
+  return text;
+}
+
+/// "" for what is no handle.
+std::string from_hex(const std::string& text) {
+  if (text.size() % 2 != 0 || text.size() > 2 * max_handle_bytes)
+    return "";
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const char* const high = std::strchr(digits, text[i]);
+    const char* const low = std::strchr(digits, text[i + 1]);
+    if (text[i] == 0 || text[i + 1] == 0 || !high || !low)
+      return "";
+    bytes += static_cast<char>((high - digits) << 4 | (low - digits));
+  }
+  return bytes;
+}
+
+class ExchangedHandles final : public LocalPeers {
+public:
+  ExchangedHandles(std::vector<int> pes, int my_slot,
+                   std::function<std::vector<std::string>(const std::string&)> gather)
+      : pes_(std::move(pes)), my_slot_(my_slot), gather_(std::move(gather)) {}
+
+  int slots() const override { return static_cast<int>(pes_.size()); }
+  int my_slot() const override { return my_slot_; }
+
+  std::vector<FileDescriptor> exchange(int mine, const Deadline&) override {
+    const std::vector<std::string> all =
+        gather_(mine < 0 ? no_handle : to_hex(handle_in_file(mine)));
+    std::vector<FileDescriptor> theirs(pes_.size());
+    for (std::size_t slot = 0; slot < pes_.size(); ++slot) {
+      const std::string& said = all.at(static_cast<std::size_t>(pes_[slot]));
+      if (static_cast<int>(slot) == my_slot_ || said == no_handle)
+        continue;
+      const std::string handle = from_hex(said);
+      if (handle.empty())
+        throw Error(ExitCode::unavailable, "the memory handle of PE " + std::to_string(pes_[slot]),
+                    "read", "it is damaged", "look at that PE's output");
+      theirs[slot] = file_of_handle(handle);
+    }
+    return theirs;
+  }
+
+private:
+  std::vector<int> pes_;
+  int my_slot_;
+  std::function<std::vector<std::string>(const std::string&)> gather_;
+};
+
+} // namespace
+
+FileDescriptor file_of_handle(const std::string& bytes) {
+  FileDescriptor file(::memfd_create("shmemctl-handle", MFD_CLOEXEC));
+  if (!file ||
+      ::pwrite(file.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw Error(ExitCode::unavailable, "a file for a memory handle", "make", std::strerror(errno),
+                "raise the limit of open files: ulimit -n");
+  return file;
+}
+
+std::string handle_in_file(int file) {
+  char bytes[max_handle_bytes + 1];
+  const ssize_t count = ::pread(file, bytes, sizeof bytes, 0);
+  return count > 0 && count <= static_cast<ssize_t>(max_handle_bytes)
+             ? std::string(bytes, static_cast<std::size_t>(count))
+             : "";
+}
+
+std::unique_ptr<LocalPeers>
+make_gathered_peers(std::vector<int> pes, int my_slot,
+                    std::function<std::vector<std::string>(const std::string&)> gather) {
+  return std::make_unique<ExchangedHandles>(std::move(pes), my_slot, std::move(gather));
 }
 
 } // namespace shmemctl

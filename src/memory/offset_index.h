@@ -35,7 +35,7 @@ public:
       at = (at + 1) & mask();
       if (entries_[at].key == 0)
         break;
-      // An entry may move into the hole unless its own place lies behind the hole.
+      // An entry may move into the hole unless its own home slot lies after the hole.
       if (((at - home_of(entries_[at].key)) & mask()) >= ((at - hole) & mask())) {
         entries_[hole] = entries_[at];
         hole = at;

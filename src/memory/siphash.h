@@ -1,4 +1,4 @@
-// A keyed hash: who does not know the key can neither make it nor learn the key from it.
+// A keyed hash (SipHash): without the key it can neither be computed nor reveals the key.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
-// The program's own variables in shared memory. Pages that nobody has touched are not copied, and
-// take no memory. Where the program has several writable segments, the region reaches from the
-// first to the last; read-only data between them are part of it.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <mutex>
 #include <optional>
@@ -15,17 +15,192 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/base/file_descriptor.h"
 #include "src/base/log.h"
+#include "src/base/round_up.h"
 #include "src/base/signals_blocked.h"
 #include "src/base/sysroot.h"
 #include "src/base/units.h"
-#include "src/memory/kernel_copy.h"
-#include "src/memory/program_data.h"
-#include "src/memory/sparse_memory.h"
+#include "src/memory/backing.h"
+#include "src/memory/process_vm_copy.h"
+#include "src/memory/siphash.h"
+#include "src/memory/static_data.h"
 #include "src/memory/symmetric_region.h"
-#include "src/memory/touched_pages.h"
 
 namespace shmemctl {
+
+namespace {
+
+constexpr const char* subject = "this program's global variables";
+constexpr const char* keep_private =
+    "build it with an ordinary linker script; or keep symmetric variables in shmem_malloc";
+
+bool overlap(const PageRange& left, const PageRange& right) {
+  return left.begin < right.end && right.begin < left.end;
+}
+
+PageRange common(const PageRange& left, const PageRange& right) {
+  const PageRange both{std::max(left.begin, right.begin), std::min(left.end, right.end)};
+  return both.begin < both.end ? both : PageRange{};
+}
+
+/// `ranges` without `hole`.
+std::vector<PageRange> without(const std::vector<PageRange>& ranges, const PageRange& hole) {
+  std::vector<PageRange> rest;
+  for (const PageRange& range : ranges)
+    for (const PageRange& part :
+         {PageRange{range.begin, std::clamp(hole.begin, range.begin, range.end)},
+          PageRange{std::clamp(hole.end, range.begin, range.end), range.end}})
+      if (part.size_bytes() > 0)
+        rest.push_back(part);
+  return rest;
+}
+
+/// Sorted, with those that touch or overlap as one.
+std::vector<PageRange> joined(std::vector<PageRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const PageRange& left, const PageRange& right) { return left.begin < right.begin; });
+  std::vector<PageRange> out;
+  for (const PageRange& range : ranges)
+    if (!out.empty() && range.begin <= out.back().end)
+      out.back().end = std::max(out.back().end, range.end);
+    else if (range.size_bytes() > 0)
+      out.push_back(range);
+  return out;
+}
+
+/// A hash of the file that is run, for linkers that write no build id.
+std::string hash_of_program_file() {
+  const FileDescriptor file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  if (!file)
+    throw system_error("/proc/self/exe", "read", errno, "mount /proc in this container");
+  std::array<std::uint8_t, 16> chain{};
+  std::array<std::byte, 1 << 16> block;
+  while (true) {
+    const ssize_t size_bytes = ::read(file.get(), block.data(), block.size());
+    if (size_bytes < 0 && errno == EINTR)
+      continue;
+    if (size_bytes < 0)
+      throw system_error("/proc/self/exe", "read", errno, "look at the file system it is on");
+    if (size_bytes == 0)
+      break;
+    const std::uint64_t hash = siphash(chain, block.data(), static_cast<std::size_t>(size_bytes));
+    std::memcpy(chain.data(), &hash, sizeof hash);
+  }
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, chain.data(), sizeof hash);
+  return fmt::format("contents-{:016x}", hash);
+}
+
+struct Search {
+  DataLayout layout;
+  std::uintptr_t load_address = 0;
+  std::optional<std::string> build_id;
+};
+
+/// The first object is the main program; the walk ends with it.
+int look_at_main_program(dl_phdr_info* info, std::size_t, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
+  search.load_address = info->dlpi_addr;
+  search.layout =
+      data_layout(headers, info->dlpi_addr, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  for (const ElfW(Phdr) & header : headers)
+    if (header.p_type == PT_NOTE && !search.build_id)
+      search.build_id = find_build_id(
+          {reinterpret_cast<const std::byte*>(info->dlpi_addr + header.p_vaddr), header.p_memsz});
+  return 1;
+}
+
+} // namespace
+
+DataLayout data_layout(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_address,
+                       std::size_t page_bytes) {
+  const auto down = [&](std::uintptr_t address) { return address / page_bytes * page_bytes; };
+  const auto up = [&](std::uintptr_t address) { return down(address + page_bytes - 1); };
+  PageRange relro;
+  std::vector<PageRange> writable, read_only, code;
+  DataLayout layout;
+  for (const ElfW(Phdr) & header : headers) {
+    const std::uintptr_t begin = load_address + header.p_vaddr;
+    // The loader protects whole pages only: a page that RELRO ends in stays writable.
+    if (header.p_type == PT_GNU_RELRO)
+      relro = {down(begin), down(begin + header.p_memsz)};
+    if (header.p_type != PT_LOAD || header.p_memsz == 0)
+      continue;
+    const PageRange pages{down(begin), up(begin + header.p_memsz)};
+    const bool is_writable = (header.p_flags & PF_W) != 0, is_code = (header.p_flags & PF_X) != 0;
+    if (is_writable && is_code)
+      layout.problem = "a segment of it is writable and executable";
+    (is_code ? code : is_writable ? writable : read_only).push_back(pages);
+    if (is_writable && !is_code && header.p_filesz > 0)
+      layout.stored.push_back({pages.begin, up(begin + header.p_filesz)});
+  }
+  writable = joined(without(writable, relro));
+  if (layout.problem.empty() && writable.empty())
+    layout.problem = "no segment of it is writable and not executable";
+  if (!layout.problem.empty())
+    return layout;
+  layout.pages = {writable.front().begin, writable.back().end};
+  code.push_back(relro);
+  for (const PageRange& range : code)
+    if (overlap(range, layout.pages))
+      layout.problem = "code, or what the loader protects (RELRO), lies between its writable "
+                       "segments";
+  std::vector<PageRange> between{layout.pages};
+  for (const PageRange& range : writable)
+    between = without(between, range);
+  for (const PageRange& range : read_only)
+    for (const PageRange& gap : between)
+      if (const PageRange part = common(range, gap); part.size_bytes() > 0)
+        layout.constants.push_back(part);
+  layout.constants = joined(std::move(layout.constants));
+  for (const PageRange& range : layout.constants)
+    between = without(between, range);
+  layout.gaps = std::move(between);
+  layout.stored = joined(without(layout.stored, relro));
+  layout.zeroed = std::move(writable);
+  for (const PageRange& range : layout.stored)
+    layout.zeroed = without(layout.zeroed, range);
+  return layout;
+}
+
+std::optional<std::string> find_build_id(std::span<const std::byte> notes) {
+  const auto padded = [](std::uint64_t size_bytes) { return round_up(size_bytes, 4); };
+  while (notes.size() >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    std::memcpy(&note, notes.data(), sizeof note);
+    const std::uint64_t name_bytes = padded(note.n_namesz), text_bytes = padded(note.n_descsz);
+    if (sizeof note + name_bytes + text_bytes > notes.size())
+      return std::nullopt;
+    const std::byte* name = notes.data() + sizeof note;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
+      std::string text;
+      for (const std::byte byte : notes.subspan(sizeof note + name_bytes, note.n_descsz))
+        text += fmt::format("{:02x}", std::to_integer<unsigned>(byte));
+      return text;
+    }
+    notes = notes.subspan(sizeof note + name_bytes + text_bytes);
+  }
+  return std::nullopt;
+}
+
+ProgramData find_program_data() {
+  Search search;
+  ::dl_iterate_phdr(look_at_main_program, &search);
+  if (!search.layout.problem.empty())
+    throw Error(ExitCode::unavailable, subject, "share", search.layout.problem, keep_private);
+  return {std::move(search.layout), search.load_address,
+          search.build_id ? *search.build_id : hash_of_program_file()};
+}
+
+TouchedPages::TouchedPages()
+    : table_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
+      page_bytes_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {}
+
+// The program's own variables in shared memory. Untouched pages are not copied and take no memory.
+// If the program has several writable segments, the region spans from the first to the last,
+// including read-only data in between.
 
 namespace {
 
@@ -35,8 +210,8 @@ std::byte* at(std::uintptr_t address) {
   return reinterpret_cast<std::byte*>(address);
 }
 
-/// The pages between the program's segments in which nothing lies: held, so that nobody else maps
-/// something there, which the variables' pages would be mapped over. Given back at the end.
+/// The unmapped pages between the program's segments: reserved, so that no other mapping can appear
+/// there, which mapping the region would replace. Released at the end.
 class HeldGaps {
 public:
   /// Throws Error (unavailable) if something lies there.
@@ -56,7 +231,7 @@ private:
     held_.reserve(held_.size() + 1);
     void* mapped = ::mmap(at(gap.begin), gap.size_bytes(), PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    // Before Linux 4.17 the address is a mere wish.
+    // Before Linux 4.17 the address is only a hint.
     if (mapped != MAP_FAILED && mapped != at(gap.begin)) {
       ::munmap(mapped, gap.size_bytes());
       errno = EEXIST;
@@ -235,7 +410,7 @@ void SharedPages::after_fork_in_child() noexcept {
 /// fork() gives a child copies of its parent's variables. Shared mappings would make them common,
 /// so the child gets a copy that was made just before.
 void handle_forks() {
-  // The C library has no way to take them back, so they stay and look whether there are pages.
+  // The C library cannot unregister them, so they stay and check whether there are pages.
   static std::once_flag once;
   std::call_once(once, [] {
     const auto before = [] {

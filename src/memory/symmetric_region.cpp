@@ -53,7 +53,7 @@ void SymmetricRegion::Impl::map_step(std::size_t step_bytes, const Deadline& dea
   for (std::size_t slot = 0; slot < slots; ++slot)
     if (slot != my_slot)
       backing.import(std::move(theirs[slot]), step_bytes)->map(slot_base(slot) + committed_bytes);
-  // Nobody takes the step for made until all have it.
+  // No PE treats the step as committed until all have done it.
   peers.exchange(-1, deadline);
 }
 

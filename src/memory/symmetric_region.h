@@ -1,4 +1,4 @@
-// A symmetric region: slot i's part lies at base + i * stride in every process that maps it.
+// A symmetric region: slot i's part is at base + i * stride in every process that maps it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ public:
   virtual std::byte* base() const = 0;          ///< my own part
   virtual std::size_t size_bytes() const = 0;   ///< committed, per PE
   virtual std::size_t stride_bytes() const = 0; ///< what it can grow to
-  /// Collective: commits more behind what is there; nothing moves. Throws Error (unavailable).
+  /// Collective: commits more memory after the existing part; nothing moves. Throws Error
+  /// (unavailable).
   virtual void grow(std::size_t more_bytes, const Deadline& deadline) = 0;
   bool contains(const void* address) const; ///< in my own committed part
 };
@@ -33,8 +34,9 @@ public:
   SymmetricRegion(const SymmetricRegion&) = delete;
   SymmetricRegion& operator=(const SymmetricRegion&) = delete;
 
-  /// Collective: commits `more_bytes` (rounded up to the granularity) in every slot, behind what
-  /// is there; nothing moves. Throws Error (unavailable) with the limit or size that was missed.
+  /// Collective: commits `more_bytes` (rounded up to the granularity) in every slot, after the
+  /// existing part; nothing moves. Throws Error (unavailable) with the limit or size that was
+  /// exceeded.
   void grow(std::size_t more_bytes, const Deadline& deadline) override;
 
   std::byte* base() const override;
@@ -65,7 +67,7 @@ public:
   std::byte* base() const;
   std::size_t size_bytes() const;
   std::byte* slot_base(int slot) const;
-  /// What must be equal on all PEs: build id, size and place, as text to allgather and compare.
+  /// What must be equal on all PEs: build id, size and address, as text to allgather and compare.
   std::string fingerprint() const;
 
 private:

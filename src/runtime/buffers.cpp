@@ -7,16 +7,17 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
+#include "src/base/wait.h"
 #include "src/memory/siphash.h"
-#include "src/runtime/buffers/open_cache.h"
-#include "src/runtime/buffers/owner.h"
+#include "src/runtime/buffers/open_buffer.h"
+#include "src/runtime/buffers/service.h"
 
 namespace shmemctl {
 
 namespace {
 
 constexpr std::uint32_t descriptor_magic = 0x31465542; // "BUF1"
-constexpr auto longest_sleep = std::chrono::milliseconds(1);
+constexpr auto max_sleep = std::chrono::milliseconds(1);
 
 std::uint64_t signature_of(const BufferDescriptor& descriptor, const JobSecret& secret) {
   return siphash(secret, &descriptor, offsetof(BufferDescriptor, signature));
@@ -38,17 +39,17 @@ struct Buffers::Impl {
   std::vector<MemoryRegistrar*> registrars;
   std::mutex mutex; ///< of the next two
   std::map<std::uint64_t, std::vector<std::pair<MemoryRegistrar*, NetworkKey>>> keys;
-  std::unique_ptr<buffers::Owner> owner; ///< from the first registration on
-  std::mutex links_mutex;                ///< held while a connection is made
-  std::map<int, std::shared_ptr<buffers::OwnerLink>> links;
-  std::shared_ptr<buffers::MappingBook> book = std::make_shared<buffers::MappingBook>();
+  std::unique_ptr<buffers::BufferServer> owner; ///< from the first registration on
+  std::mutex links_mutex;                       ///< held while a connection is made
+  std::map<int, std::shared_ptr<buffers::OwnerConnection>> links;
+  std::shared_ptr<buffers::MappingRefcounts> book = std::make_shared<buffers::MappingRefcounts>();
   buffers::OpenCache cache;
 
   explicit Impl(BuffersConfig the_config)
       : config(std::move(the_config)), me(index_of(config.pe)),
         pool(*config.backing, config.max_buffers), cache(config.open_limit) {}
 
-  /// The thread first: it uses what goes after it.
+  /// The thread ends first: it uses the members below.
   ~Impl() { owner.reset(); }
 
   std::uint32_t index_of(int pe) const {
@@ -56,20 +57,20 @@ struct Buffers::Impl {
     return static_cast<std::uint32_t>(found - config.users.begin());
   }
   void start_owner();
-  buffers::Control& control() const { return *owner->control(); }
+  buffers::RegistrationTable& table() const { return *owner->table(); }
   void add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes);
   void drop_keys(const BufferHandle& handle);
   BufferHandle add_gpu(const void* address, std::size_t size_bytes);
   BufferPath path_of_gpu_memory(int pe) const;
   /// The service's part of another PE's remove().
   void forget(int owner_pe, const BufferHandle& theirs);
-  /// This PE's part: nobody maps it any more on return.
+  /// On return no process on this PE maps the buffer.
   void close_at_others(const BufferHandle& handle);
   void warn_if_gone(const BufferHandle& handle) const;
   void wait_until_unused(std::uint32_t slot);
   int user_of(std::uint32_t slot);
   void check(const BufferDescriptor& descriptor) const;
-  std::shared_ptr<buffers::OwnerLink> link_to(int pe);
+  std::shared_ptr<buffers::OwnerConnection> link_to(int pe);
   std::shared_ptr<const buffers::OpenBuffer> open(const BufferDescriptor& descriptor);
   /// Runs `copy` on the open buffer while its owner waits for it to end.
   template <class Copy>
@@ -80,13 +81,13 @@ struct Buffers::Impl {
 void Buffers::Impl::start_owner() {
   const std::lock_guard lock(mutex);
   if (!owner)
-    owner = std::make_unique<buffers::Owner>(
-        buffers::ControlShape{static_cast<std::uint32_t>(config.max_buffers),
-                              static_cast<std::uint32_t>(config.users.size()), config.stage_bytes},
+    owner = std::make_unique<buffers::BufferServer>(
+        buffers::TableShape{static_cast<std::uint32_t>(config.max_buffers),
+                            static_cast<std::uint32_t>(config.users.size()), config.staging_bytes},
         config.backing->kind(), config.secret, config.pe, config.users, pool,
-        buffers::ServiceDuties{config.gpu, [this](int owner_pe, const BufferHandle& theirs) {
-                                 forget(owner_pe, theirs);
-                               }});
+        buffers::ServiceCallbacks{config.gpu, [this](int owner_pe, const BufferHandle& theirs) {
+                                    forget(owner_pe, theirs);
+                                  }});
 }
 
 void Buffers::Impl::add_keys(const BufferHandle& handle, void* address, std::size_t size_bytes) {
@@ -117,12 +118,12 @@ void Buffers::Impl::forget(int owner_pe, const BufferHandle& theirs) {
                 "let a held buffer go before its owner unregisters it");
 }
 
-/// CUDA wants mappings of other processes to be gone before memory is freed, and memory that they
-/// map is not free.
+/// CUDA requires that other processes unmap memory before its owner frees it, and does not return
+/// memory that is still mapped to the free pool.
 void Buffers::Impl::close_at_others(const BufferHandle& handle) {
   for (const std::size_t user : owner->take_openers(handle)) {
     if (user == me || !owner->connected(user))
-      continue; // who has ended maps nothing
+      continue; // a process that has ended maps nothing
     try {
       link_to(config.users[user])->close(handle);
     } catch (const Error& error) {
@@ -145,27 +146,23 @@ void Buffers::Impl::warn_if_gone(const BufferHandle& handle) const {
             config.gpu->text() + ": " + gone + "; unregister a buffer before its memory is freed");
 }
 
-/// A PE that is using the slot; -1 if none is. One that is gone uses nothing.
+/// A PE with an operation in flight on the slot; -1 if there is none. A PE that has exited does not
+/// count.
 int Buffers::Impl::user_of(std::uint32_t slot) {
   for (std::uint32_t user = 0; user < config.users.size(); ++user)
-    if (control().in_flight(slot, user).load(std::memory_order_seq_cst) != 0 &&
+    if (table().in_flight(slot, user).load(std::memory_order_seq_cst) != 0 &&
         (user == me || owner->connected(user)))
       return config.users[user];
   return -1;
 }
 
 void Buffers::Impl::wait_until_unused(std::uint32_t slot) {
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(config.timeout_s));
-  std::chrono::microseconds sleep{1};
+  const BackoffPolicy sleeps{.spins = 0, .yields = 0, .max_sleep = max_sleep};
+  Wait wait(*config.health, config.timeout_s, {"unregister a buffer"}, sleeps);
   for (int user = user_of(slot); user >= 0; user = user_of(slot)) {
-    config.health->waiting_for(user);
-    config.health->check();
-    if (deadline.passed())
-      config.health->give_up("unregister a buffer", user);
-    std::this_thread::sleep_for(sleep);
-    sleep = std::min<std::chrono::microseconds>(2 * sleep, longest_sleep);
+    wait.set_peer(user);
+    wait.pause();
   }
-  config.health->waiting_for(-1);
 }
 
 void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
@@ -180,15 +177,15 @@ void Buffers::Impl::check(const BufferDescriptor& descriptor) const {
                 "put to the symmetric heap, or run both PEs on one node");
 }
 
-std::shared_ptr<buffers::OwnerLink> Buffers::Impl::link_to(int pe) {
+std::shared_ptr<buffers::OwnerConnection> Buffers::Impl::link_to(int pe) {
   // One connection to each PE: threads that need the same one wait for the first.
   const std::lock_guard lock(links_mutex);
-  std::shared_ptr<buffers::OwnerLink>& link = links[pe];
+  std::shared_ptr<buffers::OwnerConnection>& link = links[pe];
   if (link && link->alive())
     return link;
-  link = std::make_shared<buffers::OwnerLink>(config.secret, config.pe, pe, *config.health,
-                                              config.timeout_s);
-  if (link->control().shape().users != config.users.size()) {
+  link = std::make_shared<buffers::OwnerConnection>(config.secret, config.pe, pe, *config.health,
+                                                    config.timeout_s);
+  if (link->table().shape().users != config.users.size()) {
     link.reset();
     throw Error(ExitCode::unavailable, "the registered buffers of PE " + std::to_string(pe),
                 "reach", "it counts other PEs on this node",
@@ -206,18 +203,18 @@ std::shared_ptr<const buffers::OpenBuffer> Buffers::Impl::open(const BufferDescr
   std::shared_ptr<const buffers::OpenBuffer> opened;
   if (descriptor.pe == config.pe) {
     const RegisteredBuffer mine = pool.get(handle); // throws if there never was a registration
-    opened = std::make_shared<buffers::OpenBuffer>(config.pe, mine, owner->control(), opener);
+    opened = std::make_shared<buffers::OpenBuffer>(config.pe, mine, owner->table(), opener);
     cache.insert(opened);
     return opened;
   }
-  const std::shared_ptr<buffers::OwnerLink> link = link_to(descriptor.pe);
-  // Of a GPU's memory the owner has to know every mapping: this PE must be there to be told to
-  // close it, and counts as a user until it is in the cache.
-  std::optional<buffers::Lease> lease;
+  const std::shared_ptr<buffers::OwnerConnection> link = link_to(descriptor.pe);
+  // The owner of GPU memory must know every mapping, so that it can ask this PE to close it. This
+  // PE therefore counts as a user until the mapping is in its cache.
+  std::optional<buffers::OperationGuard> lease;
   if (descriptor.on_gpu != 0) {
     if (config.gpu)
       start_owner();
-    lease.emplace(link->control(), handle, me);
+    lease.emplace(link->table(), handle, me);
     if (!lease->valid())
       throw stale(descriptor);
   }
@@ -231,7 +228,7 @@ void Buffers::Impl::operate(const BufferDescriptor& descriptor, std::uint64_t of
                             std::size_t size_bytes, const Copy& copy) {
   const auto opened = open(descriptor);
   require_inside(offset_bytes, size_bytes, descriptor.size_bytes);
-  const buffers::Lease lease(opened->control(), opened->handle(), me);
+  const buffers::OperationGuard lease(opened->table(), opened->handle(), me);
   if (!lease.valid()) {
     cache.erase(descriptor.pe, opened->handle());
     throw stale(descriptor);
@@ -244,7 +241,7 @@ Buffers::Buffers(BuffersConfig config) : impl_(std::make_unique<Impl>(std::move(
 
 Buffers::~Buffers() {
   for (const BufferHandle& handle : impl_->pool.handles()) {
-    impl_->control().generation(handle.slot).store(0, std::memory_order_seq_cst);
+    impl_->table().generation(handle.slot).store(0, std::memory_order_seq_cst);
     impl_->drop_keys(handle);
   }
 }
@@ -264,7 +261,7 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
   const BufferHandle handle = on_gpu ? impl_->add_gpu(address, size_bytes)
                                      : impl_->pool.add(address, size_bytes, may_replace_pages);
   try {
-    impl_->control().commit_slot(handle.slot);
+    impl_->table().commit_slot(handle.slot);
     if (!on_gpu)
       impl_->add_keys(handle, address, size_bytes);
   } catch (...) {
@@ -272,13 +269,13 @@ BufferHandle Buffers::add(void* address, std::size_t size_bytes, bool may_replac
     impl_->pool.remove(handle);
     throw;
   }
-  impl_->control().generation(handle.slot).store(handle.generation, std::memory_order_seq_cst);
+  impl_->table().generation(handle.slot).store(handle.generation, std::memory_order_seq_cst);
   return handle;
 }
 
 void Buffers::remove(const BufferHandle& handle) {
   impl_->pool.withdraw(handle);
-  impl_->control().generation(handle.slot).store(0, std::memory_order_seq_cst);
+  impl_->table().generation(handle.slot).store(0, std::memory_order_seq_cst);
   impl_->wait_until_unused(handle.slot);
   impl_->close_at_others(handle);
   impl_->cache.erase(impl_->config.pe, handle);
@@ -320,7 +317,7 @@ void Buffers::get(void* target, const BufferDescriptor& source, std::uint64_t of
   });
 }
 
-HeldBuffer Buffers::hold(const BufferDescriptor& buffer) {
+BufferRef Buffers::hold(const BufferDescriptor& buffer) {
   return {impl_->open(buffer), impl_->me};
 }
 
@@ -329,37 +326,37 @@ BufferPath Buffers::path_to(const BufferDescriptor& buffer) {
 }
 
 BufferPath Buffers::Impl::path_of_gpu_memory(int pe) const {
-  if (!config.gpu_way_to)
+  if (!config.gpu_transport_to)
     throw Error(ExitCode::unavailable, "memory of " + config.gpu->text(), "name a way for",
                 "the heap is memory of the host, between which and a GPU's nothing copies",
                 "copy it to memory of the host first");
-  const BuffersConfig::WayToPe way = config.gpu_way_to(pe);
+  const BuffersConfig::TransportToPe way = config.gpu_transport_to(pe);
   const std::string only = "; for operations on the GPU's heap";
   if (way.loads_and_stores)
-    return {BufferWay::zero_copy,
+    return {BufferPathKind::zero_copy,
             "the copy engine of " + config.gpu->text() + " reads and writes it" + only};
-  return {BufferWay::staged, way.transport + " copies it through memory of the host" + only};
+  return {BufferPathKind::staged, way.transport + " copies it through memory of the host" + only};
 }
 
 BufferPath Buffers::path_of(const void* address, std::size_t size_bytes, int pe) const {
   if (impl_->config.gpu && impl_->config.gpu->is_gpu_memory(address))
     return impl_->path_of_gpu_memory(pe);
-  const BuffersConfig::WayToPe way = impl_->config.way_to(pe);
+  const BuffersConfig::TransportToPe way = impl_->config.transport_to(pe);
   if (way.loads_and_stores)
-    return {BufferWay::zero_copy,
+    return {BufferPathKind::zero_copy,
             way.transport + " reads and writes any local memory; no registration is needed"};
   if (impl_->config.is_heap && impl_->config.is_heap(address))
-    return {BufferWay::zero_copy, "the heap is registered with " + way.transport};
+    return {BufferPathKind::zero_copy, "the heap is registered with " + way.transport};
   const auto buffer = impl_->pool.find(address, size_bytes);
   if (!buffer)
-    return {BufferWay::staged, "it is not registered, and " + way.transport + " needs that"};
+    return {BufferPathKind::staged, "it is not registered, and " + way.transport + " needs that"};
   const std::lock_guard lock(impl_->mutex);
   const auto found = impl_->keys.find(buffer->handle.generation);
   if (found != impl_->keys.end())
     for (const auto& [registrar, key] : found->second)
       if (key.transport == way.transport)
-        return {BufferWay::zero_copy, "it is registered with " + way.transport};
-  return {BufferWay::staged, way.transport + " has no key for it"};
+        return {BufferPathKind::zero_copy, "it is registered with " + way.transport};
+  return {BufferPathKind::staged, way.transport + " has no key for it"};
 }
 
 void Buffers::add_registrar(MemoryRegistrar& registrar) {
@@ -368,6 +365,40 @@ void Buffers::add_registrar(MemoryRegistrar& registrar) {
 
 std::size_t Buffers::open_count() const {
   return impl_->cache.size();
+}
+
+BufferRef::BufferRef(std::shared_ptr<const buffers::OpenBuffer> opened, std::uint32_t user)
+    : opened_(std::move(opened)),
+      lease_(std::make_unique<buffers::OperationGuard>(opened_->table(), opened_->handle(), user)) {
+  const std::string subject = "a buffer of PE " + std::to_string(opened_->owner_pe());
+  if (!lease_->valid())
+    throw Error(ExitCode::usage, subject, "hold", "it is not registered any more",
+                "use a descriptor only while its buffer is registered");
+  if (!opened_->address())
+    throw Error(ExitCode::unavailable, subject, "hold", opened_->path().reason,
+                "put to it and get from it by Buffers::put() and get(), which take other ways");
+}
+
+buffers::GpuBufferBackend& BufferRef::engine() const {
+  if (!opened_->gpu())
+    throw Error(ExitCode::usage, "a buffer of PE " + std::to_string(opened_->owner_pe()),
+                "copy by a stream", "this PE has no GPU", "use Buffers::put() and get()");
+  return *opened_->gpu();
+}
+
+void BufferRef::put_on_stream(std::uint64_t offset_bytes, const void* source,
+                              std::size_t size_bytes, void* stream) const {
+  opened_->require_writable();
+  require_inside(offset_bytes, size_bytes, this->size_bytes());
+  if (size_bytes > 0)
+    engine().start_copy(stream, address() + offset_bytes, source, size_bytes);
+}
+
+void BufferRef::get_on_stream(void* target, std::uint64_t offset_bytes, std::size_t size_bytes,
+                              void* stream) const {
+  require_inside(offset_bytes, size_bytes, this->size_bytes());
+  if (size_bytes > 0)
+    engine().start_copy(stream, target, address() + offset_bytes, size_bytes);
 }
 
 } // namespace shmemctl

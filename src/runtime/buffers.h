@@ -1,6 +1,8 @@
-// User buffers: memory that the symmetric heap does not own, reached by a descriptor.
+// Registered user buffers: memory outside of the symmetric heap, addressed by a descriptor.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,11 +11,40 @@
 #include "src/base/job_health.h"
 #include "src/memory/backing.h"
 #include "src/memory/buffers/buffer_pool.h"
-#include "src/memory/peer_message.h"
-#include "src/runtime/buffers/held_buffer.h"
+#include "src/memory/local_peers.h"
 #include "src/runtime/buffers/open_buffer.h"
+#include "src/runtime/buffers/registration_table.h"
 
 namespace shmemctl {
+
+/// While it lives, the owner's remove() waits. Destroy it after everything that uses the address is
+/// done (streams synchronised, graphs not launched again) and before the runtime.
+class BufferRef {
+public:
+  /// Throws Error: unavailable if it is not mapped here, with the reason; usage if the
+  /// registration has ended.
+  BufferRef(std::shared_ptr<const buffers::OpenBuffer> opened, std::uint32_t user);
+
+  /// Its first byte in this process. Memory of a GPU is for kernels and copies of this PE's device;
+  /// memory of the host for this process's loads and stores.
+  std::byte* address() const { return opened_->address(); }
+  std::size_t size_bytes() const { return opened_->size_bytes(); }
+  bool is_on_gpu() const { return opened_->is_on_gpu(); }
+  bool is_writable() const { return opened_->is_writable(); }
+
+  /// Puts a copy into a stream of this PE's device (a CUstream); it may be capturing a graph. Local
+  /// memory is the host's or this PE's GPU's, and stays as it is until the stream has passed.
+  /// Throws Error: usage for a range outside, read-only memory or a job without GPUs; unavailable.
+  void put_on_stream(std::uint64_t offset_bytes, const void* source, std::size_t size_bytes,
+                     void* stream) const;
+  void get_on_stream(void* target, std::uint64_t offset_bytes, std::size_t size_bytes,
+                     void* stream) const;
+
+private:
+  buffers::GpuBufferBackend& engine() const;
+  std::shared_ptr<const buffers::OpenBuffer> opened_;
+  std::unique_ptr<buffers::OperationGuard> lease_; ///< destroyed first
+};
 
 /// Names a registered buffer on any PE of its node. Plain data: the program passes it on as it
 /// likes. Signed with the job's secret, so a damaged one is refused.
@@ -55,21 +86,21 @@ struct BuffersConfig {
   HeapBacking* backing = nullptr; ///< not owned
   double timeout_s = 60;
   std::size_t max_buffers = 4096;
-  std::size_t stage_bytes = std::size_t{256} << 10;
+  std::size_t staging_bytes = std::size_t{256} << 10;
   std::size_t open_limit = 256; ///< buffers of other PEs that stay mapped
-  buffers::WaysAllowed allowed;
+  buffers::AllowedPaths allowed;
   /// Of the transport that serves a PE: its name, and whether it loads and stores there.
-  struct WayToPe {
+  struct TransportToPe {
     std::string transport;
     bool loads_and_stores = false;
   };
-  std::function<WayToPe(int pe)> way_to;
+  std::function<TransportToPe(int pe)> transport_to;
   /// Whether the address is in the symmetric heap, which needs no registration.
   std::function<bool(const void*)> is_heap;
-  buffers::GpuSide* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
+  buffers::GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: the job has no GPUs
   /// Of the transport that serves a PE in the GPU's heap; throws Error where none does. Empty:
   /// processors reach that heap.
-  std::function<WayToPe(int pe)> gpu_way_to;
+  std::function<TransportToPe(int pe)> gpu_transport_to;
 };
 
 /// One for each PE. Makes neither thread nor socket before the first registration. Thread safe.
@@ -81,38 +112,38 @@ public:
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
 
-  /// Not collective. Memory of the host or of this PE's GPU. Private memory of the host becomes
-  /// shared memory in place, in whole pages, until it is unregistered; memory for which that cannot
-  /// be is reached in slower ways (docs/buffers.md). Register before the memory is freed, and free
-  /// it after unregister(). Buffers may overlap. Throws Error: usage for memory that is not there,
-  /// unreadable, of the heap, of another GPU, or managed by CUDA.
-  /// @param may_replace_pages false for memory that a device holds pinned
+  /// Registers memory of the host or of this PE's GPU. Not collective. Private host memory becomes
+  /// shared memory in place, in whole pages, until it is unregistered; memory for which that is
+  /// impossible is reached by a slower path (docs/buffers.md). Register before the memory is freed,
+  /// and free it after remove(). Buffers may overlap. Throws Error (usage) for memory that is
+  /// unmapped, unreadable, part of the symmetric heap, on another GPU, or managed by CUDA.
+  /// @param may_replace_pages false for memory that a device has pinned
   BufferHandle add(void* address, std::size_t size_bytes, bool may_replace_pages = true);
-  /// Waits until operations of other PEs that are under way have ended; later ones fail. Then the
-  /// memory is private again, and memory of a GPU is mapped by no other PE. Throws Error: usage for
-  /// a stale handle; deadline, naming the PE.
+  /// Unregisters: waits until operations of other PEs that are in flight have completed; later ones
+  /// fail. On return host memory is private again, and no PE maps GPU memory. Throws Error: usage
+  /// for a stale handle; deadline, naming the PE that still uses the buffer.
   void remove(const BufferHandle& handle);
 
   BufferDescriptor describe(const BufferHandle& handle) const;
   /// The youngest registration that begins at this address.
   std::optional<BufferHandle> starting_at(const void* address) const;
 
-  /// From any local memory into a registered buffer of any PE of the node; complete on return, and
-  /// visible to whoever sees a later signal or atomic of this PE. Throws Error: usage for a
-  /// damaged or stale descriptor, a range outside of the buffer or a put to read-only memory;
-  /// unavailable; deadline.
+  /// Copies from any local memory into a registered buffer of any PE of the node. Complete on
+  /// return, and visible to a PE that observes a later signal or atomic of this PE. Throws Error:
+  /// usage for a damaged or stale descriptor, a range outside of the buffer or a put to read-only
+  /// memory; unavailable; deadline.
   void put(const BufferDescriptor& target, std::uint64_t offset_bytes, const void* source,
            std::size_t size_bytes);
   void get(void* target, const BufferDescriptor& source, std::uint64_t offset_bytes,
            std::size_t size_bytes);
 
-  /// Keeps a buffer of any PE of the node open and gives its address here (HeldBuffer).
-  HeldBuffer hold(const BufferDescriptor& buffer);
+  /// Keeps a buffer of any PE of the node open and gives its address here (BufferRef).
+  BufferRef hold(const BufferDescriptor& buffer);
 
-  /// Which way put() and get() of this buffer take. Opens it.
+  /// The path that put() and get() of this buffer take. Opens the buffer.
   BufferPath path_to(const BufferDescriptor& buffer);
-  /// Which way the local side of a put or get through Rma takes to `pe`. Throws Error (usage) for
-  /// a PE that does not exist.
+  /// The path that the local side of a put or get through Rma takes to `pe`. Throws Error (usage)
+  /// for a PE that does not exist.
   BufferPath path_of(const void* address, std::size_t size_bytes, int pe) const;
 
   /// Transports that want to know of registrations; before the first one. Not owned.

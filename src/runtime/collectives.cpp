@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "src/base/error.h"
-#include "src/runtime/cells.h"
+#include "src/runtime/reduce_kernels.h"
+#include "src/runtime/teams.h"
 
 namespace shmemctl {
 
@@ -28,7 +30,7 @@ void Collectives::barrier(TeamId team) {
 
 void Collectives::broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes,
                             int root) {
-  const bool direct = teams_.everyone_direct(team);
+  const bool direct = teams_.all_load_store(team);
   if (root < 0 || root >= teams_.n_pes(team))
     throw Error(ExitCode::usage, "root " + std::to_string(root), "broadcast",
                 "the team has members 0 to " + std::to_string(teams_.n_pes(team) - 1),
@@ -55,7 +57,7 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
   const auto pe_of = [&](int other) { return teams_.world_pe(team, (other + root) % n); };
   if (number != 0) {
     rma.wait_until(&here.value, Compare::not_equal, 0, "broadcast", pe_of(number & (number - 1)));
-    show(here, 0);
+    store_flag(here, 0);
   }
   const int below = number == 0 ? 1 << rounds_of(n) : number & -number;
   for (int distance = below / 2; distance > 0; distance /= 2)
@@ -65,9 +67,9 @@ void Collectives::broadcast_by_tree(TeamId team, void* target, const void* sourc
   rma.quiet();
 }
 
-/// Each member fetches a part from the root and hands it on to the others: the root sends every
-/// byte twice, however many members there are. Nobody writes to the root, and of the others nobody
-/// is read from, so both may run into each other.
+/// Scatter and allgather: each member gets one part from the root and puts it to all others, so the
+/// root sends every byte twice, whatever the team's size. No member writes to the root and none
+/// reads from another member, so the two steps may overlap.
 void Collectives::broadcast_by_parts(TeamId team, void* target, const void* source,
                                      std::size_t size_bytes, int root) {
   Rma& rma = teams_.rma();
@@ -111,11 +113,11 @@ void Collectives::collect(TeamId team, void* target, const void* source, std::si
   const int me = teams_.my_pe(team);
   if (me < 0)
     return teams_.sync(team); // throws: not a member
-  show(teams_.area(team).published[0], size_bytes);
+  store_flag(teams_.area(team).published[0], size_bytes);
   teams_.sync(team);
   std::size_t before = 0;
   for (int member = 0; member < me; ++member)
-    before += look_at(rma, teams_.area(team).published[0], teams_.world_pe(team, member));
+    before += load_flag(rma, teams_.area(team).published[0], teams_.world_pe(team, member));
   put_to_all(team, static_cast<std::byte*>(target) + before, static_cast<const std::byte*>(source),
              size_bytes);
   barrier(team);
@@ -133,6 +135,265 @@ void Collectives::alltoall(TeamId team, void* target, const void* source, std::s
       copy_here(place, block, block_bytes);
     else
       teams_.rma().put(place, block, block_bytes, teams_.world_pe(team, member), 0, false);
+  }
+  barrier(team);
+}
+
+// Reductions.
+
+namespace {
+
+/// The team's scratch memory during a reduction.
+constexpr std::size_t block_bytes = std::size_t{8} << 10; ///< fits the first cache twice
+/// Up to here reading all arrays costs a member less than handing shares of the result to others.
+constexpr std::size_t small_bytes = std::size_t{4} << 10;
+constexpr std::size_t accumulator_at = small_bytes;
+constexpr std::size_t fetched_at = accumulator_at + block_bytes;
+constexpr std::size_t fetched_blocks = 16; ///< gets in flight at once
+static_assert(fetched_at + fetched_blocks * block_bytes <= limits::team_scratch_bytes);
+
+/// Combines a range of all members' arrays, block by block, in team order. Members that are mapped
+/// are read where they lie, once; others' blocks are fetched into the scratch memory.
+class Reducer {
+public:
+  Reducer(Teams& teams, TeamId team, const std::byte* source, std::size_t element_size,
+          ReduceKernel kernel)
+      : teams_(teams), team_(team), source_(source), element_size_(element_size), kernel_(kernel),
+        area_(teams.area(team)) {
+    const auto n = static_cast<std::size_t>(teams.n_pes(team));
+    mapped_.resize(n);
+    for (std::size_t i = 0; i < n; ++i)
+      mapped_[i] = static_cast<const std::byte*>(
+          teams.rma().direct(source, teams.world_pe(team, static_cast<int>(i))));
+  }
+
+  std::size_t block_elements() const { return block_bytes / element_size_; }
+  std::byte* accumulator() const { return area_.scratch + accumulator_at; }
+
+  /// `to` must not be one of the members' blocks.
+  void block(std::byte* to, std::size_t first, std::size_t elements) {
+    fetched_end_ = 0;
+    for (std::size_t member = 0; member < mapped_.size(); ++member) {
+      const std::byte* from = mapped_[member] ? mapped_[member] + first * element_size_
+                                              : fetched(member, first, elements);
+      if (member == 0)
+        std::memcpy(to, from, elements * element_size_);
+      else
+        kernel_(to, from, elements);
+    }
+  }
+
+private:
+  /// A block of a member that is not mapped. Fetches those of the next ones too.
+  const std::byte* fetched(std::size_t member, std::size_t first, std::size_t elements) {
+    if (member >= fetched_end_) {
+      places_.assign(mapped_.size(), nullptr);
+      std::byte* place = area_.scratch + fetched_at;
+      std::size_t under_way = 0;
+      for (fetched_end_ = member; fetched_end_ < mapped_.size(); ++fetched_end_) {
+        if (mapped_[fetched_end_])
+          continue;
+        if (under_way++ == fetched_blocks)
+          break;
+        teams_.rma().get(place, source_ + first * element_size_, elements * element_size_,
+                         teams_.world_pe(team_, static_cast<int>(fetched_end_)), 0, false);
+        places_[fetched_end_] = place;
+        place += block_bytes;
+      }
+      teams_.rma().quiet();
+    }
+    return places_[member];
+  }
+
+  Teams& teams_;
+  TeamId team_;
+  const std::byte* source_;
+  std::size_t element_size_;
+  ReduceKernel kernel_;
+  TeamSync& area_;
+  std::vector<const std::byte*> mapped_; ///< by member
+  std::vector<const std::byte*> places_; ///< by member: its block in the scratch memory
+  std::size_t fetched_end_ = 0;          ///< members before this one have been fetched
+};
+
+/// The elements that member `me` of n reduces for all: whole cache lines, so that no line has two
+/// writers.
+struct Share {
+  std::size_t first, elements;
+};
+Share share_of(std::size_t me, std::size_t n, std::size_t elements, std::size_t element_size) {
+  const std::size_t line = 64 / element_size;
+  const std::size_t each = ((elements + n - 1) / n + line - 1) / line * line;
+  const std::size_t first = std::min(elements, me * each);
+  return {first, std::min(each, elements - first)};
+}
+
+} // namespace
+
+bool Collectives::reduce(TeamId team, void* target, const void* source, std::size_t elements,
+                         ElementType type, ReduceOp op) {
+  const ReduceKernel kernel = reduce_kernel(type, op);
+  if (!kernel)
+    return false;
+  const std::size_t size = element_bytes(type), size_bytes = elements * size;
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  const bool in_place = target == source;
+  if (size_bytes <= small_bytes) {
+    if (teams_.valid(team) && in_place && elements > 0) {
+      // Others read this copy while the result is written over the original.
+      std::memcpy(teams_.area(team).scratch, source, size_bytes);
+      from = teams_.area(team).scratch;
+    }
+    teams_.sync(team);
+    Reducer reducer(teams_, team, from, size, kernel);
+    const std::size_t block = reducer.block_elements();
+    for (std::size_t first = 0; first < elements; first += block)
+      reducer.block(to + first * size, first, std::min(block, elements - first));
+    teams_.sync(team);
+    return true;
+  }
+  teams_.sync(team);
+  reduce_large(team, to, from, elements, size, kernel);
+  return true;
+}
+
+/// Each member reduces its share of the elements and puts the result to all others: every source is
+/// read once, every target is written once. Also in place: only one member reads a given share of
+/// any source, and it overwrites only what it has read.
+void Collectives::reduce_large(TeamId team, std::byte* target, const std::byte* source,
+                               std::size_t elements, std::size_t size, ReduceKernel kernel) {
+  const Share share = share_of(static_cast<std::size_t>(teams_.my_pe(team)),
+                               static_cast<std::size_t>(teams_.n_pes(team)), elements, size);
+  Reducer reducer(teams_, team, source, size, kernel);
+  const std::size_t block = reducer.block_elements();
+  for (std::size_t done = 0; done < share.elements; done += block) {
+    const std::size_t first = share.first + done;
+    const std::size_t count = std::min(block, share.elements - done);
+    std::byte* result = target + first * size;
+    if (target == source) {
+      // This member's own source takes its turn in team order.
+      reducer.block(reducer.accumulator(), first, count);
+      std::memcpy(result, reducer.accumulator(), count * size);
+    } else {
+      reducer.block(result, first, count);
+    }
+    put_to_all(team, result, result, count * size); // while the cache has it
+  }
+  barrier(team);
+}
+
+bool Collectives::reduce_scatter(TeamId team, void* target, const void* source,
+                                 std::size_t elements, ElementType type, ReduceOp op) {
+  const ReduceKernel kernel = reduce_kernel(type, op);
+  if (!kernel)
+    return false;
+  const std::size_t size = element_bytes(type);
+  teams_.sync(team);
+  const std::size_t mine = static_cast<std::size_t>(teams_.my_pe(team)) * elements;
+  const auto* from = static_cast<const std::byte*>(source);
+  auto* to = static_cast<std::byte*>(target);
+  const bool in_place = to == from + mine * size;
+  Reducer reducer(teams_, team, from, size, kernel);
+  const std::size_t block = reducer.block_elements();
+  for (std::size_t first = 0; first < elements; first += block) {
+    const std::size_t count = std::min(block, elements - first);
+    std::byte* result = in_place ? reducer.accumulator() : to + first * size;
+    reducer.block(result, mine + first, count);
+    if (in_place)
+      std::memcpy(to + first * size, result, count * size);
+  }
+  teams_.sync(team);
+  return true;
+}
+
+// All-to-all with strides.
+
+namespace {
+
+/// One block in flight from this PE to one member.
+struct StridedBlock {
+  std::byte* target; ///< address here; on the member it is the same symmetric address
+  const std::byte* source;
+  std::size_t target_step_bytes, source_step_bytes;
+  std::size_t elements, element_bytes;
+};
+
+template <std::size_t element_bytes>
+void copy_elements(const StridedBlock& block, std::byte* to) {
+  for (std::size_t i = 0; i < block.elements; ++i)
+    std::memcpy(to + i * block.target_step_bytes, block.source + i * block.source_step_bytes,
+                element_bytes);
+}
+
+/// Copies of a length that the compiler knows, where it is a usual one.
+void copy_elements(const StridedBlock& block, std::byte* to) {
+  switch (block.element_bytes) {
+  case 1:
+    return copy_elements<1>(block, to);
+  case 2:
+    return copy_elements<2>(block, to);
+  case 4:
+    return copy_elements<4>(block, to);
+  case 8:
+    return copy_elements<8>(block, to);
+  case 16:
+    return copy_elements<16>(block, to);
+  default:
+    for (std::size_t i = 0; i < block.elements; ++i)
+      std::memcpy(to + i * block.target_step_bytes, block.source + i * block.source_step_bytes,
+                  block.element_bytes);
+  }
+}
+
+/// To a member that is not mapped here. Elements that follow each other at the target are packed
+/// into the scratch memory; others go one by one.
+void put_elements(const StridedBlock& block, Rma& rma, int pe, TeamSync& area) {
+  if (block.target_step_bytes != block.element_bytes ||
+      block.element_bytes > limits::team_scratch_bytes) {
+    for (std::size_t i = 0; i < block.elements; ++i)
+      rma.put(block.target + i * block.target_step_bytes,
+              block.source + i * block.source_step_bytes, block.element_bytes, pe, 0, false);
+    return;
+  }
+  const std::size_t pack = limits::team_scratch_bytes / block.element_bytes;
+  for (std::size_t first = 0; first < block.elements; first += pack) {
+    StridedBlock part = block;
+    part.source += first * block.source_step_bytes;
+    part.elements = std::min(pack, block.elements - first);
+    copy_elements(part, area.scratch);
+    rma.put(block.target + first * block.element_bytes, area.scratch,
+            part.elements * block.element_bytes, pe, 0, true);
+  }
+}
+
+} // namespace
+
+void Collectives::alltoalls(TeamId team, void* target, const void* source,
+                            std::ptrdiff_t target_stride, std::ptrdiff_t source_stride,
+                            std::size_t elements, std::size_t element_bytes) {
+  if (target_stride < 1 || source_stride < 1)
+    throw Error(ExitCode::usage, "a stride", "alltoalls", "it is less than 1",
+                "pass strides of at least 1 element");
+  teams_.sync(team);
+  const int n = teams_.n_pes(team), me = teams_.my_pe(team);
+  const std::size_t target_step = static_cast<std::size_t>(target_stride) * element_bytes;
+  const std::size_t source_step = static_cast<std::size_t>(source_stride) * element_bytes;
+  for (int step = 1; step <= n && elements > 0 && element_bytes > 0; ++step) {
+    const int member = (me + step) % n;
+    const int pe = teams_.world_pe(team, member);
+    const StridedBlock block{static_cast<std::byte*>(target) +
+                                 static_cast<std::size_t>(me) * elements * target_step,
+                             static_cast<const std::byte*>(source) +
+                                 static_cast<std::size_t>(member) * elements * source_step,
+                             target_step,
+                             source_step,
+                             elements,
+                             element_bytes};
+    if (void* direct = teams_.rma().direct(block.target, pe))
+      copy_elements(block, static_cast<std::byte*>(direct));
+    else
+      put_elements(block, teams_.rma(), pe, teams_.area(team));
   }
   barrier(team);
 }

@@ -1,4 +1,4 @@
-// Host collectives on any team: over one-sided operations, so that any transport carries them.
+// Host collectives on any team, over one-sided operations, so that any transport carries them.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ std::size_t element_bytes(ElementType type);
 enum class ReduceOp : std::uint8_t { bit_and, bit_or, bit_xor, minimum, maximum, sum, product };
 
 /// `source` and `target` are symmetric addresses. Each call is collective over the team, starts
-/// with a sync (buffers are ready everywhere) and ends with one (results are in place). Sizes are
-/// in bytes of one PE's contribution. 0 is legal. Reductions take members in team order, so that
-/// every PE gets the same bits. All throw Error (usage) on PEs that are not members, and whatever
-/// the transports throw. Algorithms and costs: docs/teams.md.
+/// with a sync (buffers are ready on all members) and ends with one (results are in place). Sizes
+/// are in bytes of one PE's contribution and may be 0. Reductions combine members in team order, so
+/// that every PE gets the same bits. All throw Error (usage) on PEs that are not members, and the
+/// errors of the transports. Algorithms and costs: docs/teams.md.
 class Collectives {
 public:
   explicit Collectives(Teams& teams) : teams_(teams) {}
@@ -40,8 +40,8 @@ public:
   void barrier(TeamId team);
   /// The root's target is written too. In place (target == source) is legal.
   void broadcast(TeamId team, void* target, const void* source, std::size_t size_bytes, int root);
-  /// Contributions of any size, one after the other in team order. A contribution may already lie
-  /// in its place in the target; otherwise the buffers must not overlap.
+  /// Concatenates contributions of any size in team order. A contribution may already lie at its
+  /// final position in the target; otherwise the buffers must not overlap.
   void collect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void fcollect(TeamId team, void* target, const void* source, std::size_t size_bytes);
   void alltoall(TeamId team, void* target, const void* source, std::size_t block_bytes);

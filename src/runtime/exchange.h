@@ -1,4 +1,4 @@
-// What transports use to tell each other how to connect, over the bootstrap.
+// The exchange of connection data between transports, over the bootstrap.
 #pragma once
 
 #include "src/bootstrap/bootstrap.h"

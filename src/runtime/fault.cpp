@@ -47,8 +47,8 @@ std::optional<Fault> parse_fault(const std::string& text) {
   const std::optional<FaultKind> kind = kind_of(parts[0]);
   const bool complete = parts.size() == 3;
   const std::optional<long long> pe = parse_integer(complete ? parts[1] : "");
-  constexpr long long most_pes = 1 << 30;
-  if (!complete || !kind || !pe || *pe < 0 || *pe >= most_pes || parts[2].empty())
+  constexpr long long max_pes = 1 << 30;
+  if (!complete || !kind || !pe || *pe < 0 || *pe >= max_pes || parts[2].empty())
     throw Error(
         ExitCode::usage, "SHMEMCTL_FAULT=" + text, "use", "not a fault",
         "unset it, or write kill:PE:PHASE, stop:PE:PHASE, exit:PE:PHASE or corrupt:PE:verify");

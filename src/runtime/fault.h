@@ -1,4 +1,4 @@
-// Faults on demand, for tests of what the other PEs do about them.
+// Fault injection, for tests of how the other PEs react.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@ namespace shmemctl {
 enum class FaultKind {
   kill,   ///< SIGKILL to itself
   stop,   ///< SIGSTOP to itself: alive, and silent
-  exit,   ///< exit code 9, without a word
-  corrupt ///< a byte of its memory changes: done by who asks with is_fault()
+  exit,   ///< exit code 9, without an error message
+  corrupt ///< a byte of its memory changes; done by the caller of is_fault()
 };
 
 struct Fault {

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unordered_map>
 
 #include "src/base/error.h"
 #include "src/base/fnv1a.h"
 #include "src/base/text.h"
 #include "src/bootstrap/select.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 
@@ -36,8 +40,8 @@ std::uint64_t namespace_inode(const Sysroot& sysroot, const char* path) {
   return status.st_ino;
 }
 
-/// An id is hexadecimal digits and dashes; systemd writes the word "uninitialized" into a machine
-/// id that is not made yet, and images ship empty files.
+/// An id is hexadecimal digits and dashes; systemd writes "uninitialized" into a machine id that
+/// has not been generated yet, and images ship empty files.
 std::optional<std::string> read_id(const Sysroot& sysroot, const char* path) {
   constexpr std::size_t id_digits = 32;
   std::optional<std::string> text = sysroot.read_line(path);
@@ -168,6 +172,79 @@ WorldMode parse_world_mode(const std::string& text) {
   const std::optional<std::string> near = nearest_spelling(text, names);
   throw input_error("INIT_MODE", "", "\"" + text + "\" is not a mode",
                     near ? "did you mean " + *near + "?" : "use one of " + join(names, ", "));
+}
+
+bool one_network(const Placement& placement, const std::vector<int>& pes) {
+  const auto host = [&](int pe) -> const PeHost& {
+    return placement.hosts[static_cast<std::size_t>(pe)];
+  };
+  return std::all_of(pes.begin(), pes.end(), [&](int pe) {
+    return host(pe).machine_id == host(pes[0]).machine_id &&
+           host(pe).network_namespace == host(pes[0]).network_namespace;
+  });
+}
+
+bool one_network(const Placement& placement) {
+  std::vector<int> all(placement.hosts.size());
+  std::iota(all.begin(), all.end(), 0);
+  return one_network(placement, all);
+}
+
+std::optional<OtherProgram> find_other_program(const std::vector<std::string>& programs) {
+  std::unordered_map<std::string, std::size_t> count;
+  for (const std::string& program : programs)
+    ++count[program];
+  if (count.size() < 2)
+    return std::nullopt;
+  // The first one of equals.
+  const auto reference = std::max_element(programs.begin(), programs.end(),
+                                          [&](const std::string& left, const std::string& right) {
+                                            return count[left] < count[right];
+                                          });
+  const auto other =
+      std::find_if(programs.begin(), programs.end(),
+                   [&](const std::string& program) { return program != *reference; });
+  return OtherProgram{static_cast<int>(other - programs.begin()),
+                      static_cast<int>(reference - programs.begin())};
+}
+
+namespace {
+
+/// One PE of each node that has that many.
+std::vector<int> pes_of_local_rank(const Placement& placement, int local_pe) {
+  std::vector<int> pes;
+  for (const std::vector<int>& node : placement.node_pes)
+    if (static_cast<std::size_t>(local_pe) < node.size())
+      pes.push_back(node[static_cast<std::size_t>(local_pe)]);
+  return pes;
+}
+
+} // namespace
+
+std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placement,
+                                     const Options& options, const Deadline& deadline) {
+  const std::vector<int> pes = pes_of_local_rank(placement, placement.my_local_pe());
+  const InterfaceFilter interfaces{options.text("BOOTSTRAP_UID_SOCK_IFNAME"),
+                                   options.text("BOOTSTRAP_UID_SOCK_FAMILY")};
+  UidArguments arguments;
+  arguments.interfaces = interfaces;
+  std::string id;
+  if (pes[0] == placement.pe) {
+    // The id is sent over the network; it is not the job's secret.
+    const Secret said = random_secret(), secret = parent.mix_secret(said);
+    arguments.rendezvous = one_network(placement, pes)
+                               ? Rendezvous::start_local(deadline.remaining_s(), secret)
+                               : Rendezvous::start(interfaces, deadline.remaining_s(), secret);
+    UniqueId told = arguments.rendezvous->id();
+    told.secret = said;
+    id = told.text();
+  }
+  const std::vector<std::string> ids = allgather_text(parent, id, deadline);
+  arguments.id = UniqueId::parse(ids[static_cast<std::size_t>(pes[0])]);
+  arguments.id.secret = parent.mix_secret(arguments.id.secret);
+  arguments.rank = static_cast<int>(std::find(pes.begin(), pes.end(), placement.pe) - pes.begin());
+  arguments.size = static_cast<int>(pes.size());
+  return join_uid(std::move(arguments), deadline);
 }
 
 } // namespace shmemctl

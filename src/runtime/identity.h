@@ -1,7 +1,9 @@
-// Which machine a PE is on, and the place that gives it among the others.
+// Identity and placement: which machine each PE runs on, and its rank within the node.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +58,7 @@ struct Placement {
 /// too). Round robin: PE i is on node i mod n_nodes. Unequal numbers are legal in both. Throws
 /// Error (unavailable) if `pe` is not one of `hosts`.
 Placement place(int pe, std::vector<PeHost> hosts);
-/// True if these PEs can meet at abstract Unix names: one machine, one network namespace.
+/// True if these PEs can connect through abstract Unix sockets: one machine, one network namespace.
 bool one_network(const Placement& placement, const std::vector<int>& pes);
 bool one_network(const Placement& placement);
 
@@ -65,5 +67,24 @@ enum class WorldMode { whole, per_local_rank, low_latency };
 /// "whole", "per-local-rank" (DeepEP high throughput: one world per local rank), "low-latency".
 /// Throws Error (usage) for anything else.
 WorldMode parse_world_mode(const std::string& text);
+
+// Whether all PEs run the same program, as symmetric global variables require.
+
+/// The first PE whose program is not the job's, and what the job's is. The job's program is the one
+/// that most PEs run; of several, the one with the lowest PE.
+struct OtherProgram {
+  int pe = -1;
+  int reference_pe = -1; ///< the first PE that runs the job's program
+};
+/// @param programs by PE: what tells a program from others (StaticDataRegion::fingerprint())
+std::optional<OtherProgram> find_other_program(const std::vector<std::string>& programs);
+
+// A separate job for some of the PEs of a job.
+
+/// Collective over `parent`: the PEs with the same local rank get a bootstrap of their own, in
+/// which PE i is the one on node i (DeepEP's high-throughput mode: world = rank / local size). They
+/// connect by a unique id that the first of them creates and the parent's allgather distributes.
+std::unique_ptr<Bootstrap> join_rail(Bootstrap& parent, const Placement& placement,
+                                     const Options& options, const Deadline& deadline);
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// The list area of the state: members of teams whose numbers are no arithmetic progression.
+// The list area of the state: members of teams that are not an arithmetic progression.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Adds the phase's time when it ends, in whatever way.
+/// Records the phase's time however it ends.
 class Stopwatch {
 public:
   Stopwatch(std::vector<PhaseTime>& times, std::string name)

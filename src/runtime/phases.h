@@ -12,8 +12,8 @@ struct PhaseTime {
   double time_ms = 0;
 };
 
-/// Runs phases in order. When one throws, those that were entered are undone in reverse, and the
-/// error goes on; current() still names the phase that failed.
+/// Runs phases in order. When one throws, the phases entered so far are undone in reverse order and
+/// the error propagates; current() still names the phase that failed.
 class Phases {
 public:
   using Step = std::function<void()>;
@@ -48,7 +48,7 @@ inline constexpr const char* options = "options";
 inline constexpr const char* static_data = "static-data";
 inline constexpr const char* bootstrap = "bootstrap";
 inline constexpr const char* hosts = "hosts";
-inline constexpr const char* lifeline = "lifeline";
+inline constexpr const char* failure_detector = "lifeline";
 inline constexpr const char* placement = "placement";
 inline constexpr const char* devices = "devices";
 inline constexpr const char* heap = "heap";

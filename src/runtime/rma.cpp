@@ -3,72 +3,29 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <thread>
 
 #include "src/base/error.h"
+#include "src/base/wait.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// A few microseconds. With more PEs than cores, or on a busy machine, who is waited for is not
-/// running, and spinning longer costs its whole time slice; where nobody else wants the core, a
-/// yield costs no more than a few spins.
-constexpr int spins_before_yield = 100;
-constexpr int yields_before_sleep = 200;
-/// A word that comes over a network takes microseconds to hundreds of them, and waking up takes
-/// longer than most. Two PEs that both sleep for each other wait for little else; so one whose
-/// peer has lost its core for a time slice is still there when it comes back.
-constexpr auto yielding_for_network = std::chrono::milliseconds(10);
-constexpr auto longest_sleep = std::chrono::microseconds(200);
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
+/// For waits on a word in memory, which often take less than a microsecond: the spins are a few
+/// microseconds. With more PEs than cores the PE that is waited for may not be running, and a
+/// longer spin would cost its whole time slice; where nothing else wants the core, a yield is
+/// cheap.
+BackoffPolicy backoff_policy(bool network) {
+  BackoffPolicy policy;
+  // A word from a network takes microseconds to hundreds of them, and waking up takes longer than
+  // most. Two PEs that both sleep would wait for little else, so a PE whose peer has lost its core
+  // for a time slice still polls when the peer runs again.
+  if (network) {
+    policy.min_yield_time = std::chrono::milliseconds(10);
+    policy.relaxes = false; // progress() is pause enough, and a hypervisor may trap the instruction
+  }
+  return policy;
 }
-
-/// For waits on a word in memory, often of less than a microsecond: spins first. Gets slower the
-/// longer a wait lasts: the PE that is waited for may need this core.
-class SpinBackoff {
-public:
-  /// @param network the word may come over one
-  explicit SpinBackoff(bool network) : network_(network) {}
-
-  /// True now and then: time to look at clocks and at the job's health.
-  bool pause() {
-    ++count_;
-    if (count_ < spins_before_yield) {
-      if (!network_) // there, asking the transports is pause enough; a hypervisor may trap this one
-        pause_cpu();
-      return false;
-    }
-    if (yields()) {
-      std::this_thread::yield();
-      return count_ % turns_between_clocks == 0;
-    }
-    std::this_thread::sleep_for(sleep_);
-    sleep_ = std::min<std::chrono::microseconds>(sleep_ * 2, longest_sleep);
-    return true;
-  }
-
-private:
-  static constexpr int turns_between_clocks = 16;
-
-  bool yields() {
-    if (!network_)
-      return count_ < spins_before_yield + yields_before_sleep;
-    if (!sleeps_ && count_ % turns_between_clocks == 0)
-      sleeps_ = Deadline::Clock::now() - began_ >= yielding_for_network;
-    return !sleeps_;
-  }
-
-  const bool network_;
-  const Deadline::Clock::time_point began_ = Deadline::Clock::now();
-  int count_ = 0;
-  bool sleeps_ = false;
-  std::chrono::microseconds sleep_{1};
-};
 
 std::string text_of(const void* address) {
   char text[32];
@@ -90,22 +47,22 @@ void require_aligned(const void* address, std::size_t size_bytes) {
 
 } // namespace
 
-Rma::Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
-         bool checked)
-    : pe_(pe), n_pes_(n_pes), way_to_(std::move(way_to)), health_(health),
+Rma::Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
+         double timeout_s, bool checked)
+    : pe_(pe), n_pes_(n_pes), transports_by_pe_(std::move(transports_by_pe)), health_(health),
       only_loads_and_stores_(false), direct_atomics_(true), timeout_s_(timeout_s),
-      checked_(checked), places_(n_pes) {
+      checked_(checked), load_store_(n_pes) {
   list_transports();
 }
 
-void Rma::set_gpu_ways(std::vector<Transport*> way_to) {
-  gpu_way_to_ = std::move(way_to);
+void Rma::set_gpu_transports(std::vector<Transport*> transports_by_pe) {
+  gpu_transports_by_pe_ = std::move(transports_by_pe);
   list_transports();
 }
 
 void Rma::list_transports() {
-  transports_ = way_to_;
-  transports_.insert(transports_.end(), gpu_way_to_.begin(), gpu_way_to_.end());
+  transports_ = transports_by_pe_;
+  transports_.insert(transports_.end(), gpu_transports_by_pe_.begin(), gpu_transports_by_pe_.end());
   std::sort(transports_.begin(), transports_.end());
   transports_.erase(std::unique(transports_.begin(), transports_.end()), transports_.end());
   transports_.erase(std::remove(transports_.begin(), transports_.end(), nullptr),
@@ -121,12 +78,13 @@ void Rma::list_transports() {
 
 void Rma::set_region(const RegionView& region) {
   regions_.set(region);
-  const std::vector<Transport*>& way_to = ways(region.region);
+  const std::vector<Transport*>& transports_by_pe = transports_of_region(region.region);
   RegionView direct = region;
   for (std::size_t pe = 0; pe < direct.mapped.size(); ++pe)
-    if (pe >= way_to.size() || !way_to[pe] || !way_to[pe]->is_load_store())
+    if (pe >= transports_by_pe.size() || !transports_by_pe[pe] ||
+        !transports_by_pe[pe]->is_load_store())
       direct.mapped[pe] = nullptr;
-  places_.set(direct);
+  load_store_.set(direct);
   if (is_gpu_region(region.region))
     set_gpu_span(direct);
 }
@@ -161,8 +119,8 @@ void Rma::require(const RemoteAddress& address, const void* local, std::size_t s
   if (checked_ && size_bytes > region.size_bytes - address.offset_bytes)
     throw Error(ExitCode::usage, "a transfer of " + std::to_string(size_bytes) + " bytes",
                 "address", "it ends behind the symmetric memory", "transfer less");
-  const std::vector<Transport*>& way_to = ways(address.region);
-  if (way_to.empty() || !way_to[static_cast<std::size_t>(address.pe)])
+  const std::vector<Transport*>& transports_by_pe = transports_of_region(address.region);
+  if (transports_by_pe.empty() || !transports_by_pe[static_cast<std::size_t>(address.pe)])
     throw Error(ExitCode::unavailable, "PE " + std::to_string(address.pe), "reach",
                 std::string("no transport reaches ") +
                     (is_gpu_region(address.region) ? "its GPU memory" : "it") + " from PE " +
@@ -177,8 +135,8 @@ void Rma::put_by_transport(void* target, const void* source, std::size_t size_by
   const RemoteAddress address = locate(target, pe);
   require(address, target, size_bytes);
   require_local(address, source);
-  const auto held = turn(context);
-  way(address).put(context, address, source, size_bytes, blocking);
+  const auto held = lock_context(context);
+  transport_of(address).put(context, address, source, size_bytes, blocking);
 }
 
 void Rma::get_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
@@ -188,39 +146,39 @@ void Rma::get_by_transport(void* target, const void* source, std::size_t size_by
   const RemoteAddress address = locate(source, pe);
   require(address, source, size_bytes);
   require_local(address, target);
-  const auto held = turn(context);
-  way(address).get(context, target, address, size_bytes, blocking);
+  const auto held = lock_context(context);
+  transport_of(address).get(context, target, address, size_bytes, blocking);
 }
 
 std::uint64_t Rma::atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
                                        std::uint64_t operand, std::uint64_t compare, int pe,
                                        int context) {
-  const auto held = turn(context);
+  const auto held = lock_context(context);
   const RemoteAddress address = locate(target, pe);
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  return way(address).atomic(context, address, {op, size_bytes, operand, compare});
+  return transport_of(address).atomic(context, address, {op, size_bytes, operand, compare});
 }
 
 void Rma::post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
                                    std::uint64_t operand, std::uint64_t compare, int pe,
                                    int context) {
-  const auto held = turn(context);
+  const auto held = lock_context(context);
   const RemoteAddress address = locate(target, pe);
   require(address, target, size_bytes);
   if (checked_)
     require_aligned(target, size_bytes);
-  way(address).post_atomic(context, address, {op, size_bytes, operand, compare});
+  transport_of(address).post_atomic(context, address, {op, size_bytes, operand, compare});
 }
 
-void Rma::put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
-                              int context) {
+void Rma::put_value_by_transport(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
+                                 int context) {
   put(target, &value, size_bytes, pe, context); // little-endian: the value's bytes come first
 }
 
-std::uint64_t Rma::get_value_otherwise(const void* source, std::size_t size_bytes, int pe,
-                                       int context) {
+std::uint64_t Rma::get_value_by_transport(const void* source, std::size_t size_bytes, int pe,
+                                          int context) {
   std::uint64_t value = 0;
   get(&value, source, size_bytes, pe, context);
   return value;
@@ -230,9 +188,9 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
                      std::uint64_t* signal, std::uint64_t signal_value, SignalOp op, int pe,
                      int context, bool blocking) {
   std::byte* const signal_place =
-      direct_atomics_ ? places_.find(signal, sizeof *signal, pe) : nullptr;
-  std::byte* const place = size_bytes > 0 ? places_.find(target, size_bytes, pe) : signal_place;
-  if (signal_place && place && !near_gpu_memory(source) &&
+      direct_atomics_ ? load_store_.find(signal, sizeof *signal, pe) : nullptr;
+  std::byte* const place = size_bytes > 0 ? load_store_.find(target, size_bytes, pe) : signal_place;
+  if (signal_place && place && !maybe_gpu_memory(source) &&
       reinterpret_cast<std::uintptr_t>(signal) % sizeof *signal == 0) {
     if (size_bytes > 0)
       copy_to_shared(place, source, size_bytes);
@@ -248,48 +206,44 @@ void Rma::put_signal(void* target, const void* source, std::size_t size_bytes,
     require(address, target, size_bytes);
     require_local(address, source);
   }
-  const auto held = turn(context);
-  if (&way(address) != &way(signal_address)) { // one in GPU memory, one in the host's
-    way(address).put(context, address, source, size_bytes, true);
-    way(address).quiet(context);
+  const auto held = lock_context(context);
+  if (&transport_of(address) !=
+      &transport_of(signal_address)) { // one in GPU memory, one in the host's
+    transport_of(address).put(context, address, source, size_bytes, true);
+    transport_of(address).quiet(context);
     size_bytes = 0;
     address = signal_address;
   }
-  way(signal_address)
+  transport_of(signal_address)
       .put_signal(context, address, source, size_bytes, signal_address, signal_value, op, blocking);
 }
 
-/// Regions of the host and of the GPU may have ways of their own to one PE. Each keeps order among
-/// what it carries and knows nothing of the others, so what comes behind the fence by another way
-/// waits here. Where nothing is under way that costs little.
+/// Regions of the host and of the GPU may have different transports to the same PE. Each transport
+/// orders only its own operations, so the fence of a job with two of them is a quiet. With nothing
+/// in flight that costs little.
 void Rma::fence_transports(int context) {
-  const auto held = turn(context);
-  const bool two_ways = !gpu_way_to_.empty() && gpu_way_to_ != way_to_;
+  const auto held = lock_context(context);
+  const bool two_ways =
+      !gpu_transports_by_pe_.empty() && gpu_transports_by_pe_ != transports_by_pe_;
   for (Transport* transport : transports_)
     two_ways ? transport->quiet(context) : transport->fence(context);
 }
 
 void Rma::quiet_transports(int context) {
-  const auto held = turn(context);
+  const auto held = lock_context(context);
   for (Transport* transport : transports_)
     transport->quiet(context);
 }
 
 template <class Condition>
 void Rma::wait_for(Condition&& condition, const char* step, int peer) {
-  const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
-  SpinBackoff backoff(!only_loads_and_stores_);
-  health_.waiting_for(peer);
+  Wait wait(health_, timeout_s_, {step, peer}, backoff_policy(!only_loads_and_stores_));
+  wait.announce();
   while (!condition()) {
     for (Transport* transport : transports_)
       transport->progress();
-    if (!backoff.pause())
-      continue;
-    health_.check();
-    if (deadline.passed())
-      health_.give_up(step, peer);
+    wait.pause();
   }
-  health_.waiting_for(-1);
 }
 
 std::uint64_t Rma::wait_longer(const std::uint64_t* word, Compare compare, std::uint64_t value,
@@ -306,6 +260,65 @@ std::uint64_t Rma::wait_longer(const std::uint64_t* word, Compare compare, std::
 
 void Rma::wait(const std::function<bool()>& condition, const char* step, int peer) {
   wait_for(condition, step, peer);
+}
+
+// What Rma knows of GPU memory: where processors must not go.
+
+/// @param region as processors may use it: parts that they may are of no interest
+void Rma::set_gpu_span(const RegionView& region) {
+  const RegionView& whole = regions_[static_cast<std::size_t>(region.region)];
+  std::uintptr_t begin = gpu_begin_, end = begin + gpu_span_;
+  for (std::size_t pe = 0; pe < whole.mapped.size(); ++pe) {
+    if (!whole.mapped[pe] || region.mapped[pe])
+      continue;
+    const auto first = reinterpret_cast<std::uintptr_t>(whole.mapped[pe]);
+    begin = begin == end ? first : std::min(begin, first);
+    end = std::max(end, first + whole.size_bytes);
+  }
+  gpu_span_ = end - begin; // stored first: a reader that sees only this one checks more addresses
+                           // than necessary, not fewer
+  gpu_begin_ = begin;
+}
+
+bool Rma::is_gpu_memory(const void* address) const {
+  if (!maybe_gpu_memory(address))
+    return false;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  for (const int number : {region::gpu_heap, region::gpu_cells}) {
+    const RegionView& region = regions_[static_cast<std::size_t>(number)];
+    for (const std::byte* part : region.mapped)
+      if (part && at - reinterpret_cast<std::uintptr_t>(part) < region.size_bytes)
+        return true;
+  }
+  return false;
+}
+
+void Rma::require_local(const RemoteAddress& address, const void* local) const {
+  if (is_gpu_region(address.region) || !is_gpu_memory(local))
+    return;
+  throw Error(ExitCode::usage,
+              "a transfer between GPU memory here and host memory of PE " +
+                  std::to_string(address.pe),
+              "make", "processors and their transports do not reach GPU memory",
+              "copy it to host memory first, or use symmetric memory of the GPU on both sides");
+}
+
+// What several threads of a PE need of Rma: turns on one context, and progress.
+
+void Rma::progress() {
+  for (Transport* transport : transports_)
+    transport->progress();
+}
+
+void Rma::serialize(int context, bool on) {
+  context_locks_[static_cast<std::size_t>(context)].serialized.store(on, std::memory_order_release);
+}
+
+std::unique_lock<std::mutex> Rma::lock_context(int context) {
+  ContextLock& lane = context_locks_[static_cast<std::size_t>(context)];
+  if (!lane.serialized.load(std::memory_order_acquire))
+    return {};
+  return std::unique_lock(lane.mutex);
 }
 
 } // namespace shmemctl

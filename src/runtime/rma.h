@@ -1,4 +1,4 @@
-// One-sided operations by symmetric address: the way every host operation takes.
+// One-sided operations by symmetric address: every host operation goes through here.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "src/base/choices.h"
 #include "src/base/job_health.h"
-#include "src/runtime/direct_places.h"
+#include "src/runtime/load_store_table.h"
 #include "src/runtime/state.h"
 #include "transports/region_table.h"
 #include "transports/shm/words.h"
@@ -19,19 +19,20 @@
 
 namespace shmemctl {
 
-/// Translates symmetric addresses and picks the way: loads and stores where the peer is mapped,
-/// else the peer's transport. Errors: Error (usage) for an address that is not symmetric or a PE
-/// out of range (checked only if `checked`), Error (unavailable) from the transport.
+/// Translates symmetric addresses and picks the path: loads and stores where the peer is mapped,
+/// else the peer's transport. Throws Error (usage) for an address that is not symmetric or a PE out
+/// of range (checked only if `checked`), Error (unavailable) from the transport.
 class Rma {
 public:
-  /// @param way_to by PE: the transport that serves it (not owned); must be set for all PEs
-  Rma(int pe, int n_pes, std::vector<Transport*> way_to, JobHealth& health, double timeout_s,
-      bool checked);
+  /// @param transports_by_pe by PE: the transport that serves it (not owned); must be set for all
+  /// PEs
+  Rma(int pe, int n_pes, std::vector<Transport*> transports_by_pe, JobHealth& health,
+      double timeout_s, bool checked);
 
-  /// Other ways for the regions gpu_heap and gpu_cells; before these are set, and before any
-  /// operation. Without it no PE is reached there.
-  /// @param way_to by PE, as in the constructor; nullptr: not reached
-  void set_gpu_ways(std::vector<Transport*> way_to);
+  /// Other transports for the regions gpu_heap and gpu_cells; call before these regions are set and
+  /// before any operation. Without it no PE is reached there.
+  /// @param transports_by_pe by PE, as in the constructor; nullptr: not reached
+  void set_gpu_transports(std::vector<Transport*> transports_by_pe);
 
   int pe() const { return pe_; }
   int n_pes() const { return n_pes_; }
@@ -46,54 +47,56 @@ public:
 
   /// Where this thread may load and store by itself for that PE; nullptr if it may not, the range
   /// is not all symmetric, or there is no such PE.
-  [[gnu::always_inline]] std::byte* place(const void* address, std::size_t size_bytes,
-                                          int pe) const {
-    return places_.find(address, size_bytes, pe);
+  [[gnu::always_inline]] std::byte* mapped_address(const void* address, std::size_t size_bytes,
+                                                   int pe) const {
+    return load_store_.find(address, size_bytes, pe);
   }
-  /// The same of a word that is aligned to its size, a power of two.
-  [[gnu::always_inline]] std::byte* word_place(const void* address, std::size_t size_bytes,
-                                               int pe) const {
-    std::byte* const found = place(address, size_bytes, pe);
+  /// As mapped_address(), of a word that is aligned to its size, a power of two; nullptr if it is
+  /// not.
+  [[gnu::always_inline]] std::byte* mapped_word(const void* address, std::size_t size_bytes,
+                                                int pe) const {
+    std::byte* const found = mapped_address(address, size_bytes, pe);
     const bool aligned = (reinterpret_cast<std::uintptr_t>(found) & (size_bytes - 1)) == 0;
     return __builtin_expect(aligned, 1) ? found : nullptr;
   }
-  /// The same of a word on which this thread may make atomics by itself: nullptr everywhere in a
-  /// job whose NICs make atomics of their own kind.
-  [[gnu::always_inline]] std::byte* atomic_place(const void* address, std::size_t size_bytes,
-                                                 int pe) const {
-    std::byte* const found = word_place(address, size_bytes, pe);
+  /// As mapped_word(), where this thread may execute atomics with the CPU; nullptr everywhere in a
+  /// job whose NICs execute atomics that are not atomic with the CPU's.
+  [[gnu::always_inline]] std::byte* mapped_atomic(const void* address, std::size_t size_bytes,
+                                                  int pe) const {
+    std::byte* const found = mapped_word(address, size_bytes, pe);
     return __builtin_expect(direct_atomics_, 1) ? found : nullptr;
   }
 
   [[gnu::always_inline]] void put(void* target, const void* source, std::size_t size_bytes, int pe,
                                   int context = 0, bool blocking = true) {
-    if (std::byte* found = place(target, size_bytes, pe); found && !near_gpu_memory(source))
+    if (std::byte* found = mapped_address(target, size_bytes, pe);
+        found && !maybe_gpu_memory(source))
       return copy_to_shared(found, source, size_bytes);
     put_by_transport(target, source, size_bytes, pe, context, blocking);
   }
   void get(void* target, const void* source, std::size_t size_bytes, int pe, int context = 0,
            bool blocking = true) {
-    if (std::byte* found = place(source, size_bytes, pe); found && !near_gpu_memory(target))
+    if (std::byte* found = mapped_address(source, size_bytes, pe);
+        found && !maybe_gpu_memory(target))
       return copy_from_shared(target, found, size_bytes);
     get_by_transport(target, source, size_bytes, pe, context, blocking);
   }
   [[gnu::always_inline]] std::uint64_t atomic(void* target, const AtomicRequest& request, int pe,
                                               int context = 0) {
-    // A copy that nobody else sees: with it a compiler knows operation and size where they are
-    // constants.
+    // A local copy: the compiler can propagate operation and size where they are constants.
     const AtomicRequest known = request;
-    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = mapped_atomic(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
       return execute_atomic(word, known);
-    // Value by value: a request whose address goes elsewhere is written to memory before every
-    // operation, and a locked instruction waits for that.
+    // By value: a request whose address escapes is stored to memory before every operation, and the
+    // locked instruction would wait for that store.
     return atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
                                context);
   }
-  /// atomic() whose old value nobody wants: done at the target after quiet().
+  /// atomic() without a result: complete at the target after quiet().
   [[gnu::always_inline]] void post_atomic(void* target, const AtomicRequest& request, int pe,
                                           int context = 0) {
     const AtomicRequest known = request;
-    if (std::byte* word = atomic_place(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = mapped_atomic(target, known.size_bytes, pe); __builtin_expect(!!word, 1))
       execute_atomic(word, known);
     else
       post_atomic_by_transport(target, known.op, known.size_bytes, known.operand, known.compare, pe,
@@ -103,17 +106,17 @@ public:
   template <class Word>
   [[gnu::always_inline]] void put_value(void* target, Word value, int pe, int context = 0) {
     static_assert(std::is_unsigned_v<Word>);
-    if (std::byte* word = word_place(target, sizeof value, pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = mapped_word(target, sizeof value, pe); __builtin_expect(!!word, 1))
       return std::atomic_ref(*reinterpret_cast<Word*>(word))
           .store(value, std::memory_order_release);
-    put_value_otherwise(target, value, sizeof value, pe, context);
+    put_value_by_transport(target, value, sizeof value, pe, context);
   }
   template <class Word>
   [[gnu::always_inline]] Word get_value(const void* source, int pe, int context = 0) {
     static_assert(std::is_unsigned_v<Word>);
-    if (std::byte* word = word_place(source, sizeof(Word), pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = mapped_word(source, sizeof(Word), pe); __builtin_expect(!!word, 1))
       return std::atomic_ref(*reinterpret_cast<Word*>(word)).load(std::memory_order_acquire);
-    return static_cast<Word>(get_value_otherwise(source, sizeof(Word), pe, context));
+    return static_cast<Word>(get_value_by_transport(source, sizeof(Word), pe, context));
   }
   void put_signal(void* target, const void* source, std::size_t size_bytes, std::uint64_t* signal,
                   std::uint64_t signal_value, SignalOp op, int pe, int context = 0,
@@ -129,9 +132,10 @@ public:
     quiet_transports(context);
   }
 
-  /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins,
-  /// then yields, then sleeps, so that more PEs than cores make progress; drives transports'
-  /// progress. Throws through JobHealth: `peer` is who is expected to write (-1: unknown).
+  /// Waits until the local 64-bit word compares true; returns the value seen (acquire). Spins, then
+  /// yields, then sleeps, so that more PEs than cores make progress; drives the transports'
+  /// progress. Throws the job's failure or the timeout error.
+  /// @param peer who is expected to write (-1: unknown)
   [[gnu::always_inline]] std::uint64_t wait_until(const std::uint64_t* word, Compare compare,
                                                   std::uint64_t value, const char* step,
                                                   int peer = -1) {
@@ -144,7 +148,7 @@ public:
     }
     return wait_longer(word, compare, value, step, peer);
   }
-  /// The same for any condition, which must read shared words atomically.
+  /// As wait_until(), for any condition; the condition must read shared words atomically.
   void wait(const std::function<bool()>& condition, const char* step, int peer = -1);
 
   JobHealth& health() const { return health_; }
@@ -158,24 +162,24 @@ public:
   void serialize(int context, bool on);
 
 private:
-  /// Loads without a pause, less than a microsecond: an answer from a neighbouring core comes
-  /// within it, and what a pause takes would be added to it.
+  /// Loads without a pause instruction, less than a microsecond: a store from a neighbouring core
+  /// arrives within it, and the latency of a pause would be added to it.
   static constexpr int first_spins = 400;
 
   static bool is_gpu_region(int number) {
     return number == region::gpu_heap || number == region::gpu_cells;
   }
   /// By PE.
-  const std::vector<Transport*>& ways(int region) const {
-    return is_gpu_region(region) ? gpu_way_to_ : way_to_;
+  const std::vector<Transport*>& transports_of_region(int region) const {
+    return is_gpu_region(region) ? gpu_transports_by_pe_ : transports_by_pe_;
   }
-  Transport& way(const RemoteAddress& address) const {
-    return *ways(address.region)[static_cast<std::size_t>(address.pe)];
+  Transport& transport_of(const RemoteAddress& address) const {
+    return *transports_of_region(address.region)[static_cast<std::size_t>(address.pe)];
   }
   void list_transports();
   /// Whether processors may have to keep off that address: between the first and the last byte of
   /// the GPU memory that is mapped here.
-  [[gnu::always_inline]] bool near_gpu_memory(const void* address) const {
+  [[gnu::always_inline]] bool maybe_gpu_memory(const void* address) const {
     const std::uintptr_t begin = gpu_begin_.load(std::memory_order_relaxed);
     return __builtin_expect(reinterpret_cast<std::uintptr_t>(address) - begin <
                                 gpu_span_.load(std::memory_order_relaxed),
@@ -186,7 +190,7 @@ private:
   /// Of an operation on `address`: processors and NICs do not reach GPU memory.
   void require_local(const RemoteAddress& address, const void* local) const;
   /// Held over an operation on that context; empty if the caller sees to the order.
-  std::unique_lock<std::mutex> turn(int context);
+  std::unique_lock<std::mutex> lock_context(int context);
   void require(const RemoteAddress& address, const void* local, std::size_t size_bytes) const;
   void put_by_transport(void* target, const void* source, std::size_t size_bytes, int pe,
                         int context, bool blocking);
@@ -197,10 +201,10 @@ private:
                                     int context);
   void post_atomic_by_transport(void* target, AtomicOp op, std::uint8_t size_bytes,
                                 std::uint64_t operand, std::uint64_t compare, int pe, int context);
-  void put_value_otherwise(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
-                           int context);
-  std::uint64_t get_value_otherwise(const void* source, std::size_t size_bytes, int pe,
-                                    int context);
+  void put_value_by_transport(void* target, std::uint64_t value, std::size_t size_bytes, int pe,
+                              int context);
+  std::uint64_t get_value_by_transport(const void* source, std::size_t size_bytes, int pe,
+                                       int context);
   void fence_transports(int context);
   void quiet_transports(int context);
   std::uint64_t wait_longer(const std::uint64_t* word, Compare compare, std::uint64_t value,
@@ -209,23 +213,23 @@ private:
   void wait_for(Condition&& condition, const char* step, int peer);
 
   int pe_, n_pes_;
-  std::vector<Transport*> way_to_;
-  std::vector<Transport*> gpu_way_to_; ///< empty in a job without GPUs
-  std::vector<Transport*> transports_; ///< each once
+  std::vector<Transport*> transports_by_pe_;
+  std::vector<Transport*> gpu_transports_by_pe_; ///< empty in a job without GPUs
+  std::vector<Transport*> transports_;           ///< each once
   JobHealth& health_;
   bool only_loads_and_stores_; ///< all of `transports_` are nothing else
-  bool direct_atomics_;        ///< none of them makes atomics another way than stores
+  bool direct_atomics_;        ///< none of them executes atomics other than by CPU instructions
   double timeout_s_;
   bool checked_;
   RegionTable regions_;
-  DirectPlaces places_;
+  LoadStoreTable load_store_;
   std::atomic<std::uintptr_t> gpu_begin_{0}, gpu_span_{0};
   /// By context.
-  struct Lane {
+  struct ContextLock {
     std::atomic<bool> serialized{false};
     std::mutex mutex;
   };
-  std::array<Lane, limits::max_contexts> lanes_;
+  std::array<ContextLock, limits::max_contexts> context_locks_;
 };
 
 } // namespace shmemctl

@@ -1,7 +1,6 @@
 #include "src/runtime/runtime.h"
 
 #include <algorithm>
-
 #include <fmt/format.h>
 
 #include "src/runtime/runtime_impl.h"
@@ -25,9 +24,9 @@ void Runtime::finish() {
     if (impl_->gpu)
       impl_->gpu->finish();
     impl_->barrier();
-    impl_->lifeline->goodbye();
+    impl_->failure_detector->goodbye();
     const std::lock_guard lock(impl_->bootstrap_mutex);
-    if (anybody_lost()) { // a bootstrap's end takes all
+    if (any_pe_lost()) { // a bootstrap's end takes all
       const Deadline deadline = Deadline::after(leave_time);
       impl_->bootstrap->leave(deadline);
       if (impl_->parent_bootstrap)
@@ -42,8 +41,8 @@ void Runtime::finish() {
 }
 
 void Runtime::fail(const Error& error) noexcept {
-  if (impl_->lifeline)
-    impl_->lifeline->announce(error, "running");
+  if (impl_->failure_detector)
+    impl_->failure_detector->announce(error, "running");
 }
 
 void Runtime::leave() noexcept {
@@ -84,8 +83,8 @@ const std::vector<TransportEntry>& Runtime::transports() const {
   return impl_->transports;
 }
 
-const std::vector<int>& Runtime::way_to() const {
-  return impl_->way_to;
+const std::vector<int>& Runtime::transport_index_by_pe() const {
+  return impl_->transport_index_by_pe;
 }
 
 const RemoteChoice& Runtime::remote_choice() const {
@@ -96,8 +95,8 @@ const State& Runtime::state() const {
   return impl_->state->master();
 }
 
-Lifeline& Runtime::lifeline() {
-  return *impl_->lifeline;
+FailureDetector& Runtime::failure_detector() {
+  return *impl_->failure_detector;
 }
 
 Rma& Runtime::rma() {
@@ -121,7 +120,7 @@ Proxy& Runtime::proxy() {
   if (!impl_->proxy)
     impl_->announcing([&] {
       impl_->proxy = std::make_unique<Proxy>(
-          impl_->ways(), *impl_->lifeline,
+          impl_->transports_by_pe(), *impl_->failure_detector,
           proxy_options(impl_->options, impl_->placement, impl_->cpus_at_start, impl_->timeout_s));
     });
   return *impl_->proxy;
@@ -166,7 +165,7 @@ void* Runtime::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
 void Runtime::free(void* address) {
   const std::lock_guard lock(impl_->mutex);
   impl_->announcing([&] {
-    impl_->barrier(); // nobody may still use what goes
+    impl_->barrier(); // no PE may still use what is released
     impl_->heap->free(address);
   });
 }
@@ -175,8 +174,8 @@ std::vector<std::string> Runtime::gather_text(const std::string& text) {
   const std::lock_guard lock(impl_->mutex);
   std::vector<std::string> texts;
   impl_->announcing([&] {
-    if (impl_->survivors) {
-      texts = impl_->survivors->gather(text);
+    if (impl_->degraded) {
+      texts = impl_->degraded->gather(text);
       return;
     }
     const std::lock_guard calls(impl_->bootstrap_mutex);
@@ -202,40 +201,65 @@ std::vector<std::string> Runtime::gather_text_of_job(const std::string& text) {
 }
 
 void Runtime::allow_loss() {
-  if (n_pes() > Survivors::most_pes)
+  if (n_pes() > DegradedJob::max_pes)
     throw Error(ExitCode::usage, fmt::format("a job of {} PEs", n_pes()), "go on without lost PEs",
-                fmt::format("it has more than {}", Survivors::most_pes), "start fewer PEs");
+                fmt::format("it has more than {}", DegradedJob::max_pes), "start fewer PEs");
   constexpr std::size_t alignment_bytes = 64;
   auto* const memory =
-      static_cast<std::byte*>(allocate(Survivors::size_bytes(), alignment_bytes)); // never freed
+      static_cast<std::byte*>(allocate(DegradedJob::size_bytes(), alignment_bytes)); // never freed
   if (!memory)
     throw Error(ExitCode::unavailable, "symmetric heap", "allocate words for meetings",
                 "it is full", "raise --symmetric-size");
-  std::fill_n(memory, Survivors::size_bytes(), std::byte{0});
-  meet();
-  Lifeline& lifeline = *impl_->lifeline;
-  lifeline.allow_loss();
-  impl_->survivors = std::make_unique<Survivors>(
+  std::fill_n(memory, DegradedJob::size_bytes(), std::byte{0});
+  barrier();
+  FailureDetector& failure_detector = *impl_->failure_detector;
+  failure_detector.allow_loss();
+  impl_->degraded = std::make_unique<DegradedJob>(
       *impl_->rma,
-      SurvivorHooks{[&lifeline](int pe, double limit_s) { return lifeline.presence(pe, limit_s); },
-                    [&lifeline] { lifeline.step_aside(); }},
+      DegradedJobHooks{[&failure_detector](int pe, double limit_s) {
+                         return failure_detector.presence(pe, limit_s);
+                       },
+                       [&failure_detector] { failure_detector.exclude_self(); }},
       memory);
 }
 
-void Runtime::meet() {
+void Runtime::barrier() {
   impl_->announcing([&] { impl_->barrier(); });
 }
 
 std::vector<LostPe> Runtime::lost() const {
-  return impl_->survivors ? impl_->survivors->lost() : std::vector<LostPe>{};
+  return impl_->degraded ? impl_->degraded->lost() : std::vector<LostPe>{};
 }
 
 bool Runtime::is_lost(int pe) const {
-  return impl_->survivors && impl_->survivors->is_lost(pe);
+  return impl_->degraded && impl_->degraded->is_lost(pe);
 }
 
-bool Runtime::anybody_lost() const {
-  return impl_->survivors && impl_->survivors->anybody_lost();
+bool Runtime::any_pe_lost() const {
+  return impl_->degraded && impl_->degraded->any_pe_lost();
+}
+
+std::vector<NicTraffic> traffic_of(Runtime& runtime) {
+  std::vector<NicTraffic> all;
+  for (const TransportEntry& entry : runtime.transports())
+    for (const NicTraffic& traffic : entry.transport->traffic())
+      all.push_back(traffic);
+  return all;
+}
+
+std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
+                                      std::vector<NicTraffic> now) {
+  const auto take = [](std::uint64_t& from, std::uint64_t what) { from -= std::min(from, what); };
+  for (NicTraffic& moved : now)
+    for (const NicTraffic& then : before)
+      if (then.nic == moved.nic) {
+        take(moved.put_bytes, then.put_bytes);
+        take(moved.get_bytes, then.get_bytes);
+        take(moved.operations, then.operations);
+        take(moved.long_bytes, then.long_bytes);
+        take(moved.long_ns, then.long_ns);
+      }
+  return now;
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// The runtime of one PE: everything that init sets up, in one object.
+// The runtime of one PE: everything that initialisation sets up, in one object.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 #include "src/bootstrap/select.h"
 #include "src/memory/symmetric_heap.h"
 #include "src/runtime/collectives.h"
+#include "src/runtime/degraded_job.h"
+#include "src/runtime/failure_detector.h"
 #include "src/runtime/identity.h"
-#include "src/runtime/lifeline.h"
 #include "src/runtime/phases.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/state.h"
-#include "src/runtime/survivors.h"
 #include "src/runtime/teams.h"
 #include "src/topo/mapping/mapping.h"
 #include "src/topo/node.h"
@@ -28,14 +28,15 @@ class WordAtomics;
 
 /// Whether a job uses GPUs: not, where all its PEs have one, or it is an Error where they have not.
 /// The same on all PEs.
-enum class GpuUse { none, if_there, required };
+enum class GpuUse { none, if_available, required };
 
 struct RuntimeRequest {
   const Options* options = nullptr; ///< must outlive the runtime
   Environment environment;
   BootstrapRequest bootstrap;     ///< its options and environment are filled in from the above
   bool share_static_data = false; ///< OpenSHMEM programs: globals are symmetric
-  /// A pair that no transport reaches fails the bring-up; otherwise it is only in reach().
+  /// true: a pair of PEs that no transport reaches fails the bring-up; false: it is only reported
+  /// in reach().
   bool require_reach = true;
   GpuUse gpu = GpuUse::none;
   int gpu_device = -1; ///< CUDA's number of this PE's device; -1: as GPUS says, or by turns
@@ -46,9 +47,10 @@ struct RuntimeRequest {
       make_transport;
   /// Before each phase (for a watchdog or a progress line).
   std::function<void(const std::string&)> announce;
-  /// When the lifeline stands, and with nullptr before it goes: for who has to tell the others why
-  /// this process ends, whatever it is doing. On the thread that owns the runtime.
-  std::function<void(Lifeline*)> lifeline_changed;
+  /// Called with the failure detector once it runs, and with nullptr before it is destroyed: for
+  /// code that must tell the other PEs why this process exits. Runs on the thread that owns the
+  /// runtime.
+  std::function<void(FailureDetector*)> failure_detector_changed;
   /// Once it is known where all PEs are, before anything is set up between them.
   std::function<void(const Placement&)> hosts_known;
 };
@@ -64,8 +66,8 @@ class Proxy;
 
 class Runtime {
 public:
-  /// Collective: goes through the phases. Throws Error after undoing all; the message names the PE,
-  /// host and phase that failed first, wherever that was.
+  /// Collective: runs the phases. Throws Error after undoing all; the message names the PE, host
+  /// and phase of the job's first failure, wherever that happened.
   explicit Runtime(RuntimeRequest request);
   /// Without finish(): leaves at once, without waiting for anybody (others see a lost PE unless
   /// fail() was called).
@@ -77,8 +79,8 @@ public:
   void finish();
   /// Tells the others that this PE fails; the caller then lets the runtime go.
   void fail(const Error& error) noexcept;
-  /// Tells the launcher, if it wants to be told, that this process ends by its own will without
-  /// finish(); then it has to end. At most 2 s. Thread safe.
+  /// Tells the launcher, if it has an interface for it, that this process exits deliberately
+  /// without finish(); the process must exit afterwards. Takes at most 2 s. Thread safe.
   void leave() noexcept;
 
   int pe() const;
@@ -88,12 +90,12 @@ public:
   const std::string& launcher() const; ///< "run", "mpirun", "srun", "none", ...
   const std::vector<PhaseTime>& phase_times() const;
   const std::vector<TransportEntry>& transports() const;
-  /// By PE: index into transports() of the one in use; -1 is none.
-  const std::vector<int>& way_to() const;
+  /// By PE: index into transports() of the one in use; -1: none.
+  const std::vector<int>& transport_index_by_pe() const;
   /// How the transport beyond the node was found.
   const RemoteChoice& remote_choice() const;
   const State& state() const; ///< the published mirror
-  Lifeline& lifeline();
+  FailureDetector& failure_detector();
 
   Rma& rma();
   Teams& teams();
@@ -127,22 +129,30 @@ public:
   /// As gather_text(), of all PEs of that job, by their rank in it.
   std::vector<std::string> gather_text_of_job(const std::string& text);
 
-  /// Collective, once: from now on the job goes on without PEs that die, that are stopped or that
-  /// do not come, but for PE 0 (src/runtime/survivors.h). What still goes, and leaves them out:
-  /// meet(), gather_text(), allocate(), free(), finish(); no other collective does. Throws Error
-  /// (usage) for more than Survivors::most_pes PEs.
+  /// Collective, once: from now on the job continues without PEs that die, are stopped or do not
+  /// arrive, except PE 0 (src/runtime/degraded_job.h). Only barrier(), gather_text(), allocate(),
+  /// free() and finish() still work, among the survivors; no other collective does. Throws Error
+  /// (usage) for more than DegradedJob::max_pes PEs.
   void allow_loss();
   /// Collective: a barrier of all PEs that are left, with all that was put complete.
-  void meet();
-  /// Whom the job has lost, on PE 0; nobody without allow_loss().
+  void barrier();
+  /// The PEs that the job has lost, on PE 0; empty without allow_loss().
   std::vector<LostPe> lost() const;
-  /// Whether it has lost that one, or anybody; the same on all PEs behind a meeting.
+  /// Whether the job has lost that PE, or any; the same on all PEs after barrier().
   bool is_lost(int pe) const;
-  bool anybody_lost() const;
+  bool any_pe_lost() const;
 
 private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Bytes that this PE's transports have moved so far, as they count them: one element for each port
+/// that any of them uses, also if nothing went through it.
+std::vector<NicTraffic> traffic_of(Runtime& runtime);
+
+/// What came since `before`.
+std::vector<NicTraffic> traffic_since(const std::vector<NicTraffic>& before,
+                                      std::vector<NicTraffic> now);
 
 } // namespace shmemctl

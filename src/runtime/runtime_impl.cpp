@@ -1,12 +1,23 @@
 #include "src/runtime/runtime_impl.h"
 
+#include <algorithm>
+#include <numeric>
+#include <unistd.h>
+
 #include "src/base/log.h"
-#include "src/bootstrap/abort_at_end.h"
+#include "src/base/round_up.h"
+#include "src/base/text.h"
+#include "src/base/units.h"
+#include "src/bootstrap/bootstrap.h"
 #include "src/runtime/exchange.h"
 #include "src/runtime/fault.h"
-#include "src/runtime/numa_choice.h"
+#include "src/runtime/identity.h"
+#include "src/runtime/locality.h"
+#include "src/runtime/routed_atomics.h"
 #include "src/runtime/transport_choice.h"
 #include "src/topo/mapping/request.h"
+#include "src/topo/readers/reader.h"
+#include "transports/absent.h"
 
 namespace shmemctl {
 
@@ -26,8 +37,8 @@ const std::vector<std::string> used_options = {"BOOTSTRAP",
                                                "CHECK",
                                                "TIMEOUT"};
 
-/// A deadline that has passed before there was a lifeline: nobody knows who is behind, and every PE
-/// asks for the end.
+/// A deadline has passed before the failure detector existed: the cause is unknown, and every PE
+/// requests the abort.
 Failure without_lifeline(const Error& error, int pe) {
   Failure failure;
   failure.pe = pe;
@@ -49,8 +60,8 @@ bool needs_abort(const std::unique_ptr<Failure>& failure, int pe) {
 Runtime::Impl::Impl(RuntimeRequest the_request)
     : request(std::move(the_request)), options(*request.options), timeout_s(60),
       launcher(launcher_name(request.environment)), phases([this](const std::string& name) {
-        if (lifeline)
-          lifeline->phase(name);
+        if (failure_detector)
+          failure_detector->phase(name);
         if (request.announce)
           request.announce(name);
       }) {}
@@ -66,13 +77,13 @@ void Runtime::Impl::run(const char* name, void (Impl::*enter)(), void (Impl::*un
   phases.run(
       name,
       [this, name, enter] {
-        if (lifeline)
-          lifeline->check();
+        if (failure_detector)
+          failure_detector->check();
         inject_fault(options, bootstrap ? bootstrap->rank() : -1, name);
         try {
           (this->*enter)();
         } catch (const Error& error) {
-          raise(error); // before anything is undone: the lifeline has to stand
+          raise(error); // before anything is undone: the failure detector must still run
         }
       },
       std::move(undo_step));
@@ -83,7 +94,7 @@ void Runtime::Impl::start() {
   run(phase::static_data, &Impl::enter_static_data, &Impl::undo_static_data);
   run(phase::bootstrap, &Impl::enter_bootstrap, &Impl::undo_bootstrap);
   run(phase::hosts, &Impl::enter_hosts);
-  run(phase::lifeline, &Impl::enter_lifeline, &Impl::undo_lifeline);
+  run(phase::failure_detector, &Impl::enter_lifeline, &Impl::undo_lifeline);
   run(phase::placement, &Impl::enter_placement);
   run(phase::devices, &Impl::enter_devices);
   run(phase::heap, &Impl::enter_heap, &Impl::undo_heap);
@@ -109,17 +120,17 @@ void Runtime::Impl::raise(const Error& error) {
       phases.current().empty() ? error.subject() : error.subject() + " in phase " + at;
   const Error named(error.code(), subject, error.attempted(), error.system_message(), error.fix(),
                     where);
-  // The first failure of the job goes before any other one, also before what it caused here.
-  if (lifeline && !lifeline->announce(named, at))
-    lifeline->check();
-  if (!lifeline && bootstrap && error.code() == ExitCode::deadline)
+  // The job's first failure takes precedence, also over what it caused on this PE.
+  if (failure_detector && !failure_detector->announce(named, at))
+    failure_detector->check();
+  if (!failure_detector && bootstrap && error.code() == ExitCode::deadline)
     ended_by = std::make_unique<Failure>(without_lifeline(named, bootstrap->rank()));
   throw named;
 }
 
 void Runtime::Impl::barrier() {
-  if (survivors) {
-    survivors->meet("barrier of those that are left");
+  if (degraded) {
+    degraded->barrier("barrier of those that are left");
   } else if (all_reachable) {
     rma->quiet();
     teams->sync(team_world);
@@ -153,8 +164,8 @@ HostBackingOptions Runtime::Impl::backing_options() const {
   return wanted;
 }
 
-/// Before there are threads. The variables' pages come from where this thread runs, which copies
-/// them.
+/// Before there are threads. The pages of the variables come from the NUMA node of this thread,
+/// which copies them.
 void Runtime::Impl::enter_static_data() {
   if (!request.share_static_data)
     return;
@@ -196,19 +207,20 @@ void Runtime::Impl::enter_lifeline() {
   if (!one_network(placement))
     addresses = usable_addresses(
         {options.text("BOOTSTRAP_UID_SOCK_IFNAME"), options.text("BOOTSTRAP_UID_SOCK_FAMILY")});
-  lifeline = Lifeline::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
-  bootstrap->watch(lifeline.get());
-  if (request.lifeline_changed)
-    request.lifeline_changed(lifeline.get());
+  failure_detector =
+      FailureDetector::start(*bootstrap, secret, addresses, std::move(host_names), deadline());
+  bootstrap->watch(failure_detector.get());
+  if (request.failure_detector_changed)
+    request.failure_detector_changed(failure_detector.get());
 }
 
 void Runtime::Impl::undo_lifeline() {
-  if (request.lifeline_changed)
-    request.lifeline_changed(nullptr);
+  if (request.failure_detector_changed)
+    request.failure_detector_changed(nullptr);
   if (bootstrap)
     bootstrap->watch(nullptr);
-  ended_by = lifeline->failure();
-  lifeline.reset();
+  ended_by = failure_detector->failure();
+  failure_detector.reset();
 }
 
 void Runtime::Impl::enter_placement() {
@@ -235,6 +247,518 @@ void Runtime::Impl::enter_connections() {
 
 void Runtime::Impl::enter_barrier() {
   barrier();
+}
+
+// The phases that determine the hosts and the placement of the PEs.
+
+namespace {
+
+std::string to_line(const HostIdentity& identity) {
+  return std::to_string(identity.machine_id) + " " + std::to_string(identity.node_id) + " " +
+         std::to_string(identity.network_namespace) + " " + std::to_string(identity.pid_namespace) +
+         " " + std::to_string(::getpid()) + " " + identity.host_name;
+}
+
+PeHost from_line(const std::string& line, int pe) {
+  const std::vector<std::string> words = split_blanks(line);
+  const auto number = [&](std::size_t at) {
+    return at < words.size() ? std::strtoull(words[at].c_str(), nullptr, 10) : 0;
+  };
+  if (words.size() < 5)
+    throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "read its host line",
+                "\"" + line + "\" is not one", "start all PEs with the same version of this tool");
+  PeHost host;
+  host.machine_id = number(0);
+  host.node_id = number(1);
+  host.network_namespace = number(2);
+  host.pid_namespace = number(3);
+  host.pid = static_cast<std::int64_t>(number(4));
+  host.host_name = words.size() > 5 ? words[5] : "";
+  return host;
+}
+
+} // namespace
+
+void Runtime::Impl::gather_hosts() {
+  const std::vector<std::string> lines = allgather_text(*bootstrap, to_line(identity), deadline());
+  std::vector<PeHost> hosts;
+  for (std::size_t pe = 0; pe < lines.size(); ++pe)
+    hosts.push_back(from_line(lines[pe], static_cast<int>(pe)));
+  placement = place(bootstrap->rank(), std::move(hosts));
+}
+
+void Runtime::Impl::enter_hosts() {
+  identity = read_identity(Sysroot("/"), options, request.environment);
+  gather_hosts();
+  if (request.hosts_known)
+    request.hosts_known(placement);
+  if (parse_world_mode(options.text("INIT_MODE")) != WorldMode::per_local_rank)
+    return;
+  std::unique_ptr<Bootstrap> rail = join_rail(*bootstrap, placement, options, deadline());
+  parent_bootstrap = std::move(bootstrap);
+  bootstrap = std::move(rail);
+  gather_hosts();
+}
+
+/// Also gives each PE of this node its GPU, as `topo` does.
+void Runtime::Impl::enter_devices() {
+  node = read_machine(Sysroot("/"));
+  wanted_mapping = mapping_request(options, node);
+  if (options.integer("PES_PER_NODE") == 0 && !options.value("GPUS").set()) {
+    const auto local_pes = placement.node_pes[static_cast<std::size_t>(placement.my_node())].size();
+    wanted_mapping.gpus = assign_gpus(node, static_cast<int>(local_pes), {});
+  }
+}
+
+void Runtime::Impl::enter_nics() {
+  mapping = map_nics(node, wanted_mapping);
+  const std::vector<HcaPort> ports =
+      ports_of_pe(node, mapping, static_cast<std::size_t>(placement.my_local_pe()),
+                  placement.node_pes[static_cast<std::size_t>(placement.my_node())].size());
+  for (const TransportEntry& entry : transports)
+    if (!ports.empty())
+      entry.transport->use_nics(ports);
+}
+
+/// The NUMA node for the heap's pages; -1 for any.
+int Runtime::Impl::choose_heap_node() const {
+  const auto local_pe = static_cast<std::size_t>(placement.my_local_pe());
+  const int near_gpu = local_pe < wanted_mapping.gpus.size() ? wanted_mapping.gpus[local_pe] : -1;
+  const NumaChoice choice = choose_numa_node(node, allowed_cpus(Sysroot("/")), near_gpu);
+  log(LogLevel::info, "memory",
+      "PE " + std::to_string(placement.pe) + ": the heap prefers " +
+          (choice.node < 0 ? "no NUMA node: " : "NUMA node " + std::to_string(choice.node) + ": ") +
+          choice.reason);
+  return choice.node;
+}
+
+// The phases that make memory reachable: heap, state, teams.
+
+namespace {
+
+/// The PEs that can hand each other descriptors: one node, one machine, one network namespace
+/// (abstract socket names belong to it).
+std::vector<int> pes_sharing_memory(const Placement& placement) {
+  const auto host = [&](int pe) -> const PeHost& {
+    return placement.hosts[static_cast<std::size_t>(pe)];
+  };
+  std::vector<int> pes;
+  for (const int pe : placement.node_pes[static_cast<std::size_t>(placement.my_node())])
+    if (host(pe).machine_id == host(placement.pe).machine_id &&
+        host(pe).network_namespace == host(placement.pe).network_namespace)
+      pes.push_back(pe);
+  return pes;
+}
+
+} // namespace
+
+RegionView Runtime::Impl::view(int region, const SymmetricRegion& part) const {
+  RegionView view{region, part.base(), part.size_bytes(), {}};
+  view.mapped.resize(count(), nullptr);
+  for (std::size_t slot = 0; slot < shared_pes.size(); ++slot)
+    view.mapped[static_cast<std::size_t>(shared_pes[slot])] =
+        part.slot_base(static_cast<int>(slot));
+  return view;
+}
+
+RegionView Runtime::Impl::static_view() const {
+  RegionView view{region::static_data, static_data->base(), static_data->size_bytes(), {}};
+  view.mapped.resize(count(), nullptr);
+  for (std::size_t slot = 0; slot < shared_pes.size(); ++slot)
+    view.mapped[static_cast<std::size_t>(shared_pes[slot])] =
+        static_data->slot_base(static_cast<int>(slot));
+  return view;
+}
+
+Agreement Runtime::Impl::make_agreement() {
+  return [this](const char* call, std::uint64_t value) {
+    const std::lock_guard lock(bootstrap_mutex);
+    const std::vector<std::string> all = allgather_text(
+        *bootstrap, std::string(call) + "(" + std::to_string(value) + ")", deadline());
+    for (std::size_t pe = 0; pe < all.size(); ++pe)
+      if (all[pe] != all[0])
+        throw Error(ExitCode::finding, call, "compare over all PEs",
+                    "PE 0 called " + all[0] + ", PE " + std::to_string(pe) + " called " + all[pe],
+                    "make the same calls with the same sizes on all PEs");
+  };
+}
+
+/// Symmetric globals require the same program on all PEs. The PE that runs another one reports it;
+/// the others receive that failure.
+void Runtime::Impl::require_one_program() {
+  const std::vector<std::string> programs =
+      allgather_text(*bootstrap, static_data ? static_data->fingerprint() : "", deadline());
+  const std::optional<OtherProgram> other = find_other_program(programs);
+  if (!other)
+    return;
+  const auto program_of = [&](int pe) -> const std::string& {
+    return programs[static_cast<std::size_t>(pe)];
+  };
+  if (program_of(placement.pe) == program_of(other->reference_pe))
+    failure_detector->await_cause(other->pe);
+  const auto words_of = [&](int pe) {
+    const std::string& program = program_of(pe);
+    return program.empty() ? "a program without symmetric variables" : program;
+  };
+  Where where;
+  where.host = placement.hosts[static_cast<std::size_t>(other->pe)].host_name;
+  where.pe = other->pe;
+  throw Error(ExitCode::unavailable, "the program's global variables", "share",
+              "PE " + std::to_string(other->pe) + " runs another program (" + words_of(other->pe) +
+                  ") than PE " + std::to_string(other->reference_pe) + " (" +
+                  words_of(other->reference_pe) + ")",
+              "start the same executable file on all PEs", where);
+}
+
+void Runtime::Impl::enter_heap() {
+  require_one_program();
+  shared_pes = pes_sharing_memory(placement);
+  const int my_slot = static_cast<int>(
+      std::find(shared_pes.begin(), shared_pes.end(), placement.pe) - shared_pes.begin());
+  local_peers =
+      make_local_peers(secret, shared_pes, my_slot, [this] { failure_detector->check(); });
+  if (static_data)
+    static_data->share(*local_peers, deadline());
+  HostBackingOptions wanted = backing_options();
+  wanted.numa_node = choose_heap_node();
+  backing = make_host_backing(wanted);
+  internal =
+      std::make_unique<SymmetricRegion>("internal", limits::internal_bytes, *local_peers, *backing);
+  internal->grow(limits::internal_bytes, deadline());
+  const auto granularity = std::max<std::size_t>(backing->granularity_bytes(), 2u << 20);
+  SymmetricHeap::Config config;
+  config.limit_bytes =
+      round_up(static_cast<std::size_t>(options.size_bytes("SYMMETRIC_SIZE")), granularity);
+  config.chunk_bytes = std::min<std::size_t>(
+      config.limit_bytes,
+      round_up(static_cast<std::size_t>(options.size_bytes("HEAP_CHUNK")), granularity));
+  config.checked = options.boolean("CHECK");
+  config.timeout_s = timeout_s;
+  config.pe = placement.pe;
+  heap_region =
+      std::make_unique<SymmetricRegion>("heap", config.limit_bytes, *local_peers, *backing);
+  heap = std::make_unique<SymmetricHeap>(config, *heap_region, make_agreement());
+}
+
+void Runtime::Impl::undo_heap() {
+  heap.reset();
+  staging.reset();
+  heap_region.reset();
+  internal.reset();
+  backing.reset();
+  local_peers.reset();
+}
+
+std::vector<Transport*> Runtime::Impl::transports_by_pe() const {
+  std::vector<Transport*> transports_by_pe;
+  for (const int way : transport_index_by_pe) {
+    const auto at = static_cast<std::size_t>(way);
+    const bool other = way >= 0 && at < routed.size() && routed[at];
+    transports_by_pe.push_back(way < 0 ? nullptr
+                                       : (other ? routed[at] : transports[at].transport).get());
+  }
+  return transports_by_pe;
+}
+
+/// Collective. Atomics are atomic with each other only if all PEs execute them in the same place.
+void Runtime::Impl::route_atomics() {
+  int mine = -1;
+  for (const int way : transport_index_by_pe)
+    if (way >= 0 && !transports[static_cast<std::size_t>(way)].transport->atomics_meet_cpu())
+      mine = way;
+  const std::vector<int> all = allgather_value(*bootstrap, mine, deadline());
+  const int route = *std::max_element(all.begin(), all.end());
+  if (route < 0)
+    return;
+  const TransportEntry& nic = transports[static_cast<std::size_t>(route)];
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (transport_index_by_pe[pe] >= 0 && nic.reach[pe].capabilities == 0)
+      throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "make atomics on",
+                  std::string(nic.transport->name()) +
+                      " serves other PEs of the job, whose atomics a CPU's do not meet, and does "
+                      "not reach it: " +
+                      nic.reach[pe].reason,
+                  "give every PE a NIC, or choose another transport by SHMEMCTL_TRANSPORT");
+  routed.resize(transports.size());
+  for (std::size_t at = 0; at < transports.size(); ++at)
+    if (transports[at].transport->is_load_store())
+      routed[at] = std::make_unique<RoutedAtomics>(*transports[at].transport, *nic.transport);
+}
+
+void Runtime::Impl::enter_state() {
+  rma = std::make_unique<Rma>(placement.pe, placement.n_pes, transports_by_pe(), *failure_detector,
+                              timeout_s, options.boolean("CHECK"));
+  state = std::make_unique<StateBlock>(placement, transport_index_by_pe);
+  std::vector<RegionView> views = {view(region::internal, *internal),
+                                   view(region::heap, *heap_region)};
+  if (static_data)
+    views.push_back(static_view());
+  if (gpu) {
+    rma->set_gpu_transports(make_gpu_transports());
+    state->add_observer([this](const State& now) { gpu->mirror(now); });
+    for (RegionView& each : gpu->views())
+      views.push_back(std::move(each));
+  }
+  if (state->size_bytes() > internal_layout::state_bytes)
+    throw Error(ExitCode::unavailable, "the state of " + std::to_string(placement.n_pes) + " PEs",
+                "place in the internal region",
+                "it needs " + format_size_bytes(state->size_bytes()), "start fewer PEs");
+  state->add_mirror(internal->base() + internal_layout::state_offset_bytes);
+  for (const RegionView& each : views)
+    publish(each);
+  if (gpu)
+    gpu->use_network(gpu_network_inputs());
+  make_buffers();
+}
+
+void Runtime::Impl::publish(const RegionView& region) {
+  BootstrapExchange exchange(*bootstrap, deadline());
+  register_region(transports_of(region.region), region, exchange);
+  rma->set_region(region);
+  state->set_region(region);
+}
+
+void Runtime::Impl::require_pe(int pe) const {
+  if (pe < 0 || pe >= placement.n_pes)
+    throw Error(ExitCode::usage, "PE " + std::to_string(pe), "address",
+                "the job has PEs 0 to " + std::to_string(placement.n_pes - 1), "name one of them");
+}
+
+void Runtime::Impl::make_buffers() {
+  BuffersConfig config;
+  config.pe = placement.pe;
+  config.users = shared_pes;
+  config.secret = secret;
+  config.health = failure_detector.get();
+  config.backing = backing.get();
+  config.timeout_s = timeout_s;
+  config.transport_to = [this](int pe) -> BuffersConfig::TransportToPe {
+    require_pe(pe);
+    const int way = transport_index_by_pe[static_cast<std::size_t>(pe)];
+    if (way < 0)
+      raise_unreachable(pe);
+    const TransportEntry& entry = transports[static_cast<std::size_t>(way)];
+    const unsigned can = entry.reach[static_cast<std::size_t>(pe)].capabilities;
+    return {entry.transport->name(), (can & can_load_store) != 0};
+  };
+  config.is_heap = [this](const void* address) {
+    const int where = rma->locate(address, placement.pe).region;
+    return where == region::heap || where == region::gpu_heap || where == region::gpu_cells;
+  };
+  if (gpu) {
+    config.gpu = &gpu->user_buffers();
+    if (!gpu->is_host_memory())
+      config.gpu_transport_to = [this](int pe) { return gpu_transport_of(pe); };
+  }
+  buffers = std::make_unique<Buffers>(std::move(config));
+}
+
+void Runtime::Impl::undo_state() {
+  buffers.reset();
+  state.reset();
+  rma.reset();
+}
+
+void Runtime::Impl::enter_teams() {
+  std::vector<int> leaders;
+  for (const std::vector<int>& pes : placement.node_pes)
+    leaders.push_back(pes[0]);
+  teams = std::make_unique<Teams>(*rma, *state, reinterpret_cast<TeamSync*>(internal->base()),
+                                  placement.node_pes[static_cast<std::size_t>(placement.my_node())],
+                                  shared_pes, leaders);
+  collectives = std::make_unique<Collectives>(*teams);
+  // No PE may signal a team that its members have not created yet.
+  bootstrap->barrier(deadline());
+  if (parse_world_mode(options.text("INIT_MODE")) == WorldMode::low_latency)
+    make_rail_teams();
+}
+
+void Runtime::Impl::make_rail_teams() {
+  const bool regular = placement.equal_pes_per_node &&
+                       placement.distribution != Distribution::irregular && all_reachable;
+  if (!regular)
+    throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
+                "the PEs do not lie on the nodes in equal blocks, or some do not reach others",
+                "place the same number of PEs on every node, in blocks");
+  const int n_nodes = placement.n_nodes();
+  const int local_pes = placement.n_pes / n_nodes;
+  const bool block = placement.distribution == Distribution::block;
+  for (int rail = 0; rail < local_pes; ++rail) {
+    const auto team = block ? teams->split_strided(team_world, rail, local_pes, n_nodes)
+                            : teams->split_strided(team_world, rail * n_nodes, 1, n_nodes);
+    if (!team)
+      throw Error(ExitCode::unavailable, "INIT_MODE=low-latency", "make one team per local rank",
+                  "the pool of " + std::to_string(limits::max_teams) + " teams is used up",
+                  "start fewer PEs per node");
+    if (*team != invalid_team)
+      rail_team = *team;
+  }
+}
+
+void Runtime::Impl::undo_teams() {
+  collectives.reset();
+  teams.reset();
+}
+
+// The phases that determine the reachable PEs and their transports.
+
+TransportSetup Runtime::Impl::transport_setup() {
+  return {placement.pe, placement.n_pes,        identity.host_name,
+          &options,     failure_detector.get(), timeout_s};
+}
+
+/// One that is chosen automatically is made in the next phase, when all know what is missing.
+void Runtime::Impl::enter_transports() {
+  const auto make = request.make_transport ? request.make_transport : make_transport;
+  const bool beyond_memory = placement.n_nodes() > 1 || !one_network(placement);
+  for (const std::string& name : choose_transports(options, beyond_memory))
+    transports.push_back(
+        {name == automatic_transport ? nullptr : make(name, transport_setup()), {}, {}});
+}
+
+void Runtime::Impl::undo_transports() {
+  proxy.reset();
+  rma.reset();
+  routed.clear();
+  transports.clear();
+}
+
+void Runtime::Impl::ask_reach(TransportEntry& entry) {
+  const auto place_of = [this](std::size_t pe, std::string info) {
+    return PeerPlace{static_cast<int>(pe), placement.hosts[pe].node_id,
+                     placement.hosts[pe].machine_id, std::move(info)};
+  };
+  entry.info = allgather_text(*bootstrap, entry.transport->local_info(), deadline());
+  if (const auto reason = absent_somewhere(entry.info))
+    entry.transport = std::make_unique<AbsentTransport>(
+        entry.transport->name(), *reason, "run the same build on all hosts, and look at that PE's");
+  const auto mine = static_cast<std::size_t>(placement.pe);
+  const PeerPlace me = place_of(mine, entry.info[mine]);
+  for (std::size_t pe = 0; pe < count(); ++pe) {
+    Reach reach = entry.transport->reach(me, place_of(pe, entry.info[pe]));
+    const bool mapped =
+        std::find(shared_pes.begin(), shared_pes.end(), static_cast<int>(pe)) != shared_pes.end();
+    if ((reach.capabilities & can_load_store) != 0 && !mapped)
+      reach = {0, "in another network namespace, through which no memory can be shared"};
+    entry.reach.push_back(std::move(reach));
+  }
+}
+
+void Runtime::Impl::assign_transport(std::size_t index) {
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (transports[index].reach[pe].capabilities != 0 && transport_index_by_pe[pe] < 0)
+      transport_index_by_pe[pe] = static_cast<int>(index);
+}
+
+ReachGap Runtime::Impl::gap_of(const TransportEntry& entry) {
+  std::uint64_t mine = 0;
+  std::string reason;
+  for (std::size_t pe = 0; pe < count(); ++pe)
+    if (transport_index_by_pe[pe] < 0 && entry.reach[pe].capabilities == 0 && mine++ == 0)
+      reason = "PE " + std::to_string(placement.pe) + " (host " + identity.host_name + ") to PE " +
+               std::to_string(pe) + ": " + entry.reach[pe].reason;
+  const std::vector<std::uint64_t> all = allgather_value(*bootstrap, mine, deadline());
+  ReachGap gap{std::accumulate(all.begin(), all.end(), std::uint64_t{0}), ""};
+  if (gap.pairs == 0)
+    return gap;
+  for (const std::string& text : allgather_text(*bootstrap, printable(reason), deadline()))
+    if (gap.reason.empty())
+      gap.reason = text;
+  return gap;
+}
+
+/// A transport that cannot be opened on one PE is not used by any, and is not a reason to end the
+/// job.
+TransportEntry Runtime::Impl::try_transport(const std::string& name) {
+  const auto make = request.make_transport ? request.make_transport : make_transport;
+  TransportEntry entry;
+  try {
+    entry.transport = make(name, transport_setup());
+  } catch (const Error& error) {
+    entry.transport = std::make_unique<AbsentTransport>(name, error.message(), error.fix());
+  }
+  ask_reach(entry);
+  return entry;
+}
+
+/// All PEs decide from the same numbers, so all choose the same transport.
+TransportEntry Runtime::Impl::choose_remote() {
+  remote_choice.automatic = true;
+  std::optional<TransportEntry> best;
+  std::uint64_t fewest = 0;
+  for (const std::string& name : remote_candidates()) {
+    TransportEntry entry = try_transport(name);
+    const ReachGap gap = gap_of(entry);
+    if (gap.pairs > 0)
+      remote_choice.rejected.push_back({name, gap.reason});
+    if (!best || gap.pairs < fewest) {
+      best = std::move(entry);
+      fewest = gap.pairs;
+      remote_choice.chosen = name;
+    }
+    if (gap.pairs == 0)
+      break;
+  }
+  const auto chosen = [this](const RemoteChoice::Rejected& other) {
+    return other.name == remote_choice.chosen;
+  };
+  std::vector<RemoteChoice::Rejected>& rejected = remote_choice.rejected;
+  rejected.erase(std::remove_if(rejected.begin(), rejected.end(), chosen), rejected.end());
+  if (placement.pe == 0)
+    log(LogLevel::info, "transports", "beyond the node: " + to_text(remote_choice));
+  return std::move(*best);
+}
+
+/// Of the transports that no option names: the first that would close all gaps.
+std::string Runtime::Impl::find_remote_advice() {
+  if (remote_choice.automatic)
+    return ""; // all were tried
+  for (const std::string& name : remote_candidates()) {
+    const bool in_use =
+        std::any_of(transports.begin(), transports.end(),
+                    [&](const TransportEntry& entry) { return name == entry.transport->name(); });
+    if (!in_use && gap_of(try_transport(name)).pairs == 0)
+      return option_for(name, options);
+  }
+  return "";
+}
+
+void Runtime::Impl::enter_transport_map() {
+  transport_index_by_pe.assign(count(), -1);
+  for (std::size_t index = 0; index < transports.size(); ++index) {
+    if (transports[index].transport)
+      ask_reach(transports[index]);
+    else
+      transports[index] = choose_remote();
+    assign_transport(index);
+  }
+  const std::string remote = options.text("REMOTE_TRANSPORT");
+  for (const TransportEntry& entry : transports)
+    if (!remote_choice.automatic && options.text("TRANSPORT").empty() &&
+        remote == entry.transport->name())
+      remote_choice.chosen = remote;
+  const auto missing = std::find(transport_index_by_pe.begin(), transport_index_by_pe.end(), -1);
+  const std::vector<int> complete =
+      allgather_value(*bootstrap, missing == transport_index_by_pe.end() ? 1 : 0, deadline());
+  all_reachable = std::find(complete.begin(), complete.end(), 0) == complete.end();
+  if (!all_reachable)
+    remote_choice.advice = find_remote_advice();
+  if (request.require_reach && missing != transport_index_by_pe.end())
+    raise_unreachable(static_cast<int>(missing - transport_index_by_pe.begin()));
+}
+
+void Runtime::Impl::raise_unreachable(int pe) const {
+  std::string reasons;
+  for (const TransportEntry& entry : transports)
+    reasons += (reasons.empty() ? "" : "; ") + std::string(entry.transport->name()) + ": " +
+               entry.reach[static_cast<std::size_t>(pe)].reason;
+  for (const RemoteChoice::Rejected& other : remote_choice.rejected)
+    reasons += "; " + other.name + ": " + other.reason;
+  throw Error(ExitCode::unavailable, "PE " + std::to_string(pe), "find a transport to", reasons,
+              remote_choice.advice.empty()
+                  ? "run shmemctl bringup to see all pairs, and shmemctl doctor on these hosts for "
+                    "what is missing"
+                  : remote_choice.advice + " reaches all pairs");
 }
 
 } // namespace shmemctl

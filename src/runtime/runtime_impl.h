@@ -1,4 +1,4 @@
-// What a Runtime holds, in the order in which the phases make it.
+// The members of a Runtime, in the order in which the phases create them.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,8 @@
 #include "src/memory/local_peers.h"
 #include "src/memory/symmetric_region.h"
 #include "src/runtime/buffers.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 #include "src/runtime/proxy/proxy.h"
-#include "src/runtime/proxy/proxy_settings.h"
 #include "src/runtime/runtime.h"
 #include "src/runtime/state_block.h"
 #include "src/runtime/transport_choice.h"
@@ -35,16 +34,16 @@ struct Runtime::Impl {
   /// A deadline for one step from now on.
   Deadline deadline() const { return Deadline::after(std::chrono::duration<double>(timeout_s)); }
   std::size_t count() const { return static_cast<std::size_t>(bootstrap->size()); }
-  /// By PE: the transport in use; nullptr is none. With atomics_route set, loads and stores with
-  /// their atomics led there.
-  std::vector<Transport*> ways() const;
+  /// By PE: the transport in use; nullptr: none. Includes the redirection of load/store atomics
+  /// through a NIC (RoutedAtomics).
+  std::vector<Transport*> transports_by_pe() const;
   /// A job-wide barrier by the best means there is.
   void barrier();
-  /// Hands the heap's new extent to transports and state after it has grown. The state has a lock
-  /// of its own: teams change it too, and do not hold `mutex`.
+  /// Publishes the heap's new extent to transports and state after it has grown. The state has a
+  /// lock of its own: teams change it too, without holding `mutex`.
   void refresh_heap();
-  /// Announces the error with PE, host and phase and throws it; another PE's failure that is
-  /// known by now goes before it.
+  /// Announces the error with PE, host and phase, and throws it; a failure of another PE that is
+  /// known by now takes precedence.
   [[noreturn]] void raise(const Error& error);
   /// Runs `step`; an Error of it is raised.
   template <class Step>
@@ -70,8 +69,8 @@ struct Runtime::Impl {
   std::unique_ptr<Bootstrap> bootstrap;
   Placement placement;
   Secret secret{};
-  std::unique_ptr<Lifeline> lifeline;
-  std::unique_ptr<Failure> ended_by; ///< what the lifeline knew at its end
+  std::unique_ptr<FailureDetector> failure_detector;
+  std::unique_ptr<Failure> ended_by; ///< the job's failure at the end of the failure detector
   JobHealth nobody;
   Node node;
   MappingRequest wanted_mapping;
@@ -84,29 +83,29 @@ struct Runtime::Impl {
   std::unique_ptr<SymmetricRegion> heap_region;
   std::unique_ptr<SymmetricHeap> heap;
   std::vector<TransportEntry> transports;
-  std::vector<int> way_to;
+  std::vector<int> transport_index_by_pe;
   bool all_reachable = true;
   RemoteChoice remote_choice;
-  /// By transport: what takes its place where its atomics have to go through a NIC.
+  /// By transport: its replacement where atomics must go through a NIC.
   std::vector<std::unique_ptr<Transport>> routed;
   std::string no_gpu_reason = "the command uses no GPU"; ///< "" if there is one
-  std::unique_ptr<GpuPart> gpu;                          ///< none: see the reason
+  std::unique_ptr<GpuRuntime> gpu;                       ///< none: see the reason
   /// For operations on GPU memory that this PE's host starts.
   std::vector<std::unique_ptr<Transport>> gpu_transports;
-  StagedTransport* staged = nullptr;        ///< one of those; none if nobody needs it
+  StagedTransport* staged = nullptr;        ///< one of those; nullptr if it is not needed
   GpuDirectTransport* gpu_direct = nullptr; ///< one of those, over it; none if NICs cannot
   std::optional<std::size_t> gpu_network;   ///< the one of `transports` whose NICs it uses
-  std::string gpu_memory_way;               ///< DeviceNetworkInputs
-  /// To whose queues kernels post on GPU memory; none: gpu_queues_text says why. Else it says how.
-  direct::DirectTransport* gpu_queues = nullptr;
-  std::string gpu_queues_text;
+  std::string gpu_memory_path;              ///< DeviceNetworkInputs
+  /// To whose queues kernels post on GPU memory; none: ibgda_gpu_reason says why. Else it says how.
+  direct::DirectTransport* ibgda_gpu = nullptr;
+  std::string ibgda_gpu_reason;
   std::unique_ptr<Proxy> proxy; ///< none until it is asked for
   std::unique_ptr<Rma> rma;
   std::unique_ptr<Buffers> buffers;
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Teams> teams;
   std::unique_ptr<Collectives> collectives;
-  std::unique_ptr<Survivors> survivors; ///< none: a PE that is lost ends the job
+  std::unique_ptr<DegradedJob> degraded; ///< none: a PE that is lost ends the job
   TeamId rail_team = invalid_team;
   std::mutex mutex;           ///< of allocate(), free(), gather_text() and proxy()
   std::mutex bootstrap_mutex; ///< of the bootstraps' calls after the phases
@@ -135,18 +134,19 @@ private:
   TransportEntry try_transport(const std::string& name);
   TransportEntry choose_remote();
   ReachGap gap_of(const TransportEntry& entry);
-  std::string find_advice();
+  std::string find_remote_advice();
   /// Whom the transport at this index reaches first.
-  void take_way(std::size_t index);
+  void assign_transport(std::size_t index);
   void enter_nics();
   void enter_connections();
   void route_atomics();
   void enter_gpu();
   void undo_gpu();
-  std::unique_ptr<GpuSeat> open_my_gpu(std::string& why) const;
+  std::unique_ptr<OpenedGpu> open_my_gpu(std::string& why) const;
   GpuHooks gpu_hooks();
-  /// By PE: the way for operations on GPU memory that this PE's host starts; nullptr is none.
-  std::vector<Transport*> make_gpu_ways();
+  /// By PE: the transport for operations on GPU memory that this PE's host initiates; nullptr:
+  /// none.
+  std::vector<Transport*> make_gpu_transports();
   /// Collective. If any PE has another one that it cannot map, or kernels are to take a network.
   bool need_gpu_network(const RegionView& heap_view);
   /// Collective: whether NICs reach the GPUs' memory, and whose.
@@ -155,19 +155,19 @@ private:
   void make_staged();
   void make_gpu_direct();
   /// Collective: whether kernels post to an HCA's queues on GPU memory.
-  void choose_gpu_queues();
-  std::string why_no_gpu_queues(direct::DirectTransport& ibgda);
+  void choose_ibgda_gpu();
+  std::string why_no_ibgda_gpu(direct::DirectTransport& ibgda);
   /// What staged transfers go over: by PE.
-  std::vector<Transport*> staging_ways() const;
-  direct::DirectTransport* wanted_queues() const;
+  std::vector<Transport*> staging_transports() const;
+  direct::DirectTransport* wanted_ibgda() const;
   DeviceMemoryUser& gpu_memory_user() const;
   DeviceNetworkInputs gpu_network_inputs();
-  /// Those that are told of a region.
+  /// The transports to which a region is published.
   std::vector<Transport*> transports_of(int region) const;
   /// Throws Error (usage) for a PE that does not exist.
   void require_pe(int pe) const;
   void make_buffers();
-  BuffersConfig::WayToPe gpu_way_of(int pe) const;
+  BuffersConfig::TransportToPe gpu_transport_of(int pe) const;
   void enter_state();
   void undo_state();
   void enter_teams();

@@ -1,4 +1,5 @@
-// Who on this PE may take slots now: one team creation at a time, although threads may run several.
+// Arbitration of team slots on this PE: one team creation at a time may take slots, although
+// several threads may run some.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@
 
 namespace shmemctl {
 
-/// Members of a creation show each other their free slots; between that and the decision no other
-/// thread of this PE may take one. A creation that may not take slots now says "busy", lets go, and
-/// all its members try again. It may hold the slots of a PE only if it has the lowest key there,
-/// and only after all its members have come: then each attempt ends without waiting for any other
-/// creation. Of all whose members have come, the one with the lowest key gets hold of all its PEs
-/// after a few attempts (nobody else may take them again once it waits there), so it ends, and so
+/// Members of a creation exchange their free slots; until they have decided, no other thread of the
+/// PE may take one. A creation that may not take slots now reports "busy", releases what it holds,
+/// and all its members retry. It may hold the slots of a PE only if it has the lowest key there,
+/// and only after all its members have arrived, so no attempt waits for another creation. Of all
+/// creations whose members have arrived, the one with the lowest key holds all its PEs after a few
+/// attempts (no other one can take them once it is queued there); it completes, and by induction so
 /// do all.
 class SlotClaims {
 public:

@@ -21,12 +21,12 @@ void StateBlock::Free::operator()(std::byte* block) const {
   ::operator delete (block, std::align_val_t{line_bytes});
 }
 
-StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to)
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& transport_index_by_pe)
     : StateBlock(
-          placement, way_to,
+          placement, transport_index_by_pe,
           std::max(static_cast<std::size_t>(placement.n_pes) * full_lists, fewest_list_entries)) {}
 
-StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_to,
+StateBlock::StateBlock(const Placement& placement, const std::vector<int>& transport_index_by_pe,
                        std::size_t list_entries) {
   const auto n_pes = static_cast<std::size_t>(placement.n_pes);
   const std::size_t peers_at = round_up(sizeof(State), line_bytes);
@@ -54,7 +54,7 @@ StateBlock::StateBlock(const Placement& placement, const std::vector<int>& way_t
   for (std::size_t pe = 0; pe < n_pes; ++pe) {
     std::fill(std::begin(peers()[pe].delta_bytes), std::end(peers()[pe].delta_bytes),
               PeerState::unreachable);
-    peers()[pe].transport = way_to[pe];
+    peers()[pe].transport = transport_index_by_pe[pe];
     peers()[pe].node = placement.node[pe];
   }
 }

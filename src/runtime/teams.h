@@ -1,7 +1,8 @@
-// Teams: sets of PEs with a numbering of their own, in a fixed pool of slots.
+// Teams: sets of PEs with their own numbering, in a fixed pool of slots.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -42,9 +43,9 @@ TeamMembers team_members(std::vector<int> list);
 /// any order. Threads of a PE may use different teams at once (also create and destroy them).
 class Teams {
 public:
-  /// Every team that comes or goes is a change of `state` (its TeamState, and members in the list
+  /// Creating or destroying a team is a change of `state` (its TeamState, and members in the list
   /// area); `sync` is this PE's TeamSync[limits::max_teams] in the internal region. Slots 0-3 are
-  /// made here (no communication): `node_pes` are this node's PEs, `shared_pes` those that share
+  /// created here (no communication): `node_pes` are this node's PEs, `shared_pes` those that share
   /// memory, `leader_pes` the leaders. Throws Error (unavailable) if the job has more than 2^16 PEs
   /// or the lists do not fit.
   Teams(Rma& rma, StateBlock& state, TeamSync* sync, const std::vector<int>& node_pes,
@@ -90,7 +91,7 @@ public:
   void sync(TeamId team);
   /// True if every member reaches every other one's memory by loads and stores; the same on all.
   /// Collective over the team (communicates only the first time).
-  bool everyone_direct(TeamId team);
+  bool all_load_store(TeamId team);
   /// The sync area of a team's slot on this PE.
   TeamSync& area(TeamId team) const { return sync_[team]; }
   Rma& rma() const { return rma_; }
@@ -108,19 +109,19 @@ private:
   /// those that this PE is in, else invalid_team.
   std::optional<Slots> split(TeamId parent, const std::vector<Slice>& slices,
                              std::uint64_t arguments);
-  std::optional<std::vector<std::uint64_t>> gather_free(TeamId parent, std::uint64_t own_word,
+  std::optional<std::vector<std::uint64_t>> gather_free(TeamId parent, std::uint64_t own_mask,
                                                         std::uint64_t arguments);
   static std::optional<Slots> choose_slots(std::vector<std::uint64_t> free_by_member,
                                            const std::vector<Slice>& slices);
   TeamMembers slice_of(TeamId parent, const Slice& slice) const;
 
-  std::uint64_t agree_by_id(std::uint64_t id, std::uint64_t key, int record, std::uint64_t own_word,
+  std::uint64_t agree_by_id(std::uint64_t id, std::uint64_t key, int record, std::uint64_t own_mask,
                             int my_number, const std::vector<int>& members);
   const TeamRendezvous* find_record(std::uint64_t id, std::uint64_t key, int pe) const;
   int take_record(std::uint64_t id);
 
-  /// Free slots that a team could have if all its lists (so many members together) are stored
-  /// here, with the flags that an agreement needs.
+  /// Mask of free slots that a team could have if all its lists (this many members in total) are
+  /// stored here, with the flags that an agreement needs.
   std::uint64_t offer(SlotClaims::Claim& claim, std::size_t list_members);
   /// As a part of a change of the state.
   void create(State& state, TeamId slot, TeamMembers members);
@@ -130,12 +131,68 @@ private:
   StateBlock& state_;
   TeamSync* sync_;
   std::array<std::optional<TeamMembers>, limits::max_teams> members_;
-  std::array<std::optional<bool>, limits::max_teams> everyone_direct_;
+  std::array<std::optional<bool>, limits::max_teams> all_load_store_;
   SlotClaims claims_;
-  std::mutex mutex_; ///< guards what stands below; taken inside a change of the state, never around
+  std::mutex mutex_; ///< guards the members below; taken inside a change of the state, never the
+                     ///< other way round
   MemberLists lists_;
   std::uint64_t free_slots_;
   std::uint64_t free_records_ = ~std::uint64_t{0};
 };
 
+// Flags: single words that PEs publish to each other.
+
+/// Release: a reader of the value sees what was written before it.
+inline void store_flag(SyncCell& own, std::uint64_t value) {
+  std::atomic_ref(own.value).store(value, std::memory_order_release);
+}
+
+/// The same cell of another PE. Acquire.
+inline std::uint64_t load_flag(Rma& rma, const SyncCell& cell, int pe) {
+  return rma.get_value<std::uint64_t>(&cell.value, pe);
+}
+
+/// Adds to the same cell of another PE; release.
+inline void add_to_flag(Rma& rma, SyncCell& cell, std::uint64_t value, int pe) {
+  rma.post_atomic(&cell.value, {AtomicOp::add, 8, value, 0}, pe);
+}
+
+/// Rounds of a dissemination over this many members: ceil(log2).
+inline int rounds_of(int members) {
+  int rounds = 0;
+  while ((std::int64_t{1} << rounds) < members)
+    ++rounds;
+  return rounds;
+}
+
 } // namespace shmemctl
+
+namespace shmemctl::slot_masks {
+
+// Slot masks: what members exchange when they agree on a slot for a new team.
+
+/// One bit for each slot. Predefined teams are never free, so their bits carry flags; the AND of
+/// all masks has a flag if all members have set it.
+static_assert(limits::max_teams <= 64 && first_user_team >= 2);
+inline constexpr std::uint64_t shown = 1; ///< the mask is published
+inline constexpr std::uint64_t held = 2;  ///< no other creation may take slots of this PE meanwhile
+inline constexpr std::uint64_t slots_mask = ~std::uint64_t{0}
+                                            << static_cast<unsigned>(first_user_team);
+inline constexpr std::uint64_t bit(TeamId slot) {
+  return std::uint64_t{1} << static_cast<unsigned>(slot);
+}
+/// 0-63; invalid_team if none is free.
+inline TeamId lowest(std::uint64_t word) {
+  word &= slots_mask;
+  return word == 0 ? invalid_team : __builtin_ctzll(word);
+}
+
+/// A hash for values that must be equal on all PEs; not against intent.
+inline std::uint64_t mixed(std::uint64_t seed, std::uint64_t value) {
+  std::uint64_t x = seed * 0x100000001b3ULL + value + 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+} // namespace shmemctl::slot_masks

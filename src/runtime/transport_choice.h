@@ -1,4 +1,4 @@
-// Which transports a job has, by its options.
+// The transports of a job, chosen from its options.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@ const std::vector<std::string>& transport_option_names();
 /// In a list of transports: the first of remote_candidates() that reaches all PEs.
 inline constexpr const char* automatic_transport = "auto";
 
-/// What is tried, in this order, to reach PEs beyond the node if nobody names a transport.
+/// The order in which transports are tried to reach PEs of other nodes if no option names one.
 const std::vector<std::string>& remote_candidates();
 
-/// Names of the transports, best first: TRANSPORT as it stands; otherwise shm, and if some PEs
-/// share no memory, or if it was asked for by name, REMOTE_TRANSPORT (which may be
-/// automatic_transport), and with IB_ENABLE_IBGDA ibgda besides. The same on all PEs that have the
-/// same options. Throws Error (usage) for a name that is none, or twice.
+/// Names of the transports, best first: TRANSPORT if it is set; otherwise shm, and if some PEs
+/// share no memory or an option names one, REMOTE_TRANSPORT (which may be automatic_transport), and
+/// with IB_ENABLE_IBGDA also ibgda. The same on all PEs that have the same options. Throws Error
+/// (usage) for an unknown or repeated name.
 std::vector<std::string> choose_transports(const Options& options, bool beyond_memory);
 
 /// What a transport says here of another host that is like this one. Opens its library; throws
@@ -37,7 +37,7 @@ struct RemoteChoice {
     bool operator==(const Rejected&) const = default;
   };
   std::string chosen;             ///< "": none is needed, or TRANSPORT names all
-  bool automatic = false;         ///< nobody has named one
+  bool automatic = false;         ///< no option names one
   std::vector<Rejected> rejected; ///< before `chosen` in the order; with a gap: all others
   /// The option that would reach all pairs, where those in use do not: "--remote-transport ucx".
   std::string advice;

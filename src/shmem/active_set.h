@@ -1,5 +1,5 @@
-// Collectives over an active set (OpenSHMEM before 1.5): among its members only, by means of the
-// work array that the caller brings.
+// Collectives over an active set (OpenSHMEM before 1.5), among its members only, with the work
+// array of the caller.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct ActiveSetArguments {
   long* work;
 };
 
-/// Every collective begins with a sync (sources and destinations are ready everywhere) and ends
-/// with one (nobody needs this PE's source any more). The work array counts arrivals, one word for
-/// each round of a dissemination barrier, and takes each arrival off again: it is zero whenever no
-/// collective is under way, and arrivals of the next one may already be in it.
+/// Every collective begins with a sync (sources and destinations are ready on all members) and ends
+/// with one (this PE's source may be reused). The work array counts arrivals, one word for each
+/// round of a dissemination barrier, and subtracts each arrival again: it is zero whenever no
+/// collective is in progress, and may already contain arrivals of the next one.
 class ActiveSet {
 public:
-  /// Throws Error (usage) if the set is none.
+  /// Throws Error (usage) if the set is invalid.
   ActiveSet(World& world, const ActiveSetArguments& arguments);
   /// Only members may call what follows.
   bool member() const { return me_ >= 0; }
@@ -44,11 +44,11 @@ public:
 
 private:
   static constexpr int rounds = limits::sync_rounds;
-  static constexpr int published = rounds; ///< the word behind the rounds
+  static constexpr int published = rounds; ///< the word after the rounds
   static_assert(published < SHMEM_SYNC_SIZE);
 
   int pe(int member) const { return start_ + member * stride_; }
-  /// Member `distance` behind this one, round.
+  /// The member at +`distance`, modulo the size.
   int neighbour(int distance) const { return (me_ + distance) % n_pes_; }
   std::uint64_t* word(int index) const;
   void put(void* dest, const void* source, std::size_t size_bytes, int member);

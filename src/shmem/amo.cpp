@@ -10,7 +10,7 @@ namespace {
 
 constexpr shmem_ctx_t default_context = SHMEM_CTX_DEFAULT;
 
-/// A value as the word that carries it; of the value's own size.
+/// A value as an unsigned word of its own size.
 template <class T>
 std::uint64_t word_of(T value) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
@@ -46,7 +46,7 @@ template <class T>
                                        int pe, T compare = {}) {
   auto* const target = const_cast<T*>(dest);
   const AtomicRequest request{op, sizeof(T), word_of(operand), word_of(compare)};
-  if (std::byte* word = api::atomic_place(ctx, target, sizeof(T), pe); __builtin_expect(!!word, 1))
+  if (std::byte* word = api::mapped_atomic(ctx, target, sizeof(T), pe); __builtin_expect(!!word, 1))
     return value_of<T>(execute_atomic(word, request));
   return value_of<T>(execute(ctx, target, op, sizeof(T), request.operand, request.compare, pe));
 }
@@ -56,7 +56,7 @@ template <class T>
 [[gnu::always_inline]] inline void post(shmem_ctx_t ctx, T* target, AtomicOp op, T operand,
                                         int pe) {
   const AtomicRequest request{op, sizeof(T), word_of(operand)};
-  if (std::byte* word = api::atomic_place(ctx, target, sizeof(T), pe); __builtin_expect(!!word, 1))
+  if (std::byte* word = api::mapped_atomic(ctx, target, sizeof(T), pe); __builtin_expect(!!word, 1))
     execute_atomic(word, request);
   else
     execute_unasked(ctx, target, op, sizeof(T), request.operand, pe);

@@ -10,9 +10,9 @@
 
 namespace shmemctl::api {
 
-/// SHMEM_SYMMETRIC_SIZE: a number that is not negative, with or without a fraction, and k, m, g or
-/// t behind it for powers of 1024; what stands behind that letter is ignored. Bytes, rounded up;
-/// nothing if the text is no such size or 2^62 or more.
+/// SHMEM_SYMMETRIC_SIZE: a non-negative number, with or without a fraction, and a suffix k, m, g or
+/// t for powers of 1024; what follows the suffix is ignored. Bytes, rounded up; nothing if the text
+/// is malformed or the size is 2^62 or more.
 std::optional<std::uint64_t> parse_symmetric_size(const std::string& text);
 
 /// What the specification's variables (SHMEM_*, else the deprecated SMA_*) say in terms of our

@@ -1,4 +1,4 @@
-// What the parts of the interface that use GPUs share.
+// Shared by the GPU parts of the C interface.
 #pragma once
 
 #include "src/runtime/gpu/gpu.h"

@@ -1,5 +1,5 @@
-// Locks: a queue of PEs (Mellor-Crummey and Scott, 1991), so that they get it in the order in which
-// they came, and each waits for a word of its own memory.
+// Locks: a queue of PEs (MCS lock: Mellor-Crummey and Scott, 1991), so that they are granted in
+// order of arrival, and each PE waits on a word of its own memory.
 #include <array>
 #include <sched.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 static_assert(sizeof(long) == 8, "a lock's two halves need 64 bits");
 
-/// `tail` counts on the lock's home PE only: 1 + the last PE of the queue, 0 if the lock is free.
-/// `next`: 1 + the PE behind this one, and the bit by which the one before hands the lock over.
+/// `tail` is used on the lock's owner PE only: 1 + the last PE of the queue, 0 if the lock is free.
+/// `next`: 1 + the PE after this one, and the bit by which its predecessor passes the lock on.
 struct LockHalves {
   std::uint32_t tail;
   std::uint32_t next;
@@ -50,7 +50,7 @@ public:
     if (next() == 0) {
       if (swap_tail_if(me_, 0) == me_)
         return;
-      wait_for(~handed_over, "shmem_clear_lock", -1); // someone is about to say who it is
+      wait_for(~handed_over, "shmem_clear_lock", -1); // the successor is about to store its number
     }
     const int successor = static_cast<int>(next()) - 1;
     atomic(&halves_->next, AtomicOp::set, 0, rma_.pe());
@@ -96,7 +96,7 @@ SHMEMCTL_API(int, shmem_test_lock, (long* lock)) {
     if (Lock(world, lock).try_lock())
       return 0;
     world.rma.progress();
-    sched_yield(); // who holds it may need this core
+    sched_yield(); // the holder may need this core
     return 1;
   });
 }

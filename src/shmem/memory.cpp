@@ -67,7 +67,7 @@ SHMEMCTL_API(void*, shmem_calloc, (size_t count, size_t size)) {
   void* block = allocate(count * size, Allocator::minimum_alignment_bytes);
   if (block) {
     std::memset(block, 0, count * size);
-    // Nobody may write into a block before its owner has cleared it.
+    // No PE may write into a block before its owner has cleared it.
     api::guarded([](World& world) { world.collectives.barrier(team_world); });
   }
   return block;

@@ -1,7 +1,9 @@
-// The world of a process: set-up, the ways in which it ends, and finalisation.
+// The world of a process: initialisation, the ways in which it ends, and finalisation; and queries
+// (my_pe, n_pes, accessibility, version, name).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <iostream>
 #include <optional>
@@ -15,8 +17,8 @@
 #include "src/runtime/runtime.h"
 #include "src/shmem/api.h"
 #include "src/shmem/environment.h"
+#include "src/shmem/exit_watcher.h"
 #include "src/shmem/include/shmemx.h"
-#include "src/shmem/watcher.h"
 
 namespace shmemctl::api {
 
@@ -26,10 +28,10 @@ namespace {
 constexpr double patience_s = 86400;
 constexpr std::chrono::seconds exit_handlers_time{5};
 constexpr std::chrono::milliseconds flush_time{200};
-/// A PE that failed ends before those that only heard of it: launchers report who ended first.
+/// A PE that failed exits before those that were only notified: launchers report who exited first.
 constexpr std::chrono::milliseconds precedence_time{200};
-/// Phases under which a PE's end is announced; its status stands behind them, because the job's own
-/// codes are no place for it.
+/// Phases under which a PE's exit is announced; the exit status is appended to them, because the
+/// job's own exit codes must not be mixed with it.
 constexpr std::string_view global_exit_phase = "shmem_global_exit ";
 constexpr std::string_view status_phase = "exit with status ";
 
@@ -52,8 +54,8 @@ void claim_the_end() {
   stage = Stage::ending;
 }
 
-/// Ends the process from a thread that is not the program's: its exit handlers are not run, and
-/// output is flushed as far as no other thread holds it.
+/// Exits from a thread that is not the program's: exit handlers are not run, and output is flushed
+/// as far as no other thread holds its lock.
 [[noreturn]] void leave(int status) {
   std::promise<void> flushed;
   std::future<void> end = flushed.get_future();
@@ -69,7 +71,7 @@ std::string with_status(std::string_view phase, int status) {
   return std::string(phase) + std::to_string(status & 0xff);
 }
 
-/// The status that stands behind this phase, if the failure has it.
+/// The status after this phase name, if the failure has one.
 std::optional<int> status_of(const Failure* failure, std::string_view phase) {
   if (!failure || !failure->phase.starts_with(phase))
     return std::nullopt;
@@ -97,8 +99,8 @@ public:
     if (patient && gpu())
       gpu()->set_timeout_s(patience_s);
     rma.serialize(0, thread_level_ == SHMEM_THREAD_MULTIPLE);
-    watcher_ = std::make_unique<Watcher>([this] { look(); },
-                                         [this](const Error& error) { fail_elsewhere(error); });
+    watcher_ = std::make_unique<ExitWatcher>([this] { look(); },
+                                             [this](const Error& error) { fail_elsewhere(error); });
   }
 
   void* allocate(std::size_t size_bytes, std::size_t alignment_bytes) override {
@@ -112,7 +114,7 @@ public:
     return runtime_.heap().allocator().block_bytes(place.offset_bytes).value_or(0);
   }
   bool reachable(int pe) const override {
-    return runtime_.way_to()[static_cast<std::size_t>(pe)] >= 0;
+    return runtime_.transport_index_by_pe()[static_cast<std::size_t>(pe)] >= 0;
   }
   Buffers* buffers() override { return &runtime_.buffers(); }
   PeGpu* gpu() override { return runtime_.gpu(); }
@@ -120,9 +122,9 @@ public:
   int thread_level() const override { return thread_level_; }
 
   void finalize() override {
-    if (gpu()) // what its stream does uses memory that goes
+    if (gpu()) // work in its stream uses memory that is about to be freed
       gpu()->wait(gpu()->stream(), "shmem_finalize");
-    // The runtime's own deadline is for PEs that are behind by seconds.
+    // The runtime's own timeout is meant for PEs that are late by seconds.
     collectives.barrier(team_world);
     let_all_go();
     watcher_.reset();
@@ -131,7 +133,7 @@ public:
 
   [[noreturn]] void exit_all(int status) override {
     claim_the_end();
-    runtime_.lifeline().announce(
+    runtime_.failure_detector().announce(
         Error(ExitCode::interrupted, "the job", "go on with", "a PE called shmem_global_exit", ""),
         with_status(global_exit_phase, status));
     release_kernels();
@@ -147,17 +149,18 @@ public:
   /// This PE's program ends without shmem_finalize, and not well.
   void fail_with_status(int status) noexcept {
     release_kernels();
-    runtime_.lifeline().announce(placed(Error(ExitCode::unavailable, "the job", "finish",
-                                              "a program ended with status " +
-                                                  std::to_string(status) + " before shmem_finalize",
-                                              "see what that PE printed")),
-                                 with_status(status_phase, status));
+    runtime_.failure_detector().announce(
+        placed(Error(ExitCode::unavailable, "the job", "finish",
+                     "a program ended with status " + std::to_string(status) +
+                         " before shmem_finalize",
+                     "see what that PE printed")),
+        with_status(status_phase, status));
   }
 
 private:
   /// What the program would not notice while it computes, or waits for a stream.
   void look() {
-    runtime_.lifeline().check();
+    runtime_.failure_detector().check();
     if (gpu())
       gpu()->check();
   }
@@ -173,7 +176,7 @@ private:
     if (someone_ends.exchange(true)) {
       // The program's own thread met the failure too; its exit handlers have their time.
       std::this_thread::sleep_for(exit_handlers_time);
-      std::_Exit(status_after(runtime_.lifeline().failure().get(), error));
+      std::_Exit(status_after(runtime_.failure_detector().failure().get(), error));
     }
     i_end = true;
     stage = Stage::ending;
@@ -189,7 +192,7 @@ private:
   /// Prints, tells the others; returns the status to end with.
   int report(const Error& error) {
     release_kernels();
-    const std::unique_ptr<Failure> first = runtime_.lifeline().failure();
+    const std::unique_ptr<Failure> first = runtime_.failure_detector().failure();
     if (status_of(first.get(), global_exit_phase)) {
       runtime_.leave();
       return status_after(first.get(), error);
@@ -215,11 +218,11 @@ private:
   Runtime& runtime_;
   int thread_level_;
   std::string why_no_gpu_;
-  std::unique_ptr<Watcher> watcher_;
+  std::unique_ptr<ExitWatcher> watcher_;
 };
 
-/// What lives from shmem_init to shmem_finalize. Not destroyed when the process ends in another
-/// way: other threads may be using it.
+/// The state from shmem_init to shmem_finalize. Not destroyed when the process exits otherwise:
+/// other threads may be using it.
 struct Process {
   Process(const Wish& wish, const Environment& environment)
       : options(environment, specified_options(environment)) {
@@ -251,7 +254,7 @@ Wish wish_of(const shmemx_gpu_init_t& wanted) {
   if (wanted.device < SHMEMX_GPU_BY_TURNS)
     throw wrong_use("GPU " + std::to_string(wanted.device), "open", "there is no such number",
                     "use CUDA's number of the device, or SHMEMX_GPU_BY_TURNS");
-  return {wanted.thread_level, wanted.optional ? GpuUse::if_there : GpuUse::required,
+  return {wanted.thread_level, wanted.optional ? GpuUse::if_available : GpuUse::required,
           wanted.device};
 }
 
@@ -347,4 +350,58 @@ SHMEMCTL_API(void, shmem_finalize, (void)) {
 
 SHMEMCTL_API(void, shmem_global_exit, (int status)) {
   api::guarded([&](api::World& world) { world.exit_all(status); });
+}
+
+// Queries: my_pe, n_pes, accessibility, version and name.
+
+using namespace shmemctl;
+using api::World;
+
+SHMEMCTL_API(int, shmem_my_pe, (void)) {
+  return api::guarded([](api::World& world) { return world.rma.pe(); });
+}
+
+SHMEMCTL_API(int, shmem_n_pes, (void)) {
+  return api::guarded([](api::World& world) { return world.rma.n_pes(); });
+}
+
+SHMEMCTL_API(int, shmem_pe_accessible, (int pe)) {
+  return api::guarded([&](api::World& world) {
+    return pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe) ? 1 : 0;
+  });
+}
+
+SHMEMCTL_API(int, shmem_addr_accessible, (const void* addr, int pe)) {
+  return api::guarded([&](api::World& world) {
+    const bool valid = pe >= 0 && pe < world.rma.n_pes() && world.reachable(pe);
+    return valid && world.rma.locate(addr, pe).region > region::internal ? 1 : 0;
+  });
+}
+
+SHMEMCTL_API(void*, shmem_ptr, (const void* dest, int pe)) {
+  return api::guarded([&](api::World& world) { return world.rma.direct(dest, pe); });
+}
+
+SHMEMCTL_API(void, shmem_info_get_version, (int* major, int* minor)) {
+  *major = SHMEM_MAJOR_VERSION;
+  *minor = SHMEM_MINOR_VERSION;
+}
+
+SHMEMCTL_API(void, shmem_info_get_name, (char* name)) {
+  static_assert(sizeof SHMEM_VENDOR_STRING <= SHMEM_MAX_NAME_LEN);
+  std::memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
+}
+
+SHMEMCTL_API(void, shmem_query_thread, (int* provided)) {
+  api::guarded([&](api::World& world) { *provided = world.thread_level(); });
+}
+
+SHMEMCTL_API(void, shmem_pcontrol, (int, ...)) {}
+
+SHMEMCTL_API(int, _my_pe, (void)) {
+  return pshmem_my_pe();
+}
+
+SHMEMCTL_API(int, _num_pes, (void)) {
+  return pshmem_n_pes();
 }

@@ -48,7 +48,7 @@ template <class T>
   if constexpr (is_word<T>) {
     using Word = api::WordOf<sizeof(T)>;
     const auto bits = std::bit_cast<Word>(value);
-    if (std::byte* word = api::word_place(ctx, dest, sizeof(T), pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = api::mapped_word(ctx, dest, sizeof(T), pe); __builtin_expect(!!word, 1))
       return std::atomic_ref(*reinterpret_cast<Word*>(word)).store(bits, std::memory_order_release);
     put_word(ctx, dest, bits, sizeof(T), pe);
   } else {
@@ -60,7 +60,7 @@ template <class T>
 [[gnu::always_inline]] inline T get_one(shmem_ctx_t ctx, const T* source, int pe) {
   if constexpr (is_word<T>) {
     using Word = api::WordOf<sizeof(T)>;
-    if (std::byte* word = api::word_place(ctx, source, sizeof(T), pe); __builtin_expect(!!word, 1))
+    if (std::byte* word = api::mapped_word(ctx, source, sizeof(T), pe); __builtin_expect(!!word, 1))
       return std::bit_cast<T>(
           std::atomic_ref(*reinterpret_cast<Word*>(word)).load(std::memory_order_acquire));
     return std::bit_cast<T>(static_cast<Word>(get_word(ctx, source, sizeof(T), pe)));
@@ -218,3 +218,53 @@ SHMEMCTL_BLOCK(mem, 1)
       (void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe),       \
       get_strided(ctx, dest, source, {dst, sst, nelems, bytes}, pe);)
 SHMEMCTL_SIZES(SHMEMCTL_STRIDED)
+
+// Fence, quiet, barrier and sync over all PEs or a team; what is left of cache control.
+
+using namespace shmemctl;
+using api::World;
+
+SHMEMCTL_API(void, shmem_ctx_fence, (shmem_ctx_t ctx)) {
+  if (ctx)
+    api::guarded([&](World& world) { world.rma.fence(ctx->number); });
+}
+
+SHMEMCTL_API(void, shmem_ctx_quiet, (shmem_ctx_t ctx)) {
+  if (ctx)
+    api::guarded([&](World& world) { world.rma.quiet(ctx->number); });
+}
+
+SHMEMCTL_API(void, shmem_fence, (void)) {
+  pshmem_ctx_fence(SHMEM_CTX_DEFAULT);
+}
+
+SHMEMCTL_API(void, shmem_quiet, (void)) {
+  pshmem_ctx_quiet(SHMEM_CTX_DEFAULT);
+}
+
+SHMEMCTL_API(void, shmem_barrier_all, (void)) {
+  api::guarded([](World& world) { world.collectives.barrier(team_world); });
+}
+
+SHMEMCTL_API(void, shmem_sync_all, (void)) {
+  api::guarded([](World& world) { world.teams.sync(team_world); });
+}
+
+SHMEMCTL_API(int, shmem_team_sync, (shmem_team_t team)) {
+  if (!team)
+    return -1;
+  return api::guarded([&](World& world) {
+    if (!world.teams.valid(team->id))
+      return -1;
+    world.teams.sync(team->id);
+    return 0;
+  });
+}
+
+// Caches are coherent here.
+SHMEMCTL_API(void, shmem_set_cache_inv, (void)) {}
+SHMEMCTL_API(void, shmem_set_cache_line_inv, (void*)) {}
+SHMEMCTL_API(void, shmem_clear_cache_inv, (void)) {}
+SHMEMCTL_API(void, shmem_clear_cache_line_inv, (void*)) {}
+SHMEMCTL_API(void, shmem_udcflush, (void)) {}
+SHMEMCTL_API(void, shmem_udcflush_line, (void*)) {}

@@ -1,4 +1,4 @@
-// Waiting for words of this PE that others change, and testing them.
+// Waiting for and testing words of this PE that other PEs change.
 #include <limits>
 #include <sched.h>
 
@@ -29,7 +29,7 @@ bool compare(T left, int cmp, T right) {
   }
 }
 
-/// Acquire: what was written before the word is seen too.
+/// Acquire: what was written before the word is visible too.
 template <class T>
 T load(const T* word) {
   T value{};
@@ -37,12 +37,12 @@ T load(const T* word) {
   return value;
 }
 
-/// The words of one call with what they are compared to.
+/// The words of one call and what they are compared with.
 template <class T>
 struct Words {
   const T* words;
   std::size_t count;
-  const int* excluded; ///< by word: not 0 leaves it out; nullptr leaves none out
+  const int* excluded; ///< by word: non-zero excludes it; nullptr excludes none
   int cmp;
   const T* values; ///< by word, or one for all
   bool one_value;
@@ -63,7 +63,7 @@ struct Words {
         return false;
     return true;
   }
-  /// Searches from `start` on, round, so that no word is passed over for ever.
+  /// Searches circularly from `start`, so that no word is starved.
   std::size_t any(std::size_t start) const {
     for (std::size_t step = 0; step < count; ++step) {
       const std::size_t i = (start + step) % count;

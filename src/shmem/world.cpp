@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/print_error.h"
-#include "src/runtime/proxy/proxy_context.h"
+#include "src/runtime/proxy/proxy.h"
 
 extern "C" {
 shmemctl_team shmemctl_world_team{shmemctl::team_world, 0};
@@ -77,7 +77,7 @@ int world_pe_in_team(World& world, const shmemctl_context& context, int pe) {
   return found;
 }
 
-void* World::hold(HeldBuffer buffer) {
+void* World::hold(BufferRef buffer) {
   void* const address = buffer.address();
   const std::lock_guard lock(held_mutex_);
   held_.emplace(address, std::move(buffer));

@@ -1,4 +1,4 @@
-// What the C interface stands on: the parts of one PE's runtime, and where to find them.
+// The state of the C interface: the parts of one PE's runtime, and how to reach them.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/runtime/buffers/held_buffer.h"
+#include "src/runtime/buffers.h"
 #include "src/runtime/collectives.h"
 #include "src/runtime/rma.h"
 #include "src/runtime/teams.h"
@@ -62,7 +62,7 @@ public:
   /// nullptr where PEs are threads.
   virtual Buffers* buffers() { return nullptr; }
   /// Keeps a registered buffer open; returns where it is here.
-  void* hold(HeldBuffer buffer);
+  void* hold(BufferRef buffer);
   /// Ends one hold() that returned this; false if there is none.
   bool let_go(const void* address);
   void let_all_go();
@@ -88,7 +88,7 @@ public:
 
 private:
   std::mutex heap_mutex_, handles_mutex_, held_mutex_;
-  std::multimap<const void*, HeldBuffer> held_; ///< by where they are here
+  std::multimap<const void*, BufferRef> held_; ///< by where they are here
   std::vector<std::unique_ptr<shmemctl_context>> contexts_;
   std::vector<std::unique_ptr<shmemctl_team>> teams_;
   std::bitset<limits::max_contexts> numbers_{1};
@@ -127,7 +127,7 @@ Error wrong_use(const std::string& subject, const std::string& attempted,
 
 /// Of SHMEM_SIGNAL_SET and SHMEM_SIGNAL_ADD. Throws Error (usage).
 SignalOp signal_op(int op);
-/// Throws Error (usage) for what is none of SHMEM_CMP_*.
+/// Throws Error (usage) for a value that is not one of SHMEM_CMP_*.
 void require_comparison(int cmp);
 
 /// The context of a call. Throws Error (usage) for SHMEM_CTX_INVALID.
@@ -144,27 +144,27 @@ inline int world_pe(World& world, const shmemctl_context& context, int pe) {
   return context.team == SHMEM_TEAM_WORLD ? pe : world_pe_in_team(world, context, pe);
 }
 
-/// The short way of one word: where the process's PE may use it itself, if the context counts PEs
-/// as the world does; nullptr if not, and then the call goes the whole way. Nothing is written
-/// before the word is (see DirectPlaces).
-[[gnu::always_inline]] inline std::byte* word_place(shmem_ctx_t context, const void* address,
-                                                    std::size_t size_bytes, int pe) {
+/// The fast path for one word: its address if the process's PE may access it directly and the
+/// context numbers PEs as the world does; nullptr otherwise, and then the call takes the full path.
+/// Nothing is written before the word is (see LoadStoreTable).
+[[gnu::always_inline]] inline std::byte* mapped_word(shmem_ctx_t context, const void* address,
+                                                     std::size_t size_bytes, int pe) {
   const World* world = process_world.load(std::memory_order_acquire);
   const bool in_world =
       context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
   if (__builtin_expect(!world || !in_world, 0))
     return nullptr;
-  return world->rma.word_place(address, size_bytes, pe);
+  return world->rma.mapped_word(address, size_bytes, pe);
 }
 /// The same for atomics.
-[[gnu::always_inline]] inline std::byte* atomic_place(shmem_ctx_t context, const void* address,
-                                                      std::size_t size_bytes, int pe) {
+[[gnu::always_inline]] inline std::byte* mapped_atomic(shmem_ctx_t context, const void* address,
+                                                       std::size_t size_bytes, int pe) {
   const World* world = process_world.load(std::memory_order_acquire);
   const bool in_world =
       context == SHMEM_CTX_DEFAULT || (context && context->team == SHMEM_TEAM_WORLD);
   if (__builtin_expect(!world || !in_world, 0))
     return nullptr;
-  return world->rma.atomic_place(address, size_bytes, pe);
+  return world->rma.mapped_atomic(address, size_bytes, pe);
 }
 
 /// The unsigned type of that size.

@@ -64,10 +64,10 @@ Endpoint& Queues::add(int pe, std::size_t rail, std::size_t nic, std::size_t pee
 
 template <class Done>
 void Queues::wait(Done&& done, const char* step, int peer) {
-  Wait waiting(*job_.health, job_.timeout_s, step, peer, true);
+  Wait waiting(*job_.health, job_.timeout_s, {step, peer, true}, wait_backoff);
   while (!done()) {
     if (poll())
-      waiting.progress();
+      waiting.progressed();
     else if (waiting.pause())
       look_at_events();
   }

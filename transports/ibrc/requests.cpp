@@ -53,10 +53,10 @@ void Requests::refused(Target& target, Endpoint& endpoint, std::uint64_t refusal
 
 template <class Done>
 void Requests::wait(Target& target, Endpoint& endpoint, const char* step, Done&& done) {
-  Wait waiting(*job_.health, job_.timeout_s, step, endpoint.pe, false);
+  Wait waiting(*job_.health, job_.timeout_s, {step, endpoint.pe}, wait_backoff);
   for (int looks = 1;;) {
     if (look(target, endpoint))
-      waiting.progress();
+      waiting.progressed();
     if (endpoint.failure)
       throw Error(*endpoint.failure);
     if (done())

@@ -4,19 +4,25 @@
 #include <cstring>
 
 #include "src/base/service_thread.h"
+#include "src/base/wait.h"
 #include "transports/shm/words.h"
-#include "transports/staged/wait.h"
 
 namespace shmemctl {
 
 using staged::Layout;
 using staged::MessageHead;
 using staged::MessageOp;
-using staged::Wait;
 
 namespace {
 constexpr std::chrono::seconds longest_goodbye{1};
-}
+/// For flags that peers write over the network below.
+constexpr BackoffPolicy wait_backoff{.spins = 500,
+                                     .yields = 2000,
+                                     .first_sleep = std::chrono::microseconds(50),
+                                     .max_sleep = std::chrono::microseconds(50),
+                                     .yields_per_check = 250,
+                                     .check_interval = std::chrono::milliseconds(10)};
+} // namespace
 
 StagedTransport::StagedTransport(const TransportSetup& setup, StagedSettings settings)
     : settings_(std::move(settings)), below_(*settings_.below), pe_(setup.pe),
@@ -157,14 +163,14 @@ std::optional<std::uint64_t> StagedTransport::try_send(int pe, const Message& me
 std::uint64_t StagedTransport::send(int pe, const Message& message) {
   if (const auto sent = try_send(pe, message))
     return *sent;
-  Wait wait(health_, timeout_s_, "room for a staged message", pe);
+  Wait wait(health_, timeout_s_, {"room for a staged message", pe}, wait_backoff);
   std::uint64_t done = 0;
   for (;;) {
     if (const auto sent = try_send(pe, message))
       return *sent;
     if (const std::uint64_t now = word(layout_.done(static_cast<std::size_t>(pe))); now != done) {
       done = now;
-      wait.came();
+      wait.progressed();
     }
     if (wait.pause())
       below_.progress();
@@ -174,7 +180,7 @@ std::uint64_t StagedTransport::send(int pe, const Message& message) {
 void StagedTransport::await_reply(int pe, std::uint64_t number) {
   const std::size_t place =
       layout_.replied(static_cast<std::size_t>(pe), (number - 1) % Layout::slots);
-  Wait wait(health_, timeout_s_, "answer to a staged request", pe);
+  Wait wait(health_, timeout_s_, {"answer to a staged request", pe}, wait_backoff);
   while (word(place) != number) {
     check();
     if (wait.pause())
@@ -291,12 +297,12 @@ void StagedTransport::quiet(int) {
     const std::uint64_t told = channels_[peer].told.load(std::memory_order_acquire);
     if (word(layout_.done(peer)) >= told)
       continue;
-    Wait wait(health_, timeout_s_, "quiet of staged puts", static_cast<int>(peer));
+    Wait wait(health_, timeout_s_, {"quiet of staged puts", static_cast<int>(peer)}, wait_backoff);
     std::uint64_t done = 0;
     for (std::uint64_t now = 0; (now = word(layout_.done(peer))) < told;) {
       check();
       if (now != done)
-        wait.came();
+        wait.progressed();
       done = now;
       if (wait.pause())
         below_.progress();

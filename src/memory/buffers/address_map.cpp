@@ -2,13 +2,54 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <optional>
+#include <string>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "src/base/error.h"
 #include "src/base/sysroot.h"
 
 namespace shmemctl {
+
+std::size_t page_bytes() {
+  static const auto size_bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size_bytes;
+}
+
+BufferText text_of(std::uintptr_t address, std::size_t size_bytes) {
+  BufferText out;
+  std::snprintf(out.text, sizeof out.text, "the buffer of %zu bytes at %#zx", size_bytes,
+                static_cast<std::size_t>(address));
+  return out;
+}
+
+BufferExtent extent_of(const void* address, std::size_t size_bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const auto refuse = [&](const char* why) {
+    return Error(ExitCode::usage, text_of(begin, size_bytes).text, "register", why,
+                 "register memory that the program owns, with its size in bytes");
+  };
+  if (!address)
+    throw refuse("there is no memory at address 0");
+  if (size_bytes == 0)
+    throw refuse("it has no bytes");
+  const std::size_t page = page_bytes();
+  if (size_bytes > UINTPTR_MAX - page - begin)
+    throw refuse("it ends behind the address space");
+  const std::uintptr_t end = begin + size_bytes;
+  return {begin, size_bytes, {begin / page * page, (end + page - 1) / page * page}};
+}
+
+void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes) {
+  if (offset_bytes > buffer_bytes || bytes > buffer_bytes - offset_bytes)
+    throw Error(ExitCode::usage,
+                "a transfer of " + std::to_string(bytes) + " bytes at offset " +
+                    std::to_string(offset_bytes),
+                "address", "the buffer has " + std::to_string(buffer_bytes) + " bytes",
+                "transfer less, or register more");
+}
 
 namespace {
 
@@ -66,7 +107,7 @@ std::vector<MappedArea> parse_address_map(std::string_view text) {
   std::vector<MappedArea> mappings;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    // A mapping without a name ends behind the inode, in some kernels without a blank.
+    // A mapping without a name ends after the inode, in some kernels without a blank.
     const std::string line = std::string(text.substr(0, end)) + ' ';
     if (auto mapping = parse_line(line)) {
       while (mapping->name.ends_with(' '))
@@ -80,8 +121,8 @@ std::vector<MappedArea> parse_address_map(std::string_view text) {
 
 std::vector<MappedArea> read_address_map() {
   constexpr const char* path = "/proc/self/maps";
-  constexpr std::size_t most_bytes = std::size_t{64} << 20;
-  const std::optional<std::string> text = Sysroot().read(path, most_bytes);
+  constexpr std::size_t max_bytes = std::size_t{64} << 20;
+  const std::optional<std::string> text = Sysroot().read(path, max_bytes);
   if (!text)
     throw Error(ExitCode::unavailable, path, "read", "it cannot be read",
                 "mount /proc in this container");

@@ -1,15 +1,53 @@
-// What is mapped where in this process, as the kernel lists it.
+// Page ranges, and the memory mappings of this process (/proc/self/maps).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
 #include <vector>
 
-#include "src/memory/buffers/page_span.h"
-
 namespace shmemctl {
+
+/// Half open; both ends are multiples of the page size.
+struct PageSpan {
+  std::uintptr_t begin = 0, end = 0;
+  std::size_t size_bytes() const { return end - begin; }
+  bool operator==(const PageSpan&) const = default;
+};
+
+std::size_t page_bytes();
+
+/// The two distances of a registered buffer that are never added up anywhere but in position():
+/// the page gap belongs to the registration, the user offset to one call.
+struct BufferExtent {
+  std::uintptr_t address = 0;
+  std::size_t size_bytes = 0;
+  PageSpan pages; ///< all pages that hold a byte of it
+  /// From the first page's start to the buffer's.
+  std::size_t page_gap_bytes() const { return address - pages.begin; }
+  std::uintptr_t end() const { return address + size_bytes; }
+  bool contains(std::uintptr_t at, std::size_t bytes) const {
+    return at >= address && at <= end() && bytes <= end() - at;
+  }
+};
+/// Throws Error (usage) for a null address, no bytes, or a range beyond the address space.
+BufferExtent extent_of(const void* address, std::size_t size_bytes);
+
+/// Where byte `user_offset_bytes` of a buffer lies from the start of its pages, wherever these are
+/// mapped.
+inline std::size_t position(std::size_t page_gap_bytes, std::uint64_t user_offset_bytes) {
+  return page_gap_bytes + static_cast<std::size_t>(user_offset_bytes);
+}
+/// Throws Error (usage) unless `bytes` from `offset_bytes` on lie in a buffer of that size.
+void require_inside(std::uint64_t offset_bytes, std::size_t bytes, std::uint64_t buffer_bytes);
+
+/// "16 KiB at 0x7f00..." for messages.
+struct BufferText {
+  char text[80];
+};
+BufferText text_of(std::uintptr_t address, std::size_t size_bytes);
 
 struct MappedArea {
   PageSpan pages;
@@ -24,7 +62,7 @@ struct MappedArea {
   }
 };
 
-/// The lines of /proc/PID/maps; those that are none are left out. Survives any bytes.
+/// The lines of /proc/PID/maps; malformed ones are skipped. Accepts any bytes.
 std::vector<MappedArea> parse_address_map(std::string_view text);
 /// Of this process, ascending. Throws Error (unavailable).
 std::vector<MappedArea> read_address_map();

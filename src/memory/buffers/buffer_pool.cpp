@@ -30,7 +30,7 @@ BufferPool::~BufferPool() {
   const std::lock_guard lock(mutex_);
   for (const Slot& slot : slots_)
     if (slot.state != State::free && slot.buffer.shareable)
-      ledger_.drop_use(slot.buffer.extent.pages);
+      refcounts_.drop_use(slot.buffer.extent.pages);
   try {
     release_unused();
   } catch (const Error& error) {
@@ -61,7 +61,7 @@ std::uint32_t BufferPool::take_slot() {
 /// Pages that a buffer registered before it must still be those of then: a piece that the program
 /// unmapped, and whose address it uses again, is other memory.
 void BufferPool::require_present(const std::vector<MappedArea>& map, const PageSpan& pages) const {
-  for (const SharedPiece& piece : ledger_.pieces(pages)) {
+  for (const SharedPiece& piece : refcounts_.pieces(pages)) {
     std::size_t present_bytes = 0;
     for (const MappedArea& part : still_mapped(map, piece))
       present_bytes += part.pages.size_bytes();
@@ -105,7 +105,7 @@ BufferHandle BufferPool::add_gpu(const void* address, std::size_t size_bytes,
 void BufferPool::share_missing(RegisteredBuffer& buffer, const std::vector<MappedArea>& map,
                                bool may_replace_pages) {
   const SharingRequest request{buffer.extent, may_replace_pages};
-  const std::vector<PageSpan> gaps = ledger_.missing(buffer.extent.pages);
+  const std::vector<PageSpan> gaps = refcounts_.missing(buffer.extent.pages);
   for (const PageSpan& gap : gaps)
     if (const auto reason = why_not_shareable(map, gap, request)) {
       buffer.reason = *reason;
@@ -122,11 +122,11 @@ void BufferPool::share_missing(RegisteredBuffer& buffer, const std::vector<Mappe
   }
   for (SharedPiece& piece : pieces) {
     adopted = adopted || piece.file->adopted;
-    ledger_.insert(std::move(piece));
+    refcounts_.insert(std::move(piece));
   }
   if (!buffer.shareable)
     return release_unused();
-  ledger_.add_use(buffer.extent.pages);
+  refcounts_.add_use(buffer.extent.pages);
   buffer.reason = adopted        ? "its pages became shared memory"
                   : gaps.empty() ? "its pages are those of other registered buffers"
                                  : "it is a shared mapping";
@@ -144,12 +144,12 @@ void BufferPool::remove(const BufferHandle& handle) {
   slots_[handle.slot] = {};
   if (!buffer.shareable)
     return;
-  ledger_.drop_use(buffer.extent.pages);
+  refcounts_.drop_use(buffer.extent.pages);
   release_unused();
 }
 
 void BufferPool::release_unused() {
-  const std::vector<SharedPiece> unused = ledger_.take_unused();
+  const std::vector<SharedPiece> unused = refcounts_.take_unused();
   if (unused.empty())
     return;
   const std::vector<MappedArea> map = read_address_map();
@@ -208,7 +208,7 @@ PeerToPeerHandle BufferPool::export_pages(const BufferHandle& handle) const {
                 text_of(buffer.extent.address, buffer.extent.size_bytes).text, "share",
                 buffer.reason, "-");
   require_present(read_address_map(), buffer.extent.pages);
-  return {buffer.extent.page_gap_bytes(), ledger_.pieces(buffer.extent.pages)};
+  return {buffer.extent.page_gap_bytes(), refcounts_.pieces(buffer.extent.pages)};
 }
 
 } // namespace shmemctl

@@ -1,4 +1,4 @@
-// The registered buffers of one process: memory that the symmetric heap does not own.
+// The registered buffers of one process: memory outside of the symmetric heap.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,37 @@
 #include <string>
 #include <vector>
 
+#include "src/base/file_descriptor.h"
 #include "src/memory/buffers/fork_guard.h"
-#include "src/memory/buffers/gpu_share.h"
 #include "src/memory/buffers/page_sharing.h"
 
 namespace shmemctl {
+
+/// What a registered buffer is made of, and how other processes map it.
+enum class BufferMemory : std::uint32_t {
+  host,            ///< pages of files
+  gpu_descriptors, ///< of a GPU (cuMemCreate): a descriptor for each allocation
+  gpu_handle,      ///< of a GPU (cudaMalloc): CUDA's handle of one allocation
+  gpu_unshared     ///< of a GPU: not at all, there is a reason
+};
+
+/// One allocation (or mapping of one) that a buffer touches.
+struct GpuPiece {
+  std::uint64_t begin = 0; ///< in the owner's address space
+  std::uint64_t size_bytes = 0;
+  std::uint64_t id = 0; ///< CUDA's, which it never gives again; 0 if it has none
+  bool operator==(const GpuPiece&) const = default;
+};
+
+/// Holds what was exported until the buffer is unregistered.
+struct GpuShare {
+  BufferMemory memory = BufferMemory::gpu_unshared;
+  std::string device;                ///< uuid
+  std::vector<GpuPiece> pieces;      ///< ascending, without a gap; the first holds the first byte
+  std::vector<FileDescriptor> files; ///< by piece, of gpu_descriptors
+  std::string handle;                ///< of gpu_handle
+  std::string reason;                ///< one clause: why this kind, or why none
+};
 
 /// Names one registration. Slots are used again, generations never.
 struct BufferHandle {
@@ -55,10 +81,10 @@ public:
   /// are in use.
   BufferHandle add_gpu(const void* address, std::size_t size_bytes,
                        std::shared_ptr<const GpuShare> gpu);
-  /// From now on the handle is stale: nobody finds or exports the buffer. Throws Error (usage) for
-  /// a handle that is stale already.
+  /// From now on the handle is stale: the buffer is neither found nor exported. Throws Error
+  /// (usage) for a handle that is stale already.
   void withdraw(const BufferHandle& handle);
-  /// After withdraw(), when nobody uses the pages any more: makes those private that no other
+  /// After withdraw(), when no operation uses the pages any more: makes those private that no other
   /// buffer needs.
   void remove(const BufferHandle& handle);
 
@@ -92,9 +118,9 @@ private:
   std::size_t max_buffers_;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
-  PageLedger ledger_;
+  PageRefcounts refcounts_;
   std::uint64_t next_generation_ = 1;
-  ForkGuard fork_guard_{mutex_, ledger_}; // last: it uses what stands above
+  ForkGuard fork_guard_{mutex_, refcounts_}; // last: it uses what stands above
 };
 
 } // namespace shmemctl

@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/memory/buffers/page_sharing.h"
-#include "src/memory/kernel_copy.h"
+#include "src/memory/process_vm_copy.h"
 
 namespace shmemctl {
 
@@ -17,7 +17,7 @@ struct ForkHandlers {
   std::vector<ForkGuard*> guards;
 
   static ForkHandlers& instance() {
-    // Never destroyed: a process may fork after its static objects have gone.
+    // Never destroyed: a process may fork during static destruction.
     static ForkHandlers& handlers = *std::make_unique<ForkHandlers>().release();
     static const int error = ::pthread_atfork(before, in_parent, in_child);
     if (error != 0)
@@ -60,7 +60,8 @@ void* copy_of(const SharedPiece& piece) noexcept {
 
 } // namespace
 
-ForkGuard::ForkGuard(std::mutex& mutex, PageLedger& ledger) : mutex_(mutex), ledger_(ledger) {
+ForkGuard::ForkGuard(std::mutex& mutex, PageRefcounts& refcounts)
+    : mutex_(mutex), refcounts_(refcounts) {
   ForkHandlers& handlers = ForkHandlers::instance();
   const std::lock_guard lock(handlers.mutex);
   handlers.guards.push_back(this);
@@ -74,10 +75,10 @@ ForkGuard::~ForkGuard() { // NOLINT(bugprone-exception-escape): instance() was m
 
 void ForkGuard::before() noexcept {
   mutex_.lock();
-  if (ledger_.all().empty())
+  if (refcounts_.all().empty())
     return;
   const std::vector<MappedArea> map = read_address_map();
-  for (const auto& [begin, piece] : ledger_.all()) {
+  for (const auto& [begin, piece] : refcounts_.all()) {
     if (!piece.file->adopted)
       continue;
     for (const MappedArea& part : still_mapped(map, piece)) {
@@ -106,7 +107,7 @@ void ForkGuard::in_child() noexcept {
                                static_cast<off_t>(snapshot.piece.offset_bytes)));
   }
   snapshots_.clear();
-  ledger_ = {}; // the files are the parent's
+  refcounts_ = {}; // the files are the parent's
   mutex_.unlock();
 }
 

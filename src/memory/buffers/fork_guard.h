@@ -4,16 +4,16 @@
 #include <mutex>
 #include <vector>
 
-#include "src/memory/buffers/page_ledger.h"
+#include "src/memory/buffers/page_refcounts.h"
 
 namespace shmemctl {
 
-/// While it exists, fork() holds the mutex, copies what the ledger has adopted, and puts the copies
-/// in the child's place of it: as ever, parent and child do not see each other's writes. If there
-/// is no memory for a copy, the child gets pages that are copied when it writes to them.
+/// While it exists, fork() holds the mutex, copies the adopted pages, and maps the copies at their
+/// addresses in the child, so that parent and child do not see each other's writes, as with private
+/// memory. Without memory for a copy the child gets a copy-on-write mapping.
 class ForkGuard {
 public:
-  ForkGuard(std::mutex& mutex, PageLedger& ledger);
+  ForkGuard(std::mutex& mutex, PageRefcounts& refcounts);
   ForkGuard(const ForkGuard&) = delete;
   ForkGuard& operator=(const ForkGuard&) = delete;
   ~ForkGuard(); // NOLINT(bugprone-exception-escape): see there
@@ -29,7 +29,7 @@ private:
   void in_child() noexcept;
 
   std::mutex& mutex_;
-  PageLedger& ledger_;
+  PageRefcounts& refcounts_;
   std::vector<Snapshot> snapshots_; ///< while fork() runs
 };
 

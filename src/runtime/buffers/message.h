@@ -1,4 +1,5 @@
-// What PEs of a node say to each other about registered buffers, as bytes.
+// The requests and responses of PEs of a node about registered buffers, and the Unix sockets that
+// carry them.
 #pragma once
 
 #include <array>
@@ -7,14 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "src/memory/peer_message.h"
-#include "src/runtime/buffers/control.h"
+#include "src/base/file_descriptor.h"
+#include "src/base/socket.h"
+#include "src/memory/local_peers.h"
+#include "src/runtime/buffers/registration_table.h"
 
 namespace shmemctl::buffers {
 
 enum class RequestKind : std::uint32_t {
-  hello, ///< who I am; the answer brings the control table
-  open,  ///< how do I reach this buffer? The answer brings its files
+  hello, ///< the sender's identity; the response carries the registration table
+  open,  ///< how to reach this buffer; the response carries its files
   stage, ///< I need my staging area
   put,   ///< copy from my staging area into the buffer
   get,   ///< copy from the buffer into my staging area
@@ -24,7 +27,7 @@ enum class RequestKind : std::uint32_t {
 struct Request {
   RequestKind kind = RequestKind::hello;
   std::uint32_t from_pe = 0, to_pe = 0;
-  std::uint64_t sequence = 0; ///< comes back in the answer
+  std::uint64_t sequence = 0; ///< returned in the response
   BufferHandle handle = {};
   std::uint64_t offset_bytes = 0, size_bytes = 0;
 };
@@ -42,11 +45,11 @@ struct FilePart {
   bool operator==(const FilePart&) const = default;
 };
 
-struct Answer {
+struct Response {
   std::uint64_t sequence = 0;
   Outcome outcome = Outcome::done;
-  std::uint32_t descriptors = 0; ///< how many come along
-  ControlShape shape;            ///< of hello
+  std::uint32_t descriptors = 0; ///< number of descriptors sent with it
+  TableShape shape;              ///< of hello
   // Of open:
   std::uint64_t address = 0, size_bytes = 0, page_gap_bytes = 0;
   bool writable = false;
@@ -57,20 +60,38 @@ struct Answer {
   std::string reason;
 };
 
-inline constexpr std::size_t most_parts = 64, most_reason_bytes = 400, most_message_bytes = 4096,
-                             most_device_bytes = 64, most_handle_bytes = 128;
+inline constexpr std::size_t max_parts = 64, max_reason_bytes = 400, max_message_bytes = 4096,
+                             max_device_bytes = 64, max_handle_bytes = 128;
 
 /// Between processes of one machine, hence in the machine's own byte order; signed with the job's
 /// secret. A longer reason is cut; names of devices and handles are not longer than they may be.
 std::string encode(const Request& request, const JobSecret& secret);
-std::string encode(const Answer& answer, const JobSecret& secret);
+std::string encode(const Response& response, const JobSecret& secret);
 /// Nothing unless it is one whole message signed with this secret. Survive any bytes.
 std::optional<Request> decode_request(const void* data, std::size_t size_bytes,
                                       const JobSecret& secret);
-std::optional<Answer> decode_answer(const void* data, std::size_t size_bytes,
-                                    const JobSecret& secret);
+std::optional<Response> decode_response(const void* data, std::size_t size_bytes,
+                                        const JobSecret& secret);
 
 /// The abstract name of the socket at which a PE answers.
 std::string socket_name(const JobSecret& secret, int pe);
+
+// Whole messages with descriptors, over connected Unix sockets.
+
+/// Non-blocking, close-on-exec, of type SOCK_SEQPACKET.
+FileDescriptor packet_socket();
+
+struct Packet {
+  enum class State { none, here, ended } state = State::none;
+  std::string bytes;
+  std::vector<FileDescriptor> descriptors;
+  bool descriptors_cut = false; ///< some could not be taken: too many open files
+};
+/// Receives one message that has already arrived. Any error on the connection ends it.
+Packet receive_packet(int socket);
+
+/// False if it cannot be sent now or ever (`error` has the errno).
+bool send_packet(int socket, const std::string& bytes, const std::vector<int>& descriptors,
+                 int& error);
 
 } // namespace shmemctl::buffers

@@ -8,7 +8,8 @@
 
 #include "src/base/error.h"
 #include "src/base/log.h"
-#include "src/memory/kernel_copy.h"
+#include "src/base/service_thread.h"
+#include "src/memory/process_vm_copy.h"
 
 namespace shmemctl::buffers {
 
@@ -28,26 +29,26 @@ std::uint64_t number_of(int descriptor, std::vector<int>& descriptors) {
 
 } // namespace
 
-Service::Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
-                 Control& control, ServiceDuties duties)
-    : secret_(secret), pe_(pe), users_(std::move(users)), pool_(pool), control_(control),
-      duties_(std::move(duties)), listener_(packet_socket()),
+BufferService::BufferService(const JobSecret& secret, int pe, std::vector<int> users,
+                             BufferPool& pool, RegistrationTable& table, ServiceCallbacks callbacks)
+    : secret_(secret), pe_(pe), users_(std::move(users)), pool_(pool), table_(table),
+      callbacks_(std::move(callbacks)), listener_(packet_socket()),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), connected_(users_.size()) {
   const SocketAddress address = SocketAddress::abstract_unix(socket_name(secret, pe));
   if (!wake_ || ::bind(listener_.get(), address.raw(), address.length()) != 0 ||
-      ::listen(listener_.get(), static_cast<int>(users_.size() + most_strangers)) != 0)
+      ::listen(listener_.get(), static_cast<int>(users_.size() + max_unidentified)) != 0)
     throw system_error("the socket for registered buffers", "open", errno,
                        "use a kernel and container that allow abstract Unix sockets; start each PE "
                        "once");
 }
 
-void Service::wake() noexcept {
+void BufferService::wake() noexcept {
   const std::uint64_t one = 1;
   // Fails only if it is awake already.
   [[maybe_unused]] const ssize_t ignored = ::write(wake_.get(), &one, sizeof one);
 }
 
-void Service::poll(int timeout_ms) {
+void BufferService::poll(int timeout_ms) {
   // A descriptor of -1 is not looked at.
   std::vector<pollfd> events = {{wake_.get(), POLLIN, 0},
                                 {deaf_until_.passed() ? listener_.get() : -1, POLLIN, 0}};
@@ -70,7 +71,7 @@ void Service::poll(int timeout_ms) {
     accept_links();
 }
 
-void Service::accept_links() {
+void BufferService::accept_links() {
   while (true) {
     FileDescriptor socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -79,16 +80,16 @@ void Service::accept_links() {
         deaf_until_ = Deadline::after(deaf_time);
       return;
     }
-    // Whoever says nothing makes room for whoever may.
+    // Connections that have not identified themselves are dropped in favour of new ones.
     const auto stranger = [](const Link& link) { return link.user == nobody; };
     if (static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), stranger)) ==
-        most_strangers)
+        max_unidentified)
       links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
     links_.push_back({std::move(socket), nobody});
   }
 }
 
-bool Service::serve_safely(Link& link) {
+bool BufferService::serve_safely(Link& link) {
   try {
     return serve(link);
   } catch (const std::exception& error) { // no memory
@@ -97,7 +98,7 @@ bool Service::serve_safely(Link& link) {
   }
 }
 
-bool Service::serve(Link& link) {
+bool BufferService::serve(Link& link) {
   const Packet packet = receive_packet(link.socket.get());
   if (packet.state != Packet::State::here)
     return packet.state == Packet::State::none;
@@ -107,67 +108,68 @@ bool Service::serve(Link& link) {
   if (link.user == nobody)
     return greet(link, *request);
   Files files;
-  const Answer out = answer(link, *request, files);
+  const Response out = response(link, *request, files);
   return reply(link, out, files.descriptors);
 }
 
-bool Service::greet(Link& link, const Request& request) {
+bool BufferService::greet(Link& link, const Request& request) {
   const auto found = std::find(users_.begin(), users_.end(), static_cast<int>(request.from_pe));
   const auto user = static_cast<std::size_t>(found - users_.begin());
   if (request.kind != RequestKind::hello || found == users_.end() || connected(user))
     return false;
   link.user = user;
   connected_[user].store(true, std::memory_order_release);
-  Answer welcome;
+  Response welcome;
   welcome.sequence = request.sequence;
-  welcome.shape = control_.shape();
-  return reply(link, welcome, {control_.descriptor()});
+  welcome.shape = table_.shape();
+  return reply(link, welcome, {table_.descriptor()});
 }
 
-Answer Service::answer(const Link& link, const Request& request, Files& files) {
-  Answer answer;
-  answer.sequence = request.sequence;
+Response BufferService::response(const Link& link, const Request& request, Files& files) {
+  Response response;
+  response.sequence = request.sequence;
   try {
     if (request.kind == RequestKind::open)
-      describe(link.user, request, answer, files);
+      describe(link.user, request, response, files);
     else if (request.kind == RequestKind::stage)
-      control_.commit_stage(static_cast<std::uint32_t>(link.user));
+      table_.commit_stage(static_cast<std::uint32_t>(link.user));
     else if (request.kind == RequestKind::close)
-      duties_.forget(users_[link.user], request.handle);
+      callbacks_.forget(users_[link.user], request.handle);
     else
-      copy(link.user, request, answer);
+      copy(link.user, request, response);
   } catch (const Error& error) {
-    answer.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
-    answer.reason = error.message();
+    response.outcome = error.code() == ExitCode::usage ? Outcome::stale : Outcome::failed;
+    response.reason = error.message();
     files.descriptors.clear();
-    answer.parts.clear();
+    response.parts.clear();
   }
-  return answer;
+  return response;
 }
 
-void Service::describe(std::size_t user, const Request& request, Answer& answer, Files& files) {
+void BufferService::describe(std::size_t user, const Request& request, Response& response,
+                             Files& files) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
-  answer.address = buffer.extent.address;
-  answer.size_bytes = buffer.extent.size_bytes;
-  answer.page_gap_bytes = buffer.extent.page_gap_bytes();
-  answer.writable = buffer.writable;
-  answer.reason = buffer.reason;
+  response.address = buffer.extent.address;
+  response.size_bytes = buffer.extent.size_bytes;
+  response.page_gap_bytes = buffer.extent.page_gap_bytes();
+  response.writable = buffer.writable;
+  response.reason = buffer.reason;
   if (buffer.gpu)
-    return describe_gpu(user, buffer, answer, files);
+    return describe_gpu(user, buffer, response, files);
   if (!buffer.shareable)
     return;
   files.pieces = pool_.export_pages(request.handle).pieces;
-  if (files.pieces.size() > most_parts) {
-    answer.reason = "it consists of more pieces of shared memory than one message holds";
+  if (files.pieces.size() > max_parts) {
+    response.reason = "it consists of more pieces of shared memory than one message holds";
     return;
   }
   for (const SharedPiece& piece : files.pieces)
-    answer.parts.push_back({number_of(piece.file->descriptor.get(), files.descriptors),
-                            piece.offset_bytes, piece.pages.size_bytes()});
+    response.parts.push_back({number_of(piece.file->descriptor.get(), files.descriptors),
+                              piece.offset_bytes, piece.pages.size_bytes()});
 }
 
-void Service::require_not_gone(const RegisteredBuffer& buffer) const {
-  const std::string gone = duties_.gpu->why_gone(
+void BufferService::require_not_gone(const RegisteredBuffer& buffer) const {
+  const std::string gone = callbacks_.gpu->why_gone(
       *buffer.gpu, reinterpret_cast<const void*>(buffer.extent.address), buffer.extent.size_bytes);
   if (!gone.empty())
     throw Error(ExitCode::unavailable,
@@ -175,19 +177,20 @@ void Service::require_not_gone(const RegisteredBuffer& buffer) const {
                 "unregister a buffer before its memory is freed");
 }
 
-/// Who asks holds a Lease until its mapping is in its cache, so remove() finds all openers here.
-void Service::describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer,
-                           Files& files) {
+/// The requester holds an OperationGuard until its mapping is in its cache, so remove() finds all
+/// openers here.
+void BufferService::describe_gpu(std::size_t user, const RegisteredBuffer& buffer,
+                                 Response& response, Files& files) {
   require_not_gone(buffer);
   const GpuShare& share = *buffer.gpu;
   files.share = buffer.gpu;
-  answer.memory = share.memory;
-  answer.device = share.device;
-  answer.handle = share.handle;
-  answer.page_gap_bytes = buffer.extent.address - share.pieces.front().begin;
+  response.memory = share.memory;
+  response.device = share.device;
+  response.handle = share.handle;
+  response.page_gap_bytes = buffer.extent.address - share.pieces.front().begin;
   for (std::size_t at = 0; at < share.files.size(); ++at) {
     files.descriptors.push_back(share.files[at].get());
-    answer.parts.push_back({at, 0, share.pieces[at].size_bytes});
+    response.parts.push_back({at, 0, share.pieces[at].size_bytes});
   }
   if (share.memory == BufferMemory::gpu_unshared)
     return;
@@ -195,7 +198,7 @@ void Service::describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Ans
   openers_[buffer.handle.generation].insert(user);
 }
 
-std::set<std::size_t> Service::take_openers(const BufferHandle& handle) {
+std::set<std::size_t> BufferService::take_openers(const BufferHandle& handle) {
   const std::lock_guard lock(openers_mutex_);
   const auto found = openers_.find(handle.generation);
   if (found == openers_.end())
@@ -206,42 +209,44 @@ std::set<std::size_t> Service::take_openers(const BufferHandle& handle) {
 }
 
 /// Through the staging area, which the copy engine reaches as it reaches any memory of the host.
-void Service::copy_gpu(std::size_t user, const RegisteredBuffer& buffer, const Request& request) {
+void BufferService::copy_gpu(std::size_t user, const RegisteredBuffer& buffer,
+                             const Request& request) {
   require_not_gone(buffer);
-  std::byte* const stage = control_.stage(static_cast<std::uint32_t>(user));
+  std::byte* const stage = table_.stage(static_cast<std::uint32_t>(user));
   auto* const memory = reinterpret_cast<std::byte*>(buffer.extent.address + request.offset_bytes);
   if (request.kind == RequestKind::put)
-    duties_.gpu->copy(memory, stage, request.size_bytes);
+    callbacks_.gpu->copy(memory, stage, request.size_bytes);
   else
-    duties_.gpu->copy(stage, memory, request.size_bytes);
+    callbacks_.gpu->copy(stage, memory, request.size_bytes);
 }
 
 /// By the kernel: memory that the program has freed meanwhile is an error, not the end of this PE.
-void Service::copy(std::size_t user, const Request& request, Answer& answer) {
+void BufferService::copy(std::size_t user, const Request& request, Response& response) {
   const RegisteredBuffer buffer = pool_.get(request.handle);
   require_inside(request.offset_bytes, request.size_bytes, buffer.extent.size_bytes);
-  require_inside(0, request.size_bytes, control_.shape().stage_bytes);
+  require_inside(0, request.size_bytes, table_.shape().staging_bytes);
   if (buffer.gpu)
     return copy_gpu(user, buffer, request);
   const bool put = request.kind == RequestKind::put;
-  const std::uint64_t stage = control_.stage_offset_bytes(static_cast<std::uint32_t>(user));
+  const std::uint64_t stage = table_.stage_offset_bytes(static_cast<std::uint32_t>(user));
   auto* memory = reinterpret_cast<void*>(buffer.extent.address + request.offset_bytes);
   int error = put && !buffer.writable ? EACCES : 0;
   if (error == 0)
-    error = put ? read_from_file(control_.descriptor(), stage, memory, request.size_bytes)
-                : write_to_file(control_.descriptor(), stage, memory, request.size_bytes);
+    error = put ? read_from_file(table_.descriptor(), stage, memory, request.size_bytes)
+                : write_to_file(table_.descriptor(), stage, memory, request.size_bytes);
   if (error == 0)
     return;
-  answer.outcome = Outcome::failed;
-  answer.reason =
+  response.outcome = Outcome::failed;
+  response.reason =
       error == EFAULT ? "its memory was freed while it was registered" : std::strerror(error);
 }
 
-bool Service::reply(const Link& link, const Answer& answer, const std::vector<int>& descriptors) {
-  Answer counted = answer;
+bool BufferService::reply(const Link& link, const Response& response,
+                          const std::vector<int>& descriptors) {
+  Response counted = response;
   counted.descriptors = static_cast<std::uint32_t>(descriptors.size());
   int error = 0;
-  // One request is under way at a time, so there is room for its answer.
+  // One request is in flight at a time, so the response fits.
   if (send_packet(link.socket.get(), encode(counted, secret_), descriptors, error))
     return true;
   if (error != ETOOMANYREFS && error != EMFILE)
@@ -252,9 +257,30 @@ bool Service::reply(const Link& link, const Answer& answer, const std::vector<in
   return send_packet(link.socket.get(), encode(counted, secret_), {}, error);
 }
 
-void Service::end(const Link& link) {
+void BufferService::end(const Link& link) {
   if (link.user != nobody)
     connected_[link.user].store(false, std::memory_order_release);
+}
+
+namespace {
+constexpr int poll_interval_ms = 100;
+}
+
+BufferServer::BufferServer(const TableShape& shape, const char* backing_kind,
+                           const JobSecret& secret, int pe, std::vector<int> users,
+                           BufferPool& pool, ServiceCallbacks callbacks)
+    : table_(std::make_shared<RegistrationTable>(shape, backing_kind)),
+      service_(secret, pe, std::move(users), pool, *table_, std::move(callbacks)) {
+  thread_ = start_service_thread("buffers", [this] {
+    while (!stop_.load(std::memory_order_acquire))
+      service_.poll(poll_interval_ms);
+  });
+}
+
+BufferServer::~BufferServer() {
+  stop_.store(true, std::memory_order_release);
+  service_.wake();
+  thread_.join();
 }
 
 } // namespace shmemctl::buffers

@@ -1,38 +1,39 @@
-// The side of a PE that answers others about its registered buffers.
+// The server side: responds to other PEs' requests about this PE's registered buffers.
 #pragma once
 
 #include <atomic>
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "src/base/deadline.h"
 #include "src/memory/buffers/buffer_pool.h"
-#include "src/runtime/buffers/control.h"
-#include "src/runtime/buffers/gpu_side.h"
+#include "src/runtime/buffers/gpu_buffer_backend.h"
 #include "src/runtime/buffers/message.h"
-#include "src/runtime/buffers/packet_socket.h"
+#include "src/runtime/buffers/registration_table.h"
 
 namespace shmemctl::buffers {
 
 /// What a PE does for others beyond its pool of buffers.
-struct ServiceDuties {
-  GpuSide* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
+struct ServiceCallbacks {
+  GpuBufferBackend* gpu = nullptr; ///< not owned; nullptr: no buffer is of a GPU
   /// A buffer of that PE is about to go: on return this PE maps it no more.
   std::function<void(int owner_pe, const BufferHandle& theirs)> forget;
 };
 
-/// Listens from construction on. Who drives it calls poll(); one thread at a time.
-class Service {
+/// Listens from construction on. The caller drives it by poll(), from one thread at a time.
+class BufferService {
 public:
   /// @param users the PEs that may ask, by their number in the control table
-  Service(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
-          Control& control, ServiceDuties duties = {});
-  Service(const Service&) = delete;
-  Service& operator=(const Service&) = delete;
+  BufferService(const JobSecret& secret, int pe, std::vector<int> users, BufferPool& pool,
+                RegistrationTable& table, ServiceCallbacks callbacks = {});
+  BufferService(const BufferService&) = delete;
+  BufferService& operator=(const BufferService&) = delete;
 
   /// Answers what has been asked, after waiting for at most that long; returns at once after
   /// wake().
@@ -47,14 +48,14 @@ public:
   std::set<std::size_t> take_openers(const BufferHandle& handle);
 
 private:
-  static constexpr std::size_t most_strangers = 16;
+  static constexpr std::size_t max_unidentified = 16;
   static constexpr std::size_t nobody = SIZE_MAX;
   struct Link {
     FileDescriptor socket;
     std::size_t user = nobody; ///< before its hello
   };
 
-  /// What goes with an answer.
+  /// What is sent with a response.
   struct Files {
     std::vector<int> descriptors;
     std::vector<SharedPiece> pieces; ///< this and the next keep the descriptors open until then
@@ -66,27 +67,59 @@ private:
   bool serve(Link& link);
   bool serve_safely(Link& link);
   bool greet(Link& link, const Request& request);
-  Answer answer(const Link& link, const Request& request, Files& files);
-  void describe(std::size_t user, const Request& request, Answer& answer, Files& files);
-  void describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Answer& answer, Files& files);
+  Response response(const Link& link, const Request& request, Files& files);
+  void describe(std::size_t user, const Request& request, Response& response, Files& files);
+  void describe_gpu(std::size_t user, const RegisteredBuffer& buffer, Response& response,
+                    Files& files);
   void require_not_gone(const RegisteredBuffer& buffer) const;
-  void copy(std::size_t user, const Request& request, Answer& answer);
+  void copy(std::size_t user, const Request& request, Response& response);
   void copy_gpu(std::size_t user, const RegisteredBuffer& buffer, const Request& request);
-  bool reply(const Link& link, const Answer& answer, const std::vector<int>& descriptors);
+  bool reply(const Link& link, const Response& response, const std::vector<int>& descriptors);
   void end(const Link& link);
 
   JobSecret secret_;
   int pe_;
   std::vector<int> users_;
   BufferPool& pool_;
-  Control& control_;
-  ServiceDuties duties_;
+  RegistrationTable& table_;
+  ServiceCallbacks callbacks_;
   std::mutex openers_mutex_;
   std::map<std::uint64_t, std::set<std::size_t>> openers_; ///< by generation
   FileDescriptor listener_, wake_;
   std::list<Link> links_;
   Deadline deaf_until_ = Deadline::after(std::chrono::seconds(0));
   std::vector<std::atomic<bool>> connected_;
+};
+
+/// The table of registrations, the service, and the thread that drives it: one owner for all three.
+/// The thread is not the proxy's: an answer may take as long as copying a buffer, or wait for pages
+/// that another thread is replacing, and the ring would stand still for that long; and the ring's
+/// thread may be held up by a transport, while a peer waits for an answer (docs/buffers.md).
+class BufferServer {
+public:
+  /// @param users the PEs that may ask, by their number in the table. Throws Error (unavailable)
+  ///              without memory, socket or thread.
+  BufferServer(const TableShape& shape, const char* backing_kind, const JobSecret& secret, int pe,
+               std::vector<int> users, BufferPool& pool, ServiceCallbacks callbacks = {});
+  /// Ends the thread; later requests find no listener.
+  ~BufferServer();
+  BufferServer(const BufferServer&) = delete;
+  BufferServer& operator=(const BufferServer&) = delete;
+
+  const std::shared_ptr<RegistrationTable>& table() const { return table_; }
+  /// Whether that PE is connected: only then can it use a buffer. One that dies no longer is.
+  bool connected(std::size_t user) const { return service_.connected(user); }
+  /// The users that may have this buffer of a GPU mapped; from now on it knows of none.
+  std::set<std::size_t> take_openers(const BufferHandle& handle) {
+    return service_.take_openers(handle);
+  }
+
+private:
+  std::shared_ptr<RegistrationTable>
+      table_; ///< buffers of this PE that it has opened itself keep it
+  BufferService service_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_; ///< last: it uses the others
 };
 
 } // namespace shmemctl::buffers

@@ -7,7 +7,7 @@ namespace shmemctl {
 
 namespace {
 
-/// Words on their way to signals: the copy engine reads them when their turn comes.
+/// Signal values in flight: the copy engine reads them when it executes the copy.
 constexpr std::size_t word_count = 512;
 
 class KernelWordAtomics final : public WordAtomics {
@@ -23,8 +23,8 @@ public:
 
 } // namespace
 
-struct CudaCopyEngine::Lane {
-  explicit Lane(const std::shared_ptr<const cuda::Device>& device)
+struct CudaCopyEngine::ContextStream {
+  explicit ContextStream(const std::shared_ptr<const cuda::Device>& device)
       : stream(device), pinned(device, (word_count + 1) * sizeof(std::uint64_t)),
         words(reinterpret_cast<std::uint64_t*>(pinned.data())) {}
 
@@ -44,21 +44,21 @@ CudaCopyEngine::CudaCopyEngine(std::shared_ptr<const cuda::Device> device,
 
 CudaCopyEngine::~CudaCopyEngine() = default;
 
-CudaCopyEngine::Lane& CudaCopyEngine::lane(int context) {
-  std::unique_ptr<Lane>& lane = lanes_.at(static_cast<std::size_t>(context));
-  if (!lane)
-    lane = std::make_unique<Lane>(device_);
-  return *lane;
+CudaCopyEngine::ContextStream& CudaCopyEngine::context_stream(int context) {
+  std::unique_ptr<ContextStream>& context_stream = streams_.at(static_cast<std::size_t>(context));
+  if (!context_stream)
+    context_stream = std::make_unique<ContextStream>(device_);
+  return *context_stream;
 }
 
 void CudaCopyEngine::copy(int context, void* to, const void* from, std::size_t size_bytes) {
-  Lane& own = lane(context);
+  ContextStream& own = context_stream(context);
   own.begun = true;
   cuda::start_copy(own.stream, to, from, size_bytes);
 }
 
 void CudaCopyEngine::store_word(int context, void* to, std::uint64_t value) {
-  Lane& own = lane(context);
+  ContextStream& own = context_stream(context);
   if (own.words_used == word_count)
     finish(context);
   std::uint64_t* const word = own.words + own.words_used++;
@@ -68,7 +68,7 @@ void CudaCopyEngine::store_word(int context, void* to, std::uint64_t value) {
 }
 
 void CudaCopyEngine::start_atomic(int context, void* word, const AtomicRequest& request) {
-  Lane& own = lane(context);
+  ContextStream& own = context_stream(context);
   own.begun = true;
   const cuda::Current current(*device_);
   atomics_->start(own.stream.get(), word, request, own.old());
@@ -77,17 +77,17 @@ void CudaCopyEngine::start_atomic(int context, void* word, const AtomicRequest& 
 std::uint64_t CudaCopyEngine::atomic(int context, void* word, const AtomicRequest& request) {
   start_atomic(context, word, request);
   finish(context);
-  return request.op == AtomicOp::set ? 0 : *lane(context).old();
+  return request.op == AtomicOp::set ? 0 : *context_stream(context).old();
 }
 
 void CudaCopyEngine::finish(int context) {
-  const std::unique_ptr<Lane>& own = lanes_.at(static_cast<std::size_t>(context));
+  const std::unique_ptr<ContextStream>& own = streams_.at(static_cast<std::size_t>(context));
   if (!own || !own->begun)
     return;
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_));
   if (!wait_for_stream(*device_, own->stream.get(), deadline, [this] { health_.check(); }))
-    throw late_error(*device_, "copies of " + device_->text(), "wait for", "the deadline passed",
-                     {});
+    throw timeout_error(*device_, "copies of " + device_->text(), "wait for", "the deadline passed",
+                        {});
   own->begun = false;
   own->words_used = 0;
 }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "src/base/job_health.h"
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 #include "src/runtime/state.h"
 #include "transports/p2p/copy_engine.h"
 
@@ -26,14 +26,14 @@ public:
   void finish(int context) override;
 
 private:
-  struct Lane;
-  Lane& lane(int context);
+  struct ContextStream;
+  ContextStream& context_stream(int context);
 
   std::shared_ptr<const cuda::Device> device_;
   std::shared_ptr<WordAtomics> atomics_;
   JobHealth& health_;
   double timeout_s_;
-  std::array<std::unique_ptr<Lane>, limits::max_contexts> lanes_;
+  std::array<std::unique_ptr<ContextStream>, limits::max_contexts> streams_;
 };
 
 /// By a kernel of one thread.

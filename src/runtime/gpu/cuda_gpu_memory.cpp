@@ -1,14 +1,14 @@
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "src/base/round_up.h"
 #include "src/base/text.h"
-#include "src/memory/cuda_host_backing.h"
-#include "src/memory/cuda_vmm_backing.h"
-#include "src/memory/gathered_peers.h"
-#include "src/runtime/gpu/cuda_ipc_region.h"
-#include "src/runtime/gpu/cuda_map_trial.h"
+#include "src/base/units.h"
+#include "src/cuda/device.h"
+#include "src/memory/cuda_backing.h"
+#include "src/memory/local_peers.h"
 
 namespace shmemctl {
 
@@ -60,10 +60,11 @@ GpuMemory::GpuMemory(std::shared_ptr<const cuda::Device> device, GpuSetup& setup
 
 GpuMemory::~GpuMemory() = default;
 
-/// A group of PEs that hand each other descriptors, beside the one of the host's regions; or
-/// handles, through everybody.
-std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::vector<int>& pes,
-                                            std::uint8_t what_for) const {
+/// A group of PEs that pass descriptors to each other, separate from the one of the host's regions;
+/// or handles, through the job's allgather.
+std::unique_ptr<LocalPeers> GpuMemory::open_peers(const GpuSetup& setup,
+                                                  const std::vector<int>& pes,
+                                                  std::uint8_t what_for) const {
   const auto mine = std::find(pes.begin(), pes.end(), setup.placement->pe) - pes.begin();
   if (is_fabric())
     return make_gathered_peers(pes, static_cast<int>(mine), setup.hooks.gather);
@@ -75,11 +76,11 @@ std::unique_ptr<LocalPeers> GpuMemory::meet(const GpuSetup& setup, const std::ve
 
 std::vector<int> GpuMemory::candidates(const GpuSetup& setup) const {
   if (!is_fabric())
-    return setup.near_pes;
+    return setup.mappable_pes;
   const auto me = static_cast<std::size_t>(setup.placement->pe);
   std::vector<int> pes;
-  for (std::size_t pe = 0; pe < setup.offers.size(); ++pe)
-    if (setup.offers[pe].fabric == setup.offers[me].fabric)
+  for (std::size_t pe = 0; pe < setup.capabilities_by_pe.size(); ++pe)
+    if (setup.capabilities_by_pe[pe].fabric == setup.capabilities_by_pe[me].fabric)
       pes.push_back(static_cast<int>(pe));
   return pes;
 }
@@ -89,25 +90,25 @@ void GpuMemory::make_of_chunks(GpuSetup& setup, std::size_t heap_bytes) {
                  ? make_cuda_host_backing(device_, std::move(setup.host_backing))
                  : make_cuda_vmm_backing(device_, is_fabric() ? VmmHandles::fabric
                                                               : VmmHandles::descriptors);
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   Matrix why_not(n_pes, std::vector<std::string>(n_pes));
   if (!is_host_memory()) // which any GPU of the machine can map
     why_not = try_mapping(setup);
   const std::vector<int> group = mapping_group(candidates(setup), why_not, setup.placement->pe);
   explain(setup, why_not, group);
-  peers_ = meet(setup, group, 2);
+  peers_ = open_peers(setup, group, 2);
   cells_ = std::make_unique<GroupRegion>("gpu cells", cells_bytes, group, *peers_, *backing_);
   cells_->grow(cells_bytes, deadline_of(setup));
   heap_ = std::make_unique<GroupRegion>("gpu heap", heap_bytes, group, *peers_, *backing_);
 }
 
-/// By a small piece of memory that everybody shows to everybody.
+/// By a small allocation that every PE exports to every other one.
 GpuMemory::Matrix GpuMemory::try_mapping(GpuSetup& setup) {
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   std::vector<std::string> mine(n_pes);
   {
     const std::vector<int> pes = candidates(setup);
-    const auto peers = meet(setup, pes, 1);
+    const auto peers = open_peers(setup, pes, 1);
     mine = try_vmm_mapping(device_, *backing_, *peers, pes, setup, deadline_of(setup));
   }
   const Placement& placement = *setup.placement;
@@ -135,15 +136,16 @@ GpuMemory::Matrix GpuMemory::gather(GpuSetup& setup, const std::vector<std::stri
 
 void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   const int pe = setup.placement->pe;
-  const std::size_t n_pes = setup.offers.size();
+  const std::size_t n_pes = setup.capabilities_by_pe.size();
   const cuda::Stream stream(device_);
   auto cells = std::make_unique<IpcRegion>("gpu cells", device_, stream,
                                            round_up(cells_bytes, granularity_bytes), pe, n_pes);
   const std::vector<std::string> handles = setup.hooks.gather(cells->handle());
   std::vector<std::string> mine(n_pes);
-  for (const int peer : setup.near_pes) {
+  for (const int peer : setup.mappable_pes) {
     std::string& reason = mine[static_cast<std::size_t>(peer)];
-    reason = why_no_peer_access(*device_, setup.offers[static_cast<std::size_t>(peer)].uuid);
+    reason =
+        why_no_peer_access(*device_, setup.capabilities_by_pe[static_cast<std::size_t>(peer)].uuid);
     if (peer == pe || !reason.empty())
       continue;
     try {
@@ -154,7 +156,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   }
   const Matrix why_not = gather(setup, mine);
   std::vector<int> mapped;
-  for (const int peer : setup.near_pes) {
+  for (const int peer : setup.mappable_pes) {
     const auto me = static_cast<std::size_t>(pe), other = static_cast<std::size_t>(peer);
     if (why_not[me][other].empty() && why_not[other][me].empty())
       mapped.push_back(peer);
@@ -167,7 +169,7 @@ void GpuMemory::make_of_ipc(GpuSetup& setup, std::size_t heap_bytes) {
   for (const int peer : mapped)
     if (peer != pe)
       heap->open(peer, heaps[static_cast<std::size_t>(peer)]);
-  setup.hooks.gather("mapped"); // nobody goes on while another one may still fail
+  setup.hooks.gather("mapped"); // no PE may continue while another one can still fail
   cells_ = std::move(cells);
   heap_ = std::move(heap);
 }
@@ -179,18 +181,19 @@ void GpuMemory::explain(const GpuSetup& setup, const Matrix& why_not,
   const auto is_in = [](const std::vector<int>& pes, std::size_t pe) {
     return std::find(pes.begin(), pes.end(), static_cast<int>(pe)) != pes.end();
   };
-  why_not_mapped_.assign(setup.offers.size(), "");
+  why_not_mapped_.assign(setup.capabilities_by_pe.size(), "");
   for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe) {
     std::string& reason = why_not_mapped_[pe];
     if (is_in(group, pe))
       continue;
     if (placement.hosts[pe].machine_id != placement.hosts[me].machine_id && !is_fabric())
       reason = "on another machine";
-    else if (is_fabric() && setup.offers[pe].fabric != setup.offers[me].fabric)
+    else if (is_fabric() &&
+             setup.capabilities_by_pe[pe].fabric != setup.capabilities_by_pe[me].fabric)
       reason = "in another NVLink domain";
     else if (placement.node[pe] != placement.my_node())
       reason = "on another virtual node";
-    else if (!is_fabric() && !is_in(setup.near_pes, pe))
+    else if (!is_fabric() && !is_in(setup.mappable_pes, pe))
       reason = "in another network namespace, through which no memory can be shared";
     else if (!why_not[me][pe].empty())
       reason = why_not[me][pe];
@@ -207,6 +210,136 @@ RegionView GpuMemory::view(int region) const {
   for (std::size_t pe = 0; pe < why_not_mapped_.size(); ++pe)
     view.mapped.push_back(part.part_of(static_cast<int>(pe)));
   return view;
+}
+
+IpcRegion::IpcRegion(std::string name, std::shared_ptr<const cuda::Device> device,
+                     const cuda::Stream& stream, std::size_t size_bytes, int pe, std::size_t n_pes)
+    : name_(std::move(name)), device_(std::move(device)), pe_(pe), own_(device_, size_bytes),
+      parts_(n_pes, nullptr) {
+  cuda::fill_now(stream, own_.data(), 0, size_bytes);
+  parts_[static_cast<std::size_t>(pe)] = own_.data();
+}
+
+IpcRegion::~IpcRegion() {
+  for (std::size_t pe = 0; pe < parts_.size(); ++pe)
+    close(static_cast<int>(pe));
+}
+
+std::string IpcRegion::handle() const {
+  const cuda::Current current(*device_);
+  CUipcMemHandle handle{};
+  device_->driver().require(
+      device_->call().ipc_get_mem_handle(&handle, reinterpret_cast<CUdeviceptr>(base())),
+      format_size_bytes(size_bytes()) + " of memory of " + device_->text(), "export");
+  return {handle.reserved, sizeof handle.reserved};
+}
+
+void IpcRegion::open(int pe, const std::string& handle) {
+  const std::string subject = "the memory of PE " + std::to_string(pe) + " for " + device_->text();
+  CUipcMemHandle known{};
+  if (handle.size() != sizeof known.reserved)
+    throw Error(ExitCode::unavailable, subject, "map", "it has sent no handle",
+                "start all PEs with the same version of this tool");
+  std::memcpy(known.reserved, handle.data(), handle.size());
+  const cuda::Current current(*device_);
+  CUdeviceptr at = 0;
+  device_->driver().require(
+      device_->call().ipc_open_mem_handle(&at, known, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), subject,
+      "map");
+  parts_[static_cast<std::size_t>(pe)] = reinterpret_cast<std::byte*>(at);
+}
+
+void IpcRegion::close(int pe) noexcept {
+  std::byte*& part = parts_[static_cast<std::size_t>(pe)];
+  if (!part || pe == pe_)
+    return;
+  CUcontext previous = nullptr;
+  device_->call().ctx_push_current(device_->context());
+  device_->call().ipc_close_mem_handle(reinterpret_cast<CUdeviceptr>(part));
+  device_->call().ctx_pop_current(&previous);
+  part = nullptr;
+}
+
+std::byte* IpcRegion::part_of(int pe) const {
+  return parts_[static_cast<std::size_t>(pe)];
+}
+
+void IpcRegion::grow(std::size_t more_bytes, const Deadline&) {
+  throw Error(ExitCode::unavailable, "the region '" + name_ + "'", "grow",
+              "memory of SHMEMCTL_HEAP=ipc is committed at the start, and it has " +
+                  format_size_bytes(size_bytes()) + ", not " + format_size_bytes(more_bytes) +
+                  " more",
+              "raise SHMEMCTL_SYMMETRIC_SIZE");
+}
+
+namespace {
+
+/// What a PE writes at the start of its chunk.
+std::uint64_t mark_of(int pe) {
+  return 0x5348'4d43'0000'0000 + static_cast<std::uint64_t>(pe);
+}
+
+} // namespace
+
+std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid) {
+  if (device.info().uuid == uuid)
+    return "";
+  for (const cuda::DeviceInfo& other : device.driver().devices()) {
+    if (other.uuid != uuid)
+      continue;
+    int can = 0, atomics = 0;
+    CUdevice mine = 0, theirs = 0;
+    const cuda::Functions& call = device.call();
+    const std::string pair = " from " + device.text() + " (" + device.info().pci_address +
+                             ") to GPU " + std::to_string(other.ordinal) + " (" +
+                             other.pci_address + ")";
+    if (call.device_get(&mine, device.info().ordinal) != CUDA_SUCCESS ||
+        call.device_get(&theirs, other.ordinal) != CUDA_SUCCESS ||
+        call.device_can_access_peer(&can, mine, theirs) != CUDA_SUCCESS || can == 0)
+      return "CUDA has no peer access" + pair;
+    // Kernels count the members of a barrier by them.
+    if (call.device_get_p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                      mine, theirs) != CUDA_SUCCESS ||
+        atomics == 0)
+      return "the link has no native atomics" + pair;
+  }
+  return "";
+}
+
+std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
+                                         HeapBacking& backing, LocalPeers& peers,
+                                         const std::vector<int>& candidates, const GpuSetup& setup,
+                                         const Deadline& deadline) {
+  std::vector<std::string> why_not(setup.capabilities_by_pe.size());
+  const std::size_t chunk_bytes = backing.granularity_bytes();
+  const auto slots = static_cast<std::size_t>(peers.slots());
+  const auto my_slot = static_cast<std::size_t>(peers.my_slot());
+  const auto range = backing.reserve(slots * chunk_bytes);
+  const auto place = [&](std::size_t slot) { return range->base() + slot * chunk_bytes; };
+  const cuda::Stream stream(device);
+  const std::unique_ptr<Chunk> mine = backing.create(chunk_bytes);
+  mine->map(place(my_slot));
+  const std::uint64_t mark = mark_of(setup.placement->pe);
+  cuda::copy_now(stream, place(my_slot), &mark, sizeof mark);
+  std::vector<FileDescriptor> theirs = peers.exchange(mine->descriptor(), deadline);
+  for (std::size_t slot = 0; slot < slots; ++slot) {
+    const int pe = candidates[slot];
+    std::string& reason = why_not[static_cast<std::size_t>(pe)];
+    reason =
+        why_no_peer_access(*device, setup.capabilities_by_pe[static_cast<std::size_t>(pe)].uuid);
+    if (slot == my_slot || !reason.empty())
+      continue;
+    try {
+      backing.import(std::move(theirs[slot]), chunk_bytes)->map(place(slot));
+      std::uint64_t seen = 0;
+      cuda::copy_now(stream, &seen, place(slot), sizeof seen);
+      if (seen != mark_of(pe))
+        reason = "its memory reads wrong when it is mapped here";
+    } catch (const Error& error) {
+      reason = error.message();
+    }
+  }
+  return why_not;
 }
 
 } // namespace shmemctl

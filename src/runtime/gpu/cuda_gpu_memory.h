@@ -1,14 +1,16 @@
 // The symmetric memory of kernels: the heap and the teams' cells, in memory of one kind, and which
-// PEs map each other's.
+// PEs can map each other's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "src/cuda/device.h"
 #include "src/cuda/device_memory.h"
 #include "src/memory/symmetric_heap.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {
 
@@ -46,8 +48,8 @@ private:
   bool is_fabric() const { return kind_ == "fabric"; }
   /// PEs that may be able to map this one's memory, this one among them: the same list on all.
   std::vector<int> candidates(const GpuSetup& setup) const;
-  std::unique_ptr<LocalPeers> meet(const GpuSetup& setup, const std::vector<int>& pes,
-                                   std::uint8_t what_for) const;
+  std::unique_ptr<LocalPeers> open_peers(const GpuSetup& setup, const std::vector<int>& pes,
+                                         std::uint8_t what_for) const;
   void make_of_chunks(GpuSetup& setup, std::size_t heap_bytes);
   void make_of_ipc(GpuSetup& setup, std::size_t heap_bytes);
   Matrix try_mapping(GpuSetup& setup);
@@ -62,5 +64,54 @@ private:
   std::unique_ptr<HeapBacking> backing_;
   std::unique_ptr<GpuRegion> cells_, heap_;
 };
+
+// A symmetric region by CUDA IPC: cuMemAlloc and IPC handles.
+
+/// Committed in full from the start. Peers' parts lie wherever the driver maps them.
+class IpcRegion final : public GpuRegion {
+public:
+  /// This PE's part, zeroed. Throws Error (unavailable).
+  IpcRegion(std::string name, std::shared_ptr<const cuda::Device> device,
+            const cuda::Stream& stream, std::size_t size_bytes, int pe, std::size_t n_pes);
+  ~IpcRegion() override;
+  IpcRegion(const IpcRegion&) = delete;
+  IpcRegion& operator=(const IpcRegion&) = delete;
+
+  /// What open() needs on other PEs: any bytes.
+  std::string handle() const;
+  /// Maps that PE's part here. Throws Error (unavailable).
+  void open(int pe, const std::string& handle);
+  /// Undoes open().
+  void close(int pe) noexcept;
+
+  std::byte* part_of(int pe) const override;
+  std::byte* base() const override { return own_.data(); }
+  std::size_t size_bytes() const override { return own_.size_bytes(); }
+  std::size_t stride_bytes() const override { return own_.size_bytes(); }
+  void grow(std::size_t more_bytes, const Deadline& deadline) override;
+
+private:
+  std::string name_;
+  std::shared_ptr<const cuda::Device> device_;
+  int pe_;
+  cuda::DeviceBuffer own_;
+  std::vector<std::byte*> parts_; ///< by PE; nullptr: not mapped
+};
+
+// Whether GPUs can map each other's memory: queried, and tried.
+
+/// Why CUDA says that this device's kernels cannot use that one's memory: no peer access, or no
+/// native atomics on the link. "" if they can, or if that one is not visible to this process
+/// (CUDA_VISIBLE_DEVICES): then a trial tells of the access, and nothing of atomics.
+std::string why_no_peer_access(const cuda::Device& device, const std::string& uuid);
+
+/// Collective over `candidates`, the PEs of the slots of `peers`: every PE exports a chunk of the
+/// backing, and maps and reads those of the others. Returns by PE the reason why that failed; ""
+/// for those that succeeded, and for PEs that are not candidates. Throws Error for a failure on
+/// this PE itself.
+std::vector<std::string> try_vmm_mapping(const std::shared_ptr<const cuda::Device>& device,
+                                         HeapBacking& backing, LocalPeers& peers,
+                                         const std::vector<int>& candidates, const GpuSetup& setup,
+                                         const Deadline& deadline);
 
 } // namespace shmemctl

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "src/base/units.h"
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 
 namespace shmemctl {
 
@@ -28,12 +28,12 @@ public:
     buffers_.erase(memory);
   }
 
-  void* map(void* base, std::size_t size_bytes, HostPart part) override {
+  void* map(void* base, std::size_t size_bytes, HostMemoryKind part) override {
     const cuda::Current current(*device_);
-    const unsigned kind = part == HostPart::registers ? CU_MEMHOSTREGISTER_IOMEMORY : 0u;
+    const unsigned kind = part == HostMemoryKind::registers ? CU_MEMHOSTREGISTER_IOMEMORY : 0u;
     const std::string subject =
-        (part == HostPart::registers ? std::string("a NIC's registers")
-                                     : format_size_bytes(size_bytes) + " of host memory") +
+        (part == HostMemoryKind::registers ? std::string("a NIC's registers")
+                                           : format_size_bytes(size_bytes) + " of host memory") +
         " for " + device_->text();
     device_->driver().require(device_->call().mem_host_register(base, size_bytes,
                                                                 kind | CU_MEMHOSTREGISTER_PORTABLE |

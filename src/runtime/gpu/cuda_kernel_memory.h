@@ -1,4 +1,4 @@
-// Kernels' memory by the CUDA driver.
+// KernelMemory over the CUDA driver.
 #pragma once
 
 #include <memory>

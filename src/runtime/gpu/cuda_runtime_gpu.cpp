@@ -7,69 +7,72 @@
 #include "src/base/round_up.h"
 #include "src/runtime/gpu/cuda_kernel_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
-#include "src/runtime/gpu/wait_words.h"
+#include "src/runtime/gpu/wait_error_text.h"
 
 namespace shmemctl {
 
 namespace {
 
-/// Beyond TIMEOUT, so that a kernel's own report, which says more, comes first.
+/// Longer than TIMEOUT, so that the kernel's own report, which says more, arrives first.
 constexpr double patience_s = 2;
 constexpr std::size_t teams_bytes = sizeof(TeamState) * limits::max_teams;
 
 } // namespace
 
-RuntimeGpu::RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setup)
+CudaGpuRuntime::CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSetup setup)
     : device_(std::move(device)), setup_(std::move(setup)), stream_(device_), copy_stream_(device_),
       memory_(device_, setup_,
-              choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).kind),
+              choose_gpu_heap(setup_.options->text("HEAP"), setup_.capabilities_by_pe,
+                              *setup_.placement)
+                  .kind),
       copies_(device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
               *setup_.health, setup_.timeout_s),
       user_buffers_(device_, setup_.placement->pe, *setup_.health, setup_.timeout_s),
       report_(device_, sizeof(WaitReport)),
-      deltas_(device_, setup_.offers.size() * (2 * sizeof(std::int64_t) + 1)),
+      deltas_(device_, setup_.capabilities_by_pe.size() * (2 * sizeof(std::int64_t) + 1)),
       timeout_s_(setup_.timeout_s) {
   describe();
-  choose_ways();
+  choose_paths();
   store_deltas();
   make_heap();
   device_->require(device_->call().ctx_set_current(device_->context()),
                    "make the context current of");
   log(LogLevel::info, "gpu",
       fmt::format("PE {}: {} ({}, {}), heap of kind {}: {}", setup_.placement->pe, device_->text(),
-                  site_.name, site_.pci_address, site_.heap_kind, site_.heap_reason));
+                  info_.name, info_.pci_address, info_.heap_kind, info_.heap_reason));
 }
 
-RuntimeGpu::~RuntimeGpu() {
+CudaGpuRuntime::~CudaGpuRuntime() {
   release_kernels();
   device_->call().ctx_set_current(nullptr);
 }
 
-void RuntimeGpu::describe() {
+void CudaGpuRuntime::describe() {
   const cuda::DeviceInfo& info = device_->info();
-  site_.device = info.ordinal;
-  site_.pes_on_device = pes_on_device(setup_.offers, *setup_.placement);
-  site_.name = info.name;
-  site_.pci_address = info.pci_address;
-  site_.uuid = info.uuid;
-  site_.heap_kind = memory_.kind();
-  site_.heap_reason =
-      choose_gpu_heap(setup_.options->text("HEAP"), setup_.offers, *setup_.placement).reason;
-  if (site_.heap_kind == "host" && !info.host_atomics)
-    site_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so kernels' "
+  info_.device = info.ordinal;
+  info_.pes_on_device = pes_on_device(setup_.capabilities_by_pe, *setup_.placement);
+  info_.name = info.name;
+  info_.pci_address = info.pci_address;
+  info_.uuid = info.uuid;
+  info_.heap_kind = memory_.kind();
+  info_.heap_reason =
+      choose_gpu_heap(setup_.options->text("HEAP"), setup_.capabilities_by_pe, *setup_.placement)
+          .reason;
+  if (info_.heap_kind == "host" && !info.host_atomics)
+    info_.heap_reason += "; CUDA names no native atomics of this GPU on host memory, so kernels' "
                          "counters and atomics there are those of PCIe, if the platform has them";
-  site_.multiprocessors = info.multiprocessors;
-  site_.memory_GBps = info.memory_GBps;
-  site_.cooperative_launch = info.cooperative_launch;
-  site_.stream_operations = info.stream_operations;
+  info_.multiprocessors = info.multiprocessors;
+  info_.memory_GBps = info.memory_GBps;
+  info_.cooperative_launch = info.cooperative_launch;
+  info_.stream_operations = info.stream_operations;
 }
 
-void RuntimeGpu::choose_ways() {
+void CudaGpuRuntime::choose_paths() {
   const std::string wanted = setup_.options->text("DEVICE_PATH");
   const auto me = static_cast<std::size_t>(setup_.placement->pe);
   const std::vector<std::string>& why_not = memory_.why_not_mapped();
   for (std::size_t pe = 0; pe < why_not.size(); ++pe) {
-    GpuWay way{DevicePath::load_store, ""};
+    KernelPath way{DevicePath::load_store, ""};
     if (pe == me)
       way.reason = "its own memory";
     else if (!why_not[pe].empty())
@@ -78,19 +81,19 @@ void RuntimeGpu::choose_ways() {
       way = {DevicePath::none, "SHMEMCTL_DEVICE_PATH=" + wanted + " asks for a network"};
     else if (memory_.is_host_memory())
       way.reason = "host memory that both GPUs map";
-    else if (setup_.offers[pe].uuid == setup_.offers[me].uuid)
+    else if (setup_.capabilities_by_pe[pe].uuid == setup_.capabilities_by_pe[me].uuid)
       way.reason = "memory of the same GPU";
     else if (setup_.placement->hosts[pe].machine_id != setup_.placement->hosts[me].machine_id)
       way.reason = "memory of another machine of the NVLink domain";
     else
       way.reason = "peer mapping by NVLink or PCIe";
-    ways_.push_back(std::move(way));
+    paths_by_pe_.push_back(std::move(way));
   }
 }
 
 /// They do not change: parts grow where they are.
-void RuntimeGpu::store_deltas() {
-  const std::size_t n_pes = ways_.size();
+void CudaGpuRuntime::store_deltas() {
+  const std::size_t n_pes = paths_by_pe_.size();
   std::vector<std::int64_t>& deltas = deltas_here_;
   deltas.assign(2 * n_pes, DeviceJob::unreachable);
   const auto delta_of = [](const GpuRegion& region, std::size_t pe) {
@@ -98,7 +101,7 @@ void RuntimeGpu::store_deltas() {
            reinterpret_cast<std::int64_t>(region.base());
   };
   for (std::size_t pe = 0; pe < n_pes; ++pe) {
-    if (ways_[pe].path != DevicePath::load_store)
+    if (paths_by_pe_[pe].path != DevicePath::load_store)
       continue;
     deltas[pe] = delta_of(memory_.heap(), pe);
     deltas[n_pes + pe] = delta_of(memory_.cells(), pe);
@@ -106,12 +109,12 @@ void RuntimeGpu::store_deltas() {
   const std::size_t deltas_bytes = deltas.size() * sizeof deltas[0];
   cuda::copy_now(copy_stream_, deltas_.data(), deltas.data(), deltas_bytes);
   std::vector<std::uint8_t> paths;
-  for (const GpuWay& way : ways_)
+  for (const KernelPath& way : paths_by_pe_)
     paths.push_back(static_cast<std::uint8_t>(way.path));
   cuda::copy_now(copy_stream_, deltas_.data() + deltas_bytes, paths.data(), n_pes);
 }
 
-void RuntimeGpu::make_heap() {
+void CudaGpuRuntime::make_heap() {
   SymmetricHeap::Config config;
   config.limit_bytes = memory_.heap().stride_bytes();
   config.chunk_bytes = std::min<std::size_t>(
@@ -124,7 +127,7 @@ void RuntimeGpu::make_heap() {
   heap_bytes_ = memory_.heap().size_bytes();
 }
 
-DeviceJob RuntimeGpu::job() const {
+DeviceJob CudaGpuRuntime::job() const {
   DeviceJob job{};
   job.pe = setup_.placement->pe;
   job.n_pes = setup_.placement->n_pes;
@@ -133,33 +136,35 @@ DeviceJob RuntimeGpu::job() const {
   job.heap_bytes = heap_bytes_;
   const auto* deltas = reinterpret_cast<const std::int64_t*>(deltas_.data());
   job.heap_delta_bytes = deltas;
-  job.cells_delta_bytes = deltas + ways_.size();
-  set_near(job, deltas_here_.data(), deltas_here_.data() + ways_.size());
+  job.cells_delta_bytes = deltas + paths_by_pe_.size();
+  set_near(job, deltas_here_.data(), deltas_here_.data() + paths_by_pe_.size());
   job.cells = reinterpret_cast<DeviceTeamCells*>(memory.cells().base());
   job.teams = reinterpret_cast<const TeamState*>(mirror_->data());
   job.members = reinterpret_cast<const std::int32_t*>(mirror_->data() + teams_bytes);
-  const auto maps = [](const GpuWay& way) { return way.path == DevicePath::load_store; };
+  const auto maps = [](const KernelPath& way) { return way.path == DevicePath::load_store; };
   if (network_)
     job.network = network_->network();
-  else if (!std::all_of(ways_.begin(), ways_.end(), maps))
-    job.network.path_of_pe = reinterpret_cast<const std::uint8_t*>(deltas + 2 * ways_.size());
+  else if (!std::all_of(paths_by_pe_.begin(), paths_by_pe_.end(), maps))
+    job.network.path_of_pe =
+        reinterpret_cast<const std::uint8_t*>(deltas + 2 * paths_by_pe_.size());
   job.report = &report();
   job.timeout_ns = static_cast<std::uint64_t>(timeout_s_ * 1e9);
   return job;
 }
 
-std::vector<std::int64_t> RuntimeGpu::heap_delta_bytes() const {
-  return {deltas_here_.begin(), deltas_here_.begin() + static_cast<std::ptrdiff_t>(ways_.size())};
+std::vector<std::int64_t> CudaGpuRuntime::heap_delta_bytes() const {
+  return {deltas_here_.begin(),
+          deltas_here_.begin() + static_cast<std::ptrdiff_t>(paths_by_pe_.size())};
 }
 
-void RuntimeGpu::publish_heap() {
+void CudaGpuRuntime::publish_heap() {
   setup_.hooks.publish(memory_.view(region::gpu_heap));
   if (network_)
     network_->refresh(host_ranges());
 }
 
 /// What transports reach of this PE.
-std::vector<HostRange> RuntimeGpu::host_ranges() const {
+std::vector<HostRange> CudaGpuRuntime::host_ranges() const {
   std::vector<HostRange> ranges;
   if (memory_.is_host_memory())
     for (const RegionView& view : views())
@@ -167,14 +172,14 @@ std::vector<HostRange> RuntimeGpu::host_ranges() const {
   return ranges;
 }
 
-void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
+void CudaGpuRuntime::use_network(DeviceNetworkInputs inputs) {
   inputs.pe = setup_.placement->pe;
   inputs.n_pes = setup_.placement->n_pes;
   inputs.wanted = setup_.options->text("DEVICE_PATH");
-  for (std::size_t pe = 0; pe < ways_.size(); ++pe) {
+  for (std::size_t pe = 0; pe < paths_by_pe_.size(); ++pe) {
     const std::string& why_not = memory_.why_not_mapped()[pe];
     inputs.mapped.push_back(why_not.empty());
-    inputs.mapped_reason.push_back(why_not.empty() ? ways_[pe].reason : why_not);
+    inputs.mapped_reason.push_back(why_not.empty() ? paths_by_pe_[pe].reason : why_not);
   }
   if (memory_.is_host_memory())
     inputs.reachable = DeviceNetworkInputs::Reachable::host_memory;
@@ -187,26 +192,26 @@ void RuntimeGpu::use_network(DeviceNetworkInputs inputs) {
   inputs.health = setup_.health;
   inputs.memory = make_cuda_kernel_memory(device_);
   network_ = std::make_unique<DeviceNetworkPart>(std::move(inputs));
-  ways_ = network_->ways();
+  paths_by_pe_ = network_->paths_by_pe();
 }
 
-std::shared_ptr<CopyEngine> RuntimeGpu::agent_copies() {
+std::shared_ptr<CopyEngine> CudaGpuRuntime::agent_copies() {
   return std::make_shared<CudaCopyEngine>(
       device_, setup_.word_atomics ? setup_.word_atomics : make_kernel_word_atomics(),
       *setup_.health, setup_.timeout_s);
 }
 
-void RuntimeGpu::finish() {
+void CudaGpuRuntime::finish() {
   if (network_)
     network_->stop();
 }
 
-void RuntimeGpu::leave_network() noexcept {
+void CudaGpuRuntime::leave_network() noexcept {
   release_kernels();
   network_.reset();
 }
 
-void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
+void* CudaGpuRuntime::allocate(std::size_t size_bytes, std::size_t alignment_bytes) {
   const std::lock_guard lock(heap_mutex_);
   void* address = nullptr;
   setup_.hooks.announcing([&] {
@@ -221,53 +226,53 @@ void* RuntimeGpu::allocate(std::size_t size_bytes, std::size_t alignment_bytes) 
   return address;
 }
 
-void RuntimeGpu::free(void* address) {
+void CudaGpuRuntime::free(void* address) {
   const std::lock_guard lock(heap_mutex_);
   setup_.hooks.announcing([&] {
-    setup_.hooks.barrier(); // nobody may still use what goes
+    setup_.hooks.barrier(); // no PE may still use what is released
     heap_->free(address);
   });
 }
 
 // A heap in host memory is registered with the driver piece by piece as it grows, and the driver
 // takes no range that leaves a registration.
-std::size_t RuntimeGpu::in_one_piece(const void* at, std::size_t size_bytes) const {
+std::size_t CudaGpuRuntime::contiguous_bytes(const void* at, std::size_t size_bytes) const {
   if (!memory_.is_host_memory())
     return size_bytes;
   const std::size_t into = reinterpret_cast<std::uintptr_t>(at) % GpuMemory::granularity_bytes;
   return std::min(size_bytes, GpuMemory::granularity_bytes - into);
 }
 
-void RuntimeGpu::copy(void* to, const void* from, std::size_t size_bytes) {
+void CudaGpuRuntime::copy(void* to, const void* from, std::size_t size_bytes) {
   const std::lock_guard lock(copy_mutex_);
   for (std::size_t done = 0, more = 0; done < size_bytes; done += more) {
     auto* const target = static_cast<std::byte*>(to) + done;
     const auto* const source = static_cast<const std::byte*>(from) + done;
-    more = in_one_piece(target, in_one_piece(source, size_bytes - done));
+    more = contiguous_bytes(target, contiguous_bytes(source, size_bytes - done));
     cuda::copy_now(copy_stream_, target, source, more);
   }
 }
 
-void RuntimeGpu::fill(void* at, int byte, std::size_t size_bytes) {
+void CudaGpuRuntime::fill(void* at, int byte, std::size_t size_bytes) {
   const std::lock_guard lock(copy_mutex_);
   for (std::size_t done = 0, more = 0; done < size_bytes; done += more) {
     auto* const target = static_cast<std::byte*>(at) + done;
-    more = in_one_piece(target, size_bytes - done);
+    more = contiguous_bytes(target, size_bytes - done);
     cuda::fill_now(copy_stream_, target, byte, more);
   }
 }
 
-void RuntimeGpu::wait(GpuStream stream, const char* step) {
+void CudaGpuRuntime::wait(GpuStream stream, const char* step) {
   const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s_ + patience_s));
   Where where;
   where.pe = setup_.placement->pe;
-  const auto look = [this] {
+  const auto on_check = [this] {
     setup_.health->check();
     check();
   };
   bool done = false;
   try {
-    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, look, where);
+    done = wait_for_stream(*device_, static_cast<CUstream>(stream), deadline, on_check, where);
   } catch (...) {
     release_kernels();
     throw;
@@ -277,13 +282,13 @@ void RuntimeGpu::wait(GpuStream stream, const char* step) {
     return;
   release_kernels();
   where.device = device_->text();
-  throw late_error(*device_, step, "wait for the GPU in",
-                   fmt::format("the deadline passed, and the stream of {} ({}) is not done",
-                               device_->text(), site_.pci_address),
-                   where);
+  throw timeout_error(*device_, step, "wait for the GPU in",
+                      fmt::format("the deadline passed, and the stream of {} ({}) is not done",
+                                  device_->text(), info_.pci_address),
+                      where);
 }
 
-void RuntimeGpu::check() {
+void CudaGpuRuntime::check() {
   std::atomic_ref state(report().state);
   if (state.load(std::memory_order_acquire) == WaitReport::written && !released_)
     throw_report();
@@ -291,24 +296,24 @@ void RuntimeGpu::check() {
     network_->check();
 }
 
-void RuntimeGpu::throw_report() const {
+void CudaGpuRuntime::throw_report() const {
   const WaitReport& seen = report();
   if (network_ && is_of_network(seen.kind))
     throw network_->error_of(seen);
   Where where;
   where.pe = setup_.placement->pe;
   where.device = device_->text();
-  const bool is_known = seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < ways_.size();
-  const WaitWords words =
-      words_of_wait(seen, setup_.placement->pe, timeout_s_.load(),
-                    is_known ? ways_[static_cast<std::size_t>(seen.peer)].reason : "");
+  const bool is_known = seen.peer >= 0 && static_cast<std::size_t>(seen.peer) < paths_by_pe_.size();
+  const WaitErrorText words =
+      describe_wait(seen, setup_.placement->pe, timeout_s_.load(),
+                    is_known ? paths_by_pe_[static_cast<std::size_t>(seen.peer)].reason : "");
   throw Error(
       words.code,
-      fmt::format("a kernel of {} ({}), block {}", device_->text(), site_.pci_address, seen.block),
+      fmt::format("a kernel of {} ({}), block {}", device_->text(), info_.pci_address, seen.block),
       words.attempted, words.message, words.fix, where);
 }
 
-void RuntimeGpu::release_kernels() noexcept {
+void CudaGpuRuntime::release_kernels() noexcept {
   std::atomic_ref state(report().state);
   std::uint64_t none = WaitReport::none;
   if (!state.compare_exchange_strong(none, WaitReport::being_written))
@@ -318,13 +323,13 @@ void RuntimeGpu::release_kernels() noexcept {
   state.store(WaitReport::written, std::memory_order_release);
 }
 
-std::vector<RegionView> RuntimeGpu::views() const {
+std::vector<RegionView> CudaGpuRuntime::views() const {
   return {memory_.view(region::gpu_heap), memory_.view(region::gpu_cells)};
 }
 
-/// Runs inside of each change of the state. A team that goes leaves cells of zeros: all its members
-/// have left it (its last sync), and none uses the slot anew before this PE agrees.
-void RuntimeGpu::mirror(const State& state) {
+/// Runs within each change of the state. A destroyed team leaves cells of zeros: all its members
+/// have left its last sync, and none uses the slot again before this PE agrees.
+void CudaGpuRuntime::mirror(const State& state) {
   const std::lock_guard lock(mirror_mutex_);
   const std::size_t lists_bytes = state.members_capacity * sizeof(std::int32_t);
   if (!mirror_)

@@ -1,28 +1,28 @@
-// A PE's GPU, as the runtime sets it up.
+// GpuRuntime over the CUDA driver.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 
-#include "src/cuda/buffers.h"
+#include "src/cuda/device.h"
 #include "src/runtime/gpu/cuda_copy_engine.h"
 #include "src/runtime/gpu/cuda_gpu_memory.h"
 #include "src/runtime/gpu/cuda_user_buffers.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {
 
-class RuntimeGpu final : public GpuPart {
+class CudaGpuRuntime final : public GpuRuntime {
 public:
   /// Collective. Makes the device's context the current one of the calling thread, so that this
   /// thread's launches go there. Throws Error.
-  RuntimeGpu(std::shared_ptr<const cuda::Device> device, GpuSetup setup);
+  CudaGpuRuntime(std::shared_ptr<const cuda::Device> device, GpuSetup setup);
   /// Makes kernels that still wait leave.
-  ~RuntimeGpu() override;
+  ~CudaGpuRuntime() override;
 
-  const GpuSite& site() const override { return site_; }
-  const std::vector<GpuWay>& ways() const override { return ways_; }
+  const GpuInfo& site() const override { return info_; }
+  const std::vector<KernelPath>& paths_by_pe() const override { return paths_by_pe_; }
   DeviceJob job() const override;
   std::vector<std::int64_t> heap_delta_bytes() const override;
   void set_timeout_s(double timeout_s) override { timeout_s_ = timeout_s; }
@@ -39,7 +39,7 @@ public:
   std::vector<RegionView> views() const override;
   bool is_host_memory() const override { return memory_.is_host_memory(); }
   CopyEngine& copies() override { return copies_; }
-  buffers::GpuSide& user_buffers() override { return user_buffers_; }
+  buffers::GpuBufferBackend& user_buffers() override { return user_buffers_; }
   std::shared_ptr<const DeviceMemory> device_memory() const override {
     return memory_.device_memory();
   }
@@ -51,21 +51,21 @@ public:
 
 private:
   void describe();
-  void choose_ways();
+  void choose_paths();
   void make_heap();
   void store_deltas();
   void publish_heap();
   std::vector<HostRange> host_ranges() const;
-  std::size_t in_one_piece(const void* at, std::size_t size_bytes) const;
+  std::size_t contiguous_bytes(const void* at, std::size_t size_bytes) const;
   WaitReport& report() const { return *reinterpret_cast<WaitReport*>(report_.data()); }
   [[noreturn]] void throw_report() const;
 
   std::shared_ptr<const cuda::Device> device_;
   GpuSetup setup_;
-  GpuSite site_;
-  std::vector<GpuWay> ways_;
+  GpuInfo info_;
+  std::vector<KernelPath> paths_by_pe_;
   cuda::Stream stream_;
-  cuda::Stream copy_stream_; ///< not behind kernels, which may wait for what is copied
+  cuda::Stream copy_stream_; ///< separate from kernels, which may wait for what is copied
   std::mutex copy_mutex_;
   GpuMemory memory_;
   CudaCopyEngine copies_;
@@ -82,7 +82,7 @@ private:
   std::mutex mirror_mutex_;
   std::unique_ptr<cuda::DeviceBuffer> mirror_; ///< TeamState[max_teams], then the member lists
   std::array<bool, limits::max_teams> was_in_use_{};
-  std::unique_ptr<DeviceNetworkPart> network_; ///< none before use_network(); goes first
+  std::unique_ptr<DeviceNetworkPart> network_; ///< nullptr before use_network(); destroyed first
 };
 
 } // namespace shmemctl

@@ -1,49 +1,46 @@
 #include "src/runtime/gpu/cuda_stream_wait.h"
 
-#include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "src/base/timeout_words.h"
+#include "src/base/wait.h"
 
 namespace shmemctl {
 
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look, const Where& where) {
-  constexpr int looks_apart = 256, yields = 20'000;
-  constexpr auto longest_sleep = std::chrono::microseconds(200);
+                     const std::function<void()>& on_check, const Where& where) {
+  // Small kernels end within microseconds: no yield before 256 queries.
+  constexpr BackoffPolicy policy{.spins = 256,
+                                 .relaxes = false,
+                                 .yields = 20'000,
+                                 .first_sleep = std::chrono::microseconds(5),
+                                 .yields_per_check = 256};
   const cuda::Current current(device);
-  auto sleep = std::chrono::microseconds(5);
-  for (int count = 1;; ++count) {
+  Backoff backoff(policy);
+  for (;;) {
     const CUresult state = device.call().stream_query(stream);
     if (state == CUDA_SUCCESS)
       return true;
     if (state != CUDA_ERROR_NOT_READY)
       device.require(state, "finish the work of", where);
-    const bool sleeps = count > yields;
-    if (sleeps || count % looks_apart == 0) {
-      look();
-      if (deadline.passed())
-        return false;
-    }
-    if (sleeps) {
-      std::this_thread::sleep_for(sleep);
-      sleep = std::min(2 * sleep, longest_sleep);
-    } else if (count > looks_apart) {
-      std::this_thread::yield();
-    }
+    if (!backoff.pause())
+      continue;
+    on_check();
+    if (deadline.passed())
+      return false;
   }
 }
 
-Error late_error(const cuda::Device& device, const std::string& subject,
-                 const std::string& attempted, const std::string& message, const Where& where) {
-  const cuda::Told told = device.told();
+Error timeout_error(const cuda::Device& device, const std::string& subject,
+                    const std::string& attempted, const std::string& message, const Where& where) {
+  const cuda::DriverReport driver_report = device.driver_report();
   return Error(ExitCode::deadline, subject, attempted,
-               message + (told.words.empty() ? "" : "; " + told.words),
-               told.fix.empty() ? "look with nvidia-smi, and with dmesg for Xid errors; if it only "
-                                  "needs longer, " +
-                                      raise_timeout()
-                                : told.fix,
+               message + (driver_report.words.empty() ? "" : "; " + driver_report.words),
+               driver_report.fix.empty()
+                   ? "look with nvidia-smi, and with dmesg for Xid errors; if it only "
+                     "needs longer, " +
+                         raise_timeout()
+                   : driver_report.fix,
                where);
 }
 

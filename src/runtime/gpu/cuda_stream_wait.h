@@ -1,4 +1,4 @@
-// Waits for streams that have a deadline and look at the job.
+// Waits for CUDA streams, with a deadline and checks of the job's health.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 
 namespace shmemctl {
 
-/// Until all that was put into the stream is done: spins, then yields, then sleeps.
-/// @param look  called now and then; may throw
-/// @param where who waits, for the Error
+/// Waits until all work in the stream is complete: spins, then yields, then sleeps.
+/// @param look  called at intervals; may throw
+/// @param where the waiting PE, for the Error
 /// @return false if the deadline passed
-/// Throws Error (unavailable) with the driver's words if what is in the stream has failed.
+/// Throws Error (unavailable) with the driver's error text if work in the stream has failed.
 bool wait_for_stream(const cuda::Device& device, CUstream stream, const Deadline& deadline,
-                     const std::function<void()>& look, const Where& where = {});
+                     const std::function<void()>& on_check, const Where& where = {});
 
-/// What to throw then: Error (deadline) with what else the driver told of the device.
-/// @param subject, attempted, message as in Error; `message` may say more than that it is late
-Error late_error(const cuda::Device& device, const std::string& subject,
-                 const std::string& attempted, const std::string& message, const Where& where);
+/// The Error to throw then: (deadline), with the driver's report about the device if there is one.
+/// @param subject, attempted, message as in Error
+Error timeout_error(const cuda::Device& device, const std::string& subject,
+                    const std::string& attempted, const std::string& message, const Where& where);
 
 } // namespace shmemctl

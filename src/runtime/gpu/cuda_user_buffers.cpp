@@ -1,10 +1,290 @@
 #include "src/runtime/gpu/cuda_user_buffers.h"
 
+#include <cstring>
+#include <fmt/format.h>
+#include <iterator>
+#include <vector>
+
+#include "src/base/units.h"
+#include "src/runtime/buffers/message.h"
+#include "src/runtime/gpu/cuda_gpu_memory.h"
 #include "src/runtime/gpu/cuda_stream_wait.h"
-#include "src/runtime/gpu/cuda_user_mapping.h"
-#include "src/runtime/gpu/cuda_user_memory.h"
 
 namespace shmemctl {
+
+namespace {
+
+CUdeviceptr number_of(const void* address) {
+  return reinterpret_cast<CUdeviceptr>(address);
+}
+
+std::string name_of(const void* address, std::size_t size_bytes) {
+  return fmt::format("{} of GPU memory at {}", format_size_bytes(size_bytes), address);
+}
+
+/// What CUDA says of an address; zeros of what it does not know.
+struct Facts {
+  CUmemorytype type{};
+  int managed = 0, ordinal = 0, has_ipc_handle = 0;
+  CUmemoryPool pool = nullptr;
+  unsigned long long id = 0;
+};
+Facts facts_of(const cuda::Device& device, CUdeviceptr at) {
+  Facts facts;
+  CUpointer_attribute which[] = {
+      CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+      CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  void* values[] = {&facts.type,           &facts.managed, &facts.ordinal,
+                    &facts.has_ipc_handle, &facts.pool,    &facts.id};
+  device.require(device.call().pointer_get_attributes(std::size(which), which, values, at),
+                 "ask for the kind (cuPointerGetAttributes) of memory of");
+  return facts;
+}
+
+/// A reference to an allocation of cuMemCreate.
+class AllocationHandle {
+public:
+  AllocationHandle(const cuda::Device& device, std::uint64_t at) : device_(device) {
+    device.require(
+        device.call().mem_retain_allocation_handle(&handle_, reinterpret_cast<void*>(at)),
+        "find the allocation (cuMemRetainAllocationHandle) of memory of");
+  }
+  ~AllocationHandle() { device_.call().mem_release(handle_); }
+  AllocationHandle(const AllocationHandle&) = delete;
+  AllocationHandle& operator=(const AllocationHandle&) = delete;
+  CUmemGenericAllocationHandle get() const { return handle_; }
+
+private:
+  const cuda::Device& device_;
+  CUmemGenericAllocationHandle handle_{};
+};
+
+void require_own(const cuda::Device& device, const Facts& facts, const void* address,
+                 std::size_t size_bytes) {
+  if (facts.managed != 0)
+    throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
+                "it is managed memory (cudaMallocManaged), whose pages wander between host and GPU",
+                "register memory of cudaMalloc, of cuMemCreate, or of the host");
+  if (facts.ordinal != device.info().ordinal)
+    throw Error(
+        ExitCode::usage, name_of(address, size_bytes), "register",
+        fmt::format("it is memory of GPU {}, and this PE's is {}", facts.ordinal, device.text()),
+        "allocate it on the PE's GPU (Runtime::gpu()->site().device)");
+}
+
+/// Why the allocation cannot be handed on as a descriptor; else its descriptor is in `file`.
+std::string export_piece(const cuda::Device& device, const GpuPiece& piece, FileDescriptor& file) {
+  const AllocationHandle handle(device, piece.begin);
+  CUmemAllocationProp properties{};
+  device.require(device.call().mem_get_allocation_properties_from_handle(&properties, handle.get()),
+                 "ask for the properties of an allocation of");
+  if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
+    return fmt::format(
+        "its allocation of {} was made without file descriptors (requestedHandleTypes is {:#x})",
+        format_size_bytes(piece.size_bytes), static_cast<int>(properties.requestedHandleTypes));
+  int descriptor = -1;
+  device.require(device.call().mem_export_to_shareable_handle(
+                     &descriptor, handle.get(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                 "export (cuMemExportToShareableHandle) memory of");
+  file = FileDescriptor(descriptor);
+  return {};
+}
+
+void share_virtual_memory(const cuda::Device& device, GpuShare& share) {
+  if (share.pieces.size() > buffers::max_parts) {
+    share.reason = fmt::format("it lies in {} allocations, and one message holds {}",
+                               share.pieces.size(), buffers::max_parts);
+    return;
+  }
+  for (const GpuPiece& piece : share.pieces) {
+    FileDescriptor file;
+    share.reason = export_piece(device, piece, file);
+    if (!share.reason.empty()) {
+      share.files.clear();
+      return;
+    }
+    share.files.push_back(std::move(file));
+  }
+  share.memory = BufferMemory::gpu_descriptors;
+  share.reason = fmt::format("file descriptors of {} allocation{} of {}", share.pieces.size(),
+                             share.pieces.size() == 1 ? "" : "s", device.text());
+}
+
+void share_by_handle(const cuda::Device& device, GpuShare& share) {
+  if (share.pieces.size() > 1) {
+    share.reason = fmt::format("it lies in {} allocations of cudaMalloc", share.pieces.size());
+    return;
+  }
+  CUipcMemHandle handle{};
+  device.require(device.call().ipc_get_mem_handle(&handle, share.pieces.front().begin),
+                 "get a handle (cuIpcGetMemHandle) of memory of");
+  share.handle.assign(handle.reserved, sizeof handle.reserved);
+  share.memory = BufferMemory::gpu_handle;
+  share.reason = "CUDA's handle of an allocation of " + device.text();
+}
+
+} // namespace
+
+std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
+                                std::size_t size_bytes) {
+  std::vector<GpuPiece> pieces;
+  const CUdeviceptr end = number_of(address) + size_bytes;
+  for (CUdeviceptr at = number_of(address); at < end;) {
+    const Facts facts = facts_of(device, at);
+    CUdeviceptr begin = 0;
+    std::size_t length_bytes = 0;
+    if (facts.type == CU_MEMORYTYPE_DEVICE)
+      device.require(device.call().mem_get_address_range(&begin, &length_bytes, at),
+                     "ask for an allocation (cuMemGetAddressRange) of");
+    if (at - begin >= length_bytes)
+      throw Error(ExitCode::usage, name_of(address, size_bytes), "register",
+                  fmt::format("it is not allocated from byte {} on", at - number_of(address)),
+                  "register memory that is allocated");
+    pieces.push_back({begin, length_bytes, facts.id});
+    at = begin + length_bytes;
+  }
+  return pieces;
+}
+
+GpuShare share_user_memory(const cuda::Device& device, const void* address,
+                           std::size_t size_bytes) {
+  const Facts facts = facts_of(device, number_of(address));
+  require_own(device, facts, address, size_bytes);
+  GpuShare share;
+  share.device = device.info().uuid;
+  share.pieces = pieces_of(device, address, size_bytes);
+  try {
+    if (facts.pool)
+      share.reason = "it is memory of a pool (cudaMallocAsync), which CUDA shares only as a whole";
+    else if (facts.has_ipc_handle != 0)
+      share_by_handle(device, share);
+    else
+      share_virtual_memory(device, share);
+  } catch (const Error& error) {
+    share.files.clear();
+    share.reason = error.message();
+  }
+  return share;
+}
+
+namespace {
+
+std::string subject_of(const buffers::GpuImport& import, const cuda::Device& device) {
+  return fmt::format("a buffer of PE {} for {} ({})", import.owner_pe, device.text(),
+                     device.info().pci_address);
+}
+
+/// Allocations of cuMemCreate, contiguous as in their owner's address space.
+class DescriptorMapping final : public buffers::GpuMapping {
+public:
+  DescriptorMapping(std::shared_ptr<const cuda::Device> device, const buffers::GpuImport& import)
+      : device_(std::move(device)), subject_(subject_of(import, *device_)) {
+    for (const auto& piece : import.pieces)
+      size_bytes_ += static_cast<std::size_t>(piece.size_bytes);
+    const cuda::Current current(*device_);
+    require(device_->call().mem_address_reserve(&base_, size_bytes_, 0, 0, 0),
+            "reserve addresses (cuMemAddressReserve) for");
+    try {
+      for (const auto& piece : import.pieces)
+        add(piece);
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+  ~DescriptorMapping() override {
+    const cuda::QuietCurrent current(*device_);
+    undo();
+  }
+  DescriptorMapping(const DescriptorMapping&) = delete;
+  DescriptorMapping& operator=(const DescriptorMapping&) = delete;
+  std::byte* base() const override { return reinterpret_cast<std::byte*>(base_); }
+
+private:
+  void require(CUresult result, const char* attempted) const {
+    device_->driver().require(result, subject_, attempted);
+  }
+
+  void add(const buffers::GpuImport::Piece& piece) {
+    CUmemGenericAllocationHandle handle{};
+    // The driver takes the number of a descriptor as a pointer.
+    void* const theirs = reinterpret_cast<void*>(static_cast<std::uintptr_t>(piece.descriptor));
+    require(device_->call().mem_import_from_shareable_handle(
+                &handle, theirs, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+            "import (cuMemImportFromShareableHandle)");
+    const CUdeviceptr at = base_ + mapped_bytes_;
+    const auto size_bytes = static_cast<std::size_t>(piece.size_bytes);
+    const CUresult mapped = device_->call().mem_map(at, size_bytes, 0, handle, 0);
+    device_->call().mem_release(handle); // what is mapped keeps the memory
+    require(mapped, "map (cuMemMap)");
+    sizes_.push_back(size_bytes);
+    mapped_bytes_ += size_bytes;
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device_->info().ordinal;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    require(device_->call().mem_set_access(at, size_bytes, &access, 1),
+            "allow access (cuMemSetAccess) to");
+  }
+
+  /// CUDA takes back whole mappings only.
+  void undo() noexcept {
+    CUdeviceptr at = base_;
+    for (const std::size_t size_bytes : sizes_) {
+      device_->call().mem_unmap(at, size_bytes);
+      at += size_bytes;
+    }
+    device_->call().mem_address_free(base_, size_bytes_);
+  }
+
+  std::shared_ptr<const cuda::Device> device_;
+  std::string subject_;
+  std::size_t size_bytes_ = 0, mapped_bytes_ = 0;
+  CUdeviceptr base_ = 0;
+  std::vector<std::size_t> sizes_; ///< of what is mapped
+};
+
+/// An allocation of cudaMalloc.
+class HandleMapping final : public buffers::GpuMapping {
+public:
+  HandleMapping(std::shared_ptr<const cuda::Device> device, const buffers::GpuImport& import)
+      : device_(std::move(device)) {
+    const std::string subject = subject_of(import, *device_);
+    CUipcMemHandle handle{};
+    if (import.handle.size() != sizeof handle.reserved)
+      throw Error(ExitCode::unavailable, subject, "map", "its owner has sent no handle",
+                  "start all PEs with the same version of this tool");
+    std::memcpy(handle.reserved, import.handle.data(), sizeof handle.reserved);
+    const cuda::Current current(*device_);
+    device_->driver().require(
+        device_->call().ipc_open_mem_handle(&base_, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+        subject, "map (cuIpcOpenMemHandle)");
+  }
+  ~HandleMapping() override {
+    const cuda::QuietCurrent current(*device_);
+    device_->call().ipc_close_mem_handle(base_);
+  }
+  HandleMapping(const HandleMapping&) = delete;
+  HandleMapping& operator=(const HandleMapping&) = delete;
+  std::byte* base() const override { return reinterpret_cast<std::byte*>(base_); }
+
+private:
+  std::shared_ptr<const cuda::Device> device_;
+  CUdeviceptr base_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda::Device> device,
+                                                     const buffers::GpuImport& import) {
+  if (const std::string why = why_no_peer_access(*device, import.device); !why.empty())
+    throw Error(ExitCode::unavailable, subject_of(import, *device), "map", why,
+                "look with shmemctl topo at the paths between the GPUs");
+  if (import.memory == BufferMemory::gpu_descriptors)
+    return std::make_unique<DescriptorMapping>(std::move(device), import);
+  return std::make_unique<HandleMapping>(std::move(device), import);
+}
 
 CudaUserBuffers::CudaUserBuffers(std::shared_ptr<const cuda::Device> device, int pe,
                                  JobHealth& health, double timeout_s)
@@ -63,7 +343,7 @@ std::unique_ptr<cuda::Stream> CudaUserBuffers::take_stream() {
   return std::make_unique<cuda::Stream>(device_);
 }
 
-/// A stream whose copy has failed or is not done goes.
+/// A stream whose copy has failed or is incomplete is destroyed.
 void CudaUserBuffers::copy(void* to, const void* from, std::size_t size_bytes) {
   if (size_bytes == 0)
     return;
@@ -74,7 +354,7 @@ void CudaUserBuffers::copy(void* to, const void* from, std::size_t size_bytes) {
   where.pe = pe_;
   if (!wait_for_stream(
           *device_, stream->get(), deadline, [this] { health_.check(); }, where))
-    throw late_error(*device_, "a copy of " + text(), "wait for", "the deadline passed", where);
+    throw timeout_error(*device_, "a copy of " + text(), "wait for", "the deadline passed", where);
   const std::lock_guard lock(streams_mutex_);
   idle_.push_back(std::move(stream));
 }

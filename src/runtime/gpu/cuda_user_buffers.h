@@ -1,17 +1,34 @@
-// Registered buffers of GPU memory, by CUDA: what they are made of, and how others map them.
+// Registered buffers in GPU memory: queries, export, and mapping of another PE's.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "src/base/job_health.h"
 #include "src/cuda/device.h"
-#include "src/runtime/buffers/gpu_side.h"
+#include "src/memory/buffers/buffer_pool.h"
+#include "src/runtime/buffers/gpu_buffer_backend.h"
 
 namespace shmemctl {
 
-class CudaUserBuffers final : public buffers::GpuSide {
+/// The allocations that hold these bytes, in order. The device's context is current. Throws Error
+/// (usage) if a part is not allocated.
+std::vector<GpuPiece> pieces_of(const cuda::Device& device, const void* address,
+                                std::size_t size_bytes);
+
+/// What is to be driver_report to others. The device's context is current. Throws Error (usage) for
+/// memory that is not this device's own, or not all allocated.
+GpuShare share_user_memory(const cuda::Device& device, const void* address, std::size_t size_bytes);
+
+// Another PE's registered GPU memory, mapped for this PE's device.
+
+/// Throws Error (unavailable) that names PE, device and call.
+std::unique_ptr<buffers::GpuMapping> map_user_memory(std::shared_ptr<const cuda::Device> device,
+                                                     const buffers::GpuImport& import);
+
+class CudaUserBuffers final : public buffers::GpuBufferBackend {
 public:
   /// @param health must outlive it
   CudaUserBuffers(std::shared_ptr<const cuda::Device> device, int pe, JobHealth& health,

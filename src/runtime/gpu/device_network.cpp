@@ -22,14 +22,14 @@ direct::DirectTransport* find_ibgda(const std::vector<Transport*>& transports) {
 struct DeviceNetworkPart::Impl {
   explicit Impl(DeviceNetworkInputs wanted)
       : inputs(std::move(wanted)), ranges(inputs.host_memory) {
-    ways.resize(static_cast<std::size_t>(inputs.n_pes));
-    if (inputs.ibgda && (is_host_memory() || inputs.no_gpu_queues.empty()))
+    paths_by_pe.resize(static_cast<std::size_t>(inputs.n_pes));
+    if (inputs.ibgda && (is_host_memory() || inputs.no_ibgda_gpu_memory.empty()))
       queues = std::make_unique<DeviceQueues>(*inputs.ibgda, inputs.memory, inputs.n_pes);
-    for (std::size_t pe = 0; pe < ways.size(); ++pe)
-      ways[pe] = choose(pe);
+    for (std::size_t pe = 0; pe < paths_by_pe.size(); ++pe)
+      paths_by_pe[pe] = choose(pe);
     const auto uses = [&](DevicePath path) {
-      return std::any_of(ways.begin(), ways.end(),
-                         [&](const GpuWay& way) { return way.path == path; });
+      return std::any_of(paths_by_pe.begin(), paths_by_pe.end(),
+                         [&](const KernelPath& gpu_path) { return gpu_path.path == path; });
     };
     if (!uses(DevicePath::ibgda))
       queues.reset();
@@ -38,17 +38,17 @@ struct DeviceNetworkPart::Impl {
     if (!uses(DevicePath::proxy) && !uses(DevicePath::ibgda) && !uses(DevicePath::none))
       return;
     std::vector<std::uint8_t> paths;
-    for (const GpuWay& way : ways)
-      paths.push_back(static_cast<std::uint8_t>(way.path));
+    for (const KernelPath& path : paths_by_pe)
+      paths.push_back(static_cast<std::uint8_t>(path.path));
     path_of_pe.emplace(inputs.memory, paths);
   }
 
   bool is_host_memory() const {
     return inputs.reachable == DeviceNetworkInputs::Reachable::host_memory;
   }
-  bool wants_queues() const { return inputs.wanted == "ibgda" || inputs.far_by_queues; }
+  bool wants_queues() const { return inputs.wanted == "ibgda" || inputs.prefer_ibgda; }
 
-  GpuWay choose(std::size_t pe) const {
+  KernelPath choose(std::size_t pe) const {
     const bool is_mapped = inputs.mapped[pe];
     const bool by_network = inputs.wanted == "proxy" || inputs.wanted == "ibgda";
     if (is_mapped && (!by_network || static_cast<int>(pe) == inputs.pe))
@@ -57,52 +57,53 @@ struct DeviceNetworkPart::Impl {
         is_mapped ? "SHMEMCTL_DEVICE_PATH=" + inputs.wanted : inputs.mapped_reason[pe];
     if (inputs.wanted == "p2p")
       return {DevicePath::none, why + ", and SHMEMCTL_DEVICE_PATH=p2p allows nothing else"};
-    Transport* const way = inputs.ways[pe];
-    if (!way) // another heap would change nothing
+    Transport* const transport = inputs.transports_by_pe[pe];
+    if (!transport) // another heap would change nothing
       return {DevicePath::none, why + ", and no transport reaches it"};
     if (inputs.reachable == DeviceNetworkInputs::Reachable::nothing)
       return {DevicePath::none, why + "; no network: " + inputs.unreachable_reason};
     if (wants_queues() && queues && queues->reaches(static_cast<int>(pe)))
       return {DevicePath::ibgda, why + ": queues of " +
                                      inputs.ibgda->connection(static_cast<int>(pe)) +
-                                     (is_host_memory() ? "" : "; " + inputs.gpu_queues_way)};
+                                     (is_host_memory() ? "" : "; " + inputs.ibgda_gpu_memory_path)};
     const std::string no_queues = wants_queues() ? why_no_queues(pe) : "";
     return {DevicePath::proxy,
             why + (no_queues.empty() ? "" : ", " + no_queues) + ": proxy over " +
-                (inputs.gpu_memory_way.empty() ? way->name() : inputs.gpu_memory_way)};
+                (inputs.gpu_memory_path.empty() ? transport->name() : inputs.gpu_memory_path)};
   }
 
   /// Why kernels do not post to an HCA themselves, where they were asked to.
   std::string why_no_queues(std::size_t pe) const {
     if (!inputs.ibgda)
       return "but ibgda is not among the job's transports";
-    if (!is_host_memory() && !inputs.no_gpu_queues.empty())
-      return "but " + inputs.no_gpu_queues;
+    if (!is_host_memory() && !inputs.no_ibgda_gpu_memory.empty())
+      return "but " + inputs.no_ibgda_gpu_memory;
     return queues && queues->reaches(static_cast<int>(pe)) ? "" : "but ibgda has no queue to it";
   }
 
   void make_proxy() {
-    std::vector<Transport*> below = inputs.ways;
+    std::vector<Transport*> below = inputs.transports_by_pe;
     if (is_host_memory())
-      for (Transport*& way : below)
-        way = way ? reachable_way(*way) : nullptr;
+      for (Transport*& transport : below)
+        transport = transport ? host_staged(*transport) : nullptr;
     proxy = std::make_unique<KernelProxy>(std::move(below), *inputs.health, inputs.proxy,
                                           inputs.memory);
   }
-  Transport* reachable_way(Transport& below) {
-    const auto found = std::find_if(made_ways.begin(), made_ways.end(), [&](const auto& made) {
-      return &made->for_host_memory() == &below;
-    });
-    if (found != made_ways.end())
+  Transport* host_staged(Transport& below) {
+    const auto found =
+        std::find_if(staged_transports.begin(), staged_transports.end(),
+                     [&](const auto& made) { return &made->for_host_memory() == &below; });
+    if (found != staged_transports.end())
       return found->get();
-    made_ways.push_back(std::make_unique<HostReachableWay>(below, ranges, inputs.memory));
-    return made_ways.back().get();
+    staged_transports.push_back(
+        std::make_unique<HostStagedTransport>(below, ranges, inputs.memory));
+    return staged_transports.back().get();
   }
 
   DeviceNetworkInputs inputs;
   HostRanges ranges;
-  std::vector<GpuWay> ways;
-  std::vector<std::unique_ptr<HostReachableWay>> made_ways;
+  std::vector<KernelPath> paths_by_pe;
+  std::vector<std::unique_ptr<HostStagedTransport>> staged_transports;
   mutable std::mutex mutex; ///< of `queues`
   std::unique_ptr<DeviceQueues> queues;
   std::unique_ptr<KernelProxy> proxy;
@@ -126,8 +127,8 @@ DeviceNetwork DeviceNetworkPart::network() const {
   return network;
 }
 
-const std::vector<GpuWay>& DeviceNetworkPart::ways() const {
-  return impl_->ways;
+const std::vector<KernelPath>& DeviceNetworkPart::paths_by_pe() const {
+  return impl_->paths_by_pe;
 }
 
 void DeviceNetworkPart::refresh(const std::vector<HostRange>& host_memory) {
@@ -227,15 +228,15 @@ Error DeviceNetworkPart::error_of(const WaitReport& report) const {
     }
   const Words words = words_of(report);
   const std::string whom = report.peer < 0 ? "all PEs" : "PE " + std::to_string(report.peer);
-  std::string way;
-  if (report.peer >= 0 && static_cast<std::size_t>(report.peer) < impl_->ways.size())
-    way = " (" + impl_->ways[static_cast<std::size_t>(report.peer)].reason + ")";
+  std::string reason;
+  if (report.peer >= 0 && static_cast<std::size_t>(report.peer) < impl_->paths_by_pe.size())
+    reason = " (" + impl_->paths_by_pe[static_cast<std::size_t>(report.peer)].reason + ")";
   Where where;
   where.pe = impl_->inputs.pe;
   return {words.code,
           "a kernel, block " + std::to_string(report.block),
           words.attempted + " " + whom,
-          words.message + way,
+          words.message + reason,
           words.fix,
           where};
 }

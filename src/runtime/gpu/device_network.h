@@ -1,4 +1,4 @@
-// What kernels reach PEs by that are not mapped: a proxy of their own, or the HCA's queues.
+// How kernels reach PEs that are not mapped: a proxy of their own, or the HCA's QPs.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "kernels/device_job.h"
 #include "src/runtime/gpu/gpu.h"
-#include "src/runtime/gpu/host_reachable_way.h"
+#include "src/runtime/gpu/host_staged_transport.h"
 #include "src/runtime/gpu/kernel_memory.h"
 #include "src/runtime/proxy/proxy.h"
 #include "transports/host_memory_only.h"
@@ -21,30 +21,30 @@ class DirectTransport;
 
 struct DeviceNetworkInputs {
   int pe = 0, n_pes = 1;
-  /// DEVICE_PATH: "auto", "p2p", "proxy", "ibgda". The last two also take the place of loads
-  /// and stores, but not towards this PE itself.
+  /// DEVICE_PATH: "auto", "p2p", "proxy", "ibgda". The last two also replace loads and stores,
+  /// except to this PE itself.
   std::string wanted = "auto";
   /// By PE: kernels can load and store there; and by what (or why not), one clause.
   std::vector<bool> mapped;
   std::vector<std::string> mapped_reason;
   /// By PE: the transport in use, as Rma has it; nullptr: none.
-  std::vector<Transport*> ways;
+  std::vector<Transport*> transports_by_pe;
   /// The direct transport for GPUs, if the job has it; see find_ibgda().
   direct::DirectTransport* ibgda = nullptr;
   /// With "auto": kernels post to its queues where they map nothing, rather than to the proxy.
-  bool far_by_queues = false;
+  bool prefer_ibgda = false;
   /// Why its HCA does not take heaps of GPU memory, on all PEs: one clause; "" if it does.
-  std::string no_gpu_queues = std::string("the HCA ") + host_memory_only;
-  std::string gpu_queues_way; ///< how it does: one clause
+  std::string no_ibgda_gpu_memory = std::string("the HCA ") + host_memory_only;
+  std::string ibgda_gpu_memory_path; ///< how it does: one clause
   /// What transports reach of the regions gpu_heap and gpu_cells.
   enum class Reachable {
     nothing,     ///< `unreachable_reason` says why: no PE has a path by network
     host_memory, ///< they are host memory: what a kernel names outside of it is copied
-    all          ///< `ways` see to GPU memory
+    all          ///< `transports_by_pe` handle GPU memory
   };
   Reachable reachable = Reachable::nothing;
   std::string unreachable_reason;
-  std::string gpu_memory_way;         ///< GpuSite::network
+  std::string gpu_memory_path;        ///< GpuInfo::network
   std::vector<HostRange> host_memory; ///< of this PE: its parts of the regions
   ProxyOptions proxy;                 ///< as for the runtime's own proxy: see proxy_options()
   JobHealth* health = nullptr;
@@ -67,13 +67,13 @@ public:
   /// For the next launch.
   DeviceNetwork network() const;
   /// By PE.
-  const std::vector<GpuWay>& ways() const;
+  const std::vector<KernelPath>& paths_by_pe() const;
   /// Regions have grown, and transports know it. Launches before go on with what they have.
   void refresh(const std::vector<HostRange>& host_memory);
   /// Throws what the proxy has failed with, if it has.
   void check();
-  /// The Error for what a kernel has reported of the network (is_of_network()). A failure of the
-  /// proxy goes before it.
+  /// The Error for a kernel's report about the network (is_of_network()). A failure of the proxy
+  /// takes precedence.
   Error error_of(const WaitReport& report) const;
   /// No kernel runs. Completes what they have asked for, and ends. Throws the first Error, also on
   /// another call; without it the destructor refuses what is left.

@@ -75,7 +75,7 @@ std::shared_ptr<KernelMapping> DeviceQueues::register_page(const void* address) 
   std::shared_ptr<KernelMapping> mapping = known.lock();
   if (!mapping) {
     mapping = std::make_shared<KernelMapping>(memory_, reinterpret_cast<void*>(page), page_bytes,
-                                              KernelMemory::HostPart::registers);
+                                              KernelMemory::HostMemoryKind::registers);
     known = mapping;
   }
   return mapping;

@@ -1,5 +1,5 @@
-// The HCA's queues as kernels use them: a copy of the queue table whose addresses are theirs, and
-// the words that they share.
+// The HCA's QPs as kernels use them: a copy of the QP table with device addresses, and the words
+// that kernels share.
 #pragma once
 
 #include <deque>
@@ -47,7 +47,7 @@ private:
   struct Number {
     std::uint32_t pe, rail, lane;
   };
-  /// Calls `use(place, number)` with each queue's place in what follows.
+  /// Calls `use(index, number)` for each QP, with its index in the arrays below.
   template <class Use>
   void each_queue(const direct::QueueTable& table, const Use& use) const;
 
@@ -55,7 +55,7 @@ private:
   /// them has it.
   std::map<std::uintptr_t, std::weak_ptr<KernelMapping>> register_pages_;
   std::uint32_t queues_per_pe_;
-  std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and queue; nullptr: there is none
+  std::vector<std::unique_ptr<Queue>> mapped_; ///< by PE and QP; nullptr: none
   KernelArray<mlx5::QueueWords> words_;        ///< the same
   KernelArray<QueueMarks> marks_;              ///< the same
   KernelArray<std::uint64_t> locks_;

@@ -1,5 +1,5 @@
-// What a PE has of a GPU: the device, a symmetric heap in its memory (or in host memory that it
-// maps), and the state that kernels are given. No CUDA header: builds without CUDA have this too.
+// A PE's GPU: the device, a symmetric heap in its memory (or in host memory that it maps), and the
+// state passed to kernels. No CUDA header: builds without CUDA have this too.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 namespace shmemctl {
 
 /// Where a PE's kernels run, and what its heap is made of.
-struct GpuSite {
+struct GpuInfo {
   int device = -1;       ///< CUDA's ordinal in this process
   int pes_on_device = 1; ///< PEs of this machine that share it
   std::string name, pci_address, uuid;
   std::string heap_kind;   ///< "vmm", "fabric", "ipc", "host"
   std::string heap_reason; ///< why that one: one clause
   int multiprocessors = 0;
-  double memory_GBps = 0; ///< its own memory's, reads and writes together; 0: not told
+  double memory_GBps = 0; ///< bandwidth of its own memory, reads and writes together; 0: unknown
   bool cooperative_launch = false, stream_operations = false;
 };
 
 /// How kernels of this PE reach another one.
-struct GpuWay {
+struct KernelPath {
   DevicePath path = DevicePath::none;
   std::string reason; ///< by what, or why not: one clause ("NVLink or PCIe peer mapping",
                       ///< "on another virtual node: proxy over libfabric")
@@ -39,15 +39,15 @@ using GpuStream = void*;
 class PeGpu {
 public:
   virtual ~PeGpu() = default;
-  virtual const GpuSite& site() const = 0;
-  virtual const std::vector<GpuWay>& ways() const = 0; ///< by PE
-  /// By value to kernels. Renewed by a heap that grows and by teams that come and go: take it
-  /// anew for each launch.
+  virtual const GpuInfo& site() const = 0;
+  virtual const std::vector<KernelPath>& paths_by_pe() const = 0; ///< by PE
+  /// Passed to kernels by value. Changes when the heap grows and when teams are created or
+  /// destroyed: call it again for each launch.
   virtual DeviceJob job() const = 0;
   /// By PE: its heap here is at my own address plus this; DeviceJob::unreachable if kernels cannot
   /// load and store there.
   virtual std::vector<std::int64_t> heap_delta_bytes() const = 0;
-  /// The longest that kernels and wait() wait from now on, in the place of TIMEOUT.
+  /// The timeout of kernels and of wait() from now on, instead of TIMEOUT.
   virtual void set_timeout_s(double timeout_s) = 0;
 
   /// Collective, with a barrier: symmetric memory that kernels and copy engines reach; zeroed when
@@ -58,12 +58,12 @@ public:
 
   /// The PE's own stream: of the highest priority, waits for no other one.
   virtual GpuStream stream() = 0;
-  /// Copies between any memory of the host and of this PE's address space; done on return.
+  /// Copies between any memory of the host and of this PE's address space; complete on return.
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
   /// Fills memory of the device; done on return.
   virtual void fill(void* at, int byte, std::size_t size_bytes) = 0;
-  /// Until all that was put into the stream is done, or TIMEOUT. Throws Error: what a wait of a
-  /// kernel has reported (PE, peer, expected, seen), a kernel's failure in the driver's words, a
+  /// Waits until all work in the stream is complete, or TIMEOUT. Throws Error: the report of a
+  /// kernel's wait (PE, peer, expected, seen), a kernel's failure with the driver's error text, a
   /// lost PE of the job, or the deadline.
   virtual void wait(GpuStream stream, const char* step) = 0;
   /// Throws what a kernel's wait has reported, if one has.

@@ -1,15 +1,15 @@
 // Builds without CUDA.
 #include "src/base/error.h"
-#include "src/runtime/gpu/gpu_part.h"
+#include "src/runtime/gpu/gpu_runtime.h"
 
 namespace shmemctl {
 
-std::unique_ptr<GpuSeat> open_gpu(const Options&, const GpuWish&, std::string& why) {
+std::unique_ptr<OpenedGpu> open_gpu(const Options&, const GpuPreference&, std::string& why) {
   why = "this build of shmemctl has no CUDA";
   return nullptr;
 }
 
-std::unique_ptr<GpuPart> make_gpu_part(std::unique_ptr<GpuSeat>, GpuSetup) {
+std::unique_ptr<GpuRuntime> make_gpu_runtime(std::unique_ptr<OpenedGpu>, GpuSetup) {
   throw Error(ExitCode::unavailable, "the GPU", "use", "this build of shmemctl has no CUDA",
               "use a build with CUDA (shmemctl --version)");
 }

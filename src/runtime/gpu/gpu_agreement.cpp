@@ -4,81 +4,89 @@
 
 namespace shmemctl {
 
-std::string to_line(const GpuOffer& offer) {
-  return offer.there ? std::string("gpu ") + (offer.shareable ? "1 " : "0 ") + offer.uuid +
-                           (offer.fabric.empty() ? "" : " " + offer.fabric)
-                     : "none " + offer.reason;
+std::string to_line(const GpuCapabilities& capabilities) {
+  return capabilities.there
+             ? std::string("gpu ") + (capabilities.shareable ? "1 " : "0 ") + capabilities.uuid +
+                   (capabilities.fabric.empty() ? "" : " " + capabilities.fabric)
+             : "none " + capabilities.reason;
 }
 
-GpuOffer gpu_offer_of(const std::string& line) {
+GpuCapabilities parse_gpu_capabilities(const std::string& line) {
   constexpr std::size_t head = 6; // "gpu 1 "
-  GpuOffer offer;
+  GpuCapabilities capabilities;
   if (line.rfind("none ", 0) == 0) {
-    offer.reason = line.substr(5);
+    capabilities.reason = line.substr(5);
   } else if (line.size() >= head && line.rfind("gpu ", 0) == 0) {
-    offer.there = true;
-    offer.shareable = line[4] == '1';
+    capabilities.there = true;
+    capabilities.shareable = line[4] == '1';
     const std::size_t space = line.find(' ', head);
-    offer.uuid = line.substr(head, space == std::string::npos ? space : space - head);
-    offer.fabric = space == std::string::npos ? "" : line.substr(space + 1);
+    capabilities.uuid = line.substr(head, space == std::string::npos ? space : space - head);
+    capabilities.fabric = space == std::string::npos ? "" : line.substr(space + 1);
   } else {
-    offer.reason = "it runs another version of this tool";
+    capabilities.reason = "it runs another version of this tool";
   }
-  return offer;
+  return capabilities;
 }
 
-std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& placement) {
-  const auto without = std::find_if(offers.begin(), offers.end(),
-                                    [](const GpuOffer& offer) { return !offer.there; });
-  if (without == offers.end())
+std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                        const Placement& placement) {
+  const auto without =
+      std::find_if(capabilities_by_pe.begin(), capabilities_by_pe.end(),
+                   [](const GpuCapabilities& capabilities) { return !capabilities.there; });
+  if (without == capabilities_by_pe.end())
     return "";
   const bool nobody =
-      std::none_of(offers.begin(), offers.end(), [](const GpuOffer& offer) { return offer.there; });
+      std::none_of(capabilities_by_pe.begin(), capabilities_by_pe.end(),
+                   [](const GpuCapabilities& capabilities) { return capabilities.there; });
   if (nobody)
-    return offers[static_cast<std::size_t>(placement.pe)].reason;
-  const auto pe = static_cast<std::size_t>(without - offers.begin());
+    return capabilities_by_pe[static_cast<std::size_t>(placement.pe)].reason;
+  const auto pe = static_cast<std::size_t>(without - capabilities_by_pe.begin());
   return "PE " + std::to_string(pe) + " on " + placement.hosts[pe].host_name +
          " has no GPU: " + without->reason;
 }
 
 namespace {
 
-/// An NVLink domain that has PEs of several machines; "" if there is none, or if not every PE can
-/// hand on its memory so.
-std::string domain_of_machines(const std::vector<GpuOffer>& offers, const Placement& placement) {
+/// An NVLink domain that contains PEs of several machines; "" if there is none, or if not every PE
+/// can export its memory there.
+std::string domain_of_machines(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                               const Placement& placement) {
   std::string found;
-  for (std::size_t a = 0; a < offers.size(); ++a) {
-    if (offers[a].fabric.empty())
+  for (std::size_t a = 0; a < capabilities_by_pe.size(); ++a) {
+    if (capabilities_by_pe[a].fabric.empty())
       return "";
     for (std::size_t b = 0; b < a && found.empty(); ++b)
-      if (offers[a].fabric == offers[b].fabric &&
+      if (capabilities_by_pe[a].fabric == capabilities_by_pe[b].fabric &&
           placement.hosts[a].machine_id != placement.hosts[b].machine_id)
-        found = offers[a].fabric;
+        found = capabilities_by_pe[a].fabric;
   }
   return found;
 }
 
 } // namespace
 
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers,
+HeapKind choose_gpu_heap(const std::string& wanted,
+                         const std::vector<GpuCapabilities>& capabilities_by_pe,
                          const Placement& placement) {
   if (wanted != "auto")
     return {wanted, "SHMEMCTL_HEAP asks for it"};
-  if (const std::string domain = domain_of_machines(offers, placement); !domain.empty())
+  if (const std::string domain = domain_of_machines(capabilities_by_pe, placement); !domain.empty())
     return {"fabric", "PEs of several machines are in the NVLink domain " + domain};
-  const auto without = std::find_if(offers.begin(), offers.end(),
-                                    [](const GpuOffer& offer) { return !offer.shareable; });
-  if (without == offers.end())
+  const auto without =
+      std::find_if(capabilities_by_pe.begin(), capabilities_by_pe.end(),
+                   [](const GpuCapabilities& capabilities) { return !capabilities.shareable; });
+  if (without == capabilities_by_pe.end())
     return {"vmm", "all GPUs have virtual memory with file descriptors"};
-  return {"ipc", "the GPU of PE " + std::to_string(without - offers.begin()) +
+  return {"ipc", "the GPU of PE " + std::to_string(without - capabilities_by_pe.begin()) +
                      " has no virtual memory with file descriptors"};
 }
 
-int pes_on_device(const std::vector<GpuOffer>& offers, const Placement& placement) {
+int pes_on_device(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                  const Placement& placement) {
   const auto mine = static_cast<std::size_t>(placement.pe);
   int count = 0;
-  for (std::size_t pe = 0; pe < offers.size(); ++pe)
-    if (offers[pe].uuid == offers[mine].uuid &&
+  for (std::size_t pe = 0; pe < capabilities_by_pe.size(); ++pe)
+    if (capabilities_by_pe[pe].uuid == capabilities_by_pe[mine].uuid &&
         placement.hosts[pe].machine_id == placement.hosts[mine].machine_id)
       ++count;
   return count;

@@ -1,4 +1,4 @@
-// What the PEs of a job tell each other of their GPUs, and what follows from it. Pure functions.
+// What the PEs of a job exchange about their GPUs, and what they decide from it. Pure functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace shmemctl {
 
 /// What one PE has.
-struct GpuOffer {
+struct GpuCapabilities {
   bool there = false;
   std::string reason;     ///< why not
   std::string uuid;       ///< of the device
@@ -17,28 +17,31 @@ struct GpuOffer {
   /// The NVLink domain of several machines in which it can hand memory on (HEAP=fabric); "": none.
   std::string fabric;
 };
-std::string to_line(const GpuOffer& offer);
-/// Survives any text: what is none is an offer of nothing, with that reason.
-GpuOffer gpu_offer_of(const std::string& line);
+std::string to_line(const GpuCapabilities& capabilities);
+/// Accepts any text: a malformed one means no GPU, with that reason.
+GpuCapabilities parse_gpu_capabilities(const std::string& line);
 
 /// Why the job has no GPUs: "" if all PEs have one; else a clause that names the first PE that has
 /// none, and its reason. If no PE has one, the reason of PE `pe` itself.
-std::string why_no_gpus(const std::vector<GpuOffer>& offers, const Placement& placement);
+std::string why_no_gpus(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                        const Placement& placement);
 
 /// "vmm", "fabric", "ipc" or "host", the same on all PEs, and why.
 struct HeapKind {
   std::string kind, reason;
 };
 /// @param wanted the option HEAP
-HeapKind choose_gpu_heap(const std::string& wanted, const std::vector<GpuOffer>& offers,
+HeapKind choose_gpu_heap(const std::string& wanted,
+                         const std::vector<GpuCapabilities>& capabilities_by_pe,
                          const Placement& placement);
 
 /// How many PEs of that PE's machine have its device.
-int pes_on_device(const std::vector<GpuOffer>& offers, const Placement& placement);
+int pes_on_device(const std::vector<GpuCapabilities>& capabilities_by_pe,
+                  const Placement& placement);
 
-/// Groups in which everybody can map everybody: PEs in their order, each in the first group that
-/// takes it. Returns the one of `pe`.
-/// @param why_not by PE, by PE: why the one cannot map the other; "" if it can
+/// Groups in which every PE can map every other one: PEs in order, each in the first group that
+/// admits it. Returns the group of `pe`.
+/// @param why_not by PE, by PE: why the first cannot map the second; "" if it can
 std::vector<int> mapping_group(const std::vector<int>& candidates,
                                const std::vector<std::vector<std::string>>& why_not, int pe);
 

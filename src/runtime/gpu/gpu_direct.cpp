@@ -11,35 +11,36 @@ namespace shmemctl {
 
 namespace {
 
-constexpr char between_fields = '\x1f', between_offers = '\n';
+constexpr char between_fields = '\x1f', between_capabilities = '\n';
 
 std::string clean(std::string text) {
   std::replace_if(
-      text.begin(), text.end(), [](char c) { return c == between_fields || c == between_offers; },
-      ' ');
+      text.begin(), text.end(),
+      [](char c) { return c == between_fields || c == between_capabilities; }, ' ');
   return text;
 }
 
-GpuDirectOffer offer_of(const GpuDirectCandidate& candidate, const std::vector<bool>& needed,
-                        const std::shared_ptr<const DeviceMemory>& memory,
-                        const RegionView& sample) {
-  GpuDirectOffer offer;
-  offer.transport = candidate.transport->name();
-  for (std::size_t pe = 0; pe < needed.size() && offer.reaches_all; ++pe)
+GpuDirectCapability capability_of(const GpuDirectCandidate& candidate,
+                                  const std::vector<bool>& needed,
+                                  const std::shared_ptr<const DeviceMemory>& memory,
+                                  const RegionView& sample) {
+  GpuDirectCapability capability;
+  capability.transport = candidate.transport->name();
+  for (std::size_t pe = 0; pe < needed.size() && capability.reaches_all; ++pe)
     if (needed[pe] && !candidate.reaches[pe]) {
-      offer.reaches_all = false;
-      offer.reason = "it does not reach PE " + std::to_string(pe);
+      capability.reaches_all = false;
+      capability.reason = "it does not reach PE " + std::to_string(pe);
     }
-  if (!offer.reason.empty())
-    return offer;
+  if (!capability.reason.empty())
+    return capability;
   auto* const user = dynamic_cast<DeviceMemoryUser*>(candidate.transport);
-  offer.reason = user ? memory->why_unordered() : std::string("it ") + host_memory_only;
-  if (!offer.reason.empty())
-    return offer;
+  capability.reason = user ? memory->why_unordered() : std::string("it ") + host_memory_only;
+  if (!capability.reason.empty())
+    return capability;
   const DeviceReach reach = user->try_device_memory(memory, sample.base, sample.size_bytes);
-  offer.way = reach.way;
-  offer.reason = reach.reason;
-  return offer;
+  capability.way = reach.way;
+  capability.reason = reach.reason;
+  return capability;
 }
 
 /// What all PEs say of one transport.
@@ -49,18 +50,18 @@ struct Verdict {
   std::string reason; ///< of the first PE that cannot
 };
 
-Verdict verdict_of(const std::vector<GpuDirectOffers>& by_pe, std::size_t transport) {
+Verdict verdict_of(const std::vector<GpuDirectCapabilities>& by_pe, std::size_t transport) {
   Verdict verdict;
   std::size_t without = 0;
   for (std::size_t pe = 0; pe < by_pe.size(); ++pe) {
-    const GpuDirectOffer offer =
-        transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectOffer{};
-    verdict.reaches_all = verdict.reaches_all && offer.reaches_all;
-    if (!offer.way.empty())
-      verdict.ways.insert(offer.way);
+    const GpuDirectCapability capability =
+        transport < by_pe[pe].size() ? by_pe[pe][transport] : GpuDirectCapability{};
+    verdict.reaches_all = verdict.reaches_all && capability.reaches_all;
+    if (!capability.way.empty())
+      verdict.ways.insert(capability.way);
     else if (without++ == 0)
       verdict.reason = "PE " + std::to_string(pe) + ": " +
-                       (offer.reason.empty() ? "it says nothing" : offer.reason);
+                       (capability.reason.empty() ? "it says nothing" : capability.reason);
   }
   if (without > 1)
     verdict.reason +=
@@ -71,41 +72,42 @@ Verdict verdict_of(const std::vector<GpuDirectOffers>& by_pe, std::size_t transp
 
 } // namespace
 
-std::string to_line(const GpuDirectOffers& offers) {
+std::string to_line(const GpuDirectCapabilities& capabilities) {
   std::string line;
-  for (const GpuDirectOffer& offer : offers)
-    line += clean(offer.transport) + between_fields + clean(offer.way) + between_fields +
-            clean(offer.reason) + between_fields + (offer.reaches_all ? "1" : "0") + between_offers;
+  for (const GpuDirectCapability& capability : capabilities)
+    line += clean(capability.transport) + between_fields + clean(capability.way) + between_fields +
+            clean(capability.reason) + between_fields + (capability.reaches_all ? "1" : "0") +
+            between_capabilities;
   return line;
 }
 
-GpuDirectOffers gpu_direct_offers_of(const std::string& line) {
-  GpuDirectOffers offers;
-  for (const std::string& text : split(line, between_offers)) {
+GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line) {
+  GpuDirectCapabilities capabilities;
+  for (const std::string& text : split(line, between_capabilities)) {
     const std::vector<std::string> fields = split(text, between_fields);
     if (fields.size() == 4)
-      offers.push_back({fields[0], fields[1], fields[2], fields[3] == "1"});
+      capabilities.push_back({fields[0], fields[1], fields[2], fields[3] == "1"});
   }
-  return offers;
+  return capabilities;
 }
 
-GpuDirectOffers try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
-                               const std::vector<bool>& needed,
-                               const std::shared_ptr<const DeviceMemory>& memory,
-                               const RegionView& sample) {
-  GpuDirectOffers offers;
+GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
+                                     const std::vector<bool>& needed,
+                                     const std::shared_ptr<const DeviceMemory>& memory,
+                                     const RegionView& sample) {
+  GpuDirectCapabilities capabilities;
   for (const GpuDirectCandidate& candidate : candidates)
-    offers.push_back(offer_of(candidate, needed, memory, sample));
-  return offers;
+    capabilities.push_back(capability_of(candidate, needed, memory, sample));
+  return capabilities;
 }
 
 GpuDirectChoice choose_gpu_direct(const std::string& wanted,
-                                  const std::vector<GpuDirectOffers>& by_pe) {
+                                  const std::vector<GpuDirectCapabilities>& by_pe) {
   if (wanted == "off")
     return {-1, "staged: SHMEMCTL_GPUDIRECT=off"};
   std::vector<std::string> reasons, of_partial;
   // A PE may say nothing, since GPUDIRECT is "off" there.
-  const GpuDirectOffers& names = *std::max_element(
+  const GpuDirectCapabilities& names = *std::max_element(
       by_pe.begin(), by_pe.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t at = 0; at < names.size(); ++at) {
     const Verdict verdict = verdict_of(by_pe, at);

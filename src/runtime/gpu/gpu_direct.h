@@ -1,5 +1,4 @@
-// Whether the NICs of a job read and write the GPUs' memory themselves: what each PE can, and what
-// all do then.
+// GPUDirect RDMA: whether each PE's NICs can access GPU memory, and what all PEs agree to use.
 #pragma once
 
 #include <string>
@@ -11,17 +10,17 @@
 namespace shmemctl {
 
 /// What one PE can with one transport of the job.
-struct GpuDirectOffer {
+struct GpuDirectCapability {
   std::string transport;
   std::string way;         ///< "dma-buf", "peer memory"; "" if it cannot
   std::string reason;      ///< why not: one clause
   bool reaches_all = true; ///< those PEs that it has to
 };
 /// Those of a PE: one for each transport of the job, in the order of preference.
-using GpuDirectOffers = std::vector<GpuDirectOffer>;
-std::string to_line(const GpuDirectOffers& offers);
-/// Survives any text: what is none is no offer.
-GpuDirectOffers gpu_direct_offers_of(const std::string& line);
+using GpuDirectCapabilities = std::vector<GpuDirectCapability>;
+std::string to_line(const GpuDirectCapabilities& capabilities);
+/// Accepts any text: a malformed one means no capability.
+GpuDirectCapabilities parse_gpu_direct_capabilities(const std::string& line);
 
 /// A transport, and whom it reaches.
 struct GpuDirectCandidate {
@@ -31,20 +30,20 @@ struct GpuDirectCandidate {
 /// Tries them on this PE's own memory.
 /// @param needed by PE: whether GPU memory there is to be reached by a network
 /// @param sample a region of this PE's GPU memory
-GpuDirectOffers try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
-                               const std::vector<bool>& needed,
-                               const std::shared_ptr<const DeviceMemory>& memory,
-                               const RegionView& sample);
+GpuDirectCapabilities try_gpu_direct(const std::vector<GpuDirectCandidate>& candidates,
+                                     const std::vector<bool>& needed,
+                                     const std::shared_ptr<const DeviceMemory>& memory,
+                                     const RegionView& sample);
 
 struct GpuDirectChoice {
   int transport = -1; ///< whose NICs do it, on all PEs; -1: transfers are staged
   std::string text;   ///< "GPUDirect RDMA by dma-buf over ibrc", "staged: ...", with the reason
 };
 /// The first transport with which all PEs can; the same on all PEs. Throws Error (unavailable)
-/// where GPUDIRECT asks for a way that there is not.
+/// where GPUDIRECT requires a path that does not exist.
 /// @param wanted the option GPUDIRECT
-/// @param by_pe  what each PE offers
+/// @param by_pe  the capabilities of each PE
 GpuDirectChoice choose_gpu_direct(const std::string& wanted,
-                                  const std::vector<GpuDirectOffers>& by_pe);
+                                  const std::vector<GpuDirectCapabilities>& by_pe);
 
 } // namespace shmemctl

@@ -1,5 +1,5 @@
-// Memory that kernels of a PE use beside its heap, as the host sees to it. No CUDA header: tests
-// have one of plain memory, and "kernels" that are threads.
+// Memory that kernels use beside the heap, as the host allocates and maps it. No CUDA header: tests
+// implement it with plain memory, and "kernels" that are threads.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ public:
   virtual void* allocate(std::size_t size_bytes) = 0;
   virtual void free(void* memory) noexcept = 0;
 
-  enum class HostPart {
+  enum class HostMemoryKind {
     memory,
     registers ///< a page of a device's registers
   };
   /// Lets kernels use host memory, until unmap(): whole pages. Returns kernels' address of it.
-  virtual void* map(void* base, std::size_t size_bytes, HostPart part) = 0;
+  virtual void* map(void* base, std::size_t size_bytes, HostMemoryKind part) = 0;
   virtual void unmap(void* base) noexcept = 0;
 
-  /// Any memory of the host and of the device, either way; done on return.
+  /// Copies between any memory of the host and of the device; complete on return.
   virtual void copy(void* to, const void* from, std::size_t size_bytes) = 0;
 };
 
@@ -54,7 +54,7 @@ private:
 class KernelMapping {
 public:
   KernelMapping(std::shared_ptr<KernelMemory> memory, void* base, std::size_t size_bytes,
-                KernelMemory::HostPart part = KernelMemory::HostPart::memory)
+                KernelMemory::HostMemoryKind part = KernelMemory::HostMemoryKind::memory)
       : memory_(std::move(memory)), base_(static_cast<std::byte*>(base)), size_bytes_(size_bytes),
         seen_(static_cast<std::byte*>(memory_->map(base, size_bytes, part))) {}
   ~KernelMapping() { memory_->unmap(base_); }

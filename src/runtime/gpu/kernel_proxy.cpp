@@ -19,16 +19,16 @@ ProxyOptions for_kernels(ProxyOptions options) {
   options.threads = threads;
   for (std::uint8_t& ring : options.ring_of_pe)
     ring = static_cast<std::uint8_t>(ring % threads);
-  options.counts_elsewhere = true;
+  options.issued_in_device_memory = true;
   return options;
 }
 
 } // namespace
 
-KernelProxy::KernelProxy(const std::vector<Transport*>& way_to, JobHealth& health,
+KernelProxy::KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
                          const ProxyOptions& options, std::shared_ptr<KernelMemory> memory)
     : memory_(std::move(memory)), context_(kernel_proxy_contexts(options.threads).context),
-      proxy_(std::make_unique<Proxy>(way_to, health, for_kernels(options))),
+      proxy_(std::make_unique<Proxy>(transports_by_pe, health, for_kernels(options))),
       issued_(memory_, std::size_t{proxy_->n_threads()} * words_in_line),
       known_completed_(memory_, proxy_->n_threads()),
       result_words_(memory_, std::size_t{proxy_->n_threads()} * options.n_results) {
@@ -50,7 +50,7 @@ KernelProxy::KernelProxy(const std::vector<Transport*>& way_to, JobHealth& healt
   }
   views_ = std::make_unique<KernelArray<ProxyRingView>>(memory_, views);
   std::vector<std::uint8_t> ring_of_pe;
-  for (std::size_t pe = 0; pe < way_to.size(); ++pe)
+  for (std::size_t pe = 0; pe < transports_by_pe.size(); ++pe)
     ring_of_pe.push_back(
         static_cast<std::uint8_t>(proxy_->channel().ring_of(static_cast<int>(pe))));
   ring_of_pe_ = std::make_unique<KernelArray<std::uint8_t>>(memory_, ring_of_pe);

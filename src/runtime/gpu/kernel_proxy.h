@@ -1,4 +1,4 @@
-// The kernels' own proxy: the rings of a Proxy as a GPU sees them.
+// The kernels' own proxy: the rings of a Proxy, mapped for a GPU.
 #pragma once
 
 #include <deque>
@@ -13,10 +13,10 @@ namespace shmemctl {
 
 class KernelProxy {
 public:
-  /// @param options of the runtime's own proxy, whose threads this one's come beside
-  /// Throws Error (usage) if these leave no context of the transports, Error (unavailable).
-  KernelProxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options,
-              std::shared_ptr<KernelMemory> memory);
+  /// @param options of the runtime's own proxy, to which these threads are added
+  /// Throws Error (usage) if no transport context is left, Error (unavailable).
+  KernelProxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
+              const ProxyOptions& options, std::shared_ptr<KernelMemory> memory);
   ~KernelProxy();
   KernelProxy(const KernelProxy&) = delete;
   KernelProxy& operator=(const KernelProxy&) = delete;
@@ -29,14 +29,14 @@ public:
   void stop();
 
 private:
-  /// The counters of the device are told to the proxy's threads, which take no more than these.
+  /// The device's counters are passed to the proxy's threads, which accept no request beyond these.
   void close_rings(bool of_device);
 
   std::shared_ptr<KernelMemory> memory_;
   int context_;
   std::unique_ptr<Proxy> proxy_;
   std::deque<KernelMapping> mappings_; ///< by ring
-  KernelArray<std::uint64_t> issued_;  ///< by ring, each in a line of its own
+  KernelArray<std::uint64_t> issued_;  ///< by ring, each in its own cache line
   KernelArray<std::uint64_t> known_completed_;
   KernelArray<std::uint64_t> result_words_;
   std::unique_ptr<KernelArray<ProxyRingView>> views_;

@@ -1,4 +1,4 @@
-// Loads and stores of the ring's words by the processor's own atomics.
+// Loads and stores of the ring's words by CPU atomics.
 #pragma once
 
 #include <atomic>
@@ -7,8 +7,8 @@
 namespace shmemctl {
 
 struct HostAtomics {
-  /// On x86-64 a plain store; elsewhere cheap beside what follows. So a host's requests are ordered
-  /// behind all that its thread did before.
+  /// On x86-64 a plain store; elsewhere cheap compared with what follows. So a host's requests are
+  /// ordered after everything its thread did before.
   static constexpr bool release_is_free = true;
 
   static std::uint64_t load_relaxed(const std::uint64_t* word) {

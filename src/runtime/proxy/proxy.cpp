@@ -1,13 +1,213 @@
 #include "src/runtime/proxy/proxy.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include "src/base/error.h"
+#include "src/base/service_thread.h"
+#include "src/base/text.h"
 
 namespace shmemctl {
 
-Proxy::Proxy(const std::vector<Transport*>& way_to, JobHealth& health, const ProxyOptions& options)
-    : channel_(health, options, way_to.size()) {
+namespace {
+
+constexpr unsigned batches_between_looks = 64;
+constexpr auto first_sleep = std::chrono::microseconds(2);
+/// For requests that were reserved before an end without stop().
+constexpr std::chrono::duration<double> abandoned_s{1.0};
+
+/// How the thread waits for requests.
+class Idle {
+public:
+  explicit Idle(const ProxyOptions& options) : options_(options) { reset(); }
+
+  void reset() {
+    turns_ = 0;
+    sleep_ = std::min<std::chrono::microseconds>(first_sleep, options_.max_sleep);
+  }
+  enum class Did { spin, yield, sleep };
+  Did pause() {
+    ++turns_;
+    if (turns_ <= options_.idle_spins && !spun_enough()) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      return Did::spin;
+    }
+    if (turns_ <= options_.idle_spins + options_.idle_yields) {
+      std::this_thread::yield();
+      return Did::yield;
+    }
+    turns_ = options_.idle_spins + options_.idle_yields; // does not overflow
+    std::this_thread::sleep_for(sleep_);
+    sleep_ = std::min(sleep_ * 2, options_.max_sleep);
+    return Did::sleep;
+  }
+  int turns() const {
+    return turns_;
+  }
+
+private:
+  /// A poll takes as long as the transports' progress, and other threads on the core wait
+  /// meanwhile; so there is a limit in time, too.
+  bool spun_enough() {
+    constexpr int turns_between_looks = 32;
+    if (turns_ == 1)
+      spinning_since_ = Deadline::Clock::now();
+    if (turns_ % turns_between_looks != 0 ||
+        Deadline::Clock::now() - spinning_since_ < options_.max_spin)
+      return false;
+    turns_ = options_.idle_spins + 1;
+    return true;
+  }
+
+  const ProxyOptions& options_;
+  int turns_ = 0;
+  std::chrono::microseconds sleep_{};
+  Deadline::Clock::time_point spinning_since_;
+};
+
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+  // One writer: no read-modify-write is needed.
+  counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
+/// 0 or an errno.
+int set_affinity(pthread_t thread, const CpuSet& cpus) {
+  const auto count = static_cast<std::size_t>(cpus.last()) + 1;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+      CPU_ALLOC(count), [](cpu_set_t* memory) { CPU_FREE(memory); });
+  if (!set)
+    return ENOMEM;
+  const std::size_t size_bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(size_bytes, set.get());
+  for (const int cpu : cpus.cpus())
+    CPU_SET_S(static_cast<std::size_t>(cpu), size_bytes, set.get());
+  return ::pthread_setaffinity_np(thread, size_bytes, set.get());
+}
+
+} // namespace
+
+ProxyThread::ProxyThread(std::vector<Transport*> transports_by_pe, ProxyChannel& channel,
+                         unsigned ring)
+    : channel_(channel), ring_(ring), sink_(std::move(transports_by_pe), channel, ring),
+      drain_(channel.view(ring), channel.header(ring).first_sequence, channel.options().limits,
+             sink_),
+      drain_until_(Deadline::Clock::time_point::max()) {}
+
+ProxyThread::~ProxyThread() {
+  end(true);
+  join();
+}
+
+void ProxyThread::start(const CpuSet& cpus) {
+  thread_ = start_service_thread(ring_ == 0 ? "proxy" : "proxy " + std::to_string(ring_),
+                                 [this] { run(); });
+  if (cpus.empty())
+    return;
+  if (const int problem = set_affinity(thread_.native_handle(), cpus); problem != 0)
+    throw Error(ExitCode::usage, "the proxy's thread", "bind to CPU " + format_cpulist(cpus),
+                std::strerror(problem), "name CPUs that this process may use in PROXY_CPUS");
+}
+
+void ProxyThread::end(bool abandon) {
+  if (abandon)
+    abandon_.store(true, std::memory_order_release);
+  stop_.store(true, std::memory_order_release);
+}
+
+void ProxyThread::join() {
+  if (thread_.joinable())
+    thread_.join();
+}
+
+ProxyStatistics ProxyThread::statistics() const {
+  ProxyStatistics statistics;
+  statistics.requests = requests_.load(std::memory_order_relaxed);
+  statistics.batches = batches_.load(std::memory_order_relaxed);
+  statistics.max_depth = max_depth_.load(std::memory_order_relaxed);
+  statistics.sleeps = sleeps_.load(std::memory_order_relaxed);
+  return statistics;
+}
+
+void ProxyThread::run() noexcept {
+  ::prctl(PR_SET_TIMERSLACK, 1000); // ns: a nap of 2 µs is not one of 50
+  work();
+  sink_.quiet();
+  sink_.rest();
+  if (!drain_.finished())
+    channel_.fail(channel_.timeout_error("last requests of the proxy", ring_),
+                  ProxyChannel::Condition::stuck, ring_);
+}
+
+void ProxyThread::work() {
+  Idle idle(channel_.options());
+  unsigned batches = 0;
+  while (!drain_.finished() && !left_behind()) {
+    const unsigned taken = drain_.poll();
+    sink_.progress();
+    if (taken > 0) {
+      count(taken);
+      idle.reset();
+      if (++batches % batches_between_looks == 0)
+        check_health();
+      continue;
+    }
+    if (idle.turns() == 0)
+      sink_.rest();
+    const Idle::Did did = idle.pause();
+    if (did == Idle::Did::sleep)
+      add(sleeps_, 1);
+    if (did != Idle::Did::spin || idle.turns() % 64 == 0)
+      check_health();
+  }
+}
+
+void ProxyThread::count(unsigned taken) {
+  add(requests_, taken);
+  add(batches_, 1);
+  // The producers' counter is only read when there may be more than was taken.
+  const bool all_taken =
+      taken < channel_.options().limits.batch || channel_.options().issued_in_device_memory;
+  const std::uint64_t left = all_taken ? 0 : drain_.depth();
+  const std::uint64_t depth = std::max<std::uint64_t>(taken, left);
+  if (depth > max_depth_.load(std::memory_order_relaxed))
+    max_depth_.store(depth, std::memory_order_relaxed);
+}
+
+void ProxyThread::check_health() {
+  if (channel_.condition(ring_) == ProxyChannel::Condition::well) {
+    try {
+      channel_.health().check();
+    } catch (const Error& error) {
+      channel_.fail(error);
+    }
+  }
+  if (drain_.closed() || !stop_.load(std::memory_order_acquire))
+    return;
+  const bool abandon = abandon_.load(std::memory_order_acquire);
+  if (abandon)
+    channel_.fail(Error(ExitCode::unavailable, "proxy", "carry out a request",
+                        "the runtime is ending", "see the first error"));
+  drain_.close();
+  drain_until_ = Deadline::after(
+      abandon ? abandoned_s : std::chrono::duration<double>(channel_.options().timeout_s));
+}
+
+bool ProxyThread::left_behind() const {
+  return drain_.closed() && drain_until_.passed();
+}
+
+Proxy::Proxy(const std::vector<Transport*>& transports_by_pe, JobHealth& health,
+             const ProxyOptions& options)
+    : channel_(health, options, transports_by_pe.size()) {
   for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
-    threads_.push_back(std::make_unique<ProxyThread>(way_to, channel_, ring));
+    threads_.push_back(std::make_unique<ProxyThread>(transports_by_pe, channel_, ring));
   for (unsigned ring = 0; ring < channel_.n_rings(); ++ring)
     threads_[ring]->start(ring < options.cpus.size() ? options.cpus[ring] : CpuSet());
 }
@@ -35,11 +235,39 @@ ProxyStatistics Proxy::statistics() const {
     const ProxyStatistics one = thread->statistics();
     sum.requests += one.requests;
     sum.batches += one.batches;
-    sum.naps += one.naps;
+    sum.sleeps += one.sleeps;
     sum.max_depth = std::max(sum.max_depth, one.max_depth);
   }
   sum.stalled_s = channel_.stalled_s();
   return sum;
+}
+
+CpuSet proxy_cpus(const Options& options) {
+  const std::string text = options.text("PROXY_CPUS");
+  const auto cpus = parse_cpulist(text);
+  if (!cpus)
+    throw Error(ExitCode::usage, "PROXY_CPUS=" + printable(text), "read",
+                "it is no list of CPUs like 2,4-7", "name CPUs that this process may use");
+  return *cpus;
+}
+
+ProxyOptions proxy_options(const Options& options, const Placement& placement,
+                           const CpuSet& cpus_at_start, double timeout_s) {
+  ProxyOptions made;
+  made.timeout_s = timeout_s;
+  made.threads = static_cast<unsigned>(options.integer("PROXY_THREADS"));
+  for (std::size_t pe = 0; pe < placement.node.size(); ++pe) {
+    const int turn = placement.node[pe] + placement.local_pe[pe];
+    made.ring_of_pe.push_back(
+        static_cast<std::uint8_t>(static_cast<unsigned>(turn) % made.threads));
+  }
+  const CpuSet named = proxy_cpus(options);
+  const std::vector<int> cpus = named.cpus();
+  for (unsigned thread = 0; thread < made.threads; ++thread)
+    made.cpus.push_back(named.empty()                ? cpus_at_start
+                        : cpus.size() < made.threads ? named
+                                                     : CpuSet{cpus[thread]});
+  return made;
 }
 
 } // namespace shmemctl

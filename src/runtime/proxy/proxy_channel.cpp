@@ -1,12 +1,107 @@
 #include "src/runtime/proxy/proxy_channel.h"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <thread>
 
+#include "src/base/error.h"
 #include "src/base/timeout_words.h"
 
 namespace shmemctl {
+
+namespace {
+
+constexpr std::size_t largest_capacity = std::size_t{1} << 24;
+
+void require_legal(const ProxyOptions& options) {
+  if (!std::has_single_bit(options.capacity) || options.capacity < 2 ||
+      options.capacity > largest_capacity)
+    throw Error(ExitCode::usage, "a proxy's ring of " + std::to_string(options.capacity) + " slots",
+                "make", "it has to be a power of two from 2 to 2^24", "choose one of these");
+  const ProxyDrainLimits& limits = options.limits;
+  if (limits.batch < 1 || limits.batch > ProxyTraits::largest_batch || limits.publish_every < 1 ||
+      limits.publish_every > options.capacity)
+    throw Error(ExitCode::usage, "a proxy's batch", "choose",
+                "it has 1 to 32 requests, and slots are given back every 1 to capacity requests",
+                "choose a number in that range");
+}
+
+} // namespace
+
+ProxyMemory::ProxyMemory(const ProxyOptions& options) {
+  require_legal(options);
+  const auto capacity_log2 = static_cast<unsigned>(std::countr_zero(options.capacity));
+  constexpr std::size_t page_bytes = 4096;
+  const std::size_t size_bytes =
+      (proxy_bytes(capacity_log2, options.n_results) + page_bytes - 1) / page_bytes * page_bytes;
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page_bytes, size_bytes)));
+  if (!memory_)
+    throw Error(ExitCode::unavailable, "a proxy's ring", "allocate",
+                std::to_string(size_bytes) + " bytes are not free", "free memory");
+  header_ = new (memory_.get()) ProxyHeader{};
+  header_->magic = ProxyHeader::magic_value;
+  header_->version = ProxyHeader::layout_version;
+  header_->size_bytes = size_bytes;
+  header_->capacity_log2 = capacity_log2;
+  header_->n_results = options.n_results;
+  header_->slots_offset_bytes = sizeof(ProxyHeader);
+  header_->results_offset_bytes = sizeof(ProxyHeader) + options.capacity * sizeof(ProxySlot);
+  using Sequence = ProxyTraits::Sequence;
+  const std::uint64_t first = options.first_sequence & Sequence::mask;
+  header_->first_sequence = first;
+  header_->issued = first << 1;
+  header_->completed = header_->quieted = first;
+  auto* slots = new (memory_.get() + header_->slots_offset_bytes) ProxySlot[options.capacity]();
+  for (std::size_t slot = 0; slot < options.capacity; ++slot)
+    for (std::uint64_t& word : slots[slot].words)
+      word = Sequence::tag_before(first, slot, capacity_log2);
+  auto* results =
+      new (memory_.get() + header_->results_offset_bytes) ProxyResult[options.n_results]();
+  view_.slots = slots[0].words;
+  view_.issued = &header_->issued;
+  view_.completed = &header_->completed;
+  view_.quieted = &header_->quieted;
+  view_.results = reinterpret_cast<std::uint64_t*>(results);
+  view_.capacity_log2 = capacity_log2;
+  view_.n_results = options.n_results;
+  for (std::uint32_t number = options.n_results; number-- > 0;)
+    free_results_.push_back({number, 0});
+}
+
+ProxyMemory::Result ProxyMemory::claim_result() {
+  const std::lock_guard lock(mutex_);
+  if (free_results_.empty())
+    throw Error(ExitCode::unavailable, "a proxy's producer", "wait for an answer",
+                "all " + std::to_string(view_.n_results) + " places for answers are taken",
+                "use fewer producers at once");
+  const Result result = free_results_.back();
+  free_results_.pop_back();
+  return result;
+}
+
+void ProxyMemory::release_result(const Result& result) noexcept {
+  const std::lock_guard lock(mutex_);
+  free_results_.push_back(result); // its capacity was reached when all were free
+}
+
+std::string ProxyMemory::blocked_by() const {
+  using Sequence = ProxyTraits::Sequence;
+  const std::uint64_t completed = HostAtomics::load_acquire(view_.completed);
+  const std::uint64_t issued = HostAtomics::load_relaxed(view_.issued) >> 1;
+  const std::uint64_t open = Sequence::distance(completed, issued);
+  const std::uint64_t* slot =
+      view_.slots + Sequence::slot(completed, view_.capacity_log2) * ProxyTraits::words;
+  const std::uint64_t tag = Sequence::tag(completed, view_.capacity_log2);
+  bool filled = true;
+  for (unsigned i = 0; i < ProxyTraits::words; ++i)
+    filled = filled && (HostAtomics::load_relaxed(slot + i) & low_bits(proxy_tag_shift)) == tag;
+  const std::string number = std::to_string(completed);
+  if (open > 0 && !filled)
+    return "request " + number + " was reserved and never filled: its producer has died or hangs";
+  return "the proxy thread has not taken request " + number + ", and " + std::to_string(open) +
+         " wait: it has died or gets no processor";
+}
 
 namespace {
 
@@ -64,7 +159,7 @@ void ProxyChannel::fail(const Error& error, Condition condition, unsigned ring) 
   for (unsigned each = 0; each < n_rings(); ++each) {
     const Condition mine = each == ring ? condition : Condition::failed;
     std::uint64_t& failed = memories_[each]->header().failed;
-    // Release: the error is there for who sees this.
+    // Release: a reader that sees this also sees the error.
     HostAtomics::store_release(&failed, std::max(failed, static_cast<std::uint64_t>(mine)));
   }
 }
@@ -77,10 +172,10 @@ void ProxyChannel::throw_failure() const {
   throw *error_;
 }
 
-Error ProxyChannel::overdue(const std::string& step, unsigned ring) const {
+Error ProxyChannel::timeout_error(const std::string& step, unsigned ring) const {
   const std::string which = n_rings() > 1 ? " of ring " + std::to_string(ring) : "";
   return {ExitCode::deadline, step + which, "wait in",
-          "the deadline passed: " + memories_[ring]->culprit(),
+          "the deadline passed: " + memories_[ring]->blocked_by(),
           "look at this process's threads and the GPU's kernels, or " + raise_timeout()};
 }
 
@@ -91,7 +186,7 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
       const ProxyServing serving = to_serving(word);
       health_.give_up(step + " behind a " + name_of(serving.op) + " of the proxy", serving.pe);
     }
-    throw overdue(step, ring);
+    throw timeout_error(step, ring);
   } catch (const Error& error) {
     fail(error);
     throw;
@@ -99,21 +194,15 @@ void ProxyChannel::give_up(const std::string& step, unsigned ring) {
 }
 
 bool ProxyWait::pause_long() {
-  constexpr int yields = 200;
-  constexpr std::chrono::microseconds nap{50};
-  const auto now = Deadline::Clock::now();
   if (!began_)
-    began_ = now;
-  if (turns_ <= spins + yields)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(nap);
-  if (turns_ % 16 != 0 && turns_ <= spins + yields)
+    began_ = Deadline::Clock::now();
+  if (!backoff_.pause())
     return true;
   if (channel_.condition(ring_) == ProxyChannel::Condition::stuck)
     channel_.throw_failure();
   channel_.health().check();
-  if (now - *began_ > std::chrono::duration<double>(channel_.options().timeout_s))
+  if (Deadline::Clock::now() - *began_ >
+      std::chrono::duration<double>(channel_.options().timeout_s))
     channel_.give_up(step_, ring_);
   return true;
 }

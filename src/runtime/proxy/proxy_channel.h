@@ -1,9 +1,10 @@
-// What producers and the threads of one proxy share, on the host's side: the rings, the first
-// error, and the words of a wait that took too long.
+// What producers and the threads of one proxy share on the host: the rings and their memory, the
+// first error, and the waits.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,9 +14,70 @@
 #include "src/base/deadline.h"
 #include "src/base/error.h"
 #include "src/base/job_health.h"
-#include "src/runtime/proxy/proxy_memory.h"
+#include "src/base/wait.h"
+#include "src/runtime/proxy/host_atomics.h"
+#include "src/runtime/proxy/proxy_drain.h"
+#include "src/runtime/proxy/proxy_request.h"
+#include "src/topo/cpu_set.h"
 
 namespace shmemctl {
+
+struct ProxyOptions {
+  unsigned threads = 1; ///< 1 to most_proxy_threads; each has a ring
+  /// By PE: its ring. Empty: PE p has ring p modulo `threads`.
+  std::vector<std::uint8_t> ring_of_pe;
+  /// By thread: the CPUs that it may use. Empty, for one or for all: those of the thread that
+  /// starts it.
+  std::vector<CpuSet> cpus;
+  std::size_t capacity = 4096;    ///< requests in a ring; a power of two, 2 to 2^24
+  std::uint32_t n_results = 1024; ///< producers that may wait for an answer of a ring at once
+  ProxyDrainLimits limits;
+  double timeout_s = 60; ///< of every wait, and of a stop
+  /// How an idle proxy thread waits: it spins for this many polls or this long, then yields, then
+  /// sleeps, 2 µs first and at most `max_sleep`: the bound of the latency that a sleeping proxy
+  /// adds to a request.
+  int idle_spins = 2000, idle_yields = 2000;
+  std::chrono::microseconds max_spin{50}, max_sleep{50};
+  /// `issued` is counted in memory that the proxy's threads do not read (a GPU's); the header's
+  /// counter is updated before a stop.
+  bool issued_in_device_memory = false;
+  std::uint64_t first_sequence = 0; ///< where the numbers begin: tests let them wrap around
+};
+
+class ProxyMemory {
+public:
+  /// Throws Error (usage) for options that make no ring, Error (unavailable) without memory.
+  explicit ProxyMemory(const ProxyOptions& options);
+  ProxyMemory(const ProxyMemory&) = delete;
+  ProxyMemory& operator=(const ProxyMemory&) = delete;
+
+  const ProxyRingView& view() const { return view_; }
+  ProxyHeader& header() { return *header_; }
+  const ProxyHeader& header() const { return *header_; }
+
+  struct Result {
+    std::uint32_t number;
+    std::uint8_t last_tag;
+  };
+  /// Throws Error (unavailable) when all are taken. Thread safe, like release_result().
+  Result claim_result();
+  /// With the tag of its last request; only if that was answered.
+  void release_result(const Result& result) noexcept;
+
+  /// Why a request in the ring is not executed, as far as the ring shows it.
+  std::string blocked_by() const;
+
+private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  std::unique_ptr<std::byte, Free> memory_;
+  ProxyHeader* header_ = nullptr;
+  ProxyRingView view_{};
+  std::mutex mutex_; ///< of free_results_
+  std::vector<Result> free_results_;
+};
 
 class ProxyChannel {
 public:
@@ -39,7 +101,7 @@ public:
   const ProxyOptions& options() const { return options_; }
   JobHealth& health() const { return health_; }
 
-  // The first error, which ends the proxy's work for everybody.
+  // The first error; it ends the proxy's work for all producers.
 
   enum class Condition : std::uint64_t {
     well = 0,
@@ -48,7 +110,7 @@ public:
   };
   /// Of a ring; if one is not well, none is.
   Condition condition(unsigned ring = 0) const {
-    // Acquire: who sees a failure reads the error after it.
+    // Acquire: a producer that sees the failure reads the error after it.
     return static_cast<Condition>(HostAtomics::load_acquire(&memories_[ring]->header().failed));
   }
   /// Keeps the error, if it is the first one, and fails all rings; `condition` is that of `ring`.
@@ -57,13 +119,12 @@ public:
   /// Throws the error that was kept.
   [[noreturn]] void throw_failure() const;
 
-  /// A wait for this ring has passed its deadline: throws Error (deadline) that names who is
-  /// behind. That is the PE that the ring's thread is busy with (by JobHealth::give_up), or else a
-  /// producer that has not filled its slot, or the thread: these are in this process, and no PE is
-  /// to blame.
+  /// A wait for this ring has passed its deadline: throws Error (deadline) that names the cause.
+  /// That is the PE that the ring's thread is busy with (by JobHealth::give_up), or else a producer
+  /// that has not filled its slot, or the thread: these are in this process, and no PE is to blame.
   [[noreturn]] void give_up(const std::string& step, unsigned ring);
-  /// The error for a wait that nobody but this process is to blame for.
-  Error overdue(const std::string& step, unsigned ring) const;
+  /// The timeout error of a wait whose cause is in this process.
+  Error timeout_error(const std::string& step, unsigned ring) const;
 
   void add_stalled(std::chrono::nanoseconds time) noexcept {
     stalled_ns_.fetch_add(time.count(), std::memory_order_relaxed);
@@ -83,8 +144,8 @@ private:
   std::atomic<std::int64_t> stalled_ns_{0};
 };
 
-/// A producer's wait, for RingProducer: spins, then yields, then sleeps up to 50 µs. From then on
-/// it looks at the job's health and its deadline, so pause() throws Error.
+/// A producer's wait, for RingProducer: spins, then yields, then sleeps 50 µs at a time. After the
+/// spins it checks the job's health and its deadline, so pause() throws Error.
 class ProxyWait {
 public:
   ProxyWait(ProxyChannel& channel, unsigned ring, const char* step)
@@ -99,27 +160,27 @@ public:
   void start() {}
   void stop() {}
   bool pause() {
-    if (++turns_ <= spins) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-      return true;
-    }
-    return pause_long();
+    if (++polls_ > policy.spins)
+      return pause_long();
+    backoff_.pause();
+    return true;
   }
-  /// The same wait goes on, for another ring.
-  void go_on_with(unsigned ring) {
-    ring_ = ring;
-  }
+  /// The same wait continues for another ring.
+  void go_on_with(unsigned ring) { ring_ = ring; }
 
 private:
-  static constexpr int spins = 200;
   bool pause_long();
+
+  static constexpr BackoffPolicy policy{.spins = 200,
+                                        .yields = 200,
+                                        .first_sleep = std::chrono::microseconds(50),
+                                        .max_sleep = std::chrono::microseconds(50)};
 
   ProxyChannel& channel_;
   unsigned ring_;
   const char* step_;
-  int turns_ = 0;
+  Backoff backoff_{policy};
+  unsigned polls_ = 0;
   std::optional<Deadline::Clock::time_point> began_;
 };
 

@@ -1,4 +1,5 @@
-// One round of a proxy thread's work: ring → sink, answers, slots given back.
+// One round of a proxy thread: takes requests from the ring, passes them to the sink, returns
+// results and slots.
 #pragma once
 
 #include "src/runtime/proxy/proxy_ring.h"
@@ -19,7 +20,7 @@ struct ProxyDrainLimits {
 /// Takes requests in order and hands them to the sink:
 ///   ProxyOutcome execute(const Request&)          carries out one, or remembers why it could not
 ///   void begin(const Request&, unsigned number)   the same of one that awaits data, without
-///   waiting std::uint64_t brought(unsigned number)        its data, after quiet() bool quiet() all
+///   waiting std::uint64_t fetched(unsigned number)        its data, after quiet() bool quiet() all
 ///   that was executed is complete at its target
 /// None throws. Quiets of one round are answered together, after one quiet() of the sink: what
 /// was issued before each of them has been executed by then. So are requests that await data, so
@@ -65,16 +66,16 @@ public:
   void rebind(Sink& sink) { sink_ = &sink; }
 
 private:
-  static constexpr std::uint16_t brings_nothing = 0xffff;
+  static constexpr std::uint16_t no_data = 0xffff;
 
   struct Waiter {
     std::uint32_t result;
     std::uint16_t tag;
-    std::uint16_t brings; ///< which of the round's requests that await data
+    std::uint16_t data_index; ///< which of the round's requests that await data
   };
 
   void carry_out(const Request& request, bool more_may_come) {
-    const Waiter waiter{request.result, request.result_tag, brings_nothing};
+    const Waiter waiter{request.result, request.result_tag, no_data};
     if (Traits::is_quiet(request)) {
       waiters_[n_waiters_++] = waiter;
       return;
@@ -99,8 +100,8 @@ private:
     if (ok)
       consumer_.publish_quiet();
     for (unsigned i = 0; i < n_waiters_; ++i) {
-      const std::uint16_t brings = waiters_[i].brings;
-      answer(waiters_[i], {ok && brings != brings_nothing ? sink_->brought(brings) : 0, ok});
+      const std::uint16_t data_index = waiters_[i].data_index;
+      answer(waiters_[i], {ok && data_index != no_data ? sink_->fetched(data_index) : 0, ok});
     }
     n_waiters_ = n_awaited_ = 0;
   }

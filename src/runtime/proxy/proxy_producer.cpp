@@ -18,15 +18,15 @@ ProxyProducer::ProxyProducer(ProxyChannel& channel, int context)
     : channel_(channel), context_(static_cast<std::uint8_t>(context)) {
   for (unsigned ring = 0; ring < channel.n_rings(); ++ring) {
     const ProxyRingView& view = channel.view(ring);
-    sides_.push_back(
+    rings_.push_back(
         {ProxyChannel::Producer(view, HostAtomics::load_acquire(view.completed)), std::nullopt});
   }
 }
 
 ProxyProducer::~ProxyProducer() {
-  for (unsigned ring = 0; ring < sides_.size(); ++ring)
-    if (sides_[ring].result)
-      channel_.memory(ring).release_result(*sides_[ring].result);
+  for (unsigned ring = 0; ring < rings_.size(); ++ring)
+    if (rings_[ring].result)
+      channel_.memory(ring).release_result(*rings_[ring].result);
 }
 
 ProxyRequest ProxyProducer::make(ProxyOp op, const RemoteAddress& target) const {
@@ -43,7 +43,7 @@ inline std::uint64_t ProxyProducer::reserve(unsigned ring, std::size_t count) {
   if (channel_.condition(ring) != ProxyChannel::Condition::well) [[unlikely]]
     channel_.throw_failure();
   std::uint64_t first = 0;
-  if (!sides_[ring].ring.reserve(count, first)) [[unlikely]]
+  if (!rings_[ring].ring.reserve(count, first)) [[unlikely]]
     throw stopped();
   return first;
 }
@@ -51,7 +51,7 @@ inline std::uint64_t ProxyProducer::reserve(unsigned ring, std::size_t count) {
 void ProxyProducer::wait_for_room(unsigned ring, std::uint64_t sequence) {
   try {
     ProxyWait wait(channel_, ring, "room in the proxy's ring");
-    sides_[ring].ring.wait_for_room(sequence, wait);
+    rings_[ring].ring.wait_for_room(sequence, wait);
   } catch (const Error& error) {
     // The slot stays empty, so the proxy thread cannot go past it.
     channel_.fail(error, ProxyChannel::Condition::stuck, ring);
@@ -61,9 +61,9 @@ void ProxyProducer::wait_for_room(unsigned ring, std::uint64_t sequence) {
 
 inline void ProxyProducer::fill(unsigned ring, std::uint64_t sequence,
                                 const ProxyRequest& request) {
-  if (!sides_[ring].ring.has_room(sequence)) [[unlikely]]
+  if (!rings_[ring].ring.has_room(sequence)) [[unlikely]]
     wait_for_room(ring, sequence);
-  sides_[ring].ring.write(sequence, request);
+  rings_[ring].ring.write(sequence, request);
 }
 
 void ProxyProducer::post_to(unsigned ring, std::span<const ProxyRequest> requests) {
@@ -78,13 +78,13 @@ void ProxyProducer::post_to(unsigned ring, std::span<const ProxyRequest> request
 }
 
 void ProxyProducer::post_to_all(const ProxyRequest& request) {
-  for (unsigned ring = 0; ring < sides_.size(); ++ring)
-    if (!sides_[ring].ring.is_quiet()) // else there is nothing to be before
+  for (unsigned ring = 0; ring < rings_.size(); ++ring)
+    if (!rings_[ring].ring.is_quiet()) // else there is nothing to be before
       post_to(ring, std::span(&request, 1));
 }
 
 void ProxyProducer::post(std::span<const ProxyRequest> requests) {
-  if (sides_.size() == 1)
+  if (rings_.size() == 1)
     return post_to(0, requests);
   const auto for_all = [](const ProxyRequest& request) {
     return request.pe == -1 && (request.op == ProxyOp::fence || request.op == ProxyOp::quiet);
@@ -106,13 +106,14 @@ void ProxyProducer::post(std::span<const ProxyRequest> requests) {
 }
 
 ProxyMemory::Result ProxyProducer::begin(unsigned ring, ProxyRequest request) {
-  Side& side = sides_[ring];
+  Ring& side = rings_[ring];
   if (!side.result)
     side.result = channel_.memory(ring).claim_result();
   request.result = side.result->number;
   request.result_tag = side.ring.next_tag(side.result->last_tag);
   const std::uint64_t sequence = reserve(ring, 1);
-  // Until the answer is there the result is nobody's: a late answer must not meet another request.
+  // Until the result has arrived its slot is not reused: a late result must not be taken for
+  // another request's.
   side.result.reset();
   fill(ring, sequence, request);
   return {request.result, request.result_tag};
@@ -120,8 +121,8 @@ ProxyMemory::Result ProxyProducer::begin(unsigned ring, ProxyRequest request) {
 
 ProxyChannel::Producer::Answer ProxyProducer::end(unsigned ring, const ProxyMemory::Result& asked,
                                                   ProxyWait& wait) {
-  const auto answer = sides_[ring].ring.wait_for_result(asked.number, asked.last_tag, wait);
-  sides_[ring].result = asked;
+  const auto answer = rings_[ring].ring.wait_for_result(asked.number, asked.last_tag, wait);
+  rings_[ring].result = asked;
   return answer;
 }
 
@@ -230,7 +231,7 @@ void ProxyProducer::quiet() {
   const auto post_one = [&](unsigned ring) {
     if (refused)
       return false;
-    if (sides_[ring].ring.is_quiet()) {
+    if (rings_[ring].ring.is_quiet()) {
       if (channel_.condition(ring) != ProxyChannel::Condition::well) [[unlikely]]
         channel_.throw_failure();
       return false;
@@ -240,7 +241,7 @@ void ProxyProducer::quiet() {
     } catch (const Error& error) {
       if (ring == 0)
         throw;
-      refused = error; // the answers of the others come all the same
+      refused = error; // the results of the others still arrive
       return false;
     }
     return true;

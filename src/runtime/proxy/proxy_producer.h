@@ -1,4 +1,4 @@
-// A host thread as a producer: what a kernel will do too, with deadlines and errors.
+// A host thread as a producer, with the deadlines and errors that kernels do not have.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,10 @@
 
 namespace shmemctl {
 
-/// One for each thread; not shared. Requests of one producer to one PE are carried out in order of
-/// the calls. Operations that do not wait return when the request is in its PE's ring. All throw
-/// Error: the proxy's
-/// own failure (the transport's error, given to every producer), a stopped proxy (unavailable), a
-/// deadline that names who is behind, or the job's failure.
+/// One for each thread; not shared. Requests of one producer to one PE are executed in the order of
+/// the calls. Non-blocking operations return when the request is in its PE's ring. All throw Error:
+/// the proxy's own failure (the transport's error, given to every producer), a stopped proxy
+/// (unavailable), a timeout that names the cause, or the job's failure.
 class ProxyProducer {
 public:
   /// @param context of the transports; the proxy must be the only user of it and, with several
@@ -46,14 +45,14 @@ public:
   /// Waits until everything that anyone issued before, on any context, is complete at its target.
   void quiet();
 
-  /// Puts requests into their rings, with one reservation for those in a row that go to one ring,
-  /// up to its capacity. Nobody waits for them: their `result` must be none.
+  /// Puts requests into their rings, with one reservation for consecutive ones of a ring, up to its
+  /// capacity. They have no result: `result` must be none.
   void post(std::span<const ProxyRequest> requests);
   void post(const ProxyRequest& request) { post(std::span(&request, 1)); }
 
 private:
   /// A ring, as this producer knows it.
-  struct Side {
+  struct Ring {
     ProxyChannel::Producer ring;
     std::optional<ProxyMemory::Result> result; ///< none until the first wait
   };
@@ -73,7 +72,7 @@ private:
   std::uint64_t ask(const ProxyRequest& request, const char* step);
 
   ProxyChannel& channel_;
-  std::vector<Side> sides_; ///< by ring
+  std::vector<Ring> rings_; ///< by ring
   std::uint8_t context_;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "src/runtime/proxy/proxy_context.h"
+#include "src/runtime/proxy/proxy.h"
 
 namespace shmemctl {
 
@@ -31,10 +31,11 @@ void* local(const ProxyRequest& request) {
 
 } // namespace
 
-TransportSink::TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring)
-    : way_to_(std::move(way_to)), channel_(channel), ring_(ring),
+TransportSink::TransportSink(std::vector<Transport*> transports_by_pe, ProxyChannel& channel,
+                             unsigned ring)
+    : transports_by_pe_(std::move(transports_by_pe)), channel_(channel), ring_(ring),
       serving_(channel.header(ring).serving) {
-  for (Transport* transport : way_to_)
+  for (Transport* transport : transports_by_pe_)
     if (transport &&
         std::find(transports_.begin(), transports_.end(), transport) == transports_.end())
       transports_.push_back(transport);
@@ -70,14 +71,14 @@ ProxyOutcome TransportSink::execute(const ProxyRequest& request) noexcept {
 }
 
 void TransportSink::begin(const ProxyRequest& request, unsigned number) noexcept {
-  brought_[number] = 0;
+  fetched_[number] = 0;
   guarded([&] {
     const int context = enter(request);
     void* const target =
-        request.op == ProxyOp::get_value ? static_cast<void*>(&brought_[number]) : local(request);
-    Transport& way = *way_to_[static_cast<std::size_t>(request.pe)];
+        request.op == ProxyOp::get_value ? static_cast<void*>(&fetched_[number]) : local(request);
+    Transport& transport = *transports_by_pe_[static_cast<std::size_t>(request.pe)];
     if (request.size_bytes > 0)
-      (request.op == ProxyOp::get_value ? way.for_host_memory() : way)
+      (request.op == ProxyOp::get_value ? transport.for_host_memory() : transport)
           .get(context, target, {request.pe, request.region, request.offset_bytes},
                request.size_bytes, false);
   });
@@ -88,8 +89,8 @@ inline bool TransportSink::legal(const ProxyRequest& request) const {
   if (request.context >= limits::max_contexts || (legal_contexts_ >> request.context & 1) == 0)
     return false;
   if (request.op == ProxyOp::fence)
-    return request.pe == -1 || pe < way_to_.size();
-  if (pe >= way_to_.size() || !way_to_[pe])
+    return request.pe == -1 || pe < transports_by_pe_.size();
+  if (pe >= transports_by_pe_.size() || !transports_by_pe_[pe])
     return false;
   switch (request.op) {
   case ProxyOp::put:
@@ -109,7 +110,7 @@ inline bool TransportSink::legal(const ProxyRequest& request) const {
 
 inline int TransportSink::enter(const ProxyRequest& request) {
   if (!legal(request)) [[unlikely]]
-    throw bad_request(request, way_to_.size());
+    throw bad_request(request, transports_by_pe_.size());
   serve(request.op, request.pe);
   const int context = static_cast<int>(request.context) - static_cast<int>(ring_);
   used_contexts_ |= std::uint64_t{1} << context;
@@ -122,50 +123,52 @@ std::uint64_t TransportSink::carry_out(const ProxyRequest& request) {
     fence(request, context);
     return 0;
   }
-  Transport& way = *way_to_[static_cast<std::size_t>(request.pe)];
+  Transport& transport = *transports_by_pe_[static_cast<std::size_t>(request.pe)];
   const RemoteAddress address{request.pe, request.region, request.offset_bytes};
   const bool blocking = request.result != no_proxy_result;
   std::uint64_t value = 0;
   switch (request.op) {
   case ProxyOp::put:
     if (request.size_bytes > 0)
-      way.put(context, address, local(request), request.size_bytes, blocking);
+      transport.put(context, address, local(request), request.size_bytes, blocking);
     break;
-  case ProxyOp::put_value: // the request goes: blocking
-    way.for_host_memory().put(context, address, &request.operand, request.size_bytes, true);
+  case ProxyOp::put_value: // the request is destroyed: blocking
+    transport.for_host_memory().put(context, address, &request.operand, request.size_bytes, true);
     break;
   case ProxyOp::get:
     if (request.size_bytes > 0)
-      way.get(context, local(request), address, request.size_bytes, blocking);
+      transport.get(context, local(request), address, request.size_bytes, blocking);
     break;
   case ProxyOp::get_value:
-    way.for_host_memory().get(context, &value, address, request.size_bytes, true);
+    transport.for_host_memory().get(context, &value, address, request.size_bytes, true);
     break;
   case ProxyOp::atomic:
-    value = atomic(way, context, request);
+    value = atomic(transport, context, request);
     break;
   default:
-    way.put_signal(context, address, local(request), request.size_bytes,
-                   {request.pe, signal_region(request.detail), request.compare}, request.operand,
-                   signal_adds(request.detail) ? SignalOp::add : SignalOp::set, blocking);
+    transport.put_signal(context, address, local(request), request.size_bytes,
+                         {request.pe, signal_region(request.detail), request.compare},
+                         request.operand,
+                         signal_adds(request.detail) ? SignalOp::add : SignalOp::set, blocking);
   }
   return value;
 }
 
-std::uint64_t TransportSink::atomic(Transport& way, int context, const ProxyRequest& request) {
+std::uint64_t TransportSink::atomic(Transport& transport, int context,
+                                    const ProxyRequest& request) {
   const RemoteAddress target{request.pe, request.region, request.offset_bytes};
   const AtomicRequest what{static_cast<AtomicOp>(request.detail),
                            static_cast<std::uint8_t>(request.size_bytes), request.operand,
                            request.compare};
   if (request.result != no_proxy_result)
-    return way.atomic(context, target, what);
-  way.post_atomic(context, target, what);
+    return transport.atomic(context, target, what);
+  transport.post_atomic(context, target, what);
   return 0;
 }
 
 void TransportSink::fence(const ProxyRequest& request, int context) {
-  if (request.pe >= 0 && way_to_[static_cast<std::size_t>(request.pe)]) {
-    way_to_[static_cast<std::size_t>(request.pe)]->fence(context);
+  if (request.pe >= 0 && transports_by_pe_[static_cast<std::size_t>(request.pe)]) {
+    transports_by_pe_[static_cast<std::size_t>(request.pe)]->fence(context);
     return;
   }
   for (Transport* transport : transports_)

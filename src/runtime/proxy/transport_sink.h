@@ -1,4 +1,4 @@
-// From a ring to the transports.
+// Executes the requests of a ring on the transports.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ namespace shmemctl {
 /// answered as failed at once. Used by the ring's thread only.
 class TransportSink {
 public:
-  /// @param way_to by PE: the transport that serves it (not owned; nullptr: none does)
-  TransportSink(std::vector<Transport*> way_to, ProxyChannel& channel, unsigned ring);
+  /// @param transports_by_pe by PE: the transport that serves it (not owned; nullptr: none does)
+  TransportSink(std::vector<Transport*> transports_by_pe, ProxyChannel& channel, unsigned ring);
 
   ProxyOutcome execute(const ProxyRequest& request) noexcept;
   /// A get or the get of a value, without waiting. @param number of those begun since quiet(),
   /// below ProxyTraits::largest_batch
   void begin(const ProxyRequest& request, unsigned number) noexcept;
-  /// What the get of a value has brought, after quiet(); 0 for a get.
-  std::uint64_t brought(unsigned number) const { return brought_[number]; }
+  /// What the get of a value has fetched, after quiet(); 0 for a get.
+  std::uint64_t fetched(unsigned number) const { return fetched_[number]; }
   /// On all contexts that were used since the last one.
   bool quiet() noexcept;
   void progress() noexcept;
@@ -36,19 +36,19 @@ private:
   int enter(const ProxyRequest& request);
   bool legal(const ProxyRequest& request) const;
   void fence(const ProxyRequest& request, int context);
-  std::uint64_t atomic(Transport& way, int context, const ProxyRequest& request);
+  std::uint64_t atomic(Transport& transport, int context, const ProxyRequest& request);
   void serve(ProxyOp op, int pe) noexcept;
   template <class Call>
   bool guarded(Call&& call) noexcept;
 
-  std::vector<Transport*> way_to_;
+  std::vector<Transport*> transports_by_pe_;
   std::vector<Transport*> transports_; ///< each once
   ProxyChannel& channel_;
   unsigned ring_;
   std::uint64_t& serving_;
   std::uint64_t legal_contexts_ = 0; ///< of requests, by bit
   std::uint64_t used_contexts_ = 0;  ///< of transports, by bit
-  std::array<std::uint64_t, ProxyTraits::largest_batch> brought_{};
+  std::array<std::uint64_t, ProxyTraits::largest_batch> fetched_{};
 };
 
 } // namespace shmemctl

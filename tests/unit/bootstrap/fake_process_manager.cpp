@@ -88,7 +88,7 @@ void FakeProcessManager::handle(Client& client, std::size_t rank, const std::str
     words[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
   const std::string command = words["cmd"];
   if (!misbehave(client, rank, command))
-    answer(client, rank, command, words);
+    response(client, rank, command, words);
 }
 
 bool FakeProcessManager::misbehave(Client& client, std::size_t rank, const std::string& command) {
@@ -120,10 +120,10 @@ void FakeProcessManager::send_block(Client& client, const std::string& block) {
   send(client, length + block);
 }
 
-void FakeProcessManager::answer(Client& client, std::size_t rank, const std::string& command,
-                                const Words& words) {
+void FakeProcessManager::response(Client& client, std::size_t rank, const std::string& command,
+                                  const Words& words) {
   if (command == "abort") {
-    // Slurm takes what stands behind a semicolon for the next name, also behind a doubled one.
+    // Slurm parses what follows a semicolon as the next name, also after a doubled one.
     const auto has_semicolon = [](const auto& word) {
       return word.second.find(';') != std::string::npos;
     };
@@ -148,7 +148,7 @@ void FakeProcessManager::answer_pmi1(Client& client, const std::string& command,
   else if (command == "get_my_kvsname")
     send(client, "cmd=my_kvsname kvsname=kvs_1234_0\n");
   else if (command == "put") {
-    space(client)[words.at("key")] = words.at("value");
+    kvs(client)[words.at("key")] = words.at("value");
     send(client, "cmd=put_result rc=0 msg=success\n");
   } else if (command == "barrier_in") {
     enter_fence(client);
@@ -167,7 +167,7 @@ void FakeProcessManager::answer_pmi2(Client& client, std::size_t rank, const std
     send_block(client, start + "rc=0;pmi-version=2;pmi-subversion=0;rank=" + std::to_string(rank) +
                            ";size=" + std::to_string(clients_.size()) + ";appnum=0;");
   else if (command == "kvs-put") {
-    space(client)[words.at("key")] = words.at("value");
+    kvs(client)[words.at("key")] = words.at("value");
     send_block(client, start + "rc=0;");
   } else if (command == "kvs-fence") {
     enter_fence(client);
@@ -208,8 +208,8 @@ void FakeProcessManager::enter_fence(Client& client) {
 }
 
 void FakeProcessManager::answer_get(Client& client, const std::string& key) {
-  const auto found = space(client).find(key);
-  const bool there = found != space(client).end();
+  const auto found = kvs(client).find(key);
+  const bool there = found != kvs(client).end();
   if (!there && fault_.fence_returns_at_once && !all_fenced(client.fences))
     client.waiting_key = key;
   else if (client.blocks)
@@ -229,7 +229,7 @@ std::vector<Outcome> run_job(FakeProcessManager& manager, Protocol protocol, int
       Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
       try {
         const Deadline deadline = Deadline::after(std::chrono::duration<double>(timeout_s));
-        auto make = protocol == Protocol::pmi1 ? make_pmi1_space : make_pmi2_space;
+        auto make = protocol == Protocol::pmi1 ? make_pmi1_kvs : make_pmi2_kvs;
         const auto bootstrap = make_kvs_bootstrap(
             make(manager.take(rank), manager.identity(rank), deadline), deadline);
         body(*bootstrap);

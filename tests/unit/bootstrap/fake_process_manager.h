@@ -11,7 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
-#include "src/bootstrap/pmi_space.h"
+#include "src/bootstrap/pmi_kvs.h"
 
 namespace shmemctl::test {
 
@@ -25,8 +25,8 @@ struct ManagerFault {
   bool close_all = false;                     ///< the process manager dies
   bool silence = false;                       ///< no answer
   int rank = -1;                              ///< for this rank only; -1 is any
-  int after = 0;                              ///< so many such commands are served first
-  std::map<int, PmiIdentity> identities = {}; ///< what a rank is told instead of the truth
+  int after = 0;                              ///< this many such commands are served first
+  std::map<int, PmiIdentity> identities = {}; ///< what a rank gets instead of its value
 };
 
 class FakeProcessManager {
@@ -60,15 +60,15 @@ private:
   void read(Client& client, std::size_t rank);
   void handle(Client& client, std::size_t rank, const std::string& text);
   bool misbehave(Client& client, std::size_t rank, const std::string& command);
-  void answer(Client& client, std::size_t rank, const std::string& command, const Words& words);
+  void response(Client& client, std::size_t rank, const std::string& command, const Words& words);
   void answer_pmi1(Client& client, const std::string& command, const Words& words);
   void answer_pmi2(Client& client, std::size_t rank, const std::string& command,
                    const Words& words);
   void enter_fence(Client& client);
   void answer_get(Client& client, const std::string& key);
   bool all_fenced(int fences) const;
-  std::map<std::string, std::string>& space(Client& client) {
-    return fault_.private_spaces ? client.own_space : space_;
+  std::map<std::string, std::string>& kvs(Client& client) {
+    return fault_.private_spaces ? client.own_space : kvs_;
   }
   static void send(Client& client, const std::string& text);
   static void send_block(Client& client, const std::string& block);
@@ -77,7 +77,7 @@ private:
   ManagerFault fault_;
   std::vector<Client> clients_;
   std::vector<FileDescriptor> process_ends_;
-  std::map<std::string, std::string> space_;
+  std::map<std::string, std::string> kvs_;
   FileDescriptor stop_reading_, stop_writing_;
   std::atomic<int> aborts_{0};
   std::atomic<int> finalizes_{0};

@@ -54,7 +54,7 @@ TEST(Interfaces, NamesInNcclsSyntax) {
   EXPECT_EQ(chosen(" eth0 ,,", "AF_INET"), "10.0.0.1");
 }
 
-TEST(Interfaces, SaysWhatThereIsWhenNothingFits) {
+TEST(Interfaces, ListsTheInterfacesWhenNoneMatches) {
   for (const char* names : {"ib0", "=eth", "^eth,lo,docker,wlan", "nosuch"}) {
     try {
       choose_addresses(machine(), {names, ""});
@@ -76,7 +76,7 @@ std::string worth_telling(const std::vector<std::string>& addresses) {
   return text;
 }
 
-TEST(Interfaces, WhatIsWorthTellingOtherHosts) {
+TEST(Interfaces, KeepsAddressesThatOtherHostsCanReach) {
   EXPECT_EQ(worth_telling({"127.0.0.1:1", "10.0.0.1:1", "[fe80::1]:1", "[fd00::1]:1"}),
             "10.0.0.1:1 [fd00::1]:1");
   EXPECT_EQ(worth_telling({"127.0.0.1:1", "[fe80::1]:1"}), "[fe80::1]:1");

@@ -57,12 +57,12 @@ TEST_P(KvsPmi, TextsOfDifferentLengths) {
   }));
 }
 
-TEST_P(KvsPmi, NobodyLeavesABarrierBeforeAllHaveCome) {
+TEST_P(KvsPmi, NoPeLeavesABarrierBeforeAllHaveEntered) {
   constexpr int size = 5, rounds = 40;
   std::atomic<int> arrived{0};
   expect_all_good(run(size, [&](Bootstrap& bootstrap) {
     for (int round = 1; round <= rounds; ++round) {
-      if (round % size == bootstrap.rank()) // another one is late in each round
+      if (round % size == bootstrap.rank()) // another PE is late in each round
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       arrived.fetch_add(1);
       bootstrap.barrier(soon());
@@ -82,7 +82,7 @@ TEST_P(KvsPmi, AbortAsksTheProcessManager) {
 }
 
 /// The job's health is what makes the processes leave: it must not keep them from it.
-TEST_P(KvsPmi, EachLeavesByItselfInAJobThatHasFailed) {
+TEST_P(KvsPmi, EachProcessLeavesByItselfAfterAFailure) {
   class Failed final : public JobHealth {
   public:
     void check() const override {
@@ -93,7 +93,7 @@ TEST_P(KvsPmi, EachLeavesByItselfInAJobThatHasFailed) {
   Failed health;
   expect_all_good(run_job(manager, GetParam().protocol, 3, [&](Bootstrap& bootstrap) {
     bootstrap.watch(&health);
-    if (bootstrap.rank() != 1) // nobody waits for that one
+    if (bootstrap.rank() != 1) // no PE waits for this one
       bootstrap.leave(soon());
   }));
   EXPECT_EQ(manager.finalizes(), 2);

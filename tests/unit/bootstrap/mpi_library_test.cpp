@@ -27,7 +27,7 @@ std::unique_ptr<MpiBootstrap> open(const void* communicator = nullptr, double ti
   return std::make_unique<MpiBootstrap>(arguments, soon(timeout_s));
 }
 
-TEST(MpiLibrary, WhatIsNotOpenMpi) {
+TEST(MpiLibrary, RejectsOtherMpis) {
   expect_error(ExitCode::unavailable, {"libno-such-mpi.so.40"},
                [] { open_mpi_library("libno-such-mpi.so.40"); });
   const std::string mpich =
@@ -86,7 +86,7 @@ TEST(Mpi, PiecesOfTheStagingBuffer) {
   mpi->finish(soon());
 }
 
-TEST(Mpi, MpiThatCannotBeUsed) {
+TEST(Mpi, UnusableMpis) {
   {
     const SetVariable set("FAKE_MPI_FAULT", "finalized");
     expect_error(ExitCode::unavailable, {"MPI_Finalize already"}, [] { open(); });
@@ -103,7 +103,7 @@ TEST(Mpi, MpiThatCannotBeUsed) {
   expect_error(ExitCode::deadline, {"MPI_Comm_idup"}, [] { open(nullptr, 0.1); });
 }
 
-TEST(Mpi, CommunicatorsThatCannotBeUsed) {
+TEST(Mpi, UnusableCommunicators) {
   const MpiLibrary library = open_mpi_library(SHMEMCTL_FAKE_OPENMPI);
   MpiComm world = library.world, none = library.no_comm, null = nullptr;
   expect_error(ExitCode::usage, {"not initialised"}, [&] { open(&world); });
@@ -117,7 +117,7 @@ TEST(Mpi, CommunicatorsThatCannotBeUsed) {
   expect_error(ExitCode::usage, {"inter-communicator"}, [&] { open(&world); });
 }
 
-TEST(Mpi, ErrorsCarryMpisWords) {
+TEST(Mpi, ErrorsCarryMpisErrorString) {
   const auto mpi = open();
   for (const char* fault : {"start-error", "test-error"}) {
     const SetVariable set("FAKE_MPI_FAULT", fault);
@@ -126,7 +126,7 @@ TEST(Mpi, ErrorsCarryMpisWords) {
   }
 }
 
-TEST(Mpi, TheOneThatDoesNotAnswerIsNamed) {
+TEST(Mpi, NamesTheRankThatDoesNotRespond) {
   const SetVariable size("FAKE_MPI_SIZE", "5");
   const SetVariable away("FAKE_MPI_AWAY", "3");
   const auto mpi = open();
@@ -135,7 +135,7 @@ TEST(Mpi, TheOneThatDoesNotAnswerIsNamed) {
   expect_error(ExitCode::deadline, {"PE 3", "barrier"}, [&] { mpi->barrier(soon(0.05)); });
 }
 
-TEST(Mpi, NobodyIsNamedIfAllAnswer) {
+TEST(Mpi, NamesNoRankIfAllRespond) {
   const SetVariable size("FAKE_MPI_SIZE", "3");
   const auto mpi = open();
   const SetVariable set("FAKE_MPI_FAULT", "never");
@@ -181,7 +181,7 @@ TEST(Mpi, LeavingWaitsNoLongerThanItMay) {
   mpi->leave(soon(0.05));
 }
 
-TEST(Mpi, AnMpiThatDoesNotKnowTheLauncher) {
+TEST(Mpi, AnMpiWithoutItsLauncher) {
   const Environment environment = {{"SHMEMCTL_MPI_LIBRARY", SHMEMCTL_FAKE_OPENMPI},
                                    {"PMI_SIZE", "4"},
                                    {"PMI_FD", "3"},

@@ -45,7 +45,7 @@ TEST_F(Plugin, Collectives) {
   plugin->finish(soon());
 }
 
-TEST_F(Plugin, WhatCannotBeLoaded) {
+TEST_F(Plugin, UnloadableFiles) {
   expect_error(ExitCode::unavailable, {"/no/such/plugin.so", "No such file"},
                [] { PluginBootstrap("/no/such/plugin.so", soon()); });
   const std::string text = folder_.write("text.so", "not a library");
@@ -88,7 +88,7 @@ TEST_F(Plugin, CallsFail) {
   expect_error(ExitCode::unavailable, {"xxxx"}, [&] { barrier_after("endless@2"); });
 }
 
-TEST_F(Plugin, ACallThatHangsIsLeftBehind) {
+TEST_F(Plugin, AbandonsAHangingCall) {
   const auto plugin = open();
   const SetVariable set("FAKE_PLUGIN_FAULT", "hang@2");
   int value = 1, all = 0;
@@ -97,7 +97,7 @@ TEST_F(Plugin, ACallThatHangsIsLeftBehind) {
   plugin->abort(ExitCode::deadline, "nobody can be asked any more");
 }
 
-TEST_F(Plugin, HealthEndsACallThatHangs) {
+TEST_F(Plugin, AJobFailureEndsAHangingCall) {
   class Failed final : public JobHealth {
   public:
     void check() const override {
@@ -112,7 +112,7 @@ TEST_F(Plugin, HealthEndsACallThatHangs) {
   plugin->watch(nullptr);
 }
 
-TEST_F(Plugin, TheCauseOfALossGoesBeforeIt) {
+TEST_F(Plugin, TheCauseOfALossTakesPrecedence) {
   class Failed final : public JobHealth {
   public:
     void await_cause(int peer) override {

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <thread>
 
-#include "src/bootstrap/pmi_space.h"
+#include "src/bootstrap/pmi_kvs.h"
 #include "src/bootstrap/select.h"
 
 namespace shmemctl {
@@ -50,7 +50,7 @@ TEST(PmiEnvironment, MissingOrWrongRanksAreNamed) {
         << rank;
 }
 
-TEST(PmiEnvironment, DescriptorsThatAreNoSocket) {
+TEST(PmiEnvironment, DescriptorsOfOtherTypes) {
   EXPECT_NE(refusal([] { pmi_descriptor({}); }).find("PMI_FD: it is not set"), std::string::npos);
   EXPECT_NE(refusal([] {
               pmi_descriptor({{"PMI_FD", "x"}});
@@ -77,7 +77,7 @@ TEST(PmiEnvironment, ADescriptorIsTakenAndClosedOnExec) {
   EXPECT_EQ(::fcntl(ends[0], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-TEST(PmiEnvironment, PortsThatAreNone) {
+TEST(PmiEnvironment, MalformedPorts) {
   const auto port_refusal = [](const char* port) {
     return refusal([&] {
       pmi_connect({{"PMI_PORT", port}}, Deadline::after(std::chrono::seconds(60)));
@@ -88,7 +88,7 @@ TEST(PmiEnvironment, PortsThatAreNone) {
   EXPECT_NE(port_refusal("127.0.0.1:nonsense").find("cannot resolve"), std::string::npos);
 }
 
-TEST(PmiEnvironment, AServerBehindAPortTellsRankAndSize) {
+TEST(PmiEnvironment, AServerAtAPortSendsRankAndSize) {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -101,18 +101,18 @@ TEST(PmiEnvironment, AServerBehindAPortTellsRankAndSize) {
   std::string heard;
   std::thread server([&] {
     const FileDescriptor client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const std::string answers[] = {
+    const std::string responses[] = {
         "cmd=initack rc=0\ncmd=set size=1\ncmd=set rank=0\ncmd=set debug=0\n",
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
         "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
         "cmd=my_kvsname kvsname=kvs_0\n", "cmd=finalize_ack\n"};
-    for (const std::string& answer : answers) {
+    for (const std::string& response : responses) {
       char bytes[200];
       const ssize_t got = ::recv(client.get(), bytes, sizeof bytes, 0);
       if (got <= 0)
         return;
       heard.append(bytes, static_cast<std::size_t>(got));
-      ::send(client.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      ::send(client.get(), response.data(), response.size(), MSG_NOSIGNAL);
     }
   });
   BootstrapRequest request;
@@ -140,7 +140,7 @@ TEST(PmixEnvironment, NoLauncherIsSaidAtOnce) {
             std::string::npos);
 }
 
-TEST(PmixEnvironment, ALibraryThatIsNoPmix) {
+TEST(PmixEnvironment, RejectsOtherLibraries) {
   const auto with_library = [](const char* library) {
     const Options options(Environment{{"SHMEMCTL_PMIX_LIBRARY", library}});
     BootstrapRequest request;

@@ -1,9 +1,9 @@
-// The words on the wire, byte by byte.
+// The bytes on the wire.
 #include <gtest/gtest.h>
 #include <random>
 
 #include "src/base/error.h"
-#include "src/bootstrap/base64.h"
+#include "src/bootstrap/kvs_bootstrap.h"
 #include "src/bootstrap/pmi_wire.h"
 
 namespace shmemctl {
@@ -19,14 +19,14 @@ TEST(Pmi1Wire, MessagesAsServersWriteThem) {
   EXPECT_FALSE(get->integer("msg"));
 }
 
-TEST(Pmi1Wire, WordsOfAnErrorTextStayTogether) {
+TEST(Pmi1Wire, KeepsErrorTextsWithBlanksWhole) {
   const auto refused = parse_pmi1("cmd=put_result rc=-1 msg=no space left  here x=1");
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->find("msg"), "no space left here");
   EXPECT_EQ(refused->integer("x"), 1);
 }
 
-TEST(Pmi1Wire, WhatIsNoMessage) {
+TEST(Pmi1Wire, RejectsMalformedMessages) {
   for (const char* line : {"", " ", "hello", "cmd", "cmd=", "=x", "rc=0 cmd=put", "cmd=put =3"})
     EXPECT_FALSE(parse_pmi1(line)) << line;
 }
@@ -50,7 +50,7 @@ TEST(Pmi2Wire, SemicolonsAreDoubled) {
   EXPECT_EQ(parse_pmi2(text.substr(6)), message);
 }
 
-TEST(Pmi2Wire, WhatIsNoMessage) {
+TEST(Pmi2Wire, RejectsMalformedMessages) {
   for (const char* block :
        {"", ";", "cmd", "cmd=;", "=x;", "rc=0;cmd=put;", "cmd=put;;x=1;a", "cmd=put;x;y=1;"})
     EXPECT_FALSE(parse_pmi2(block)) << block;
@@ -85,7 +85,7 @@ TEST(PmiFramer, BlocksInAnyPortionsAfterALine) {
   }
 }
 
-TEST(PmiFramer, LengthsThatAreNone) {
+TEST(PmiFramer, RejectsMalformedLengths) {
   for (const char* length :
        {"cmd=ab", "    -1", "      ", "999999", " 65537", "0x0010", "1 2   "}) {
     PmiFramer framer;
@@ -115,7 +115,7 @@ TEST(Base64, VectorsOfTheStandardWithoutPadding) {
   }
 }
 
-TEST(Base64, AnyBytesComeBack) {
+TEST(Base64, RoundTripsAnyBytes) {
   std::mt19937 random(1);
   for (std::size_t size_bytes = 0; size_bytes < 300; ++size_bytes) {
     std::string bytes(size_bytes, '\0');
@@ -127,7 +127,7 @@ TEST(Base64, AnyBytesComeBack) {
   }
 }
 
-TEST(Base64, WhatIsNone) {
+TEST(Base64, RejectsMalformedTexts) {
   for (const char* text : {"A", "Zg=", "Zg==", "Zm 8", "Zm9vY", "Zh", "Zm9", "\xff\xff", "Z-g_"})
     EXPECT_FALSE(from_base64(text)) << text;
 }

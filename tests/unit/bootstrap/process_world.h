@@ -11,7 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/base/file_descriptor.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl::test {
 

@@ -29,7 +29,7 @@ Error error_from(const Action& action) {
   return {ExitCode::ok, "nothing", "throw", "no Error was thrown", ""};
 }
 
-TEST(SocketAddress, SurvivesTheWayThroughText) {
+TEST(SocketAddress, RoundTripsThroughText) {
   for (const char* text :
        {"10.0.0.1:4711", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:80", "[fd00::2]:4711",
         "[::]:1", "[fe80::1%lo]:4711", "unix:shmemctl-1", "unix:a%b:c[d]"}) {
@@ -38,7 +38,7 @@ TEST(SocketAddress, SurvivesTheWayThroughText) {
   }
 }
 
-TEST(SocketAddress, RefusesWhatIsNone) {
+TEST(SocketAddress, RejectsMalformedTexts) {
   for (const std::string text : {"",
                                  ":",
                                  "10.0.0.1",
@@ -123,7 +123,7 @@ TEST(Socket, DescriptorsAreClosedOnExecAndDoNotBlock) {
   }
 }
 
-TEST(Socket, ConnectsToAListenerThatComesLater) {
+TEST(Socket, ConnectsToAListenerThatStartsLater) {
   const SocketAddress address = SocketAddress::abstract_unix(random_unix_name());
   int checks = 0;
   Listener listener;
@@ -136,7 +136,7 @@ TEST(Socket, ConnectsToAListenerThatComesLater) {
   EXPECT_EQ(client.peer(), "PE 1");
 }
 
-TEST(Socket, NobodyListensUntilTheDeadline) {
+TEST(Socket, TimesOutWithoutAListener) {
   const SocketAddress address = Listener(SocketAddress::parse("127.0.0.1:0")).address();
   const Error error = error_from([&] { Socket::connect(address, "PE 7", soon(0.1)); });
   EXPECT_EQ(error.code(), ExitCode::deadline);
@@ -154,7 +154,7 @@ TEST(Socket, SilenceEndsAtTheDeadlineAndNamesThePeer) {
   EXPECT_TRUE(contains(error.message(), "PE 7")) << error.message();
 }
 
-TEST(Socket, APeerThatDoesNotReadEndsASendAtTheDeadline) {
+TEST(Socket, ASendToABlockedPeerTimesOut) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
   Socket client = Socket::connect(listener.address(), "PE 7", soon());
   const std::vector<char> much(64 << 20);
@@ -162,7 +162,7 @@ TEST(Socket, APeerThatDoesNotReadEndsASendAtTheDeadline) {
   EXPECT_EQ(error.code(), ExitCode::deadline);
 }
 
-TEST(Socket, APeerThatClosedIsNamed) {
+TEST(Socket, NamesThePeerThatClosed) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
   Socket client = Socket::connect(listener.address(), "PE 7", soon());
   listener.accept(soon()).close();
@@ -175,7 +175,7 @@ TEST(Socket, APeerThatClosedIsNamed) {
   EXPECT_EQ(send.code(), ExitCode::unavailable);
 }
 
-TEST(Socket, WhatWasSentBeforeTheEndCanBeRead) {
+TEST(Socket, DataSentBeforeTheCloseCanBeRead) {
   Listener listener(SocketAddress::parse("127.0.0.1:0"));
   Socket client = Socket::connect(listener.address(), "PE 7", soon());
   Socket server = listener.accept(soon());

@@ -1,10 +1,10 @@
-// PEs that fail, leave, stop or talk nonsense once a job over uid has come together.
+// PEs that fail, leave, stop or send garbage after the job has connected over uid.
 #include <atomic>
 #include <gtest/gtest.h>
 
-#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/frame.h"
-#include "src/bootstrap/linking.h"
 #include "tests/support/findings.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"
@@ -83,7 +83,7 @@ TEST(UidOutOfStep, ASkippedCallIsNamed) {
   expect_all(run_uid_world(world,
                            [](Bootstrap& b, const Deadline& deadline) {
                              char data[8] = {};
-                             // With different roots nobody or two send: a later call shows it.
+                             // With different roots no PE or two PEs send: a later call detects it.
                              b.broadcast(data, 8, b.rank() == 1 ? 1 : 0, deadline);
                              b.barrier(deadline);
                              b.barrier(deadline);
@@ -138,7 +138,7 @@ TEST(UidCollectiveFaults, AfterAnErrorEveryCallGivesItAgain) {
   });
 }
 
-TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
+TEST(UidCollectiveFaults, ALatePeIsATimeout) {
   UidWorld world;
   world.n_pes = 2;
   std::atomic<bool> given_up{false};
@@ -156,7 +156,7 @@ TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
       Bootstrap* stuck = &b;
       while (!given_up.load() && !deadline.passed())
         std::this_thread::yield();
-      // The other one's message had come before it gave up: one barrier may still succeed.
+      // The other PE's message had arrived before it timed out: one barrier may still succeed.
       stuck->barrier(deadline);
       stuck->barrier(deadline);
     }
@@ -164,7 +164,7 @@ TEST(UidCollectiveFaults, APeThatIsLateIsGivenUpAtTheDeadline) {
   expect_all(errors, ExitCode::deadline, {"PE 1"});
 }
 
-TEST(UidCollectiveFaults, AllNameTheOneWhomEverybodyWaitsFor) {
+TEST(UidCollectiveFaults, AllNameThePeThatTheyWaitFor) {
   UidWorld world;
   world.n_pes = 9;
   const Deadline common = soon(5);
@@ -187,7 +187,7 @@ TEST(UidCollectiveFaults, AllNameTheOneWhomEverybodyWaitsFor) {
   expect_all(errors, ExitCode::deadline, {"PE 5"});
 }
 
-/// Fails when told to, as the job's lifeline does.
+/// Fails on request, as the job's failure detector does.
 class FailingHealth final : public JobHealth {
 public:
   void check() const override {
@@ -224,7 +224,7 @@ TEST(UidCollectiveFaults, AFailureElsewhereEndsAWait) {
   expect_all(errors, ExitCode::unavailable, {"PE 7 failed elsewhere"});
 }
 
-/// Knows the cause, as the job's lifeline does when its notice has come.
+/// Knows the cause, as the job's failure detector does once the failure has been announced.
 class KnowingHealth final : public JobHealth {
 public:
   void await_cause(int peer) override {
@@ -233,9 +233,9 @@ public:
   }
 };
 
-// Whatever the effect looks like: a PE that says that it leaves, one that says what failed, and one
-// whose connection ends without a word.
-TEST(UidCollectiveFaults, TheCauseGoesBeforeItsEffect) {
+// Whatever the effect looks like: a PE that says goodbye, one that reports a failure, and one whose
+// connection closes without a message.
+TEST(UidCollectiveFaults, TheCauseTakesPrecedenceOverItsEffect) {
   for (const bool says_why : {false, true}) {
     UidWorld world;
     world.n_pes = 2;
@@ -256,7 +256,7 @@ TEST(UidCollectiveFaults, TheCauseGoesBeforeItsEffect) {
   }
 }
 
-TEST(UidCollectiveFaults, TheCauseGoesBeforeALostConnection) {
+TEST(UidCollectiveFaults, TheCauseTakesPrecedenceOverALostConnection) {
   ProcessWorld world(2, [](int pe, UidArguments arguments) {
     const auto b = join_uid(std::move(arguments), soon());
     KnowingHealth health;
@@ -298,15 +298,15 @@ void join_and_say(const UidArguments& arguments, const Bytes& words, bool stay,
   Socket rendezvous = dial(dialer, deadline);
   const FrameReader frame = await_from_rendezvous(rendezvous, deadline);
   const Neighbours neighbours = Neighbours::decode(frame.payload()).value();
-  NeighbourSockets sockets = link_neighbours(
+  NeighbourSockets sockets = connect_neighbours(
       {arguments.rank, arguments.size, arguments.id.secret, &neighbours, &rendezvous},
       std::move(listeners), deadline);
   const Bytes linked = encode_frame(FrameKind::linked);
   rendezvous.send_all(linked.data(), linked.size(), deadline);
-  for (std::size_t level = 0; level < sockets.forth.size(); ++level) {
+  for (std::size_t level = 0; level < sockets.forward.size(); ++level) {
     Bytes said = words;
     said[7] = static_cast<std::byte>(level); // the round, in a frame
-    sockets.forth[level].send_all(said.data(), said.size(), deadline);
+    sockets.forward[level].send_all(said.data(), said.size(), deadline);
   }
   if (!stay)
     return;
@@ -350,7 +350,7 @@ TEST(UidCollectiveFaults, GarbageIsNamed) {
              {"PE 2 sent garbage"});
 }
 
-TEST(UidCollectiveFaults, APeThatStopsInMidMessageIsNamed) {
+TEST(UidCollectiveFaults, NamesAPeThatStopsWithinAMessage) {
   FrameHeader header;
   header.kind = FrameKind::allgather;
   header.call = 1;

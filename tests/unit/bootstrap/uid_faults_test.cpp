@@ -1,14 +1,14 @@
-// What goes wrong while a job over uid comes together: everybody gets one line that says why.
+// Failures while a job connects over uid: every PE gets one line with the reason.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <sys/socket.h>
 
+#include "src/bootstrap/acceptor.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/dialer.h"
 #include "src/bootstrap/frame.h"
 #include "src/bootstrap/interfaces.h"
-#include "src/bootstrap/linking.h"
-#include "src/bootstrap/reception.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/uid_world.h"
 
@@ -48,17 +48,17 @@ Bytes bytes_of(const std::string& text) {
   return bytes;
 }
 
-/// Every way in which a stranger may present itself.
+/// Every kind of first message of an unauthenticated peer.
 std::vector<Bytes> strange_frames() {
   Join join;
   join.rank = 0;
   join.size = 3;
   const Bytes unasked = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
-  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce({}));
-  Bytes wrong_proof = knock;
+  const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce({}));
+  Bytes wrong_proof = connect_request;
   wrong_proof.insert(wrong_proof.end(), unasked.begin(), unasked.end());
-  Bytes knock_twice = knock;
-  knock_twice.insert(knock_twice.end(), knock.begin(), knock.end());
+  Bytes knock_twice = connect_request;
+  knock_twice.insert(knock_twice.end(), connect_request.begin(), connect_request.end());
   FrameHeader huge;
   huge.kind = FrameKind::join;
   huge.size_bytes = ~std::uint64_t{0};
@@ -72,10 +72,10 @@ std::vector<Bytes> strange_frames() {
           Bytes(100000, std::byte{0xff}),
           unasked,
           wrong_proof,
-          knock,
+          connect_request,
           knock_twice,
           Bytes(unasked.begin(), unasked.begin() + 40),
-          encode_frame(FrameKind::knock, bytes_of("short")),
+          encode_frame(FrameKind::connect_request, bytes_of("short")),
           encode_frame(FrameKind::join, bytes_of("short")),
           encode_frame(FrameKind::linked),
           encode_frame(FrameKind::hello, Hello{}.encode()),
@@ -83,7 +83,7 @@ std::vector<Bytes> strange_frames() {
           Bytes(unfinished_wire.begin(), unfinished_wire.end())};
 }
 
-TEST(UidStrangers, CostTheJobNothing) {
+TEST(UidUnauthenticated, DoNotAffectTheJob) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> strangers;
@@ -108,11 +108,11 @@ TEST(UidStrangers, CostTheJobNothing) {
     EXPECT_FALSE(error) << error->message();
 }
 
-TEST(UidStrangers, MoreThanMayWaitDoNotKeepAPeOut) {
+TEST(UidUnauthenticated, MoreThanTheLimitDoNotKeepAPeOut) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   std::vector<Socket> silent;
-  for (std::size_t i = 0; i < Reception::max_waiting + 200; ++i)
+  for (std::size_t i = 0; i < Acceptor::max_waiting + 200; ++i)
     silent.push_back(Socket::connect(id.addresses[0], "the rendezvous", soon()));
   UidWorld world;
   world.n_pes = 3;
@@ -134,25 +134,25 @@ bool is_closed_by(Socket& socket, const Deadline& deadline) {
   }
 }
 
-TEST(UidStrangers, AreClosedSoon) {
+TEST(UidUnauthenticated, AreClosedAfterTheHandshakeTimeout) {
   auto rendezvous = Rendezvous::start({}, 60);
   std::vector<Socket> strangers;
   for (const Bytes& frame : strange_frames()) {
     strangers.push_back(Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon()));
     EXPECT_NO_THROW(strangers.back().send_some(frame.data(), frame.size()));
   }
-  const Deadline end = soon(10 * Reception::patience_s + 60);
+  const Deadline end = soon(10 * Acceptor::handshake_timeout_s + 60);
   for (std::size_t i = 0; i < strangers.size(); ++i)
     EXPECT_TRUE(is_closed_by(strangers[i], end)) << "stranger " << i;
 }
 
 /// One byte at a time keeps the connection no longer than silence does.
-TEST(UidStrangers, CannotStayBySendingSlowly) {
+TEST(UidUnauthenticated, CannotStayBySendingSlowly) {
   auto rendezvous = Rendezvous::start({}, 60);
   Join join;
   const Bytes frame = encode_frame(FrameKind::join, encode_proven({}, join.encode()));
   Socket slow = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
-  const Deadline end = soon(10 * Reception::patience_s + 60);
+  const Deadline end = soon(10 * Acceptor::handshake_timeout_s + 60);
   bool closed = false;
   for (std::size_t at = 0; !closed && !end.passed(); at = std::min(at + 1, frame.size() - 2))
     try {
@@ -166,7 +166,7 @@ TEST(UidStrangers, CannotStayBySendingSlowly) {
   EXPECT_TRUE(closed);
 }
 
-TEST(UidFaults, AnotherJobsIdIsRefusedWithWordsThatSaySo) {
+TEST(UidFaults, AnotherJobsIdIsRejectedWithThatReason) {
   auto rendezvous = Rendezvous::start({}, 60);
   UniqueId other = rendezvous->id();
   other.secret = random_secret();
@@ -191,14 +191,14 @@ TEST(UidFaults, AnotherVersionIsRefusedWithBothVersions) {
   const auto wire = header.encode();
   Socket other = Socket::connect(rendezvous->id().addresses[0], "the rendezvous", soon());
   other.send_all(wire.data(), wire.size(), soon());
-  const FrameReader answer = await_from_rendezvous(other, soon());
-  ASSERT_EQ(answer.header().kind, FrameKind::failure);
-  const std::string text = FailureReport::decode(answer.payload()).value().text;
+  const FrameReader response = await_from_rendezvous(other, soon());
+  ASSERT_EQ(response.header().kind, FrameKind::failure);
+  const std::string text = FailureReport::decode(response.payload()).value().text;
   EXPECT_NE(text.find("speaks version 2"), std::string::npos) << text;
   EXPECT_NE(text.find("the PE version 9"), std::string::npos) << text;
 }
 
-/// All that a PE has sent to the rendezvous, said again by somebody else, who has recorded it.
+/// All that a PE has sent to the rendezvous, replayed by a peer that has recorded it.
 TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
@@ -207,7 +207,7 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
   join.size = 3;
   join.remaining_ms = 30000;
   const Nonce nonce = random_nonce();
-  const Bytes knock = encode_frame(FrameKind::knock, encode_nonce(nonce));
+  const Bytes connect_request = encode_frame(FrameKind::connect_request, encode_nonce(nonce));
   // The proof of the recorded connection; what the listener said there does not matter.
   const Handshake before{nonce, random_nonce()};
   const Bytes contents = join.encode();
@@ -215,12 +215,12 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
       FrameKind::join,
       encode_proven(dialer_proof(before, id.secret, FrameKind::join, contents), contents));
   Socket replay = Socket::connect(id.addresses[0], "the rendezvous", soon());
-  replay.send_all(knock.data(), knock.size(), soon());
+  replay.send_all(connect_request.data(), connect_request.size(), soon());
   EXPECT_EQ(await_from_rendezvous(replay, soon()).header().kind, FrameKind::challenge);
   replay.send_all(frame.data(), frame.size(), soon());
-  const FrameReader answer = await_from_rendezvous(replay, soon());
-  ASSERT_EQ(answer.header().kind, FrameKind::failure);
-  EXPECT_NE(FailureReport::decode(answer.payload()).value().text.find("another job"),
+  const FrameReader response = await_from_rendezvous(replay, soon());
+  ASSERT_EQ(response.header().kind, FrameKind::failure);
+  EXPECT_NE(FailureReport::decode(response.payload()).value().text.find("another job"),
             std::string::npos);
   UidWorld world;
   world.n_pes = 3;
@@ -232,7 +232,8 @@ TEST(UidFaults, ARecordedJoinIsRefusedAndEndsNothing) {
     EXPECT_FALSE(error) << error->message();
 }
 
-/// Whoever listens where the rendezvous should be hears nothing of the secret, and cannot welcome.
+/// A listener at the rendezvous's address learns nothing of the secret, and cannot send a valid
+/// welcome.
 TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
   Listener impostor(SocketAddress::parse("127.0.0.1:0"));
   UniqueId id;
@@ -268,7 +269,7 @@ TEST(UidFaults, AnImpostorLearnsNoSecretAndIsNotBelieved) {
   EXPECT_EQ(heard.find(std::string(id.secret.begin(), id.secret.end())), std::string::npos);
 }
 
-TEST(UidFaults, ARankGivenTwiceIsToldToAll) {
+TEST(UidFaults, ADuplicateRankIsReportedToAll) {
   UidWorld world;
   world.n_pes = 5;
   world.arguments = [](int pe, UidArguments arguments) {
@@ -279,7 +280,7 @@ TEST(UidFaults, ARankGivenTwiceIsToldToAll) {
              {"rank 1 was given to two PEs", "process " + std::to_string(getpid())});
 }
 
-TEST(UidFaults, ARankOutOfRangeIsToldToAll) {
+TEST(UidFaults, ARankOutOfRangeIsReportedToAll) {
   for (const int rank : {4, -1, 1000000}) {
     UidWorld world;
     world.n_pes = 4;
@@ -292,7 +293,7 @@ TEST(UidFaults, ARankOutOfRangeIsToldToAll) {
   }
 }
 
-TEST(UidFaults, UnequalSizesAreToldToAll) {
+TEST(UidFaults, UnequalSizesAreReportedToAll) {
   UidWorld world;
   world.n_pes = 4;
   world.arguments = [](int pe, UidArguments arguments) {
@@ -302,7 +303,7 @@ TEST(UidFaults, UnequalSizesAreToldToAll) {
   expect_all(run_uid_world(world, work), ExitCode::usage, {"4", "9", "says", "PE 2"});
 }
 
-TEST(UidFaults, PesThatNeverComeAreNamedBeforeTheDeadline) {
+TEST(UidFaults, MissingPesAreNamedBeforeTheDeadline) {
   UidWorld world;
   world.n_pes = 7;
   world.timeout_s = 5;
@@ -318,7 +319,7 @@ TEST(UidFaults, PesThatNeverComeAreNamedBeforeTheDeadline) {
   expect_all(errors, ExitCode::deadline, {"2 of 7 PEs have not joined: PE 3, 5,"});
 }
 
-TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
+TEST(UidFaults, EightOfManyMissingPesAreNamed) {
   UidWorld world;
   world.n_pes = 40;
   world.timeout_s = 5;
@@ -331,7 +332,8 @@ TEST(UidFaults, OfManyThatNeverComeEightAreNamed) {
              {"38 of 40 PEs have not joined: PE 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"});
 }
 
-/// A port that refuses, and that no other program is given meanwhile: bound, and nobody listens.
+/// A port that refuses connections and that no other program can get meanwhile: bound, not
+/// listening.
 class RefusingPort {
 public:
   RefusingPort() {
@@ -350,7 +352,7 @@ private:
   SocketAddress address_;
 };
 
-TEST(UidFaults, ARendezvousThatIsNotThereEndsAtTheDeadline) {
+TEST(UidFaults, AMissingRendezvousIsATimeout) {
   const RefusingPort nobody;
   UidArguments arguments;
   arguments.size = 2;
@@ -381,12 +383,12 @@ TEST(UidFaults, ASilentRendezvousEndsAtTheDeadline) {
   }
 }
 
-TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
+TEST(UidFaults, AnEndedRendezvousIsDetectedAtOnce) {
   std::unique_ptr<Rendezvous> rendezvous = Rendezvous::start({}, 600);
   const UniqueId id = rendezvous->id();
   std::optional<Error> error;
   const Deadline deadline = soon(300);
-  // Presents itself by hand, so that the end comes after it was let in.
+  // Joins by hand, so that it can close the connection after it was accepted.
   Join join;
   join.rank = 0;
   join.size = 2;
@@ -407,8 +409,8 @@ TEST(UidFaults, ARendezvousThatEndsEarlyIsNoticedAtOnce) {
             std::string::npos);
 }
 
-/// Joins as a PE would, and then goes away.
-TEST(UidFaults, APeLostWhileOthersComeIsToldToAll) {
+/// Joins as a PE would, and then closes the connection.
+TEST(UidFaults, APeLostDuringTheJoinIsReportedToAll) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   Join join;
@@ -434,8 +436,8 @@ TEST(UidFaults, APeLostWhileOthersComeIsToldToAll) {
   expect_all(errors, ExitCode::unavailable, {"PE 3 (host x, process 99) was lost"});
 }
 
-/// It joins and is told its neighbours, but connects to none of them.
-TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
+/// It joins and gets its neighbours' addresses, but connects to none of them.
+TEST(UidFaults, NamesAPeThatDoesNotConnectToItsNeighbours) {
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
   Listener deaf(SocketAddress::parse("127.0.0.1:0"));
@@ -460,12 +462,13 @@ TEST(UidFaults, APeThatDoesNotConnectToItsNeighboursIsNamed) {
   expect_all(errors, ExitCode::deadline, {"PE 3"});
 }
 
-/// Who waits is told by who knows: the pair, its direction, the address and what is wrong there.
-TEST(UidFaults, AWayThatIsBlockedIsNamedByItsEnds) {
+/// The waiting PE gets the reason from the PE that knows it: the pair, the direction, the address
+/// and the error.
+TEST(UidFaults, ABlockedConnectionIsNamedByItsEnds) {
   const RefusingPort blocked;
   auto rendezvous = Rendezvous::start({}, 60);
   const UniqueId id = rendezvous->id();
-  // PE 2 is there, but what it offers leads nowhere from the others.
+  // PE 2 runs, but its addresses cannot be reached from the others.
   Join join;
   join.rank = 2;
   join.size = 3;

@@ -4,8 +4,8 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/bootstrap/interfaces.h"
 #include "src/bootstrap/launcher_variables.h"
-#include "src/bootstrap/resolve.h"
 #include "src/bootstrap/select.h"
 #include "tests/support/findings.h"
 #include "tests/support/soon.h"
@@ -59,7 +59,7 @@ TEST(UidOpen, EveryLauncherIsAskedInTurn) {
   }
 }
 
-TEST(UidOpen, AVariableThatIsNoNumberIsNamed) {
+TEST(UidOpen, NamesAMalformedVariable) {
   for (const char* bad : {"x", "-1", "1.5", "99999999999", " "}) {
     const Environment environment = {{"PMI_RANK", bad}, {"PMI_SIZE", "2"}};
     EXPECT_TRUE(contains(message_of([&] { place_in(environment); }), "PMI_RANK")) << bad;
@@ -185,7 +185,7 @@ TEST(UidOpen, AnotherSecretIsRefused) {
   EXPECT_TRUE(contains(messages[1], "another job")) << messages[1];
 }
 
-TEST(UidOpen, WhatIsMissingIsNamed) {
+TEST(UidOpen, NamesWhatIsMissing) {
   const std::string id = "127.0.0.1:" + std::to_string(free_port());
   auto no_secret = session(1, id);
   no_secret[0].erase("SHMEMCTL_BOOTSTRAP_UID_SECRET");
@@ -221,7 +221,7 @@ TEST(UidOpen, AnIdFromElsewhere) {
   EXPECT_EQ(open_all(environments), std::vector<std::string>(3, "uid"));
 }
 
-TEST(LocalOpen, ReadsWhatRunLeft) {
+TEST(LocalOpen, ReadsTheVariablesOfRun) {
   const auto rendezvous = Rendezvous::start_local(20);
   EXPECT_TRUE(contains(rendezvous->id().text(), "unix:shmemctl-"));
   std::vector<Environment> environments;
@@ -232,7 +232,7 @@ TEST(LocalOpen, ReadsWhatRunLeft) {
   EXPECT_EQ(open_all(environments), std::vector<std::string>(4, "local"));
 }
 
-TEST(LocalOpen, RefusesWhatRunNeverLeaves) {
+TEST(LocalOpen, RejectsVariablesThatRunNeverSets) {
   const Environment good = {
       {local_variables::id, "shmemctl-uid-1:" + std::string(32, '0') + ":10.0.0.1:1"},
       {local_variables::rank, "0"},

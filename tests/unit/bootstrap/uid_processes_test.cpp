@@ -2,9 +2,9 @@
 #include <csignal>
 #include <gtest/gtest.h>
 
-#include "src/bootstrap/collectives.h"
+#include "src/bootstrap/collective_plan.h"
+#include "src/bootstrap/connect_peers.h"
 #include "src/bootstrap/frame.h"
-#include "src/bootstrap/linking.h"
 #include "tests/support/findings.h"
 #include "tests/support/soon.h"
 #include "tests/unit/bootstrap/process_world.h"
@@ -67,10 +67,10 @@ TEST(UidProcesses, AStoppedPeEndsTheOthersAtTheDeadline) {
   EXPECT_TRUE(contains(result.message, "PE 1")) << result.message;
 }
 
-TEST(UidProcesses, APeKilledWhileOthersJoinIsToldToAll) {
+TEST(UidProcesses, APeKilledDuringTheJoinIsReportedToAll) {
   ProcessWorld world(5, [](int pe, UidArguments arguments) {
     if (pe == 3) {
-      // It has presented itself and been let in when it dies; PE 4 comes after that.
+      // It has joined and been accepted when it dies; PE 4 joins after that.
       Join join;
       join.rank = 3;
       join.size = 5;

@@ -108,7 +108,7 @@ TEST(Uid, LargeBlocksDoNotBlockEachOther) {
   }));
 }
 
-TEST(Uid, NobodyLeavesABarrierBeforeAllHaveCome) {
+TEST(Uid, NoPeLeavesABarrierBeforeAllHaveEntered) {
   UidWorld world;
   world.n_pes = 13;
   std::atomic<int> arrived{0};
@@ -181,7 +181,7 @@ TEST(Uid, TheRendezvousEndsOnceAllHaveJoined) {
       arguments.id = id;
       const auto bootstrap = join_uid(std::move(arguments), deadline);
       bootstrap->barrier(deadline);
-      // All have joined: the thread ends by itself, while the job goes on.
+      // All have joined: the thread ends by itself, while the job continues.
       while (!thread->ended() && !deadline.passed())
         std::this_thread::yield();
       joined.fetch_add(1);
@@ -231,7 +231,7 @@ private:
   std::atomic<int>& checks_;
 };
 
-TEST(Uid, SaysWhomItWaitsFor) {
+TEST(Uid, AnnouncesWhomItWaitsFor) {
   UidWorld world;
   world.n_pes = 2;
   std::atomic<int> checks_of_0{0}, checks_of_1{0};
@@ -242,7 +242,7 @@ TEST(Uid, SaysWhomItWaitsFor) {
       b.barrier(deadline);
     EXPECT_TRUE(health.seen);
     EXPECT_EQ(health.last, -1);
-    // PE 1 comes to the last barrier only after PE 0 has asked in its wait for it.
+    // PE 1 enters the last barrier only after PE 0 has asked for it in its wait.
     while (b.rank() == 1 && checks_of_0 == 0 && !deadline.passed())
       std::this_thread::yield();
     b.barrier(deadline);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl::test {
 
@@ -20,7 +20,7 @@ struct UidWorld {
   double timeout_s = 60;
   bool unix_sockets = false;
   InterfaceFilter interfaces = {};
-  /// What each PE passes to join_uid(); nothing: this PE never comes.
+  /// What each PE passes to join_uid(); nothing: this PE never joins.
   std::function<std::optional<UidArguments>(int pe, UidArguments)> arguments = {};
 };
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/error.h"
-#include "src/bootstrap/uid.h"
+#include "src/bootstrap/uid_bootstrap.h"
 
 namespace shmemctl {
 namespace {
@@ -18,7 +18,7 @@ std::string problem_of(const std::string& text) {
   return "it was accepted";
 }
 
-TEST(UniqueId, SurvivesTheWayThroughText) {
+TEST(UniqueId, RoundTripsThroughText) {
   for (const std::string addresses : {"10.0.0.1:4711", "10.0.0.1:4711,[fd00::1]:4711",
                                       "unix:shmemctl-0123456789abcdef", "[fe80::1%lo]:4711"}) {
     const std::string text = "shmemctl-uid-1:" + hex + ":" + addresses;
@@ -29,7 +29,7 @@ TEST(UniqueId, SurvivesTheWayThroughText) {
   }
 }
 
-TEST(UniqueId, SaysWhatIsWrong) {
+TEST(UniqueId, NamesTheMistake) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "begin"},
       {"hello", "begin"},

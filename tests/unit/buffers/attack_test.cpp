@@ -4,7 +4,6 @@
 
 #include "src/base/socket.h"
 #include "src/runtime/buffers/message.h"
-#include "src/runtime/buffers/packet_socket.h"
 #include "src/runtime/buffers/service.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/buffers/buffer_memory.h"
@@ -18,7 +17,7 @@ protected:
     std::random_device random;
     for (std::uint8_t& byte : secret)
       byte = static_cast<std::uint8_t>(random());
-    service = std::make_unique<Service>(secret, 0, std::vector<int>{0, 1}, pool, control);
+    service = std::make_unique<BufferService>(secret, 0, std::vector<int>{0, 1}, pool, table);
   }
   FileDescriptor connect() const {
     FileDescriptor socket = packet_socket();
@@ -38,22 +37,22 @@ protected:
         return packet;
     }
   }
-  Answer ask(const FileDescriptor& socket, const Request& request) {
+  Response ask(const FileDescriptor& socket, const Request& request) {
     const Packet packet = ask(socket, encode(request, secret));
     EXPECT_EQ(packet.state, Packet::State::here);
-    return decode_answer(packet.bytes.data(), packet.bytes.size(), secret).value_or(Answer{});
+    return decode_response(packet.bytes.data(), packet.bytes.size(), secret).value_or(Response{});
   }
 
   JobSecret secret{};
   std::unique_ptr<HeapBacking> backing = make_host_backing({});
   BufferPool pool{*backing, 8};
-  Control control{{8, 2, 8192}, "memfd"};
-  std::unique_ptr<Service> service;
+  RegistrationTable table{{8, 2, 8192}, "memfd"};
+  std::unique_ptr<BufferService> service;
 };
 
 TEST_F(BufferService, GarbageEndsItsConnectionOnly) {
   const FileDescriptor good = connect();
-  EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, control.shape());
+  EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, table.shape());
   for (const std::string& bytes :
        {std::string("x"), std::string(4096, '\xff'), encode(Request{}, JobSecret{1}),
         encode(Request{.kind = RequestKind::open, .from_pe = 1}, secret), // before its hello
@@ -68,17 +67,17 @@ TEST_F(BufferService, GarbageEndsItsConnectionOnly) {
             Outcome::stale);
 }
 
-TEST_F(BufferService, SilentStrangersMakeRoom) {
+TEST_F(BufferService, DropsSilentConnections) {
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 18; ++i) {
     silent.push_back(connect());
     service->poll(0);
   }
   const FileDescriptor good = connect();
-  EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, control.shape());
+  EXPECT_EQ(ask(good, Request{.from_pe = 1}).shape, table.shape());
 }
 
-TEST_F(BufferService, APeThatWentIsNoUserAndMayComeAgain) {
+TEST_F(BufferService, ADisconnectedPeIsNoUserAndMayReconnect) {
   {
     const FileDescriptor socket = connect();
     ask(socket, Request{.from_pe = 1});
@@ -87,7 +86,7 @@ TEST_F(BufferService, APeThatWentIsNoUserAndMayComeAgain) {
   while (service->connected(1))
     service->poll(0);
   const FileDescriptor again = connect();
-  EXPECT_EQ(ask(again, Request{.from_pe = 1}).shape, control.shape());
+  EXPECT_EQ(ask(again, Request{.from_pe = 1}).shape, table.shape());
 }
 
 TEST_F(BufferService, CopiesStayInTheBuffer) {
@@ -106,19 +105,19 @@ TEST_F(BufferService, CopiesStayInTheBuffer) {
     for (const RequestKind kind : {RequestKind::put, RequestKind::get})
       EXPECT_NE(ask(socket, {kind, 1, 0, 9, handle, offset, size}).outcome, Outcome::done);
   EXPECT_EQ(test::first_wrong(pages.base(), pages.size_bytes(), 1), pages.size_bytes());
-  std::memset(control.stage(1), 0x77, 16);
+  std::memset(table.stage(1), 0x77, 16);
   EXPECT_EQ(ask(socket, {RequestKind::put, 1, 0, 9, handle, 8, 16}).outcome, Outcome::done);
   EXPECT_EQ(pages.base()[page_bytes() + 8], std::byte{0x77});
   EXPECT_EQ(pages.base()[page_bytes() + 24], test::pattern(page_bytes() + 24, 1));
 }
 
 TEST_F(BufferService, AnImplausibleTableIsRefused) {
-  const auto copy = [&] { return FileDescriptor(::dup(control.descriptor())); };
-  for (const ControlShape& shape :
-       {ControlShape{0, 2, 8192}, ControlShape{8, 0, 8192}, ControlShape{8, 2, 0},
-        ControlShape{8, 2, 100}, ControlShape{UINT32_MAX, UINT32_MAX, UINT64_MAX},
-        ControlShape{8, 2, 4096}, ControlShape{8, 3, 8192}})
-    test::expect_error(ExitCode::unavailable, {"table"}, [&] { Control(copy(), shape); });
+  const auto copy = [&] { return FileDescriptor(::dup(table.descriptor())); };
+  for (const TableShape& shape :
+       {TableShape{0, 2, 8192}, TableShape{8, 0, 8192}, TableShape{8, 2, 0}, TableShape{8, 2, 100},
+        TableShape{UINT32_MAX, UINT32_MAX, UINT64_MAX}, TableShape{8, 2, 4096},
+        TableShape{8, 3, 8192}})
+    test::expect_error(ExitCode::unavailable, {"table"}, [&] { RegistrationTable(copy(), shape); });
 }
 
 } // namespace

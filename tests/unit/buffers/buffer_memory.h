@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "src/memory/buffers/page_span.h"
+#include "src/memory/buffers/address_map.h"
 
 namespace shmemctl::test {
 
@@ -33,7 +33,7 @@ public:
         ::munmap(base + *hole_ + page_bytes(), size_bytes_ - *hole_ - page_bytes());
     }
   }
-  /// Unmaps one page behind the first. Whatever comes to lie there is not this object's.
+  /// Unmaps the page after the first. What is mapped there later does not belong to this object.
   void make_hole(std::size_t page) {
     hole_ = page * page_bytes();
     ::munmap(base_ + *hole_, page_bytes());

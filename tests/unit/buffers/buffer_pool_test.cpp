@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <thread>
 
-#include "src/memory/buffers/page_swap.h"
+#include "src/memory/buffers/page_sharing.h"
 #include "src/memory/host_file.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/forked_pes.h"
@@ -40,7 +40,7 @@ protected:
   BufferPool pool{*backing, 64};
 };
 
-TEST_F(BufferPoolTest, PrivateMemoryIsSharedAndPrivateAgain) {
+TEST_F(BufferPoolTest, PrivateMemoryBecomesSharedAndPrivateAgain) {
   const Pages pages(4);
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
@@ -69,7 +69,7 @@ TEST_F(BufferPoolTest, MallocOfEverySize) {
     EXPECT_EQ(buffer.extent.page_gap_bytes(),
               reinterpret_cast<std::uintptr_t>(memory.get()) % page_bytes());
     EXPECT_EQ(first_wrong(memory.get(), size_bytes, 2), size_bytes);
-    // The allocator's own words share the pages: it must go on working.
+    // The allocator's own data share the pages: it must continue to work.
     for (int round = 0; round < 100; ++round)
       EXPECT_NE(std::make_unique<std::byte[]>(static_cast<std::size_t>(1 + round * 37)), nullptr);
     end(handle);
@@ -77,7 +77,7 @@ TEST_F(BufferPoolTest, MallocOfEverySize) {
   }
 }
 
-TEST_F(BufferPoolTest, BuffersThatShareAPageCountIt) {
+TEST_F(BufferPoolTest, BuffersOnTheSamePageCountIt) {
   if (!writers_can_be_held())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   const Pages pages(1);
@@ -267,7 +267,7 @@ TEST_F(BufferPoolTest, PinnedMemoryStays) {
   end(handle);
 }
 
-TEST_F(BufferPoolTest, MemoryThatIsNotThereIsRefused) {
+TEST_F(BufferPoolTest, RejectsUnmappedMemory) {
   Pages pages(3);
   pages.make_hole(1);
   expect_error(ExitCode::usage, {"not mapped"},
@@ -286,7 +286,7 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   pages.unmap();
   expect_error(ExitCode::usage, {"freed while it was registered"},
                [&] { pool.export_pages(handle); });
-  // Somebody else's memory comes to lie there; unregistering must not touch it.
+  // Other memory is mapped there; unregistering must not touch it.
   void* other = ::mmap(const_cast<std::byte*>(base), 2 * page_bytes(), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(other, base);
@@ -301,7 +301,7 @@ TEST_F(BufferPoolTest, MemoryFreedWhileRegisteredIsNoticed) {
   ::munmap(other, 2 * page_bytes());
 }
 
-TEST_F(BufferPoolTest, MemoryThatWasMovedKeepsItsContent) {
+TEST_F(BufferPoolTest, MovedMemoryKeepsItsContent) {
   Pages pages(2);
   test::fill(pages.base(), pages.size_bytes(), 7);
   const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());
@@ -345,7 +345,7 @@ TEST_F(BufferPoolTest, AForkedChildHasItsOwnCopy) {
   EXPECT_EQ(first_wrong(pages.base(), pages.size_bytes(), 9), pages.size_bytes());
 }
 
-TEST_F(BufferPoolTest, LeavesNoDescriptorBehind) {
+TEST_F(BufferPoolTest, LeaksNoDescriptor) {
   const Pages pages(3);
   const auto turn = [&] {
     const BufferHandle handle = pool.add(pages.base(), pages.size_bytes());

@@ -32,8 +32,8 @@ public:
     config.backing = backing_.get();
     config.timeout_s = 60;
     config.max_buffers = 64;
-    config.stage_bytes = 16 << 10;
-    config.way_to = [](int) { return BuffersConfig::WayToPe{"shm", true}; };
+    config.staging_bytes = 16 << 10;
+    config.transport_to = [](int) { return BuffersConfig::TransportToPe{"shm", true}; };
     for (config.pe = 0; config.pe < n_pes; ++config.pe) {
       BuffersConfig mine = config;
       if (change)
@@ -50,7 +50,7 @@ private:
   std::vector<std::unique_ptr<Buffers>> pes_;
 };
 
-/// A page that stops whoever reads it until the test gives it content.
+/// A page whose first reader blocks until the test provides its content.
 class BlockingPage {
 public:
   BlockingPage()
@@ -64,7 +64,7 @@ public:
   ~BlockingPage() { release(0); }
   bool works() const { return works_; } ///< the system permits it
   std::byte* base() const { return pages_.base(); }
-  /// Returns when somebody reads it.
+  /// Returns when a thread reads it.
   void wait_for_reader() const {
     pollfd event{file_.get(), POLLIN, 0};
     while (::poll(&event, 1, -1) != 1) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/memory/buffers/page_swap.h"
+#include "src/memory/buffers/page_sharing.h"
 #include "src/memory/host_file.h"
 #include "tests/support/forked_pes.h"
 #include "tests/unit/buffers/buffer_world.h"
@@ -31,7 +31,7 @@ std::size_t shared_areas() {
 
 struct Way {
   const char* name;
-  BufferWay way;
+  BufferPathKind way;
   std::function<void(BuffersConfig&)> change;
 };
 
@@ -39,15 +39,15 @@ void PrintTo(const Way& way, std::ostream* out) {
   *out << way.name;
 }
 
-class EachWay : public testing::TestWithParam<Way> {};
+class EachBufferPath : public testing::TestWithParam<Way> {};
 
-TEST_P(EachWay, PutAndGetAtEveryOffset) {
+TEST_P(EachBufferPath, PutAndGetAtEveryOffset) {
   const Pages pages(20);
   BufferWorld world(2, GetParam().change);
   // Begins and ends inside of pages, and is larger than the staging area.
   std::byte* base = pages.base() + 123;
   const std::size_t size_bytes = pages.size_bytes() - 123 - 45;
-  if (!writers_can_be_held() && GetParam().way == BufferWay::zero_copy)
+  if (!writers_can_be_held() && GetParam().way == BufferPathKind::zero_copy)
     GTEST_SKIP() << "userfaultfd is not permitted here";
   test::fill(pages.base(), pages.size_bytes(), 1);
   const BufferHandle handle = world[0].add(base, size_bytes);
@@ -81,7 +81,7 @@ TEST_P(EachWay, PutAndGetAtEveryOffset) {
   world[0].remove(handle);
 }
 
-TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
+TEST_P(EachBufferPath, RejectsStaleAndDamagedDescriptors) {
   const Pages pages(2), others(2);
   BufferWorld world(2, GetParam().change);
   std::uint64_t word = 1;
@@ -115,7 +115,7 @@ TEST_P(EachWay, StaleAndWrongDescriptorsAreRefused) {
 
 /// Slot reuse (a race in FlagCX, #339): the handle of an earlier user of the slot must never reach
 /// the later one, whatever was opened and cached when.
-TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
+TEST_P(EachBufferPath, AStaleHandleNeverReachesTheSlotsNextUser) {
   const Pages first(2), second(2);
   BufferWorld world(2, GetParam().change);
   const std::uint64_t word = 0x1111111111111111;
@@ -137,9 +137,9 @@ TEST_P(EachWay, AStaleHandleNeverReachesTheSlotsNextUser) {
   world[0].remove(new_handle);
 }
 
-/// Stale offset (FlagCX #406): two buffers in one page, one handle of pages; each call has the
-/// offset of its own buffer and of its own argument.
-TEST_P(EachWay, OffsetsBelongToTheCall) {
+/// Stale offset (FlagCX #406): two buffers in one page share a handle of pages; each call must use
+/// the offset of its own buffer and of its own argument.
+TEST_P(EachBufferPath, OffsetsBelongToTheCall) {
   const Pages pages(1);
   BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 1);
@@ -161,8 +161,8 @@ TEST_P(EachWay, OffsetsBelongToTheCall) {
     }
 }
 
-/// The gap added twice (FlagCX #452) would write behind the buffer, or into the next page.
-TEST_P(EachWay, TheGapIsAddedOnce) {
+/// The gap added twice (FlagCX #452) would write beyond the buffer, or into the next page.
+TEST_P(EachBufferPath, TheGapIsAddedOnce) {
   BufferWorld world(2, GetParam().change);
   for (const std::size_t gap : {1u, 8u, 2048u, 4095u}) {
     const Pages pages(3);
@@ -177,7 +177,7 @@ TEST_P(EachWay, TheGapIsAddedOnce) {
   }
 }
 
-TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
+TEST_P(EachBufferPath, ReadOnlyMemoryAllowsOnlyGets) {
   const Pages pages(2);
   BufferWorld world(2, GetParam().change);
   test::fill(pages.base(), pages.size_bytes(), 3);
@@ -191,7 +191,7 @@ TEST_P(EachWay, ReadOnlyMemoryCanOnlyBeGot) {
   expect_error(ExitCode::usage, {"read-only"}, [&] { world[1].put(descriptor, 0, got.data(), 8); });
 }
 
-TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
+TEST_P(EachBufferPath, MemoryFreedWhileRegisteredKillsNoPe) {
   Pages pages(2);
   BufferWorld world(2, GetParam().change);
   std::uint64_t word = 5;
@@ -201,17 +201,17 @@ TEST_P(EachWay, MemoryFreedWhileRegisteredEndsNobody) {
   pages.unmap();
   try {
     world[1].put(descriptor, 0, &word, 8); // into pages that only PE 1 has now, or an error
-    EXPECT_EQ(GetParam().way, BufferWay::zero_copy);
+    EXPECT_EQ(GetParam().way, BufferPathKind::zero_copy);
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("freed"), std::string::npos) << error.message();
   }
   world[0].remove(handle);
 }
 
-INSTANTIATE_TEST_SUITE_P(Buffers, EachWay,
-                         testing::Values(Way{"mapped", BufferWay::zero_copy, {}},
-                                         Way{"attach", BufferWay::attach, only_attach},
-                                         Way{"staged", BufferWay::staged, only_staged}),
+INSTANTIATE_TEST_SUITE_P(Buffers, EachBufferPath,
+                         testing::Values(Way{"mapped", BufferPathKind::zero_copy, {}},
+                                         Way{"attach", BufferPathKind::attach, only_attach},
+                                         Way{"staged", BufferPathKind::staged, only_staged}),
                          [](const testing::TestParamInfo<Way>& way) {
                            return std::string(way.param.name);
                          });
@@ -223,14 +223,14 @@ TEST(Buffers, SharedMappingsAndStacks) {
   BufferWorld world(2);
   const BufferPath mapped =
       world[1].path_to(world[0].describe(world[0].add(shared.base() + 100, page_bytes())));
-  EXPECT_EQ(mapped.way, BufferWay::zero_copy) << mapped.reason;
+  EXPECT_EQ(mapped.way, BufferPathKind::zero_copy) << mapped.reason;
   EXPECT_NE(mapped.reason.find("shared mapping"), std::string::npos) << mapped.reason;
 
   std::array<std::uint64_t, 100> local{};
   const BufferHandle handle = world[0].add(local.data(), sizeof local);
   const BufferDescriptor descriptor = world[0].describe(handle);
   const BufferPath path = world[1].path_to(descriptor);
-  EXPECT_EQ(path.way, BufferWay::attach) << path.reason;
+  EXPECT_EQ(path.way, BufferPathKind::attach) << path.reason;
   EXPECT_NE(path.reason.find("stack"), std::string::npos) << path.reason;
   const std::uint64_t word = 42;
   world[1].put(descriptor, 8, &word, 8);
@@ -243,7 +243,7 @@ TEST(Buffers, OwnBuffersAreReachedToo) {
   BufferWorld world(1);
   const BufferHandle handle = world[0].add(pages.base() + 10, 100);
   const BufferDescriptor descriptor = world[0].describe(handle);
-  EXPECT_EQ(world[0].path_to(descriptor).way, BufferWay::zero_copy);
+  EXPECT_EQ(world[0].path_to(descriptor).way, BufferPathKind::zero_copy);
   const auto sent = patterned(50, 1);
   world[0].put(descriptor, 20, sent.data(), 50);
   EXPECT_EQ(first_wrong(pages.base() + 30, 50, 1), 50u);
@@ -292,7 +292,7 @@ TEST(Buffers, TheCacheKeepsTheLatest) {
               page_bytes());
 }
 
-TEST(Buffers, OpeningAnotherClosesThoseThatEnded) {
+TEST(Buffers, OpeningEvictsEndedRegistrations) {
   const Pages pages(4);
   BufferWorld world(2);
   std::vector<BufferHandle> handles;
@@ -316,7 +316,7 @@ TEST(Buffers, HeapMemoryIsRefused) {
                [&] { world[0].add(pages.base(), page_bytes()); });
 }
 
-TEST(Buffers, AnOwnerThatEndedIsNamed) {
+TEST(Buffers, NamesAnOwnerThatHasExited) {
   const Pages pages(1), more(1);
   BufferWorld world(2);
   const BufferDescriptor descriptor =
@@ -346,25 +346,26 @@ TEST(Buffers, TheLocalSideOfRma) {
   const Pages pages(4), heap(1);
   {
     BufferWorld world(1, [&](BuffersConfig& config) {
-      config.way_to = [](int pe) {
-        return pe == 0 ? BuffersConfig::WayToPe{"shm", true} : BuffersConfig::WayToPe{"fake"};
+      config.transport_to = [](int pe) {
+        return pe == 0 ? BuffersConfig::TransportToPe{"shm", true}
+                       : BuffersConfig::TransportToPe{"fake"};
       };
       config.is_heap = [&](const void* address) { return address == heap.base(); };
     });
     world[0].add_registrar(registrar);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 0).way, BufferWay::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base(), 10, 1).way, BufferWay::staged);
-    EXPECT_EQ(world[0].path_of(heap.base(), 10, 1).way, BufferWay::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base(), 10, 0).way, BufferPathKind::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base(), 10, 1).way, BufferPathKind::staged);
+    EXPECT_EQ(world[0].path_of(heap.base(), 10, 1).way, BufferPathKind::zero_copy);
     const BufferHandle handle = world[0].add(pages.base() + 5, 4096);
     EXPECT_EQ(registrar.live, 1);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferWay::zero_copy);
-    EXPECT_EQ(world[0].path_of(pages.base() + 4, 10, 1).way, BufferWay::staged);
-    EXPECT_EQ(world[0].path_of(pages.base() + 6, 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::zero_copy);
+    EXPECT_EQ(world[0].path_of(pages.base() + 4, 10, 1).way, BufferPathKind::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 6, 4096, 1).way, BufferPathKind::staged);
     world[0].remove(handle);
     EXPECT_EQ(registrar.live, 0);
-    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base() + 5, 4096, 1).way, BufferPathKind::staged);
     world[0].add(pages.base(), pages.size_bytes()); // the registrar refuses: no key
-    EXPECT_EQ(world[0].path_of(pages.base(), 4096, 1).way, BufferWay::staged);
+    EXPECT_EQ(world[0].path_of(pages.base(), 4096, 1).way, BufferPathKind::staged);
     world[0].add(pages.base(), 4096);
   }
   EXPECT_EQ(registrar.live, 0);

@@ -1,4 +1,4 @@
-// What happens to operations that are under way while a buffer goes, and to threads at once.
+// Operations in flight while a buffer is unregistered, and concurrent threads.
 #include <gtest/gtest.h>
 #include <mutex>
 
@@ -14,14 +14,14 @@ using test::first_wrong;
 using test::Pages;
 using test::patterned;
 
-/// Waits until the owner of the buffer that begins there has begun to unregister it. Asks nobody
-/// else: threads of a PE take turns at its staging area.
+/// Waits until the owner of the buffer at this address has begun to unregister it. Sends no
+/// request: threads of a PE take turns at its staging area.
 void wait_until_withdrawn(const Buffers& owner, const void* address) {
   while (owner.starting_at(address))
     std::this_thread::yield();
 }
 
-class InFlight : public testing::TestWithParam<buffers::WaysAllowed> {
+class InFlight : public testing::TestWithParam<buffers::AllowedPaths> {
 protected:
   void SetUp() override {
     if (!source.works())
@@ -46,7 +46,7 @@ TEST_P(InFlight, UnregisterWaitsForAPut) {
     removed.store(true);
   });
   wait_until_withdrawn(world[0], pages.base());
-  // An owner that does not wait is gone long before this.
+  // An owner that does not wait would have returned long before this.
   for (int turn = 0; turn < 100 && !removed.load(); ++turn)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_FALSE(removed.load());
@@ -56,9 +56,9 @@ TEST_P(InFlight, UnregisterWaitsForAPut) {
   EXPECT_EQ(first_wrong(pages.base(), page_bytes(), 5), page_bytes());
 }
 
-/// The wait is bounded and names the PE; the slot is not used again, the buffer can be used by
-/// nobody, and other buffers go on.
-TEST_P(InFlight, UnregisterNamesWhoDoesNotEnd) {
+/// The wait is bounded and names the PE; the slot is not reused, the buffer is unusable, and other
+/// buffers continue to work.
+TEST_P(InFlight, UnregisterNamesThePeStillInFlight) {
   const Pages pages(1), others(1);
   BufferWorld world(2, [&](BuffersConfig& config) {
     config.allowed = GetParam();
@@ -103,15 +103,15 @@ TEST_P(InFlight, AnEvictedBufferStaysUntilItsPutEnds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Buffers, InFlight,
-                         testing::Values(buffers::WaysAllowed{true, true},
-                                         buffers::WaysAllowed{false, false}),
-                         [](const testing::TestParamInfo<buffers::WaysAllowed>& allowed) {
+                         testing::Values(buffers::AllowedPaths{true, true},
+                                         buffers::AllowedPaths{false, false}),
+                         [](const testing::TestParamInfo<buffers::AllowedPaths>& allowed) {
                            return allowed.param.zero_copy ? "mapped" : "staged";
                          });
 
 /// Two PEs register, unregister and write into each other's buffers from many threads. A put
 /// either is refused, or what it wrote is there when the owner's unregistering returns.
-void churn(buffers::WaysAllowed allowed, int turns) {
+void churn(buffers::AllowedPaths allowed, int turns) {
   constexpr int n_pes = 2, writers = 2, buffers_each = 3;
   constexpr std::size_t words = 512;
   struct Shown {
@@ -172,7 +172,7 @@ void churn(buffers::WaysAllowed allowed, int turns) {
           while (puts.load() + refused.load() < before + 3)
             std::this_thread::yield();
           world[pe].remove(handle);
-          // Only puts of this registration may have come.
+          // Only puts of this registration may have arrived.
           for (std::size_t word = 0; word < words; ++word) {
             std::uint64_t value = 0;
             std::memcpy(&value, pages.base() + word * sizeof value, sizeof value);

@@ -8,25 +8,25 @@ namespace {
 
 constexpr JobSecret secret{1, 2, 3}, other_secret{1, 2, 4};
 
-Answer sample_answer() {
-  Answer answer;
-  answer.sequence = 77;
-  answer.outcome = Outcome::failed;
-  answer.descriptors = 2;
-  answer.shape = {4096, 8, 65536};
-  answer.address = 0x7f0000001234;
-  answer.size_bytes = 1 << 20;
-  answer.page_gap_bytes = 0x234;
-  answer.writable = true;
-  answer.parts = {{0, 4096, 8192}, {1, 0, 4096}};
-  answer.memory = BufferMemory::gpu_descriptors;
-  answer.device = "GPU-0123";
-  answer.handle = std::string("\0\1\2", 3);
-  answer.reason = "why";
-  return answer;
+Response sample_answer() {
+  Response response;
+  response.sequence = 77;
+  response.outcome = Outcome::failed;
+  response.descriptors = 2;
+  response.shape = {4096, 8, 65536};
+  response.address = 0x7f0000001234;
+  response.size_bytes = 1 << 20;
+  response.page_gap_bytes = 0x234;
+  response.writable = true;
+  response.parts = {{0, 4096, 8192}, {1, 0, 4096}};
+  response.memory = BufferMemory::gpu_descriptors;
+  response.device = "GPU-0123";
+  response.handle = std::string("\0\1\2", 3);
+  response.reason = "why";
+  return response;
 }
 
-TEST(BufferMessage, RequestsComeBack) {
+TEST(BufferMessage, RoundTripsRequests) {
   const Request sent{RequestKind::put, 3, 4, 99, {7, 1234567890123}, 4096, 1 << 20};
   const std::string bytes = encode(sent, secret);
   const auto read = decode_request(bytes.data(), bytes.size(), secret);
@@ -40,10 +40,10 @@ TEST(BufferMessage, RequestsComeBack) {
   EXPECT_EQ(read->size_bytes, 1u << 20);
 }
 
-TEST(BufferMessage, AnswersComeBack) {
-  const Answer sent = sample_answer();
+TEST(BufferMessage, RoundTripsResponses) {
+  const Response sent = sample_answer();
   const std::string bytes = encode(sent, secret);
-  const auto read = decode_answer(bytes.data(), bytes.size(), secret);
+  const auto read = decode_response(bytes.data(), bytes.size(), secret);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->sequence, sent.sequence);
   EXPECT_EQ(read->outcome, sent.outcome);
@@ -61,42 +61,42 @@ TEST(BufferMessage, AnswersComeBack) {
 }
 
 TEST(BufferMessage, TheLargestFitsAndLongReasonsAreCut) {
-  Answer answer = sample_answer();
-  answer.descriptors = most_parts;
-  answer.parts.assign(most_parts, {most_parts - 1, 0, 4096});
-  answer.device.assign(most_device_bytes, 'd');
-  answer.handle.assign(most_handle_bytes, 'h');
-  answer.reason.assign(10000, 'x');
-  const std::string bytes = encode(answer, secret);
-  EXPECT_LE(bytes.size(), most_message_bytes);
-  const auto read = decode_answer(bytes.data(), bytes.size(), secret);
+  Response response = sample_answer();
+  response.descriptors = max_parts;
+  response.parts.assign(max_parts, {max_parts - 1, 0, 4096});
+  response.device.assign(max_device_bytes, 'd');
+  response.handle.assign(max_handle_bytes, 'h');
+  response.reason.assign(10000, 'x');
+  const std::string bytes = encode(response, secret);
+  EXPECT_LE(bytes.size(), max_message_bytes);
+  const auto read = decode_response(bytes.data(), bytes.size(), secret);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->reason.size(), most_reason_bytes);
+  EXPECT_EQ(read->reason.size(), max_reason_bytes);
 }
 
 TEST(BufferMessage, AnyChangeIsNoticed) {
   const std::string request = encode(Request{}, secret);
-  const std::string answer = encode(sample_answer(), secret);
+  const std::string response = encode(sample_answer(), secret);
   EXPECT_FALSE(decode_request(request.data(), request.size(), other_secret));
-  EXPECT_FALSE(decode_answer(answer.data(), answer.size(), other_secret));
-  EXPECT_FALSE(decode_request(answer.data(), answer.size(), secret));
-  EXPECT_FALSE(decode_answer(request.data(), request.size(), secret));
-  for (const std::string& whole : {request, answer})
+  EXPECT_FALSE(decode_response(response.data(), response.size(), other_secret));
+  EXPECT_FALSE(decode_request(response.data(), response.size(), secret));
+  EXPECT_FALSE(decode_response(request.data(), request.size(), secret));
+  for (const std::string& whole : {request, response})
     for (std::size_t at = 0; at < whole.size(); ++at) {
       std::string changed = whole;
       changed[at] = static_cast<char>(changed[at] ^ 1);
       EXPECT_FALSE(decode_request(changed.data(), changed.size(), secret));
-      EXPECT_FALSE(decode_answer(changed.data(), changed.size(), secret));
+      EXPECT_FALSE(decode_response(changed.data(), changed.size(), secret));
       EXPECT_FALSE(decode_request(whole.data(), at, secret));
-      EXPECT_FALSE(decode_answer(whole.data(), at, secret));
+      EXPECT_FALSE(decode_response(whole.data(), at, secret));
     }
 }
 
-TEST(BufferMessage, PartsMustNameDescriptorsThatCame) {
-  Answer answer = sample_answer();
-  answer.descriptors = 1;
-  const std::string bytes = encode(answer, secret);
-  EXPECT_FALSE(decode_answer(bytes.data(), bytes.size(), secret));
+TEST(BufferMessage, PartsMustNameReceivedDescriptors) {
+  Response response = sample_answer();
+  response.descriptors = 1;
+  const std::string bytes = encode(response, secret);
+  EXPECT_FALSE(decode_response(bytes.data(), bytes.size(), secret));
 }
 
 TEST(BufferMessage, NamesDifferByPeAndJob) {

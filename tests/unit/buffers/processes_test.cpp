@@ -93,7 +93,7 @@ TEST(BuffersOfProcesses, TheHeapIsRefusedAndOtherNodesAreNotReached) {
   }
 }
 
-/// A PE that is killed while it has a buffer open keeps nobody from unregistering it.
+/// A PE that is killed while it has a buffer open does not block its unregistration.
 TEST(BuffersOfProcesses, AKilledPeHoldsNothing) {
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
                 Pages pages(4);
@@ -126,7 +126,7 @@ TEST(BuffersOfProcesses, APeKilledInAPutIsNotWaitedFor) {
   if (!BlockingPage().works())
     GTEST_SKIP() << "userfaultfd is not permitted here";
   ForkJob job{.n_pes = 2, .body = [](Runtime& runtime) -> std::string {
-                Pages pages(2); // one that is put, and one to look at
+                Pages pages(2); // one to put, and one to check
                 Buffers& buffers = runtime.buffers();
                 const BufferHandle handle = buffers.add(pages.base(), pages.size_bytes());
                 auto* begun = static_cast<std::uint64_t*>(runtime.allocate(8));

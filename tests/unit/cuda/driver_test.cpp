@@ -30,7 +30,7 @@ TEST_P(DriverTest, DescribesEachDevice) {
   EXPECT_EQ(uuids.size(), driver->devices().size());
 }
 
-TEST_P(DriverTest, StreamsAndContextsComeAndGo) {
+TEST_P(DriverTest, CreatesAndDestroysStreamsAndContexts) {
   const auto first = device();
   for (int i = 0; i < 3; ++i) {
     const cuda::Stream stream(first);
@@ -54,19 +54,19 @@ TEST_P(DriverTest, ItsThreadsTakeNoSignalsOfTheProgram) {
 
 INSTANTIATE_TEST_SUITE_P(, DriverTest, both_drivers(), name_of_driver);
 
-TEST(CudaDriver, ALibraryThatIsNotThereIsSaid) {
+TEST(CudaDriver, ReportsAMissingLibrary) {
   std::string why;
   EXPECT_EQ(cuda::Driver::open("libcuda-of-nobody.so.1", why), nullptr);
   EXPECT_NE(why.find("libcuda-of-nobody.so.1"), std::string::npos) << why;
 }
 
-TEST(CudaDriver, ALibraryThatIsNoneIsSaid) {
+TEST(CudaDriver, ReportsAnInvalidLibrary) {
   std::string why;
   EXPECT_EQ(cuda::Driver::open("libc.so.6", why), nullptr);
   EXPECT_NE(why.find("cuGetProcAddress"), std::string::npos) << why;
 }
 
-TEST(CudaDriver, AFunctionThatIsMissingIsNamed) {
+TEST(CudaDriver, NamesAMissingFunction) {
   const SetVariable without("FAKE_CUDA_WITHOUT", "cuMemSetAccess");
   std::string why;
   EXPECT_EQ(cuda::Driver::open(SHMEMCTL_FAKE_CUDA, why), nullptr);

@@ -39,7 +39,7 @@ inline constexpr const char* nothing_held =
     "reserved 0 mapped 0 committed 0 allocated 0 host 0 streams 0 contexts 0";
 
 /// The calls that the made-up driver, which is open, counts for FAKE_CUDA_FAIL begin here; without
-/// that, those of earlier tests of this process count, too. False if it cannot be told so.
+/// that, those of earlier tests of this process count, too. False if it cannot be driver_report so.
 inline bool count_calls_of_fake_anew() {
   void* library = ::dlopen(SHMEMCTL_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   using CountAnew = void();

@@ -43,7 +43,7 @@ TEST(CoreShares, CoresAreDividedEvenly) {
   EXPECT_EQ(text_of(share_cores(layout_of(2, 2), cpus(0, 7), {-1, -1, -1})), "0,4 1,5 2-3,6-7 ");
 }
 
-TEST(CoreShares, APeIsNearItsGpu) {
+TEST(CoreShares, APeIsBoundNearItsGpu) {
   const CoreShares shares = share_cores(layout_of(2, 4), cpus(0, 15), {1, 1, 0, 0});
   EXPECT_EQ(text_of(shares), "4-5,12-13 6-7,14-15 0-1,8-9 2-3,10-11 ");
   EXPECT_EQ(shares.reason, "cores near its GPU");
@@ -58,7 +58,7 @@ TEST(CoreShares, MorePesThanCoresAreNotBound) {
   EXPECT_NE(shares.reason.find("3 PEs and 2 cores"), std::string::npos);
 }
 
-TEST(CoreShares, OnlyAllowedCpusAreGiven) {
+TEST(CoreShares, OnlyAllowedCpusAreUsed) {
   EXPECT_EQ(text_of(share_cores(layout_of(1, 4), CpuSet{1, 2, 3, 5}, {-1, -1, -1})), "1,5 2 3 ");
 }
 
@@ -132,13 +132,13 @@ TEST(CoreShares, OfAMachineWithGpus) {
   EXPECT_EQ(text_of(machine.shares(2, {{"CUDA_VISIBLE_DEVICES", "GPU-1b2c"}})), "0-3 4-7 ");
 }
 
-TEST(CoreShares, NobodysChoiceIsOverruled) {
+TEST(CoreShares, AnExistingAffinityIsKept) {
   Machine machine;
   EXPECT_EQ(text_of(machine.shares(2)), "0-3 4-7 ");
   machine.allow("0-1"); // taskset, or a launcher
   EXPECT_TRUE(machine.shares(2).cpus.empty());
   EXPECT_NE(machine.shares(2).reason.find("0-1"), std::string::npos);
-  // A container's share is nobody's choice for this process.
+  // A container's CPU set was not chosen for this process.
   machine.folder.write("proc/self/cgroup", "0::/pod\n");
   machine.folder.write("sys/fs/cgroup/pod/cpuset.cpus.effective", "0-1\n");
   EXPECT_EQ(text_of(machine.shares(2)), "0 1 ");
@@ -147,7 +147,7 @@ TEST(CoreShares, NobodysChoiceIsOverruled) {
   EXPECT_TRUE(Machine().shares(9).cpus.empty());
 }
 
-TEST(CoreShares, AreWhatPesRunOn) {
+TEST(CoreShares, ApplyToThePes) {
   const test::Capture capture;
   LaunchRequest request;
   request.command = {"sh", "-c", "grep Cpus_allowed_list /proc/self/status"};

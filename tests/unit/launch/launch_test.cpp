@@ -40,7 +40,7 @@ Ended launch_here(const LaunchRequest& request) {
   return ended;
 }
 
-/// Waits up to a generous time: what was killed may still be on its way out.
+/// Waits for a generous time: a killed process may still be exiting.
 bool all_gone() {
   const std::string entry = "MARKER=" + std::to_string(::getpid());
   for (int i = 0; i < 6000; ++i) {
@@ -51,7 +51,7 @@ bool all_gone() {
   return false;
 }
 
-TEST(Launch, EachPeKnowsItsPlace) {
+TEST(Launch, EachPeKnowsItsRankAndNode) {
   LaunchRequest request =
       shell(5, "echo $SHMEMCTL_LOCAL_RANK of $SHMEMCTL_LOCAL_SIZE on $SHMEMCTL_LOCAL_NODE");
   request.n_nodes = 2;
@@ -86,7 +86,7 @@ TEST(Launch, KilledPeEndsTheJob) {
   EXPECT_TRUE(all_gone());
 }
 
-/// Where the job goes on without PEs that it loses, PE 0 says how it ended.
+/// In a job that continues without lost PEs, PE 0's exit status decides.
 TEST(Launch, LostPesEndNothingWherePeZeroDecides) {
   for (const int code : {0, 1}) {
     LaunchRequest request =
@@ -95,7 +95,7 @@ TEST(Launch, LostPesEndNothingWherePeZeroDecides) {
     request.loss_allowed = true;
     const Ended result = launch_here(request);
     EXPECT_EQ(result.out, "here\n") << "it had more than the second that others have";
-    // Nobody has said that one was lost: then this does.
+    // No PE reported the loss: then the launcher does.
     EXPECT_EQ(result.exit_status, code == 1 ? 1 : 7);
     EXPECT_NE(result.err.find("PE 2 was killed by signal 9"), std::string::npos) << result.err;
   }
@@ -118,7 +118,7 @@ TEST(Launch, OthersMayNoticeByThemselves) {
   EXPECT_NE(failure_line(result).find("last words: no luck"), std::string::npos);
 }
 
-TEST(Launch, PeThatEndsEarlyAndWellIsNoFailure) {
+TEST(Launch, AnEarlyExitWithSuccessIsNoFailure) {
   const Ended result = launch_here(
       shell(2, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then exit 0; fi; sleep 0.2; echo still here"));
   EXPECT_EQ(result.exit_status, 0);
@@ -126,7 +126,7 @@ TEST(Launch, PeThatEndsEarlyAndWellIsNoFailure) {
   EXPECT_EQ(failure_line(result), "");
 }
 
-TEST(Launch, PeThatIgnoresSigtermIsKilled) {
+TEST(Launch, KillsAPeThatIgnoresSigterm) {
   LaunchRequest request = shell(
       2, "if [ $SHMEMCTL_LOCAL_RANK = 0 ]; then exit 1; fi; trap '' TERM; while :; do sleep 1; "
          "done");
@@ -151,7 +151,7 @@ TEST(Launch, GrandchildrenInSessionsOfTheirOwnAreEnded) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST(Launch, ChildrenThatWereThereBeforeStay) {
+TEST(Launch, KeepsEarlierChildren) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::execl("/bin/sleep", "sleep", "100", nullptr);
@@ -165,7 +165,7 @@ TEST(Launch, ChildrenThatWereThereBeforeStay) {
   ::waitpid(child, &status, 0);
 }
 
-TEST(Launch, DeadlineNamesWhoStillRuns) {
+TEST(Launch, ATimeoutNamesTheRunningPes) {
   LaunchRequest request = shell(3, "[ $SHMEMCTL_LOCAL_RANK = 1 ] || sleep 100");
   request.timeout_s = 3;
   const Ended result = launch_here(request);
@@ -175,7 +175,7 @@ TEST(Launch, DeadlineNamesWhoStillRuns) {
   EXPECT_TRUE(all_gone());
 }
 
-TEST(Launch, ProgramThatCannotBeExecutedIsAUsageError) {
+TEST(Launch, AnUnexecutableProgramIsAUsageError) {
   LaunchRequest request = shell(4, "");
   const auto message = [&request](const std::string& program) {
     request.command = {program};
@@ -219,7 +219,7 @@ TEST(Launch, LeavesNoDescriptorOpenAndNoSignalBlocked) {
 }
 
 TEST(Launch, PesInheritNoDescriptorButTheStandardOnes) {
-  std::set<std::string> expected; // what whoever started this test left open
+  std::set<std::string> expected; // inherited from the process that started this test
   for (int descriptor = 0; descriptor < 1024; ++descriptor)
     if (const int flags = ::fcntl(descriptor, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0)
       expected.insert(std::to_string(descriptor));

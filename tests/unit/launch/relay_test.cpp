@@ -1,4 +1,4 @@
-// Lines of many streams in one place: whole, in order, unchanged.
+// Lines of many streams merged into one sink: whole, in order, unchanged.
 #include "src/launch/relay.h"
 
 #include <cerrno>
@@ -116,7 +116,7 @@ TEST(Relay, VeryLongLineIsPassedOnInPiecesAndNotMixed) {
   EXPECT_EQ(relay.text(), "[0] " + piece + piece + "\n[0] next\n[1] other\n");
 }
 
-TEST(Relay, StreamThatEndsInsideAVeryLongLineLetsTheOthersOn) {
+TEST(Relay, AStreamThatEndsInsideAVeryLongLineReleasesTheOthers) {
   Relay relay(2);
   const std::string piece(OutputStream::longest_line_bytes, 'x');
   relay.write(0, piece);
@@ -153,7 +153,7 @@ TEST(Relay, RandomPiecesKeepEveryStreamsText) {
     EXPECT_EQ(got["[" + std::to_string(i) + "] "], sent[i]);
 }
 
-TEST(Relay, LastWordsAreTheLastLineThatSaysSomething) {
+TEST(Relay, LastWordsAreTheLastLineWithText) {
   Relay relay(1);
   relay.write(0, "first\nshmemctl: error: PE 3 was lost\nshmemctl: fix: look at it\n\n  \n");
   EXPECT_EQ(relay.stream(0).last_words(), "PE 3 was lost");
@@ -161,7 +161,7 @@ TEST(Relay, LastWordsAreTheLastLineThatSaysSomething) {
   EXPECT_EQ(relay.stream(0).last_words(), "the end\\x1b[0m");
 }
 
-TEST(Relay, ReaderThatStopsReadingBlocksNobody) {
+TEST(Relay, ABlockedReaderBlocksNoStream) {
   Pipe slow = Pipe::make();
   OutputSink sink(slow.write_end.get());
   Pipe pipe = Pipe::make();
@@ -195,7 +195,7 @@ TEST(Relay, ReaderThatStopsReadingBlocksNobody) {
   }
 }
 
-TEST(Relay, ReaderThatGoesAwayBreaksTheSink) {
+TEST(Relay, AClosedReaderBreaksTheSink) {
   std::signal(SIGPIPE, SIG_IGN);
   Pipe gone = Pipe::make();
   OutputSink sink(gone.write_end.get());
@@ -223,14 +223,14 @@ TEST(Relay, AnErrorOfSeveralStreamsIsPassedOnOnce) {
       << "its own again is no other's, and a fix goes with its error";
 }
 
-TEST(Relay, WhatIsNotAskedForIsNotLeftOut) {
+TEST(Relay, DropsOnlyKnownErrorsOnRequest) {
   Relay relay(2);
   relay.write(0, "shmemctl: error: x\n");
   relay.write(1, "shmemctl: error: x\n");
   EXPECT_EQ(relay.text(), "shmemctl: error: x\nshmemctl: error: x\n");
 }
 
-TEST(Relay, ARefusedOutputIsLostForAWhileBeforeWritersAreTold) {
+TEST(Relay, RefusedOutputIsDroppedForAWhileBeforeWritersGetEpipe) {
   const FileDescriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   if (!full)
     GTEST_SKIP() << "this system has no /dev/full";
@@ -249,7 +249,7 @@ TEST(Relay, ARefusedOutputIsLostForAWhileBeforeWritersAreTold) {
   EXPECT_TRUE(sink.given_up());
 }
 
-TEST(Relay, WhatIsOpenForReadingOnlyRefuses) {
+TEST(Relay, ADescriptorOpenForReadingRefusesOutput) {
   const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC)); // a stdout that was closed
   OutputSink sink(null.get());
   Pipe pipe = Pipe::make();

@@ -12,7 +12,7 @@ namespace {
 
 using FreeResult = Allocator::FreeResult;
 
-TEST(Allocator, TakesTheLowestPlaceThatFits) {
+TEST(Allocator, TakesTheLowestRangeThatFits) {
   Allocator allocator(4096);
   const auto first = allocator.allocate(100);
   const auto second = allocator.allocate(256);
@@ -22,7 +22,7 @@ TEST(Allocator, TakesTheLowestPlaceThatFits) {
   EXPECT_EQ(third, 384u);
   EXPECT_EQ(allocator.free(*first), FreeResult::freed);
   EXPECT_EQ(allocator.free(*second), FreeResult::freed);
-  // Both gaps are one now; the best fit would be behind the third.
+  // Both gaps are merged now; the best fit would be after the third.
   EXPECT_EQ(allocator.allocate(384), 0u);
   EXPECT_EQ(allocator.allocate(1), 448u);
 }
@@ -51,7 +51,7 @@ TEST(Allocator, AlignsWithoutLosingTheGap) {
   EXPECT_EQ(allocator.allocate(100, 8192), 8192u);
 }
 
-TEST(Allocator, RefusesWhatCannotBe) {
+TEST(Allocator, RejectsImpossibleArguments) {
   Allocator allocator(4096);
   EXPECT_FALSE(allocator.allocate(0));
   EXPECT_FALSE(allocator.allocate(4097));

@@ -12,7 +12,6 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/sysroot.h"
-#include "src/memory/sparse_memory.h"
 #include "tests/support/forked_pes.h"
 
 namespace shmemctl {
@@ -78,7 +77,7 @@ TEST_P(Backings, SmallPagesWillDo) {
   EXPECT_GE(allocated_bytes(chunk->descriptor()), 12288u);
 }
 
-TEST_P(Backings, SparseMemoryComesWithItsFirstTouchUnlessThatCouldBeASigbus) {
+TEST_P(Backings, SparseMemoryIsCommittedOnFirstTouchUnlessThatCouldBeASigbus) {
   const auto chunk = create_sparse(*backing_, huge_bytes, 4096);
   EXPECT_EQ(chunk->size_bytes(), huge_bytes);
   const bool committed = std::string(backing_->kind()) == "devshm";
@@ -190,7 +189,7 @@ TEST(HostBacking, TheKernelKnowsThePreference) {
   EXPECT_EQ(maps->substr(line + place.size(), 8), "prefer:0");
 }
 
-TEST(HostBacking, TakesFreeHugePages) {
+TEST(HostBacking, UsesFreeHugePages) {
   const auto free_pages =
       Sysroot().read_integer("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
   if (free_pages.value_or(0) < 2)
@@ -221,7 +220,7 @@ TEST(Reservation, IsAlignedAndHoldsNoMemory) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(odd.base()) % 4096, 0u);
 }
 
-TEST(Reservation, MovesAndGoesAway) {
+TEST(Reservation, MovesAndReleases) {
   Reservation first(huge_bytes);
   std::byte* base = first.base();
   Reservation second(std::move(first));

@@ -1,4 +1,4 @@
-// What is too small, too full or gone: one line that says so, and nothing left behind.
+// Memory that is too small, full or missing: one line with the reason, and no leak.
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ using test::require;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// Runs in a child process of its own, whose limits may change.
+/// Runs in a separate child process, whose limits may be changed.
 std::string end_of(const std::function<void()>& body) {
   ForkedPes pes(1, [&](int) { body(); });
   return pes.ends().front();
@@ -68,7 +68,7 @@ bool skipped(const std::string& end) {
   return end.rfind("skip", 0) == 0;
 }
 
-TEST(MemoryFaults, ASmallLimitOfAddressSpaceIsNamed) {
+TEST(MemoryFaults, NamesASmallAddressSpaceLimit) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's shadow needs address space";
 #endif
@@ -162,7 +162,7 @@ TEST(MemoryFaults, AFullDevShmIsNamed) {
                  "SHMEMCTL_HEAP_BACKING=memfd; or lower SHMEMCTL_SYMMETRIC_SIZE");
 }
 
-TEST(MemoryFaults, WhatDidNotFitIsGivenBack) {
+TEST(MemoryFaults, ReleasesAFailedCommit) {
   const std::string end = end_of([] {
     enter_own_mounts();
     mount_on_dev_shm("tmpfs", "tmpfs", 0, "size=8m");
@@ -192,7 +192,7 @@ TEST(MemoryFaults, AutoDoesNotNeedDevShm) {
   EXPECT_EQ(end, "");
 }
 
-TEST(MemoryFaults, ADevShmThatIsNotInMemoryIsNamed) {
+TEST(MemoryFaults, NamesADevShmThatIsNoTmpfs) {
   const std::string end = end_of([] {
     enter_own_mounts();
     mount_on_dev_shm("/usr", nullptr, MS_BIND, nullptr);
@@ -237,7 +237,7 @@ TEST(MemoryFaults, APeerKilledBeforeItGivesMemoryIsNamed) {
         << ends[static_cast<std::size_t>(pe)];
 }
 
-TEST(MemoryFaults, APeerThatLacksMemoryFailsTheStepEverywhere) {
+TEST(MemoryFaults, AShortageOnOnePeFailsTheStepOnAll) {
   const auto secret = new_secret();
   ForkedPes pes(2, [&](int pe) {
     if (pe == 1)

@@ -1,4 +1,4 @@
-// Peers that stay away or die, and strangers.
+// Peers that are missing or die, and messages of other processes.
 #include <chrono>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ std::string message_of(const Function& function, ExitCode code) {
   return "nothing was thrown";
 }
 
-TEST(LocalPeersFaults, DeadlineNamesThoseThatStayAway) {
+TEST(LocalPeersFaults, ATimeoutNamesTheMissingPes) {
   const auto peers = make_local_peers(new_secret(), {4, 7, 8}, 0, {});
   EXPECT_EQ(message_of([&] { peers->exchange(-1, in_seconds(0.1)); }, ExitCode::deadline),
             "cannot wait for PEs 7, 8 in the exchange of memory on this node: the deadline passed");
@@ -48,7 +48,7 @@ TEST(LocalPeersFaults, DeadlineNamesAFewOfMany) {
             "the deadline passed");
 }
 
-TEST(LocalPeersFaults, OnlyTheOneThatSentNothingIsNamed) {
+TEST(LocalPeersFaults, NamesOnlyThePeThatSentNothing) {
   const auto secret = new_secret();
   const auto first = make_local_peers(secret, {0, 1, 2}, 0, {});
   const auto second = make_local_peers(secret, {0, 1, 2}, 1, {});
@@ -93,8 +93,8 @@ TEST(LocalPeersFaults, AKilledPeerIsNamed) {
         << ends[static_cast<std::size_t>(pe)];
 }
 
-/// Two PEs of which the second one is this thread's to play: strangers write to the first.
-class Strangers : public testing::Test {
+/// Two PEs, the second of which is played by this thread: other processes write to the first.
+class LocalPeersForeignMessages : public testing::Test {
 protected:
   void SetUp() override { peers_ = make_local_peers(secret_, {0, 1}, 0, {}); }
 
@@ -108,7 +108,7 @@ protected:
   std::unique_ptr<LocalPeers> peers_;
 };
 
-TEST_F(Strangers, AreIgnoredAndTheirDescriptorsClosed) {
+TEST_F(LocalPeersForeignMessages, AreIgnoredAndTheirDescriptorsClosed) {
   const auto other = make_local_peers(secret_, {0, 1}, 1, {});
   const FileDescriptor zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   const std::size_t before = open_descriptors();
@@ -132,7 +132,7 @@ TEST_F(Strangers, AreIgnoredAndTheirDescriptorsClosed) {
   EXPECT_EQ(open_descriptors(), before + 1);
 }
 
-TEST_F(Strangers, AMessageTwiceCountsOnce) {
+TEST_F(LocalPeersForeignMessages, ADuplicateMessageCountsOnce) {
   const FileDescriptor zero(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
   const std::size_t before = open_descriptors();
   const auto other = make_local_peers(secret_, {0, 1}, 1, {}); // takes what is sent, says nothing
@@ -149,7 +149,7 @@ TEST_F(Strangers, AMessageTwiceCountsOnce) {
   EXPECT_EQ(open_descriptors(), before + 1); // the socket of `other`
 }
 
-TEST_F(Strangers, AFloodCostsNothing) {
+TEST_F(LocalPeersForeignMessages, AFloodDoesNotDisturb) {
   constexpr int rounds = 20;
   const auto other = make_local_peers(secret_, {0, 1}, 1, {});
   const std::size_t before = open_descriptors();

@@ -1,5 +1,3 @@
-#include "src/memory/local_peers.h"
-
 #include <atomic>
 #include <fcntl.h>
 #include <grp.h>
@@ -8,8 +6,9 @@
 #include <sys/resource.h>
 #include <thread>
 
-#include "src/memory/peer_message.h"
+#include "src/memory/local_peers.h"
 #include "src/memory/siphash.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/forked_pes.h"
 #include "tests/support/socket_noise.h"
 #include "tests/support/thread_peers.h"
@@ -46,7 +45,7 @@ int number_in(const FileDescriptor& file) {
   return ::pread(file.get(), &number, sizeof number, 0) == sizeof number ? number : -1;
 }
 
-/// Exchanges files that name their giver, several times, and looks at all that comes.
+/// Exchanges files that name their sender, several times, and checks all that arrive.
 void exchange_and_check(LocalPeers& peers, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     const FileDescriptor mine = file_with(1000 * round + peers.my_slot());
@@ -112,7 +111,7 @@ TEST(PeerMessages, AreRefusedWhenAnyBitDiffers) {
   }
 }
 
-TEST(LocalPeers, ThreadsExchangeThroughTheirMeetingPoint) {
+TEST(LocalPeers, ThreadsExchangeDescriptors) {
   test::ThreadPeersGroup group(5);
   exchange_in_threads(5, 4, [&](int slot) { return group.peers(slot); });
 }
@@ -160,7 +159,7 @@ TEST(LocalPeers, SixtyFourProcessesDoNotBlockEachOther) {
   EXPECT_EQ(pes.ends(), ChildEnds(n_pes));
 }
 
-TEST(LocalPeers, TwoGroupsOfOneJobDoNotMeet) {
+TEST(LocalPeers, TwoGroupsOfOneJobDoNotMix) {
   const JobSecret secret = new_secret();
   ForkedPes pes(6, [&](int pe) {
     const auto peers = make_local_peers(secret, pes_from(pe < 3 ? 0 : 3, 3), pe % 3, {});
@@ -169,8 +168,8 @@ TEST(LocalPeers, TwoGroupsOfOneJobDoNotMeet) {
   EXPECT_EQ(pes.ends(), ChildEnds(6));
 }
 
-// The kernel counts a user's descriptors on their way against the limit of open files.
-TEST(LocalPeers, WorksWithFewDescriptorsOnTheirWay) {
+// The kernel counts a user's descriptors in flight against the limit of open files.
+TEST(LocalPeers, WorksWithFewDescriptorsInFlight) {
   constexpr int n_pes = 16;
   const JobSecret secret = new_secret();
   ForkedPes pes(n_pes, [&](int pe) {
@@ -220,3 +219,66 @@ TEST(LocalPeers, OnePeTwiceIsRefused) {
 
 } // namespace
 } // namespace shmemctl
+
+namespace shmemctl::test {
+// Handles that are sent to all PEs instead of descriptors.
+
+namespace {
+
+Deadline soon() {
+  return Deadline::after(std::chrono::seconds(60));
+}
+
+/// PE 2 of a job of four, in a group with PEs 0 and 3.
+struct Group {
+  std::vector<std::string> said = {"", "nonsense of a PE that is not in the group", "", ""};
+  std::string mine;
+  std::unique_ptr<LocalPeers> peers = make_gathered_peers({0, 2, 3}, 1, [this](const auto& text) {
+    mine = text;
+    said[2] = text;
+    return said;
+  });
+};
+
+TEST(ExchangedHandles, EveryPesHandleArrivesInAFile) {
+  Group group;
+  EXPECT_EQ(group.peers->slots(), 3);
+  EXPECT_EQ(group.peers->my_slot(), 1);
+  const std::string handle("\x00\xff handle\n", 9);
+  const FileDescriptor file = file_of_handle(handle);
+  group.said[0] = "0010";
+  group.said[3] = "none";
+  const std::vector<FileDescriptor> theirs = group.peers->exchange(file.get(), soon());
+  ASSERT_EQ(theirs.size(), 3u);
+  EXPECT_EQ(handle_in_file(theirs[0].get()), std::string("\x00\x10", 2));
+  EXPECT_FALSE(theirs[1]) << "its own";
+  EXPECT_FALSE(theirs[2]) << "it has none";
+  EXPECT_EQ(group.mine.size(), 18u);
+  // What it said is what another one would read.
+  group.said[0] = group.mine;
+  group.said[3] = group.mine;
+  const std::vector<FileDescriptor> again = group.peers->exchange(-1, soon());
+  EXPECT_EQ(group.mine, "none");
+  EXPECT_EQ(handle_in_file(again[0].get()), handle);
+  EXPECT_EQ(handle_in_file(again[2].get()), handle);
+}
+
+TEST(ExchangedHandles, AMalformedHandleNamesItsPe) {
+  for (const std::string& text :
+       {std::string(), std::string("abc"), std::string("xy"), std::string(130, 'a')}) {
+    Group group;
+    group.said[0] = "none";
+    group.said[3] = text;
+    expect_error(ExitCode::unavailable, {"handle of PE 3"},
+                 [&] { group.peers->exchange(-1, soon()); });
+  }
+}
+
+TEST(ExchangedHandles, OnlyHandlesAreReadFromFiles) {
+  EXPECT_EQ(handle_in_file(-1), "");
+  EXPECT_EQ(handle_in_file(file_of_handle(std::string(65, 'a')).get()), "") << "too long";
+  EXPECT_EQ(handle_in_file(file_of_handle(std::string(64, 'a')).get()), std::string(64, 'a'));
+}
+
+} // namespace
+} // namespace shmemctl::test

@@ -21,7 +21,7 @@ struct Violation : std::runtime_error {
 struct Exploration {
   std::size_t states = 0, transitions = 0, terminals = 0;
   std::string violation;          ///< "" if every property holds in every state
-  std::vector<std::string> trace; ///< the shortest way to the violation
+  std::vector<std::string> trace; ///< the shortest path to the violation
 };
 
 namespace detail {
@@ -140,7 +140,7 @@ private:
     }
   }
 
-  /// Backwards from the terminal states; who is not met cannot come to an end.
+  /// Backwards from the terminal states: a state that is not reached cannot terminate.
   void find_trap() {
     std::vector<std::uint32_t> starts(ways_.size() + 1, 0), sources(edges_.size());
     for (const auto& [to, from] : edges_)

@@ -1,4 +1,4 @@
-// What goes wrong: every wait ends, and says who is behind.
+// Failures: every wait ends, and names the cause.
 #include <atomic>
 #include <gtest/gtest.h>
 #include <thread>
@@ -98,7 +98,7 @@ TEST(ProxyFaults, ATransportsErrorReachesEveryProducer) {
   expect_error(ExitCode::unavailable, {"mlx5_0", "retry counter"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, AnErrorAfterANonBlockingRequestComesWithTheQuiet) {
+TEST(ProxyFaults, QuietThrowsTheErrorOfANonBlockingRequest) {
   for (const bool in_quiet : {true, false}) {
     BadTransport transport;
     transport.fails_in_quiet = in_quiet;
@@ -109,14 +109,14 @@ TEST(ProxyFaults, AnErrorAfterANonBlockingRequestComesWithTheQuiet) {
     expect_error(ExitCode::unavailable, {"retry counter"}, [&] {
       producer.put_value({0, 1, 0}, 1, 8);
       producer.quiet();
-      while (!in_quiet) // progress comes after the round in which the first one was answered
+      while (!in_quiet) // progress is called after the round in which the first one was completed
         producer.quiet();
     });
     expect_error(ExitCode::unavailable, {"retry counter"}, [&] { proxy.stop(); });
   }
 }
 
-TEST(ProxyFaults, RequestsThatAreNone) {
+TEST(ProxyFaults, MalformedRequests) {
   const auto refuse = [](ProxyRequest request, const char* word) {
     CountingTransport transport;
     JobHealth health;
@@ -157,14 +157,14 @@ TEST(ProxyFaults, RequestsThatAreNone) {
          "operation 7");
 }
 
-TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
+TEST(ProxyFaults, NamesAProducerThatDiesWithItsSlotEmpty) {
   CountingTransport transport;
   JobHealth health;
   Proxy proxy({&transport}, health, impatient());
   ProxyProducer producer(proxy.channel(), 0);
   for (int i = 0; i < 3; ++i)
     producer.put_value({0, 1, 0}, 1, 8);
-  std::thread([&] { // reserves request 3, and is gone
+  std::thread([&] { // reserves request 3, and exits
     ProxyChannel::Producer dying(proxy.channel().view(), 0);
     std::uint64_t first = 0;
     ASSERT_TRUE(dying.reserve(1, first));
@@ -174,13 +174,13 @@ TEST(ProxyFaults, AProducerThatDiesWithItsSlotEmptyIsNamed) {
   expect_error(ExitCode::deadline, {"quiet", "request 3", "never filled"},
                [&] { producer.quiet(); });
   EXPECT_EQ(transport.calls, 3u);
-  // The other producers get the same words, at once or when they wait for room.
+  // The other producers get the same error, at once or when they wait for room.
   ProxyProducer other(proxy.channel(), 0);
   expect_error(ExitCode::deadline, {"request 3", "never filled"}, [&] { other.quiet(); });
   expect_error(ExitCode::deadline, {"request 3", "never filled"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, AStopDoesNotWaitForADeadProducerForEver) {
+TEST(ProxyFaults, StopDoesNotWaitForeverForADeadProducer) {
   CountingTransport transport;
   JobHealth health;
   Proxy proxy({&transport}, health, impatient());
@@ -193,7 +193,7 @@ TEST(ProxyFaults, AStopDoesNotWaitForADeadProducerForEver) {
 
 TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
   JobHealth health;
-  ProxyChannel channel(health, impatient()); // nobody drains it
+  ProxyChannel channel(health, impatient()); // no thread drains it
   ProxyProducer producer(channel, 0);
   expect_error(ExitCode::deadline,
                {"room in the proxy's ring", "proxy thread", "request 0", "died"}, [&] {
@@ -201,12 +201,12 @@ TEST(ProxyFaults, ADeadProxyThreadIsNamed) {
                    producer.put_value({0, 1, 0}, 1, 8);
                });
   EXPECT_GT(channel.stalled_s(), 0.1);
-  // Its slot stays empty: nobody is left waiting behind it.
+  // Its slot stays empty: no producer may be left waiting after it.
   ProxyProducer other(channel, 0);
   expect_error(ExitCode::deadline, {"proxy thread"}, [&] { other.quiet(); });
 }
 
-TEST(ProxyFaults, APeThatTheProxyIsBusyWithIsNamed) {
+TEST(ProxyFaults, NamesThePeThatTheProxyIsBusyWith) {
   BadTransport transport;
   transport.hold = true;
   JobHealth health;
@@ -220,7 +220,7 @@ TEST(ProxyFaults, APeThatTheProxyIsBusyWithIsNamed) {
   expect_error(ExitCode::deadline, {"PE 2"}, [&] { proxy.stop(); });
 }
 
-/// A job that fails when it is told to.
+/// A job that fails on request.
 class FailingHealth final : public JobHealth {
 public:
   std::atomic<bool> failed{false};
@@ -252,7 +252,7 @@ TEST(ProxyFaults, TheJobsFailureEndsProxyAndProducers) {
   expect_error(ExitCode::unavailable, {"PE 5", "killed"}, [&] { proxy.stop(); });
 }
 
-TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
+TEST(ProxyFaults, AnUnansweredWaitThrowsTheJobsFailure) {
   FailingHealth health;
   const ProxyOptions options = small_options();
   ProxyChannel channel(health, options);
@@ -262,7 +262,7 @@ TEST(ProxyFaults, TheJobsFailureIsSeenInAWaitThatNobodyAnswers) {
   expect_error(ExitCode::unavailable, {"PE 5", "killed"}, [&] { producer.quiet(); });
 }
 
-TEST(ProxyFaults, WithoutAStopItRefusesWhatIsLeft) {
+TEST(ProxyFaults, WithoutAStopItRejectsTheRest) {
   BadTransport transport;
   transport.hold = true;
   JobHealth health;
@@ -280,7 +280,7 @@ TEST(ProxyFaults, WithoutAStopItRefusesWhatIsLeft) {
   EXPECT_GE(transport.calls.load(), 1);
 }
 
-TEST(ProxyFaults, MoreWaitersThanPlaces) {
+TEST(ProxyFaults, MoreWaitersThanResultSlots) {
   MemoryWorld world(1);
   ProxyOptions options;
   options.n_results = 1;
@@ -298,7 +298,7 @@ TEST(ProxyFaults, MoreWaitersThanPlaces) {
   proxy.stop();
 }
 
-TEST(ProxyFaults, OptionsThatMakeNoRing) {
+TEST(ProxyFaults, RejectsInvalidRingOptions) {
   JobHealth health;
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;

@@ -17,17 +17,18 @@
 
 namespace shmemctl::test {
 
-inline constexpr unsigned most_threads = 5; ///< producers, then the proxy threads, then who stops
+inline constexpr unsigned most_threads = 5; ///< producers, then the proxy threads, then the thread
+                                            ///< that stops
 inline constexpr unsigned most_words = 60;  ///< of shared memory
-inline constexpr unsigned most_late = 20;   ///< stores under way, by thread
+inline constexpr unsigned most_late = 20;   ///< stores in flight, by thread
 inline constexpr unsigned most_logged = 24; ///< loads of one operation
 inline constexpr unsigned most_producers = 3;
 inline constexpr unsigned most_rings = 2;
 inline constexpr unsigned most_pairs = 4; ///< of a producer and a ring
 
 struct LateStore {
-  static constexpr std::uint16_t release = 1; ///< arrives behind all that the thread stored before
-  static constexpr std::uint16_t fenced = 2;  ///< what is stored from now on arrives behind it
+  static constexpr std::uint16_t release = 1; ///< arrives after all that the thread stored before
+  static constexpr std::uint16_t fenced = 2;  ///< what is stored from now on arrives after it
   std::uint16_t place;
   std::uint16_t order;
   std::uint32_t value;
@@ -49,7 +50,7 @@ struct ModelState {
   ModelThread threads[most_threads];
   std::uint8_t delivered[most_pairs], complete[most_pairs]; ///< given to the sink; at the target
   std::uint8_t sink_failed[most_rings], padding[2];
-  std::uint8_t awaited[most_rings][2], brought[most_rings][2]; ///< data of gets, by their number
+  std::uint8_t awaited[most_rings][2], fetched[most_rings][2]; ///< data of gets, by their number
   std::uint64_t drain[most_rings][16];                         ///< the RingDrains' bytes
 };
 
@@ -59,7 +60,7 @@ struct StepEnd {};
 class ModelContext {
 public:
   using State = ModelState;
-  /// Of a thread: its next step, or the arrival of one of its late stores.
+  /// Of a thread: its next step, or the arrival of one of its delayed stores.
   static constexpr unsigned moves_each = 1 + most_late;
 
   ModelContext(ModelState& state, unsigned thread, unsigned = 0)
@@ -80,7 +81,7 @@ public:
   static void set(ModelState& state, unsigned place, std::uint32_t value) {
     state.memory[place] = value;
   }
-  /// What of a word has arrived, or what the thread itself has stored.
+  /// The value of a word in memory, or the thread's own latest store.
   static std::uint32_t known(const ModelState& state, unsigned thread, unsigned place) {
     const ModelThread& me = state.threads[thread];
     for (unsigned i = me.late_size; i-- > 0;)
@@ -146,7 +147,7 @@ public:
   }
 
   unsigned mark() const { return replayed_; }
-  /// The look at a word that began at `mark` was in vain: as if it had not been.
+  /// The poll of a word that began at `mark` found nothing: it leaves no trace in the log.
   [[noreturn]] void retry(unsigned mark) {
     for (unsigned i = mark; i < me_.log_size; ++i)
       me_.log[i] = 0;
@@ -160,7 +161,7 @@ public:
     me_.log_size = me_.stores_made = 0;
   }
 
-  /// A late store arrives in memory; false if it may not yet.
+  /// A delayed store arrives in memory; false if its order does not allow it yet.
   static bool arrive(ModelState& state, unsigned thread, unsigned entry) {
     ModelThread& me = state.threads[thread];
     if (entry >= me.late_size)

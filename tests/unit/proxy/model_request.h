@@ -1,4 +1,4 @@
-// What goes through the rings in the model checker, and how a run is set up.
+// The requests of the model checker, and the setup of a run.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ModelRequest {
   std::uint8_t result_tag = 0;
 };
 
-/// Every word of a request says whose it is, so that a mixture of two is noticed.
+/// Every word of a request carries its producer, so that a mixture of two is detected.
 template <unsigned SequenceBits, unsigned Words = 2>
 struct ModelTraits {
   using Request = ModelRequest;

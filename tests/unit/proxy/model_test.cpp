@@ -7,7 +7,7 @@
 namespace shmemctl::test {
 namespace {
 
-TEST(RingModel, OneProducerGoesAroundManyLaps) {
+TEST(RingModel, OneProducerWrapsAroundManyTimes) {
   // 2 slots and 4 sequence numbers: six requests wrap the numbers once and a half.
   for (std::uint64_t first = 0; first < 4; ++first)
     expect_right<ModelTraits<2>>({.scripts = {"ppppppq"}, .first = first}, 1'000);

@@ -10,7 +10,7 @@ namespace {
 using Shape3 = ModelTraits<3>;
 using Right = RightParts<Shape3>;
 
-/// Some state breaks a property, with these words.
+/// Some state violates a property, with this message.
 template <class Parts>
 void expect_found(const ModelSetting& setting, const std::string& words) {
   RingMachine<Parts> machine(setting);
@@ -80,7 +80,7 @@ struct FirstWordOnly : Right {
   };
 };
 TEST(RingMutants, ReaderTrustsTheFirstWord) {
-  // The words arrive in any order, so the others may still be those of the lap before.
+  // The words arrive in any order, so the others may still be those of the previous lap.
   expect_found<FirstWordOnly>({.scripts = {"vvv"}}, "mixture");
 }
 
@@ -211,7 +211,7 @@ struct HalfAnAnswer : Right {
     }
   };
 };
-TEST(RingMutants, AnswerIsReadBeforeItIsWhole) {
+TEST(RingMutants, ResultIsReadBeforeItIsComplete) {
   expect_found<HalfAnAnswer>({.scripts = {"f"}}, "another request");
 }
 

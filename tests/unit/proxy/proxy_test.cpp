@@ -73,7 +73,7 @@ TEST(Proxy, Atomics) {
   proxy.stop();
 }
 
-TEST(Proxy, QuietCompletesWhatATransportDelays) {
+TEST(Proxy, QuietCompletesDelayedOperations) {
   MemoryWorld world(2);
   FarTransport far({world.region()}, 7);
   Proxy proxy({&far, &far}, world.health);
@@ -118,7 +118,7 @@ TEST(Proxy, FenceIsInOrder) {
   proxy.stop();
 }
 
-TEST(Proxy, EachPeHasItsWay) {
+TEST(Proxy, EachPeHasItsTransport) {
   CountingTransport near, far;
   JobHealth health;
   Proxy proxy({&near, &far, &far}, health);
@@ -184,8 +184,8 @@ TEST(Proxy, AnIdleProxySleepsAndWakes) {
   Proxy proxy(world.ways(), world.health, options);
   ProxyProducer producer(proxy.channel(), 0);
   for (std::uint64_t round = 1; round <= 20; ++round) {
-    const std::uint64_t naps = proxy.statistics().naps;
-    while (proxy.statistics().naps < naps + 3)
+    const std::uint64_t sleeps = proxy.statistics().sleeps;
+    while (proxy.statistics().sleeps < sleeps + 3)
       std::this_thread::yield();
     producer.put_value(world.at(0, 0), round, 8);
     producer.quiet();
@@ -199,14 +199,14 @@ TEST(Proxy, SpinningEndsAfterATimeHoweverManyTurnsAreLeft) {
   ProxyOptions options;
   options.idle_spins = 1 << 30;
   options.idle_yields = 1;
-  options.longest_spin = std::chrono::microseconds(200);
+  options.max_spin = std::chrono::microseconds(200);
   Proxy proxy(world.ways(), world.health, options);
-  while (proxy.statistics().naps < 3)
+  while (proxy.statistics().sleeps < 3)
     std::this_thread::yield();
   proxy.stop();
 }
 
-TEST(Proxy, ProducersComeAndGo) {
+TEST(Proxy, ProducersAreCreatedAndDestroyed) {
   MemoryWorld world(1);
   ProxyOptions options;
   options.n_results = 2;

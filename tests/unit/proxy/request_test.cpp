@@ -1,4 +1,4 @@
-// The plain parts: sequence arithmetic, and a request's way into a slot and out.
+// The plain parts: sequence arithmetic, and encoding a request into a slot and back.
 #include "src/runtime/proxy/proxy_request.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(ProxySequence, TagsOfNeighbouringLapsDiffer) {
     EXPECT_NE(Wide::tag(sequence, 6), Wide::tag(Wide::plus(sequence, 64), 6)) << sequence;
 }
 
-TEST(ProxySequence, DistanceGoesThroughTheWrap) {
+TEST(ProxySequence, DistanceAcrossTheWraparound) {
   using Wide = ProxyTraits::Sequence;
   EXPECT_EQ(Wide::plus(Wide::mask, 1), 0u);
   EXPECT_EQ(Wide::distance(Wide::mask - 1, 3), 5u);
@@ -74,7 +74,7 @@ void expect_equal(const ProxyRequest& a, const ProxyRequest& b) {
   EXPECT_EQ(a.result_tag, b.result_tag);
 }
 
-TEST(ProxyRequest, EveryMemberGoesThroughTheSlot) {
+TEST(ProxyRequest, RoundTripsEveryMember) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 10'000; ++i) {
     const ProxyRequest request = random_request(random);

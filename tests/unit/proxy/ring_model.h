@@ -130,7 +130,7 @@ private:
     return (state.sink_failed[0] | state.sink_failed[1]) != 0;
   }
 
-  /// Where requests go: counts them, and looks at the data that came with them.
+  /// The sink of requests: counts them, and checks the data that came with them.
   struct Sink {
     const RingMachine* machine;
     unsigned ring;
@@ -143,8 +143,8 @@ private:
       ModelContext::current().state().awaited[ring][number] =
           static_cast<std::uint8_t>(request.index + 1);
     }
-    std::uint64_t brought(unsigned number) const {
-      return ModelContext::current().state().brought[ring][number];
+    std::uint64_t fetched(unsigned number) const {
+      return ModelContext::current().state().fetched[ring][number];
     }
     bool quiet() {
       ModelContext& context = ModelContext::current();
@@ -152,7 +152,7 @@ private:
         State& state = context.state();
         for (unsigned p = 0; p < machine->producers_; ++p)
           state.complete[machine->pair_of(p, ring)] = state.delivered[machine->pair_of(p, ring)];
-        std::memcpy(state.brought[ring], state.awaited[ring], sizeof state.brought[ring]);
+        std::memcpy(state.fetched[ring], state.awaited[ring], sizeof state.fetched[ring]);
         return std::uint32_t{state.sink_failed[ring] == 0};
       }) != 0;
     }

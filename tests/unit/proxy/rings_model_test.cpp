@@ -17,12 +17,12 @@ TEST(RingsModel, QuietCompletesBothRings) {
   expect_right<Shape>(two_rings({"Vq", "v"}), 10'000);
 }
 
-TEST(RingsModel, QuietPassesOverRingsThatAreQuiet) {
+TEST(RingsModel, QuietSkipsRingsWithoutOperations) {
   expect_right<Shape>(two_rings({"vqVqq"}), 1'000);
   expect_right<Shape>(two_rings({"q", "Vq"}), 5'000);
 }
 
-TEST(RingsModel, FetchesAndGetsGoTheirOwnWays) {
+TEST(RingsModel, FetchesAndGetsUseTheirOwnRings) {
   expect_right<Shape>(two_rings({"fG", "g"}), 5'000);
 }
 
@@ -84,7 +84,7 @@ struct ReadIsQuiet : Right {
     }
   };
 };
-TEST(RingsMutants, WhatWasReadIsTakenForComplete) {
+TEST(RingsMutants, TakenRequestsCountAsComplete) {
   expect_found<ReadIsQuiet>(two_rings({"vq"}), "quiet returned before");
 }
 
@@ -112,7 +112,7 @@ struct OneRingOnly : Right {
   private:
     using Base = Right::Producer;
     static const std::uint64_t* model_first_ring() {
-      // behind the stop's word and the data of one producer in two rings
+      // after the stop flag and the data of one producer in two rings
       return model_addresses.data() + 1 + 2 * 4;
     }
   };

@@ -1,4 +1,5 @@
-// Several threads, each with a ring: who takes what, what one holds up, and what all learn.
+// Several threads, each with a ring: which thread takes which request, what one can block, and what
+// all are notified of.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -8,14 +9,13 @@
 #include <thread>
 
 #include "src/runtime/proxy/proxy.h"
-#include "src/runtime/proxy/proxy_settings.h"
 #include "tests/support/expect_error.h"
 #include "tests/unit/proxy/memory_world.h"
 
 namespace shmemctl::test {
 namespace {
 
-/// Notes who was asked for what on which context; a get of PE `held` does not end while `hold`.
+/// Records the requests by PE and context; a get of PE `held` does not complete while `hold`.
 class NotingTransport final : public Transport {
 public:
   std::atomic<bool> hold{false}, inside{false};
@@ -131,7 +131,7 @@ TEST(ProxyRings, ABlockingGetHoldsUpItsRingOnly) {
   proxy.stop();
 }
 
-TEST(ProxyRings, GetsThatWaitTogetherAreUnderWayTogether) {
+TEST(ProxyRings, GetsThatWaitTogetherOverlap) {
   NotingTransport transport;
   transport.held = 0;
   transport.hold = true;
@@ -208,7 +208,7 @@ TEST(ProxyRings, AStuckRingIsNamedByAQuietOfAll) {
   for (const int pe : {0, 1, 2})
     producer.put_value({pe, 1, 0}, 1, 8);
   std::uint64_t first = 0;
-  ProxyChannel::Producer dying(proxy.channel().view(1), 0); // reserves a request, and is gone
+  ProxyChannel::Producer dying(proxy.channel().view(1), 0); // reserves a request, and exits
   ASSERT_TRUE(dying.reserve(1, first));
   expect_error(ExitCode::deadline, {"quiet of ring 1", "request 1", "never filled"},
                [&] { producer.quiet(); });
@@ -246,7 +246,7 @@ TEST(ProxyRings, ContextsOfOtherThreadsAreRefused) {
   proxy.stop();
 }
 
-TEST(ProxyRings, OptionsThatMakeNoRings) {
+TEST(ProxyRings, RejectsInvalidOptions) {
   JobHealth health;
   const auto refuse = [&](auto&& change) {
     ProxyOptions options;

@@ -58,7 +58,7 @@ TEST(RuntimeProxy, TwoPesOverSharedMemory) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 
-TEST(RuntimeProxy, FinishDrainsWhatIsLeft) {
+TEST(RuntimeProxy, FinishDrainsTheRings) {
   ForkJob job;
   job.body = [](Runtime& runtime) -> std::string {
     auto* word = static_cast<std::uint64_t*>(runtime.allocate(8));

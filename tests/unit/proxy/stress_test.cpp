@@ -1,4 +1,4 @@
-// Threads, the real ring and the real thread: what ThreadSanitizer looks at.
+// Threads, the real ring and the real proxy thread, for ThreadSanitizer.
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -82,7 +82,7 @@ public:
 
   void run() {
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      if (used_ > data_.size() - 8) // the words are used again
+      if (used_ > data_.size() - 8) // the words are reused
         wait_for_all();
       step();
     }
@@ -148,7 +148,7 @@ private:
   std::size_t number_, n_pes_;
   Counts& issued_;
   std::mt19937 random_;
-  std::array<std::uint64_t, 64> data_{}; // plain words: a race is ThreadSanitizer's to find
+  std::array<std::uint64_t, 64> data_{}; // plain words: ThreadSanitizer reports a race
   std::array<std::uint64_t, most_pes> next_{};
   std::uint64_t used_ = 0;
 };

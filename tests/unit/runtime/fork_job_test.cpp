@@ -11,7 +11,7 @@ using test::ForkJob;
 using test::PeResult;
 using test::run_fork_job;
 
-TEST(ForkedJob, AnExceptionThatIsNoErrorEndsItsPe) {
+TEST(ForkedJob, AForeignExceptionEndsItsPe) {
   ForkJob job{.n_pes = 2};
   job.environment = {{"SHMEMCTL_TIMEOUT", "60"}};
   job.body = [](Runtime& runtime) -> std::string {

@@ -47,7 +47,7 @@ struct Slot {
   std::size_t number;
 };
 
-/// One PE's part; `round` is never 0, so that a word that holds it has been written in this round.
+/// One PE's part; `round` is never 0, so a word that holds it has been written in this round.
 using Part = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
 /// Looks for what may not be, after both parts, which then run at the same time.
 using Check = std::function<void(TeamPe&, const Slot&, std::uint64_t round)>;
@@ -75,7 +75,7 @@ void run(const Part& first, const Part& second, const Check& check = {}) {
               aligner.meet(me.pe, round * n_slots + i);
             (me.pe == 0 ? first : second)(me, slot(i), round);
           }
-          me.rma->quiet(); // sync() does not complete puts, and check() reads what they bring
+          me.rma->quiet(); // sync() does not complete puts, and check() reads their data
           me.teams->sync(team_world);
           for (std::size_t i = 0; i < n_slots && check; ++i)
             check(me, slot(i), round);
@@ -150,7 +150,7 @@ TEST(Litmus, MessagePassingPutSignal) {
       read_message);
 }
 
-/// The reader fetches both words from the writer's memory.
+/// The reader gets both words from the writer's memory.
 TEST(Litmus, MessagePassingReadFromAfar) {
   run(
       [](TeamPe& me, const Slot& slot, std::uint64_t round) {
@@ -167,7 +167,8 @@ TEST(Litmus, MessagePassingReadFromAfar) {
       });
 }
 
-/// Each writes its word and then reads the other's: not both may read the old value.
+/// Store buffering: each writes its word and then reads the other's; not both may read the old
+/// value.
 TEST(Litmus, StoreBufferingAtomics) {
   const auto part = [](int own, TeamPe& me, const Slot& slot, std::uint64_t round) {
     std::uint64_t* words[] = {slot.x, slot.y};
@@ -204,7 +205,8 @@ TEST(Litmus, StoreBufferingPutQuietGet) {
       });
 }
 
-/// Each reads the other's word and then writes its own: not both may read the new value.
+/// Load buffering: each reads the other's word and then writes its own; not both may read the new
+/// value.
 TEST(Litmus, LoadBuffering) {
   const auto part = [](int own, TeamPe& me, const Slot& slot, std::uint64_t round) {
     std::uint64_t* words[] = {slot.x, slot.y};
@@ -239,7 +241,7 @@ TEST(Litmus, APutStoresAWordOnce) {
 }
 
 /// Words are never seen in halves.
-TEST(Litmus, WordsAreWhole) {
+TEST(Litmus, WordsDoNotTear) {
   run(
       [](TeamPe& me, const Slot& slot, std::uint64_t round) {
         const std::uint64_t both = round << 32 | round;

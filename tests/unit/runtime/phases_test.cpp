@@ -1,4 +1,4 @@
-// Phases: order, times, undo in reverse, and what a failure leaves behind.
+// Phases: order, times, undo in reverse, and the state after a failure.
 #include "src/runtime/phases.h"
 
 #include <chrono>

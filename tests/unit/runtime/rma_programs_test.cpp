@@ -1,5 +1,5 @@
 // The random programs that kernels run (tests/support/rma_program.h), by the host's operations: one
-// sequential model says what memory has to hold behind either.
+// sequential model says what memory must contain afterwards.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -97,7 +97,7 @@ private:
     rma_.put_signal(to, from, step.size, me_.at<std::uint64_t>(step.signal), step.value,
                     adds ? SignalOp::add : SignalOp::set, step.pe, 0, !adds);
   }
-  /// With the old value, which lies in the heap behind it.
+  /// With the old value, which is stored after it in the heap.
   void own_atomic(std::byte* to, const RmaStep& step) {
     const auto request = [&step]() -> AtomicRequest {
       switch (static_cast<OwnAtomic>(step.size)) {
@@ -121,7 +121,7 @@ private:
     }();
     *me_.at<std::uint64_t>(step.from) = rma_.atomic(to, request, step.pe);
   }
-  /// On words that several PEs change: nobody knows the old value.
+  /// On words that several PEs change: the old value is unknown.
   void shared_atomic(std::byte* to, const RmaStep& step) {
     switch (step.kind) {
     case RmaStep::atomic_add:

@@ -1,4 +1,4 @@
-// Translation of addresses, the choice of the way, waits.
+// Address translation, the choice of the transport, waits.
 #include "src/runtime/rma.h"
 
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST(Rma, ValuesAreTheBytesOfTheirSize) {
             me.rma->put_value(me.heap + 2, std::uint16_t{0x2322}, 1);
             me.rma->put_value(me.heap + 4, std::uint32_t{0x47464544}, 1);
             me.rma->put_value(me.heap + 8, std::uint64_t{0x8f8e8d8c8b8a8988}, 1);
-            me.rma->put_value(me.heap + 19, std::uint32_t{0x56555453}, 1); // crosses two words
+            me.rma->put_value(me.heap + 19, std::uint32_t{0x56555453}, 1); // straddles two words
           }
           me.collectives->barrier(team_world);
           if (me.pe == 1)
@@ -200,7 +200,7 @@ TEST(Rma, ValuesAreTheBytesOfTheirSize) {
   }
 }
 
-TEST(Rma, EveryAtomicOnMappedAndOnFarMemory) {
+TEST(Rma, EveryAtomicOnMappedAndOnRemoteMemory) {
   for (const int per_node : {0, 1}) {
     TeamWorldOptions options;
     options.pes_per_node = per_node;
@@ -312,7 +312,7 @@ TEST(Rma, AWaitDrivesTheTransport) {
   EXPECT_EQ(asked, 10);
 }
 
-TEST(Rma, AWaitThatIsOverAsksNobody) {
+TEST(Rma, ACompletedWaitDoesNotPoll) {
   World world;
   const std::uint64_t word = 3;
   EXPECT_EQ(world.rma.wait_until(&word, Compare::equal, 3, "test"), 3u);

@@ -13,7 +13,7 @@ using namespace shmemctl;
 
 namespace {
 
-/// Has its own copy of the words, as an HCA with a cache would, until quiet().
+/// Has its own copy of the words, as an HCA with a cache has, until quiet().
 class Nic final : public Transport {
 public:
   explicit Nic(Transport& memory) : memory_(memory) {}
@@ -73,7 +73,7 @@ struct World {
   }
 };
 
-TEST(RoutedAtomics, DataGoesByStoresAndAtomicsThroughTheNic) {
+TEST(RoutedAtomics, PutsUseStoresAndAtomicsTheNic) {
   World world;
   const std::uint64_t value = 7;
   world.rma.put(&world.words[0][3], &value, sizeof value, 1);

@@ -24,7 +24,7 @@ void expect_all_well(const std::vector<PeResult>& results) {
     EXPECT_EQ(results[pe].exit_code, 0) << "PE " << pe << ": " << results[pe].text;
 }
 
-TEST(Runtime, OnePeThatNobodyLaunched) {
+TEST(Runtime, OnePeWithoutALauncher) {
   const Environment environment;
   const Options options(environment);
   RuntimeRequest request;
@@ -58,7 +58,7 @@ TEST(Runtime, PhasesAreNamedInTheirOrder) {
 
 /// Builds of one version may differ in their transports. Those that have one would wait in its
 /// collective calls for a PE that has not.
-TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
+TEST(Runtime, ATransportThatOnePeLacksIsNotUsed) {
   ForkJob job{.n_pes = 3};
   job.environment = {{"SHMEMCTL_TRANSPORT", "ibdevx,shm"},
                      {"SHMEMCTL_MLX5_DEVICE", "soft"},
@@ -71,7 +71,8 @@ TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
       runtime.rma().put(word, &value, sizeof value, pe);
     runtime.free(word);
     return runtime.transports()[0].reach[0].reason + "; in use: " +
-           runtime.transports()[static_cast<std::size_t>(runtime.way_to()[0])].transport->name();
+           runtime.transports()[static_cast<std::size_t>(runtime.transport_index_by_pe()[0])]
+               .transport->name();
   };
   for (const PeResult& result : run_fork_job(job))
     EXPECT_TRUE(result.exit_code == 0 && result.text.ends_with("in use: ibdevx")) << result.text;
@@ -88,7 +89,7 @@ TEST(Runtime, ATransportThatOneProgramWasBuiltWithoutConnectsNobody) {
 
 // Also in a build without CUDA.
 TEST(Runtime, WithoutAGpuThereIsAReasonOrAnError) {
-  ForkJob job{.n_pes = 2, .gpu = GpuUse::if_there};
+  ForkJob job{.n_pes = 2, .gpu = GpuUse::if_available};
   job.environment = {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}};
   job.body = [](Runtime& runtime) {
     return runtime.gpu() ? std::string("a GPU") : runtime.no_gpu_reason();
@@ -130,7 +131,7 @@ TEST(Runtime, EveryPeReachesEveryPe) {
     expect_all_well(run_fork_job({.n_pes = n_pes, .body = write_to_all}));
 }
 
-TEST(Runtime, TheHeapGrowsAndStaysAtItsPlace) {
+TEST(Runtime, TheHeapGrowsInPlace) {
   ForkJob job;
   job.environment = {{"SHMEMCTL_HEAP_CHUNK", "4M"}, {"SHMEMCTL_SYMMETRIC_SIZE", "64M"}};
   job.body = [](Runtime& runtime) -> std::string {
@@ -180,7 +181,7 @@ std::unique_ptr<Runtime> run_alone(const Options& options) {
   return std::make_unique<Runtime>(std::move(request));
 }
 
-TEST(Runtime, TheHeapMayGrowWhileTeamsComeAndGo) {
+TEST(Runtime, TheHeapMayGrowWhileTeamsAreCreatedAndDestroyed) {
   const Options options(
       Environment{{"SHMEMCTL_HEAP_CHUNK", "2M"}, {"SHMEMCTL_SYMMETRIC_SIZE", "128M"}});
   const auto runtime = run_alone(options);
@@ -227,7 +228,7 @@ TEST(Runtime, VirtualNodesDoNotShareMemory) {
               .require_reach = false};
   job.body = [](Runtime& runtime) {
     std::string ways;
-    for (const int way : runtime.way_to())
+    for (const int way : runtime.transport_index_by_pe())
       ways += way < 0 ? '.' : '+';
     return ways + " " + std::to_string(runtime.placement().n_nodes());
   };
@@ -241,7 +242,7 @@ using Reaches = std::function<bool(int pe, int peer)>;
 
 std::string connected; ///< of this process: the transports that were asked to connect
 
-/// Reaches whom it is told to, and goes no further than that: connecting is where the job ends.
+/// Reaches the PEs it is given, and fails in connect(), where the job ends.
 class ClaimingTransport final : public Transport {
 public:
   ClaimingTransport(std::string name, Reaches reaches)
@@ -408,7 +409,7 @@ TEST(Runtime, AnErrorOfOnePeReachesAll) {
 }
 
 // They wait in the bootstrap, whose connections end: an effect, whatever it says.
-TEST(Runtime, AnErrorOfOnePeGoesBeforeTheEndOfItsConnections) {
+TEST(Runtime, AnErrorTakesPrecedenceOverClosedConnections) {
   ForkJob job{.n_pes = 5};
   job.body = [](Runtime& runtime) -> std::string {
     if (runtime.pe() == 3)

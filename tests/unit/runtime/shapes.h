@@ -18,8 +18,8 @@ inline void require(bool condition, const std::string& what) {
     throw std::runtime_error(what);
 }
 
-/// Called by every PE of the world in the same order; gives the team, or invalid_team to PEs that
-/// are not members. Teams that were only needed on the way are destroyed.
+/// Called by every PE of the world in the same order; returns the team, or invalid_team on PEs that
+/// are not members. Intermediate teams are destroyed.
 struct Shape {
   std::string name;
   std::vector<int> members;

@@ -1,4 +1,4 @@
-// The state's one way to change: several threads of a PE change it at once.
+// The only way to change the state: several threads of a PE change it at once.
 #include "src/runtime/state_block.h"
 
 #include <cstring>
@@ -58,8 +58,8 @@ TEST(StateBlock, RegionsBecomeDeltas) {
   EXPECT_EQ(peers_of(&state)[2].delta_bytes[region::heap], PeerState::unreachable);
 }
 
-// A heap that grows and teams that come and go, as threads of a program may have it. A change that
-// another one runs into is lost from the count, or torn in the mirror.
+// A heap that grows and teams that are created and destroyed, as threads of a program may do. A
+// change lost to a concurrent one is missing from the count, or torn in the mirror.
 TEST(StateBlock, RegionsAndTeamsMayChangeAtOnce) {
   run_team_world(1, [](TeamPe& me) {
     const TeamId parent = *me.teams->split_strided(team_world, 0, 1, 1);

@@ -19,7 +19,7 @@ struct Step {
   int team = 0; ///< number of the parent, or of the team
   int start = 0, stride = 1, n = 1;
   std::uint64_t id = 0;
-  /// What comes of it: teams by number; none if there is no slot.
+  /// The expected result: teams by number; none if there is no slot.
   std::vector<int> made;
 };
 
@@ -44,7 +44,7 @@ public:
   }
 
   std::vector<Step> steps;
-  std::vector<ModelTeam> teams; ///< by number, also those that have gone
+  std::vector<ModelTeam> teams; ///< by number, also destroyed ones
 
 private:
   int any_live() { return live_[random_() % live_.size()]; }
@@ -131,7 +131,7 @@ private:
   std::vector<int> live_;
 };
 
-/// One PE's way through the program.
+/// One PE's execution of the program.
 class Player {
 public:
   Player(TeamPe& me, const Model& model) : me_(me), model_(model) { ids_[0] = team_world; }
@@ -203,9 +203,9 @@ private:
     check_syncs(number, 3);
   }
 
-  /// Nobody leaves a sync before all have come: plain stores before it are seen by all after it,
-  /// without any other synchronisation (ThreadSanitizer checks that too). Two sets of cells are
-  /// enough, since nobody is more than one sync ahead.
+  /// No PE leaves a sync before all have entered: plain stores before it are visible to all after
+  /// it, without any other synchronisation (ThreadSanitizer checks that too). Two sets of cells are
+  /// enough, since no PE is more than one sync ahead.
   void check_syncs(int number, int turns) {
     const TeamId id = ids_[number];
     std::uint64_t& turn = turns_[number];
@@ -252,7 +252,7 @@ void play(int n_pes, unsigned seed, int n_steps) {
 
 } // namespace
 
-TEST(Sync, RandomTeamsThatComeAndGo) {
+TEST(Sync, RandomTeamsAreCreatedAndDestroyed) {
   for (int n_pes = 1; n_pes <= 8; ++n_pes)
     for (unsigned seed = 0; seed < 8; ++seed)
       play(n_pes, seed, 150);
@@ -315,7 +315,7 @@ TEST(Sync, AcrossNodes) {
       options);
 }
 
-TEST(Sync, WhoStaysAwayIsNamed) {
+TEST(Sync, NamesTheMissingPe) {
   TeamWorldOptions options;
   options.timeout_s = 3;
   for (const int absent : {0, 2}) {

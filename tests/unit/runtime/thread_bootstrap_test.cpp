@@ -44,7 +44,7 @@ TEST(ThreadBootstrap, CollectivesOfManySizes) {
       });
 }
 
-TEST(ThreadBootstrap, ADeadlineNamesWhoDidNotCome) {
+TEST(ThreadBootstrap, ATimeoutNamesTheMissingPe) {
   try {
     run_bootstrap_threads(4, [&](Bootstrap& bootstrap) {
       if (bootstrap.rank() != 2)

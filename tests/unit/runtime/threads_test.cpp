@@ -12,8 +12,8 @@ using test::ForkJob;
 using test::PeResult;
 using test::run_fork_job;
 
-/// "async lifeline ucx ", with a "!" behind each that a signal of the program may interrupt. Those
-/// of a GPU's driver, which libraries of transports open, are named only if one may.
+/// "async lifeline ucx ", with a "!" after each that a signal of the program may interrupt. Threads
+/// of a GPU driver, which transports' libraries open, are named only if one may.
 std::string own_threads() {
   std::string all;
   for (const test::OtherThread& thread : test::other_threads())
@@ -26,8 +26,9 @@ void expect_threads(const Environment& environment, const std::string& expected)
   ForkJob job{.n_pes = 2, .n_nodes = environment.empty() ? 1 : 2, .environment = environment};
   job.require_reach = false;
   job.body = [](Runtime& runtime) {
-    return runtime.way_to()[0] < 0 || runtime.way_to()[1] < 0 ? std::string("out of reach")
-                                                              : own_threads();
+    return runtime.transport_index_by_pe()[0] < 0 || runtime.transport_index_by_pe()[1] < 0
+               ? std::string("out of reach")
+               : own_threads();
   };
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;

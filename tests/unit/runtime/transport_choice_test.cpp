@@ -34,8 +34,8 @@ TEST(TransportChoice, IbgdaComesBesideTheRemoteOne) {
             (Names{"shm", "ibrc"}));
 }
 
-/// As NVSHMEM reads its variable: case does not matter, and a word that it does not know starts no
-/// transport for the proxy, so that IBGDA is alone.
+/// As NVSHMEM reads its variable: case does not matter, and an unknown name starts no transport for
+/// the proxy, so that IBGDA is alone.
 TEST(TransportChoice, NvshmemsRemoteTransportInAnyCase) {
   EXPECT_EQ(chosen({}, true, {{"NVSHMEM_REMOTE_TRANSPORT", "UCX"}}), (Names{"shm", "ucx"}));
   EXPECT_EQ(chosen({{"REMOTE_TRANSPORT", "Libfabric"}}, true), (Names{"shm", "libfabric"}));
@@ -48,7 +48,7 @@ TEST(TransportChoice, NvshmemsRemoteTransportInAnyCase) {
   });
 }
 
-TEST(TransportChoice, NamesThatAreNone) {
+TEST(TransportChoice, RejectsUnknownNames) {
   test::expect_error(ExitCode::usage, {"\"tcp\"", "there is none"}, [] {
     chosen({{"TRANSPORT", "shm,tcp"}}, false);
   });
@@ -57,7 +57,7 @@ TEST(TransportChoice, NamesThatAreNone) {
   });
 }
 
-TEST(TransportChoice, SaysWhatWasChosenAndWhyNotTheOthers) {
+TEST(TransportChoice, ReportsTheChoiceAndTheRejected) {
   EXPECT_EQ(to_text(RemoteChoice{}), "");
   EXPECT_EQ(to_text(RemoteChoice{"ibrc", true, {}, ""}), "ibrc");
   EXPECT_EQ(to_text(RemoteChoice{"ucx", true, {{"ibrc", "no device"}, {"libfabric", "none"}}, ""}),
@@ -65,7 +65,7 @@ TEST(TransportChoice, SaysWhatWasChosenAndWhyNotTheOthers) {
 }
 
 /// What is advised must be an option that means what it says.
-TEST(TransportChoice, TheOptionForAnotherOneLeavesSharedMemory) {
+TEST(TransportChoice, TheOptionForAnotherOneKeepsSharedMemory) {
   const auto option = [](const std::map<std::string, std::string>& set) {
     return option_for("ucx", Options({}, set));
   };

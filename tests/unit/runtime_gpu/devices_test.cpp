@@ -1,14 +1,14 @@
-// Which GPUs, heaps and ways a job gets, and what is said where it gets none.
+// Which GPUs, heaps and paths a job gets, and what is reported where it gets none.
 #include "tests/unit/runtime_gpu/gpu_job.h"
 
 namespace shmemctl::test {
 namespace {
 
-TEST(RuntimeGpu, PesTakeTurnsOnTheDevices) {
+TEST(GpuRuntime, PesTakeTurnsOnTheDevices) {
   const std::vector<PeResult> results = run_fork_job(gpu_job(3, [](Runtime& runtime) {
-    const GpuSite& site = runtime.gpu()->site();
+    const GpuInfo& site = runtime.gpu()->site();
     return std::to_string(site.device) + " " + std::to_string(site.pes_on_device) + " " +
-           site.heap_kind + " " + site.pci_address + " " + runtime.gpu()->ways()[2].reason;
+           site.heap_kind + " " + site.pci_address + " " + runtime.gpu()->paths_by_pe()[2].reason;
   }));
   expect_all_well(results);
   EXPECT_EQ(results[0].text, "0 2 vmm 0000:1a:00.0 memory of the same GPU");
@@ -20,9 +20,9 @@ std::string gpu_or_reason(Runtime& runtime) {
   return runtime.gpu() ? "gpu" + runtime.no_gpu_reason() : runtime.no_gpu_reason();
 }
 
-TEST(RuntimeGpu, WithoutADriverThereIsAReasonOrAnError) {
+TEST(GpuRuntime, WithoutADriverThereIsAReasonOrAnError) {
   ForkJob job = gpu_job(2, gpu_or_reason, {{"SHMEMCTL_CUDA_LIBRARY", "libcuda-of-nobody.so.1"}});
-  job.gpu = GpuUse::if_there;
+  job.gpu = GpuUse::if_available;
   for (const PeResult& result : run_fork_job(job)) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
     EXPECT_NE(result.text.find("libcuda-of-nobody.so.1"), std::string::npos) << result.text;
@@ -35,9 +35,9 @@ TEST(RuntimeGpu, WithoutADriverThereIsAReasonOrAnError) {
   }
 }
 
-TEST(RuntimeGpu, OnePeWithoutAGpuIsNamedByAll) {
+TEST(GpuRuntime, OnePeWithoutAGpuIsNamedByAll) {
   ForkJob job = gpu_job(3, gpu_or_reason);
-  job.gpu = GpuUse::if_there;
+  job.gpu = GpuUse::if_available;
   job.of_pe = [](int pe, Environment& environment) {
     if (pe == 1)
       environment["SHMEMCTL_CUDA_LIBRARY"] = "libcuda-of-nobody.so.1";
@@ -49,13 +49,13 @@ TEST(RuntimeGpu, OnePeWithoutAGpuIsNamedByAll) {
   }
 }
 
-TEST(RuntimeGpu, HeapNoneIsAJobWithoutGpus) {
+TEST(GpuRuntime, HeapNoneIsAJobWithoutGpus) {
   ForkJob job = gpu_job(1, gpu_or_reason, {{"SHMEMCTL_HEAP", "none"}});
-  job.gpu = GpuUse::if_there;
+  job.gpu = GpuUse::if_available;
   EXPECT_EQ(run_fork_job(job)[0].text, "SHMEMCTL_HEAP=none");
 }
 
-TEST(RuntimeGpu, WithoutVirtualMemoryTheHeapIsOfHandles) {
+TEST(GpuRuntime, WithoutVirtualMemoryTheHeapIsOfHandles) {
   const SetVariable lacks("FAKE_CUDA_LACKS", "102");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
          return runtime.gpu()->site().heap_kind + ": " + runtime.gpu()->site().heap_reason;
@@ -65,7 +65,7 @@ TEST(RuntimeGpu, WithoutVirtualMemoryTheHeapIsOfHandles) {
   }
 }
 
-TEST(RuntimeGpu, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
+TEST(GpuRuntime, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
   for (const bool native : {false, true}) {
     const SetVariable lacks("FAKE_CUDA_LACKS", native ? "0" : "86");
     for (const PeResult& result : run_fork_job(gpu_job(2,
@@ -85,7 +85,7 @@ TEST(RuntimeGpu, AHeapOnTheHostSaysIfItsAtomicsAreThoseOfPcie) {
   }
 }
 
-TEST(RuntimeGpu, TooLittleMemoryIsSaidByAll) {
+TEST(GpuRuntime, TooLittleMemoryIsSaidByAll) {
   const SetVariable small("FAKE_CUDA_BYTES", "16777216");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) {
          runtime.gpu()->allocate(32 << 20);
@@ -99,13 +99,13 @@ TEST(RuntimeGpu, TooLittleMemoryIsSaidByAll) {
 
 std::string ways_of(Runtime& runtime) {
   std::string text;
-  for (const GpuWay& way : runtime.gpu()->ways())
+  for (const KernelPath& way : runtime.gpu()->paths_by_pe())
     text += way.path == DevicePath::load_store ? "+" : "(" + way.reason + ")";
   return text;
 }
 
 // They are reached by a network, if one may be used.
-TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
+TEST(GpuRuntime, DevicesWithoutPeerAccessAreNotMapped) {
   const SetVariable none("FAKE_CUDA_NO_PEER", "1");
   for (const char* heap : {"vmm", "ipc"}) {
     const std::vector<PeResult> results = run_fork_job(gpu_job(
@@ -125,7 +125,7 @@ TEST(RuntimeGpu, DevicesWithoutPeerAccessAreNotMapped) {
 }
 
 // Kernels would count the members of barriers by them. Of three devices two lack them.
-TEST(RuntimeGpu, LinksWithoutNativeAtomicsAreNotMapped) {
+TEST(GpuRuntime, LinksWithoutNativeAtomicsAreNotMapped) {
   const SetVariable three("FAKE_CUDA_DEVICES", "3"), without("FAKE_CUDA_NO_ATOMICS", "0-1");
   for (const char* heap : {"vmm", "ipc"}) {
     const std::vector<PeResult> results = run_fork_job(
@@ -147,7 +147,7 @@ TEST(RuntimeGpu, LinksWithoutNativeAtomicsAreNotMapped) {
   }
 }
 
-TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {
+TEST(GpuRuntime, HostOperationsOnUnmappedMemoryAreErrors) {
   ForkJob job = gpu_job(2, [](Runtime& runtime) {
     auto* word = static_cast<std::uint64_t*>(runtime.gpu()->allocate(8));
     const std::string why = "(on another virtual node";
@@ -167,18 +167,19 @@ TEST(RuntimeGpu, HostsOperationsOnWhatIsNotMappedAreErrors) {
   }
 }
 
-TEST(RuntimeGpu, ANetworkMayBeAskedForToMappedPes) {
+TEST(GpuRuntime, ANetworkMayBeAskedForToMappedPes) {
   for (const PeResult& result : run_fork_job(gpu_job(
            2,
            [](Runtime& runtime) -> std::string {
              PeGpu& gpu = *runtime.gpu();
              const auto peer = static_cast<std::size_t>(1 - runtime.pe());
-             expect(gpu.ways()[peer].path != DevicePath::load_store, "a way by network");
+             expect(gpu.paths_by_pe()[peer].path != DevicePath::load_store, "a way by network");
              const std::vector<std::uint64_t> deltas = words_at(gpu, gpu.job().heap_delta_bytes, 2);
              expect(deltas[peer] == static_cast<std::uint64_t>(DeviceJob::unreachable), "delta");
              expect(!gpu.job().all_mapped, "not everybody is mapped");
              auto* word = static_cast<std::uint64_t*>(gpu.allocate(8));
-             runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe()); // the host's way
+             // the host's path
+             runtime.rma().put_value<std::uint64_t>(word, 5, 1 - runtime.pe());
              runtime.rma().quiet();
              runtime.collectives().barrier(team_world);
              expect(word_at(gpu, word) == 5, "the host's put");
@@ -188,7 +189,7 @@ TEST(RuntimeGpu, ANetworkMayBeAskedForToMappedPes) {
     EXPECT_EQ(result.exit_code, 0) << result.text;
 }
 
-TEST(RuntimeGpu, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
+TEST(GpuRuntime, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");
   for (const PeResult& result : run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
          auto* theirs = static_cast<std::uint64_t*>(runtime.allocate(64));
@@ -203,7 +204,7 @@ TEST(RuntimeGpu, HostMemoryAndGpuMemoryDoNotMeetByProcessors) {
   }
 }
 
-TEST(RuntimeGpu, OptionsAreCheckedInTheFirstPhase) {
+TEST(GpuRuntime, OptionsAreCheckedInTheFirstPhase) {
   for (const char* name : {"SHMEMCTL_HEAP", "SHMEMCTL_DEVICE_PATH"})
     for (const PeResult& result : run_fork_job(gpu_job(2, gpu_or_reason, {{name, "nonsense"}}))) {
       EXPECT_EQ(result.exit_code, 2) << result.text;

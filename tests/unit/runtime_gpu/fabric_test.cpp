@@ -1,6 +1,6 @@
 // Heaps of memory with fabric handles. The machines of a domain are one here: everything but the
 // hardware's part is the same.
-#include "src/runtime/gpu/cuda_fabric.h"
+#include "src/runtime/gpu/cuda_opened_gpu.h"
 
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/runtime_gpu/gpu_job.h"
@@ -40,7 +40,7 @@ protected:
   SetVariable strict_{"FAKE_CUDA_STRICT", "1"};
 };
 
-TEST_F(FabricTest, AHeapIsSharedGrownAndGivenBack) {
+TEST_F(FabricTest, AHeapIsSharedGrownAndReleased) {
   write_nvml(one_domain);
   expect_all_well(
       run_fork_job(job(3, [](Runtime& runtime) { return put_to_all(runtime, "fabric"); })));
@@ -55,7 +55,8 @@ TEST_F(FabricTest, AHeapIsSharedGrownAndGivenBack) {
 TEST_F(FabricTest, PesOfOtherDomainsAreNotMapped) {
   write_nvml("cluster 0 7 2\ncluster 1 7 3\n");
   expect_all_well(run_fork_job(job(2, [](Runtime& runtime) -> std::string {
-    const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
+    const KernelPath& way =
+        runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
     expect(way.path != DevicePath::load_store, "no mapping");
     expect(way.reason.find("in another NVLink domain") == 0, way.reason);
     return {};
@@ -65,7 +66,8 @@ TEST_F(FabricTest, PesOfOtherDomainsAreNotMapped) {
 TEST_F(FabricTest, VirtualNodesStayApart) {
   write_nvml(one_domain);
   ForkJob apart = job(2, [](Runtime& runtime) -> std::string {
-    const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
+    const KernelPath& way =
+        runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
     expect(way.path != DevicePath::load_store, "no mapping");
     expect(way.reason.find("on another virtual node") == 0, way.reason);
     return {};

@@ -1,5 +1,5 @@
-// What fails under a job with GPUs: the words for each kind, and the order in which a PE that fails
-// takes its parts down.
+// Failures under a job with GPUs: the error text of each kind, and the order in which a failing PE
+// tears its parts down.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -10,7 +10,7 @@
 namespace shmemctl::test {
 namespace {
 
-/// What the driver says of a kernel, or of the device, and words that must stand in what to do.
+/// The driver's report about a kernel or the device, and text that the fix must contain.
 struct Failure {
   int code;
   const char* name;
@@ -103,7 +103,7 @@ TEST_P(GpuMemoryRunsOut, AtEachAllocation) {
 INSTANTIATE_TEST_SUITE_P(, GpuMemoryRunsOut, all_heaps(),
                          [](const auto& which) { return std::string(which.param); });
 
-/// While it lives, who asks the driver about a stream does not come back.
+/// While it lives, stream queries to the driver do not return.
 class BlockedQueries {
 public:
   BlockedQueries() { of_fake<void(int)>("fake_cuda_block")(1); }

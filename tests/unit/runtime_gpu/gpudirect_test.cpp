@@ -10,10 +10,10 @@
 namespace shmemctl::test {
 namespace {
 
-constexpr std::size_t count = 5000; ///< words: more than is sent inline, or copied
+constexpr std::size_t count = 5000; ///< words: more than fits inline, or is copied
 
 const std::string& reason_of(Runtime& runtime) {
-  return runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())].reason;
+  return runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())].reason;
 }
 
 int calls(const char* name) {
@@ -96,7 +96,7 @@ ForkJob two_nodes(const Environment& more = {}) {
 
 class GpuDirectJobs : public ::testing::Test {
 protected:
-  /// All PEs are well, and say `words`.
+  /// All PEs succeed, and return `words`.
   void expect_text(const ForkJob& job, const std::string& words) {
     for (const PeResult& result : run_fork_job(job)) {
       EXPECT_EQ(result.exit_code, 0) << result.text;
@@ -118,7 +118,7 @@ TEST_F(GpuDirectJobs, NicsReadAndWriteTheHeap) {
   }
 }
 
-TEST_F(GpuDirectJobs, PesThatAreMappedTakeTheNicIfTheyAreAskedTo) {
+TEST_F(GpuDirectJobs, MappedPesUseTheNicOnRequest) {
   ForkJob job = two_nodes({{"SHMEMCTL_DEVICE_PATH", "proxy"}});
   job.n_nodes = 1;
   expect_text(job, direct_text);
@@ -138,7 +138,7 @@ TEST_F(GpuDirectJobs, HeapsGrowAndNoFileStaysOpen) {
   expect_text(job, direct_text);
 }
 
-TEST_F(GpuDirectJobs, MemoryThatNoNicKnowsIsStaged) {
+TEST_F(GpuDirectJobs, MemoryThatNoNicReachesIsStaged) {
   ForkJob job = two_nodes();
   job.body = [](Runtime& runtime) -> std::string {
     PeGpu& gpu = *runtime.gpu();
@@ -159,8 +159,8 @@ TEST_F(GpuDirectJobs, MemoryThatNoNicKnowsIsStaged) {
   expect_text(job, direct_text);
 }
 
-/// A processor that has seen a NIC's completion flushes before a kernel may hear of it.
-TEST_F(GpuDirectJobs, FlushesWhereAProcessorTellsOfWhatANicHasWritten) {
+/// A CPU that has polled a NIC's completion must flush before it signals a kernel.
+TEST_F(GpuDirectJobs, FlushesNicWritesBeforeASignalFromTheCpu) {
   ForkJob job = two_nodes();
   job.body = [](Runtime& runtime) -> std::string {
     PeGpu& gpu = *runtime.gpu();
@@ -235,19 +235,19 @@ TEST_F(GpuDirectJobs, LibrariesAndDriversMayBeTooOld) {
   expect_text(two_nodes(), "staged: ibrc: PE 0: fake0: dma-buf: GPU 0 has no DMA_BUF_SUPPORTED");
 }
 
-TEST_F(GpuDirectJobs, AGpuThatTurnsWritesRoundIsStaged) {
+TEST_F(GpuDirectJobs, AGpuThatReordersWritesIsStaged) {
   const SetVariable nobody("FAKE_CUDA_RDMA_ORDER", "0");
   expect_text(two_nodes(), "staged: ibrc: PE 0: GPU 0 does not keep the order of a NIC's writes");
 }
 
-TEST_F(GpuDirectJobs, ADriverThatRefusesARangeIsNamed) {
+TEST_F(GpuDirectJobs, NamesADriverThatRefusesARange) {
   const SetVariable fail("FAKE_CUDA_FAIL", "cuMemGetHandleForAddressRange:1:801");
   expect_text(two_nodes(), "dma-buf: cuMemGetHandleForAddressRange: CUDA_ERROR_");
 }
 
 // What ends a job.
 
-TEST_F(GpuDirectJobs, AWayThatIsAskedForIsACondition) {
+TEST_F(GpuDirectJobs, ARequestedPathIsRequired) {
   ForkJob job = two_nodes({{"SHMEMCTL_GPUDIRECT", "dmabuf"}});
   expect_text(job, direct_text);
   job.of_pe = [](int pe, Environment&) {
@@ -272,7 +272,7 @@ TEST_F(GpuDirectJobs, PeerMemoryAloneNeedsItsModule) {
   }
 }
 
-TEST_F(GpuDirectJobs, AHeapThatGrowsAndCannotBeRegisteredIsOneLine) {
+TEST_F(GpuDirectJobs, AGrownHeapThatCannotBeRegisteredIsOneError) {
   ForkJob job = two_nodes();
   job.of_pe = [](int pe, Environment&) {
     if (pe == 1)

@@ -1,6 +1,6 @@
-// Kernels that post to an HCA's queues, on a heap of GPU memory that no processor reaches: loads
-// and stores within a node, ibgda between nodes, in one job. Threads are in the kernels' place, and
-// the HCA is software.
+// Kernels that post to an HCA's QPs, on a heap of GPU memory that CPUs cannot access: loads and
+// stores within a node, ibgda between nodes, in one job. Threads take the kernels' place, and the
+// HCA is emulated.
 #if __has_include(<rdma/fabric.h>)
 
 #include "tests/unit/device_network/kernel_threads.h"
@@ -9,10 +9,10 @@
 namespace shmemctl::test {
 namespace {
 
-constexpr std::uint64_t count = 5000; ///< words: more than go in an entry
+constexpr std::uint64_t count = 5000; ///< words: more than fits inline in a WQE
 constexpr std::uint64_t rounds = 10;
 
-// What a PE has for each other one, in words.
+// A PE's path to each other one, as text.
 constexpr std::uint64_t data = 0, signal = count, counter = count + 1, met = count + 2,
                         row = count + 3;
 
@@ -23,24 +23,24 @@ public:
         words_(static_cast<std::uint64_t*>(
             gpu_.allocate((2 * row * static_cast<std::uint64_t>(runtime.n_pes())) * 8))) {}
 
-  /// Of a word at the same place on all PEs.
+  /// Of a word at the same offset on all PEs.
   ThreadQueue::Place place(std::uint64_t word) const {
     return {region::gpu_heap, static_cast<std::uint64_t>(
                                   reinterpret_cast<std::byte*>(words_ + word) - gpu_.job().heap)};
   }
   std::uint64_t* own(std::uint64_t word) const { return words_ + word; }
   std::uint64_t row_of(int pe) const { return row * static_cast<std::uint64_t>(pe); }
-  /// Behind the rows that others write: what is sent, and what is brought.
+  /// After the rows that others write: what is sent, and what is fetched.
   std::uint64_t mine(int peer) const { return row_of(runtime_.n_pes() + peer); }
 
-  /// Data with a signal, in turns, and as much back; every word is looked at.
+  /// Puts with a signal, in turns, and as much back; every word is checked.
   void exchange_with(const DeviceJob& job, int peer) {
     const int me = runtime_.pe();
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       fill(mine(peer), value_of(me, round));
       ThreadWait wait;
       ThreadQueue queue(job.network, static_cast<std::uint32_t>(peer), 0, 0, wait);
-      // From the heap's own memory, by its key; the signal is written behind it.
+      // From the heap's own memory, by its lkey; the signal is written after it.
       expect(queue.put_signal(place(row_of(me) + data), own(mine(peer)), count * 8,
                               place(row_of(me) + signal), round, false, false),
              "a put with its signal");
@@ -64,7 +64,7 @@ public:
   std::uint64_t word(std::uint64_t at) const { return word_at(gpu_, words_ + at); }
 
 private:
-  /// Nobody begins a round before the other one has looked at the last.
+  /// No PE begins a round before the other one has checked the previous one.
   void meet(const DeviceJob& job, int peer, std::uint64_t round) {
     ThreadWait wait;
     ThreadQueue queue(job.network, static_cast<std::uint32_t>(peer), 1, 0, wait);
@@ -106,20 +106,20 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
         std::string text;
         const int n = runtime.n_pes();
         for (int peer = 0; peer < n; ++peer) {
-          const GpuWay& way = gpu.ways()[static_cast<std::size_t>(peer)];
+          const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
           text += " " + std::to_string(static_cast<int>(way.path)) + ":" + way.reason + ";";
         }
-        // Pairs in an order in which both ends come to each other.
+        // Pairs in an order in which both ends reach each other.
         for (int sum = 1; sum < 2 * n; ++sum) {
           const int peer = sum - runtime.pe();
           if (peer >= 0 && peer < n && peer != runtime.pe() &&
-              gpu.ways()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
+              gpu.paths_by_pe()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
             kernels.exchange_with(device_job, peer);
         }
         gpu.check();
         runtime.collectives().barrier(team_world);
         for (int peer = 0; peer < n; ++peer)
-          if (gpu.ways()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
+          if (gpu.paths_by_pe()[static_cast<std::size_t>(peer)].path == DevicePath::ibgda)
             expect(kernels.word(kernels.row_of(peer) + counter) == 3 * rounds, "all additions");
         runtime.collectives().barrier(team_world);
         return text;
@@ -137,7 +137,7 @@ ForkJob two_nodes(int n_pes, const Environment& more) {
 
 class IbgdaOnGpuMemory : public ::testing::Test {
 protected:
-  /// How many peers each PE reaches by what, and words of all their reasons.
+  /// Number of peers by path, and a text of all reasons.
   void expect_ways(const ForkJob& job, int load_store, int ibgda, int proxy,
                    const std::vector<std::string>& words) {
     for (const PeResult& result : run_fork_job(job)) {
@@ -177,7 +177,7 @@ TEST_F(IbgdaOnGpuMemory, WithoutTheTransportItIsTheProxy) {
 }
 
 /// Its staged messages would wait for itself.
-TEST_F(IbgdaOnGpuMemory, SoftwareThatHasNoOtherWaySaysSo) {
+TEST_F(IbgdaOnGpuMemory, EmulatedHcasWithoutAnotherPathAreReported) {
   ForkJob job = two_nodes(2, {{"SHMEMCTL_DEVICE_PATH", "ibgda"},
                               {"SHMEMCTL_TRANSPORT", "ibgda"},
                               {"SHMEMCTL_SOFT_HCA_OVER", "shm"}});

@@ -1,5 +1,5 @@
-// The network that kernels of a whole job are given: threads in a kernel's place, whose GPUs'
-// memory a processor reaches.
+// The network of kernels of a whole job: threads take the kernels' place, and a CPU can access the
+// fake GPUs' memory.
 #include <cstring>
 
 #include "tests/unit/device_network/kernel_threads.h"
@@ -21,7 +21,7 @@ ProxyRequest request_to(ProxyOp op, int pe, std::uint64_t offset_bytes) {
   return request;
 }
 
-/// Adds to the peer's word at `offset_bytes`, and reads what the additions before have left.
+/// Adds to the peer's word at `offset_bytes`, and reads the result of the previous additions.
 void add_by_proxy(const DeviceJob& job, int peer, std::uint64_t offset_bytes,
                   std::uint32_t number) {
   ThreadWait wait;
@@ -78,9 +78,9 @@ TEST_P(NetworkOfKernels, ReachesTheHeapOfThePeer) {
       [way](Runtime& runtime) -> std::string {
         PeGpu& gpu = *runtime.gpu();
         const int peer = 1 - runtime.pe();
-        const GpuWay& chosen = gpu.ways()[static_cast<std::size_t>(peer)];
+        const KernelPath& chosen = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
         expect(chosen.path == way.path, chosen.reason);
-        // Larger than a chunk: the heap grows behind the network's start.
+        // Larger than a chunk: the heap grows after the network has started.
         auto* words = static_cast<std::uint64_t*>(gpu.allocate(std::size_t{10} << 20));
         const DeviceJob job = gpu.job();
         expect(job.network.path_of_pe[peer] == static_cast<std::uint8_t>(way.path), "the path");
@@ -158,7 +158,8 @@ TEST(NetworkOfGpuMemory, IsNotTakenIfLoadsAndStoresAreAskedFor) {
   ForkJob whole = gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
-        const GpuWay& way = runtime.gpu()->ways()[static_cast<std::size_t>(1 - runtime.pe())];
+        const KernelPath& way =
+            runtime.gpu()->paths_by_pe()[static_cast<std::size_t>(1 - runtime.pe())];
         expect(way.path == DevicePath::none, "no path");
         expect(way.reason.find("SHMEMCTL_DEVICE_PATH=p2p") != std::string::npos, way.reason);
         return {};

@@ -76,7 +76,7 @@ TEST_F(MoeNvlinksOfJobs, WithoutNvmlThereIsTheReason) {
       << gpus;
 }
 
-TEST_F(MoeNvlinksOfJobs, WhereTheHostMovesRowsNobodyAsks) {
+TEST_F(MoeNvlinksOfJobs, AreNotReadWhereTheHostMovesRows) {
   EXPECT_EQ(told(2, false).at(0), nlohmann::json::array());
 }
 

@@ -1,4 +1,4 @@
-// The runtime's GPU phase: devices, heaps, ways, what kernels are given.
+// The runtime's GPU phase: devices, heaps, paths, what kernels get.
 #include <cstring>
 #include <thread>
 
@@ -12,18 +12,18 @@
 namespace shmemctl::test {
 namespace {
 
-using RuntimeGpuTest = OverHeaps;
+using GpuRuntimeTest = OverHeaps;
 
-TEST_P(RuntimeGpuTest, WhatAPePutsIsInItsPeersMemory) {
+TEST_P(GpuRuntimeTest, PutsArriveInThePeersMemory) {
   expect_all_well(run_fork_job(gpu_job(
       3, [this](Runtime& runtime) { return put_to_all(runtime, kind()); }, heap())));
 }
 
-TEST_P(RuntimeGpuTest, SignalsAndAtomicsAreCounted) {
+TEST_P(GpuRuntimeTest, SignalsAndAtomicsAreCounted) {
   expect_all_well(run_fork_job(gpu_job(2, signal_and_count, heap())));
 }
 
-TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
+TEST_P(GpuRuntimeTest, KernelsGetMappedPeers) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -63,11 +63,11 @@ TEST_P(RuntimeGpuTest, KernelsAreGivenWhatIsMapped) {
       heap())));
 }
 
-TEST_P(RuntimeGpuTest, TheHeapGrowsInPlaceUpToItsLimit) {
+TEST_P(GpuRuntimeTest, TheHeapGrowsInPlaceUpToItsLimit) {
   expect_all_well(run_fork_job(gpu_job(2, grow_to_the_limit, heap())));
 }
 
-TEST_P(RuntimeGpuTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
+TEST_P(GpuRuntimeTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
   const auto stay = [this](Environment more, bool wanted) {
     more["SHMEMCTL_HEAP"] = kind();
     ForkJob job = gpu_job(
@@ -84,7 +84,7 @@ TEST_P(RuntimeGpuTest, RowsOfMoeStayOnGpuLinksWhereAllAreMapped) {
 }
 
 // NVLink is no limit of what a network or the host's memory carries.
-TEST_P(RuntimeGpuTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
+TEST_P(GpuRuntimeTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
   const bool on_gpus = kind() != "host";
   const auto stay = [&](int n_nodes, int second_pe, Environment more, bool wanted) {
     more["SHMEMCTL_HEAP"] = kind();
@@ -95,7 +95,7 @@ TEST_P(RuntimeGpuTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
           point.second_pe = second_pe;
           // PE 0 is the only one that sends.
           point.launch.initiator = bench::Initiator::gpu;
-          const bench::GpuPath path = bench::path_of(runtime, point);
+          const bench::KernelPath path = bench::path_of(runtime, point);
           const bool stays = wanted || runtime.pe() != 0;
           expect(path.between_gpus == (on_gpus && stays), "whether it stays there");
           expect(path.in_host_memory == (!on_gpus && stays), "whether it is the host's memory");
@@ -121,7 +121,7 @@ TEST_P(RuntimeGpuTest, ALinkOfGpusLimitsOnlyWhatUsesIt) {
 #endif
 }
 
-TEST_P(RuntimeGpuTest, TrafficOnOneGpuIsLimitedByItsMemory) {
+TEST_P(GpuRuntimeTest, TrafficOnOneGpuIsLimitedByItsMemory) {
   const SetVariable one_gpu("FAKE_CUDA_DEVICES", "1");
   expect_all_well(run_fork_job(gpu_job(
       2,
@@ -143,7 +143,7 @@ TEST_P(RuntimeGpuTest, TrafficOnOneGpuIsLimitedByItsMemory) {
       heap())));
 }
 
-TEST_P(RuntimeGpuTest, LinksAreNotMeasuredWhereThatWouldSayNothing) {
+TEST_P(GpuRuntimeTest, LinksAreNotMeasuredWithoutNeed) {
   const auto say = [this](Environment more, const std::string& wanted, std::size_t taken_bytes) {
     more["SHMEMCTL_HEAP"] = kind();
     ForkJob job = gpu_job(
@@ -168,7 +168,7 @@ TEST_P(RuntimeGpuTest, LinksAreNotMeasuredWhereThatWouldSayNothing) {
   say({}, host ? of_host : "the heap has no room for it", std::size_t{50} << 20);
 }
 
-TEST_P(RuntimeGpuTest, AHeapThatIsTooSmallSaysWhatItTakes) {
+TEST_P(GpuRuntimeTest, ATooSmallHeapReportsTheRequiredSize) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -186,7 +186,7 @@ TEST_P(RuntimeGpuTest, AHeapThatIsTooSmallSaysWhatItTakes) {
 }
 
 // The heap has grown piece by piece when its memory is one array.
-TEST_P(RuntimeGpuTest, AnArrayMayLieInSeveralPiecesOfTheHeap) {
+TEST_P(GpuRuntimeTest, AnArrayMayLieInSeveralPiecesOfTheHeap) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -215,8 +215,8 @@ TEST_P(RuntimeGpuTest, AnArrayMayLieInSeveralPiecesOfTheHeap) {
       heap())));
 }
 
-// Payload and signal go different ways; the signal still comes last.
-TEST_P(RuntimeGpuTest, ASignalMayLieInOtherMemoryThanItsPayload) {
+// Payload and signal take different paths; the signal still arrives last.
+TEST_P(GpuRuntimeTest, ASignalMayLieInOtherMemoryThanItsPayload) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -248,7 +248,7 @@ TEST_P(RuntimeGpuTest, ASignalMayLieInOtherMemoryThanItsPayload) {
       heap())));
 }
 
-TEST_P(RuntimeGpuTest, ThreadsPutOnContextsOfTheirOwn) {
+TEST_P(GpuRuntimeTest, ThreadsPutOnContextsOfTheirOwn) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -274,7 +274,7 @@ TEST_P(RuntimeGpuTest, ThreadsPutOnContextsOfTheirOwn) {
       heap())));
 }
 
-TEST_P(RuntimeGpuTest, NothingIsLeftInTheDriver) {
+TEST_P(GpuRuntimeTest, NothingIsLeftInTheDriver) {
   for (const bool finishes : {true, false}) {
     ForkJob job = gpu_job(2, {}, heap());
     job.body = [finishes](Runtime& runtime) -> std::string {
@@ -294,7 +294,7 @@ TEST_P(RuntimeGpuTest, NothingIsLeftInTheDriver) {
   }
 }
 
-TEST_P(RuntimeGpuTest, TheHeapIsNoUserBufferButMemoryOfTheHostIs) {
+TEST_P(GpuRuntimeTest, TheHeapIsNoUserBufferButMemoryOfTheHostIs) {
   expect_all_well(run_fork_job(gpu_job(
       2,
       [](Runtime& runtime) -> std::string {
@@ -314,7 +314,7 @@ TEST_P(RuntimeGpuTest, TheHeapIsNoUserBufferButMemoryOfTheHostIs) {
       heap())));
 }
 
-INSTANTIATE_TEST_SUITE_P(, RuntimeGpuTest, all_heaps(),
+INSTANTIATE_TEST_SUITE_P(, GpuRuntimeTest, all_heaps(),
                          [](const auto& kind) { return std::string(kind.param); });
 
 } // namespace

@@ -24,7 +24,7 @@ inline GpuBufferCase case_of(const std::string& memory) {
   return {
       SHMEMCTL_FAKE_CUDA, memory,
       [](Runtime&, std::byte* to, const std::byte* from, std::size_t size_bytes) {
-        // By pages: allocations that lie one behind the other for GPUs do not for processors.
+        // By pages: allocations that are contiguous for GPUs are not for CPUs.
         while (size_bytes > 0) {
           const std::size_t step = std::min({size_bytes, in_page_bytes(to), in_page_bytes(from)});
           std::memcpy(reach(to), reach(const_cast<std::byte*>(from)), step);

@@ -1,4 +1,4 @@
-// What goes wrong with registered buffers of GPU memory, and what remove() waits for.
+// Failures of registered buffers in GPU memory, and what remove() waits for.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +11,7 @@ class GpuBufferFaults : public OverUserMemory {};
 INSTANTIATE_TEST_SUITE_P(, GpuBufferFaults, all_user_memory(),
                          [](const auto& which) { return std::string(which.param); });
 
-/// On return of remove() nobody maps it, who has not looked meanwhile either.
+/// When remove() returns no PE maps it, not even one that has not accessed it meanwhile.
 TEST_P(GpuBufferFaults, AreClosedEverywhereWhenTheyAreRemoved) {
   expect_all_well(run_fork_job(gpu_job(3, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
@@ -34,7 +34,7 @@ TEST_P(GpuBufferFaults, AreClosedEverywhereWhenTheyAreRemoved) {
   })));
 }
 
-TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
+TEST_P(GpuBufferFaults, AreNotRemovedWhileHeld) {
   expect_all_well(run_fork_job(gpu_job(2, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
     const auto memory = user_memory(kind(), device_of(runtime));
@@ -43,7 +43,7 @@ TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
     words[0] = words[1] = 0;
     const auto all = exchange(runtime, buffers.describe(handle));
     if (runtime.pe() == 1) {
-      auto held = std::make_unique<HeldBuffer>(buffers.hold(all[0]));
+      auto held = std::make_unique<BufferRef>(buffers.hold(all[0]));
       const std::uint64_t one = 1;
       runtime.rma().put(words, &one, 8, 0); // held now
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -62,7 +62,7 @@ TEST_P(GpuBufferFaults, AreNotRemovedWhileSomebodyHoldsThem) {
   })));
 }
 
-TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
+TEST_P(GpuBufferFaults, NamesThePeThatHoldsOneTooLong) {
   constexpr int timeout_s = 1;
   const std::vector<PeResult> results =
       run_fork_job(gpu_job(2,
@@ -71,7 +71,7 @@ TEST_P(GpuBufferFaults, WhoHoldsOneTooLongIsNamed) {
                              const auto memory = user_memory(kind(), device_of(runtime));
                              const BufferHandle handle = buffers.add(memory->data(), 1 << 20);
                              const auto all = exchange(runtime, buffers.describe(handle));
-                             std::optional<HeldBuffer> held;
+                             std::optional<BufferRef> held;
                              if (runtime.pe() == 1)
                                held.emplace(buffers.hold(all[0]));
                              runtime.collectives().barrier(team_world);
@@ -101,7 +101,7 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
             ::raise(SIGKILL);
           }
           const std::string lost = error_of([&] {
-            runtime.collectives().barrier(team_world); // the victim may be gone before it ends
+            runtime.collectives().barrier(team_world); // the victim may exit before it ends
             const std::uint64_t never = 0;
             runtime.rma().wait_until(&never, Compare::not_equal, 0, "the end of a PE", victim);
           });
@@ -118,21 +118,21 @@ TEST_P(GpuBufferFaults, AKilledOwnerIsAnErrorAndAKilledUserHoldsNothing) {
     const std::string& text = results[static_cast<std::size_t>(1 - victim)].text;
     EXPECT_NE(text.find("after: "), std::string::npos) << text;
     const std::string first = text.substr(0, text.find('\n'));
-    if (victim == 0) // nobody answers for it
+    if (victim == 0) // no PE responds for it
       EXPECT_NE(first.find("PE 0"), std::string::npos) << text;
-    else // well, or the job's failure with the name of who was lost
+    else // success, or the job's failure with the name of the lost PE
       EXPECT_TRUE(first == "after: no error" || first.find("PE 1") != std::string::npos) << text;
   }
 }
 
-TEST_P(GpuBufferFaults, MemoryThatWasFreedIsNoticed) {
+TEST_P(GpuBufferFaults, DetectsFreedMemory) {
   expect_all_well(run_fork_job(gpu_job(2, [this](Runtime& runtime) -> std::string {
     Buffers& buffers = runtime.buffers();
     auto memory = user_memory(kind(), device_of(runtime));
     const BufferHandle handle = buffers.add(memory->data(), 1 << 20);
     const auto all = exchange(runtime, buffers.describe(handle));
     memory.reset();
-    memory = user_memory(kind(), device_of(runtime)); // perhaps at the same place
+    memory = user_memory(kind(), device_of(runtime)); // perhaps at the same address
     runtime.collectives().barrier(team_world);
     const auto peer = static_cast<std::size_t>(1 - runtime.pe());
     expect_words(error_of([&] { buffers.path_to(all[peer]); }),
@@ -143,8 +143,8 @@ TEST_P(GpuBufferFaults, MemoryThatWasFreedIsNoticed) {
   })));
 }
 
-/// Each answers "out of memory" at each of its calls: an error, or a slower way that says why; what
-/// was begun is undone.
+/// Each fails with "out of memory" at each of its calls: an error, or a slower path with its
+/// reason; what was begun is undone.
 TEST_P(GpuBufferFaults, OutOfMemoryAtEachCall) {
   std::vector<const char*> functions = {"cuPointerGetAttributes", "cuMemGetAddressRange",
                                         "cuStreamCreateWithPriority", "cuMemcpyAsync"};
@@ -163,7 +163,7 @@ TEST_P(GpuBufferFaults, OutOfMemoryAtEachCall) {
          run_fork_job(gpu_job(2, [&, this](Runtime& runtime) -> std::string {
            Buffers& buffers = runtime.buffers();
            const auto memory = user_memory(kind(), device_of(runtime));
-           exchange(runtime, {}); // the heap grows, which kernels are told
+           exchange(runtime, {}); // the heap grows, and kernels are notified
            const std::string before = memory_held();
            int met = 0;
            for (int call = 1; call <= 4; ++call) { // of each round

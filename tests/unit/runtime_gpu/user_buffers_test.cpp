@@ -41,8 +41,8 @@ TEST_P(GpuBuffers, LeaveNothingAfterManyRounds) {
   })));
 }
 
-// What cannot be shared: found at registration and said pair by pair; host-initiated operations
-// take the slow way.
+// Memory that cannot be shared: detected at registration and reported for each pair; host-initiated
+// operations take the slow path.
 TEST(GpuBuffersUnshared, OfAPoolOrWithoutHandleTypes) {
   for (const bool pool : {true, false})
     for (const PeResult& result : run_fork_job(gpu_job(2, [&](Runtime& runtime) -> std::string {
@@ -59,7 +59,7 @@ TEST(GpuBuffersUnshared, OfAPoolOrWithoutHandleTypes) {
            const auto all = exchange(runtime, buffers.describe(handle));
            const auto peer = static_cast<std::size_t>(1 - runtime.pe());
            const BufferPath path = buffers.path_to(all[peer]);
-           expect(path.way == BufferWay::staged, path.reason);
+           expect(path.way == BufferPathKind::staged, path.reason);
            expect_words(path.reason, {pool ? "cudaMallocAsync" : "requestedHandleTypes is 0x0"});
            expect_words(error_of([&] { buffers.hold(all[peer]); }), {"PE ", path.reason});
            const auto sent = patterned(300001, static_cast<unsigned>(runtime.pe()));
@@ -125,7 +125,7 @@ TEST(GpuBuffersStale, AnOldDescriptorIsRefused) {
   })));
 }
 
-/// As the local side: of buffers of host memory, by each way, and of operations on the GPUs' heap,
+/// As the local side: of buffers of host memory, by each path, and of operations on the GPUs' heap,
 /// over p2p and staged.
 TEST(GpuMemoryAsLocalSide, OfBuffersOfHostMemory) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");
@@ -140,8 +140,9 @@ TEST(GpuMemoryAsLocalSide, OfBuffersOfHostMemory) {
       std::vector<std::byte> array(size_bytes);
       const BufferHandle handle = buffers.add(array.data(), array.size(), may_replace_pages);
       const auto all = exchange(runtime, buffers.describe(handle));
-      const BufferWay way = buffers.path_to(all[peer]).way;
-      expect((way == BufferWay::zero_copy) == may_replace_pages, buffers.path_to(all[peer]).reason);
+      const BufferPathKind way = buffers.path_to(all[peer]).way;
+      expect((way == BufferPathKind::zero_copy) == may_replace_pages,
+             buffers.path_to(all[peer]).reason);
       store_pattern(gpu, memory.data() + 3, size_bytes, 5 + me);
       buffers.put(all[peer], 0, memory.data() + 3, size_bytes);
       runtime.collectives().barrier(team_world);
@@ -163,33 +164,34 @@ TEST(GpuMemoryAsLocalSide, OfOperationsOnTheHeapOfGpus) {
     std::optional<SetVariable> no_peer;
     if (staged)
       no_peer.emplace("FAKE_CUDA_NO_PEER", "1");
-    expect_all_well(run_fork_job(gpu_job(
-        2,
-        [staged](Runtime& runtime) -> std::string {
-          constexpr std::size_t size_bytes = 300001;
-          PeGpu& gpu = *runtime.gpu();
-          Buffers& buffers = runtime.buffers();
-          auto* const row = static_cast<std::byte*>(gpu.allocate(size_bytes));
-          const VirtualMemory memory(device_of(runtime), 1, 2 << 20);
-          const BufferHandle handle = buffers.add(memory.data() + 1, size_bytes);
-          const int peer = 1 - runtime.pe();
-          const BufferPath path = buffers.path_of(memory.data() + 1, size_bytes, peer);
-          expect(path.way == (staged ? BufferWay::staged : BufferWay::zero_copy), path.reason);
-          expect_words(path.reason, {staged ? "staged" : "copy engine"});
-          const auto me = static_cast<unsigned>(runtime.pe());
-          store_pattern(gpu, memory.data() + 1, size_bytes, 3 + me);
-          runtime.rma().put(row, memory.data() + 1, size_bytes, peer);
-          runtime.rma().quiet();
-          runtime.collectives().barrier(team_world);
-          expect_pattern(gpu, row, size_bytes, 3 + static_cast<unsigned>(peer), "put");
-          gpu.fill(memory.data(), 0, 2 << 20);
-          runtime.rma().get(memory.data() + 1, row, size_bytes, peer);
-          expect_pattern(gpu, memory.data() + 1, size_bytes, 3 + me, "get");
-          runtime.collectives().barrier(team_world);
-          buffers.remove(handle);
-          return {};
-        },
-        {{"SHMEMCTL_TRANSPORT", "shm"}})));
+    expect_all_well(run_fork_job(
+        gpu_job(2,
+                [staged](Runtime& runtime) -> std::string {
+                  constexpr std::size_t size_bytes = 300001;
+                  PeGpu& gpu = *runtime.gpu();
+                  Buffers& buffers = runtime.buffers();
+                  auto* const row = static_cast<std::byte*>(gpu.allocate(size_bytes));
+                  const VirtualMemory memory(device_of(runtime), 1, 2 << 20);
+                  const BufferHandle handle = buffers.add(memory.data() + 1, size_bytes);
+                  const int peer = 1 - runtime.pe();
+                  const BufferPath path = buffers.path_of(memory.data() + 1, size_bytes, peer);
+                  expect(path.way == (staged ? BufferPathKind::staged : BufferPathKind::zero_copy),
+                         path.reason);
+                  expect_words(path.reason, {staged ? "staged" : "copy engine"});
+                  const auto me = static_cast<unsigned>(runtime.pe());
+                  store_pattern(gpu, memory.data() + 1, size_bytes, 3 + me);
+                  runtime.rma().put(row, memory.data() + 1, size_bytes, peer);
+                  runtime.rma().quiet();
+                  runtime.collectives().barrier(team_world);
+                  expect_pattern(gpu, row, size_bytes, 3 + static_cast<unsigned>(peer), "put");
+                  gpu.fill(memory.data(), 0, 2 << 20);
+                  runtime.rma().get(memory.data() + 1, row, size_bytes, peer);
+                  expect_pattern(gpu, memory.data() + 1, size_bytes, 3 + me, "get");
+                  runtime.collectives().barrier(team_world);
+                  buffers.remove(handle);
+                  return {};
+                },
+                {{"SHMEMCTL_TRANSPORT", "shm"}})));
   }
 }
 

@@ -1,4 +1,4 @@
-// What kernels are told of teams, and waits for them.
+// What kernels see of teams, and waits for them.
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -30,7 +30,7 @@ bool same_as_state(Runtime& runtime, const SeenTeams& seen) {
          std::memcmp(seen.members.data(), members_of(&state), seen.members.size() * 4) == 0;
 }
 
-TEST(GpuTeams, KernelsSeeTeamsComeAndGo) {
+TEST(GpuTeams, KernelsSeeTeamsCreatedAndDestroyed) {
   const SetVariable strict("FAKE_CUDA_STRICT", "1");
   expect_all_well(run_fork_job(gpu_job(4, [](Runtime& runtime) -> std::string {
     SeenTeams seen = see_teams(runtime);
@@ -69,7 +69,7 @@ TEST(GpuTeams, CellsAreZeroForTheNextUseOfTheirSlot) {
   })));
 }
 
-TEST(GpuWait, APatientProgramsDeadlineIsThatOfItsKernels) {
+TEST(GpuWait, ARaisedTimeoutAppliesToKernels) {
   expect_all_well(run_fork_job(gpu_job(2, [](Runtime& runtime) -> std::string {
     PeGpu& gpu = *runtime.gpu();
     expect(gpu.job().timeout_ns == 60'000'000'000u, "TIMEOUT");
@@ -80,7 +80,7 @@ TEST(GpuWait, APatientProgramsDeadlineIsThatOfItsKernels) {
   })));
 }
 
-TEST(GpuWait, KernelsThatAreReleasedLeaveAndAreNoError) {
+TEST(GpuWait, ReleasedKernelsExitWithoutAnError) {
   expect_all_well(run_fork_job(gpu_job(1, [](Runtime& runtime) -> std::string {
     PeGpu& gpu = *runtime.gpu();
     gpu.release_kernels();
@@ -146,24 +146,24 @@ void expect_reported(WaitKind kind, std::uint64_t offset_bytes, int exit_code,
   }
 }
 
-TEST(GpuWait, WhatAKernelReportsIsTheError) {
+TEST(GpuWait, AKernelsReportIsTheError) {
   expect_reported(WaitKind::word, 4096, 124,
                   {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1", "offset 4096",
                    "is 11, expected was 12", "PE 0"});
 }
-TEST(GpuWait, ABarrierThatNobodyCameToIsNamed) {
+TEST(GpuWait, NamesABarrierWithMissingPes) {
   expect_reported(WaitKind::cell, 2 * sizeof(DeviceTeamCells), 124,
                   {"GPU 0 (0000:1a:00.0), block 6", "wait for PE 1",
                    "arrivals at barriers and syncs of team 2 is 11, expected was 12"});
 }
-TEST(GpuWait, ACollectiveThatCannotBeIsAnError) {
+TEST(GpuWait, AnImpossibleCollectiveIsAnError) {
   expect_reported(WaitKind::team_size, UINT64_MAX, 2,
                   {"GPU 0 (0000:1a:00.0), block 6", "begin a collective of team 12",
                    "it has 11 members", "split the team"});
 }
 
-// One PE that nobody launched: its only wait is that for the GPU, so that a short deadline is safe.
-TEST(GpuWait, AStreamThatIsNotDoneEndsWithTheDeadline) {
+// One PE without a launcher: its only wait is that for the GPU, so a short timeout is safe.
+TEST(GpuWait, AnUnfinishedStreamTimesOut) {
   ForkedPes one(1, [](int) {
     const Environment environment{{"SHMEMCTL_CUDA_LIBRARY", SHMEMCTL_FAKE_CUDA},
                                   {"SHMEMCTL_SYMMETRIC_SIZE", "2M"},
@@ -243,8 +243,8 @@ TEST_P(GpuFaults, EachIsOneLineAndLeavesNothing) {
                         [](Runtime& runtime) -> std::string {
                           PeGpu& gpu = *runtime.gpu();
                           const int peer = 1 - runtime.pe();
-                          const GpuWay& way = gpu.ways()[static_cast<std::size_t>(peer)];
-                          if (way.path != DevicePath::load_store) // the job goes on without it
+                          const KernelPath& way = gpu.paths_by_pe()[static_cast<std::size_t>(peer)];
+                          if (way.path != DevicePath::load_store) // the job continues without it
                             throw Error(ExitCode::unavailable, "PE " + std::to_string(peer), "map",
                                         way.reason, "-");
                           auto* words = static_cast<std::uint64_t*>(gpu.allocate(64));

@@ -37,14 +37,14 @@ protected:
   SetVariable config_{"FAKE_NVML_CONFIG", folder_.path() + "/nvml.txt"};
 };
 
-TEST_F(XidTest, StandsBehindCudasWordsWithTheGpusAddress) {
+TEST_F(XidTest, FollowsCudasErrorWithTheGpusAddress) {
   write("event 8 31\n");
   expect(failure(700), {"CUDA_ERROR_", "; the driver reported Xid 31 (a page fault",
                         ") on GPU 0000:1b:00.0 since the job's start", "compute-sanitizer"});
 }
 
 /// What CUDA says of a broken GPU is often that a kernel failed: the Xid knows better what to do.
-TEST_F(XidTest, OfTheHardwareSaysWhatToDo) {
+TEST_F(XidTest, OfTheHardwareHasAFix) {
   write("event 8 79\nevent 8 45\n");
   const std::string text = failure(719);
   expect(text, {"Xid 79 (the GPU has fallen off the bus), Xid 45 (", "restart the node"});
@@ -58,7 +58,7 @@ TEST_F(XidTest, AnEccErrorIsNamed) {
           "nvidia-smi -q -d ECC"});
 }
 
-/// CUDA's error may come before the event.
+/// CUDA's error may arrive before the event.
 TEST_F(XidTest, IsWaitedForABit) {
   write("event 8 13 50\n");
   expect(failure(719), {"CUDA_ERROR_", "Xid 13"});
@@ -71,7 +71,7 @@ TEST_F(XidTest, AnErrorWithoutAnEventIsAsItWas) {
   expect_none(text, "reported");
 }
 
-/// Memory that is not there has no Xid: one of somebody else's work is not brought into it.
+/// Out of memory has no Xid: another process's Xid must not be attributed to it.
 TEST_F(XidTest, IsNotAskedForWhereTheGpuHasNotFailed) {
   write("event 8 31\n");
   const std::string text = failure(2);
@@ -89,7 +89,7 @@ TEST_F(XidTest, WithoutEventsErrorsAreAsTheyWere) {
 }
 
 /// A GPU that does not end its work, and CUDA says nothing: the wait's own error has it.
-TEST_F(XidTest, StandsInAWaitThatIsLate) {
+TEST_F(XidTest, IsPartOfATimeoutError) {
   write("event 8 119\n");
   ForkJob job = gpu_job(1, [](Runtime& runtime) -> std::string {
     const HeldStreams held;

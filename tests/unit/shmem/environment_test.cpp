@@ -28,7 +28,7 @@ TEST(SymmetricSize, EveryScale) {
   EXPECT_EQ(parse_symmetric_size("9007199254740993"), 9007199254740993u); // beyond a double
 }
 
-TEST(SymmetricSize, WhatIsNone) {
+TEST(SymmetricSize, RejectsMalformedTexts) {
   for (const char* text : {"", " 1", "-1", "+1", "k", "1x", "1 k", "0x10", "inf", "nan", ".",
                            "1e9999", "4611686018427387904", "99999999t", "1\t"})
     EXPECT_FALSE(parse_symmetric_size(text)) << text;

@@ -1,5 +1,5 @@
-// OpenSHMEM programs whose PEs are threads: what ThreadSanitizer can look at. They use memory from
-// shmem_malloc only, because all threads share the global variables.
+// OpenSHMEM programs whose PEs are threads, for ThreadSanitizer. They use memory from shmem_malloc
+// only, because all threads share the global variables.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ inline void run_program(int n_pes, const std::function<void()>& program,
     api::set_thread_world(&world);
     try {
       program();
-      // Nobody's memory goes while another PE may use it.
+      // No PE's memory is freed while another PE may use it.
       world.finalize();
     } catch (...) {
       api::set_thread_world(nullptr);

@@ -30,7 +30,7 @@ TEST(Locks, ProtectPlainMemory) {
     });
 }
 
-/// Whoever came first gets it first: the holder lets the others queue up one after the other.
+/// First come, first served: the holder lets the others queue up one after the other.
 TEST(Locks, InTheOrderOfArrival) {
   run_program(5, [] {
     const int me = shmem_my_pe(), n = shmem_n_pes();
@@ -42,7 +42,7 @@ TEST(Locks, InTheOrderOfArrival) {
       shmem_set_lock(lock);
     shmem_barrier_all();
     if (me != 0) {
-      // Each lets its successor come when the queue's end is itself.
+      // Each releases the lock while its successor is still joining the queue.
       shmem_long_wait_until(queued, SHMEM_CMP_EQ, me - 1);
       std::thread watcher([&, world = &api::current()] {
         api::set_thread_world(world);
@@ -97,7 +97,7 @@ TEST(Signals, CarryTheirPayload) {
   });
 }
 
-TEST(Waits, SeeWhatCameBefore) {
+TEST(Waits, SeeEarlierStores) {
   run_program(4, [] {
     const int me = shmem_my_pe(), n = shmem_n_pes();
     int* flags = allocate<int>(4);
@@ -208,7 +208,7 @@ TEST(Threads, ShareTheDefaultContext) {
       SHMEM_THREAD_MULTIPLE);
 }
 
-TEST(Memory, ReallocLeavesAloneWhatIsNoBlock) {
+TEST(Memory, ReallocIgnoresForeignPointers) {
   run_program(2, [] {
     char* block = allocate<char>(100);
     block[0] = 'a';
@@ -219,7 +219,7 @@ TEST(Memory, ReallocLeavesAloneWhatIsNoBlock) {
   });
 }
 
-TEST(Errors, NameWhatIsWrong) {
+TEST(Errors, NameTheMistake) {
   long on_stack = 0;
   expect_failure([&] { shmem_long_p(&on_stack, 1, 0); }, ExitCode::usage, "not in a symmetric");
   expect_failure([] { shmem_long_p(allocate<long>(1), 1, 1); }, ExitCode::usage, "PE 1");

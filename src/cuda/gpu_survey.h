@@ -1,0 +1,47 @@
+// Results of gpu_probe.h. No CUDA header: builds without CUDA have this too.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shmemctl::cuda {
+
+/// One GPU. A member that was not asked for, because an earlier one failed, is empty.
+struct DeviceSample {
+  std::string pci_address, name;
+  std::string problem; ///< why the GPU cannot be used at all; "" if it can
+  /// Why its memory cannot be shared with other processes by that kind of handle; "" if it can.
+  std::string no_descriptors, no_ipc_handles;
+  bool cooperative_launch = false; ///< cooperative launch (grid-wide synchronisation)
+  bool stream_operations = false;  ///< 64-bit wait and write operations in streams
+  bool fabric_handles = false;
+  bool unified_addressing = false; ///< registered host memory has one address everywhere
+  bool host_atomics = false;       ///< native ones of its kernels on host memory
+  std::vector<double> to_device_us, to_host_us; ///< time of one copy, by round
+  std::string wrong; ///< the first byte that differs after the round trip; "" if none does
+};
+
+struct DeviceSurvey {
+  std::string problem; ///< why nothing was asked: one clause; "" if it was
+  std::uint64_t copy_bytes = 0;
+  std::vector<DeviceSample> devices; ///< by CUDA's ordinal
+};
+
+/// One ordered pair of GPUs: the source writes into the target's memory.
+struct LinkSample {
+  int source = 0, target = 0;  ///< CUDA's ordinals
+  std::string problem;         ///< why the pair could not be looked at; "" if it could
+  std::string refused;         ///< why the source cannot reach the target's memory; "" if it can
+  std::vector<double> copy_us; ///< time of one copy, by round; empty if none was made
+  std::string wrong;           ///< the first byte that did not arrive; "" if all did
+};
+
+struct LinkSurvey {
+  std::string problem;           ///< why nothing was measured: one clause; "" if it was
+  std::vector<std::string> gpus; ///< PCI addresses by ordinal: "0000:1b:00.0"
+  std::uint64_t copy_bytes = 0;
+  std::vector<LinkSample> samples;
+};
+
+} // namespace shmemctl::cuda

@@ -1,0 +1,425 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/text.h"
+#include "src/runtime/failure_detector.h"
+#include "src/runtime/failure_detector_tree.h"
+#include "src/runtime/identity.h"
+#include "src/runtime/phases.h"
+#include "src/runtime/root_cause.h"
+
+namespace shmemctl {
+
+namespace failure_detector {
+
+namespace {
+
+constexpr double announce_limit_s = 0.2;
+/// How long the notice of a failure may take that a bootstrap has seen the effect of.
+constexpr std::chrono::milliseconds notice_time{300};
+
+/// How connecting went on one PE.
+struct Verdict {
+  enum class Kind : char { good, cannot_connect, not_connected };
+  Kind kind = Kind::good;
+  std::array<char, 255> words{};
+};
+
+Verdict make_verdict(Verdict::Kind kind, const std::string& words) {
+  Verdict verdict;
+  verdict.kind = kind;
+  std::memcpy(verdict.words.data(), words.data(), std::min(words.size(), verdict.words.size() - 1));
+  return verdict;
+}
+
+/// Another PE wrote them: they need not end with a 0, and are no text that may be printed as it is.
+std::string words_of(const Verdict& verdict) {
+  return printable(
+      std::string(verdict.words.data(), ::strnlen(verdict.words.data(), verdict.words.size())),
+      4 * sizeof verdict.words);
+}
+
+bool over_unix(const AddressBook& addresses) {
+  return std::any_of(addresses.begin(), addresses.end(), [](const auto& of_pe) {
+    return !of_pe.empty() && of_pe.front().family() == AF_UNIX;
+  });
+}
+
+/// The PE that could not connect knows why; the one that waited for it does not.
+const Verdict* worst(const std::vector<Verdict>& verdicts) {
+  for (const Verdict::Kind kind : {Verdict::Kind::cannot_connect, Verdict::Kind::not_connected})
+    for (const Verdict& verdict : verdicts)
+      if (verdict.kind == kind)
+        return &verdict;
+  return nullptr;
+}
+
+void say_hello(Socket& socket, const State& state, int peer, const Deadline& deadline,
+               const WaitCheck& check) {
+  const Handshake handshake = request_challenge(socket, deadline, check);
+  const std::string hello = encode(proven(handshake, state.secret(), state.hello()));
+  socket.send_all(hello.data(), hello.size(), deadline, check);
+  const std::optional<Message> answer = receive_message(socket, deadline, check);
+  const auto* welcome = answer ? std::get_if<Welcome>(&*answer) : nullptr;
+  if (!welcome || welcome->rank != peer || !is_proven(handshake, state.secret(), *answer))
+    throw Error(ExitCode::unavailable, state.describe(peer), "connect to",
+                "somebody else answers at its address", "start the job again");
+}
+
+/// Errors after connecting do not say which address was in use.
+Error at_address(const Error& error, const SocketAddress& address) {
+  const std::string text = address.text();
+  if (error.message().find(text) != std::string::npos)
+    return error;
+  return {error.code(), error.subject() + " at " + text, error.attempted(), error.system_message(),
+          error.fix()};
+}
+
+} // namespace
+
+TreeFailureDetector::TreeFailureDetector(std::unique_ptr<State> state, AddressBook addresses,
+                                         std::vector<Listener> listeners)
+    : state_(std::move(state)), addresses_(std::move(addresses)),
+      thread_(*state_, std::move(listeners), accepts_from(state_->rank(), state_->size())) {}
+
+void TreeFailureDetector::connect(Bootstrap& bootstrap, const Settings& settings,
+                                  const Deadline& deadline) {
+  // Half of the time is left for telling the others that it failed.
+  const Deadline limit = deadline.at_most(std::chrono::duration<double>(
+      std::min(settings.connect_limit_s, deadline.remaining_s() / 2)));
+  Verdict mine;
+  try {
+    const std::vector<int> peers = connects_to(state_->rank(), state_->size());
+    for (std::size_t i = 0; i < peers.size(); ++i)
+      connect_to(peers[i], limit.at_most(std::chrono::duration<double>(
+                               limit.remaining_s() / static_cast<double>(peers.size() - i))));
+    const int missing = thread_.wait_linked(neighbours(state_->rank(), state_->size()), limit);
+    state_->check();
+    if (missing >= 0)
+      mine = make_verdict(Verdict::Kind::not_connected, state_->describe(missing) +
+                                                            " did not connect to " +
+                                                            state_->describe(state_->rank()));
+  } catch (const Error& error) {
+    state_->check();
+    mine = make_verdict(Verdict::Kind::cannot_connect,
+                        state_->describe(state_->rank()) + ": " + error.message());
+  }
+  const std::vector<Verdict> verdicts = allgather_value(bootstrap, mine, deadline);
+  if (const Verdict* bad = worst(verdicts))
+    throw Error(ExitCode::unavailable, "the lifeline", "start", words_of(*bad),
+                over_unix(addresses_)
+                    ? "look at the output and exit status of the PE that is named"
+                    : "let the PEs' hosts reach each other by TCP on all ports above 1023, or name "
+                      "an interface that does in BOOTSTRAP_UID_SOCK_IFNAME");
+}
+
+/// The best address comes first, so if none works its error is the one to report.
+void TreeFailureDetector::connect_to(int peer, const Deadline& deadline) {
+  const WaitCheck check = [this] { state_->check(); };
+  const std::vector<SocketAddress>& known = addresses_[static_cast<std::size_t>(peer)];
+  std::optional<Error> first_problem;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    // Time that an address does not use because it fails at once is available to the following
+    // ones.
+    const double share_s = deadline.remaining_s() / static_cast<double>(known.size() - i);
+    const Deadline share = deadline.at_most(std::chrono::duration<double>(share_s));
+    try {
+      Socket socket = Socket::connect(known[i], state_->describe(peer), share, check);
+      say_hello(socket, *state_, peer, share, check);
+      thread_.add_link(peer, std::move(socket));
+      return;
+    } catch (const Error& error) {
+      state_->check();
+      if (!first_problem)
+        first_problem = at_address(error, known[i]);
+    }
+  }
+  if (!first_problem)
+    throw Error(ExitCode::unavailable, state_->describe(peer), "connect to",
+                "none of its addresses can be used from here",
+                "bring up an interface that both hosts have a network on");
+  throw Error(*first_problem);
+}
+
+void TreeFailureDetector::give_up(const std::string& step, int peer) {
+  if (state_->size() == 1)
+    JobHealth().give_up(step, peer);
+  state_->check();
+  state_->set_step(step);
+  const Asker asker = [this](int pe, int about, double limit_s) {
+    return ask(*state_, addresses_, pe, about, limit_s);
+  };
+  const bool known = peer >= 0 && peer < state_->size() && peer != state_->rank();
+  if (known && state_->status(-1).waiting_for != peer)
+    state_->set_waiting_for(peer);
+  const Failure culprit = known ? follow_chain(*state_, asker, peer) : ask_everyone(*state_, asker);
+  const bool first = state_->propose(culprit);
+  publish_failure();
+  if (!first)
+    state_->check();
+  throw Error(culprit.code, step, "finish", culprit.message, culprit.fix);
+}
+
+void TreeFailureDetector::await_cause(int peer) {
+  if (state_->size() == 1 || peer == state_->rank())
+    return;
+  thread_.wait_failed(Deadline::after(notice_time));
+  state_->check();
+}
+
+void TreeFailureDetector::publish_failure() {
+  state_->publish();
+  thread_.hand_over(announce_limit_s);
+}
+
+void TreeFailureDetector::phase(const std::string& name) noexcept {
+  try {
+    state_->enter_phase(name);
+    thread_.wake();
+  } catch (const std::exception&) {
+    // Out of memory: the neighbours keep the last phase that was sent.
+  }
+}
+
+bool TreeFailureDetector::announce(const Error& error, const std::string& given_phase) noexcept {
+  if (state_->excluded())
+    return true;
+  try {
+    const std::string phase = given_phase.empty() ? state_->phase().name : given_phase;
+    Failure failure;
+    failure.pe = state_->rank();
+    failure.host = state_->host_of(failure.pe);
+    failure.phase = phase;
+    const std::string where = " in phase " + phase;
+    failure.message = state_->describe(failure.pe);
+    failure.message += error.code() == ExitCode::interrupted
+                           ? " was " + error.system_message() + where
+                           : " failed" + where + ": " + error.message();
+    failure.fix = error.fix();
+    failure.code = error.code() == ExitCode::ok ? ExitCode::unavailable : error.code();
+    const bool first = state_->propose(std::move(failure));
+    publish_failure();
+    return first;
+  } catch (const std::exception&) {
+    // Out of memory: the end of the connections tells the others.
+    return true;
+  }
+}
+
+void TreeFailureDetector::goodbye() noexcept {
+  state_->say_goodbye();
+  thread_.hand_over(announce_limit_s);
+}
+
+std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
+                                           const std::vector<SocketAddress>& my_addresses,
+                                           std::vector<std::string> host_names,
+                                           const Settings& settings, const Deadline& deadline) {
+  Listeners listeners(my_addresses);
+  AddressBook addresses = listeners.exchange(bootstrap, host_names, settings, deadline);
+  auto made = std::make_unique<TreeFailureDetector>(
+      std::make_unique<State>(bootstrap.rank(), bootstrap.size(), secret, std::move(host_names)),
+      std::move(addresses), listeners.take());
+  try {
+    made->connect(bootstrap, settings, deadline);
+  } catch (const Error& error) {
+    made->announce(error, phase::failure_detector);
+    throw;
+  }
+  return made;
+}
+
+} // namespace failure_detector
+
+std::unique_ptr<FailureDetector>
+FailureDetector::start(Bootstrap& bootstrap, const Secret& secret,
+                       const std::vector<SocketAddress>& my_addresses,
+                       std::vector<std::string> host_names, const Deadline& deadline) {
+  return failure_detector::start(bootstrap, secret, my_addresses, std::move(host_names), {},
+                                 deadline);
+}
+
+} // namespace shmemctl
+
+namespace shmemctl::failure_detector {
+
+namespace {
+
+constexpr std::size_t max_tcp_listeners = 5;
+
+/// What each PE tells all others.
+struct Offer {
+  std::uint64_t machine_id, network_namespace;
+  std::array<char, 496> addresses; ///< as text, separated by blanks, filled up with zeros
+};
+
+SocketAddress new_unix_address() {
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+    number = static_cast<std::uint64_t>(Deadline::Clock::now().time_since_epoch().count());
+  return SocketAddress::abstract_unix(
+      fmt::format("shmemctl-lifeline-{}-{:016x}", ::getpid(), number));
+}
+
+std::string address_text(const std::vector<Listener>& listeners) {
+  std::vector<std::string> texts;
+  std::size_t length = 0;
+  for (const Listener& listener : listeners) {
+    texts.push_back(listener.address().text());
+    length += texts.back().size() + 1;
+    if (length > sizeof(Offer::addresses))
+      texts.pop_back();
+  }
+  return join(texts, " ");
+}
+
+std::vector<std::string> offered_by(const Offer& offer) {
+  return split_blanks(std::string(offer.addresses.data(),
+                                  ::strnlen(offer.addresses.data(), offer.addresses.size())));
+}
+
+bool is_unix(const SocketAddress& address) {
+  return address.family() == AF_UNIX;
+}
+
+bool same_network(const Offer& left, const Offer& right) {
+  return left.machine_id == right.machine_id && left.network_namespace == right.network_namespace &&
+         left.network_namespace != 0;
+}
+
+/// An abstract Unix name is seen by all processes of one network namespace of one kernel.
+bool all_over_unix(const std::vector<Offer>& offers) {
+  return std::all_of(offers.begin(), offers.end(), [&](const Offer& offer) {
+    const std::vector<SocketAddress> addresses = parse_foreign_addresses(offered_by(offer));
+    return same_network(offer, offers[0]) &&
+           std::any_of(addresses.begin(), addresses.end(), is_unix);
+  });
+}
+
+/// Decided from what all have said alone, so that all PEs decide alike.
+bool can_be_reached(const Offer& offer, const std::vector<Offer>& offers) {
+  const bool has_others = std::any_of(offers.begin(), offers.end(), [&](const Offer& other) {
+    return !same_network(offer, other);
+  });
+  if (has_others)
+    return reachable_from_elsewhere(offered_by(offer));
+  const std::vector<SocketAddress> addresses = parse_foreign_addresses(offered_by(offer));
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [](const SocketAddress& address) { return !is_unix(address); });
+}
+
+/// What this PE tries for another one.
+std::vector<SocketAddress> addresses_for(const Offer& mine, const Offer& other, bool over_unix) {
+  std::vector<std::string> offered = offered_by(other);
+  offered.erase(std::remove_if(offered.begin(), offered.end(),
+                               [&](const std::string& text) {
+                                 return starts_with(text, "unix:") != over_unix;
+                               }),
+                offered.end());
+  return addresses_to_try(offered, same_network(mine, other));
+}
+
+} // namespace
+
+Listeners::Listeners(const std::vector<SocketAddress>& tcp_addresses) {
+  std::vector<SocketAddress> wanted = {new_unix_address()};
+  for (const SocketAddress& address : without_local_only(tcp_addresses))
+    if (!is_unix(address) && wanted.size() <= max_tcp_listeners)
+      wanted.push_back(address.with_port(0));
+  for (const SocketAddress& address : wanted)
+    try {
+      listeners_.emplace_back(address);
+    } catch (const Error& error) {
+      log(LogLevel::info, "lifeline", error.message());
+    }
+}
+
+AddressBook Listeners::exchange(Bootstrap& bootstrap, const std::vector<std::string>& host_names,
+                                const Settings& settings, const Deadline& deadline) {
+  const HostIdentity identity = read_machine_identity(Sysroot());
+  Offer mine{identity.machine_id, identity.network_namespace, {}};
+  const std::string text = address_text(listeners_);
+  std::copy(text.begin(), text.end(), mine.addresses.begin());
+  const std::vector<Offer> offers = allgather_value(bootstrap, mine, deadline);
+
+  const bool over_unix = !settings.always_tcp && all_over_unix(offers);
+  AddressBook addresses;
+  for (std::size_t pe = 0; pe < offers.size(); ++pe) {
+    if (!over_unix && !can_be_reached(offers[pe], offers))
+      throw Error(ExitCode::unavailable, "the lifeline", "start",
+                  "PE " + std::to_string(pe) +
+                      (pe < host_names.size() ? " (host " + host_names[pe] + ")" : "") +
+                      " has no network address, and not all PEs are on one machine",
+                  "bring up an interface on that host, or name one in BOOTSTRAP_UID_SOCK_IFNAME");
+    addresses.push_back(
+        addresses_for(offers[static_cast<std::size_t>(bootstrap.rank())], offers[pe], over_unix));
+  }
+  listeners_.erase(std::remove_if(listeners_.begin(), listeners_.end(),
+                                  [&](const Listener& listener) {
+                                    return is_unix(listener.address()) != over_unix;
+                                  }),
+                   listeners_.end());
+  return addresses;
+}
+
+namespace {
+int parent(int rank) {
+  return (rank - 1) / 2;
+}
+} // namespace
+
+std::vector<int> connects_to(int rank, int size) {
+  if (rank <= 0 || rank >= size)
+    return {};
+  if (rank == 1)
+    return {0};
+  if (rank == 2)
+    return {0, 1};
+  return {parent(parent(rank)), parent(rank)};
+}
+
+std::vector<int> accepts_from(int rank, int size) {
+  std::vector<int> accepted;
+  // Grandchildren end at 4 * rank + 6; the sibling link of PE 1 lies before that.
+  const long long last = std::min<long long>(4LL * rank + 6, size - 1);
+  for (int other = rank + 1; other <= last; ++other) {
+    const std::vector<int> opened = connects_to(other, size);
+    if (std::find(opened.begin(), opened.end(), rank) != opened.end())
+      accepted.push_back(other);
+  }
+  return accepted;
+}
+
+std::vector<int> neighbours(int rank, int size) {
+  std::vector<int> all = connects_to(rank, size);
+  const std::vector<int> accepted = accepts_from(rank, size);
+  all.insert(all.end(), accepted.begin(), accepted.end());
+  return all;
+}
+
+std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offered,
+                                            bool same_network, const ReachableForms& forms) {
+  std::vector<SocketAddress> known = parse_foreign_addresses(offered);
+  if (!same_network)
+    known.erase(std::remove_if(known.begin(), known.end(), is_loopback), known.end());
+  std::vector<SocketAddress> tried;
+  for (const SocketAddress& address : without_local_only(std::move(known)))
+    for (const SocketAddress& form : forms(address))
+      tried.push_back(form);
+  return tried;
+}
+
+bool reachable_from_elsewhere(const std::vector<std::string>& offered) {
+  const std::vector<SocketAddress> known = parse_foreign_addresses(offered);
+  return std::any_of(known.begin(), known.end(), [](const SocketAddress& address) {
+    return address.family() != AF_UNIX && !is_loopback(address);
+  });
+}
+
+} // namespace shmemctl::failure_detector

@@ -1,0 +1,89 @@
+// What one PE knows of the job: shared by its failure detector's thread and the threads that call
+// the API.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/runtime/failure_detector_wire.h"
+
+namespace shmemctl::failure_detector {
+
+/// Thread safe.
+class State {
+public:
+  State(int rank, int size, const Secret& secret, std::vector<std::string> host_names);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Hello hello() const { return {{}, rank_, size_}; }
+  const Secret& secret() const { return secret_; }
+  std::string host_of(int pe) const;
+  /// "PE 3 (host a)".
+  std::string describe(int pe) const;
+
+  // What this PE does.
+  void enter_phase(const std::string& name);
+  PhaseNotice phase() const;
+  void set_step(const std::string& step);
+  void set_waiting_for(int peer, bool by_network = false) noexcept;
+  /// The answer to a Query.
+  Status status(int about) const;
+
+  // What the neighbours do, as far as they said.
+  void note_phase(int pe, PhaseNotice phase);
+  std::optional<PhaseNotice> phase_of(int pe) const;
+
+  /// Keeps the first failure: true if this was it. check() does not throw it before publish().
+  bool propose(Failure failure);
+  /// From now on check() throws the proposed failure.
+  void publish() noexcept { failed_.store(true, std::memory_order_release); }
+  bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
+  /// Throws what was published.
+  void check() const {
+    if (failed())
+      throw_failure();
+  }
+  /// What was proposed.
+  std::unique_ptr<Failure> failure() const;
+
+  /// From now on neighbours may leave.
+  void say_goodbye() noexcept { leaving_.store(true, std::memory_order_release); }
+  bool leaving() const noexcept { return leaving_.load(std::memory_order_acquire); }
+
+  /// From now on PEs may die, but for PE 0.
+  void allow_loss() noexcept { loss_allowed_.store(true, std::memory_order_release); }
+  bool may_die(int pe) const noexcept {
+    return pe != 0 && loss_allowed_.load(std::memory_order_acquire);
+  }
+  /// From now on nobody is told of this PE's failures.
+  void exclude_self() noexcept { excluded_.store(true, std::memory_order_release); }
+  bool excluded() const noexcept { return excluded_.load(std::memory_order_acquire); }
+
+private:
+  [[noreturn]] void throw_failure() const;
+
+  const int rank_, size_;
+  const Secret secret_;
+  const std::vector<std::string> host_names_;
+  std::atomic<std::int32_t> wait_{-1}; ///< encode_wait()
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> leaving_{false};
+  std::atomic<bool> loss_allowed_{false}, excluded_{false};
+  mutable std::mutex mutex_; // guards all below
+  PhaseNotice phase_;
+  std::string step_;
+  std::map<int, PhaseNotice> neighbour_phases_;
+  std::unique_ptr<const Failure> failure_;
+};
+
+/// "PE 3 (host a) was lost in phase heap: <how>".
+Failure lost_pe(const State& state, int pe, const std::string& how);
+
+} // namespace shmemctl::failure_detector

@@ -1,0 +1,105 @@
+// The failure detector's tree of connections, and which addresses of a neighbour are worth trying.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/socket.h"
+#include "src/bootstrap/interfaces.h"
+#include "src/runtime/failure_detector.h"
+#include "src/runtime/failure_detector_state.h"
+#include "src/runtime/failure_detector_thread.h"
+#include "src/runtime/root_cause.h"
+
+namespace shmemctl::failure_detector {
+
+/// The forms of an address of another host that this host can connect to.
+using ReachableForms = std::function<std::vector<SocketAddress>(const SocketAddress&)>;
+
+/// The addresses to try, in the order in which the PE offers them; texts that are not addresses are
+/// skipped. A loopback address does not lead to another machine or network namespace; a link-local
+/// one is tried only where there is no other, through each interface of this host (its scope is the
+/// name of an interface of the other host).
+/// @param same_network that PE is in this network namespace of this machine
+std::vector<SocketAddress> addresses_to_try(const std::vector<std::string>& offered,
+                                            bool same_network,
+                                            const ReachableForms& forms = reachable_forms);
+
+/// Whether any of the addresses may be reached from another machine or network namespace: the same
+/// answer on every PE, whatever its interfaces are.
+bool reachable_from_elsewhere(const std::vector<std::string>& offered);
+
+/// The connections that `rank` opens: to its parent in the binary tree over all ranks and to its
+/// grandparent; PE 2, which has none, connects to its sibling PE 1. So no single PE, dead or
+/// stopped, cuts the others apart: its children reach its parent, and the root's children each
+/// other.
+std::vector<int> connects_to(int rank, int size);
+/// The connections that `rank` accepts, ascending.
+std::vector<int> accepts_from(int rank, int size);
+/// Both, ascending: at most 8.
+std::vector<int> neighbours(int rank, int size);
+
+// The implementation of FailureDetector, for failure_detector.cpp and its tests.
+
+struct Settings {
+  bool always_tcp = false;     ///< also when all PEs are on one machine
+  double connect_limit_s = 20; ///< for all connections of this PE
+};
+
+/// The listeners of this PE, and what it tells the others of itself.
+class Listeners {
+public:
+  /// On an abstract Unix name, and on each of the TCP addresses (those that fail are left out).
+  explicit Listeners(const std::vector<SocketAddress>& tcp_addresses);
+  /// Collective: exchanges the addresses, decides between Unix and TCP, and closes the other kind.
+  /// Throws Error (unavailable) on all PEs alike if some have no address that others can reach.
+  AddressBook exchange(Bootstrap& bootstrap, const std::vector<std::string>& host_names,
+                       const Settings& settings, const Deadline& deadline);
+  std::vector<Listener> take() { return std::move(listeners_); }
+
+private:
+  std::vector<Listener> listeners_;
+};
+
+class TreeFailureDetector final : public FailureDetector {
+public:
+  TreeFailureDetector(std::unique_ptr<State> state, AddressBook addresses,
+                      std::vector<Listener> listeners);
+  /// Collective: opens this PE's connections, waits for the others'. Throws on all PEs alike.
+  void connect(Bootstrap& bootstrap, const Settings& settings, const Deadline& deadline);
+
+  void check() const override { state_->check(); }
+  void waiting_for(int peer) noexcept override { state_->set_waiting_for(peer); }
+  void waiting_for_network(int peer) noexcept override { state_->set_waiting_for(peer, true); }
+  [[noreturn]] void give_up(const std::string& step, int peer) override;
+  void phase(const std::string& name) noexcept override;
+  void await_cause(int peer) override;
+  bool announce(const Error& error, const std::string& phase) noexcept override;
+  std::unique_ptr<Failure> failure() const override { return state_->failure(); }
+  void goodbye() noexcept override;
+  void allow_loss() noexcept override { state_->allow_loss(); }
+  Presence presence(int pe, double limit_s) override {
+    return presence_of(*state_, addresses_, pe, limit_s);
+  }
+  void exclude_self() noexcept override { state_->exclude_self(); }
+
+  const AddressBook& addresses() const { return addresses_; }
+
+private:
+  void connect_to(int peer, const Deadline& deadline);
+  /// Publishes the proposed failure and waits until it has been sent.
+  void publish_failure();
+
+  std::unique_ptr<State> state_;
+  AddressBook addresses_;
+  Thread thread_; // last: it uses the state
+};
+
+std::unique_ptr<TreeFailureDetector> start(Bootstrap& bootstrap, const Secret& secret,
+                                           const std::vector<SocketAddress>& my_addresses,
+                                           std::vector<std::string> host_names,
+                                           const Settings& settings, const Deadline& deadline);
+
+} // namespace shmemctl::failure_detector

@@ -1,0 +1,110 @@
+// The failure detector's messages as bytes: pure functions, since anybody may connect and send
+// anything.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "src/base/handshake.h"
+#include "src/runtime/failure_detector.h"
+
+namespace shmemctl::failure_detector {
+
+inline constexpr std::uint16_t wire_version = 2;
+using shmemctl::Secret;
+
+/// The first message on each connection, from the one that connected.
+struct ConnectionRequest {
+  Nonce nonce{};
+};
+/// The answer to it. What is said next has to fit to both nonces.
+struct Challenge {
+  Nonce nonce{};
+};
+/// The next message on a connection between neighbours, from the one that connected.
+struct Hello {
+  Proof proof{};
+  std::int32_t rank = 0, size = 0;
+};
+/// The response to Hello, with the rank of the accepting PE.
+struct Welcome {
+  Proof proof{};
+  std::int32_t rank = 0;
+};
+/// The next message on a connection that asks; the answer is Status, then the end.
+struct Query {
+  Hello from;
+  std::int32_t about = -1; ///< whose last phase is wanted too, if the asked PE is its neighbour
+};
+struct PhaseNotice {
+  std::uint32_t number = 0; ///< phases entered so far, comparable between PEs
+  std::string name;
+};
+struct Goodbye {};
+struct Status {
+  Proof proof{};
+  PhaseNotice phase;
+  std::string step;              ///< what has run out of time; "" in between
+  std::int32_t waiting_for = -1; ///< PE; -1: nobody, or several PEs through a network
+  bool by_network = false;       ///< that PE's program need not do anything for it
+  std::uint64_t calls = 0;       ///< waits begun so far
+  bool knows_other = false;      ///< the next one is filled in
+  PhaseNotice other;             ///< the last phase of Query::about
+};
+using Message = std::variant<Hello, Welcome, Query, PhaseNotice, Failure, Goodbye, Status,
+                             ConnectionRequest, Challenge>;
+
+/// Of Hello, Query, Welcome and Status: the proof that fits to all else in it. The others have
+/// none, and are never taken for proven.
+Proof proof_of(const Handshake& handshake, const Secret& secret, Message message);
+bool is_proven(const Handshake& handshake, const Secret& secret, const Message& message);
+
+/// The message with its proof.
+Hello proven(const Handshake& handshake, const Secret& secret, Hello hello);
+Query proven(const Handshake& handshake, const Secret& secret, Query query);
+Welcome proven(const Handshake& handshake, const Secret& secret, Welcome welcome);
+Status proven(const Handshake& handshake, const Secret& secret, Status status);
+
+/// Status::waiting_for and by_network as one number: -1 is nobody, -2 several PEs through a
+/// network.
+constexpr std::int32_t encode_wait(std::int32_t peer, bool by_network) {
+  return by_network ? -3 - peer : peer;
+}
+constexpr void decode_wait(Status& status, std::int32_t number) {
+  status.by_network = number < -1;
+  status.waiting_for = status.by_network ? -3 - number : number;
+}
+
+/// Texts are cut at these lengths by encode(); decode() takes no longer ones.
+inline constexpr std::size_t max_name_bytes = 64, max_host_bytes = 255, max_message_bytes = 2000,
+                             max_fix_bytes = 1000;
+/// What a connection may send in one message before it has shown the secret, and after.
+inline constexpr std::size_t max_unproven_bytes = 64, max_frame_bytes = 4096;
+
+inline constexpr std::size_t frame_header_bytes = 8;
+
+/// One frame: 2 bytes of magic, 1 byte of type, 1 byte of zero, 4 bytes of payload length, payload;
+/// all integers are little endian.
+std::string encode(const Message& message);
+
+/// The size of the frame that begins with this header; nothing if no frame of at most `max_bytes`
+/// does.
+std::optional<std::size_t> frame_size(std::string_view header, std::size_t max_bytes);
+
+enum class Decoding { complete, incomplete, garbage };
+struct Decoded {
+  Decoding state = Decoding::incomplete;
+  Message message = Goodbye{};
+  std::size_t size_bytes = 0; ///< of the frame, if it is complete
+};
+/// The first frame of `bytes`. Never throws. What can no longer become a frame of at most
+/// `max_bytes` is garbage at its first wrong byte. A ConnectionRequest of another version is
+/// garbage.
+Decoded decode(std::string_view bytes, std::size_t max_bytes);
+
+} // namespace shmemctl::failure_detector

@@ -1,0 +1,78 @@
+// Forwards requests of kernels that name local memory of any kind to a transport that reaches host
+// memory only.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "src/runtime/gpu/kernel_memory.h"
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// Memory of this PE that CPUs and NICs reach.
+struct HostRange {
+  const void* base = nullptr;
+  std::size_t size_bytes = 0;
+};
+
+/// Which of this PE's memory transports reach. Thread safe.
+class HostRanges {
+public:
+  explicit HostRanges(std::vector<HostRange> ranges) { set(std::move(ranges)); }
+  void set(std::vector<HostRange> ranges);
+  bool hold(const void* address, std::size_t size_bytes) const;
+
+private:
+  std::mutex mutex_;
+  std::deque<std::vector<HostRange>> all_; ///< all earlier ones as well: other threads may be
+                                           ///< reading them
+  std::atomic<const std::vector<HostRange>*> current_{nullptr};
+};
+
+/// Forwards to the transport below; operations whose local memory lies outside of the host-
+/// reachable ranges are copied through host memory, and block. For the proxy: connect() and the
+/// like belong to the transport below.
+class HostStagedTransport final : public Transport {
+public:
+  /// @param below, ranges outlive it
+  HostStagedTransport(Transport& below, const HostRanges& ranges,
+                      std::shared_ptr<KernelMemory> memory)
+      : below_(below), ranges_(ranges), memory_(std::move(memory)) {}
+
+  const char* name() const override { return below_.name(); }
+  std::string local_info() override { return {}; }
+  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView&) override { return {}; }
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override;
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override;
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override {
+    return below_.atomic(context, target, request);
+  }
+  void post_atomic(int context, const RemoteAddress& target,
+                   const AtomicRequest& request) override {
+    below_.post_atomic(context, target, request);
+  }
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override;
+  void fence(int context) override { below_.fence(context); }
+  void quiet(int context) override { below_.quiet(context); }
+  void progress() override { below_.progress(); }
+  Transport& for_host_memory() override { return below_; }
+
+private:
+  Transport& below_;
+  const HostRanges& ranges_;
+  std::shared_ptr<KernelMemory> memory_;
+};
+
+} // namespace shmemctl

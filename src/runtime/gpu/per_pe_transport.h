@@ -1,0 +1,67 @@
+// The transports of a job as one: each operation goes to the transport that serves its PE.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "transports/transport.h"
+
+namespace shmemctl {
+
+/// Over transports that are connected and know their regions; connects nothing itself.
+class PerPeTransport final : public Transport {
+public:
+  /// @param ways the transports by PE, not owned; nullptr: none
+  explicit PerPeTransport(std::vector<Transport*> ways) : ways_(std::move(ways)), all_(ways_) {
+    std::sort(all_.begin(), all_.end());
+    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+    all_.erase(std::remove(all_.begin(), all_.end(), nullptr), all_.end());
+  }
+
+  const char* name() const override {
+    return all_.size() == 1 ? all_[0]->name() : "several transports";
+  }
+  std::string local_info() override { return {}; }
+  Reach reach(const PeerPlace&, const PeerPlace&) const override { return {}; }
+  void connect(const std::vector<PeerPlace>&, Exchange&, const Deadline&) override {}
+  std::string set_region(const RegionView&) override { return {}; }
+
+  void put(int context, const RemoteAddress& target, const void* source, std::size_t size_bytes,
+           bool blocking) override {
+    to(target.pe).put(context, target, source, size_bytes, blocking);
+  }
+  void get(int context, void* target, const RemoteAddress& source, std::size_t size_bytes,
+           bool blocking) override {
+    to(source.pe).get(context, target, source, size_bytes, blocking);
+  }
+  std::uint64_t atomic(int context, const RemoteAddress& target,
+                       const AtomicRequest& request) override {
+    return to(target.pe).atomic(context, target, request);
+  }
+  void put_signal(int context, const RemoteAddress& target, const void* source,
+                  std::size_t size_bytes, const RemoteAddress& signal, std::uint64_t signal_value,
+                  SignalOp op, bool blocking) override {
+    to(target.pe).put_signal(context, target, source, size_bytes, signal, signal_value, op,
+                             blocking);
+  }
+  void fence(int context) override {
+    for (Transport* way : all_)
+      way->fence(context);
+  }
+  void quiet(int context) override {
+    for (Transport* way : all_)
+      way->quiet(context);
+  }
+  void progress() override {
+    for (Transport* way : all_)
+      way->progress();
+  }
+  std::string connection(int pe) const override { return to(pe).connection(pe); }
+
+private:
+  Transport& to(int pe) const { return *ways_[static_cast<std::size_t>(pe)]; }
+
+  std::vector<Transport*> ways_, all_;
+};
+
+} // namespace shmemctl

@@ -1,0 +1,130 @@
+#include <cstddef>
+#include <fmt/format.h>
+
+#include "src/base/timeout_words.h"
+#include "src/runtime/gpu/wait_error_text.h"
+
+namespace shmemctl {
+
+namespace {
+
+/// The others of the PE's own launch are waited for where it has to do with all of a grid.
+std::string waited_for(const WaitReport& report, int pe) {
+  return report.peer < 0     ? "another PE"
+         : report.peer == pe ? "this PE's other blocks"
+                             : "PE " + std::to_string(report.peer);
+}
+
+/// Which member of DeviceTeamCells it is.
+std::string name_of_cell(std::uint64_t offset_bytes) {
+  const std::uint64_t at = offset_bytes % sizeof(DeviceTeamCells);
+  std::string name;
+  if (at < offsetof(DeviceTeamCells, expected))
+    name = "the count of its arrivals at barriers and syncs";
+  else if (at < offsetof(DeviceTeamCells, entered))
+    name = "the number of the last barrier or sync that it has come to";
+  else if (at < offsetof(DeviceTeamCells, done))
+    name = "the number of the last collective that it has begun";
+  else if (at < offsetof(DeviceTeamCells, sizes))
+    name = "the count of what it has stored in collectives";
+  else if (at < offsetof(DeviceTeamCells, epoch))
+    name = "the number of the last collect whose size it has told";
+  else
+    name = "the number of the collective that its last message is of";
+  return fmt::format("{} of team {}", name, offset_bytes / sizeof(DeviceTeamCells));
+}
+
+std::string name_of_word(const WaitReport& report) {
+  if (report.kind == WaitKind::cell)
+    return name_of_cell(report.offset_bytes);
+  if (report.offset_bytes == UINT64_MAX)
+    return "a word outside of its heap";
+  return fmt::format("the word at offset {} of its heap", report.offset_bytes);
+}
+
+WaitErrorText waited(const WaitReport& report, int pe, double timeout_s) {
+  const std::string whom = waited_for(report, pe);
+  return {ExitCode::deadline, "wait for " + whom + " in",
+          fmt::format("the deadline of {} s passed: {} is {}, expected was {}", timeout_s,
+                      name_of_word(report), report.seen, report.expected),
+          (report.peer == pe ? "look at what those blocks do" : "look at the output of " + whom) +
+              ", or " + raise_timeout()};
+}
+
+/// A peer's timeout in a call of MoE, or this PE's own in an earlier call.
+WaitErrorText timed_out_elsewhere(const WaitReport& report, int pe) {
+  const bool own = report.seen == static_cast<std::uint64_t>(pe);
+  const std::string who = own ? "this PE" : fmt::format("PE {}", report.seen);
+  const std::string whom = report.peer == pe ? "this PE" : fmt::format("PE {}", report.peer);
+  return {ExitCode::deadline,
+          own ? "begin a dispatch or combine in"
+              : fmt::format("end a dispatch or combine with {} in", who),
+          fmt::format("{} timed out in call {} waiting for {}", who, report.expected, whom),
+          (report.peer == pe ? "look at what this PE did before the call"
+                             : "look at the output of " + whom) +
+              ", or " + raise_timeout()};
+}
+
+/// What was not begun: of a team.
+WaitErrorText refused(const WaitReport& report, const std::string& message,
+                      const std::string& fix) {
+  return {ExitCode::usage, fmt::format("begin a collective of team {} in", report.expected),
+          message, fix};
+}
+
+} // namespace
+
+bool is_of_network(WaitKind kind) {
+  switch (kind) {
+  case WaitKind::word:
+  case WaitKind::cell:
+  case WaitKind::blocks:
+  case WaitKind::team_size:
+  case WaitKind::no_member:
+  case WaitKind::no_reduction:
+  case WaitKind::call_failed:
+    return false;
+  default:
+    return true;
+  }
+}
+
+WaitErrorText describe_wait(const WaitReport& report, int pe, double timeout_s,
+                            const std::string& no_path) {
+  switch (report.kind) {
+  case WaitKind::word:
+  case WaitKind::cell:
+    return waited(report, pe, timeout_s);
+  case WaitKind::blocks:
+    return {ExitCode::deadline, "meet the other blocks of the launch in",
+            fmt::format("the deadline of {} s passed: {} of {} blocks have come", timeout_s,
+                        report.seen, report.expected),
+            "launch no more blocks than are resident together (a cooperative launch), see that all "
+            "of them make the call, or " +
+                raise_timeout()};
+  case WaitKind::team_size:
+    return refused(report,
+                   fmt::format("it has {} members, and collectives of kernels take {} at most",
+                               report.seen, DeviceTeamCells::max_members),
+                   "split the team, or use the host's collectives");
+  case WaitKind::no_member:
+    return refused(report, "this PE is no member of it",
+                   "call collectives on the team's members only");
+  case WaitKind::no_reduction:
+    return refused(report, "and, or, xor are of whole numbers, and these are floating-point",
+                   "choose sum, min, max or prod, or a type of whole numbers");
+  case WaitKind::call_failed:
+    return timed_out_elsewhere(report, pe);
+  case WaitKind::no_path:
+    return {ExitCode::unavailable, "reach " + waited_for(report, pe) + " in",
+            "kernels have no path to it" + (no_path.empty() ? "" : ": " + no_path),
+            "see shmemctl bringup for what reaches what"};
+  default:
+    return {ExitCode::unavailable, "reach " + waited_for(report, pe) + " in",
+            fmt::format("the network of kernels failed (kind {}, expected {}, seen {})",
+                        static_cast<unsigned>(report.kind), report.expected, report.seen),
+            "look at the output of " + waited_for(report, pe)};
+  }
+}
+
+} // namespace shmemctl

@@ -1,0 +1,37 @@
+// Ends a process that computes without calling the library when the job has failed.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "src/base/error.h"
+
+namespace shmemctl::api {
+
+/// A thread that checks the job's health at intervals. After a failure it gives the program's own
+/// threads a moment to see it in a call, where exiting is cleaner.
+class ExitWatcher {
+public:
+  /// @param look       throws an Error once something has failed
+  /// @param on_failure called at most once, on the watcher's thread
+  ExitWatcher(std::function<void()> look, std::function<void(const Error&)> on_failure);
+  ~ExitWatcher();
+  ExitWatcher(const ExitWatcher&) = delete;
+  ExitWatcher& operator=(const ExitWatcher&) = delete;
+
+private:
+  void watch();
+  /// False if it is time to stop.
+  bool pause(std::chrono::milliseconds time);
+
+  std::function<void()> look_;
+  std::function<void(const Error&)> on_failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+} // namespace shmemctl::api
