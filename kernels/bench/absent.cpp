@@ -1,8 +1,8 @@
 // The launchers of a build without CUDA.
 #include "kernels/bench/atomics.h"
+#include "kernels/bench/barrier.h"
 #include "kernels/bench/check.h"
 #include "kernels/bench/collectives.h"
-#include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
 #include "kernels/bench/stream_timer.h"
 #include "kernels/bench/transfer.h"

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "kernels/bench/atomics_kernel.cuh"
+#include "kernels/bench/atomics.cuh"
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 

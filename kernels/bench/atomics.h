@@ -1,7 +1,7 @@
 // Kernels of atomics.
 #pragma once
 
-#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/atomic_values.h"
 #include "kernels/bench/kernel_launch.h"
 
 namespace shmemctl::bench {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/bench/atomics.h"
+#include "kernels/bench/barrier.h"
 #include "kernels/bench/collectives.h"
-#include "kernels/bench/meeting.h"
 #include "kernels/bench/pingpong.h"
 #include "kernels/bench/transfer.h"
 #include "kernels/ways.h"

@@ -1,7 +1,7 @@
 // Collectives that move data.
-#include "kernels/bench/collectives_kernel.cuh"
+#include "kernels/bench/collectives.cuh"
+#include "kernels/bench/launch.cuh"
 #include "kernels/bench/launchers.h"
-#include "kernels/bench/launching.cuh"
 
 namespace shmemctl::bench::SHMEMCTL_WAYS {
 

@@ -1,10 +1,10 @@
 // The launchers of a build without CUDA.
 #include "kernels/moe/cast.h"
 #include "kernels/moe/check.h"
-#include "kernels/moe/far_latency.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput_internode.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "kernels/moe/pack.h"
 
 namespace shmemctl::moe {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/device/wait.cuh"
-#include "kernels/moe/cells.h"
+#include "kernels/moe/call_flags.h"
 
 namespace shmemctl::moe {
 

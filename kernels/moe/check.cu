@@ -1,7 +1,7 @@
 #include "kernels/moe/check.h"
 
-#include "kernels/moe/launching.cuh"
-#include "kernels/moe/numbers.cuh"
+#include "kernels/moe/launch.cuh"
+#include "kernels/moe/vector_cast.cuh"
 #include "src/moe/payload.h"
 
 namespace shmemctl::moe {

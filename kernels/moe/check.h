@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "kernels/moe/record.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/oracle.h"
 
 namespace shmemctl::moe {

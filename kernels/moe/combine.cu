@@ -1,5 +1,5 @@
-#include "kernels/moe/combine_kernel.cuh"
-#include "kernels/moe/launching.cuh"
+#include "kernels/moe/high_throughput_combine.cuh"
+#include "kernels/moe/launch.cuh"
 
 namespace shmemctl::moe {
 

@@ -1,5 +1,5 @@
-#include "kernels/moe/dispatch_kernel.cuh"
-#include "kernels/moe/launching.cuh"
+#include "kernels/moe/high_throughput_dispatch.cuh"
+#include "kernels/moe/launch.cuh"
 
 namespace shmemctl::moe {
 

@@ -33,8 +33,8 @@
 #include <string>
 
 #include "kernels/device_job.h"
-#include "kernels/moe/cells.h"
-#include "kernels/moe/record.h"
+#include "kernels/moe/call_flags.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/plan.h"
 #include "src/moe/shape.h"
 

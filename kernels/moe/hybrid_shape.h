@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/moe/record.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/plan.h"
 #include "src/moe/shape.h"
 

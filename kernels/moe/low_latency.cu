@@ -1,4 +1,4 @@
-#include "kernels/moe/launching.cuh"
+#include "kernels/moe/launch.cuh"
 #include "kernels/moe/low_latency_combine.cuh"
 #include "kernels/moe/low_latency_dispatch.cuh"
 

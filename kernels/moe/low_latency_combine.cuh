@@ -1,7 +1,7 @@
 // The low-latency combine.
 #pragma once
 
-#include "kernels/moe/gather.cuh"
+#include "kernels/moe/combine_reduce.cuh"
 #include "kernels/moe/low_latency_common.cuh"
 
 namespace shmemctl::moe {

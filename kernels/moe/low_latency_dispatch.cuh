@@ -2,8 +2,8 @@
 #pragma once
 
 #include "kernels/moe/low_latency_common.cuh"
-#include "kernels/moe/numbers.cuh"
-#include "kernels/moe/packed_counts.h"
+#include "kernels/moe/token_counts.h"
+#include "kernels/moe/vector_cast.cuh"
 
 namespace shmemctl::moe {
 

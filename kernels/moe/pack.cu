@@ -1,5 +1,5 @@
-#include "kernels/moe/launching.cuh"
-#include "kernels/moe/pack_kernel.cuh"
+#include "kernels/moe/launch.cuh"
+#include "kernels/moe/pack.cuh"
 
 namespace shmemctl::moe {
 

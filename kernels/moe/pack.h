@@ -9,7 +9,7 @@
 
 #include "kernels/device_job.h"
 #include "kernels/moe/low_latency.h"
-#include "kernels/moe/record.h"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/shape.h"
 
 namespace shmemctl::moe {

@@ -4,7 +4,7 @@
 #include "kernels/device/rma.cuh"
 #include "kernels/device/wait.cuh"
 #include "kernels/moe/call.cuh"
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput_internode.h"
 
 namespace shmemctl::moe {
 

@@ -1,7 +1,7 @@
 // Settings that suit a shape, where nobody has chosen any. Measured on two H200s.
 #pragma once
 
-#include "kernels/moe/gather_shape.h"
+#include "kernels/moe/combine_reduce.h"
 #include "kernels/moe/high_throughput.h"
 
 namespace shmemctl::moe {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
-#include "src/bench/link_limit.h"
 #include "src/topo/node.h"
 
 namespace shmemctl::bench {

@@ -1,4 +1,4 @@
-#include "src/bench/link_limit.h"
+#include "src/bench/bandwidth_limit.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "src/base/error.h"
 #include "src/base/json_line.h"
 #include "src/base/whole_number.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/topo/readers/virtual_interfaces.h"
 
 namespace shmemctl::bench {

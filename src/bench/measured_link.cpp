@@ -8,7 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/json_line.h"
 #include "src/base/units.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/bench/gpu/lists.h"
 #include "src/bench/statistics.h"
 #include "src/bench/verification.h"

@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
-#include "src/bench/link_limit.h"
 #include "src/runtime/runtime.h"
 
 namespace shmemctl::bench {

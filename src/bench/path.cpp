@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/json_line.h"
 #include "src/base/whole_number.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {

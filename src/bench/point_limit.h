@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
 #include "src/bench/gpu_link.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/measured_link.h"
 
 namespace shmemctl::bench {

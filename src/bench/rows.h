@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
 #include "src/bench/job_memory.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/sampling.h"
 #include "src/bench/verification.h"
 

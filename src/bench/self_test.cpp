@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "src/bench/known_link.h"
+#include "src/bench/fixed_rate_transport.h"
 
 namespace shmemctl::bench {
 

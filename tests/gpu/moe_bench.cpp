@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 

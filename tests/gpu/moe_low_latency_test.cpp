@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_test_support.h"
 

@@ -1,7 +1,7 @@
 // That rows are there when they are said to be: watched while they come, over a busy link.
 #include <gtest/gtest.h>
 
-#include "tests/gpu/moe_latency_rank.h"
+#include "tests/gpu/moe_low_latency_rank.h"
 #include "tests/gpu/moe_rank.h"
 #include "tests/gpu/moe_routings.h"
 #include "tests/gpu/moe_watch.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/moe/check.h"
-#include "src/bench/moe/record_check.h"
+#include "src/bench/moe/metadata_check.h"
 #include "src/moe/oracle.h"
 #include "tests/gpu/moe_world.h"
 

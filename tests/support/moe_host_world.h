@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/moe/record.h"
-#include "kernels/moe/row_record.cuh"
+#include "kernels/moe/token_metadata.cuh"
+#include "kernels/moe/token_metadata.h"
 #include "src/moe/oracle.h"
 #include "tests/support/host_kernels.h"
 

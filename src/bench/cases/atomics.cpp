@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/bench/cases/pattern.h"
 
 namespace shmemctl::bench {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
 #include "src/runtime/proxy/proxy.h"
 
 namespace shmemctl::bench {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {
 

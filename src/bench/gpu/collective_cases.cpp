@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "src/bench/cases/lists.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
 #include "src/bench/gpu/gpu_case.h"
 #include "src/bench/gpu/lists.h"
 

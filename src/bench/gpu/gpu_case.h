@@ -12,7 +12,7 @@
 #include "kernels/bench/stream_timer.h"
 #include "kernels/on_stream.h"
 #include "src/bench/case.h"
-#include "src/bench/cases/ground.h"
+#include "src/bench/cases/host_case.h"
 #include "src/runtime/gpu/gpu.h"
 
 namespace shmemctl::bench {

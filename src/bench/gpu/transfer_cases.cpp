@@ -4,7 +4,7 @@
 
 #include "kernels/bench/transfer.h"
 #include "src/bench/cases/lists.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
 #include "src/bench/gpu/lists.h"
 

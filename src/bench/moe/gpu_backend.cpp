@@ -3,7 +3,7 @@
 #include "kernels/moe/cast.h"
 #include "src/bench/moe/gpu_backend_class.h"
 #include "src/bench/moe/gpu_far_latency.h"
-#include "src/bench/moe/gpu_hybrid.h"
+#include "src/bench/moe/gpu_internode.h"
 
 namespace shmemctl::moe {
 

@@ -1,7 +1,7 @@
 // The GPU backend's low latency where some PEs are reached by a network only.
 #pragma once
 
-#include "kernels/moe/far_latency.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/gpu_layout.h"
 

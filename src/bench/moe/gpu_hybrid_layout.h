@@ -1,7 +1,7 @@
 // Where the GPU backend's things lie when rows cross nodes: those of one node, and more.
 #pragma once
 
-#include "kernels/moe/hybrid.h"
+#include "kernels/moe/high_throughput_internode.h"
 #include "src/bench/moe/gpu_layout.h"
 
 namespace shmemctl::moe {

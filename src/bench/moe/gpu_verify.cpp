@@ -3,7 +3,7 @@
 
 #include "src/base/timeout_words.h"
 #include "src/bench/moe/gpu_backend_class.h"
-#include "src/bench/moe/record_check.h"
+#include "src/bench/moe/metadata_check.h"
 #include "src/bench/moe/rows.h"
 
 namespace shmemctl::moe {

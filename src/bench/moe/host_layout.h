@@ -1,7 +1,7 @@
 // Where things lie in the host backend's memory, the same on all ranks.
 #pragma once
 
-#include "src/bench/moe/areas.h"
+#include "src/bench/moe/buffer_layout.h"
 #include "src/bench/moe/rows.h"
 
 namespace shmemctl::moe {

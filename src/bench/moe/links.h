@@ -10,8 +10,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "reports/row_path.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/gpu_link.h"
-#include "src/bench/link_limit.h"
 #include "src/bench/measured_link.h"
 #include "src/bench/moe/nvlinks.h"
 #include "src/bench/moe/traffic.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "src/bench/moe/rank_timings.h"
 #include "src/bench/moe/steps.h"
-#include "src/bench/moe/told.h"
 #include "src/moe/payload.h"
 #include <fmt/format.h>
 

@@ -6,13 +6,13 @@
 #include <map>
 #include <vector>
 
-#include "kernels/bench/atomic_words.h"
+#include "kernels/bench/atomic_values.h"
 #include "kernels/bench/pattern.h"
 #include "kernels/bench/units.h"
 #include "src/bench/cases/pattern.h"
-#include "src/bench/cases/slots.h"
+#include "src/bench/cases/transfer_buffers.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
 #include "src/moe/number_formats.h"
 
 namespace shmemctl::bench {

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/bench/collectives_kernel.cuh"
-#include "kernels/bench/meeting_kernel.cuh"
-#include "kernels/bench/pingpong_kernel.cuh"
-#include "kernels/bench/transfer_kernel.cuh"
-#include "src/bench/cases/slots.h"
+#include "kernels/bench/barrier.cuh"
+#include "kernels/bench/collectives.cuh"
+#include "kernels/bench/pingpong.cuh"
+#include "kernels/bench/transfer.cuh"
+#include "src/bench/cases/transfer_buffers.h"
+#include "src/bench/gpu/collective_buffers.h"
 #include "src/bench/gpu/collective_numbers.h"
-#include "src/bench/gpu/collective_places.h"
 #include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {

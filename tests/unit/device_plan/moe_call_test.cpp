@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/moe/call.cuh"
-#include "kernels/moe/notify_counts.cuh"
+#include "kernels/moe/high_throughput_counts.cuh"
 #include "tests/support/host_kernels.h"
 
 namespace shmemctl::moe {

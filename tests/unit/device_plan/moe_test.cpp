@@ -5,7 +5,7 @@
 
 #include "kernels/moe/call.cuh"
 #include "kernels/moe/low_latency.h"
-#include "kernels/moe/packed_counts.h"
+#include "kernels/moe/token_counts.h"
 #include "kernels/moe/tuning.h"
 #include "tests/support/host_kernels.h"
 

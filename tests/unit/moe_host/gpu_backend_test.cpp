@@ -6,7 +6,7 @@
 
 #include "src/bench/moe/gpu_backend.h"
 #include "src/bench/moe/gpu_far_latency.h"
-#include "src/bench/moe/gpu_hybrid.h"
+#include "src/bench/moe/gpu_internode.h"
 #include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/request.h"
 

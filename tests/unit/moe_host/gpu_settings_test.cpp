@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "kernels/moe/gather_shape.h"
+#include "kernels/moe/combine_reduce.h"
 #include "src/bench/moe/gpu_settings.h"
 
 namespace shmemctl::moe {

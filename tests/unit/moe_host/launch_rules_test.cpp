@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "kernels/moe/far_latency.h"
 #include "kernels/moe/low_latency.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "kernels/moe/residency.h"
 
 namespace shmemctl::moe {

@@ -1,0 +1,52 @@
+// What both calls of far_latency.h have in common.
+#pragma once
+
+#include "kernels/device/signal.cuh"
+#include "kernels/moe/low_latency_common.cuh"
+#include "kernels/moe/low_latency_internode.h"
+
+namespace shmemctl::moe {
+
+using namespace device; // tests have blockIdx and the like there
+
+/// Where things of a call are, and how this rank reaches the others.
+class FarPlaces {
+public:
+  __device__ FarPlaces(const DeviceJob& job, const Shape& shape, const FarLatencyMemory& memory)
+      : job_(job), shape_(shape), memory_(memory) {}
+
+  __device__ bool is_far(std::int32_t rank) const {
+    return device::pointer_to(job_, memory_.near.cells, rank) == nullptr;
+  }
+  __device__ bool is_masked(std::int32_t rank) const {
+    return device::load_relaxed(&memory_.near.cells->masked[rank]) != 0;
+  }
+  /// Of `source`'s slots in that half, at whoever receives: rows and records, and, twice, words.
+  __device__ std::int64_t slot(std::int32_t half, std::int32_t source, std::int32_t index) const {
+    return static_cast<std::int64_t>(half) * shape_.max_rows() + fixed_slot(shape_, source, index);
+  }
+  /// Of what `rank` gives back of a slot, at home: rows and words.
+  __device__ std::int64_t back(std::int32_t rank, std::int32_t index, std::int32_t of_row,
+                               std::int32_t which) const {
+    return static_cast<std::int64_t>(fixed_slot(shape_, rank, index)) * of_row + which;
+  }
+
+private:
+  const DeviceJob& job_;
+  const Shape& shape_;
+  const FarLatencyMemory& memory_;
+};
+
+/// As count_call().
+__device__ inline void count_far_call(std::uint32_t* blocks_done, std::uint32_t blocks,
+                                      std::uint64_t* counter, std::uint64_t epoch) {
+  device::Block::sync();
+  if (device::Block::rank() != 0)
+    return;
+  if (device::atomic_word_add(blocks_done, 1u) + 1 == blocks) {
+    device::store_relaxed(blocks_done, 0u);
+    device::store_relaxed(counter, epoch);
+  }
+}
+
+} // namespace shmemctl::moe
