@@ -118,11 +118,12 @@ std::string words_of(const moe::Setup& setup) {
 }
 
 /// Whether a point can be run with the settings. Throws Error (usage) if not.
-void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup) {
+void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup& setup,
+                      const moe::MoePath& path) {
   const moe::DirectionSettings given = settings_of(flags);
   for (const auto direction : {moe::Direction::dispatch, moe::Direction::combine})
-    if (const std::string problem =
-            moe::settings_misfit(runtime, flags.kind(), setup, direction, given.of(direction));
+    if (const std::string problem = moe::settings_misfit(runtime, flags.kind(), setup, path,
+                                                         direction, given.of(direction));
         !problem.empty())
       throw bad_moe(fmt::format("--{}-settings {} does not go with --backend {}, {}{}",
                                 moe::to_string(direction), to_text(given.of(direction)),
@@ -132,7 +133,7 @@ void require_settings(Runtime& runtime, const MoeFlags& flags, const moe::Setup&
 
 /// One point, from its memory to its rows. @return whether data was right everywhere
 bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
-                   const std::optional<moe::RecordedRouting>& recorded,
+                   const moe::MoePath& path, const std::optional<moe::RecordedRouting>& recorded,
                    const bench::LinkMeasurement& link, JobSession& session, Runtime& runtime,
                    const Options& options, const TextStyle& style) {
   const moe::Routing routing = routing_of(request, recorded);
@@ -140,7 +141,7 @@ bool measure_point(const MoeFlags& flags, const moe::PointRequest& request,
   setup.routing = &routing;
   const std::string where = words_of(setup);
   begin_step(runtime, session, where + "memory");
-  moe::OpenBackend opened(runtime, flags.kind(), setup);
+  moe::OpenBackend opened(runtime, flags.kind(), setup, path);
   moe::Backend& backend = opened.backend();
   inject_fault(options, runtime.pe(), "moe");
   moe::Effort effort = flags.effort;
@@ -256,9 +257,10 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
                               runtime.n_pes()),
                   fmt::format("name PE 0 to {}", runtime.n_pes() - 1));
   require_absent(flags, runtime.n_pes());
+  std::vector<moe::MoePath> paths; // by point
   for (const moe::PointRequest& point : points) {
-    moe::require_backend(runtime, flags.kind(), point.setup);
-    require_settings(runtime, flags, point.setup);
+    paths.push_back(moe::require_backend(runtime, flags.kind(), point.setup));
+    require_settings(runtime, flags, point.setup, paths.back());
   }
   if (recorded)
     require_one_routing(runtime, *recorded, flags.request.routing);
@@ -280,9 +282,9 @@ ExitCode measure_all(const Context& context, const MoeFlags& flags,
     runtime.allow_loss();
   bool right = true;
   std::size_t measured = 0;
-  while (measured < points.size() && !runtime.anybody_lost())
-    right = measure_point(flags, points[measured++], recorded, link, session, runtime, options,
-                          style) &&
+  for (; measured < points.size() && !runtime.anybody_lost(); ++measured)
+    right = measure_point(flags, points[measured], paths[measured], recorded, link, session,
+                          runtime, options, style) &&
             right;
   begin_step(runtime, session, "gathering the NIC counters of all hosts");
   const bool nics_wrong = nics.end(session.report(), true);

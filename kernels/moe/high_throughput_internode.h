@@ -1,30 +1,125 @@
-// Dispatch and combine across nodes, for many tokens. No CUDA header.
+// Dispatch and combine across nodes: what lies where, and who has to do with whom. For host and
+// device; no state.
 //
-// Dispatch: rows for the ranks of this node are stored into their final places; rows for another
-// node cross once, packed into chunks with a signal each, to the rank of this one's rail there,
-// which hands them on as chunks come. Combine: the rank of the home's rail adds up its node's rows
-// in the order of ranks, rounds, and sends the sum; home adds the nodes' sums in the order of
-// nodes.
-//
-// What crosses goes by the device API's put with signal: loads and stores, the proxy or the HCA's
-// queues, as the job has it. Launchers return "" or why the launch failed; they do not wait. All
-// ranks launch the same calls in the same order, on one stream each. A wait that takes longer than
-// job.timeout_ns fills the job's report, which names the rank; what then holds is as in
-// high_throughput.h, and a failure is also stored to the ranks of the same rail.
-//
-// Blocks of a dispatch or combine wait for what blocks of other ranks send, which wait for them, so
-// all blocks of a launch must be resident. A launch of more than the GPU holds at a time is refused
-// with the SMs that it wants and those there are (residency.h). Other kernels on the GPU only delay
-// a launch if they end by themselves; PEs that share a GPU divide its SMs by their launches.
+// Ranks of a node are neighbours and map each other's memory; ranks with the same place on their
+// nodes are a rail. A row crosses once for each node, along its rail, and is handed on there.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
-#include "kernels/moe/column_words.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/hybrid_shape.h"
+#include "kernels/moe/token_counts.h"
+#include "kernels/moe/token_metadata.h"
+#include "src/moe/plan.h"
+#include "src/moe/shape.h"
 
 namespace shmemctl::moe {
+
+struct HybridShape {
+  Shape shape;
+  Format format;
+  std::int32_t node_ranks;   ///< ranks of a node; 1: each row goes straight to its rank
+  std::int32_t chunk_rows;   ///< rows that cross in one message, with one signal
+  bool weights_home = false; ///< the weights of the choices come back with the rows
+
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t n_nodes() const { return shape.n_ranks / node_ranks; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t other_nodes() const { return n_nodes() - 1; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_of_rank(std::int32_t rank) const {
+    return node_of(rank, node_ranks);
+  }
+  /// The rank on `node` that has to do with `rank`.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t rail(std::int32_t rank, std::int32_t node) const {
+    return rail_of(rank, node, node_ranks);
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t first_mate(std::int32_t rank) const {
+    return node_of_rank(rank) * node_ranks;
+  }
+  /// Of the other nodes, the one that `at` has in `place`: 0 is the node behind it.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t node_in(std::int32_t at, std::int32_t place) const {
+    return (at + 1 + place) % n_nodes();
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t place_of(std::int32_t at, std::int32_t node) const {
+    return (node - at - 1 + n_nodes()) % n_nodes();
+  }
+
+  // Rows that cross lie by place, then in the order of tokens, and go in chunks.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks() const { return chunks_of(shape.max_tokens); }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t chunks_of(std::int32_t rows) const {
+    return (rows + chunk_rows - 1) / chunk_rows;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t crossing_row(std::int32_t place,
+                                                           std::int32_t row) const {
+    return static_cast<std::int64_t>(place) * shape.max_tokens + row;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t chunk_word(std::int32_t place,
+                                                         std::int32_t chunk) const {
+    return static_cast<std::int64_t>(place) * chunks() + chunk;
+  }
+
+  /// As a row lies with its rank.
+  SHMEMCTL_HOST_DEVICE constexpr RecordLayout record() const {
+    return {shape, format == Format::fp8 ? Scales::float32 : Scales::none};
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t value_bytes() const {
+    return shape.value_bytes(format);
+  }
+  /// Of a row that comes back, and of a sum of such rows as it crosses: with its weights.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t output_bytes() const { return shape.hidden * 2; }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t sum_bytes() const {
+    return output_bytes() + (weights_home ? (shape.top_k + 3) / 4 * 16 : 0);
+  }
+  // As it crosses: values, scales, choices (of all ranks), weights, its token, and by rank of the
+  // node how many rows of its source lie there before it (-1: it does not go there).
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_token() const {
+    return record().scale_words + 2 * shape.top_k;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_slots() const {
+    return crossing_token() + 1;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_words() const {
+    return crossing_slots() + node_ranks;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t crossing_bytes() const {
+    return value_bytes() + (crossing_words() + 3) / 4 * 16;
+  }
+
+  // What each rank tells each other one: its rows by rank, its rows by node that cross, and how
+  // many of its choices are of each of that rank's experts.
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t columns() const { return shape.n_ranks + n_nodes(); }
+  SHMEMCTL_HOST_DEVICE constexpr std::int32_t message_words() const {
+    return (columns() + shape.local_experts() + 3) / 4 * 4;
+  }
+  SHMEMCTL_HOST_DEVICE constexpr std::int64_t message_at(std::int32_t half,
+                                                         std::int32_t rank) const {
+    return (static_cast<std::int64_t>(half) * shape.n_ranks + rank) * message_words();
+  }
+};
+
+// A number is put into a word of another rank, and networks keep no order among puts without a
+// fence: the number of this call may overtake that of the one before. So two words take turns, as
+// those of barriers do (kernels/device_plan.h). Why two suffice: who puts number e + 2 has ended
+// call (or notification) e + 1, for which every rank that it writes to has begun e + 1, hence ended
+// e, hence seen number e in the word that is overwritten now.
+SHMEMCTL_HOST_DEVICE constexpr std::int32_t turn_of_call(std::uint64_t number) {
+  return static_cast<std::int32_t>(number % 2);
+}
+
+/// Of one PE, symmetric, all zeros before the first call. Written by other nodes' ranks, but for
+/// what is marked "own". Words only grow, so nothing has to be zeroed.
+struct RailCells {
+  /// By turn and rank: the notification whose message lies here, in the half of the same number.
+  std::uint64_t counts[2][max_ranks];
+  /// By turn and node: the call that the rail's rank there has begun; in both turns failed_call()
+  /// (cells.h) when it has given up.
+  std::uint64_t entered[2][max_ranks];
+  /// Own: spent waiting for the rail's rank on that node, sums: until it had begun, and for its
+  /// rows.
+  std::uint64_t wait_ns[2][max_ranks];
+  std::uint64_t notification; ///< own: notifications that are over
+  std::uint64_t padding[15];
+};
 
 /// Where things are on this PE: symmetric memory of the GPU heap. `places` are other_nodes().
 struct HybridMemory {

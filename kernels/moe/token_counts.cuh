@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/device/scope.cuh"
-#include "kernels/moe/column_words.h"
+#include "kernels/moe/token_counts.h"
 #include "src/base/host_device.h"
 
 namespace shmemctl::moe {

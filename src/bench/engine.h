@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reports/report.h"
+#include "src/bench/bandwidth_limit.h"
 #include "src/bench/case.h"
-#include "src/bench/measured_link.h"
 #include "src/bench/timer.h"
 
 namespace shmemctl::bench {

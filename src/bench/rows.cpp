@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "src/bench/above_limit.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/statistics.h"
 
 namespace shmemctl::bench {

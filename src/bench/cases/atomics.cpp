@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {

@@ -1,7 +1,7 @@
 // Collectives over all PEs.
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/transfer_buffers.h"
 
 namespace shmemctl::bench {

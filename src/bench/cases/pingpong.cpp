@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl::bench {
 

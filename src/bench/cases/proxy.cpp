@@ -1,7 +1,7 @@
 // Requests through the proxy's ring, and the same calls without it.
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/runtime/proxy/proxy.h"
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 namespace shmemctl::bench {
 

@@ -1,6 +1,6 @@
 #include "src/bench/cases/transfer.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "transports/shm/shm.h"
 #include "transports/shm/words.h"
 

@@ -3,9 +3,8 @@
 #include <cstring>
 
 #include "kernels/bench/atomics.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 

@@ -1,8 +1,7 @@
 // Barrier and sync of kernels.
 #include "kernels/bench/barrier.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 

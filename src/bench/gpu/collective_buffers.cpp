@@ -1,6 +1,12 @@
 #include "src/bench/gpu/collective_buffers.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <set>
+
+#include "kernels/bench/pattern.h"
+#include "src/moe/number_formats.h"
 
 namespace shmemctl::bench {
 
@@ -67,6 +73,90 @@ std::vector<CollectivePlaces::Part> CollectivePlaces::parts(int pe) const {
                      is_exchange() ? static_cast<std::size_t>(pe) * size_bytes : 0,
                      block_bytes(writer, pe)});
   return parts;
+}
+
+namespace {
+
+constexpr std::int64_t float_range = 512;
+constexpr std::int64_t bf16_range = 256;  ///< 8 bits of it are exact
+constexpr std::int64_t fp16_range = 2048; ///< 11 bits of it are exact
+
+/// A whole number from -range to range - 1.
+float whole_number(std::int64_t range, std::uint64_t word) {
+  return static_cast<float>(static_cast<std::int64_t>(word & (2 * range - 1)) - range);
+}
+
+/// Of a floating-point type.
+float value_of(CollectiveNumber number, std::uint64_t word) {
+  return whole_number(number == CollectiveNumber::bf16   ? bf16_range
+                      : number == CollectiveNumber::fp16 ? fp16_range
+                                                         : float_range,
+                      word);
+}
+
+std::uint64_t bits_of(CollectiveNumber number, float value) {
+  if (number == CollectiveNumber::bf16)
+    return moe::bf16_of_float(value);
+  if (number == CollectiveNumber::fp16)
+    return fp16_of_float(value);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+} // namespace
+
+std::size_t width_of(CollectiveNumber number) {
+  switch (number) {
+  case CollectiveNumber::int64:
+    return sizeof(std::int64_t);
+  case CollectiveNumber::float32:
+    return sizeof(float);
+  case CollectiveNumber::bf16:
+  case CollectiveNumber::fp16:
+    return sizeof(std::uint16_t);
+  }
+  return 1;
+}
+
+std::uint64_t source_bits(CollectiveNumber number, std::uint64_t seed, int pe,
+                          std::uint64_t index) {
+  const std::uint64_t word = pattern_word(seed, pe, index);
+  return number == CollectiveNumber::int64 ? word : bits_of(number, value_of(number, word));
+}
+
+std::uint64_t sum_bits(CollectiveNumber number, std::uint64_t seed, int n_pes,
+                       std::uint64_t index) {
+  if (number == CollectiveNumber::int64) {
+    std::uint64_t sum = 0;
+    for (int pe = 0; pe < n_pes; ++pe)
+      sum += pattern_word(seed, pe, index);
+    return sum;
+  }
+  float sum = 0;
+  for (int pe = 0; pe < n_pes; ++pe)
+    sum += value_of(number, pattern_word(seed, pe, index));
+  return bits_of(number, sum);
+}
+
+std::uint16_t fp16_of_float(float value) {
+  constexpr int fraction_bits = 10, least_exponent = -14;
+  constexpr std::uint32_t infinite = 0x7c00, no_number = 0x7fff, negative = 0x8000;
+  if (std::isnan(value))
+    return no_number;
+  const std::uint32_t sign = std::signbit(value) ? negative : 0;
+  const float size = std::abs(value);
+  if (size == 0)
+    return static_cast<std::uint16_t>(sign);
+  if (size >= 65536)
+    return static_cast<std::uint16_t>(sign | infinite);
+  const int exponent = std::max(std::ilogb(size), least_exponent);
+  // In units of the last place; 2048 of them carry into the exponent.
+  const auto units =
+      static_cast<std::uint32_t>(std::nearbyint(std::scalbn(size, fraction_bits - exponent)));
+  const std::uint32_t bits =
+      (static_cast<std::uint32_t>(exponent - least_exponent) << fraction_bits) + units;
+  return static_cast<std::uint16_t>(sign | std::min(bits, infinite));
 }
 
 } // namespace shmemctl::bench

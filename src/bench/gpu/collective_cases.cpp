@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/gpu/collective_buffers.h"
-#include "src/bench/gpu/collective_numbers.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 

@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "kernels/bench/pingpong.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/pattern.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 

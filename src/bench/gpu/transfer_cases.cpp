@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "kernels/bench/transfer.h"
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/gpu_case.h"
-#include "src/bench/gpu/lists.h"
 
 namespace shmemctl::bench {
 

@@ -2,17 +2,30 @@
 
 #include <fmt/format.h>
 
-#include "src/bench/moe/gpu_network_backend.h"
+#include "kernels/moe/cast.h"
 
 namespace shmemctl::moe {
 
 namespace {
 
+/// What the backends share whose kernels reach some PEs by a network.
+class NetworkGpuBackend : public GpuBackend {
+public:
+  using GpuBackend::GpuBackend;
+
+protected:
+  int sms(Direction direction) const { return *settings(direction).sms; }
+  /// Fills the buffers that puts read from, once: a put of an earlier call may still read them when
+  /// the next call begins. So a row that is not staged shows in the first call, or when the routing
+  /// changes.
+  void fill_sent(const std::vector<const GpuPart*>& parts) { poison_parts(parts); }
+};
+
 class HybridGpuBackend : public NetworkGpuBackend {
 public:
-  HybridGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, std::int32_t rank,
-                   std::int32_t node_ranks)
-      : NetworkGpuBackend(gpu, memory, setup, rank), parts_(setup, node_ranks) {
+  HybridGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, const MoePath& path,
+                   std::int32_t rank)
+      : NetworkGpuBackend(gpu, memory, setup, path, rank), parts_(setup, path.node_ranks) {
     fill_sent({&parts_.rows_out, &parts_.sums_out});
     poison_parts(HybridGpuBackend::plan_parts());
   }
@@ -105,34 +118,112 @@ private:
 
 } // namespace
 
-std::int32_t crossing_node_ranks(const PeGpu& gpu, const Setup& setup) {
-  if (setup.n_nodes() > 1)
-    return setup.node_ranks;
-  for (const GpuWay& way : gpu.ways())
-    if (way.path == DevicePath::proxy || way.path == DevicePath::ibgda)
-      return 1;
-  return setup.shape.n_ranks > max_ranks_of_kernels ? 1 : 0;
-}
-
-std::string cannot_reach(const PeGpu& gpu, const Setup& setup) {
-  std::int32_t node_ranks = crossing_node_ranks(gpu, setup);
-  if (node_ranks != 0 && setup.mode == Mode::low_latency)
-    node_ranks = 1; // nobody hands on for another one
-  const std::vector<GpuWay>& ways = gpu.ways();
-  for (std::size_t pe = 0; pe < ways.size(); ++pe) {
-    const bool mate = node_ranks == 0 || node_of(gpu.job().pe, node_ranks) ==
-                                             node_of(static_cast<std::int32_t>(pe), node_ranks);
-    if (mate && ways[pe].path != DevicePath::load_store)
-      return fmt::format("kernels cannot load from and store to PE {}: {}", pe, ways[pe].reason);
-    if (ways[pe].path == DevicePath::none)
-      return fmt::format("kernels cannot reach PE {}: {}", pe, ways[pe].reason);
-  }
-  return "";
-}
-
 std::unique_ptr<Backend> make_hybrid_gpu_backend(PeGpu& gpu, std::byte* memory, const Setup& setup,
-                                                 std::int32_t rank, std::int32_t node_ranks) {
-  return std::make_unique<HybridGpuBackend>(gpu, memory, setup, rank, node_ranks);
+                                                 const MoePath& path, std::int32_t rank) {
+  return std::make_unique<HybridGpuBackend>(gpu, memory, setup, path, rank);
+}
+
+namespace {
+
+class FarLatencyGpuBackend : public NetworkGpuBackend {
+public:
+  FarLatencyGpuBackend(PeGpu& gpu, std::byte* memory, const Setup& setup, const MoePath& path,
+                       std::int32_t rank)
+      : NetworkGpuBackend(gpu, memory, setup, path, rank), parts_(setup) {
+    fill_sent({&parts_.rows_out, &parts_.records_out});
+    poison_parts(FarLatencyGpuBackend::plan_parts());
+  }
+  std::vector<MemoryUse> memory() const override { return parts_.uses; }
+
+private:
+  void enqueue_dispatch(Halves halves) override {
+    if (setup_.format == Format::fp8 && halves != Halves::receive)
+      launched(launch_cast({setup_.shape.hidden, tokens(), at<std::uint16_t>(lies_.values),
+                            at<std::uint8_t>(parts_.cast_rows), at<float>(parts_.cast_scales),
+                            setup_.power_scales, sms(Direction::dispatch)},
+                           stream()));
+    launched(launch_far_latency_dispatch(gpu_.job(), far_dispatch(halves), calls_, stream()));
+    count_dispatch(halves);
+  }
+  void enqueue_combine(Halves halves) override {
+    launched(launch_far_latency_combine(gpu_.job(), far_combine(halves), calls_, stream()));
+  }
+
+  FarLatencyMemory far_memory() const {
+    return {low_latency(),
+            at<std::uint64_t>(parts_.row_words),
+            at<std::uint64_t>(parts_.back_words),
+            at<std::byte>(parts_.rows_out),
+            at<std::byte>(parts_.records_out),
+            at<std::byte>(parts_.back)};
+  }
+  FarLatencyDispatch far_dispatch(Halves halves) const {
+    const GpuPart& from = setup_.format == Format::fp8 ? parts_.cast_rows : lies_.values;
+    return {setup_.shape,
+            record_scales(),
+            far_memory(),
+            tokens(),
+            at<std::byte>(from),
+            at<float>(parts_.cast_scales),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::int32_t>(lies_.counts),
+            halves,
+            sms(Direction::dispatch),
+            patience_ns()};
+  }
+  FarLatencyCombine far_combine(Halves halves) const {
+    return {setup_.shape,
+            record_scales(),
+            far_memory(),
+            setup_.combine == Combine::weighted,
+            tokens(),
+            at<std::int32_t>(lies_.experts),
+            at<float>(lies_.weights),
+            at<std::int32_t>(lies_.slots),
+            at<std::int32_t>(lies_.counts),
+            at<std::uint16_t>(lies_.results),
+            halves,
+            sms(Direction::combine),
+            patience_ns(),
+            packed().places,
+            packed().far_places};
+  }
+  PackedMemory packed() const override {
+    if (!setup_.by_expert)
+      return {};
+    PackedMemory all = GpuBackend::packed();
+    all.far_places = at<std::int32_t>(parts_.far_places);
+    return all;
+  }
+
+  std::vector<const GpuPart*> written_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::written_parts();
+    parts.push_back(&parts_.back);
+    return parts;
+  }
+  std::vector<const GpuPart*> plan_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::plan_parts();
+    if (setup_.by_expert)
+      parts.push_back(&parts_.far_places);
+    return parts;
+  }
+  std::vector<const GpuPart*> guarded_parts() const override {
+    std::vector<const GpuPart*> parts = GpuBackend::guarded_parts();
+    parts.insert(parts.end(), {&parts_.rows_out, &parts_.records_out});
+    return parts;
+  }
+
+  const FarLatencyLayout parts_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> make_far_latency_gpu_backend(PeGpu& gpu, std::byte* memory,
+                                                      const Setup& setup, const MoePath& path,
+                                                      std::int32_t rank) {
+  return std::make_unique<FarLatencyGpuBackend>(gpu, memory, setup, path, rank);
 }
 
 } // namespace shmemctl::moe

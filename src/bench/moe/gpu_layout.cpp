@@ -88,4 +88,72 @@ GpuLayout::GpuLayout(const Setup& setup) {
                   packed_rows.size_bytes + packed_records.size_bytes});
 }
 
+HybridLayout::HybridLayout(const Setup& setup, std::int32_t node_ranks)
+    : GpuLayout(setup), shape{setup.shape, setup.format, node_ranks, 1, setup.weights_home} {
+  const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
+  const std::size_t ranks = count(shape.shape.n_ranks), nodes = count(shape.n_nodes());
+  const std::size_t tokens = count(shape.shape.max_tokens), others = count(shape.other_nodes());
+  const std::size_t messages = 2 * ranks * count(shape.message_words()) * sizeof(std::int32_t);
+  const std::size_t words = others * count(shape.chunks()) * sizeof(std::uint64_t);
+
+  rails = add(sizeof(RailCells));
+  counts_out = add(messages);
+  counts_in = add(messages);
+  row_words = add(words);
+  sum_words = add(words);
+  rows_out = add(others * tokens * count(shape.crossing_bytes()));
+  rows_in = add(others * tokens * count(shape.crossing_bytes()));
+  sums_out = add(others * tokens * count(shape.sum_bytes()));
+  sums_in = add(others * tokens * count(shape.sum_bytes()));
+  all_bases = add(ranks * ranks * sizeof(std::int32_t));
+  crossing_slots = add(tokens * nodes * sizeof(std::int32_t));
+  crossing_tokens = add(nodes * tokens * sizeof(std::int32_t));
+  crossing_counts = add(ranks * nodes * sizeof(std::int32_t));
+
+  uses.push_back({"words and messages between nodes",
+                  "fixed, 16 B * ranks * (ranks + nodes + experts of a rank), and 16 B * (nodes - "
+                  "1) * max_tokens",
+                  rails.size_bytes + 2 * counts_out.size_bytes + 2 * row_words.size_bytes});
+  uses.push_back({"rows that cross",
+                  "2 * (nodes - 1) * max_tokens * (hidden * bytes of a value + 4 B * (scales + 2 * "
+                  "top_k + 1 + ranks of a node), filled up to 16 B)",
+                  2 * rows_in.size_bytes});
+  uses.push_back(
+      {"sums that cross",
+       setup.weights_home
+           ? "2 * (nodes - 1) * max_tokens * (hidden * 2 B + 4 B * top_k, filled up to 16 B)"
+           : "2 * (nodes - 1) * max_tokens * hidden * 2 B",
+       2 * sums_in.size_bytes});
+}
+
+FarLatencyLayout::FarLatencyLayout(const Setup& setup) : GpuLayout(setup) {
+  const Shape& shape = setup.shape;
+  const auto count = [](std::int32_t number) { return static_cast<std::size_t>(number); };
+  const std::size_t tokens = count(shape.max_tokens), all_rows = count(shape.max_rows());
+  const std::size_t of_row = count(moe::rows_of(shape, setup.combine == Combine::weighted));
+  const std::size_t hidden = count(shape.hidden) * sizeof(std::uint16_t);
+  const bool fp8 = setup.format == Format::fp8;
+
+  row_words = add(4 * all_rows * sizeof(std::uint64_t));
+  back_words = add(all_rows * of_row * sizeof(std::uint64_t));
+  rows_out = add(2 * tokens * count(shape.value_bytes(setup.format)));
+  records_out = add(2 * all_rows * count(RecordLayout(shape, scales_of(setup)).bytes()));
+  back = add(all_rows * of_row * hidden);
+  cast_rows = add(fp8 ? tokens * count(shape.hidden) : 0);
+  cast_scales = add(fp8 ? tokens * count(shape.scales_per_row()) * sizeof(float) : 0);
+  far_places = add(setup.by_expert ? all_rows * count(shape.top_k) * sizeof(std::int32_t) : 0);
+
+  const std::string times_top_k = of_row > 1 ? " * top_k" : "";
+  uses.push_back({"words behind rows", "ranks * max_tokens * (32 B + 8 B" + times_top_k + ")",
+                  row_words.size_bytes + back_words.size_bytes});
+  uses.push_back({"rows and records to send",
+                  "2 * max_tokens * (hidden * bytes of a value + ranks * a record)",
+                  rows_out.size_bytes + records_out.size_bytes});
+  uses.push_back({"outputs that come back", "ranks * max_tokens" + times_top_k + " * hidden * 2 B",
+                  back.size_bytes});
+  if (setup.by_expert)
+    uses.push_back({"places of packed rows", "(ranks + 1) * max_tokens * top_k * 4 B",
+                    places.size_bytes + far_places.size_bytes});
+}
+
 } // namespace shmemctl::moe

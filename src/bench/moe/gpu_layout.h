@@ -6,7 +6,8 @@
 
 #include "kernels/moe/check.h"
 #include "kernels/moe/high_throughput.h"
-#include "kernels/moe/low_latency.h"
+#include "kernels/moe/high_throughput_internode.h"
+#include "kernels/moe/low_latency_internode.h"
 #include "kernels/moe/pack.h"
 #include "src/bench/moe/backend.h"
 
@@ -38,6 +39,26 @@ struct GpuLayout {
 
 protected:
   GpuPart add(std::size_t size_bytes);
+};
+
+struct HybridLayout : GpuLayout {
+  /// For chunks of any number of rows.
+  /// @param node_ranks ranks of a node; 1: each row goes straight to its rank
+  HybridLayout(const Setup& setup, std::int32_t node_ranks);
+
+  HybridShape shape; ///< but for the rows of a chunk, which are one here: that takes the most words
+  GpuPart rails, counts_out, counts_in, row_words, sum_words;          ///< symmetric words
+  GpuPart rows_out, rows_in, sums_out, sums_in;                        ///< symmetric rows
+  GpuPart all_bases, crossing_slots, crossing_tokens, crossing_counts; ///< of this rank
+};
+
+struct FarLatencyLayout : GpuLayout {
+  explicit FarLatencyLayout(const Setup& setup);
+
+  GpuPart row_words, back_words;       ///< symmetric words
+  GpuPart rows_out, records_out, back; ///< symmetric rows
+  GpuPart cast_rows, cast_scales;      ///< of this rank, FP8
+  GpuPart far_places;                  ///< of this rank, by expert
 };
 
 } // namespace shmemctl::moe

@@ -14,7 +14,7 @@ namespace shmemctl::moe {
 struct GpuSettings {
   const Setup& setup;
   int most_sms;
-  std::int32_t node_ranks = 0; ///< crossing_node_ranks(): 0: kernels of one domain move the rows
+  std::int32_t node_ranks = 0; ///< MoePath::node_ranks; 0: intranode kernels
 
   /// `given`, filled up with what suits the shape and what was given.
   Settings complete(Direction direction, const Settings& given) const;

@@ -1,12 +1,107 @@
-// The way there: counts, rows, rows that are handed on.
-#include "src/bench/moe/host_high_throughput.h"
-
+// High throughput on the host: counts go ahead, so every row has its final place before it moves.
+// The way there is in host_high_throughput.cpp, the way back in host_high_throughput_back.cpp.
 #include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
 #include <map>
 
-#include <fmt/format.h>
+#include "src/bench/moe/host_backend.h"
 
 namespace shmemctl::moe {
+
+class HighThroughput final : public HostBackend {
+public:
+  HighThroughput(Rma& rma, std::byte* memory, const Setup& setup, Mutation mutation)
+      : HostBackend(rma, memory, setup, std::move(mutation)), n_(setup.shape.n_ranks),
+        node_(node_of(me_, setup.node_ranks)), counts_(as_size(n_) * as_size(n_)),
+        expert_counts_(as_size(setup.shape.local_experts())), relayed_(as_size(setup.n_nodes())) {
+    for (std::int32_t i = 0; i < setup.node_ranks; ++i) // itself first, then in turn
+      mates_.push_back(node_ * setup.node_ranks + (me_ + i) % setup.node_ranks);
+    for (std::int32_t token = 0; setup.bias && token < tokens(); ++token)
+      biases_.push_back(bias_of(setup_, me_, token));
+    for (std::int32_t node = 0; node < setup.n_nodes(); ++node)
+      if (node != node_)
+        rails_.push_back(rail_of(me_, node, setup.node_ranks));
+  }
+
+  void poison() override {
+    poison_common();
+    const std::size_t row = layout_.stride_bytes(), back = back_row_bytes();
+    const std::size_t all = as_size(setup_.shape.max_rows());
+    std::memset(memory_ + lies_.receive, static_cast<int>(poison_byte), all * row);
+    std::memset(memory_ + lies_.back, static_cast<int>(poison_byte), all * back);
+    if (rails_.empty())
+      return;
+    const std::size_t crossing = as_size(setup_.n_nodes()) * as_size(setup_.shape.max_tokens);
+    std::memset(memory_ + lies_.relay, static_cast<int>(poison_byte), crossing * row);
+    std::memset(memory_ + lies_.sums_in, static_cast<int>(poison_byte), crossing * back);
+  }
+
+  Times dispatch(bool cached) override;
+  void run_experts() override;
+  Times combine() override;
+
+private:
+  static std::size_t as_size(std::int32_t value) { return static_cast<std::size_t>(value); }
+  std::byte* receive_row(std::int32_t row) const {
+    return memory_ + lies_.receive + as_size(row) * layout_.stride_bytes();
+  }
+  std::byte* relay_row(std::int32_t node, std::int32_t index) const {
+    return memory_ + lies_.relay + token_of_node(node, index) * layout_.stride_bytes();
+  }
+  std::size_t token_of_node(std::int32_t node, std::int32_t token) const {
+    return as_size(node) * as_size(setup_.shape.max_tokens) + as_size(token);
+  }
+  std::byte* value_row(std::size_t area, std::size_t index) const {
+    return memory_ + area + index * back_row_bytes();
+  }
+  /// In the memory of the rank that adds up: what local rank `local` gives back of a token of the
+  /// rank with the same local index on `node`.
+  std::byte* back_row(std::int32_t local, std::int32_t node, std::int32_t token) const {
+    return value_row(lies_.back,
+                     as_size(local * setup_.n_nodes()) * as_size(setup_.shape.max_tokens) +
+                         token_of_node(node, token));
+  }
+  const std::uint16_t* values(const std::byte* row) const {
+    return reinterpret_cast<const std::uint16_t*>(row);
+  }
+  std::int32_t count(std::int32_t source, std::int32_t destination) const {
+    return counts_[as_size(source * n_ + destination)];
+  }
+
+  void make_plan();
+  void exchange_counts(Times& times);
+  void meet(std::size_t signals, std::uint64_t epoch, const char* step, Times& times);
+  void send_rows();
+  void signal_rows();
+  void wait_for_rails(const std::function<bool(std::int32_t)>& is_there, const char* step,
+                      Times& times);
+  void hand_on(Times& times);
+  void hand_on_from(std::int32_t node);
+  void wait_for_rows(Times& times);
+  void weigh(const std::byte* row, float* out) const;
+  void give_back();
+  void add_up_for_rails();
+  void add_up_own(Times& times);
+
+  std::vector<std::byte*> received_rows() const override;
+  std::optional<std::string> wrong_counts_or_gaps(std::size_t rows) const override;
+
+  /// A token of a rail's rank that has come to this node, and the ranks here that it went to.
+  struct Relayed {
+    std::int32_t token;
+    RankMask local;
+  };
+
+  const std::int32_t n_, node_;
+  std::vector<std::int32_t> mates_, rails_;
+  std::vector<std::vector<std::uint16_t>> biases_; ///< by token
+  std::vector<std::int32_t> counts_;               ///< [source][destination]
+  std::vector<std::int32_t> expert_counts_;
+  std::vector<std::int32_t> relays_;          ///< by node: rows that go there
+  std::vector<std::vector<Relayed>> relayed_; ///< by node
+  std::uint64_t counts_epoch_ = 0, epoch_ = 0, back_epoch_ = 0;
+};
 
 Times HighThroughput::dispatch(bool cached) {
   Times times = no_times();
@@ -217,6 +312,121 @@ std::optional<std::string> HighThroughput::wrong_counts_or_gaps(std::size_t rows
 std::unique_ptr<Backend> make_host_high_throughput(Rma& rma, std::byte* memory, const Setup& setup,
                                                    Mutation mutation) {
   return std::make_unique<HighThroughput>(rma, memory, setup, std::move(mutation));
+}
+
+void HighThroughput::run_experts() {
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const std::vector<std::uint16_t> read = read_row(setup_, row);
+    const float factor = rank_factor(setup_.shape, layout_.experts(row), me_);
+    auto* const out = reinterpret_cast<std::uint16_t*>(value_row(lies_.results, index++));
+    std::transform(read.begin(), read.end(), out,
+                   [factor](std::uint16_t x) { return transformed(x, factor); });
+    if (setup_.weights_home)
+      weigh(row, weights_of(value_row(lies_.results, index - 1)));
+  }
+}
+
+/// What this rank gives back of a row's weights.
+void HighThroughput::weigh(const std::byte* row, float* out) const {
+  const std::int32_t* const experts = layout_.experts(row);
+  for (std::int32_t k = 0; k < setup_.shape.top_k; ++k)
+    out[k] = setup_.shape.local_expert(experts[k], me_) == no_expert
+                 ? 0
+                 : weight_back(layout_.weights(row)[k], experts[k]);
+}
+
+Times HighThroughput::combine() {
+  Times times = no_times();
+  const Clock::time_point begin = Clock::now();
+  go(Direction::combine);
+  ++back_epoch_;
+  meet(lies_.signals.ready_back, back_epoch_, "combine: readiness", times);
+  times.counts_us = us_since(begin);
+  times.begin_wait_us = times.wait_us;
+  times.arrival_us = *std::max_element(times.wait_us.begin(), times.wait_us.end());
+  give_back();
+  std::vector<Awaited> all;
+  for (const std::int32_t rank : mates_)
+    all.push_back({rank, rank});
+  wait_for_all(
+      all,
+      [&](std::int32_t rank) { return load(words(lies_.signals.rows_back) + rank) >= back_epoch_; },
+      "combine: rows", times);
+  add_up_for_rails();
+  add_up_own(times);
+  rma_.quiet();
+  times.total_us = us_since(begin);
+  times.transfer_us = times.total_us - times.counts_us;
+  return times;
+}
+
+/// Each row goes to the rank of this node that adds up for the row's home.
+void HighThroughput::give_back() {
+  const std::int32_t local = me_ % setup_.node_ranks;
+  std::size_t index = 0;
+  for (const std::byte* row : received_rows()) {
+    const RowSource source = layout_.source(row);
+    const std::byte* const result = value_row(lies_.results, index++);
+    if (is_token(source))
+      put(back_row(local, node_of(source.rank, setup_.node_ranks), source.token), result,
+          back_row_bytes(), rail_of(source.rank, node_, setup_.node_ranks));
+  }
+  order();
+  for (const std::int32_t rank : mates_)
+    signal(words(lies_.signals.rows_back) + me_, back_epoch_, rank);
+}
+
+/// What this node's ranks have given back of tokens of other nodes crosses as one row.
+void HighThroughput::add_up_for_rails() {
+  const auto channels = as_size(setup_.shape.hidden);
+  for (const std::int32_t home : rails_) {
+    const std::int32_t node = node_of(home, setup_.node_ranks);
+    for (const Relayed& relayed : relayed_[as_size(node)]) {
+      std::vector<const std::uint16_t*> rows;
+      for (std::int32_t local = 0; local < setup_.node_ranks; ++local)
+        if (goes_to(relayed.local, local))
+          rows.push_back(values(back_row(local, node, relayed.token)));
+      std::byte* const sum = value_row(lies_.sums, token_of_node(node, relayed.token));
+      add_up(rows, nullptr, channels, reinterpret_cast<std::uint16_t*>(sum));
+      add_up_weights(rows, weights_of(sum));
+      put(value_row(lies_.sums_in, token_of_node(node_, relayed.token)), sum, back_row_bytes(),
+          home);
+    }
+  }
+  order();
+  for (const std::int32_t home : rails_)
+    signal(words(lies_.signals.nodes_back) + node_, back_epoch_, home);
+}
+
+void HighThroughput::add_up_own(Times& times) {
+  wait_for_rails(
+      [&](std::int32_t node) {
+        return load(words(lies_.signals.nodes_back) + node) >= back_epoch_;
+      },
+      "combine: sums of other nodes", times);
+  const auto channels = as_size(setup_.shape.hidden);
+  std::vector<std::byte> own(back_row_bytes());
+  for (std::int32_t token = 0; token < tokens(); ++token) {
+    std::vector<const std::uint16_t*> rows, totals;
+    const RankMask mask = masks_[as_size(token)];
+    for (std::int32_t local = 0; local < setup_.node_ranks; ++local)
+      if (goes_to(mask, node_ * setup_.node_ranks + local))
+        rows.push_back(values(back_row(local, node_, token)));
+    if (!rails_.empty()) { // this node's sum is rounded like those of the others
+      add_up(rows, nullptr, channels, reinterpret_cast<std::uint16_t*>(own.data()));
+      add_up_weights(rows, weights_of(own.data()));
+      for (std::int32_t node = 0; node < setup_.n_nodes(); ++node)
+        if (ranks_on_node(mask, node, setup_.node_ranks) != 0)
+          totals.push_back(node == node_
+                               ? values(own.data())
+                               : values(value_row(lies_.sums_in, token_of_node(node, token))));
+      rows = totals;
+    }
+    add_up_weights(rows, home_weights(token));
+    add_up(rows, setup_.bias ? biases_[as_size(token)].data() : nullptr, channels,
+           combined_row(token));
+  }
 }
 
 } // namespace shmemctl::moe

@@ -6,12 +6,63 @@
 #include <fmt/format.h>
 
 #include "src/bench/moe/host_backend.h"
-#include "src/bench/moe/packing.h"
-#include "src/bench/moe/weighted_sum.h"
 
 namespace shmemctl::moe {
 
 namespace {
+
+struct Packing {
+  std::vector<std::int32_t> counts;  ///< by local expert: its rows
+  std::vector<std::int32_t> offsets; ///< by local expert: its first row; then the end of all
+  std::vector<std::int32_t> places;  ///< [received row][choice]; -1: of another rank, or masked
+};
+/// @param choices by received row: its shape.top_k experts, of all ranks
+Packing packing_of(const Shape& shape, const std::vector<const std::int32_t*>& choices,
+                   std::int32_t rank) {
+  Packing packing;
+  packing.counts.resize(static_cast<std::size_t>(shape.local_experts()));
+  for (const std::int32_t* const of_row : choices)
+    for (std::int32_t k = 0; k < shape.top_k; ++k) {
+      const std::int32_t local = shape.local_expert(of_row[k], rank);
+      // Its number among the expert's rows; where these begin is known when all are counted.
+      packing.places.push_back(
+          local == no_expert ? -1 : packing.counts[static_cast<std::size_t>(local)]++);
+    }
+  packing.offsets.push_back(0);
+  for (const std::int32_t count : packing.counts)
+    packing.offsets.push_back(packing.offsets.back() +
+                              aligned_count(count, shape.expert_alignment));
+  std::size_t next = 0;
+  for (const std::int32_t* const of_row : choices)
+    for (std::int32_t k = 0; k < shape.top_k; ++k, ++next)
+      if (const std::int32_t local = shape.local_expert(of_row[k], rank); local != no_expert)
+        packing.places[next] += packing.offsets[static_cast<std::size_t>(local)];
+  return packing;
+}
+
+inline void add_weighted_row(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+  for (std::size_t channel = 0; channel < totals.size(); ++channel)
+    totals[channel] = multiply_add(weight, float_of_bf16(row[channel]), totals[channel]);
+}
+
+#if defined(__x86_64__)
+/// The same bits by the processor's own instruction, where the C library would be called for each.
+[[gnu::target("fma"), gnu::flatten]] void
+add_weighted_by_fma(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+  add_weighted_row(row, weight, totals);
+}
+#endif
+
+/// totals += weight * row, each rounded once.
+/// @param row as many BF16 values as there are totals
+void add_weighted(const std::uint16_t* row, float weight, std::vector<float>& totals) {
+#if defined(__x86_64__)
+  static const bool has_fma = __builtin_cpu_supports("fma") != 0;
+  if (has_fma)
+    return add_weighted_by_fma(row, weight, totals);
+#endif
+  add_weighted_row(row, weight, totals);
+}
 
 class LowLatency final : public HostBackend {
 public:

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "src/bench/moe/rank_timings.h"
-#include "src/bench/moe/steps.h"
 #include "src/moe/payload.h"
 #include <fmt/format.h>
 

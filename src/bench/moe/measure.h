@@ -1,6 +1,7 @@
 // Runs a backend: verified, timed, and chained; what all ranks saw comes together on PE 0.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -77,5 +78,38 @@ struct PointResult {
 /// Collective.
 PointResult measure(Backend& backend, const Setup& setup, const Effort& effort,
                     const JobRank& rank);
+
+/// One step may be many calls, which together take as long as they like: it is said again while it
+/// goes on, so that only a call that hangs is taken for one.
+class Steps {
+public:
+  /// From one time that it is said to the next; a watch is set anew each time, which costs.
+  static constexpr std::chrono::milliseconds pause{250};
+
+  explicit Steps(const JobRank& rank) : rank_(rank) {}
+  void begin(std::string words) {
+    words_ = std::move(words);
+    say();
+  }
+  /// Between two calls, and outside of what is timed.
+  void go_on() {
+    if (is_due())
+      say();
+  }
+  /// Whether go_on() would say it.
+  bool is_due() const { return Clock::now() - said_ > pause; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  void say() {
+    if (rank_.step)
+      rank_.step(words_);
+    said_ = Clock::now();
+  }
+
+  const JobRank& rank_;
+  std::string words_;
+  Clock::time_point said_ = Clock::now();
+};
 
 } // namespace shmemctl::moe

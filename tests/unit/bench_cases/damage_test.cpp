@@ -1,7 +1,7 @@
 // What verify() must find.
 #include "tests/unit/bench_cases/drive.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 #include "src/bench/cases/pattern.h"
 #include "src/bench/cases/synchronisation.h"

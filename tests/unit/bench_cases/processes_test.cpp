@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 #include "tests/support/fork_job.h"
 
 using namespace shmemctl;

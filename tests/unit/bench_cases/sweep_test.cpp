@@ -1,7 +1,7 @@
 // Every case, with everything that it knows: verified.
 #include "tests/unit/bench_cases/drive.h"
 
-#include "src/bench/cases/lists.h"
+#include "src/bench/case_table.h"
 
 using namespace shmemctl;
 using namespace shmemctl::bench;

@@ -12,7 +12,6 @@
 #include "src/bench/cases/pattern.h"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/collective_buffers.h"
-#include "src/bench/gpu/collective_numbers.h"
 #include "src/moe/number_formats.h"
 
 namespace shmemctl::bench {

@@ -10,7 +10,6 @@
 #include "kernels/bench/transfer.cuh"
 #include "src/bench/cases/transfer_buffers.h"
 #include "src/bench/gpu/collective_buffers.h"
-#include "src/bench/gpu/collective_numbers.h"
 #include "tests/unit/device_plan/bench_world.h"
 
 namespace shmemctl::bench {

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "src/bench/moe/gpu_backend.h"
-#include "src/bench/moe/gpu_far_latency.h"
 #include "src/bench/moe/gpu_internode.h"
 #include "src/bench/moe/gpu_layout.h"
 #include "src/bench/moe/request.h"
@@ -34,6 +33,19 @@ public:
   void check() override {}
   void release_kernels() noexcept override {}
 };
+
+std::string refusal(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_backend_cannot(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+std::optional<BrokenRule> broken_rule(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_broken_rule(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+GpuSettings settings_for(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_settings_of(gpu, setup, choose_moe_path(setup, gpu.paths));
+}
+std::size_t memory_bytes(const SomeGpu& gpu, const Setup& setup) {
+  return gpu_backend_bytes(setup, choose_moe_path(setup, gpu.paths));
+}
 
 Setup some_setup(Mode mode, Format format, Combine combine) {
   Setup setup;
@@ -76,7 +88,7 @@ TEST(MoeGpuBackend, PartsLieApartWithGuardsBetween) {
         end = part.offset + part.size_bytes;
       }
       EXPECT_GE(lies.size_bytes, end + gpu_guard_bytes);
-      EXPECT_EQ(gpu_backend_bytes(SomeGpu(), setup), lies.size_bytes);
+      EXPECT_EQ(memory_bytes(SomeGpu(), setup), lies.size_bytes);
     }
 }
 
@@ -87,32 +99,32 @@ TEST(MoeGpuBackend, RefusesWhatKernelsCannotDo) {
   gpu.place.pes_on_device = 2;
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
   setup.weights_home = true;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
   setup.mode = Mode::low_latency;
-  EXPECT_NE(gpu_backend_cannot(gpu, setup).find("does not send them back"), std::string::npos);
+  EXPECT_NE(refusal(gpu, setup).find("does not send them back"), std::string::npos);
   setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup),
+  EXPECT_EQ(refusal(gpu, setup),
             "kernels cannot load from and store to PE 1: no transport reaches it");
   // Of a node, loads and stores; of another one, anything.
   gpu.paths[1] = {DevicePath::proxy, "on another virtual node"};
   setup.node_ranks = 1;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
   gpu.paths[1] = {DevicePath::none, "no transport reaches it"};
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
+  EXPECT_EQ(refusal(gpu, setup), "kernels cannot reach PE 1: no transport reaches it");
   gpu.paths = {{DevicePath::load_store, ""},
                {DevicePath::proxy, "a wish"},
                {DevicePath::proxy, ""},
                {DevicePath::proxy, ""}};
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
+  EXPECT_EQ(refusal(gpu, setup), "kernels cannot load from and store to PE 1: a wish");
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   for (const std::int32_t mates : {8, 1})
-    EXPECT_EQ(gpu_backend_cannot(gpu, (setup.node_ranks = mates, setup)), "") << mates;
+    EXPECT_EQ(refusal(gpu, (setup.node_ranks = mates, setup)), "") << mates;
 }
 
 TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
@@ -123,7 +135,7 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   gpu.paths.assign(2, {DevicePath::load_store, ""});
   const auto expect_broken = [&](const moe::Setup& setup, const char* what, const char* words,
                                  const char* nearest) {
-    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
     ASSERT_TRUE(broken) << words;
     EXPECT_EQ(broken->what, what);
     EXPECT_NE(broken->rule.find(words), std::string::npos) << broken->rule;
@@ -134,7 +146,7 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   };
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
   setup.num_sms = 66;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup.num_sms = 67;
   expect_broken(setup, "num-sms", "66 at most, which a PE has of some GPU", "66");
   setup.num_sms = 1;
@@ -143,16 +155,16 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   expect_broken(setup, "num-sms", "2 at least: the blocks of a low-latency dispatch", "2");
   setup.mode = Mode::high_throughput;
   setup.node_ranks = 1; // over a network, where notify has one block
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
   setup.by_expert = true;
   setup.shape.n_experts = 8192;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   setup.shape.n_experts = 8194;
   expect_broken(setup, "num-experts", "4096 experts of a rank", "8192");
   setup.by_expert = false;
   setup.shape.max_tokens = 65535;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   EXPECT_EQ(rows_of_part(part_of(256, 65535)), 65535);
   EXPECT_EQ(blocks_of_part(part_of(256, 65535)), 256);
   EXPECT_EQ(refuse_tokens(65535), "");
@@ -160,13 +172,13 @@ TEST(MoeGpuBackend, BrokenRulesNameTheNearestLegalValue) {
   setup.shape.max_tokens = 65536;
   expect_broken(setup, "num-tokens", "16 bits", "65535");
   setup.mode = Mode::high_throughput;
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
   gpu.paths.assign(32, {DevicePath::load_store, ""});
   setup.shape.n_ranks = 32;
   setup.node_ranks = 16;
   expect_broken(setup, "PEs of a node", "--flat sends each row straight to its rank", "8");
   setup.node_ranks = 32; // with --flat
-  EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+  EXPECT_FALSE(broken_rule(gpu, setup));
 }
 
 /// Whatever the own choices and candidates are made of then fits, too.
@@ -179,7 +191,7 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
       auto setup = some_setup(Mode::high_throughput, format, Combine::rows);
       setup.shape.n_ranks = setup.node_ranks = ranks;
       setup.shape.hidden = 131072 * (format == Format::fp8 ? 2 : 1);
-      const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+      const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
       ASSERT_TRUE(broken) << ranks;
       EXPECT_EQ(broken->what, "hidden");
       EXPECT_NE(broken->rule.find("shared memory"), std::string::npos) << broken->rule;
@@ -187,12 +199,12 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
       setup.shape.hidden = std::stoi(broken->nearest);
       EXPECT_EQ(setup.shape.hidden % step, 0);
       EXPECT_GT(setup.shape.hidden, 90000) << "a block has 227 KiB";
-      EXPECT_FALSE(gpu_broken_rule(gpu, setup));
-      EXPECT_EQ(gpu_settings_of(gpu, setup).misfit(Direction::dispatch, {}), "");
+      EXPECT_FALSE(broken_rule(gpu, setup));
+      EXPECT_EQ(settings_for(gpu, setup).misfit(Direction::dispatch, {}), "");
       setup.shape.hidden += step;
-      EXPECT_TRUE(gpu_broken_rule(gpu, setup)) << "it was not the largest";
+      EXPECT_TRUE(broken_rule(gpu, setup)) << "it was not the largest";
       setup.mode = Mode::low_latency;
-      EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "low latency holds no row in shared memory";
+      EXPECT_FALSE(broken_rule(gpu, setup)) << "low latency holds no row in shared memory";
     }
   gpu.paths.assign(4, {DevicePath::load_store, ""});
   for (const std::int32_t mates : {4, 2, 1}) {
@@ -200,11 +212,11 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
     setup.shape.n_ranks = 4;
     setup.node_ranks = mates;
     setup.shape.n_experts = 65536;
-    const std::optional<BrokenRule> broken = gpu_broken_rule(gpu, setup);
+    const std::optional<BrokenRule> broken = broken_rule(gpu, setup);
     ASSERT_TRUE(broken) << mates;
     EXPECT_EQ(broken->what, "num-experts");
     setup.shape.n_experts = std::stoi(broken->nearest);
-    EXPECT_FALSE(gpu_broken_rule(gpu, setup));
+    EXPECT_FALSE(broken_rule(gpu, setup));
     EXPECT_EQ(setup.shape.n_experts % 4, 0);
     EXPECT_GE(setup.shape.n_experts, 56000);
     // As notify is launched, with what it declares beside.
@@ -214,9 +226,9 @@ TEST(MoeGpuBackend, RowsAndCountsThatABlockCannotHoldAreARule) {
                                    : hybrid_notify_words(crossing, fewest_hybrid_notify_threads);
     EXPECT_LE(static_cast<std::size_t>(words) * 4 + notify_own_shared_bytes, most_shared_bytes);
     setup.shape.n_experts += 4;
-    EXPECT_TRUE(gpu_broken_rule(gpu, setup));
+    EXPECT_TRUE(broken_rule(gpu, setup));
     setup.mode = Mode::low_latency;
-    EXPECT_FALSE(gpu_broken_rule(gpu, setup)) << "nothing goes ahead there";
+    EXPECT_FALSE(broken_rule(gpu, setup)) << "nothing goes ahead there";
   }
 }
 
@@ -250,9 +262,8 @@ TEST(MoeGpuBackend, AMisfitOfALaterPointIsKnownWithoutMemory) {
     std::vector<PointRequest> points = points_of(request, std::nullopt, 4, one.node_ranks);
     ASSERT_EQ(points.size(), 2U);
     const auto misfit = [&](const PointRequest& point) {
-      EXPECT_FALSE(gpu_broken_rule(gpu, point.setup));
-      return gpu_settings_of(gpu, point.setup)
-          .misfit(one.direction, parse_settings("--x", one.given));
+      EXPECT_FALSE(broken_rule(gpu, point.setup));
+      return settings_for(gpu, point.setup).misfit(one.direction, parse_settings("--x", one.given));
     };
     EXPECT_EQ(misfit(points[0]), "") << one.given;
     EXPECT_NE(misfit(points[1]).find(one.problem), std::string::npos)
@@ -266,27 +277,27 @@ TEST(MoeGpuBackend, LowLatencyOverANetworkPacksToo) {
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::proxy, ""}};
   auto setup = some_setup(Mode::low_latency, Format::bf16, Combine::weighted);
   setup.by_expert = true;
-  EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+  EXPECT_EQ(refusal(gpu, setup), "");
   const FarLatencyLayout lies(setup);
   const Shape& shape = setup.shape;
   EXPECT_GE(lies.far_places.size_bytes,
             static_cast<std::size_t>(shape.max_rows() * shape.top_k) * sizeof(std::int32_t));
   EXPECT_LE(lies.far_places.offset + lies.far_places.size_bytes + gpu_guard_bytes, lies.size_bytes);
-  EXPECT_EQ(gpu_backend_bytes(gpu, setup), lies.size_bytes);
+  EXPECT_EQ(memory_bytes(gpu, setup), lies.size_bytes);
 }
 
 TEST(MoeGpuBackend, RowsGoStraightWhereOneNodeIsReachedByANetwork) {
   SomeGpu gpu;
   gpu.paths = {{DevicePath::load_store, ""}, {DevicePath::load_store, ""}};
   auto setup = some_setup(Mode::high_throughput, Format::bf16, Combine::rows);
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 0);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 0);
   gpu.paths[1].path = DevicePath::ibgda;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 1);
   setup.node_ranks = 1;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 1);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 1);
   setup.shape.n_ranks = 4;
   setup.node_ranks = 2;
-  EXPECT_EQ(crossing_node_ranks(gpu, setup), 2);
+  EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, 2);
 }
 
 TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
@@ -295,8 +306,8 @@ TEST(MoeGpuBackend, RowsGoStraightWhereADomainHasMoreRanksThanItsKernelsKnow) {
   for (const std::int32_t ranks : {8, 9}) {
     gpu.paths.assign(static_cast<std::size_t>(ranks), {DevicePath::load_store, ""});
     setup.shape.n_ranks = setup.node_ranks = ranks;
-    EXPECT_EQ(crossing_node_ranks(gpu, setup), ranks == 8 ? 0 : 1);
-    EXPECT_EQ(gpu_backend_cannot(gpu, setup), "");
+    EXPECT_EQ(choose_moe_path(setup, gpu.paths).node_ranks, ranks == 8 ? 0 : 1);
+    EXPECT_EQ(refusal(gpu, setup), "");
   }
 }
 

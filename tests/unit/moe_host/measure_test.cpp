@@ -10,7 +10,6 @@
 #include "reports/validate.h"
 #include "src/bench/moe/measure.h"
 #include "src/bench/moe/point.h"
-#include "src/bench/moe/steps.h"
 #include "tests/unit/moe_host/measured.h"
 
 namespace shmemctl::test {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/bench/moe/steps.h"
+#include "src/bench/moe/measure.h"
 #include "src/bench/moe/tune.h"
 #include "tests/unit/moe_host/drive.h"
 
